@@ -1,0 +1,3 @@
+"""A terminal dashboard for message queues on Redis."""
+
+__version__ = "0.1.0"

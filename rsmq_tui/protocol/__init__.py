@@ -1,0 +1,39 @@
+"""The protocol core: RSMQ queues over redis-py, for scripts, the dashboard, the command line and Spark alike.
+
+    from redis import Redis
+    from rsmq_tui.protocol import Rsmq
+
+    queues = Rsmq(Redis())
+    queues.create_queue("orders")
+    queues.send_message("orders", "hello")
+
+Keys, fields, scores, ids and errors are those of the canonical client, rsmq 0.12.4 for Node. It knows nothing of what
+is above it.
+"""
+
+from rsmq_tui.protocol.aio import AsyncRsmq
+from rsmq_tui.protocol.client import Rsmq
+from rsmq_tui.protocol.connection import Traffic, check_url, connect, connect_async, server_label
+from rsmq_tui.protocol.errors import RsmqError
+from rsmq_tui.protocol.failures import SERVER_ERRORS, Failure, failure_of
+from rsmq_tui.protocol.ids import make_id, sent_ms
+from rsmq_tui.protocol.messages import Message, QueueAttributes, StoredMessage
+
+__all__ = [
+    "SERVER_ERRORS",
+    "AsyncRsmq",
+    "Failure",
+    "Message",
+    "QueueAttributes",
+    "Rsmq",
+    "RsmqError",
+    "StoredMessage",
+    "Traffic",
+    "check_url",
+    "connect",
+    "connect_async",
+    "failure_of",
+    "make_id",
+    "sent_ms",
+    "server_label",
+]

@@ -1,0 +1,146 @@
+"""The synchronous client: runs operations on a ``redis.Redis`` or ``redis.RedisCluster``."""
+
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
+
+from redis import Redis, RedisCluster
+from redis.client import NEVER_DECODE
+from redis.exceptions import NoScriptError, ResponseError
+
+from rsmq_tui.protocol import operations
+from rsmq_tui.protocol.keys import Keys
+from rsmq_tui.protocol.messages import Message, QueueAttributes, StoredMessage
+from rsmq_tui.protocol.operations import Operation
+
+T = TypeVar("T")
+
+# Bodies are bytes even for a client that was made with decode_responses=True.
+RAW: dict[str, Any] = {NEVER_DECODE: True}
+
+
+class Rsmq:
+    """RSMQ over a redis-py client, which the caller owns, configures and closes.
+
+    ``ns`` is the key prefix without its colon. A hash tag (``{rsmq}``) makes it work on Redis Cluster. ``realtime``
+    publishes the depth on ``{ns}:rt:{queue}`` after each send, as the canonical client's option does.
+
+    Every operation is one round trip and atomic. Refusals raise ``RsmqError`` with the canonical code; what the server
+    or the network refuses raises redis-py's exceptions. ``AsyncRsmq`` has the same methods as coroutines.
+    """
+
+    def __init__(self, client: Redis | RedisCluster, ns: str = "rsmq", realtime: bool = False) -> None:
+        self.ns = ns
+        self.realtime = realtime
+        self._keys = Keys(ns)
+        self._command: Callable[..., Any] = client.execute_command
+
+    def list_queues(self) -> list[str]:
+        """Return the names in the index, sorted; names that are listed need not have keys."""
+        return self._run(operations.list_queues(self._keys))
+
+    def create_queue(self, queue: str, *, vt: int = 30, delay: int = 0, maxsize: int = 65536) -> None:
+        """Create a queue.
+
+        ``vt`` and ``delay`` are seconds, 0 to 9,999,999; ``maxsize`` is 1,024 to 65,536, or -1 for unlimited.
+        Raises ``queueExists``, ``missingParameter``, ``invalidFormat``, ``invalidValue``. Where the canonical client
+        fills up a partial hash that already has a ``vt`` and says ``queueExists``, this changes nothing.
+        """
+        self._run(operations.create_queue(self._keys, queue, vt, delay, maxsize))
+
+    def delete_queue(self, queue: str) -> None:
+        """Delete a queue and all its messages.
+
+        Raises ``queueNotFound`` when it had no keys; a name without keys is taken out of the index all the same, as the
+        canonical client does.
+        """
+        self._run(operations.delete_queue(self._keys, queue))
+
+    def get_queue_attributes(self, queue: str) -> QueueAttributes:
+        """Return the attributes, totals and counts of a queue; raises ``queueNotFound``.
+
+        ``hiddenmsgs`` counts scores after the server's time, to the millisecond. The canonical client counts from the
+        start of the current second, inclusive, so that a message shows as hidden there for up to a second after it was
+        sent or became visible.
+        """
+        return self._run(operations.get_queue_attributes(self._keys, queue))
+
+    def set_queue_attributes(
+        self, queue: str, *, vt: int | None = None, delay: int | None = None, maxsize: int | None = None
+    ) -> QueueAttributes:
+        """Change attributes for later sends and receives, and return them all.
+
+        Raises ``noAttributeSupplied`` before anything else, ``queueNotFound``, ``invalidValue``.
+        """
+        return self._run(operations.set_queue_attributes(self._keys, queue, vt, delay, maxsize))
+
+    def send_message(self, queue: str, body: str | bytes, *, delay: int | None = None) -> str:
+        """Send one message and return its id; ``delay`` in seconds, the queue's own by default.
+
+        Raises ``queueNotFound``, ``messageNotString``, and ``messageTooLong`` when the body is longer than ``maxsize``:
+        a ``str`` is measured in UTF-16 code units, because that is what the canonical client compares (JavaScript's
+        ``length``), so that both refuse the same texts; ``bytes`` have no code units and are measured in bytes.
+        """
+        return self._run(operations.send_message(self._keys, queue, body, delay, self.realtime))
+
+    def send_messages(self, queue: str, bodies: Iterable[str | bytes], *, delay: int | None = None) -> list[str]:
+        """Send many messages in order and return their ids.
+
+        They go in chunks, each atomic. One body longer than ``maxsize`` refuses them all (``messageTooLong``). With
+        ``realtime`` the depth is published once a chunk.
+        """
+        return self._run_all(operations.send_messages(self._keys, queue, bodies, delay, self.realtime))
+
+    def receive_message(self, queue: str, *, vt: int | None = None) -> Message | None:
+        """Receive the first ready message, or None; it stays hidden for ``vt`` seconds, the queue's own by default.
+
+        An id whose body is missing is hidden like a received message and passed over, so that it never blocks the
+        messages behind it. Raises ``queueNotFound``, ``invalidValue``.
+        """
+        return self._run(operations.receive_message(self._keys, queue, vt))
+
+    def receive_messages(self, queue: str, count: int, *, vt: int | None = None) -> list[Message]:
+        """Receive up to ``count`` ready messages at once; see ``receive_message``."""
+        return self._run(operations.receive_messages(self._keys, queue, count, vt))
+
+    def pop_message(self, queue: str) -> Message | None:
+        """Receive the first ready message and delete it, or None; ids without a body are removed on the way."""
+        return self._run(operations.pop_message(self._keys, queue))
+
+    def delete_message(self, queue: str, id: str) -> bool:
+        """Delete a message; False when it was not there. Raises ``invalidFormat`` for ids no client could delete."""
+        return self._run(operations.delete_message(self._keys, queue, id))
+
+    def delete_messages(self, queue: str, ids: Iterable[str]) -> list[bool]:
+        """Delete many messages, in chunks, each atomic; says for each id whether it was there."""
+        return self._run_all(operations.delete_messages(self._keys, queue, ids))
+
+    def change_message_visibility(self, queue: str, id: str, vt: int) -> bool:
+        """Make a message visible ``vt`` seconds from now, whatever it was before; False when it is not there.
+
+        Raises ``queueNotFound``, ``invalidFormat``, ``invalidValue``. ``rc`` and ``fr`` stay as they are.
+        """
+        return self._run(operations.change_message_visibility(self._keys, queue, id, vt))
+
+    def change_visibility_of(self, queue: str, ids: Iterable[str], vt: int) -> list[bool]:
+        """Change the visibility of many messages, in chunks, each atomic; see ``change_message_visibility``."""
+        return self._run_all(operations.change_visibility_of(self._keys, queue, ids, vt))
+
+    def restore_messages(self, queue: str, messages: Iterable[StoredMessage]) -> list[bool]:
+        """Write messages exactly as given: id, body, score, rc and fr; False for an id that was already there.
+
+        Totals stay as they are: a restored message was counted when it was first sent.
+        """
+        return self._run_all(operations.restore_messages(self._keys, queue, messages))
+
+    def _run(self, operation: Operation[T]) -> T:
+        try:
+            try:
+                reply = self._command(*operation.by_sha, **RAW)
+            except NoScriptError:
+                reply = self._command(*operation.by_text, **RAW)
+        except ResponseError as error:
+            operations.raise_refusal(error)
+        return operation.read(reply)
+
+    def _run_all(self, chunks: Iterable[Operation[list[T]]]) -> list[T]:
+        return [result for chunk in chunks for result in self._run(chunk)]

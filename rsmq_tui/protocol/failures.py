@@ -1,0 +1,104 @@
+"""What a server or network error means to a person: a kind, one sentence, and what to try next.
+
+No text here repeats a password: redis-py's errors do not hold one, and ``server_label`` leaves it out of URLs.
+"""
+
+from dataclasses import dataclass
+
+from redis import exceptions
+
+# What a call to the server can raise; everything else is a defect of ours and should be seen as one.
+SERVER_ERRORS: tuple[type[Exception], ...] = (
+    exceptions.RedisError,
+    exceptions.RedisClusterException,
+    OSError,
+    TimeoutError,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why the server could not be read: ``kind`` is one word, ``sentence`` says it, ``hint`` says what to try."""
+
+    kind: str
+    sentence: str
+    hint: str
+
+
+# The first word of a server's error reply -> (kind, sentence, hint)
+_REPLIES = {
+    "LOADING": ("loading", "the server is loading its data into memory", "wait: the dashboard retries by itself"),
+    "NOAUTH": ("noauth", "the server wants a password", "put it in the URL: redis://user:password@host:6379/0"),
+    "WRONGPASS": ("noauth", "the server refused the user name or password", "check the URL's user and password"),
+    "NOPERM": (
+        "noperm",
+        "this user may not read the queues",
+        "grant it +@read +@connection on the keys of the namespace",
+    ),
+    "READONLY": ("readonly", "the server is a read-only replica", "reading works; send changes to the primary"),
+    "OOM": ("oom", "the server is out of memory", "free memory or raise maxmemory"),
+    "MASTERDOWN": ("masterdown", "the replica has lost its primary", "point the URL at the primary"),
+    "BUSY": ("busy", "the server is busy running a script", "wait, or stop it with SCRIPT KILL"),
+    "CLUSTERDOWN": ("clusterdown", "the cluster is down", "check CLUSTER INFO"),
+    "CROSSSLOT": (
+        "crossslot",
+        "the namespace spans cluster slots",
+        "RSMQ works on a cluster only with a hash tag: {rsmq}",
+    ),
+    "MOVED": ("moved", "the server is part of a cluster and another node holds these keys", "connect to that node"),
+    "MISCONF": ("misconf", "the server refuses writes because it cannot save to disk", "see its log"),
+}
+
+
+def failure_of(error: BaseException) -> Failure:
+    """Tell what an error of ``SERVER_ERRORS`` means."""
+    text = " ".join(str(error).split())
+    code = _reply_code(error, text)
+    if code in _REPLIES:
+        return Failure(*_REPLIES[code])
+    if isinstance(error, exceptions.AuthenticationError):
+        return Failure("noauth", "the server refused to authenticate", "check the URL's user and password")
+    if isinstance(error, exceptions.MaxConnectionsError) or "max number of clients" in text:
+        return Failure("busy", "the server has no connection left to give", "raise maxclients or close idle clients")
+    if isinstance(error, (exceptions.TimeoutError, TimeoutError)):
+        return Failure("timeout", "the server does not answer", "is it overloaded, or a firewall in the way?")
+    if isinstance(error, (exceptions.ConnectionError, OSError)):
+        return _connection_failure(text)
+    return Failure("error", text or type(error).__name__, "see the server's log")
+
+
+def _reply_code(error: BaseException, text: str) -> str:
+    """Find the code word of an error reply; redis-py strips it from the errors that it has a class for."""
+    classes = {
+        exceptions.BusyLoadingError: "LOADING",
+        exceptions.ReadOnlyError: "READONLY",
+        exceptions.NoPermissionError: "NOPERM",
+        exceptions.OutOfMemoryError: "OOM",
+        exceptions.MasterDownError: "MASTERDOWN",
+        exceptions.ClusterCrossSlotError: "CROSSSLOT",
+        exceptions.MovedError: "MOVED",
+        exceptions.ClusterDownError: "CLUSTERDOWN",
+    }
+    for known, code in classes.items():
+        if isinstance(error, known):
+            return code
+    if "Authentication required" in text:
+        return "NOAUTH"
+    if "invalid username-password pair" in text.lower():
+        return "WRONGPASS"
+    return text.split(" ", 1)[0].rstrip(":")
+
+
+def _connection_failure(text: str) -> Failure:
+    lower = text.lower()
+    if "refused" in lower or "connect call failed" in lower:
+        return Failure("refused", "connection refused", "is the server running, on that host and port?")
+    if "name or service not known" in lower or "nodename nor servname" in lower or "getaddrinfo" in lower:
+        return Failure("unknown-host", "the host name is unknown", "check the spelling of the URL's host")
+    if "certificate" in lower or "ssl" in lower:
+        return Failure("tls", f"TLS failed: {text}", "check the certificate, or whether the port speaks TLS at all")
+    if "no such file" in lower:
+        return Failure("no-socket", "the unix socket does not exist", "is the server running, with that unixsocket?")
+    if "closed" in lower or "reset" in lower or "eof" in lower:
+        return Failure("closed", "the server closed the connection", "has it been restarted?")
+    return Failure("connection", text or "the connection failed", "check the URL and the network")

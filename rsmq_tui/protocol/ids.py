@@ -1,0 +1,59 @@
+"""Message ids: a base36 time and 22 random characters.
+
+A canonical id is the server's time in microseconds, base36 in lower case (10 characters from 1973 to 2085), and 22
+random characters of ``[A-Za-z0-9]``. Other clients write other lengths and units; ``sent_ms`` knows those in use.
+"""
+
+import os
+import re
+
+_ALPHABET = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+# Mapping random bytes through a table costs 0.5 µs an id; its slight bias does not matter to uniqueness.
+_TO_ALPHABET = bytes(_ALPHABET[byte % len(_ALPHABET)] for byte in range(256))
+_DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
+SUFFIX_LENGTH = 22
+
+# Nothing that follows this protocol was sent before 2012, and clocks of servers differ by less than a day.
+_EARLIEST_MS = 1_325_376_000_000
+_SLACK_MS = 86_400_000
+
+# id length -> (length of the time prefix, microseconds per unit of it)
+_PREFIXES = {
+    32: (10, 1),  # canonical
+    42: (10, 1),  # canonical in 2013: md5 in place of random characters
+    30: (8, 1_000),  # rsmq_async 3 to 15 for Rust: milliseconds
+    28: (6, 1_000_000),  # rsmq_async 7: seconds
+}
+_LOWER_BASE36 = re.compile(r"[0-9a-z]+")
+_ALL_HEX = re.compile(r"[0-9a-f]{32}")
+
+
+def random_suffix() -> bytes:
+    """Return the 22 random characters that end an id."""
+    return os.urandom(SUFFIX_LENGTH).translate(_TO_ALPHABET)
+
+
+def make_id(at_us: int) -> str:
+    """Return a canonical id for a message sent at that time, in microseconds since the epoch."""
+    prefix = ""
+    while at_us:
+        at_us, digit = divmod(at_us, 36)
+        prefix = _DIGITS[digit] + prefix
+    return prefix.rjust(10, "0") + random_suffix().decode()
+
+
+def sent_ms(message_id: str, *, now_ms: int) -> int | None:
+    """Return when a message was sent, in ms since the epoch, or None where its id carries no plausible time.
+
+    Plausible is: one of the known lengths, a lower-case base36 prefix, and a time between 2012 and a day after
+    ``now_ms``. An id of 32 lower-case hex digits is rbmq's, which carries none.
+    """
+    known = _PREFIXES.get(len(message_id))
+    if known is None:
+        return None
+    length, unit_us = known
+    prefix = message_id[:length]
+    if not _LOWER_BASE36.fullmatch(prefix) or _ALL_HEX.fullmatch(message_id):
+        return None
+    at_ms = int(prefix, 36) * unit_us // 1000
+    return at_ms if _EARLIEST_MS <= at_ms <= now_ms + _SLACK_MS else None

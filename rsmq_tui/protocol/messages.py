@@ -1,0 +1,50 @@
+"""The values that operations take and give."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A received message.
+
+    ``rc`` counts receives, this one included; ``fr_ms`` is when it was first received and ``sent_ms`` when it was
+    sent, both in ms since the epoch; ``sent_ms`` is None where the id carries no plausible time.
+    """
+
+    id: str
+    body: bytes
+    rc: int
+    fr_ms: int
+    sent_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class StoredMessage:
+    """A message as it lies in a queue: ``due_ms`` is its score, ``rc`` 0 and ``fr_ms`` None until the first receive."""
+
+    id: str
+    body: bytes
+    due_ms: int
+    rc: int = 0
+    fr_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class QueueAttributes:
+    """A queue's attributes, under the canonical client's names.
+
+    ``vt`` and ``delay`` are in seconds, ``maxsize`` in characters (-1: unlimited), ``created`` and ``modified`` in
+    seconds since the epoch; ``totalrecv`` counts deliveries. ``msgs`` counts every stored message and ``hiddenmsgs``
+    those whose score lies after the server's time, to the millisecond. A field that another client left out or wrote
+    in a way that starts with no number is None, where the canonical client gives NaN.
+    """
+
+    vt: int | None
+    delay: int | None
+    maxsize: int | None
+    totalrecv: int
+    totalsent: int
+    created: int | None
+    modified: int | None
+    msgs: int
+    hiddenmsgs: int

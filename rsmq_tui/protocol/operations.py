@@ -1,0 +1,275 @@
+"""Every operation of the protocol, written once, as a value that a client only has to run.
+
+An ``Operation`` says which script or command to send, with which keys and arguments, and how to read the reply. The
+functions below validate and build them; ``Rsmq`` and ``AsyncRsmq`` run them. Nothing here does I/O.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, Generic, NoReturn, TypeVar
+
+from redis.exceptions import ResponseError
+
+from rsmq_tui.protocol import scripts, validation
+from rsmq_tui.protocol.errors import rsmq_error
+from rsmq_tui.protocol.ids import random_suffix, sent_ms
+from rsmq_tui.protocol.keys import Keys, name_of
+from rsmq_tui.protocol.messages import Message, QueueAttributes, StoredMessage
+from rsmq_tui.protocol.scripts import Script
+
+T = TypeVar("T")
+Item = TypeVar("Item")
+Argument = bytes | str | int
+
+# A batch goes to the server in chunks of this many messages and about this many body bytes, so that one call holds the
+# server for little more than a millisecond.
+CHUNK_MESSAGES = 500
+CHUNK_BYTES = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Operation(Generic[T]):
+    """One round trip: ``script`` with ``keys`` and ``arguments``, or, where it is None, a command in ``arguments``."""
+
+    script: Script | None
+    keys: tuple[bytes, ...]
+    arguments: tuple[Argument, ...]
+    read: Callable[[Any], T]
+
+    @property
+    def by_sha(self) -> tuple[Argument, ...]:
+        """The command to send first."""
+        if self.script is None:
+            return self.arguments
+        return ("EVALSHA", self.script.sha, len(self.keys), *self.keys, *self.arguments)
+
+    @property
+    def by_text(self) -> tuple[Argument, ...]:
+        """The command to send when the server does not know the script: it runs it and learns it."""
+        if self.script is None:
+            return self.arguments
+        return ("EVAL", self.script.text, len(self.keys), *self.keys, *self.arguments)
+
+
+def raise_refusal(error: ResponseError) -> NoReturn:
+    """Raise the ``RsmqError`` that a server error stands for, or the error itself where it is none of ours."""
+    refusal = re.match(r"RSMQ (\w+) ?(\w*)", str(error))
+    if refusal:
+        raise rsmq_error(refusal[1], item=refusal[2], low=0, high=validation.SECONDS_MAX) from None
+    if "WRONGTYPE" in str(error):
+        raise rsmq_error("wrongType") from error
+    raise error
+
+
+def list_queues(keys: Keys) -> Operation[list[str]]:
+    """SMEMBERS of the index, sorted (the server keeps no order)."""
+    return Operation(None, (), ("SMEMBERS", keys.index), lambda reply: sorted(name_of(name) for name in reply))
+
+
+def create_queue(keys: Keys, queue: str, vt: int, delay: int, maxsize: int) -> Operation[None]:
+    """HSET of the five fields in the canonical order, and SADD to the index, atomically."""
+    validation.queue_name(queue)
+    arguments = (queue, validation.seconds("vt", vt), validation.seconds("delay", delay), validation.maxsize(maxsize))
+    return Operation(scripts.CREATE_QUEUE, (keys.attributes(queue), keys.index), arguments, _nothing)
+
+
+def delete_queue(keys: Keys, queue: str) -> Operation[None]:
+    """DEL of both keys and SREM from the index, atomically."""
+    validation.queue_name(queue)
+    return Operation(scripts.DELETE_QUEUE, (*_of(keys, queue), keys.index), (queue,), _nothing)
+
+
+def get_queue_attributes(keys: Keys, queue: str) -> Operation[QueueAttributes]:
+    """The attributes, the totals, ZCARD and ZCOUNT."""
+    validation.queue_name(queue)
+    return Operation(scripts.ATTRIBUTES, _of(keys, queue), (), _read_attributes)
+
+
+def set_queue_attributes(
+    keys: Keys, queue: str, vt: int | None, delay: int | None, maxsize: int | None
+) -> Operation[QueueAttributes]:
+    """HSET of ``modified`` and of what is given; replies as ``get_queue_attributes``."""
+    validation.queue_name(queue)
+    if vt is None and delay is None and maxsize is None:
+        raise rsmq_error("noAttributeSupplied")
+    arguments: list[Argument] = []
+    if vt is not None:
+        arguments += ["vt", validation.seconds("vt", vt)]
+    if maxsize is not None:
+        arguments += ["maxsize", validation.maxsize(maxsize)]
+    if delay is not None:
+        arguments += ["delay", validation.seconds("delay", delay)]
+    return Operation(scripts.ATTRIBUTES, _of(keys, queue), tuple(arguments), _read_attributes)
+
+
+def send_messages(
+    keys: Keys, queue: str, bodies: Iterable[str | bytes], delay: int | None, realtime: bool
+) -> Iterator[Operation[list[str]]]:
+    """Sends in chunks; the first chunk already carries the size of the longest body of all."""
+    validation.queue_name(queue)
+    given_delay: Argument = "" if delay is None else validation.seconds("delay", delay)
+    encoded = [validation.body_bytes(body) for body in bodies]
+    longest = max((size for _, size in encoded), default=0)
+    channel = keys.channel(queue) if realtime else b""
+    for chunk in _chunks(encoded, weight=lambda item: len(item[0])):
+        pairs = (part for body, _ in chunk for part in (random_suffix(), body))
+        yield Operation(scripts.SEND, _of(keys, queue), (given_delay, longest, channel, *pairs), _read_ids)
+
+
+def send_message(keys: Keys, queue: str, body: str | bytes, delay: int | None, realtime: bool) -> Operation[str]:
+    """Sends one message."""
+    return _only(send_messages(keys, queue, (body,), delay, realtime))
+
+
+def receive_message(keys: Keys, queue: str, vt: int | None) -> Operation[Message | None]:
+    """The first ready message, hidden for ``vt`` seconds from now."""
+    return _first(receive_messages(keys, queue, 1, vt))
+
+
+def receive_messages(keys: Keys, queue: str, count: int, vt: int | None) -> Operation[list[Message]]:
+    """Up to ``count`` ready messages, hidden for ``vt`` seconds from now."""
+    validation.queue_name(queue)
+    given_vt: Argument = "" if vt is None else validation.seconds("vt", vt)
+    return Operation(scripts.RECEIVE, _of(keys, queue), (given_vt, _at_least_one(count)), _read_messages)
+
+
+def pop_message(keys: Keys, queue: str) -> Operation[Message | None]:
+    """The first ready message, removed."""
+    validation.queue_name(queue)
+    return _first(Operation(scripts.POP, _of(keys, queue), (1,), _read_messages))
+
+
+def delete_message(keys: Keys, queue: str, value: str) -> Operation[bool]:
+    """Deletes one message."""
+    return _only(delete_messages(keys, queue, (value,)))
+
+
+def change_message_visibility(keys: Keys, queue: str, value: str, vt: int) -> Operation[bool]:
+    """Changes the visibility of one message."""
+    return _only(change_visibility_of(keys, queue, (value,), vt))
+
+
+def delete_messages(keys: Keys, queue: str, ids: Iterable[str]) -> Iterator[Operation[list[bool]]]:
+    """Deletes in chunks."""
+    validation.queue_name(queue)
+    for chunk in _chunks([validation.message_id(value) for value in ids]):
+        yield Operation(scripts.DELETE, _of(keys, queue), tuple(chunk), _read_flags)
+
+
+def change_visibility_of(keys: Keys, queue: str, ids: Iterable[str], vt: int) -> Iterator[Operation[list[bool]]]:
+    """Visibility changes in chunks."""
+    validation.queue_name(queue)
+    checked = [validation.message_id(value) for value in ids]
+    checked_vt = validation.seconds("vt", vt)
+    for chunk in _chunks(checked):
+        yield Operation(scripts.VISIBILITY, _of(keys, queue), (checked_vt, *chunk), _read_flags)
+
+
+def restore_messages(keys: Keys, queue: str, messages: Iterable[StoredMessage]) -> Iterator[Operation[list[bool]]]:
+    """Exact writes in chunks; an id that is already in the queue is left alone."""
+    validation.queue_name(queue)
+    for chunk in _chunks(list(messages), weight=lambda message: len(message.body)):
+        fields = (
+            part
+            for message in chunk
+            for part in (
+                message.id,
+                message.body,
+                message.due_ms,
+                message.rc,
+                "" if message.fr_ms is None else message.fr_ms,
+            )
+        )
+        yield Operation(scripts.RESTORE, _of(keys, queue), tuple(fields), _read_flags)
+
+
+def leading_int(raw: bytes | None) -> int | None:
+    """Read a number as JavaScript's parseInt does, which is how the canonical client reads every field."""
+    found = re.match(rb"\s*([+-]?\d{1,18})", raw or b"")
+    return int(found[1]) if found else None
+
+
+def _of(keys: Keys, queue: str) -> tuple[bytes, bytes]:
+    return keys.messages(queue), keys.attributes(queue)
+
+
+def _at_least_one(count: int) -> int:
+    if count < 1:
+        raise ValueError("count must be at least 1")
+    return count
+
+
+def _chunks(items: Sequence[Item], weight: Callable[[Item], int] | None = None) -> Iterator[list[Item]]:
+    """Split into runs of at most CHUNK_MESSAGES items and about CHUNK_BYTES of weight."""
+    if weight is None:
+        rest = iter(items)
+        while chunk := list(islice(rest, CHUNK_MESSAGES)):
+            yield chunk
+        return
+    chunk, heavy = [], 0
+    for item in items:
+        if chunk and (len(chunk) == CHUNK_MESSAGES or heavy + weight(item) > CHUNK_BYTES):
+            yield chunk
+            chunk, heavy = [], 0
+        chunk.append(item)
+        heavy += weight(item)
+    if chunk:
+        yield chunk
+
+
+def _only(chunks: Iterator[Operation[list[T]]]) -> Operation[T]:
+    """Turn a batch of one into an operation that gives its one result."""
+    batch = next(chunks)
+    return Operation(batch.script, batch.keys, batch.arguments, lambda reply: batch.read(reply)[0])
+
+
+def _first(batch: Operation[list[T]]) -> Operation[T | None]:
+    return Operation(batch.script, batch.keys, batch.arguments, lambda reply: next(iter(batch.read(reply)), None))
+
+
+def _nothing(_reply: Any) -> None:
+    return None
+
+
+def _read_ids(reply: Any) -> list[str]:
+    return [value.decode() for value in reply]
+
+
+def _read_flags(reply: Any) -> list[bool]:
+    return [value == 1 for value in reply]
+
+
+def _read_messages(reply: Any) -> list[Message]:
+    now_ms = int(reply[0])
+    return [_read_message(fields, now_ms) for fields in reply[1]]
+
+
+def _read_message(fields: Any, now_ms: int) -> Message:
+    raw_id, body, rc, fr = fields
+    identity = name_of(raw_id)
+    first_ms = leading_int(fr)
+    return Message(
+        id=identity,
+        body=body,
+        rc=rc,
+        fr_ms=now_ms if first_ms is None else first_ms,
+        sent_ms=sent_ms(identity, now_ms=now_ms),
+    )
+
+
+def _read_attributes(reply: Any) -> QueueAttributes:
+    fields, msgs, hidden = reply
+    vt, delay, maxsize, totalrecv, totalsent, created, modified = map(leading_int, fields)
+    return QueueAttributes(
+        vt=vt,
+        delay=delay,
+        maxsize=maxsize,
+        totalrecv=totalrecv or 0,
+        totalsent=totalsent or 0,
+        created=created,
+        modified=modified,
+        msgs=msgs,
+        hiddenmsgs=hidden,
+    )

@@ -1,0 +1,222 @@
+"""The Lua of the operations: real keys in KEYS, values in ARGV, and the time read inside.
+
+Every script that works on one queue takes KEYS[1], the zset of ids, and KEYS[2], the attributes hash: two real keys of
+one slot, so that a namespace with a hash tag works on Redis Cluster. TIME is the server's, so one operation is one
+round trip. A refusal comes back as the error ``RSMQ <code>``.
+"""
+
+import hashlib
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """A Lua text and its SHA1, which EVALSHA wants."""
+
+    text: str
+    sha: str = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "sha", hashlib.sha1(self.text.encode(), usedforsecurity=False).hexdigest())
+
+
+_NOW = """
+local time = redis.call('TIME')
+local now_us = time[1] * 1000000 + time[2]
+local now = math.floor(now_us / 1000)
+local function int(n) return string.format('%.0f', n) end
+"""
+
+# The canonical client's _getQueue: a queue exists when these three fields do. Its parseInt takes 15.5 for 15.
+_QUEUE = """
+local q = redis.call('HMGET', KEYS[2], 'vt', 'delay', 'maxsize')
+if not (q[1] and q[2] and q[3]) then return redis.error_reply('RSMQ queueNotFound') end
+local function seconds(given, name, default)
+  if given ~= '' then return tonumber(given) end
+  local n = tonumber(default)
+  if not n or n ~= n or n < 0 or n >= 10000000 then return nil, redis.error_reply('RSMQ invalidValue ' .. name) end
+  return math.floor(n)
+end
+"""
+
+# KEYS[1] attributes hash, KEYS[2] index; ARGV queue, vt, delay, maxsize.
+# A hash that has a vt is a queue, listed or not. Unlike the canonical client, a refusal changes nothing.
+CREATE_QUEUE = Script("""
+if redis.call('HEXISTS', KEYS[1], 'vt') == 1 then return redis.error_reply('RSMQ queueExists') end
+local sec = redis.call('TIME')[1]
+redis.call('SADD', KEYS[2], ARGV[1])
+redis.call('HSET', KEYS[1], 'vt', ARGV[2], 'delay', ARGV[3], 'maxsize', ARGV[4], 'created', sec, 'modified', sec)
+return 1
+""")
+
+# KEYS[1] zset, KEYS[2] attributes hash, KEYS[3] index; ARGV queue. As the canonical client does, a name left in the
+# index without its keys is removed, although the queue is then not found.
+DELETE_QUEUE = Script("""
+redis.call('SREM', KEYS[3], ARGV[1])
+if redis.call('DEL', KEYS[2], KEYS[1]) == 0 then return redis.error_reply('RSMQ queueNotFound') end
+return 1
+""")
+
+# ARGV (name, value)* of attributes to set, in the canonical order vt, maxsize, delay; none of them only reads.
+ATTRIBUTES = Script(
+    _NOW
+    + """
+if #ARGV > 0 then
+  local q = redis.call('HMGET', KEYS[2], 'vt', 'delay', 'maxsize')
+  if not (q[1] and q[2] and q[3]) then return redis.error_reply('RSMQ queueNotFound') end
+  redis.call('HSET', KEYS[2], 'modified', time[1])
+  for i = 1, #ARGV, 2 do redis.call('HSET', KEYS[2], ARGV[i], ARGV[i + 1]) end
+end
+local fields = redis.call('HMGET', KEYS[2], 'vt', 'delay', 'maxsize', 'totalrecv', 'totalsent', 'created', 'modified')
+if not fields[1] then return redis.error_reply('RSMQ queueNotFound') end
+return {fields, redis.call('ZCARD', KEYS[1]), redis.call('ZCOUNT', KEYS[1], '(' .. int(now), '+inf')}
+"""
+)
+
+# ARGV delay or '', size of the longest body, channel or '', then (suffix, body)*. Returns the ids.
+# Each further id of a batch is a microsecond later, so that a batch keeps its order among equal scores.
+SEND = Script(
+    _NOW
+    + _QUEUE
+    + """
+local delay, refused = seconds(ARGV[1], 'delay', q[2])
+if refused then return refused end
+local maxsize = tonumber(q[3])
+if maxsize and maxsize ~= -1 and tonumber(ARGV[2]) > maxsize then return redis.error_reply('RSMQ messageTooLong') end
+local digits = '0123456789abcdefghijklmnopqrstuvwxyz'
+local function base36(n)
+  local out = {}
+  for i = 10, 1, -1 do
+    local d = n % 36
+    out[i] = string.sub(digits, d + 1, d + 1)
+    n = (n - d) / 36
+  end
+  return table.concat(out)
+end
+local due = int(now + delay * 1000)
+local ids = {}
+for i = 4, #ARGV, 2 do
+  local id = base36(now_us + #ids) .. ARGV[i]
+  redis.call('ZADD', KEYS[1], due, id)
+  redis.call('HSET', KEYS[2], id, ARGV[i + 1])
+  ids[#ids + 1] = id
+end
+redis.call('HINCRBY', KEYS[2], 'totalsent', #ids)
+if ARGV[3] ~= '' then redis.pcall('PUBLISH', ARGV[3], redis.call('ZCARD', KEYS[1])) end
+return ids
+"""
+)
+
+# Shared by receive and pop: walk the ready messages in the canonical order, score then id. An id without a body
+# cannot be delivered; it must not block those behind it either (it stops some clients for good).
+_TAKE = """
+local out, seen = {}, {}
+local function fr_of(id, rc)
+  local fr = rc > 1 and redis.call('HGET', KEYS[2], id .. ':fr')
+  if not fr then
+    fr = int(now)
+    if keep then redis.call('HSET', KEYS[2], id .. ':fr', fr) end
+  end
+  return fr
+end
+local function rc_of(id)
+  local rc = redis.pcall('HINCRBY', KEYS[2], id .. ':rc', 1)
+  if type(rc) == 'number' then return rc end
+  redis.call('HSET', KEYS[2], id .. ':rc', '1')
+  return 1
+end
+for pass = 1, 100 do
+  local ids = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', int(now), 'LIMIT', 0, wanted - #out)
+  local fresh = false
+  for _, id in ipairs(ids) do
+    if not seen[id] then
+      seen[id], fresh = true, true
+      local body = redis.call('HGET', KEYS[2], id)
+      settle(id, body)
+      if body then
+        redis.call('HINCRBY', KEYS[2], 'totalrecv', 1)
+        local rc = rc_of(id)
+        out[#out + 1] = {id, body, rc, fr_of(id, rc)}
+        forget(id)
+      end
+    end
+  end
+  if #out >= wanted or not fresh then break end
+end
+return {int(now), out}
+"""
+
+# ARGV vt or '', how many. A body-less id is hidden as a received one would be, but at least for a second.
+RECEIVE = Script(
+    _NOW
+    + _QUEUE
+    + """
+local vt, refused = seconds(ARGV[1], 'vt', q[1])
+if refused then return refused end
+local wanted, keep = tonumber(ARGV[2]), true
+local function settle(id, body)
+  redis.call('ZADD', KEYS[1], int(now + (body and vt or math.max(vt, 1)) * 1000), id)
+end
+local function forget() end
+"""
+    + _TAKE
+)
+
+# ARGV how many. A body-less id is removed, as the canonical client's pop does.
+POP = Script(
+    _NOW
+    + _QUEUE
+    + """
+local wanted, keep = tonumber(ARGV[1]), false
+local function settle(id) redis.call('ZREM', KEYS[1], id) end
+local function forget(id) redis.call('HDEL', KEYS[2], id, id .. ':rc', id .. ':fr') end
+"""
+    + _TAKE
+)
+
+# ARGV ids. 1 where the id was in the zset and had fields, else 0, as the canonical client's deleteMessage.
+DELETE = Script("""
+local out = {}
+for i, id in ipairs(ARGV) do
+  local removed = redis.call('ZREM', KEYS[1], id)
+  local fields = redis.call('HDEL', KEYS[2], id, id .. ':rc', id .. ':fr')
+  out[i] = (removed == 1 and fields > 0) and 1 or 0
+end
+return out
+""")
+
+# ARGV vt, ids. Visibility counts from now; 0 where the id is not in the queue.
+VISIBILITY = Script(
+    _NOW
+    + _QUEUE
+    + """
+local due = int(now + ARGV[1] * 1000)
+local out = {}
+for i = 2, #ARGV do
+  local known = redis.call('ZSCORE', KEYS[1], ARGV[i])
+  if known then redis.call('ZADD', KEYS[1], due, ARGV[i]) end
+  out[i - 1] = known and 1 or 0
+end
+return out
+"""
+)
+
+# ARGV (id, body, due ms, rc, fr ms or '')*. Writes each message exactly; an id that is already there is left alone.
+RESTORE = Script(
+    _NOW
+    + _QUEUE
+    + """
+local out = {}
+for i = 1, #ARGV, 5 do
+  local id = ARGV[i]
+  local added = redis.call('ZADD', KEYS[1], 'NX', ARGV[i + 2], id)
+  if added == 1 then
+    redis.call('HSET', KEYS[2], id, ARGV[i + 1])
+    if ARGV[i + 3] ~= '0' then redis.call('HSET', KEYS[2], id .. ':rc', ARGV[i + 3]) end
+    if ARGV[i + 4] ~= '' then redis.call('HSET', KEYS[2], id .. ':fr', ARGV[i + 4]) end
+  end
+  out[#out + 1] = added
+end
+return out
+"""
+)
