@@ -18,21 +18,39 @@ from rsmq_tui.protocol.errors import RsmqError
 from rsmq_tui.protocol.failures import SERVER_ERRORS, Failure, failure_of
 from rsmq_tui.protocol.ids import make_id, sent_ms
 from rsmq_tui.protocol.messages import Message, QueueAttributes, StoredMessage
+from rsmq_tui.protocol.operations import leading_int
+from rsmq_tui.protocol.pages import Anchor, Part, PeekedMessage, RawPage, Where, WholeMessage
+from rsmq_tui.protocol.read_scripts import MICROSECONDS_FROM, SECONDS_BELOW
+from rsmq_tui.protocol.reader import Namespaces, QueueReader
+from rsmq_tui.protocol.rows import Index, Row
 
 __all__ = [
+    "MICROSECONDS_FROM",
+    "SECONDS_BELOW",
     "SERVER_ERRORS",
+    "Anchor",
     "AsyncRsmq",
     "Failure",
+    "Index",
     "Message",
+    "Namespaces",
+    "Part",
+    "PeekedMessage",
     "QueueAttributes",
+    "QueueReader",
+    "RawPage",
+    "Row",
     "Rsmq",
     "RsmqError",
     "StoredMessage",
     "Traffic",
+    "Where",
+    "WholeMessage",
     "check_url",
     "connect",
     "connect_async",
     "failure_of",
+    "leading_int",
     "make_id",
     "sent_ms",
     "server_label",

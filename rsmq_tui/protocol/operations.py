@@ -91,9 +91,9 @@ def set_queue_attributes(
     keys: Keys, queue: str, vt: int | None, delay: int | None, maxsize: int | None
 ) -> Operation[QueueAttributes]:
     """HSET of ``modified`` and of what is given; replies as ``get_queue_attributes``."""
-    validation.queue_name(queue)
     if vt is None and delay is None and maxsize is None:
         raise rsmq_error("noAttributeSupplied")
+    validation.queue_name(queue)
     arguments: list[Argument] = []
     if vt is not None:
         arguments += ["vt", validation.seconds("vt", vt)]

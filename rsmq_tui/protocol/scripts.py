@@ -58,9 +58,11 @@ return 1
 """)
 
 # ARGV (name, value)* of attributes to set, in the canonical order vt, maxsize, delay; none of them only reads.
+# Everything is read before anything is set, so that a wrong type changes nothing.
 ATTRIBUTES = Script(
     _NOW
     + """
+local msgs, hidden = redis.call('ZCARD', KEYS[1]), redis.call('ZCOUNT', KEYS[1], '(' .. int(now), '+inf')
 if #ARGV > 0 then
   local q = redis.call('HMGET', KEYS[2], 'vt', 'delay', 'maxsize')
   if not (q[1] and q[2] and q[3]) then return redis.error_reply('RSMQ queueNotFound') end
@@ -69,12 +71,13 @@ if #ARGV > 0 then
 end
 local fields = redis.call('HMGET', KEYS[2], 'vt', 'delay', 'maxsize', 'totalrecv', 'totalsent', 'created', 'modified')
 if not fields[1] then return redis.error_reply('RSMQ queueNotFound') end
-return {fields, redis.call('ZCARD', KEYS[1]), redis.call('ZCOUNT', KEYS[1], '(' .. int(now), '+inf')}
+return {fields, msgs, hidden}
 """
 )
 
 # ARGV delay or '', size of the longest body, channel or '', then (suffix, body)*. Returns the ids.
 # Each further id of a batch is a microsecond later, so that a batch keeps its order among equal scores.
+# A total that is no number stays as it is: the messages are stored by then, and an error would have them sent again.
 SEND = Script(
     _NOW
     + _QUEUE
@@ -101,14 +104,15 @@ for i = 4, #ARGV, 2 do
   redis.call('HSET', KEYS[2], id, ARGV[i + 1])
   ids[#ids + 1] = id
 end
-redis.call('HINCRBY', KEYS[2], 'totalsent', #ids)
+redis.pcall('HINCRBY', KEYS[2], 'totalsent', #ids)
 if ARGV[3] ~= '' then redis.pcall('PUBLISH', ARGV[3], redis.call('ZCARD', KEYS[1])) end
 return ids
 """
 )
 
 # Shared by receive and pop: walk the ready messages in the canonical order, score then id. An id without a body
-# cannot be delivered; it must not block those behind it either (it stops some clients for good).
+# cannot be delivered; it must not block those behind it either (it stops some clients for good). Nor must a total or
+# a count that is no number: a message would be hidden and not delivered, each time again.
 _TAKE = """
 local out, seen = {}, {}
 local function fr_of(id, rc)
@@ -134,11 +138,11 @@ for pass = 1, 100 do
       local body = redis.call('HGET', KEYS[2], id)
       settle(id, body)
       if body then
-        redis.call('HINCRBY', KEYS[2], 'totalrecv', 1)
+        redis.pcall('HINCRBY', KEYS[2], 'totalrecv', 1)
         local rc = rc_of(id)
         out[#out + 1] = {id, body, rc, fr_of(id, rc)}
-        forget(id)
       end
+      forget(id)
     end
   end
   if #out >= wanted or not fresh then break end
@@ -175,7 +179,9 @@ local function forget(id) redis.call('HDEL', KEYS[2], id, id .. ':rc', id .. ':f
 )
 
 # ARGV ids. 1 where the id was in the zset and had fields, else 0, as the canonical client's deleteMessage.
+# HLEN refuses a wrong type before anything is removed.
 DELETE = Script("""
+redis.call('HLEN', KEYS[2])
 local out = {}
 for i, id in ipairs(ARGV) do
   local removed = redis.call('ZREM', KEYS[1], id)

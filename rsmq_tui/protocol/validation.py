@@ -41,18 +41,14 @@ def message_id(value: object) -> str:
 
 
 def seconds(item: str, value: object) -> int:
-    """Return ``vt`` or ``delay`` in whole seconds, 0 to 9,999,999; raise ``missingParameter`` or ``invalidValue``."""
-    if value is None:
-        raise rsmq_error("missingParameter", item=item)
+    """Return ``vt`` or ``delay`` in whole seconds, 0 to 9,999,999; raise ``invalidValue``, also for none at all."""
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= SECONDS_MAX:
         raise rsmq_error("invalidValue", item=item, low=0, high=SECONDS_MAX)
     return value
 
 
 def maxsize(value: object) -> int:
-    """Return ``maxsize``, 1,024 to 65,536 or -1 for unlimited; raise ``missingParameter`` or ``invalidValue``."""
-    if value is None:
-        raise rsmq_error("missingParameter", item="maxsize")
+    """Return ``maxsize``, 1,024 to 65,536 or -1 for unlimited; raise ``invalidValue``, also for none at all."""
     if (
         not isinstance(value, int)
         or isinstance(value, bool)

@@ -1,0 +1,32 @@
+"""Watching queues: poll to snapshot, series and rates, verdicts, peek. It only reads."""
+
+from rsmq_tui.monitor.peek import MessageRow, MessageState, MessageView, Page, PageRequest, PeekError
+from rsmq_tui.monitor.poller import LivePoller
+from rsmq_tui.monitor.series import QueuePoint, TotalsPoint, Trend
+from rsmq_tui.monitor.snapshot import Cost, Drain, Link, QueueState, Snapshot, Totals, Verdict
+from rsmq_tui.monitor.source import Source
+from rsmq_tui.monitor.verdicts import Thresholds, outlook, reason
+
+__all__ = [
+    "Cost",
+    "Drain",
+    "Link",
+    "LivePoller",
+    "MessageRow",
+    "MessageState",
+    "MessageView",
+    "Page",
+    "PageRequest",
+    "PeekError",
+    "QueuePoint",
+    "QueueState",
+    "Snapshot",
+    "Source",
+    "Thresholds",
+    "Totals",
+    "TotalsPoint",
+    "Trend",
+    "Verdict",
+    "outlook",
+    "reason",
+]

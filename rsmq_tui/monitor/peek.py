@@ -1,0 +1,157 @@
+"""Looking at messages without touching them: what a page of a queue, or one message, says."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from rsmq_tui.monitor.reading import read_id, read_score
+from rsmq_tui.protocol import (
+    SERVER_ERRORS,
+    Anchor,
+    Part,
+    PeekedMessage,
+    QueueReader,
+    RsmqError,
+    Where,
+    failure_of,
+)
+
+PAGE_MESSAGES = 100
+_DUE_BOUNDS = (("now", 0), ("< 10 s", 10_000), ("< 1 min", 60_000), ("< 10 min", 600_000), ("< 1 h", 3_600_000))
+
+_ERRORS: tuple[type[Exception], ...] = (RsmqError, *SERVER_ERRORS)
+
+
+class PeekError(Exception):
+    """A look that failed, in words for people."""
+
+
+class MessageState(StrEnum):
+    """What a consumer would find."""
+
+    READY = "ready"
+    IN_FLIGHT = "in flight"
+    DELAYED = "delayed"
+
+
+@dataclass(frozen=True, slots=True)
+class PageRequest:
+    """Which page: relative to an anchor, a message that need not be there any more."""
+
+    queue: str
+    part: Part = "all"
+    where: Where = "first"
+    anchor: Anchor | None = None
+    count: int = PAGE_MESSAGES
+
+
+@dataclass(frozen=True, slots=True)
+class MessageRow:
+    """A message as a page shows it.
+
+    ``due_ms`` is when it becomes (or became) visible, None for never; ``sent_ms`` is None where the id carries no time;
+    ``preview`` is the start of the body, None where there is no body.
+    """
+
+    id: str
+    score: str
+    state: MessageState
+    due_ms: float | None
+    sent_ms: int | None
+    rc: int
+    fr_ms: int | None
+    size: int
+    preview: bytes | None
+
+    @property
+    def anchor(self) -> Anchor:
+        """The place of this message in its queue."""
+        return Anchor(self.score, self.id)
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A page at one moment of server time; ``start`` is the rank of its first row among all messages."""
+
+    request: PageRequest
+    at_ms: int
+    depth: int
+    ready: int
+    start: int
+    rows: tuple[MessageRow, ...]
+
+    @property
+    def is_first(self) -> bool:
+        """True when nothing of the part comes before."""
+        return self.start <= (self.ready if self.request.part == "hidden" else 0)
+
+    @property
+    def is_last(self) -> bool:
+        """True when nothing of the part comes after."""
+        end = self.ready if self.request.part == "ready" else self.depth
+        return self.start + len(self.rows) >= end
+
+
+@dataclass(frozen=True, slots=True)
+class MessageView:
+    """One message whole; ``row`` is None when it has left the queue, ``body`` None when missing or too long to show."""
+
+    at_ms: int
+    id: str
+    row: MessageRow | None
+    body: bytes | None
+    size: int
+
+
+async def read_page(reader: QueueReader, request: PageRequest) -> Page:
+    """Read a page; raises ``PeekError``."""
+    try:
+        raw = await reader.pages.page(
+            request.queue, part=request.part, where=request.where, anchor=request.anchor, count=request.count
+        )
+    except _ERRORS as error:
+        raise _told(error) from error
+    rows = tuple(_row(message, raw.at_ms) for message in raw.messages)
+    return Page(request, raw.at_ms, raw.depth, raw.ready, raw.start, rows)
+
+
+async def read_message(reader: QueueReader, queue: str, id: str) -> MessageView:
+    """Read one message; raises ``PeekError``."""
+    try:
+        raw = await reader.pages.message(queue, id)
+    except _ERRORS as error:
+        raise _told(error) from error
+    row = None
+    if raw.score is not None:
+        peeked = PeekedMessage(raw.id, raw.score, raw.rc, raw.fr_ms, raw.size, raw.body)
+        row = _row(peeked, raw.at_ms)
+    return MessageView(raw.at_ms, raw.id, row, raw.body, raw.size)
+
+
+async def read_due(reader: QueueReader, queue: str, at_ms: int) -> tuple[tuple[str, int], ...]:
+    """Count a queue's messages by when they become visible; raises ``PeekError``."""
+    try:
+        counts = await reader.pages.due_counts(queue, tuple(at_ms + bound for _, bound in _DUE_BOUNDS))
+    except _ERRORS as error:
+        raise _told(error) from error
+    labels = (*(label for label, _ in _DUE_BOUNDS), "later")
+    earlier = (0, *counts)
+    return tuple((label, max(0, count - before)) for label, count, before in zip(labels, counts, earlier, strict=False))
+
+
+def _row(message: PeekedMessage, at_ms: int) -> MessageRow:
+    due_ms, _ = read_score(message.score)
+    sent_ms, _ = read_id(message.id, at_ms)
+    if due_ms is not None and due_ms <= at_ms:
+        state = MessageState.READY
+    else:
+        state = MessageState.IN_FLIGHT if message.rc else MessageState.DELAYED
+    return MessageRow(
+        message.id, message.score, state, due_ms, sent_ms, message.rc, message.fr_ms, message.size, message.preview
+    )
+
+
+def _told(error: Exception) -> PeekError:
+    if isinstance(error, RsmqError):
+        return PeekError(str(error))
+    failure = failure_of(error)
+    return PeekError(f"{failure.sentence}: {failure.hint}")

@@ -1,0 +1,176 @@
+"""The live source: polls one namespace of one server, never two polls at once, and says how it went."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
+
+from rsmq_tui.monitor.peek import MessageView, Page, PageRequest, read_due, read_message, read_page
+from rsmq_tui.monitor.sampler import Sampler
+from rsmq_tui.monitor.snapshot import Cost, Link, Snapshot
+from rsmq_tui.monitor.verdicts import Thresholds
+from rsmq_tui.protocol import SERVER_ERRORS, QueueReader, failure_of
+
+RETRY_FIRST_S = 1.0
+RETRY_MAX_S = 30.0
+
+# Each poll also looks at the receive counts of this many queues, in turn, and at this many messages on either side of
+# the first hidden one; together a look holds the server for a millisecond or two.
+_LOOK_QUEUES = 40
+_LOOK_SPAN = 50
+
+
+class LivePoller:
+    """Polls a server for as long as its snapshots are asked for.
+
+    The next poll is scheduled only after the previous one has come back, so polls never overlap. A failure yields the
+    last good snapshot with its ``link`` saying what failed, and the next attempts come after 1, 2, 4 … 30 seconds.
+    ``clock`` is a monotonic clock in seconds, and the only local time used.
+    """
+
+    def __init__(
+        self,
+        reader: QueueReader,
+        *,
+        interval_s: float = 1.0,
+        thresholds: Thresholds | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.thresholds = thresholds or Thresholds()
+        self._reader = reader
+        self._interval_s = interval_s
+        self._clock = clock
+        self._sampler = Sampler(self.thresholds)
+        self._wake = asyncio.Event()
+        self._paused = False
+        self._failures = 0
+        self._look_at = 0
+        self._wanted_ns: str | None = None
+        self._last = Snapshot(0, reader.label, reader.ns, interval_s=interval_s)
+
+    async def snapshots(self) -> AsyncIterator[Snapshot]:
+        """Poll, yield, wait; for ever."""
+        while True:
+            self._wake.clear()
+            yield await self.poll()
+            await self._wait()
+
+    async def poll(self) -> Snapshot:
+        """Poll once and return what is known then; a failure is told in the snapshot's ``link``."""
+        self._follow_switch()
+        try:
+            self._last = await self._read()
+        except SERVER_ERRORS as error:
+            self._failures += 1
+            link = Link(failure_of(error), self._last.link.fresh_at_s, self._clock() + self._delay_s())
+            self._last = replace(self._last, link=link, paused=self._paused)
+        return self._last
+
+    def wake(self) -> None:
+        """Poll now instead of waiting on."""
+        self._wake.set()
+
+    def set_paused(self, paused: bool) -> None:
+        """Stop or go on polling; the poll that this asks for says so."""
+        self._paused = paused
+        self._wake.set()
+
+    def switch(self, ns: str) -> None:
+        """Watch another namespace; what was known of the old one is dropped, a reply still under way included."""
+        self._wanted_ns = ns
+        self._wake.set()
+
+    async def peek(self, request: PageRequest) -> Page:
+        """Read one page of a queue's messages; raises ``PeekError``."""
+        return await read_page(self._reader, request)
+
+    async def read(self, queue: str, id: str) -> MessageView:
+        """Read one message whole; raises ``PeekError``."""
+        return await read_message(self._reader, queue, id)
+
+    async def due(self, queue: str, at_ms: int) -> tuple[tuple[str, int], ...]:
+        """Count when the messages of a queue become visible; raises ``PeekError``."""
+        return await read_due(self._reader, queue, at_ms)
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._reader.aclose()
+
+    async def _read(self) -> Snapshot:
+        traffic = self._reader.traffic
+        bytes_before, commands_before = traffic.bytes_sent + traffic.bytes_received, traffic.commands
+        started_s = self._clock()
+        index = await self._reader.rows.index()
+        round_trip_s = self._clock() - started_s
+        if self._failures:
+            self._sampler.resume(index.at_ms)
+            self._failures = 0
+        self._sampler.begin(index.at_ms)
+        async for names, rows in self._reader.rows.rows(index.at_ms):
+            self._sampler.take(names, rows)
+        queues, totals = self._sampler.finish()
+        await self._look_at_receive_counts(index.names, index.at_ms)
+        namespaces = self._last.namespaces
+        if queues:
+            namespaces = None
+        elif namespaces is None:
+            namespaces = (await self._reader.namespaces()).names
+        now_s = self._clock()
+        return Snapshot(
+            at_ms=index.at_ms,
+            server=self._reader.label,
+            ns=self._reader.ns,
+            queues=queues,
+            totals=totals,
+            trend=self._sampler.trend,
+            cost=Cost(
+                round_trip_ms=round_trip_s * 1000,
+                poll_ms=(now_s - started_s) * 1000,
+                bytes=traffic.bytes_sent + traffic.bytes_received - bytes_before,
+                commands=traffic.commands - commands_before,
+            ),
+            link=Link(None, now_s, None),
+            interval_s=self._interval_s,
+            paused=self._paused,
+            notes=self._notes(index.problem),
+            namespaces=namespaces,
+        )
+
+    async def _look_at_receive_counts(self, names: tuple[str, ...], at_ms: int) -> None:
+        """Look at the receive counts of the next few queues; all are seen in turn."""
+        if not names:
+            return
+        start = self._look_at if self._look_at < len(names) else 0
+        looked = names[start : start + _LOOK_QUEUES]
+        self._look_at = start + len(looked)
+        counts = await self._reader.rows.receive_counts(looked, at_ms, self.thresholds.poison_rc, _LOOK_SPAN)
+        self._sampler.take_receive_counts(looked, counts)
+
+    def _notes(self, index_problem: str | None) -> tuple[str, ...]:
+        refused = self._reader.scripts_refused
+        notes = (index_problem, refused and f"scripts refused, reading by pipeline: {refused}")
+        return tuple(note for note in notes if note)
+
+    def _follow_switch(self) -> None:
+        if self._wanted_ns is None:
+            return
+        self._reader.watch(self._wanted_ns)
+        self._wanted_ns = None
+        self._look_at = 0
+        self._sampler = Sampler(self.thresholds)
+        self._last = Snapshot(0, self._reader.label, self._reader.ns, interval_s=self._interval_s)
+
+    def _delay_s(self) -> float:
+        """Return how long to wait before the next attempt, after the failures so far."""
+        return min(RETRY_MAX_S, RETRY_FIRST_S * 2.0 ** (self._failures - 1))
+
+    async def _wait(self) -> None:
+        if self._paused:
+            await self._wake.wait()
+            return
+        delay_s = self._delay_s() if self._failures else self._interval_s
+        try:
+            async with asyncio.timeout(delay_s):
+                await self._wake.wait()
+        except TimeoutError:
+            return

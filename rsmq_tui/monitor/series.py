@@ -1,0 +1,177 @@
+"""The last minutes of every queue, in as few bytes as they take: 10,000 queues fit in 50 MB.
+
+Counters are kept every few seconds; rates are made from them when somebody looks, over the interval that was measured.
+"""
+
+from array import array
+from bisect import bisect_left, bisect_right
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import isnan
+from typing import NamedTuple
+
+BUCKET_MS = 5_000
+BUCKETS = 120
+TOTALS_KEPT = 900
+_NAN = float("nan")
+
+
+class Rates(NamedTuple):
+    """Messages a second, over the interval between two samples."""
+
+    arrivals_s: float
+    deletes_s: float
+    receives_s: float
+
+
+class Sample(NamedTuple):
+    """A queue's counters at one moment."""
+
+    at_ms: int
+    depth: int
+    ready: int
+    totalsent: int
+    totalrecv: int
+
+    def rates_since(self, earlier: "Sample") -> Rates | None:
+        """Return the rates between two samples, or None when no time passed between them.
+
+        Deletes are what arrived and is not there any more; restored messages may make that negative, which is 0.
+        """
+        elapsed_s = (self.at_ms - earlier.at_ms) / 1000
+        if elapsed_s <= 0:
+            return None
+        sent = self.totalsent - earlier.totalsent
+        deleted = sent - (self.depth - earlier.depth)
+        received = self.totalrecv - earlier.totalrecv
+        return Rates(max(0.0, sent / elapsed_s), max(0.0, deleted / elapsed_s), max(0.0, received / elapsed_s))
+
+
+class QueueSeries:
+    """One queue's counters, bucket by bucket, aligned with the times of its ``Trend``; NaN where it was not there."""
+
+    __slots__ = ("depth", "ready", "times_ms", "totalrecv", "totalsent")
+
+    def __init__(self, times_ms: list[int]) -> None:
+        missed = len(times_ms)
+        self.times_ms = times_ms
+        self.depth = array("d", [_NAN]) * missed
+        self.ready = array("d", [_NAN]) * missed
+        self.totalsent = array("d", [_NAN]) * missed
+        self.totalrecv = array("d", [_NAN]) * missed
+
+    def append(self, sample: Sample | None) -> None:
+        """Add a bucket."""
+        self.depth.append(_NAN if sample is None else sample.depth)
+        self.ready.append(_NAN if sample is None else sample.ready)
+        self.totalsent.append(_NAN if sample is None else sample.totalsent)
+        self.totalrecv.append(_NAN if sample is None else sample.totalrecv)
+
+    def forget(self, buckets: int) -> None:
+        """Drop the oldest buckets."""
+        for values in (self.depth, self.ready, self.totalsent, self.totalrecv):
+            del values[:buckets]
+
+    def at(self, index: int) -> Sample | None:
+        """Return the sample of a bucket, or None where the queue was not there or could not be read."""
+        depth = self.depth[index]
+        if isnan(depth):
+            return None
+        return Sample(
+            self.times_ms[index],
+            int(depth),
+            int(self.ready[index]),
+            int(self.totalsent[index]),
+            int(self.totalrecv[index]),
+        )
+
+
+class TotalsPoint(NamedTuple):
+    """The sums over all queues at one poll; rates are None until two polls have been made, and after a gap."""
+
+    at_ms: int
+    ready: int | None
+    hidden: int | None
+    arrivals_s: float | None
+    deletes_s: float | None
+    receives_s: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class QueuePoint:
+    """One queue in one bucket; None where unknown."""
+
+    at_ms: int
+    ready: float | None
+    hidden: float | None
+    arrivals_s: float | None
+    deletes_s: float | None
+    receives_s: float | None
+
+
+class Trend:
+    """The recent past of all queues and of their sums; it grows as polls come in, and is read by those who draw."""
+
+    def __init__(self) -> None:
+        self.times_ms: list[int] = []
+        self.totals: deque[TotalsPoint] = deque(maxlen=TOTALS_KEPT)
+        self.series: dict[str, QueueSeries] = {}
+        self._resumed_ms = 0
+
+    def is_due(self, at_ms: int) -> bool:
+        """Tell whether a new bucket begins."""
+        return not self.times_ms or at_ms - self.times_ms[-1] >= BUCKET_MS
+
+    def open_bucket(self, at_ms: int) -> None:
+        """Begin a bucket; each queue's series must then be appended to."""
+        self.times_ms.append(at_ms)
+        if (surplus := len(self.times_ms) - BUCKETS) > 0:
+            del self.times_ms[:surplus]
+            for series in self.series.values():
+                series.forget(surplus)
+
+    def add_queue(self, name: str) -> QueueSeries:
+        """Begin the series of a queue that was not there before."""
+        series = self.series[name] = QueueSeries(self.times_ms)
+        return series
+
+    def remove_queue(self, name: str) -> None:
+        """Forget a queue that is gone."""
+        self.series.pop(name, None)
+
+    def resume(self, at_ms: int) -> None:
+        """Mark that nothing was seen until now: no rate is made across this moment."""
+        self._resumed_ms = at_ms
+        if self.totals:
+            self.totals.append(TotalsPoint(self.totals[-1].at_ms + 1, None, None, None, None, None))
+
+    def reference(self, at_ms: int, span_ms: int) -> int | None:
+        """Return the index of the bucket to make rates from: about ``span_ms`` ago, or the oldest after a gap."""
+        first = bisect_left(self.times_ms, self._resumed_ms)
+        wanted = bisect_right(self.times_ms, at_ms - span_ms) - 1
+        index = max(first, wanted)
+        return index if index < len(self.times_ms) else None
+
+    def throughput(self, name: str) -> list[float | None]:
+        """Return what moved in a queue, arrivals plus deletes a second, bucket by bucket: its sparkline."""
+        return [
+            None if point.arrivals_s is None or point.deletes_s is None else point.arrivals_s + point.deletes_s
+            for point in self.queue(name)
+        ]
+
+    def queue(self, name: str) -> Iterator[QueuePoint]:
+        """Walk through a queue's buckets, oldest first."""
+        series = self.series.get(name)
+        if series is None:
+            return
+        before: Sample | None = None
+        for index, at_ms in enumerate(self.times_ms[: len(series.depth)]):
+            sample = series.at(index)
+            if sample is None:
+                yield QueuePoint(at_ms, None, None, None, None, None)
+            else:
+                crosses_gap = before is not None and before.at_ms < self._resumed_ms <= at_ms
+                rates = None if before is None or crosses_gap else sample.rates_since(before)
+                yield QueuePoint(at_ms, sample.ready, sample.depth - sample.ready, *(rates or (None, None, None)))
+            before = sample

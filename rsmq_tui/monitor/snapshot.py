@@ -1,0 +1,142 @@
+"""One poll of everything, as immutable values that every screen, command and recorder reads."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import NamedTuple
+
+from rsmq_tui.monitor.series import Trend
+from rsmq_tui.protocol import Failure
+
+
+class Verdict(StrEnum):
+    """What is wrong with a queue, worst first."""
+
+    BROKEN = "broken"
+    STALLED = "stalled"
+    GROWING = "growing"
+    POISONED = "poisoned"
+    AGED = "aged"
+    OK = "ok"
+
+    @property
+    def rank(self) -> int:
+        """0 for the worst; the default order of the overview."""
+        return _RANKS[self]
+
+
+_RANKS = {verdict: rank for rank, verdict in enumerate(Verdict)}
+
+
+class Drain(StrEnum):
+    """Whether a backlog clears; a growing or stalled queue never gets a number."""
+
+    EMPTY = "empty"
+    CLEARS = "clears"
+    STEADY = "steady"
+    STALLED = "stalled"
+    GROWING = "growing"
+    UNKNOWN = "unknown"
+
+
+class QueueState(NamedTuple):
+    """One queue at one moment. None means unknown, never 0.
+
+    ``ready``, ``hidden`` and ``depth`` are counts; ``*_s`` rates are messages a second over the last ten seconds or so;
+    ``oldest_ready_ms`` is when the first ready message was sent (or became visible, where its id carries no time), so
+    that its age is the snapshot's time minus this; ``since_ms`` is when the verdict's condition began.
+    """
+
+    name: str
+    kind: str
+    depth: int | None
+    ready: int | None
+    hidden: int | None
+    oldest_ready_ms: int | None
+    vt_s: float | None
+    delay_s: float | None
+    maxsize: int | None
+    created_ms: int | None
+    modified_ms: int | None
+    totalsent: int | None
+    totalrecv: int | None
+    arrivals_s: float | None
+    deletes_s: float | None
+    receives_s: float | None
+    poison: int
+    highest_rc: int
+    verdict: Verdict
+    since_ms: int | None
+    drain: Drain
+    drain_s: float | None
+    broken: str | None
+    problems: tuple[str, ...]
+
+    def oldest_ready_age_ms(self, at_ms: int) -> int | None:
+        """How long ago the first ready message was sent, in ms."""
+        return None if self.oldest_ready_ms is None else max(0, at_ms - self.oldest_ready_ms)
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """Sums over all queues; ``oldest`` is the name of the queue whose first ready message is the oldest."""
+
+    depth: int = 0
+    ready: int = 0
+    hidden: int = 0
+    arrivals_s: float | None = None
+    deletes_s: float | None = None
+    receives_s: float | None = None
+    oldest: str | None = None
+    oldest_ready_ms: int | None = None
+    verdicts: Mapping[Verdict, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What the last poll cost: round trip and whole poll in ms, bytes both ways, commands sent."""
+
+    round_trip_ms: float = 0.0
+    poll_ms: float = 0.0
+    bytes: int = 0
+    commands: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """The state of the connection, on the poller's own monotonic clock in seconds.
+
+    ``failure`` is None while the server answers; ``fresh_at_s`` is when it last did (None: never yet) and
+    ``retry_at_s`` when it will be asked again.
+    """
+
+    failure: Failure | None = None
+    fresh_at_s: float | None = None
+    retry_at_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Snapshot:
+    """One poll of everything, stamped with the server's TIME.
+
+    ``queues`` is ordered by name. ``notes`` are sentences about the whole server. ``namespaces`` lists what else there
+    is, and is looked for only when ``ns`` is empty. Snapshots are compared by identity: each poll is news.
+    """
+
+    at_ms: int
+    server: str
+    ns: str
+    queues: tuple[QueueState, ...] = ()
+    totals: Totals = Totals()
+    trend: Trend = field(default_factory=Trend)
+    cost: Cost = Cost()
+    link: Link = Link()
+    interval_s: float = 1.0
+    paused: bool = False
+    notes: tuple[str, ...] = ()
+    namespaces: tuple[str, ...] | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        """True when the server answered and the namespace holds no queue."""
+        return self.link.fresh_at_s is not None and not self.queues

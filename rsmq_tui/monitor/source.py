@@ -1,0 +1,46 @@
+"""Where screens get what they show: a live server here, a recording or a script elsewhere."""
+
+from collections.abc import AsyncIterator
+from typing import Protocol
+
+from rsmq_tui.monitor.peek import MessageView, Page, PageRequest
+from rsmq_tui.monitor.snapshot import Snapshot
+from rsmq_tui.monitor.verdicts import Thresholds
+
+
+class Source(Protocol):
+    """A stream of snapshots, and looks into one queue at a time."""
+
+    thresholds: Thresholds
+
+    def snapshots(self) -> AsyncIterator[Snapshot]:
+        """Yield one snapshot after another; a failed poll is a snapshot too, and never an exception."""
+        ...
+
+    def wake(self) -> None:
+        """Poll now."""
+        ...
+
+    def set_paused(self, paused: bool) -> None:
+        """Stop or go on polling; ``wake`` still polls once."""
+        ...
+
+    def switch(self, ns: str) -> None:
+        """Watch another namespace from the next poll on."""
+        ...
+
+    async def peek(self, request: PageRequest) -> Page:
+        """Read one page of a queue's messages without changing anything; raises ``PeekError``."""
+        ...
+
+    async def read(self, queue: str, id: str) -> MessageView:
+        """Read one message whole without changing anything; raises ``PeekError``."""
+        ...
+
+    async def due(self, queue: str, at_ms: int) -> tuple[tuple[str, int], ...]:
+        """Count when the messages of a queue become visible, as (label, messages); raises ``PeekError``."""
+        ...
+
+    async def aclose(self) -> None:
+        """Let go of everything that is open."""
+        ...

@@ -1,0 +1,117 @@
+"""How numbers, times and untrusted text are put into words, for every screen, sentence and log."""
+
+import unicodedata
+from datetime import UTC, datetime
+
+UNKNOWN = "–"
+
+_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
+
+
+def count(value: float | None) -> str:
+    """Say a number of messages, with thousands separators: 38,112."""
+    return UNKNOWN if value is None else f"{value:,.0f}"
+
+
+def compact(value: float | None) -> str:
+    """Say a number in at most six characters: 38,112, then 381k, 38.1M."""
+    if value is None:
+        return UNKNOWN
+    if value < 100_000:
+        return f"{value:,.0f}"
+    for limit, divisor, unit in ((1e6, 1e3, "k"), (1e9, 1e6, "M"), (1e12, 1e9, "G")):
+        if value < limit:
+            scaled = value / divisor
+            return f"{scaled:.1f}{unit}" if scaled < 100 else f"{scaled:.0f}{unit}"
+    return f"{value:.0e}"
+
+
+def rate(per_s: float | None) -> str:
+    """Say a rate in messages per second with one decimal: 812.0."""
+    if per_s is None:
+        return UNKNOWN
+    return f"{per_s:,.1f}" if per_s < 100_000 else compact(per_s)
+
+
+def duration(ms: float | None) -> str:
+    """Say a span of time in its two largest units: 850 ms, 12 s, 41m, 2h 14m, 3d 4h."""
+    if ms is None:
+        return UNKNOWN
+    if ms < 1000:
+        return f"{max(0, ms):.0f} ms"
+    total_s = int(ms // 1000)
+    minutes, s = divmod(total_s, 60)
+    hours, minutes = divmod(minutes, 60)
+    days, hours = divmod(hours, 24)
+    if days:
+        return f"{days}d {hours}h" if days < 1000 else f"{days:,}d"
+    if hours:
+        return f"{hours}h {minutes}m"
+    if minutes:
+        return f"{minutes}m {s}s" if minutes < 10 else f"{minutes}m"
+    return f"{s} s"
+
+
+def seconds(value: float | None) -> str:
+    """Say a setting in seconds: 30 s, 15.5 s, 2h 0m."""
+    if value is None:
+        return UNKNOWN
+    return f"{value:g} s" if value < 600 else duration(value * 1000)
+
+
+def size(bytes_: int | None) -> str:
+    """Say a number of bytes: 212 B, 4.2 KiB, 12.0 MiB."""
+    if bytes_ is None:
+        return UNKNOWN
+    scaled = float(bytes_)
+    for unit in _UNITS[:-1]:
+        if scaled < 1000:
+            return f"{scaled:.0f} {unit}" if unit == "B" else f"{scaled:.1f} {unit}"
+        scaled /= 1024
+    return f"{scaled:,.1f} {_UNITS[-1]}"
+
+
+def clock(at_ms: float | None, *, date: bool = False) -> str:
+    """Say a moment in UTC: 19:46:02.121, or with its date; a moment beyond the calendar is said as unknown."""
+    if at_ms is None:
+        return UNKNOWN
+    try:
+        moment = datetime.fromtimestamp(at_ms / 1000, UTC)
+    except (OverflowError, OSError, ValueError):
+        return UNKNOWN
+    return f"{moment:{'%Y-%m-%d ' if date else ''}%H:%M:%S}.{moment.microsecond // 1000:03d}"
+
+
+def plural(number: float, noun: str) -> str:
+    """Say a number of things: 1 message, 3 messages."""
+    return f"{count(number)} {noun}" if number == 1 else f"{count(number)} {noun}s"
+
+
+def printable(text: str, limit: int | None = None) -> str:
+    """Make untrusted text harmless on a terminal: one line, no control, no bidirectional override, no lone surrogate.
+
+    Control characters become their Unicode pictures (␛), bytes that were not UTF-8 become \\xNN, other invisible or
+    reordering characters become \\uNNNN. ``limit`` cuts the text to that many characters, with … in the last place.
+    """
+    if limit is not None and len(text) > limit:
+        text = text[: limit - 1] + "…"
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(character if _is_harmless(character) else _pictured(character) for character in text)
+
+
+def _is_harmless(character: str) -> bool:
+    return character.isprintable() and unicodedata.category(character) not in {"Cf", "Cs", "Co", "Cn"}
+
+
+def _pictured(character: str) -> str:
+    code = ord(character)
+    if code < 0x20:
+        return chr(0x2400 + code)
+    if code == 0x7F:
+        return "␡"
+    if 0xDC80 <= code <= 0xDCFF:
+        return f"\\x{code - 0xDC00:02x}"
+    if character.isspace():
+        return " "
+    return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"

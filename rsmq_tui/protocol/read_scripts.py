@@ -1,0 +1,150 @@
+"""The Lua of the reads: one call for many queues or for one page, and nothing of it writes.
+
+Whatever is wrong with one key comes back as data in that key's place (``pcall``), so that it never disturbs the rest.
+"""
+
+from rsmq_tui.protocol.scripts import Script
+
+# Scores are milliseconds, but clients exist that write seconds or microseconds. By magnitude, below SECONDS_BELOW they
+# can only be seconds (or a mistake long past), from MICROSECONDS_FROM on only microseconds.
+SECONDS_BELOW = 100_000_000_000
+MICROSECONDS_FROM = 100_000_000_000_000
+
+ATTRIBUTE_FIELDS = ("vt", "delay", "maxsize", "created", "modified", "totalsent", "totalrecv")
+_FIELDS = ", ".join(f"'{name}'" for name in ATTRIBUTE_FIELDS)
+
+# KEYS (zset, attributes hash)*; ARGV now ms.
+# For each queue: its attribute fields or an error text; then its depth or an error text; and, when it holds messages,
+# the first id, its score, and how many are hidden. The first score tells the unit of all: only a queue that starts
+# below milliseconds is counted in each unit's own range.
+QUEUE_ROWS = Script(f"""
+local now, now_ms = ARGV[1], tonumber(ARGV[1])
+local call, pcall = redis.call, redis.pcall
+local function hidden_of(zset, depth, first)
+  local score = tonumber(first)
+  if score >= {SECONDS_BELOW} and score < {MICROSECONDS_FROM} then
+    if score > now_ms then return depth end
+    return call('ZCOUNT', zset, '(' .. now, '+inf')
+  end
+  return call('ZCOUNT', zset, '(' .. string.sub(now, 1, -4), '({SECONDS_BELOW}')
+    + call('ZCOUNT', zset, '(' .. now, '({MICROSECONDS_FROM}')
+    + call('ZCOUNT', zset, '(' .. now .. '000', '+inf')
+end
+local out = {{}}
+for i = 1, #KEYS, 2 do
+  local zset = KEYS[i]
+  local fields = pcall('HMGET', KEYS[i + 1], {_FIELDS})
+  local depth = pcall('ZCARD', zset)
+  if fields.err then fields = fields.err end
+  if type(depth) == 'table' then
+    out[#out + 1] = {{fields, depth.err}}
+  elseif depth == 0 then
+    out[#out + 1] = {{fields, depth}}
+  else
+    local head = call('ZRANGE', zset, 0, 0, 'WITHSCORES')
+    out[#out + 1] = {{fields, depth, head[1], head[2], hidden_of(zset, depth, head[2])}}
+  end
+end
+return out
+""")
+
+# KEYS as above; ARGV now ms, threshold, span. Looks at the receive counts of up to 2 * span messages around the first
+# hidden one: that is where messages that keep coming back lie, in flight or just visible again.
+# For each queue: how many were looked at, how many of them reach the threshold, the highest count.
+RECEIVE_COUNTS = Script("""
+local now, threshold, span = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
+local out = {}
+for i = 1, #KEYS, 2 do
+  local row = {0, 0, 0}
+  local ready = redis.pcall('ZCOUNT', KEYS[i], '-inf', now)
+  if type(ready) == 'number' then
+    local ids = redis.call('ZRANGE', KEYS[i], math.max(0, ready - span), ready + span - 1)
+    for n = 1, #ids do ids[n] = ids[n] .. ':rc' end
+    local counts = #ids > 0 and redis.pcall('HMGET', KEYS[i + 1], unpack(ids)) or {}
+    if not counts.err then
+      row[1] = #ids
+      for n = 1, #ids do
+        local rc = tonumber(counts[n]) or 0
+        if rc >= threshold then row[2] = row[2] + 1 end
+        if rc > row[3] then row[3] = rc end
+      end
+    end
+  end
+  out[#out + 1] = row
+end
+return out
+""")
+
+# KEYS[1] zset, KEYS[2] attributes hash; ARGV part (all, ready, hidden), where (first, last, after, before), anchor
+# score, anchor id, how many, preview bytes, longest body to preview, most body bytes to look at.
+# The page is found by rank; an anchor that has left the queue is placed by bisection on (score, id).
+PAGE = Script("""
+local time = redis.call('TIME')
+local now = string.format('%.0f', math.floor((time[1] * 1000000 + time[2]) / 1000))
+local depth = redis.call('ZCARD', KEYS[1])
+local ready = redis.call('ZCOUNT', KEYS[1], '-inf', now)
+local low, high = 0, depth
+if ARGV[1] == 'ready' then high = ready elseif ARGV[1] == 'hidden' then low = ready end
+local function rank_of(score, id)
+  local rank = redis.call('ZRANK', KEYS[1], id)
+  if rank then return rank, true end
+  local from = redis.call('ZCOUNT', KEYS[1], '-inf', '(' .. score)
+  local to = redis.call('ZCOUNT', KEYS[1], '-inf', score)
+  while from < to do
+    local middle = math.floor((from + to) / 2)
+    if redis.call('ZRANGE', KEYS[1], middle, middle)[1] < id then from = middle + 1 else to = middle end
+  end
+  return from, false
+end
+local count, start = tonumber(ARGV[5]), low
+if ARGV[2] == 'last' then
+  start = high - count
+elseif ARGV[2] == 'after' then
+  local rank, there = rank_of(ARGV[3], ARGV[4])
+  start = there and rank + 1 or rank
+elseif ARGV[2] == 'before' then
+  start = rank_of(ARGV[3], ARGV[4]) - count
+elseif ARGV[2] == 'at' then
+  start = rank_of(ARGV[3], ARGV[4])
+end
+start = math.max(low, math.min(start, high - 1))
+local stop = math.min(start + count, high) - 1
+local rows = {}
+local budget = tonumber(ARGV[8])
+local found = stop >= start and redis.call('ZRANGE', KEYS[1], start, stop, 'WITHSCORES') or {}
+for i = 1, #found, 2 do
+  local id = found[i]
+  local meta = redis.call('HMGET', KEYS[2], id .. ':rc', id .. ':fr')
+  local size = redis.call('HSTRLEN', KEYS[2], id)
+  local preview = false
+  if size > 0 or redis.call('HEXISTS', KEYS[2], id) == 1 then
+    preview = ''
+    if size <= tonumber(ARGV[7]) and size <= budget then
+      budget = budget - size
+      preview = string.sub(redis.call('HGET', KEYS[2], id), 1, tonumber(ARGV[6]))
+    end
+  end
+  rows[#rows + 1] = {id, found[i + 1], meta[1], meta[2], size, preview}
+end
+return {now, depth, ready, start, rows}
+""")
+
+# KEYS[1] zset, KEYS[2] attributes hash; ARGV id, the longest body to return.
+MESSAGE = Script("""
+local time = redis.call('TIME')
+local now = string.format('%.0f', math.floor((time[1] * 1000000 + time[2]) / 1000))
+local score = redis.call('ZSCORE', KEYS[1], ARGV[1])
+local meta = redis.call('HMGET', KEYS[2], ARGV[1] .. ':rc', ARGV[1] .. ':fr')
+local size = redis.call('HSTRLEN', KEYS[2], ARGV[1])
+local body = false
+if size <= tonumber(ARGV[2]) then body = redis.call('HGET', KEYS[2], ARGV[1]) end
+return {now, score, meta[1], meta[2], size, body}
+""")
+
+# KEYS[1] zset; ARGV upper bounds in ms, rising. How many messages become visible up to each bound, and the depth.
+DUE_COUNTS = Script("""
+local out = {}
+for i, bound in ipairs(ARGV) do out[i] = redis.call('ZCOUNT', KEYS[1], '-inf', bound) end
+out[#out + 1] = redis.call('ZCARD', KEYS[1])
+return out
+""")

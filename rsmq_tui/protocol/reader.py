@@ -1,0 +1,69 @@
+"""The read side of one namespace on one server, for everything that looks and never touches."""
+
+from dataclasses import dataclass
+
+from redis.exceptions import ResponseError
+
+from rsmq_tui.protocol.connection import TIMEOUT_S, Traffic, connect_async, server_label
+from rsmq_tui.protocol.keys import Keys, name_of
+from rsmq_tui.protocol.pages import QueuePages
+from rsmq_tui.protocol.rows import QueueRows
+from rsmq_tui.protocol.running import ScriptRunner
+
+_SCAN_COUNT = 1000
+_SCAN_CALLS_MAX = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Namespaces:
+    """The namespaces that a scan found; ``complete`` is False when it stopped before the end of a large keyspace."""
+
+    names: tuple[str, ...]
+    complete: bool
+
+
+class QueueReader:
+    """Reads the queues of ``ns`` at ``url``: ``rows`` for all of them, ``pages`` for one.
+
+    ``traffic`` counts what it has cost. Close it with ``aclose``. Raises ValueError for a URL that cannot be one.
+    """
+
+    def __init__(self, url: str, ns: str = "rsmq", *, timeout_s: float = TIMEOUT_S) -> None:
+        self.label = server_label(url)
+        self.traffic = Traffic()
+        self._client = connect_async(url, timeout_s=timeout_s, traffic=self.traffic)
+        self._runner = ScriptRunner(self._client, self.traffic)
+        self.watch(ns)
+
+    def watch(self, ns: str) -> None:
+        """Read another namespace of the same server from now on."""
+        self.ns = ns
+        self.rows = QueueRows(self._runner, Keys(ns))
+        self.pages = QueuePages(self._runner, Keys(ns))
+
+    @property
+    def scripts_refused(self) -> str | None:
+        """Why scripts cannot be used here, once that is known."""
+        return self._runner.refused
+
+    async def namespaces(self) -> Namespaces:
+        """Look for sets named ``*:QUEUES`` by SCAN, on demand only; at most about 500,000 keys are passed."""
+        found: set[str] = set()
+        cursor: int | str | bytes = 0
+        for _ in range(_SCAN_CALLS_MAX):
+            (reply,) = await self._runner.commands(
+                ("SCAN", cursor, "MATCH", "*:QUEUES", "COUNT", _SCAN_COUNT, "TYPE", "set")
+            )
+            if isinstance(reply, ResponseError):
+                return Namespaces((), complete=False)
+            if isinstance(reply, Exception):
+                raise reply
+            cursor, keys = reply
+            found.update(name_of(key).removesuffix(":QUEUES") for key in keys)
+            if int(cursor) == 0:
+                return Namespaces(tuple(sorted(found)), complete=True)
+        return Namespaces(tuple(sorted(found)), complete=False)
+
+    async def aclose(self) -> None:
+        """Close all connections."""
+        await self._client.aclose()
