@@ -1,0 +1,98 @@
+import math
+from itertools import product
+
+import pytest
+from rich.cells import cell_len
+
+from rsmq_tui.charts import Palette, bar_rows
+
+COLOUR = Palette(("#5fafff",), "#666666", "#888888")
+ASCII = Palette((), "", "", ascii=True)
+VISIBLE = [("now", 37_900), ("< 10 s", 61), ("< 1 min", 118), ("< 10 min", 33), ("later", 0)]
+
+
+def lines(rows, width, palette=COLOUR):
+    return bar_rows(rows, width=width, palette=palette).plain.split("\n")
+
+
+def test_panel():
+    assert lines(VISIBLE, 26) == [
+        "now      37,900 ██████████",
+        "< 10 s       61 ▏",
+        "< 1 min     118 ▏",
+        "< 10 min     33 ▏",
+        "later         0",
+    ]
+
+
+def test_panel_in_ascii():
+    assert lines([("a", 100), ("b", 50), ("c", 1), ("é", math.nan)], 16, ASCII) == [
+        "a 100 ##########",
+        "b  50 #####",
+        "c   1 #",
+        "?   -",
+    ]
+
+
+def test_bars_have_eighths():
+    bars = [
+        line.split()[-1] for line in lines([(str(eighths), eighths) for eighths in range(64, 72)] + [("t", 72)], 15)
+    ]
+    assert bars == [
+        "████████",
+        "████████▏",
+        "████████▎",
+        "████████▍",
+        "████████▌",
+        "████████▋",
+        "████████▊",
+        "████████▉",
+        "█████████",
+    ]
+
+
+def test_only_the_bar_is_coloured():
+    text = bar_rows([("a", 2), ("b", 1)], width=12, palette=COLOUR)
+    assert {(text.plain[span.start : span.end], span.style) for span in text.spans if span.style} == {
+        ("████████", "#5fafff"),
+        ("████", "#5fafff"),
+    }
+
+
+def test_fractions_keep_a_decimal():
+    assert lines([("a", 1.25), ("b", 2)], 8) == ["a 1.2", "b   2"]
+
+
+def test_unknown_amounts_have_no_bar():
+    assert lines([("a", math.nan), ("b", math.inf), ("c", 10**400), ("d", 5)], 10) == [
+        "a –",
+        "b –",
+        "c –",
+        "d 5 ██████",
+    ]
+
+
+def test_negative_amounts_have_no_bar():
+    assert lines([("a", -5), ("b", 5)], 11) == ["a -5", "b  5 ██████"]
+
+
+@pytest.mark.parametrize(
+    ("width", "line"),
+    [(17, "visible 1,234,567"), (16, "visible 1.2M"), (9, "vis… 1.2M"), (5, "1.2M"), (3, "1.…"), (1, "…")],
+)
+def test_narrow(width: int, line: str):
+    assert lines([("visible", 1_234_567)], width) == [line]
+
+
+def test_no_rows():
+    assert bar_rows([], width=10, palette=COLOUR).plain == ""
+
+
+@pytest.mark.parametrize(("width", "palette"), list(product([1, 2, 3, 5, 8, 13, 24, 60, 200], [COLOUR, ASCII])))
+def test_never_wider_than_asked(width: int, palette: Palette):
+    rows = [("\x1b[31mred\nline", 1e18), ("[/foo]", 1e308), ("漢字" * 40, 5e-324), ("", -1e300), ("x", 0)]
+    drawn = lines(rows, width, palette)
+    assert len(drawn) == len(rows)
+    assert all(cell_len(line) <= width for line in drawn)
+    assert "\x1b" not in "".join(drawn)
+    assert "".join(drawn).isascii() or not palette.ascii

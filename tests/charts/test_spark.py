@@ -1,0 +1,81 @@
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.cells import cell_len
+
+from rsmq_tui.charts import sparkline
+
+NUMBERS = st.none() | st.floats() | st.integers(-(10**400), 10**400)
+
+
+def test_each_step_has_its_block():
+    assert sparkline(range(8), 8).plain == "▁▂▃▄▅▆▇█"
+
+
+def test_ascii_has_as_many_marks():
+    assert sparkline(range(8), 8, ascii=True).plain == "_.:-=+*#"
+
+
+def test_unknown_is_blank_and_zero_is_not():
+    assert sparkline([0, None, 4, math.nan, math.inf, -math.inf, 10**400], 7).plain == "▁ █    "
+    assert sparkline([0, None, 4], 3, ascii=True).plain == "_ #"
+
+
+def test_all_zero_is_the_floor_and_all_unknown_is_blank():
+    assert sparkline([0, 0.0, 0], 3).plain == "▁▁▁"
+    assert sparkline([None, None], 3).plain == "   "
+    assert sparkline([], 3).plain == "   "
+
+
+def test_the_smallest_amount_does_not_look_like_zero():
+    assert sparkline([0, 1, 1_000_000], 3).plain == "▁▂█"
+
+
+def test_negative_is_drawn_as_zero():
+    assert sparkline([-5, 5], 2).plain == "▁█"
+
+
+def test_flat_line_is_full_only_without_a_top():
+    assert sparkline([5, 5, 5], 3).plain == "███"
+    assert sparkline([5, 5, 5], 3, top=10).plain == "▅▅▅"
+
+
+def test_values_above_the_top_are_full():
+    assert sparkline([5, 100], 2, top=10).plain == "▅█"
+
+
+@pytest.mark.parametrize("top", [0, -1, 5e-324])
+def test_a_top_without_room_is_full_height(top: float):
+    assert sparkline([0, 1], 2, top=top).plain == "▁█"
+
+
+@pytest.mark.parametrize("top", [math.nan, math.inf, 10**400])
+def test_an_unknown_top_is_no_top(top: float):
+    assert sparkline([1, 2], 2, top=top).plain == sparkline([1, 2], 2).plain
+
+
+def test_few_values_stand_at_the_right():
+    assert sparkline([7], 4).plain == "   █"
+
+
+def test_many_values_are_joined_by_their_maximum():
+    assert sparkline([0, 7, 0, 0, None, 1, None, None], 4).plain == "█▁▂ "
+
+
+def test_style_covers_the_line_and_default_means_none():
+    assert sparkline([1], 1, style="#ff0000").style == "#ff0000"
+    assert sparkline([1], 1, style="default").style == ""
+
+
+@pytest.mark.parametrize("width", [0, -1])
+def test_no_width_is_empty(width: int):
+    assert sparkline([1, 2], width).plain == ""
+
+
+@given(st.lists(NUMBERS, max_size=60), st.integers(1, 40), st.none() | st.floats(), st.booleans())
+def test_width_is_exact(values: list[float | None], width: int, top: float | None, ascii_only: bool):
+    drawn = sparkline(values, width, top=top, ascii=ascii_only).plain
+    assert cell_len(drawn) == len(drawn) == width
+    assert drawn.isascii() or not ascii_only

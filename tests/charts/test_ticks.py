@@ -1,0 +1,95 @@
+import math
+
+import pytest
+
+from rsmq_tui.charts import tick_label
+from rsmq_tui.charts.ticks import time_ticks, value_ticks
+
+SECOND, MINUTE, HOUR, DAY = 1000, 60_000, 3_600_000, 86_400_000
+# 2023-11-14 00:00 UTC
+MIDNIGHT = 1_699_920_000_000
+
+
+@pytest.mark.parametrize(
+    ("value", "label"),
+    [
+        (0, "0"), (0.25, "0.25"), (0.05, "0.05"), (12.5, "12.5"), (850, "850"), (999.4, "999"), (999.6, "1k"),
+        (1000, "1k"), (1200, "1.2k"), (9949, "9.9k"), (9960, "10k"), (38_112, "38k"), (850_000, "850k"),
+        (999_600, "1M"), (4_100_000, "4.1M"), (2e9, "2G"), (3e12, "3T"), (4e15, "4P"), (1e18, "1E"), (1e21, "1e21"),
+        (1.5e300, "1.5e300"),
+        (1e308, "1e308"), (-1200, "-1.2k"), (math.nan, "–"), (math.inf, "–"),
+    ],
+)  # fmt: skip
+def test_tick_label(value: float, label: str):
+    assert tick_label(value) == label
+
+
+@pytest.mark.parametrize(
+    ("largest", "steps", "ticks"),
+    [
+        (830, 4, [0, 300, 600, 900]),
+        (612, 4, [0, 200, 400, 600, 800]),
+        (38_112, 4, [0, 10_000, 20_000, 30_000, 40_000]),
+        (3, 1, [0, 3]),
+        (1150, 1, [0, 1200]),
+        (0, 4, [0, 1]),
+        (-5, 4, [0, 1]),
+        (5e-324, 4, [0, 1]),
+    ],
+)
+def test_value_ticks(largest: float, steps: int, ticks: list[float]):
+    assert value_ticks(largest, steps) == pytest.approx(ticks)
+
+
+def test_counts_have_whole_ticks():
+    assert value_ticks(1, 4, whole=True) == [0, 1]
+    assert value_ticks(3, 5, whole=True) == [0, 1, 2, 3]
+
+
+def test_the_largest_float_has_an_axis():
+    assert value_ticks(1.7e308, 4) == [0, 1.7e308]
+
+
+@pytest.mark.parametrize("steps", range(1, 6))
+@pytest.mark.parametrize("exponent", [-8, -3, 0, 2, 5, 18, 300])
+@pytest.mark.parametrize("mantissa", [1, 1.01, 1.49, 2, 3.3, 5.5, 9.99])
+def test_an_axis_holds_the_largest_and_wastes_less_than_half(steps: int, exponent: int, mantissa: float):
+    largest = mantissa * 10.0**exponent
+    ticks = value_ticks(largest, steps)
+    assert 2 <= len(ticks) <= steps + 1
+    assert largest <= ticks[-1] * 1.000001 < 2 * largest * 1.000001
+    assert len({tick_label(tick) for tick in ticks}) == len(ticks)
+
+
+@pytest.mark.parametrize(
+    ("span_ms", "labels"),
+    [
+        (4 * SECOND, ["00:00:00", "00:00:01", "00:00:02", "00:00:03", "00:00:04"]),
+        (60 * SECOND, ["00:00:00", "00:00:15", "00:00:30", "00:00:45", "00:01:00"]),
+        (10 * MINUTE, ["00:00", "00:02", "00:04", "00:06", "00:08", "00:10"]),
+        (2 * HOUR, ["00:00", "00:30", "01:00", "01:30", "02:00"]),
+        (DAY, ["00:00", "06:00", "12:00", "18:00", "00:00"]),
+        (5 * DAY, ["11-14", "11-15", "11-16", "11-17", "11-18", "11-19"]),
+    ],
+)
+def test_time_ticks(span_ms: int, labels: list[str]):
+    assert [label for _, label in time_ticks(MIDNIGHT, MIDNIGHT + span_ms, 120)] == labels
+
+
+@pytest.mark.parametrize("offset_ms", [0, 1, 999, 13_370, 59_999, 7 * HOUR + 123])
+@pytest.mark.parametrize("span_s", [3, 7, 11, 59, 61, 100, 299, 600, 900, 1234, 3600, 5000, 86_400, 10**6, 10**9])
+def test_three_to_six_round_times_inside(offset_ms: int, span_s: int):
+    start, end = MIDNIGHT + offset_ms, MIDNIGHT + offset_ms + span_s * SECOND
+    ticks = time_ticks(start, end, 120)
+    assert 3 <= len(ticks) <= 6
+    assert all(start <= at_ms <= end for at_ms, _ in ticks)
+
+
+@pytest.mark.parametrize("width", range(1, 60))
+def test_labels_fit_the_axis(width: int):
+    ticks = time_ticks(MIDNIGHT, MIDNIGHT + 10 * MINUTE, width)
+    assert len(ticks) <= 1 or sum(len(label) + 1 for _, label in ticks) - 1 <= width
+
+
+def test_impossible_times_have_no_label():
+    assert {label for _, label in time_ticks(10**25, 10**25 + 100 * DAY, 100)} == {""}
