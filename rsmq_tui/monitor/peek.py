@@ -7,6 +7,7 @@ from rsmq_tui.monitor.reading import read_id, read_score
 from rsmq_tui.protocol import (
     SERVER_ERRORS,
     Anchor,
+    Namespaces,
     Part,
     PeekedMessage,
     QueueReader,
@@ -136,6 +137,14 @@ async def read_due(reader: QueueReader, queue: str, at_ms: int) -> tuple[tuple[s
     labels = (*(label for label, _ in _DUE_BOUNDS), "later")
     earlier = (0, *counts)
     return tuple((label, max(0, count - before)) for label, count, before in zip(labels, counts, earlier, strict=False))
+
+
+async def read_namespaces(reader: QueueReader) -> Namespaces:
+    """Look for namespaces on the server; raises ``PeekError``."""
+    try:
+        return await reader.namespaces()
+    except _ERRORS as error:
+        raise _told(error) from error
 
 
 def _row(message: PeekedMessage, at_ms: int) -> MessageRow:

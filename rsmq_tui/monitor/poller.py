@@ -5,11 +5,11 @@ import time
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 
-from rsmq_tui.monitor.peek import MessageView, Page, PageRequest, read_due, read_message, read_page
+from rsmq_tui.monitor.peek import MessageView, Page, PageRequest, read_due, read_message, read_namespaces, read_page
 from rsmq_tui.monitor.sampler import Sampler
 from rsmq_tui.monitor.snapshot import Cost, Link, Snapshot
 from rsmq_tui.monitor.verdicts import Thresholds
-from rsmq_tui.protocol import SERVER_ERRORS, QueueReader, failure_of
+from rsmq_tui.protocol import SERVER_ERRORS, Namespaces, QueueReader, failure_of
 
 RETRY_FIRST_S = 1.0
 RETRY_MAX_S = 30.0
@@ -91,6 +91,10 @@ class LivePoller:
     async def due(self, queue: str, at_ms: int) -> tuple[tuple[str, int], ...]:
         """Count when the messages of a queue become visible; raises ``PeekError``."""
         return await read_due(self._reader, queue, at_ms)
+
+    async def namespaces(self) -> Namespaces:
+        """Look for namespaces on the server; raises ``PeekError``."""
+        return await read_namespaces(self._reader)
 
     async def aclose(self) -> None:
         """Close the connections."""

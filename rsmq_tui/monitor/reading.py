@@ -12,9 +12,9 @@ from rsmq_tui.monitor.wording import duration, printable
 from rsmq_tui.protocol import MICROSECONDS_FROM, SECONDS_BELOW, leading_int, sent_ms
 
 # Scores below this are no time in seconds after 1973: 0, negative numbers and -inf are a way to say 'at once'.
-_SECONDS_FROM = 100_000_000
+TIME_FROM = 100_000_000
 _VT_LIMIT_S = 9_999_999
-_NUMBER = re.compile(r"\s*([+-]?\d{1,15}(?:\.\d+)?)\s*")
+_NUMBER = re.compile(r"\s*([+-]?\d{1,18}(?:\.\d+)?)\s*")
 _CANONICAL_ID = re.compile(r"[a-zA-Z0-9:]{32}")
 
 
@@ -71,7 +71,7 @@ def read_score(raw: str) -> tuple[float | None, str | None]:
         return None, f"a score is not a number: {printable(raw, 40)}"
     if math.isnan(score) or score == math.inf:
         return None, "a score is infinite: that message never becomes visible"
-    if score < _SECONDS_FROM:
+    if score < TIME_FROM:
         return max(score, 0.0), None
     if score < SECONDS_BELOW:
         return score * 1000, "scores are in seconds: clients that write milliseconds see every message as ready"

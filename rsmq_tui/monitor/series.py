@@ -143,7 +143,7 @@ class Trend:
     def resume(self, at_ms: int) -> None:
         """Mark that nothing was seen until now: no rate is made across this moment."""
         self._resumed_ms = at_ms
-        if self.totals:
+        if self.totals and self.totals[-1].ready is not None:
             self.totals.append(TotalsPoint(self.totals[-1].at_ms + 1, None, None, None, None, None))
 
     def reference(self, at_ms: int, span_ms: int) -> int | None:

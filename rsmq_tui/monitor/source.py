@@ -6,6 +6,7 @@ from typing import Protocol
 from rsmq_tui.monitor.peek import MessageView, Page, PageRequest
 from rsmq_tui.monitor.snapshot import Snapshot
 from rsmq_tui.monitor.verdicts import Thresholds
+from rsmq_tui.protocol import Namespaces
 
 
 class Source(Protocol):
@@ -39,6 +40,10 @@ class Source(Protocol):
 
     async def due(self, queue: str, at_ms: int) -> tuple[tuple[str, int], ...]:
         """Count when the messages of a queue become visible, as (label, messages); raises ``PeekError``."""
+        ...
+
+    async def namespaces(self) -> Namespaces:
+        """Look for namespaces on the server; raises ``PeekError``."""
         ...
 
     async def aclose(self) -> None:

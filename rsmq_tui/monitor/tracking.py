@@ -1,6 +1,6 @@
 """What is remembered of one queue between polls, and how its next state is made from it."""
 
-from rsmq_tui.monitor.reading import Attributes, read_attributes, read_id, read_score, read_total
+from rsmq_tui.monitor.reading import TIME_FROM, Attributes, read_attributes, read_id, read_score, read_total
 from rsmq_tui.monitor.series import QueueSeries, Rates, Sample
 from rsmq_tui.monitor.snapshot import Drain, QueueState, Verdict
 from rsmq_tui.monitor.verdicts import Thresholds, drain_of
@@ -145,9 +145,15 @@ class QueueTracker:
     def _follow(self, sample: Sample) -> None:
         """Keep the moments that verdicts are made from."""
         before = self.sample
-        if self._first is None or before is None or sample.totalsent < before.totalsent:
+        if (
+            self._first is None
+            or before is None
+            or sample.totalsent < before.totalsent
+            or sample.totalrecv < before.totalrecv
+        ):
             # New to us, readable again, or deleted and created again: nothing of the past counts.
             self._first = before = sample
+            self.poison = self.highest_rc = 0
             self._last_receive_ms = sample.at_ms
             self._ready_since_ms = None
             self._growing_since_ms = None
@@ -165,7 +171,9 @@ class QueueTracker:
         if key != self._head_key:
             due_ms, due_problem = read_score(row[3].decode("latin-1"))
             sent_ms, id_problem = read_id(row[2].decode("utf-8", "surrogateescape"), at_ms)
-            since_ms = sent_ms if sent_ms is not None else due_ms
+            # A score such as 0, by hand, says 'at once' and tells no age.
+            visible_ms = due_ms if due_ms is not None and due_ms >= TIME_FROM else None
+            since_ms = sent_ms if sent_ms is not None else visible_ms
             problems = tuple(problem for problem in (due_problem, id_problem) if problem)
             self._head_key, self._head = key, (None if since_ms is None else int(since_ms), problems)
         return self._head
@@ -174,9 +182,14 @@ class QueueTracker:
         return sample.rates_since(self._earlier(reference, sample))
 
     def _earlier(self, reference: int | None, sample: Sample) -> Sample:
-        """Return the bucket's sample, or the first one for a queue that is younger than the bucket."""
+        """Return the bucket's sample, or the first one for a queue that is younger than the bucket.
+
+        Without a bucket, at the start or after a gap, it is the sample itself: no rate is made from before.
+        """
+        if reference is None:
+            return sample
         first = self._first or sample
-        earlier = None if reference is None else self.series.at(reference)
+        earlier = self.series.at(reference)
         return first if earlier is None or earlier.at_ms < first.at_ms else earlier
 
     def _is_growing(self, sample: Sample, reference: int | None, rates: Rates | None) -> bool:

@@ -1,0 +1,1 @@
+"""The commands `rsmq-tui` and `rsmqctl`: arguments in, words out, no logic."""

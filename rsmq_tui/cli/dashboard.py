@@ -1,0 +1,20 @@
+"""The dashboard on a server that is there, or will be."""
+
+import argparse
+
+from rsmq_tui.monitor import LivePoller, Thresholds
+from rsmq_tui.protocol import QueueReader
+from rsmq_tui.tui.app import RsmqApp
+
+
+def run(options: argparse.Namespace) -> int:
+    """Open the dashboard; raises ValueError for a URL that cannot be one."""
+    return open_dashboard(options, options.redis_url)
+
+
+def open_dashboard(options: argparse.Namespace, url: str, thresholds: Thresholds | None = None) -> int:
+    """Open the dashboard on that server and return the exit status."""
+    poller = LivePoller(QueueReader(url, options.ns), interval_s=options.interval, thresholds=thresholds)
+    app = RsmqApp(poller, ascii_only=options.ascii, theme=options.theme)
+    app.run()
+    return app.return_code or 0

@@ -1,0 +1,44 @@
+"""`rsmq-tui demo`: a server of its own, queues in all kinds of trouble, and the dashboard on them."""
+
+import argparse
+import asyncio
+import sys
+
+from rsmq_tui.embedded import EmbeddedError, EmbeddedServer, WorkloadProcess
+from rsmq_tui.monitor import Thresholds
+
+# Nobody watching a demo wants to wait for the usual minute or two before trouble is called by its name.
+DEMO_THRESHOLDS = Thresholds(stalled_ms=8_000, growing_ms=15_000)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the demo; a server that cannot be started is one sentence and exit status 2."""
+    try:
+        with EmbeddedServer() as server:
+            if options.headless:
+                return _headless(server.url, options)
+            return _with_dashboard(server.url, options)
+    except EmbeddedError as error:
+        print(f"rsmq-tui: {error}", file=sys.stderr)
+        return 2
+
+
+def _with_dashboard(url: str, options: argparse.Namespace) -> int:
+    from rsmq_tui.cli.dashboard import open_dashboard  # noqa: PLC0415 - headless runs must not load the screens
+
+    with WorkloadProcess(url, ns=options.ns):
+        return open_dashboard(options, url, DEMO_THRESHOLDS)
+
+
+def _headless(url: str, options: argparse.Namespace) -> int:
+    from rsmq_tui.embedded.workload import run_workload  # noqa: PLC0415 - with a screen it runs in its own process
+
+    async def work() -> None:
+        stop = asyncio.Event()
+        if options.seconds is not None:
+            asyncio.get_running_loop().call_later(options.seconds, stop.set)
+        await run_workload(url, ns=options.ns, stop=stop)
+
+    print(url, flush=True)
+    asyncio.run(work())
+    return 0

@@ -1,0 +1,86 @@
+"""`rsmq-tui`: the dashboard, and what it does without a screen."""
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+
+from rsmq_tui import __version__
+
+EXIT_UNREACHABLE = 2
+_DESCRIPTION = "A live terminal dashboard of message queues on Redis, Valkey and their kin."
+_DEFAULT_URL = "redis://localhost:6379"
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of all commands."""
+    common = argparse.ArgumentParser(add_help=False)
+    common.add_argument(
+        "-r",
+        "--redis-url",
+        metavar="URL",
+        default=argparse.SUPPRESS,
+        help=f"redis://, rediss:// or unix:// URL, with user and password if need be "
+        f"(env REDIS_URL, default {_DEFAULT_URL})",
+    )
+    common.add_argument(
+        "--ns", default=argparse.SUPPRESS, help="namespace, the prefix of all keys (env RSMQ_NS, default rsmq)"
+    )
+    screen = argparse.ArgumentParser(add_help=False)
+    screen.add_argument(
+        "--interval", type=_seconds, metavar="S", default=argparse.SUPPRESS, help="seconds between polls (default 1)"
+    )
+    screen.add_argument("--theme", default=argparse.SUPPRESS, help="rsmq-dark, rsmq-light, rsmq-ansi or one of yours")
+    screen.add_argument(
+        "--ascii", action="store_true", default=argparse.SUPPRESS, help="draw with ASCII characters only"
+    )
+    top = argparse.ArgumentParser(prog="rsmq-tui", description=_DESCRIPTION, parents=[common, screen])
+    top.add_argument("--version", action="version", version=f"rsmq-tui {__version__}")
+    commands = top.add_subparsers(dest="command", metavar="COMMAND")
+    demo = commands.add_parser(
+        "demo",
+        parents=[common, screen],
+        help="start a server of its own with queues in all kinds of trouble, and watch it",
+    )
+    demo.add_argument("--headless", action="store_true", help="only run the workload, and print the server's URL")
+    demo.add_argument("--seconds", type=_seconds, metavar="N", help="end after this many seconds")
+    commands.add_parser("snapshot", parents=[common], help="print one poll of all queues as JSON")
+    return top
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit status: 0, 2 for a usage error or a server that cannot be read."""
+    options = parser().parse_args(arguments)
+    options.redis_url = getattr(options, "redis_url", None) or os.environ.get("REDIS_URL") or _DEFAULT_URL
+    options.ns = getattr(options, "ns", os.environ.get("RSMQ_NS", "rsmq"))
+    options.interval = getattr(options, "interval", 1.0)
+    options.theme = getattr(options, "theme", None)
+    options.ascii = getattr(options, "ascii", not _speaks_unicode())
+    # Each command is imported when it is chosen: what the others need must not delay its first paint.
+    try:
+        run = import_module(f"rsmq_tui.cli.{options.command or 'dashboard'}").run
+        return int(run(options))
+    except ValueError as error:
+        print(f"rsmq-tui: {error}", file=sys.stderr)
+        return EXIT_UNREACHABLE
+    except KeyboardInterrupt:
+        return 130
+
+
+def _seconds(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0.1 <= value <= 1e6:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds, 0.1 or more")
+    return value
+
+
+def _speaks_unicode() -> bool:
+    return "utf" in (sys.stdout.encoding or "").lower() and os.environ.get("TERM") != "linux"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""The Textual app: screens, widgets, keys and themes. It knows snapshots, not servers."""

@@ -1,0 +1,165 @@
+"""The dashboard: one mutable cell, the last snapshot, and the ways between screens."""
+
+import time
+from collections.abc import Callable, Iterable
+from typing import ClassVar
+
+from textual.app import App, SystemCommand
+from textual.binding import BindingType
+from textual.reactive import var
+from textual.screen import Screen
+
+from rsmq_tui.monitor import Snapshot, Source
+from rsmq_tui.tui.commands import DashboardCommands
+from rsmq_tui.tui.keymap import bindings_of
+from rsmq_tui.tui.screens.overview import OverviewScreen
+from rsmq_tui.tui.theming import DEFAULT_THEME, TOKENS, load_themes
+from rsmq_tui.tui.widgets.painted import Painted
+
+_CLIPBOARD_BYTES_MAX = 74_000
+
+
+class RsmqApp(App[None]):
+    """Shows a source's snapshots until the user quits.
+
+    ``clock`` is the monotonic clock in seconds that the source tells its freshness in; ``ascii_only`` draws with ASCII
+    characters alone. State flows one way: source, ``snapshot``, screens, widgets.
+    """
+
+    TITLE = "rsmq-tui"
+    CSS_PATH = "app.tcss"
+    BINDINGS: ClassVar[list[BindingType]] = bindings_of("app")
+    COMMANDS = {DashboardCommands}  # noqa: RUF012 - Textual's own way to declare them
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-wide")]  # noqa: RUF012 - Textual's own way to declare them
+    VERTICAL_BREAKPOINTS = [(0, "-short"), (20, "-tall")]  # noqa: RUF012 - Textual's own way to declare them
+
+    snapshot: var[Snapshot | None] = var(None)
+    clock_times: var[bool] = var(False)
+
+    def __init__(
+        self,
+        source: Source,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        ascii_only: bool = False,
+        theme: str | None = None,
+    ) -> None:
+        super().__init__()
+        self.source = source
+        self.clock = clock
+        self.ascii_only = ascii_only
+        self._wanted_theme = theme
+        self._themes = load_themes()
+        for known in self._themes.themes.values():
+            self.register_theme(known)
+
+    def get_theme_variable_defaults(self) -> dict[str, str]:
+        """Give the styles' own tokens a colour where a theme says nothing."""
+        return TOKENS
+
+    def get_default_screen(self) -> Screen[None]:
+        """Start on the overview."""
+        return OverviewScreen()
+
+    def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
+        """Offer Textual's theme picker and screenshot besides our own commands."""
+        wanted = {"Theme", "Screenshot"}
+        return (command for command in super().get_system_commands(screen) if command.title in wanted)
+
+    def on_mount(self) -> None:
+        """Choose a theme and begin to poll."""
+        self.theme = self._first_theme()
+        for problem in self._themes.problems:
+            self.notify(problem, title="A theme could not be read", severity="warning", markup=False)
+        self.run_worker(self._poll(), group="poll", exclusive=True)
+
+    async def on_unmount(self) -> None:
+        """Let go of the server."""
+        await self.source.aclose()
+
+    def watch_theme(self, theme: str) -> None:
+        """Draw everything in the new colours."""
+        for widget in self.screen.query(Painted) if self.screen_stack else ():
+            widget.notify_style_update()
+            widget.repaint_all()
+
+    def open_queue(self, queue: str) -> None:
+        """Go to a queue's own screen."""
+        # Imported when first needed: the overview shows its first numbers before anything else is loaded.
+        from rsmq_tui.tui.screens.queue import QueueScreen  # noqa: PLC0415
+
+        while len(self.screen_stack) > 1:
+            self.pop_screen()
+        self.push_screen(QueueScreen(queue))
+
+    def open_message(self, queue: str, id: str) -> None:
+        """Go to one message."""
+        from rsmq_tui.tui.screens.message import MessageScreen  # noqa: PLC0415
+
+        self.push_screen(MessageScreen(queue, id))
+
+    def copy_text(self, text: str, what: str) -> None:
+        """Copy to the terminal's clipboard (OSC 52), which works over SSH too."""
+        if len(text.encode("utf-8", "replace")) > _CLIPBOARD_BYTES_MAX:
+            self.notify(f"{what} is too long for a terminal's clipboard", severity="warning", markup=False)
+            return
+        self.copy_to_clipboard(text.encode("utf-8", "replace").decode())
+        self.notify(f"copied {what}", timeout=2, markup=False)
+
+    def action_leave(self) -> None:
+        """Leave the screen; leave the program from the first one."""
+        if len(self.screen_stack) > 1:
+            self.pop_screen()
+        else:
+            self.exit()
+
+    def action_help(self) -> None:
+        """Show the keys of this screen."""
+        from rsmq_tui.tui.screens.help import HelpScreen  # noqa: PLC0415
+
+        self.push_screen(HelpScreen(getattr(self.screen, "WHERE", ())))
+
+    def action_namespaces(self) -> None:
+        """Look for namespaces."""
+        from rsmq_tui.tui.screens.namespaces import NamespaceScreen  # noqa: PLC0415
+
+        self.push_screen(NamespaceScreen(self.source), self._switch)
+
+    def action_pause(self) -> None:
+        """Pause or resume polling."""
+        if self.snapshot is not None:
+            self.source.set_paused(not self.snapshot.paused)
+
+    def action_refresh_now(self) -> None:
+        """Poll now, and let the tables sort again."""
+        if isinstance(self.screen, OverviewScreen):
+            self.screen.rest()
+        self.source.wake()
+
+    def action_time(self) -> None:
+        """Show times as ages or as clock times."""
+        self.clock_times = not self.clock_times
+
+    def action_next_theme(self) -> None:
+        """Take the next of our themes."""
+        names = list(self._themes.themes)
+        if names:
+            self.theme = names[(names.index(self.theme) + 1) % len(names) if self.theme in names else 0]
+
+    def _switch(self, ns: str | None) -> None:
+        if ns is not None:
+            self.source.switch(ns)
+
+    def _first_theme(self) -> str:
+        """Return the theme that was asked for, else the one that suits the terminal's colours."""
+        plain = self.console.color_system in (None, "standard") and not self.is_headless
+        wanted = self._wanted_theme or ("rsmq-ansi" if plain else DEFAULT_THEME)
+        if wanted in self.available_themes:
+            return wanted
+        known = ", ".join(self._themes.themes)
+        self.notify(f"There is no theme {wanted}. There are: {known}.", severity="warning", markup=False)
+        return DEFAULT_THEME if DEFAULT_THEME in self.available_themes else "textual-dark"
+
+    async def _poll(self) -> None:
+        async for snapshot in self.source.snapshots():
+            self.snapshot = snapshot

@@ -1,0 +1,151 @@
+"""The columns of the two tables: what each shows of a queue or of a message, and how queues are sorted."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from rsmq_tui.charts import sparkline
+from rsmq_tui.monitor import MessageRow, QueueState, Trend, Verdict, outlook
+from rsmq_tui.monitor.wording import UNKNOWN, clock, compact, count, duration, rate, size
+from rsmq_tui.tui.signs import MESSAGE_TOKENS, verdict_words
+from rsmq_tui.tui.widgets.painted import Piece
+from rsmq_tui.tui.widgets.row_table import Column
+
+SPARK_WIDTH = 12
+
+
+@dataclass(frozen=True, slots=True)
+class QueueContext:
+    """What the cells of the queue table need besides their queue."""
+
+    at_ms: int
+    trend: Trend
+    ascii_only: bool = False
+    clock_times: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class MessageContext:
+    """What the cells of the message table need besides their message."""
+
+    at_ms: int
+    poison_rc: int
+    clock_times: bool = False
+
+
+def _verdict(queue: QueueState, context: QueueContext) -> Piece:
+    return verdict_words(queue.verdict, context.ascii_only), f"verdict-{queue.verdict}"
+
+
+def _oldest(queue: QueueState, context: QueueContext) -> Piece:
+    if context.clock_times:
+        return clock(queue.oldest_ready_ms).split(".")[0], ""
+    return duration(queue.oldest_ready_age_ms(context.at_ms)), ""
+
+
+def _spark(queue: QueueState, context: QueueContext) -> Piece:
+    values = context.trend.throughput(queue.name)
+    return sparkline(values, SPARK_WIDTH, ascii=context.ascii_only).plain, "spark"
+
+
+def _outlook(queue: QueueState, context: QueueContext) -> Piece:
+    words = outlook(queue, context.at_ms)
+    if queue.problems and queue.verdict is Verdict.OK:
+        return queue.problems[0], "muted"
+    return words, "muted" if queue.verdict is Verdict.OK else f"verdict-{queue.verdict}"
+
+
+QUEUE_COLUMNS: tuple[Column[QueueState, QueueContext], ...] = (
+    Column("verdict", "VERDICT", 10, _verdict),
+    Column("queue", "QUEUE", 14, lambda queue, _: (queue.name, "strong"), grow=True),
+    Column("ready", "READY", 8, lambda queue, _: (compact(queue.ready), ""), right=True),
+    Column("hidden", "HIDDEN", 8, lambda queue, _: (compact(queue.hidden), ""), drop=3, right=True),
+    Column("depth", "DEPTH", 8, lambda queue, _: (compact(queue.depth), ""), drop=4, right=True),
+    Column("oldest", "OLDEST", 8, _oldest, drop=1, right=True),
+    Column("in", "IN/s", 8, lambda queue, _: (rate(queue.arrivals_s), ""), drop=5, right=True),
+    Column("out", "OUT/s", 8, lambda queue, _: (rate(queue.deletes_s), ""), drop=6, right=True),
+    Column("recv", "RECV/s", 8, lambda queue, _: (rate(queue.receives_s), ""), drop=7, right=True),
+    Column("trend", "10 MIN", SPARK_WIDTH, _spark, drop=9),
+    Column("clears", "CLEARS", 26, _outlook, drop=8),
+)
+
+# Column id -> what to sort by, and whether large comes first.
+_SORTS: dict[str, tuple[Callable[[QueueState], Any], bool]] = {
+    "verdict": (lambda queue: queue.verdict.rank, False),
+    "queue": (lambda queue: queue.name, False),
+    "ready": (lambda queue: queue.ready, True),
+    "hidden": (lambda queue: queue.hidden, True),
+    "depth": (lambda queue: queue.depth, True),
+    # The oldest was sent first.
+    "oldest": (lambda queue: queue.oldest_ready_ms, False),
+    "in": (lambda queue: queue.arrivals_s, True),
+    "out": (lambda queue: queue.deletes_s, True),
+    "recv": (lambda queue: queue.receives_s, True),
+    "trend": (lambda queue: None if queue.arrivals_s is None else queue.arrivals_s + (queue.deletes_s or 0.0), True),
+    "clears": (lambda queue: queue.drain_s, True),
+}
+SORT_COLUMNS = tuple(_SORTS)
+
+
+def trouble(queue: QueueState) -> tuple[Any, ...]:
+    """Sort by trouble: the worst verdict, then the oldest ready message, then the most ready ones."""
+    oldest = queue.oldest_ready_ms
+    return queue.verdict.rank, oldest is None, oldest or 0, -(queue.ready or 0), queue.name
+
+
+def sort_queues(queues: list[QueueState], column: str | None, reverse: bool) -> bool:
+    """Sort in place; None sorts by trouble. Unknown values go last. Tells whether the order is downwards."""
+    if column is None:
+        queues.sort(key=trouble, reverse=reverse)
+        return reverse
+    value, downwards = _SORTS[column]
+    downwards ^= reverse
+    known = [queue for queue in queues if value(queue) is not None]
+    unknown = [queue for queue in queues if value(queue) is None]
+    known.sort(key=lambda queue: queue.name)
+    known.sort(key=value, reverse=downwards)
+    queues[:] = known + unknown
+    return downwards
+
+
+def _due(row: MessageRow, context: MessageContext) -> Piece:
+    if row.due_ms is None:
+        return "never", "alarm"
+    if context.clock_times:
+        return clock(row.due_ms).split(".")[0], ""
+    wait_ms = row.due_ms - context.at_ms
+    return (f"in {duration(wait_ms)}", "") if wait_ms > 0 else (f"{duration(-wait_ms)} ago", "")
+
+
+def _age(row: MessageRow, context: MessageContext) -> Piece:
+    if row.sent_ms is None:
+        return UNKNOWN, "muted"
+    if context.clock_times:
+        return clock(row.sent_ms).split(".")[0], ""
+    return duration(max(0, context.at_ms - row.sent_ms)), ""
+
+
+def _body(row: MessageRow, _: MessageContext) -> Piece:
+    if row.preview is None:
+        return "no body: consumers skip or choke on it", "alarm"
+    if not row.preview and row.size:
+        return f"{size(row.size)}: enter shows it", "muted"
+    return row.preview.decode("utf-8", "surrogateescape").lstrip().split("\n", 1)[0], ""
+
+
+MESSAGE_COLUMNS: tuple[Column[MessageRow, MessageContext], ...] = (
+    Column("id", "ID", 16, lambda row, _: (row.id, "muted"), drop=4),
+    Column("state", "STATE", 9, lambda row, _: (row.state.value, MESSAGE_TOKENS[row.state])),
+    Column("due", "DUE", 12, _due, right=True),
+    Column("age", "AGE", 8, _age, drop=1, right=True),
+    Column(
+        "rc",
+        "RC",
+        5,
+        lambda row, context: (count(row.rc), "verdict-poisoned" if row.rc >= context.poison_rc else ""),
+        drop=2,
+        right=True,
+    ),
+    Column("size", "SIZE", 9, lambda row, _: (size(row.size), ""), drop=3, right=True),
+    Column("body", "BODY", 12, _body, grow=True),
+)

@@ -1,0 +1,49 @@
+"""The command palette: every key's action by name, and every queue."""
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import TYPE_CHECKING, Any, cast
+
+from textual.command import DiscoveryHit, Hit, Hits, Provider
+
+from rsmq_tui.monitor.wording import printable
+from rsmq_tui.tui.keymap import Key, keys_of
+
+if TYPE_CHECKING:
+    from rsmq_tui.tui.app import RsmqApp
+
+_QUEUE_HITS_MAX = 50
+
+
+class DashboardCommands(Provider):
+    """What can be done on the screen in front, and where one can go."""
+
+    async def discover(self) -> Hits:
+        """List the actions."""
+        for key in self._keys():
+            yield DiscoveryHit(key.help, self._runner(key), text=key.help, help=f"key {key.shown}")
+
+    async def search(self, query: str) -> Hits:
+        """Find actions and queues."""
+        matcher = self.matcher(query)
+        for key in self._keys():
+            if (score := matcher.match(key.help)) > 0:
+                yield Hit(score, matcher.highlight(key.help), self._runner(key), text=key.help, help=f"key {key.shown}")
+        app = cast("RsmqApp", self.app)
+        snapshot = app.snapshot
+        found = 0
+        for queue in snapshot.queues if snapshot else ():
+            title = f"queue {printable(queue.name, 80)}"
+            if (score := matcher.match(title)) > 0:
+                yield Hit(score, matcher.highlight(title), partial(app.open_queue, queue.name), text=title)
+                found += 1
+                if found == _QUEUE_HITS_MAX:
+                    return
+
+    def _keys(self) -> Iterator[Key]:
+        where = getattr(self.screen, "WHERE", ())
+        return (key for key in keys_of("app", *where) if key.where != "table" and key.id != "app.palette")
+
+    def _runner(self, key: Key) -> Callable[[], Any]:
+        owner = self.app if key.where == "app" else self.screen
+        return partial(owner.run_action, key.action)

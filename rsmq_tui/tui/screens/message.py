@@ -1,0 +1,143 @@
+"""One message whole: what is known of it, and its body as JSON, text or hex."""
+
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import BindingType
+
+from rsmq_tui.monitor import MessageView, PeekError, Snapshot
+from rsmq_tui.monitor.wording import clock, count, duration, printable, size
+from rsmq_tui.tui.body_text import View, first_view, lines_of
+from rsmq_tui.tui.keymap import Where, bindings_of
+from rsmq_tui.tui.screens.base import DashboardScreen
+from rsmq_tui.tui.signs import MESSAGE_TOKENS
+from rsmq_tui.tui.widgets.key_hints import KeyHints
+from rsmq_tui.tui.widgets.line_view import LineView
+from rsmq_tui.tui.widgets.painted import Piece
+from rsmq_tui.tui.widgets.status_line import StatusLine
+from rsmq_tui.tui.widgets.text_line import TextLine
+
+_VIEWS = tuple(View)
+
+
+class MessageScreen(DashboardScreen):
+    """Shows a message as it was when it was opened; its state is told as of now."""
+
+    WHERE: ClassVar[tuple[Where, ...]] = ("message",)
+    BINDINGS: ClassVar[list[BindingType]] = bindings_of("message")
+
+    def __init__(self, queue: str, id: str) -> None:
+        super().__init__()
+        self.queue = queue
+        self.message_id = id
+        self.body_view = LineView(id="body")
+        self._title = TextLine(id="title")
+        self._facts = TextLine(id="facts")
+        self._message: MessageView | None = None
+        self._view = View.PRETTY
+        self._error: str | None = None
+
+    def compose(self) -> ComposeResult:
+        """Status, title, facts, body, hints."""
+        yield StatusLine().data_bind(DashboardScreen.snapshot)
+        yield self._title
+        yield self._facts
+        yield self.body_view
+        yield KeyHints("message", "app")
+
+    def on_mount(self) -> None:
+        """Read the message."""
+        self.body_view.border_title = "reading …"
+        self.body_view.focus()
+        self.run_worker(self._fetch(), group="message", exclusive=True)
+
+    def on_resize(self) -> None:
+        """Wrap the lines anew."""
+        self._show_body()
+
+    def show_snapshot(self, snapshot: Snapshot) -> None:
+        """Tell the message's state as of now."""
+        back = " < " if self.dashboard.ascii_only else " ◀ "
+        self._title.show([(f"{back}{printable(self.queue, 60)} ", "muted"), (printable(self.message_id, 60), "strong")])
+        self._facts.show(self._fact_pieces(snapshot.at_ms))
+
+    def action_view(self, step: int) -> None:
+        """Look at the body in another way."""
+        self._view = _VIEWS[(_VIEWS.index(self._view) + step) % len(_VIEWS)]
+        self._show_body()
+
+    def action_scroll_lines(self, step: int) -> None:
+        """Scroll by lines."""
+        self.body_view.scroll_lines(step)
+
+    def action_scroll_pages(self, step: int) -> None:
+        """Scroll by screens."""
+        self.body_view.scroll_pages(step)
+
+    def action_scroll_to_end(self, step: int) -> None:
+        """Scroll to an end."""
+        self.body_view.scroll_to_end(step)
+
+    def action_copy_id(self) -> None:
+        """Copy the id."""
+        self.dashboard.copy_text(self.message_id, "the id")
+
+    def action_copy_body(self) -> None:
+        """Copy the body."""
+        body = self._message.body if self._message else None
+        if body is not None:
+            self.dashboard.copy_text(body.decode("utf-8", "replace"), "the body")
+
+    async def _fetch(self) -> None:
+        try:
+            self._message = await self.dashboard.source.read(self.queue, self.message_id)
+        except PeekError as error:
+            self._error = str(error)
+        else:
+            if self._message.body is not None:
+                self._view = first_view(self._message.body)
+        self._show_body()
+        if self.snapshot is not None:
+            self.show_snapshot(self.snapshot)
+
+    def _show_body(self) -> None:
+        view, message = self.body_view, self._message
+        body = message.body if message else None
+        if body is None:
+            view.border_title = self._why_no_body()
+            return
+        shown = lines_of(body, self._view, max(20, view.size.width))
+        tabs = " · ".join(f"[{choice}]" if choice is self._view else choice.value for choice in _VIEWS)
+        view.border_title = tabs.replace("[", "\\[")
+        view.show(shown)
+
+    def _why_no_body(self) -> str:
+        message = self._message
+        if self._error is not None:
+            return printable(self._error, 100).replace("[", "\\[")
+        if message is None:
+            return "reading …"
+        if message.row is None and not message.size:
+            return "this message has left the queue"
+        return f"its body of {size(message.size)} is too long to show" if message.size else "it has no body"
+
+    def _fact_pieces(self, at_ms: int) -> list[Piece]:
+        message = self._message
+        row = message.row if message else None
+        if message is None or row is None:
+            return []
+        due_ms = row.due_ms
+        if due_ms is None:
+            due = "never visible"
+        elif due_ms > at_ms:
+            due = f"visible in {duration(due_ms - at_ms)}"
+        else:
+            due = f"visible for {duration(at_ms - due_ms)}"
+        sent = "sent at an unknown time" if row.sent_ms is None else f"sent {clock(row.sent_ms, date=True)}"
+        received = (
+            f"received {count(row.rc)} times, first {clock(row.fr_ms, date=True)}" if row.rc else "never received"
+        )
+        return [
+            (f" {row.state.value}", MESSAGE_TOKENS[row.state]),
+            (f" · {due} · {sent} · {received} · {size(message.size)}", ""),
+        ]

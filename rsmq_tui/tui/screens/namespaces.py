@@ -1,0 +1,58 @@
+"""Choosing a namespace among those that a scan of the server finds."""
+
+from typing import ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.screen import ModalScreen
+from textual.widgets import OptionList
+from textual.widgets.option_list import Option
+
+from rsmq_tui.monitor import PeekError, Source
+from rsmq_tui.monitor.wording import printable
+from rsmq_tui.tui.keymap import bindings_of
+
+
+class NamespaceScreen(ModalScreen[str | None]):
+    """Gives the namespace that was chosen, or None."""
+
+    BINDINGS: ClassVar[list[BindingType]] = bindings_of("modal")
+
+    def __init__(self, source: Source) -> None:
+        super().__init__()
+        self._source = source
+        self._names: tuple[str, ...] = ()
+
+    def compose(self) -> ComposeResult:
+        """A list."""
+        yield OptionList(markup=False)
+
+    def on_mount(self) -> None:
+        """Begin to look."""
+        options = self.query_one(OptionList)
+        options.border_title = "Namespaces on this server"
+        options.border_subtitle = "looking …"
+        self.run_worker(self._look(), group="namespaces", exclusive=True)
+
+    @on(OptionList.OptionSelected)
+    def _choose(self, event: OptionList.OptionSelected) -> None:
+        self.dismiss(self._names[event.option_index] if event.option_index < len(self._names) else None)
+
+    def action_close(self) -> None:
+        """Close without a choice."""
+        self.dismiss(None)
+
+    async def _look(self) -> None:
+        options = self.query_one(OptionList)
+        try:
+            found = await self._source.namespaces()
+        except PeekError as error:
+            options.border_subtitle = f"{error}"[:50]
+            return
+        self._names = found.names
+        options.add_options([Option(printable(name, 54) or "(no prefix)") for name in found.names])
+        options.border_subtitle = "enter switches" if found.names else "none found"
+        if not found.complete:
+            options.border_subtitle += " · a large keyspace was not searched to its end"
+        options.focus()

@@ -1,0 +1,204 @@
+"""All queues: what is wrong now, and is it getting better."""
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import Horizontal
+from textual.widgets import Input
+
+from rsmq_tui.charts import Series
+from rsmq_tui.monitor import QueueState, Snapshot
+from rsmq_tui.monitor.wording import printable
+from rsmq_tui.tui.columns import QUEUE_COLUMNS, SORT_COLUMNS, QueueContext, sort_queues
+from rsmq_tui.tui.keymap import Where, bindings_of
+from rsmq_tui.tui.screens.base import DashboardScreen
+from rsmq_tui.tui.widgets.chart_panel import ChartPanel
+from rsmq_tui.tui.widgets.key_hints import KeyHints
+from rsmq_tui.tui.widgets.now_panel import NowPanel
+from rsmq_tui.tui.widgets.painted import Piece
+from rsmq_tui.tui.widgets.row_table import RowTable
+from rsmq_tui.tui.widgets.status_line import StatusLine
+
+# Rows keep their places for this long after the cursor was moved, so that nothing moves under it.
+REST_S = 3.0
+_CHART_STEP_MS = 5_000
+
+
+class OverviewScreen(DashboardScreen):
+    """The table of all queues below the sums and the throughput."""
+
+    WHERE: ClassVar[tuple[Where, ...]] = ("overview", "table")
+    BINDINGS: ClassVar[list[BindingType]] = bindings_of("overview")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.table = RowTable(QUEUE_COLUMNS, QueueContext(0, Snapshot(0, "", "").trend), id="queues")
+        self.chart = ChartPanel("Throughput, 10 min", ("series-first", "series-second"), id="throughput")
+        self._filter = ""
+        self._sort: str | None = None
+        self._reverse = False
+        self._moved_s = -REST_S
+        self._seen: Sequence[QueueState] = ()
+        self._arranged_for: tuple[object, ...] | None = None
+        self._chart_at = 0
+
+    def compose(self) -> ComposeResult:
+        """Status, sums and chart, table, hints."""
+        yield StatusLine().data_bind(OverviewScreen.snapshot)
+        with Horizontal(id="charts"):
+            yield self.chart
+            yield NowPanel().data_bind(OverviewScreen.snapshot)
+        yield Input(placeholder="words in a queue's name or verdict; !word leaves them out", id="filter", compact=True)
+        yield self.table
+        yield KeyHints("overview", "table", "app")
+
+    def on_mount(self) -> None:
+        """Begin in the table."""
+        self.table.focus()
+
+    def show_snapshot(self, snapshot: Snapshot) -> None:
+        """Show the sums, the chart and the rows."""
+        self._show_chart(snapshot)
+        context = QueueContext(snapshot.at_ms, snapshot.trend, self.dashboard.ascii_only, self.dashboard.clock_times)
+        self.table.empty_text = self._why_empty(snapshot)
+        rows = self._arranged(snapshot)
+        keys = self.table.keys if rows is self.table.rows else [queue.name for queue in rows]
+        self.table.show(rows, keys, context)
+
+    def rest(self) -> None:
+        """Let the rows be sorted at once."""
+        self._moved_s = -REST_S
+
+    @on(RowTable.Opened)
+    def _open(self, event: RowTable.Opened) -> None:
+        self.dashboard.open_queue(event.key)
+
+    @on(RowTable.Moved)
+    def _keep_places(self) -> None:
+        self._moved_s = self.dashboard.clock()
+
+    @on(RowTable.HeadClicked)
+    def _sort_by_click(self, event: RowTable.HeadClicked) -> None:
+        self._reverse = not self._reverse if self._sort == event.column else False
+        self._sort = event.column
+        self._rearrange()
+
+    @on(Input.Changed, "#filter")
+    def _filter_as_typed(self, event: Input.Changed) -> None:
+        self._filter = event.value
+        self._rearrange()
+
+    @on(Input.Submitted, "#filter")
+    def _keep_filter(self) -> None:
+        self.table.focus()
+        if not self._filter:
+            self.query_one("#filter").remove_class("-open")
+
+    def action_filter(self) -> None:
+        """Open the filter."""
+        self.query_one("#filter").add_class("-open").focus()
+
+    def action_clear(self) -> None:
+        """Clear the filter; if there is none, sort by trouble again."""
+        entry = self.query_one("#filter", Input)
+        if entry.has_class("-open"):
+            entry.value = ""
+            entry.remove_class("-open")
+            self.table.focus()
+        else:
+            self._sort, self._reverse = None, False
+            self._rearrange()
+
+    def action_sort_next(self) -> None:
+        """Sort by the next column; after the last one by trouble again."""
+        columns = (None, *SORT_COLUMNS)
+        self._sort = columns[(columns.index(self._sort) + 1) % len(columns)]
+        self._reverse = False
+        self._rearrange()
+
+    def action_sort_reverse(self) -> None:
+        """Turn the order around."""
+        self._reverse = not self._reverse
+        self._rearrange()
+
+    def _rearrange(self) -> None:
+        self.rest()
+        self._arranged_for = None
+        if self.snapshot is not None:
+            self.show_snapshot(self.snapshot)
+
+    def _arranged(self, snapshot: Snapshot) -> Sequence[QueueState]:
+        """Return the rows in order: sorted while the cursor rests, else in the places that they have."""
+        resting = self.dashboard.clock() - self._moved_s >= REST_S
+        wanted = (self._filter, self._sort, self._reverse, resting)
+        if wanted == self._arranged_for and _same(snapshot.queues, self._seen):
+            return self.table.rows
+        self._arranged_for, self._seen = wanted, snapshot.queues
+        rows = _matching(snapshot.queues, self._filter)
+        if resting:
+            downwards = sort_queues(rows, self._sort, self._reverse)
+            self.table.sorted_by = None if self._sort is None else (self._sort, downwards)
+        else:
+            places = {name: place for place, name in enumerate(self.table.keys)}
+            rows.sort(key=lambda queue: places.get(queue.name, len(places)))
+        return rows
+
+    def _show_chart(self, snapshot: Snapshot) -> None:
+        # One dot of the chart stands for several seconds: drawing it at each poll would change nothing but the cost.
+        step = snapshot.at_ms // _CHART_STEP_MS
+        early = len(snapshot.trend.totals) < 10
+        if step == self._chart_at and not early:
+            return
+        self._chart_at = step
+        points = snapshot.trend.totals
+        series = (
+            Series("arrivals/s", [(point.at_ms, point.arrivals_s) for point in points]),
+            Series("deletes/s", [(point.at_ms, point.deletes_s) for point in points]),
+        )
+        self.chart.show(series, snapshot.at_ms)
+
+    def _why_empty(self, snapshot: Snapshot) -> list[Piece]:
+        """Say why there is no row, and what to do next."""
+        failure = snapshot.link.failure
+        if snapshot.link.fresh_at_s is None:
+            if failure is None:
+                return [(f"  Connecting to {printable(snapshot.server)} …", "muted")]
+            return [
+                (f"  Cannot read {printable(snapshot.server)}: {printable(failure.sentence, 200)}.", "alarm"),
+                (f"  Try: {failure.hint}.", ""),
+                (
+                    "  It is asked again by itself; r asks now, q quits. `rsmq-tui demo` shows queues of its own.",
+                    "muted",
+                ),
+            ]
+        notes: list[Piece] = [(f"  {printable(note, 200)}", "alarm") for note in snapshot.notes]
+        if self._filter and snapshot.queues:
+            return [(f"  No queue matches {printable(self._filter, 60)}. Press esc to see all.", "muted")]
+        others = [printable(name, 40) for name in snapshot.namespaces or () if name != snapshot.ns]
+        found = (
+            f"Namespaces found here: {', '.join(others[:8])}. Press n to switch."
+            if others
+            else "No other namespace was found here."
+        )
+        return [*notes, (f"  No queues in namespace {printable(snapshot.ns, 60)}. {found}", "")]
+
+
+def _same(one: Sequence[object], other: Sequence[object]) -> bool:
+    return len(one) == len(other) and all(map(_is, one, other))
+
+
+def _is(one: object, other: object) -> bool:
+    return one is other
+
+
+def _matching(queues: Sequence[QueueState], wanted: str) -> list[QueueState]:
+    """Return the queues whose name or verdict holds each word, and none of those behind a !."""
+    rows = list(queues)
+    for word in wanted.lower().split():
+        excluded, part = word.startswith("!"), word.removeprefix("!")
+        if part:
+            rows = [queue for queue in rows if (part in queue.name.lower() or part in queue.verdict.value) != excluded]
+    return rows

@@ -1,0 +1,35 @@
+"""How states look: a sign and a word, then a colour token. Signs have an ASCII form for poor terminals."""
+
+from rsmq_tui.monitor import MessageState, Verdict
+
+_VERDICTS = {
+    Verdict.BROKEN: ("✗", "X"),
+    Verdict.STALLED: ("■", "#"),
+    Verdict.GROWING: ("▲", "^"),
+    Verdict.POISONED: ("☣", "!"),
+    Verdict.AGED: ("◷", "@"),
+    Verdict.OK: ("●", "o"),
+}
+MEANINGS = {
+    Verdict.BROKEN: "its keys disagree or hold wrong types",
+    Verdict.STALLED: "messages are ready and nobody receives them",
+    Verdict.GROWING: "more arrives than is deleted",
+    Verdict.POISONED: "messages come back again and again",
+    Verdict.AGED: "the first ready message has waited too long",
+    Verdict.OK: "nothing is wrong",
+}
+MESSAGE_TOKENS = {
+    MessageState.READY: "ready",
+    MessageState.IN_FLIGHT: "hidden",
+    MessageState.DELAYED: "muted",
+}
+
+
+def sign(verdict: Verdict, ascii_only: bool) -> str:
+    """Return a verdict's sign."""
+    return _VERDICTS[verdict][ascii_only]
+
+
+def verdict_words(verdict: Verdict, ascii_only: bool) -> str:
+    """Return a verdict's sign and word."""
+    return f"{sign(verdict, ascii_only)} {verdict.value}"

@@ -1,0 +1,73 @@
+"""Panels that draw: lines over time, and bars."""
+
+from collections.abc import Sequence
+
+from textual.strip import Strip
+
+from rsmq_tui.charts import Series, bar_rows, line_chart
+from rsmq_tui.tui.widgets.painted import Painted
+
+CHART_SPAN_MS = 600_000
+
+
+class ChartPanel(Painted):
+    """Series of the last ten minutes, drawn anew when they change."""
+
+    DEFAULT_CSS = """
+    ChartPanel { border: round $rule; border-title-color: $quiet; padding: 0; }
+    """
+
+    def __init__(self, title: str, colors: Sequence[str], *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self.border_title = title
+        self._colors = colors
+        self._series: Sequence[Series] = ()
+        self._end_ms = 0
+
+    def show(self, series: Sequence[Series], end_ms: int) -> None:
+        """Show these series up to that moment."""
+        self._series, self._end_ms = series, end_ms
+        self.repaint()
+
+    def paint(self) -> list[Strip]:
+        """Draw the chart; before there are two points there is nothing to draw, and plotext need not be loaded."""
+        known = [at_ms for series in self._series for at_ms, value in series.points if value is not None]
+        if len(set(known[:3])) < 2:
+            return [Strip([]), self.line([("  collecting …", "muted")])]
+        # The axis begins with the data, and spans at least a minute, until ten minutes are known.
+        first_ms = min(known)
+        start_ms = max(self._end_ms - CHART_SPAN_MS, min(first_ms, self._end_ms - 60_000))
+        return self.lines_of(
+            line_chart(
+                self._series,
+                width=self.size.width,
+                height=self.size.height,
+                start_ms=start_ms,
+                end_ms=self._end_ms,
+                palette=self.palette(self._colors),
+            )
+        )
+
+
+class BarPanel(Painted):
+    """Labelled numbers with bars."""
+
+    DEFAULT_CSS = """
+    BarPanel { border: round $rule; border-title-color: $quiet; border-subtitle-color: $quiet; padding: 0 1; }
+    """
+
+    def __init__(self, title: str, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self.border_title = title
+        self._rows: Sequence[tuple[str, float]] = ()
+
+    def show(self, rows: Sequence[tuple[str, float]]) -> None:
+        """Show these numbers."""
+        self._rows = rows
+        self.repaint()
+
+    def paint(self) -> list[Strip]:
+        """Draw one bar a line."""
+        if not self._rows:
+            return []
+        return self.lines_of(bar_rows(self._rows, width=self.size.width, palette=self.palette(("series-first",))))

@@ -1,0 +1,89 @@
+"""A view of any number of lines, made only when they come into sight."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from textual import events
+from textual.strip import Strip
+
+from rsmq_tui.monitor.wording import count
+from rsmq_tui.tui.widgets.painted import Painted, Piece
+
+
+class Lines(Protocol):
+    """Lines by number."""
+
+    def __len__(self) -> int:
+        """How many there are."""
+        ...
+
+    def line(self, number: int) -> Sequence[Piece]:
+        """Make one line; numbers count from 0."""
+        ...
+
+
+class LineView(Painted, can_focus=True):
+    """Shows lines and scrolls through them; its border says which are in sight."""
+
+    DEFAULT_CSS = """
+    LineView { height: 1fr; border: round $rule; border-title-color: $quiet; border-subtitle-color: $quiet; }
+    """
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._content: Lines | None = None
+        self._top = 0
+
+    def show(self, content: Lines) -> None:
+        """Show these lines from the first on."""
+        self._content, self._top = content, 0
+        self._tell()
+        self.repaint()
+
+    def scroll_lines(self, step: int) -> None:
+        """Scroll by lines."""
+        self._scroll_to_line(self._top + step)
+
+    def scroll_pages(self, step: int) -> None:
+        """Scroll by screens."""
+        self._scroll_to_line(self._top + step * max(1, self.size.height - 1))
+
+    def scroll_to_end(self, step: int) -> None:
+        """Scroll to the first line (-1) or to the last (1)."""
+        self._scroll_to_line(0 if step < 0 else self._length)
+
+    def paint(self) -> list[Strip]:
+        """Paint the lines in sight."""
+        content = self._content
+        if content is None:
+            return []
+        last = min(self._top + self.size.height, len(content))
+        return [self.line(content.line(number)) for number in range(self._top, last)]
+
+    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
+        """Three lines down."""
+        event.stop()
+        self.scroll_lines(3)
+
+    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
+        """Three lines up."""
+        event.stop()
+        self.scroll_lines(-3)
+
+    def on_resize(self) -> None:
+        """Stay within the lines."""
+        self._scroll_to_line(self._top)
+
+    @property
+    def _length(self) -> int:
+        return len(self._content) if self._content is not None else 0
+
+    def _scroll_to_line(self, top: int) -> None:
+        self._top = max(0, min(top, self._length - self.size.height))
+        self._tell()
+        self.repaint()
+
+    def _tell(self) -> None:
+        length = self._length
+        last = min(self._top + self.size.height, length)
+        self.border_subtitle = f"{count(self._top + 1)}–{count(last)} of {count(length)} lines" if length else ""

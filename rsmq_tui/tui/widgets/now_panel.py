@@ -1,0 +1,56 @@
+"""The sums over all queues, at a glance."""
+
+from textual.reactive import reactive
+from textual.strip import Strip
+
+from rsmq_tui.charts import sparkline
+from rsmq_tui.monitor import Snapshot, Verdict
+from rsmq_tui.monitor.wording import compact, duration, printable, rate
+from rsmq_tui.tui.signs import sign
+from rsmq_tui.tui.widgets.painted import Painted, Piece
+
+
+class NowPanel(Painted):
+    """Ready, hidden, the oldest ready message, the rates, and how many queues are in which trouble."""
+
+    DEFAULT_CSS = """
+    NowPanel { border: round $rule; border-title-color: $quiet; padding: 0 1; }
+    """
+    snapshot: reactive[Snapshot | None] = reactive(None, repaint=False)
+
+    def on_mount(self) -> None:
+        """Name the panel."""
+        self.border_title = "Now"
+
+    def watch_snapshot(self) -> None:
+        """Show the news."""
+        self.repaint()
+
+    def paint(self) -> list[Strip]:
+        """Paint one fact a line."""
+        snapshot = self.snapshot
+        if snapshot is None:
+            return []
+        totals, points = snapshot.totals, snapshot.trend.totals
+        width = max(0, self.size.width - 20)
+        age = None if totals.oldest_ready_ms is None else snapshot.at_ms - totals.oldest_ready_ms
+        ready = sparkline([point.ready for point in points], width, ascii=self.ascii_only).plain
+        hidden = sparkline([point.hidden for point in points], width, ascii=self.ascii_only).plain
+        where = f"  in {printable(totals.oldest, 24)}" if totals.oldest else ""
+        lines: list[list[Piece]] = [
+            [("ready   ", "muted"), (f"{compact(totals.ready):>9}   ", "strong"), (ready, "spark")],
+            [("hidden  ", "muted"), (f"{compact(totals.hidden):>9}   ", "strong"), (hidden, "spark")],
+            [("oldest  ", "muted"), (f"{duration(age):>9}", "strong"), (where, "muted")],
+            [("in      ", "muted"), (f"{rate(totals.arrivals_s):>9}", "strong"), ("/s", "muted")],
+            [("out     ", "muted"), (f"{rate(totals.deletes_s):>9}", "strong"), ("/s", "muted")],
+            self._verdicts(snapshot),
+        ]
+        return [self.line(pieces) for pieces in lines]
+
+    def _verdicts(self, snapshot: Snapshot) -> list[Piece]:
+        counts = snapshot.totals.verdicts
+        return [
+            (f"{sign(verdict, self.ascii_only)} {counts[verdict]}  ", f"verdict-{verdict}")
+            for verdict in Verdict
+            if counts.get(verdict)
+        ]

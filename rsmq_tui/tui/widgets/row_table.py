@@ -1,0 +1,254 @@
+"""A table of any number of rows that paints only those in sight, and keeps its cursor on a row, not on a place."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from rich.cells import cell_len, set_cell_size
+from rich.segment import Segment
+from textual import events
+from textual.message import Message
+from textual.strip import Strip
+
+from rsmq_tui.monitor.wording import printable
+from rsmq_tui.tui.keymap import bindings_of
+from rsmq_tui.tui.widgets.painted import Painted, Piece
+
+R = TypeVar("R")
+C = TypeVar("C")
+
+
+@dataclass(frozen=True, slots=True)
+class Column(Generic[R, C]):
+    """One column: ``cell`` makes a row's text and style token from the row and the table's context.
+
+    Columns of the highest ``drop`` leave first when the table is narrow; 0 always stays. ``grow`` takes what is left.
+    """
+
+    id: str
+    title: str
+    width: int
+    cell: Callable[[R, C], Piece]
+    drop: int = 0
+    right: bool = False
+    grow: bool = False
+
+
+class RowTable(Painted, Generic[R, C], can_focus=True):
+    """Rows of one kind, with a header line and a cursor.
+
+    Until the cursor is moved it stays on the first row; then it follows its row wherever that goes.
+    """
+
+    BINDINGS = bindings_of("table")
+
+    class Opened(Message):
+        """A row was opened, by Enter or by a click on the row under the cursor."""
+
+        def __init__(self, key: str) -> None:
+            super().__init__()
+            self.key = key
+
+    class Moved(Message):
+        """The cursor was moved by the user."""
+
+    class Overrun(Message):
+        """The cursor was moved beyond the last row (``step`` 1) or the first (-1)."""
+
+        def __init__(self, step: int) -> None:
+            super().__init__()
+            self.step = step
+
+    class HeadClicked(Message):
+        """The title of a column was clicked."""
+
+        def __init__(self, column: str) -> None:
+            super().__init__()
+            self.column = column
+
+    def __init__(self, columns: Sequence[Column[R, C]], context: C, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self.columns = tuple(columns)
+        self.context = context
+        self.rows: Sequence[R] = ()
+        self.keys: Sequence[str] = ()
+        self.sorted_by: tuple[str, bool] | None = None
+        self.empty_text: Sequence[Piece] = ()
+        self._cursor = 0
+        self._cursor_key: str | None = None
+        self._top = 0
+
+    @property
+    def cursor_key(self) -> str | None:
+        """The key of the row under the cursor."""
+        return self.keys[self._cursor] if self._cursor < len(self.keys) else None
+
+    @property
+    def cursor_row(self) -> R | None:
+        """The row under the cursor."""
+        return self.rows[self._cursor] if self._cursor < len(self.rows) else None
+
+    @property
+    def visible_rows(self) -> int:
+        """How many rows fit below the header."""
+        return max(1, self.size.height - 1)
+
+    def show(self, rows: Sequence[R], keys: Sequence[str], context: C) -> None:
+        """Show these rows in this order; ``keys`` names them, one each."""
+        self.context, self.rows = context, rows
+        if keys is not self.keys:
+            self._follow(keys)
+        self._scroll_into_view()
+        self.repaint()
+
+    def place_cursor(self, index: int) -> None:
+        """Put the cursor on a row, as the user would."""
+        self._cursor = max(0, min(index, len(self.keys) - 1))
+        self._cursor_key = self.cursor_key
+        self._scroll_into_view()
+        self.repaint()
+
+    def paint(self) -> list[Strip]:
+        """Paint the header and the rows in sight, or why there are none."""
+        columns = self._fitting()
+        lines = [self._head(columns)]
+        first = self._top
+        if not self.rows:
+            return lines + [Strip([])] + [self.line([piece]) for piece in self.empty_text]
+        for index in range(first, min(first + self.visible_rows, len(self.rows))):
+            base = "cursor" if index == self._cursor else ""
+            lines.append(self._row(columns, self.rows[index], base))
+        return lines
+
+    def action_cursor(self, step: int) -> None:
+        """Move the cursor by rows."""
+        target = self._cursor + step
+        if not 0 <= target < len(self.keys):
+            self.post_message(self.Overrun(1 if step > 0 else -1))
+            return
+        self._move_to(target)
+
+    def action_page(self, step: int) -> None:
+        """Move the cursor by screens."""
+        self._move_to(self._cursor + step * self.visible_rows)
+
+    def action_top(self) -> None:
+        """Move to the first row, and stay on whatever is first."""
+        self._move_to(0)
+        self._cursor_key = None
+
+    def action_bottom(self) -> None:
+        """Move to the last row."""
+        self._move_to(len(self.keys) - 1)
+
+    def action_open(self) -> None:
+        """Open the row under the cursor."""
+        if self.cursor_key is not None:
+            self.post_message(self.Opened(self.cursor_key))
+
+    def on_click(self, event: events.Click) -> None:
+        """Sort by a title; move to a row; open the row under the cursor."""
+        if event.y == 0:
+            position = 0
+            for column, width in self._fitting():
+                position += width + 1
+                if event.x < position:
+                    self.post_message(self.HeadClicked(column.id))
+                    return
+        index = event.y - 1 + self._top
+        if event.y == 0 or not 0 <= index < len(self.keys):
+            return
+        if index == self._cursor:
+            self.action_open()
+        else:
+            self._move_to(index)
+
+    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
+        """Move three rows down."""
+        event.stop()
+        self._move_to(self._cursor + 3)
+
+    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
+        """Move three rows up."""
+        event.stop()
+        self._move_to(self._cursor - 3)
+
+    def on_resize(self) -> None:
+        """Keep the cursor in sight."""
+        self._scroll_into_view()
+
+    def _move_to(self, index: int) -> None:
+        if self.keys:
+            self.place_cursor(index)
+            self.post_message(self.Moved())
+
+    def _follow(self, keys: Sequence[str]) -> None:
+        """Keep the cursor on its row and that row at its place on the screen; a row that is gone leaves its place."""
+        self.keys = keys
+        if self._cursor_key is None:
+            self._cursor = 0
+            return
+        try:
+            index = keys.index(self._cursor_key)
+        except ValueError:
+            index = max(0, min(self._cursor, len(keys) - 1))
+            self._cursor_key = keys[index] if keys else None
+        moved = index - self._cursor
+        self._cursor = index
+        if moved and self._top:
+            self._scroll_rows(self._top + moved)
+
+    def _scroll_into_view(self) -> None:
+        top, rows = self._top, self.visible_rows
+        if self._cursor < top:
+            self._scroll_rows(self._cursor)
+        elif self._cursor >= top + rows:
+            self._scroll_rows(self._cursor - rows + 1)
+        elif top > max(0, len(self.keys) - rows):
+            self._scroll_rows(len(self.keys) - rows)
+
+    def _scroll_rows(self, top: int) -> None:
+        top = max(0, min(top, len(self.keys) - self.visible_rows))
+        if top != self._top:
+            self._top = top
+            self.repaint()
+
+    def _fitting(self) -> list[tuple[Column[R, C], int]]:
+        """Return the columns that fit, with their widths."""
+        columns = list(self.columns)
+        while columns and sum(column.width + 1 for column in columns) > self.size.width:
+            last = max(columns, key=lambda column: column.drop)
+            if last.drop == 0:
+                break
+            columns.remove(last)
+        spare = max(0, self.size.width - sum(column.width + 1 for column in columns))
+        return [(column, column.width + (spare if column.grow else 0)) for column in columns]
+
+    def _head(self, columns: Sequence[tuple[Column[R, C], int]]) -> Strip:
+        pieces = []
+        for column, width in columns:
+            title = column.title
+            if self.sorted_by and self.sorted_by[0] == column.id:
+                mark = ("v" if self.sorted_by[1] else "^") if self.ascii_only else ("↓" if self.sorted_by[1] else "↑")
+                title = f"{mark}{title}" if column.right else f"{title}{mark}"
+            pieces.append((fit(title, width, right=column.right) + " ", "head"))
+        return self.line(pieces)
+
+    def _row(self, columns: Sequence[tuple[Column[R, C], int]], row: R, base: str) -> Strip:
+        context, token = self.context, self.token
+        segments = []
+        for column, width in columns:
+            text, style = column.cell(row, context)
+            segments.append(Segment(fit(text, width, right=column.right) + " ", token(f"{base} {style}")))
+        return Strip(segments)
+
+
+def fit(text: str, width: int, *, right: bool = False) -> str:
+    """Make text exactly as wide as its place, harmless on a terminal whatever it holds; … says that it was cut."""
+    if not text.isprintable():
+        text = printable(text)
+    length = len(text) if text.isascii() else cell_len(text)
+    if length > width:
+        return text[: width - 1] + "…" if text.isascii() else set_cell_size(text, width - 1) + "…"
+    padding = " " * (width - length)
+    return padding + text if right else text + padding

@@ -1,0 +1,95 @@
+"""The line at the top of every screen: where we are, how fresh it is, and what looking costs."""
+
+from rich.cells import cell_len
+from textual.reactive import reactive
+from textual.strip import Strip
+
+from rsmq_tui.monitor import Snapshot
+from rsmq_tui.monitor.wording import count, plural, printable, size
+from rsmq_tui.tui.widgets.painted import Painted, Piece
+
+
+class StatusLine(Painted):
+    """Left: what is watched. Right: round trip, cost, interval, and whether the numbers are live.
+
+    Stale data is said in words that count on while nothing comes: ``stale 12 s · reconnecting in 4 s: …``.
+    """
+
+    DEFAULT_CSS = """
+    StatusLine { height: 1; background: $panel; }
+    """
+    snapshot: reactive[Snapshot | None] = reactive(None, repaint=False)
+
+    def __init__(self, left: Piece | None = None, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self.left: tuple[Piece, ...] | None = None if left is None else (left,)
+
+    def on_mount(self) -> None:
+        """Look at the clock twice a second; nothing is sent unless the words change."""
+        self.set_interval(0.5, self.repaint)
+
+    def watch_snapshot(self) -> None:
+        """Show the news."""
+        self.repaint()
+
+    def paint(self) -> list[Strip]:
+        """Paint the line; what does not fit is dropped from the middle outwards, the freshness never."""
+        snapshot = self.snapshot
+        if snapshot is None:
+            return [self.line([(" rsmq-tui   connecting …", "muted")])]
+        width = self.size.width
+        left, right = self._left(snapshot), self._right(snapshot)
+        while len(right) > 1 and _width(left) + _width(right) > width:
+            right.pop(0)
+        while len(left) > 1 and _width(left) + _width(right) > width:
+            left.pop()
+        gap = width - _width(left) - _width(right)
+        return [self.line([*left, (" " * max(0, gap), ""), *right])]
+
+    def _left(self, snapshot: Snapshot) -> list[Piece]:
+        if self.left is not None:
+            return list(self.left)
+        ns = printable(snapshot.ns, 40)
+        pieces: list[Piece] = [(" rsmq-tui  ", "strong"), (f" {printable(snapshot.server)} · {ns} ", "")]
+        if snapshot.link.fresh_at_s is not None:
+            queues = plural(len(snapshot.queues), "queue")
+            pieces.append((f"   {queues} · {plural(snapshot.totals.depth, 'message')} ", ""))
+        return pieces
+
+    def _right(self, snapshot: Snapshot) -> list[Piece]:
+        cost = snapshot.cost
+        pieces: list[Piece] = []
+        if snapshot.link.fresh_at_s is not None:
+            pieces = [
+                (f"{size(cost.bytes):>9} ", "muted"),
+                (f"{count(cost.commands):>3} cmd · ", "muted"),
+                (f"{cost.round_trip_ms:5.1f} ms · ", "muted"),
+                (f"{snapshot.interval_s:g} s · ", "muted"),
+            ]
+        pieces.append(self._freshness(snapshot))
+        return pieces
+
+    def _freshness(self, snapshot: Snapshot) -> Piece:
+        link, now_s = snapshot.link, self.app_clock
+        age_s = None if link.fresh_at_s is None else max(0.0, now_s - link.fresh_at_s)
+        if link.failure is not None:
+            stale = "never read" if age_s is None else f"stale {age_s:.0f} s"
+            again_s = max(0.0, (link.retry_at_s or now_s) - now_s)
+            retry = f"reconnecting in {again_s:.0f} s" if again_s >= 0.5 else "reconnecting"
+            words = f"{stale} · {'paused' if snapshot.paused else retry}: {printable(link.failure.sentence, 80)} "
+            return (f"{'X' if self.ascii_only else '✗'} {words}", "alarm")
+        if snapshot.paused:
+            return (f"{'=' if self.ascii_only else '‖'} paused {age_s or 0:.0f} s ago ", "alarm")
+        if age_s is not None and age_s > 2 * snapshot.interval_s + 1.5:
+            return (f"{'?' if self.ascii_only else '◌'} stale {age_s:.0f} s · waiting for the server ", "alarm")
+        return (f"{'o' if self.ascii_only else '●'} live ", "live")
+
+    @property
+    def app_clock(self) -> float:
+        """The monotonic clock that the snapshots' link is told in, in seconds."""
+        clock: float = self.app.clock()  # type: ignore[attr-defined] # RsmqApp has it; tests bring their own
+        return clock
+
+
+def _width(pieces: list[Piece]) -> int:
+    return sum(cell_len(text) for text, _ in pieces)
