@@ -80,7 +80,7 @@ def outlook(queue: QueueState, at_ms: int) -> str:
     if queue.verdict is Verdict.BROKEN:
         return queue.broken or ""
     if queue.verdict is Verdict.POISONED:
-        return f"{plural(queue.poison, 'message')} received up to {count(queue.highest_rc)} times"
+        return f"{plural(queue.poison, 'message')}, rc up to {count(queue.highest_rc)}"
     match queue.drain:
         case Drain.EMPTY:
             return "nothing ready"

@@ -11,7 +11,11 @@ Where = Literal["app", "table", "overview", "queue", "message", "modal"]
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """What one key does: ``id`` names it in key files, ``hint`` is its word at the bottom (none: only in the help)."""
+    """What one key does.
+
+    ``id`` names it in key files. ``hint`` is its word at the bottom, where none means that only the help tells it, and
+    ``face`` the keys shown before that word, where one hint stands for a pair.
+    """
 
     id: str
     keys: str
@@ -19,6 +23,7 @@ class Key:
     help: str
     where: Where
     hint: str = ""
+    face: str = ""
     priority: bool = False
 
     @property
@@ -64,13 +69,21 @@ KEYS = (
     Key("overview.reverse", "S", "sort_reverse", "Reverse the order", "overview"),
     Key("overview.clear", "escape", "clear", "Clear the filter, then the sorting", "overview"),
     Key("queue.next_part", "l,right", "part(1)", "Next of all, ready, hidden", "queue"),
-    Key("queue.previous_part", "h,left", "part(-1)", "Previous of all, ready, hidden", "queue", "all/ready/hidden"),
+    Key(
+        "queue.previous_part",
+        "h,left",
+        "part(-1)",
+        "Previous of all, ready, hidden",
+        "queue",
+        "all/ready/hidden",
+        "h l",
+    ),
     Key("queue.next_page", "right_square_bracket", "turn(1)", "Next page of messages", "queue"),
-    Key("queue.previous_page", "left_square_bracket", "turn(-1)", "Previous page of messages", "queue", "page"),
+    Key("queue.previous_page", "left_square_bracket", "turn(-1)", "Previous page of messages", "queue", "page", "[ ]"),
     Key("queue.copy_body", "y", "copy_body", "Copy the body of the message under the cursor", "queue", "copy"),
     Key("queue.copy_id", "Y", "copy_id", "Copy the id of the message under the cursor", "queue"),
     Key("queue.back", "escape", "app.leave", "Back to the overview", "queue", "back"),
-    Key("message.next_view", "l,right,tab", "view(1)", "Next of pretty, raw, hex", "message", "pretty/raw/hex"),
+    Key("message.next_view", "l,right,tab", "view(1)", "Next of pretty, raw, hex", "message", "pretty/raw/hex", "h l"),
     Key("message.previous_view", "h,left,shift+tab", "view(-1)", "Previous of pretty, raw, hex", "message"),
     Key("message.down", "j,down", "scroll_lines(1)", "One line down", "message"),
     Key("message.up", "k,up", "scroll_lines(-1)", "One line up", "message"),
@@ -86,8 +99,8 @@ KEYS = (
 
 
 def keys_of(*where: Where) -> Iterator[Key]:
-    """Walk through the keys of these places, in the registry's order."""
-    return (key for key in KEYS if key.where in where)
+    """Walk through the keys of these places, place by place."""
+    return (key for place in where for key in KEYS if key.where == place)
 
 
 def bindings_of(where: Where) -> list[BindingType]:

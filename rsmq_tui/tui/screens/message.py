@@ -6,7 +6,7 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 
 from rsmq_tui.monitor import MessageView, PeekError, Snapshot
-from rsmq_tui.monitor.wording import clock, count, duration, printable, size
+from rsmq_tui.monitor.wording import clock, duration, plural, printable, size
 from rsmq_tui.tui.body_text import View, first_view, lines_of
 from rsmq_tui.tui.keymap import Where, bindings_of
 from rsmq_tui.tui.screens.base import DashboardScreen
@@ -135,7 +135,7 @@ class MessageScreen(DashboardScreen):
             due = f"visible for {duration(at_ms - due_ms)}"
         sent = "sent at an unknown time" if row.sent_ms is None else f"sent {clock(row.sent_ms, date=True)}"
         received = (
-            f"received {count(row.rc)} times, first {clock(row.fr_ms, date=True)}" if row.rc else "never received"
+            f"received {plural(row.rc, 'time')}, first {clock(row.fr_ms, date=True)}" if row.rc else "never received"
         )
         return [
             (f" {row.state.value}", MESSAGE_TOKENS[row.state]),

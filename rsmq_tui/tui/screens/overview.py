@@ -53,7 +53,7 @@ class OverviewScreen(DashboardScreen):
             yield NowPanel().data_bind(OverviewScreen.snapshot)
         yield Input(placeholder="words in a queue's name or verdict; !word leaves them out", id="filter", compact=True)
         yield self.table
-        yield KeyHints("overview", "table", "app")
+        yield KeyHints("table", "overview", "app")
 
     def on_mount(self) -> None:
         """Begin in the table."""

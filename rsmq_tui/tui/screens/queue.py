@@ -63,7 +63,7 @@ class QueueScreen(DashboardScreen):
         yield self._facts
         yield self._tabs
         yield self.table
-        yield KeyHints("queue", "table", "app")
+        yield KeyHints("table", "queue", "app")
 
     def on_mount(self) -> None:
         """Begin in the table."""

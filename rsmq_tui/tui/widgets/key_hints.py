@@ -24,7 +24,7 @@ class KeyHints(Painted):
         for key in keys_of(*self._where):
             if not key.hint:
                 continue
-            shown = key.shown.split()[0]
+            shown = key.face or key.shown.split()[0]
             left -= len(shown) + len(key.hint) + 4
             if left < 0:
                 break

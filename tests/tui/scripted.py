@@ -1,0 +1,160 @@
+"""A source that plays snapshots which a test made, on a clock which the test holds."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
+
+from rsmq_tui.monitor import (
+    Link,
+    MessageRow,
+    MessageState,
+    MessageView,
+    Page,
+    PageRequest,
+    PeekError,
+    Snapshot,
+    Thresholds,
+)
+from rsmq_tui.monitor.sampler import Sampler
+from rsmq_tui.protocol import Failure, Namespaces, Row
+
+START_MS = 1_795_000_000_000
+
+
+class FakeClock:
+    """A monotonic clock in seconds that moves when told."""
+
+    def __init__(self) -> None:
+        self.now_s = 1000.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+def row_of(
+    *,
+    depth: int = 0,
+    hidden: int = 0,
+    sent: int = 0,
+    received: int = 0,
+    head: tuple[str, int] | None = None,
+    vt: str = "30",
+) -> Row:
+    """Make a raw row of a queue created at START_MS."""
+    created = str(START_MS // 1000 - 86_400).encode()
+    fields = [vt.encode(), b"0", b"65536", created, created, str(sent).encode(), str(received).encode()]
+    if not depth:
+        return [fields, 0]
+    identity, score = head or ("hocx8qopw" + "0" * 23, START_MS - 1000)
+    return [fields, depth, identity.encode(), str(score).encode(), hidden]
+
+
+class ScriptedSource:
+    """Gives the snapshots that are played to it, and pages of the messages that it was given."""
+
+    def __init__(self, clock: FakeClock | None = None, *, thresholds: Thresholds | None = None) -> None:
+        self.thresholds = thresholds or Thresholds()
+        self.clock = clock or FakeClock()
+        self.sampler = Sampler(self.thresholds)
+        self.messages: dict[str, list[MessageRow]] = {}
+        self.bodies: dict[str, bytes] = {}
+        self.found = Namespaces((), complete=True)
+        self.peek_error: str | None = None
+        self.woken = 0
+        self.paused = False
+        self.switched: list[str] = []
+        self.requests: list[PageRequest] = []
+        self.closed = False
+        self.last = Snapshot(0, "redis://cache-1:6379/0", "rsmq")
+        self._queue: asyncio.Queue[Snapshot] = asyncio.Queue()
+
+    def snapshot_of(self, rows: dict[str, Row], at_ms: int = START_MS) -> Snapshot:
+        """Make a snapshot as a poll of these rows would."""
+        self.sampler.begin(at_ms)
+        self.sampler.take(list(rows), rows.values())
+        queues, totals = self.sampler.finish()
+        link = Link(fresh_at_s=self.clock.now_s)
+        self.last = replace(self.last, at_ms=at_ms, queues=queues, totals=totals, trend=self.sampler.trend, link=link)
+        return self.last
+
+    def play(self, snapshot: Snapshot) -> None:
+        """Let the app have this snapshot next."""
+        self.last = snapshot
+        self._queue.put_nowait(snapshot)
+
+    def play_rows(self, rows: dict[str, Row], at_ms: int = START_MS) -> None:
+        """Let the app have what a poll of these rows makes."""
+        self.play(self.snapshot_of(rows, at_ms))
+
+    def play_failure(self, failure: Failure, retry_in_s: float = 4.0) -> None:
+        """Let the next poll fail."""
+        link = Link(failure, self.last.link.fresh_at_s, self.clock.now_s + retry_in_s)
+        self.play(replace(self.last, link=link))
+
+    async def snapshots(self) -> AsyncIterator[Snapshot]:
+        while True:
+            yield await self._queue.get()
+
+    def wake(self) -> None:
+        self.woken += 1
+
+    def set_paused(self, paused: bool) -> None:
+        self.paused = paused
+        self.play(replace(self.last, paused=paused))
+
+    def switch(self, ns: str) -> None:
+        self.switched.append(ns)
+
+    async def peek(self, request: PageRequest) -> Page:
+        self.requests.append(request)
+        if self.peek_error is not None:
+            raise PeekError(self.peek_error)
+        everything = self.messages.get(request.queue, [])
+        ready = sum(1 for row in everything if row.state is MessageState.READY)
+        low = ready if request.part == "hidden" else 0
+        high = ready if request.part == "ready" else len(everything)
+        places = {row.id: place for place, row in enumerate(everything)}
+        at = places.get(request.anchor.id, low) if request.anchor else low
+        start = {"first": low, "last": high - request.count, "after": at + 1, "before": at - request.count, "at": at}[
+            request.where
+        ]
+        start = max(low, min(start, high - 1))
+        rows = tuple(everything[start : min(start + request.count, high)])
+        return Page(request, self.last.at_ms or START_MS, len(everything), ready, start, rows)
+
+    async def read(self, queue: str, id: str) -> MessageView:
+        row = next((row for row in self.messages.get(queue, []) if row.id == id), None)
+        body = self.bodies.get(id, b"" if row is None else row.preview)
+        return MessageView(self.last.at_ms or START_MS, id, row, body, len(body or b""))
+
+    async def due(self, queue: str, at_ms: int) -> tuple[tuple[str, int], ...]:
+        rows = self.messages.get(queue, [])
+        ready = sum(1 for row in rows if row.state is MessageState.READY)
+        return (("now", ready), ("< 1 min", len(rows) - ready))
+
+    async def namespaces(self) -> Namespaces:
+        return self.found
+
+    async def aclose(self) -> None:
+        self.closed = True
+
+
+def messages_of(bodies: Sequence[bytes | None], *, hidden: int = 0, rc: int = 0) -> list[MessageRow]:
+    """Make messages with these bodies; the last ``hidden`` of them are in flight."""
+    rows = []
+    for number, body in enumerate(bodies):
+        is_hidden = number >= len(bodies) - hidden
+        rows.append(
+            MessageRow(
+                id=f"hocx8qopw{number:023d}",
+                score=str(START_MS + (20_000 + number if is_hidden else number - 60_000)),
+                state=MessageState.IN_FLIGHT if is_hidden else MessageState.READY,
+                due_ms=START_MS + (20_000 + number if is_hidden else number - 60_000),
+                sent_ms=START_MS - 60_000 + number,
+                rc=max(rc, int(is_hidden)),
+                fr_ms=START_MS - 10_000 if is_hidden else None,
+                size=len(body or b""),
+                preview=None if body is None else body[:240],
+            )
+        )
+    return rows
