@@ -1,15 +1,17 @@
 """The dashboard: one mutable cell, the last snapshot, and the ways between screens."""
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import ClassVar
 
 from textual.app import App, SystemCommand
 from textual.binding import BindingType
+from textual.filter import LineFilter
 from textual.reactive import var
 from textual.screen import Screen
 
 from rsmq_tui.monitor import Snapshot, Source
+from rsmq_tui.tui.ascii_filter import AsciiFilter
 from rsmq_tui.tui.commands import DashboardCommands
 from rsmq_tui.tui.keymap import bindings_of
 from rsmq_tui.tui.screens.overview import OverviewScreen
@@ -17,6 +19,7 @@ from rsmq_tui.tui.theming import DEFAULT_THEME, TOKENS, load_themes
 from rsmq_tui.tui.widgets.painted import Painted
 
 _CLIPBOARD_BYTES_MAX = 74_000
+_ASCII = AsciiFilter()
 
 
 class RsmqApp(App[None]):
@@ -29,7 +32,7 @@ class RsmqApp(App[None]):
     TITLE = "rsmq-tui"
     CSS_PATH = "app.tcss"
     BINDINGS: ClassVar[list[BindingType]] = bindings_of("app")
-    COMMANDS = {DashboardCommands}  # noqa: RUF012 - Textual's own way to declare them
+    COMMANDS = App.COMMANDS | {DashboardCommands}
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-wide")]  # noqa: RUF012 - Textual's own way to declare them
     VERTICAL_BREAKPOINTS = [(0, "-short"), (20, "-tall")]  # noqa: RUF012 - Textual's own way to declare them
 
@@ -57,6 +60,11 @@ class RsmqApp(App[None]):
         """Give the styles' own tokens a colour where a theme says nothing."""
         return TOKENS
 
+    def get_line_filters(self) -> Sequence[LineFilter]:
+        """Put everything that is painted into ASCII, where nothing else may be drawn."""
+        filters = super().get_line_filters()
+        return [*filters, _ASCII] if self.ascii_only else filters
+
     def get_default_screen(self) -> Screen[None]:
         """Start on the overview."""
         return OverviewScreen()
@@ -69,8 +77,9 @@ class RsmqApp(App[None]):
     def on_mount(self) -> None:
         """Choose a theme and begin to poll."""
         self.theme = self._first_theme()
-        for problem in self._themes.problems:
-            self.notify(problem, title="A theme could not be read", severity="warning", markup=False)
+        if self._themes.problems:
+            words = "\n".join(self._themes.problems)
+            self.notify(words, title="Not every theme could be read", severity="warning", markup=False, timeout=10)
         self.run_worker(self._poll(), group="poll", exclusive=True)
 
     async def on_unmount(self) -> None:

@@ -6,19 +6,29 @@ sent.
 
 import json
 import re
+from array import array
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
+
+from rich.cells import cell_len, chop_cells
 
 from rsmq_tui.monitor.wording import printable
 from rsmq_tui.tui.widgets.line_view import Lines
 from rsmq_tui.tui.widgets.painted import Piece
 
-# Setting out takes about a second per megabyte.
+# Setting out takes up to half a second per megabyte.
 PRETTY_BYTES_MAX = 1_000_000
+# How wide a character is takes a microsecond to tell; in longer texts every character that is not ASCII counts as wide.
+_MEASURED_CHARACTERS_MAX = 1_000_000
 _HEX_ROW = 16
-_TEXT_ROW = 2_000
 _INDENT = 2
-_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+')
+_STRING = r'"(?:[^"\\]++|\\.)*+"'
+_SCALAR = rf'{_STRING}|[^\s{{}}\[\],:"]++'
+_TOKEN = re.compile(rf"{_SCALAR}|[{{}}\[\],:]")
+# One line of JSON that is set out: a scalar or an empty container (1), or a bracket that opens (2) or closes (3) one.
+_LINE = re.compile(rf"\s*(?:{_STRING}\s*:\s*)?(?:({_SCALAR}|\{{\s*\}}|\[\s*\])|([{{\[])|([}}\]]))\s*,?")
+_OPENS, _CLOSES = 2, 3
 
 
 class View(StrEnum):
@@ -45,14 +55,21 @@ class PieceLines:
 
 
 class TextLines:
-    """Text as lines; a very long line is cut into rows, so that it can be scrolled through."""
+    """Text, wrapped."""
 
-    def __init__(self, text: str) -> None:
-        self._rows = [
-            row[start : start + _TEXT_ROW]
-            for row in text.splitlines() or [""]
-            for start in range(0, max(1, len(row)), _TEXT_ROW)
-        ]
+    def __init__(self, text: str, width: int) -> None:
+        self._rows: list[str] = []
+        measured = len(text) <= _MEASURED_CHARACTERS_MAX
+        lines = text.split("\n")
+        if len(lines) > 1 and not lines[-1]:
+            lines.pop()
+        for raw in lines:
+            line = raw.removesuffix("\r").expandtabs(4)
+            if measured and not line.isascii():
+                self._rows += chop_cells(_harmless(line), width) or [""]
+            else:
+                step = width if line.isascii() else max(1, width // 2)
+                self._rows += [line[start : start + step] for start in range(0, max(1, len(line)), step)]
 
     def __len__(self) -> int:
         """How many there are."""
@@ -60,7 +77,58 @@ class TextLines:
 
     def line(self, number: int) -> Sequence[Piece]:
         """Make one line harmless."""
-        return [(printable(self._rows[number].expandtabs(4)), "")]
+        return [(_harmless(self._rows[number]), "")]
+
+
+class JsonLines:
+    """JSON set out and wrapped; only where its lines begin is kept, and a line is made when it is looked at."""
+
+    def __init__(self, text: str, width: int) -> None:
+        self._text, self._width = text, width
+        self._starts, self._depths, self._first_rows = array("L"), array("H"), array("L")
+        self._length = 0
+        self._wrapped: tuple[int, list[list[Piece]]] = (-1, [])
+        depth = 0
+        for match in _LINE.finditer(text):
+            kind = match.lastindex
+            if kind == _CLOSES:
+                depth -= 1
+            start, end = match.span()
+            self._starts.append(start)
+            self._depths.append(depth)
+            self._first_rows.append(self._length)
+            self._length += 1 if self._is_short(start, end, depth) else len(self._rows(len(self._starts) - 1))
+            if kind == _OPENS:
+                depth += 1
+
+    def __len__(self) -> int:
+        """How many rows there are."""
+        return self._length
+
+    def line(self, number: int) -> Sequence[Piece]:
+        """Make one row."""
+        index = bisect_right(self._first_rows, number) - 1
+        return self._rows(index)[number - self._first_rows[index]]
+
+    def _is_short(self, start: int, end: int, depth: int) -> bool:
+        """Tell cheaply that a line needs no wrapping; its colon may become wider by a space."""
+        length = depth * _INDENT + end - start + 1
+        return length <= self._width and self._text[start:end].isascii()
+
+    def _rows(self, index: int) -> list[list[Piece]]:
+        if self._wrapped[0] != index:
+            self._wrapped = (index, _wrapped(list(self._pieces(index)), self._width))
+        return self._wrapped[1]
+
+    def _pieces(self, index: int) -> Iterator[Piece]:
+        match = _LINE.match(self._text, self._starts[index])
+        tokens = _TOKEN.findall(match[0]) if match else []
+        yield " " * _INDENT * self._depths[index], ""
+        for token, following in zip(tokens, [*tokens[1:], ""], strict=True):
+            if token in "{}[],:":
+                yield ": " if token == ":" else token, "muted"
+            else:
+                yield _harmless(token), _token_of(token, following)
 
 
 class HexLines:
@@ -109,43 +177,12 @@ def lines_of(body: bytes, view: View, width: int) -> Lines:
     if view is View.HEX:
         return HexLines(body)
     if view is View.PRETTY and is_json(body):
-        return PieceLines([row for line in _set_out(body.decode()) for row in _wrapped(line, width)])
-    text = body.decode("utf-8", "surrogateescape")
-    rows = [
-        row[start : start + width] for row in text.splitlines() for start in range(0, max(1, len(row)), max(1, width))
-    ]
-    return TextLines("\n".join(rows))
+        return JsonLines(body.decode(), width)
+    return TextLines(body.decode("utf-8", "surrogateescape"), width)
 
 
-def _set_out(text: str) -> Iterator[list[Piece]]:
-    """Yield the lines of a JSON text, indented."""
-    depth = 0
-    line: list[Piece] = []
-    tokens = _TOKEN.findall(text)
-    for number, token in enumerate(tokens):
-        following = tokens[number + 1] if number + 1 < len(tokens) else ""
-        if token in "{[":
-            line.append((token, "muted"))
-            if following in ("}", "]"):
-                continue
-            depth += 1
-            yield line
-            line = [(" " * _INDENT * depth, "")]
-        elif token in "}]":
-            if not (number and tokens[number - 1] in "{["):
-                depth -= 1
-                yield line
-                line = [(" " * _INDENT * depth, "")]
-            line.append((token, "muted"))
-        elif token == ",":
-            line.append((token, "muted"))
-            yield line
-            line = [(" " * _INDENT * depth, "")]
-        elif token == ":":
-            line.append((": ", "muted"))
-        else:
-            line.append((printable(token), _token_of(token, following)))
-    yield line
+def _harmless(text: str) -> str:
+    return text if text.isprintable() else printable(text)
 
 
 def _token_of(token: str, following: str) -> str:
@@ -154,16 +191,22 @@ def _token_of(token: str, following: str) -> str:
     return "json-word" if token in ("true", "false", "null") else "json-number"
 
 
-def _wrapped(line: list[Piece], width: int) -> Iterator[list[Piece]]:
-    """Break a line that is too wide into rows."""
-    row: list[Piece] = []
-    room = width
-    for text, token in line:
-        rest = text
-        while len(rest) > room > 0:
-            row.append((rest[:room], token))
-            yield row
-            row, rest, room = [], rest[room:], width
-        row.append((rest, token))
-        room -= len(rest)
-    yield row
+def _wrapped(line: list[Piece], width: int) -> list[list[Piece]]:
+    """Break a line into rows."""
+    text = "".join(text for text, _ in line)
+    if cell_len(text) <= width:
+        return [line]
+    rows: list[list[Piece]] = []
+    pieces = iter(line)
+    piece, token = next(pieces)
+    start = 0
+    for row in chop_cells(text, width):
+        room = len(row)
+        rows.append([])
+        while room:
+            if start == len(piece):
+                (piece, token), start = next(pieces), 0
+            taken = piece[start : start + room]
+            rows[-1].append((taken, token))
+            start, room = start + len(taken), room - len(taken)
+    return rows

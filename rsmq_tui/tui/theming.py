@@ -1,5 +1,6 @@
 """Themes: TOML files, those that come along and the user's own, checked before Textual sees them."""
 
+import re
 import tomllib
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -7,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from textual.color import Color, ColorParseError
-from textual.theme import Theme
+from textual.theme import BUILTIN_THEMES, Theme
 
 from rsmq_tui.charts import Palette
 from rsmq_tui.tui.paths import shipped_themes, user_themes
@@ -28,13 +29,15 @@ TOKENS = {
     "message-ready": "#6cb6ff",
     "message-hidden": "#ffb454",
     "quiet": "#8b96a5",
-    "rule": "#2f3742",
+    "rule": "#3b4552",
+    "spark": "#4b7fb3",
     "cursor": "#26405c",
     "json-key": "#6cb6ff",
     "json-string": "#a5d6a7",
     "json-number": "#ffb454",
     "json-word": "#d58cff",
 }
+_NAME = re.compile(r"[\w.-]{1,40}")
 _COLORS = (
     "primary", "secondary", "warning", "error", "success", "accent",
     "foreground", "background", "surface", "panel", "boost",
@@ -71,20 +74,30 @@ def load_themes(folders: Iterable[Path] | None = None) -> Themes:
 def read_theme(path: Path) -> Theme:
     """Read one theme file; raises ``ThemeError``."""
     try:
-        values = tomllib.loads(path.read_text())
+        values = tomllib.loads(path.read_text("utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise ThemeError(str(error)) from error
     variables = values.pop("variables", {})
     name = values.pop("name", path.stem)
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise ThemeError("its name must be made of letters, digits, '.', '_' and '-'")
     flags = {flag: values.pop(flag) for flag in ("dark", "ansi") if flag in values}
+    if wrong := [flag for flag, value in flags.items() if not isinstance(value, bool)]:
+        raise ThemeError(f"{wrong[0]} must be true or false")
     if unknown := sorted(values.keys() - set(_COLORS)):
         raise ThemeError(f"unknown: {', '.join(unknown)}; allowed are name, dark, ansi, {', '.join(_COLORS)}")
     if "primary" not in values:
         raise ThemeError("it names no primary colour")
-    if not isinstance(variables, dict) or (unknown := sorted(variables.keys() - TOKENS.keys())):
+    if not isinstance(variables, dict):
+        raise ThemeError("variables must be a table")
+    if unknown := sorted(variables.keys() - TOKENS.keys()):
         raise ThemeError(f"unknown variables: {', '.join(unknown)}; allowed are {', '.join(TOKENS)}")
     for key, value in (*values.items(), *variables.items()):
         _check_color(key, value)
+    if flags.get("ansi"):
+        # Textual's own styles want some variables that only its own ANSI themes define.
+        basis = "ansi-dark" if flags.get("dark", True) else "ansi-light"
+        variables = {**BUILTIN_THEMES[basis].variables, **variables}
     return Theme(name=name, variables=variables, **flags, **values)
 
 

@@ -58,6 +58,8 @@ class ScriptedSource:
         self.sampler = Sampler(self.thresholds)
         self.messages: dict[str, list[MessageRow]] = {}
         self.bodies: dict[str, bytes] = {}
+        self.depths: dict[str, tuple[int, int]] = {}
+        self.due_counts: tuple[tuple[str, int], ...] | None = None
         self.found = Namespaces((), complete=True)
         self.peek_error: str | None = None
         self.woken = 0
@@ -120,7 +122,8 @@ class ScriptedSource:
         ]
         start = max(low, min(start, high - 1))
         rows = tuple(everything[start : min(start + request.count, high)])
-        return Page(request, self.last.at_ms or START_MS, len(everything), ready, start, rows)
+        depth, ready = self.depths.get(request.queue, (len(everything), ready))
+        return Page(request, self.last.at_ms or START_MS, depth, ready, start, rows)
 
     async def read(self, queue: str, id: str) -> MessageView:
         row = next((row for row in self.messages.get(queue, []) if row.id == id), None)
@@ -128,6 +131,8 @@ class ScriptedSource:
         return MessageView(self.last.at_ms or START_MS, id, row, body, len(body or b""))
 
     async def due(self, queue: str, at_ms: int) -> tuple[tuple[str, int], ...]:
+        if self.due_counts is not None:
+            return self.due_counts
         rows = self.messages.get(queue, [])
         ready = sum(1 for row in rows if row.state is MessageState.READY)
         return (("now", ready), ("< 1 min", len(rows) - ready))

@@ -44,12 +44,15 @@ class QueueScreen(DashboardScreen):
         self._title = TextLine(id="title")
         self._facts = TextLine(id="facts")
         self._tabs = TextLine(id="tabs")
-        self._depth = ChartPanel("Depth: ready, hidden", ("series-first", "series-third"), id="depth")
-        self._rates = ChartPanel("A second", ("series-first", "series-second", "series-third"), id="rates")
+        self._depth = ChartPanel("Depth", ("series-first", "series-third"), id="depth")
+        self._rates = ChartPanel("Rates /s", ("series-first", "series-second", "series-third"), id="rates")
         self._due = BarPanel("Becoming visible")
-        self._request = PageRequest(queue)
+        # Nothing is asked for before it is known how many rows are in sight.
+        self._request = PageRequest(queue, count=0)
         self._page: Page | None = None
         self._error: str | None = None
+        self._pending: PageRequest | None = None
+        self._read_for_ms: int | None = None
         self._charts_at = 0
 
     def compose(self) -> ComposeResult:
@@ -77,8 +80,9 @@ class QueueScreen(DashboardScreen):
         self._show_facts(state)
         self._show_charts(snapshot)
         self._show_page()
-        if snapshot.link.failure is None and not snapshot.paused:
-            self._read(replace(self._request, where="at") if self._is_within() else self._request)
+        # A poll does not ask again while a reply is under way: on a slow link none would ever come in.
+        if snapshot.at_ms != self._read_for_ms and self._pending is None and self._request.count:
+            self._read(self._request)
 
     @on(RowTable.Opened)
     def _open(self, event: RowTable.Opened) -> None:
@@ -87,6 +91,11 @@ class QueueScreen(DashboardScreen):
     @on(RowTable.Overrun)
     def _turn_on(self, event: RowTable.Overrun) -> None:
         self.action_turn(event.step)
+
+    @on(RowTable.Resized)
+    def _fill(self) -> None:
+        if self.table.visible_rows != self._request.count:
+            self._read(self._request)
 
     def action_part(self, step: int) -> None:
         """Show the next part of the queue."""
@@ -116,14 +125,11 @@ class QueueScreen(DashboardScreen):
         if self.table.cursor_key is not None:
             self.run_worker(self._copy_body(self.table.cursor_key), group="copy", exclusive=True)
 
-    def _is_within(self) -> bool:
-        """True when the page begins at a message, not at the beginning of its part."""
-        return self._request.where != "first" and self._request.anchor is not None
-
     def _read(self, request: PageRequest) -> None:
         """Ask for a page; the worker of an older question is cancelled."""
         wanted = replace(request, count=self.table.visible_rows)
-        self._request = wanted
+        self._request = self._pending = wanted
+        self._read_for_ms = self.snapshot.at_ms if self.snapshot else None
         self.run_worker(self._fetch(wanted), group="peek", exclusive=True)
 
     async def _fetch(self, request: PageRequest) -> None:
@@ -135,12 +141,15 @@ class QueueScreen(DashboardScreen):
             self._error = str(error)
             self._show_page()
             return
+        finally:
+            if self._pending is request:
+                self._pending = None
         self._error = None
         self._page = page
         if page.rows and not page.is_first:
             self._request = replace(request, where="at", anchor=page.rows[0].anchor)
         else:
-            self._request = PageRequest(self.queue, request.part)
+            self._request = PageRequest(self.queue, request.part, count=request.count)
         self._due.show(due)
         if snapshot is not None:
             self._show_page()

@@ -59,6 +59,9 @@ class RowTable(Painted, Generic[R, C], can_focus=True):
             super().__init__()
             self.step = step
 
+    class Resized(Message):
+        """Another number of rows may be in sight."""
+
     class HeadClicked(Message):
         """The title of a column was clicked."""
 
@@ -148,15 +151,18 @@ class RowTable(Painted, Generic[R, C], can_focus=True):
 
     def on_click(self, event: events.Click) -> None:
         """Sort by a title; move to a row; open the row under the cursor."""
-        if event.y == 0:
+        place = event.get_content_offset(self)
+        if place is None:
+            return
+        if place.y == 0:
             position = 0
             for column, width in self._fitting():
                 position += width + 1
-                if event.x < position:
+                if place.x < position:
                     self.post_message(self.HeadClicked(column.id))
                     return
-        index = event.y - 1 + self._top
-        if event.y == 0 or not 0 <= index < len(self.keys):
+        index = place.y - 1 + self._top
+        if place.y == 0 or not 0 <= index < len(self.keys):
             return
         if index == self._cursor:
             self.action_open()
@@ -176,6 +182,7 @@ class RowTable(Painted, Generic[R, C], can_focus=True):
     def on_resize(self) -> None:
         """Keep the cursor in sight."""
         self._scroll_into_view()
+        self.post_message(self.Resized())
 
     def _move_to(self, index: int) -> None:
         if self.keys:
@@ -245,8 +252,8 @@ class RowTable(Painted, Generic[R, C], can_focus=True):
 
 def fit(text: str, width: int, *, right: bool = False) -> str:
     """Make text exactly as wide as its place, harmless on a terminal whatever it holds; … says that it was cut."""
-    if not text.isprintable():
-        text = printable(text)
+    # What is beyond this many characters cannot be in sight, and a name may be long.
+    text = printable(text[: 16 * width])
     length = len(text) if text.isascii() else cell_len(text)
     if length > width:
         return text[: width - 1] + "…" if text.isascii() else set_cell_size(text, width - 1) + "…"

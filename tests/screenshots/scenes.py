@@ -1,0 +1,63 @@
+"""The pictures: which screen, which size, which theme, and how one gets there."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from textual.pilot import Pilot
+
+from rsmq_tui.tui.app import RsmqApp
+from tests.screenshots.history import order_messages, play_history
+from tests.tui.scripted import ScriptedSource
+
+_TITLE = "rsmq-tui"
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """One picture: keys pressed from the overview on, then a look."""
+
+    name: str
+    keys: Sequence[str] = ()
+    size: tuple[int, int] = (132, 32)
+    theme: str = "rsmq-dark"
+    ascii_only: bool = False
+
+
+SCENES = (
+    Scene("overview"),
+    Scene("overview-light", theme="rsmq-light"),
+    Scene("overview-narrow", size=(60, 16)),
+    Scene("queue", keys=("j", "enter")),
+    Scene("queue-light", keys=("j", "enter"), theme="rsmq-light"),
+    Scene("message", keys=("j", "enter", "enter")),
+    Scene("help", keys=("question_mark",)),
+)
+
+
+async def picture(scene: Scene) -> str:
+    """Drive the app to the scene and return its picture as SVG, the same bytes at each run."""
+    source = ScriptedSource()
+    snapshot = play_history(source)
+    source.messages["orders"] = order_messages(60)
+    app = RsmqApp(source, clock=source.clock, theme=scene.theme, ascii_only=scene.ascii_only)
+    app.animation_level = "none"
+    async with app.run_test(size=scene.size) as pilot:
+        source.play(snapshot)
+        await _settle(pilot)
+        for key in scene.keys:
+            await pilot.press(key)
+            await _settle(pilot)
+        svg = app.export_screenshot(title=_TITLE, simplify=True)
+    # The random ids that Rich gives a picture's parts are the only thing that differs between runs.
+    return re.sub(r"terminal-\d+", "terminal", svg)
+
+
+async def _settle(pilot: Pilot[None]) -> None:
+    """Let the messages, the workers and the painting that a key led to come to rest."""
+    for _ in range(3):
+        await pilot.pause()
+        # An empty list would mean all workers, and the one that polls never ends.
+        if busy := [worker for worker in pilot.app.workers if worker.group != "poll"]:
+            await pilot.app.workers.wait_for_complete(busy)
+    await pilot.pause()
