@@ -26,7 +26,9 @@ def run(options: argparse.Namespace) -> int:
 def _with_dashboard(url: str, options: argparse.Namespace) -> int:
     from rsmq_tui.cli.dashboard import open_dashboard  # noqa: PLC0415 - headless runs must not load the screens
 
-    with WorkloadProcess(url, ns=options.ns):
+    with WorkloadProcess(url, ns=options.ns) as workload:
+        print("Filling the demo's queues …", file=sys.stderr)
+        workload.wait_ready()
         return open_dashboard(options, url, DEMO_THRESHOLDS)
 
 

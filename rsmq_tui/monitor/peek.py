@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from rsmq_tui.monitor.reading import read_id, read_score
+from rsmq_tui.monitor.wording import SENTENCE_MAX, printable
 from rsmq_tui.protocol import (
     SERVER_ERRORS,
     Anchor,
@@ -163,4 +164,4 @@ def _told(error: Exception) -> PeekError:
     if isinstance(error, RsmqError):
         return PeekError(str(error))
     failure = failure_of(error)
-    return PeekError(f"{failure.sentence}: {failure.hint}")
+    return PeekError(f"{printable(failure.sentence, SENTENCE_MAX)}: {failure.hint}")

@@ -9,6 +9,7 @@ from rsmq_tui.monitor.peek import MessageView, Page, PageRequest, read_due, read
 from rsmq_tui.monitor.sampler import Sampler
 from rsmq_tui.monitor.snapshot import Cost, Link, Snapshot
 from rsmq_tui.monitor.verdicts import Thresholds
+from rsmq_tui.monitor.wording import SENTENCE_MAX, printable
 from rsmq_tui.protocol import SERVER_ERRORS, Namespaces, QueueReader, failure_of
 
 RETRY_FIRST_S = 1.0
@@ -57,12 +58,24 @@ class LivePoller:
 
     async def poll(self) -> Snapshot:
         """Poll once and return what is known then; a failure is told in the snapshot's ``link``."""
-        self._follow_switch()
-        try:
-            self._last = await self._read()
-        except SERVER_ERRORS as error:
+        while True:
+            self._follow_switch()
+            try:
+                found: Snapshot | Exception = await self._read()
+            except SERVER_ERRORS as error:
+                found = error
+            # What comes back for a namespace that is not watched any more is dropped.
+            if self._wanted_ns is None:
+                break
+        if isinstance(found, Snapshot):
+            self._failures = 0
+            self._last = found
+        else:
             self._failures += 1
-            link = Link(failure_of(error), self._last.link.fresh_at_s, self._clock() + self._delay_s())
+            retry_at_s = None if self._paused else self._clock() + self._delay_s()
+            failure = failure_of(found)
+            failure = replace(failure, sentence=printable(failure.sentence, SENTENCE_MAX))
+            link = Link(failure, self._last.link.fresh_at_s, retry_at_s)
             self._last = replace(self._last, link=link, paused=self._paused)
         return self._last
 
@@ -108,7 +121,6 @@ class LivePoller:
         round_trip_s = self._clock() - started_s
         if self._failures:
             self._sampler.resume(index.at_ms)
-            self._failures = 0
         self._sampler.begin(index.at_ms)
         async for names, rows in self._reader.rows.rows(index.at_ms):
             self._sampler.take(names, rows)
@@ -153,7 +165,7 @@ class LivePoller:
     def _notes(self, index_problem: str | None) -> tuple[str, ...]:
         refused = self._reader.scripts_refused
         notes = (index_problem, refused and f"scripts refused, reading by pipeline: {refused}")
-        return tuple(note for note in notes if note)
+        return tuple(printable(note, SENTENCE_MAX) for note in notes if note)
 
     def _follow_switch(self) -> None:
         if self._wanted_ns is None:

@@ -43,7 +43,7 @@ class Sampler:
             tracker = trackers.get(name)
             if tracker is None:
                 tracker = trackers[name] = QueueTracker(name, self.trend.add_queue(name), self._thresholds)
-            elif tracker.state is not None and at_ms < tracker.stale_from_ms and row == tracker.row:
+            elif at_ms < tracker.stale_from_ms and tracker.state is not None and row == tracker.row:
                 states.append(tracker.state)
                 continue
             states.append(tracker.update(row, at_ms, references))

@@ -107,7 +107,7 @@ class Link:
     """The state of the connection, on the poller's own monotonic clock in seconds.
 
     ``failure`` is None while the server answers; ``fresh_at_s`` is when it last did (None: never yet) and
-    ``retry_at_s`` when it will be asked again.
+    ``retry_at_s`` when it will be asked again by itself (None while paused).
     """
 
     failure: Failure | None = None

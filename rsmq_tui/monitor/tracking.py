@@ -117,13 +117,14 @@ class QueueTracker:
     def _broken(self, fields: list[bytes | None] | bytes, depth: int | bytes) -> str | None:
         """Say why a queue cannot be read, or take its attributes."""
         if isinstance(fields, bytes):
+            self._raw_fields, self._attributes = [], Attributes()
             return "its attributes key holds another type than a hash"
-        if isinstance(depth, bytes):
-            return "its messages key holds another type than a sorted set"
         attributes = fields[:5]
         if attributes != self._raw_fields:
             self._raw_fields = attributes
             self._attributes = read_attributes(attributes)
+        if isinstance(depth, bytes):
+            return "its messages key holds another type than a sorted set"
         if not any(fields):
             return (
                 f"it holds {depth:,} message ids but its attributes hash is gone: clients answer queueNotFound"

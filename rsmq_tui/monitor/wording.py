@@ -1,11 +1,27 @@
 """How numbers, times and untrusted text are put into words, for every screen, sentence and log."""
 
 import unicodedata
+from collections.abc import Iterator
 from datetime import UTC, datetime
 
 UNKNOWN = "–"
+# A sentence may quote the server, which may say anything.
+SENTENCE_MAX = 300
 
+# 9,999 years: a score by hand may be any number.
+_CALENDAR_MS = 315_537_897_600_000
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
+_INVISIBLE = {"Cf", "Cs", "Co", "Cn"}
+_MARKS = {"Mn", "Mc", "Me"}
+# Jamo that complete a syllable and skin colours: they take no room either.
+_WITHOUT_WIDTH = frozenset(
+    chr(code)
+    for first, last in ((0x1160, 0x11FF), (0xD7B0, 0xD7FB), (0xFFA0, 0xFFA0), (0x1F3FB, 0x1F3FF))
+    for code in range(first, last + 1)
+)
+# Scripts that stack four or five marks on one letter exist; a thousand overwrite the lines around, and take a
+# terminal, as well as whoever measures the text, all the time in the world.
+_STACKED_MAX = 8
 
 
 def count(value: float | None) -> str:
@@ -34,8 +50,8 @@ def rate(per_s: float | None) -> str:
 
 
 def duration(ms: float | None) -> str:
-    """Say a span of time in its two largest units: 850 ms, 12 s, 41m, 2h 14m, 3d 4h."""
-    if ms is None:
+    """Say a span of time in its two largest units: 850 ms, 12 s, 41m, 2h 14m, 3d 4h; beyond the calendar, unknown."""
+    if ms is None or ms > _CALENDAR_MS:
         return UNKNOWN
     if ms < 1000:
         return f"{max(0, ms):.0f} ms"
@@ -91,17 +107,26 @@ def printable(text: str, limit: int | None = None) -> str:
     """Make untrusted text harmless on a terminal: one line, no control, no bidirectional override, no lone surrogate.
 
     Control characters become their Unicode pictures (␛), bytes that were not UTF-8 become \\xNN, other invisible or
-    reordering characters become \\uNNNN. ``limit`` cuts the text to that many characters, with … in the last place.
+    reordering characters become \\uNNNN, as do marks beyond the eighth on one letter. ``limit`` cuts the text to that
+    many characters, with … in the last place.
     """
     if limit is not None and len(text) > limit:
         text = text[: limit - 1] + "…"
     if text.isascii() and text.isprintable():
         return text
-    return "".join(character if _is_harmless(character) else _pictured(character) for character in text)
+    shown = "".join(_shown(text))
+    # Pictures may be longer than what they stand for.
+    return shown if limit is None or len(shown) <= limit else shown[: limit - 1] + "…"
 
 
-def _is_harmless(character: str) -> bool:
-    return character.isprintable() and unicodedata.category(character) not in {"Cf", "Cs", "Co", "Cn"}
+def _shown(text: str) -> Iterator[str]:
+    """Yield what stands for each character."""
+    stacked = 0
+    for character in text:
+        category = unicodedata.category(character)
+        stacked = stacked + 1 if category in _MARKS or character in _WITHOUT_WIDTH else 0
+        is_harmless = character.isprintable() and category not in _INVISIBLE and stacked <= _STACKED_MAX
+        yield character if is_harmless else _pictured(character)
 
 
 def _pictured(character: str) -> str:

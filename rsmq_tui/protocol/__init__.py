@@ -20,9 +20,9 @@ from rsmq_tui.protocol.ids import make_id, sent_ms
 from rsmq_tui.protocol.messages import Message, QueueAttributes, StoredMessage
 from rsmq_tui.protocol.operations import leading_int
 from rsmq_tui.protocol.pages import Anchor, Part, PeekedMessage, RawPage, Where, WholeMessage
-from rsmq_tui.protocol.read_scripts import MICROSECONDS_FROM, SECONDS_BELOW
+from rsmq_tui.protocol.read_scripts import MICROSECONDS_FROM, SECONDS_BELOW, Row
 from rsmq_tui.protocol.reader import Namespaces, QueueReader
-from rsmq_tui.protocol.rows import Index, Row
+from rsmq_tui.protocol.rows import Index
 
 __all__ = [
     "MICROSECONDS_FROM",

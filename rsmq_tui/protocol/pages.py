@@ -119,17 +119,18 @@ class QueuePages:
                 raise rsmq_error("wrongType") from error
             raise
         return WholeMessage(
-            int(now), id, None if score is None else _text(score), leading_int(rc) or 0, leading_int(fr), size, body
+            int(now), id, None if score is None else score.decode(), leading_int(rc) or 0, leading_int(fr), size, body
         )
 
     async def due_counts(self, queue: str, bounds_ms: tuple[int, ...]) -> tuple[int, ...]:
         """Count the messages that are visible by each bound, then all of them."""
         zset = self._keys.messages(queue)
         try:
-            reply = await self._runner.run(read_scripts.DUE_COUNTS, (zset,), bounds_ms)
-        except ScriptsRefusedError:
-            commands = [("ZCOUNT", zset, "-inf", bound) for bound in bounds_ms]
-            reply = _whole(await self._runner.commands(*commands, ("ZCARD", zset)))
+            try:
+                reply = await self._runner.run(read_scripts.DUE_COUNTS, (zset,), bounds_ms)
+            except ScriptsRefusedError:
+                commands = [("ZCOUNT", zset, "-inf", bound) for bound in bounds_ms]
+                reply = _whole(await self._runner.commands(*commands, ("ZCARD", zset)))
         except ResponseError as error:
             if "WRONGTYPE" in str(error):
                 raise rsmq_error("wrongType") from error
@@ -165,21 +166,34 @@ class QueuePages:
         found: list[bytes] = []
         if stop >= start:
             (found,) = _whole(await self._runner.commands(("ZRANGE", zset, start, stop, "WITHSCORES")))
-        messages = []
-        for identity, score in zip(found[::2], found[1::2], strict=True):
-            (rc, fr), size, there = _whole(
-                await self._runner.commands(
-                    ("HMGET", attributes, identity + b":rc", identity + b":fr"),
-                    ("HSTRLEN", attributes, identity),
-                    ("HEXISTS", attributes, identity),
-                )
+        ids = found[::2]
+        replies = _whole(
+            await self._runner.commands(
+                *(("HMGET", attributes, identity + b":rc", identity + b":fr") for identity in ids),
+                *(("HSTRLEN", attributes, identity) for identity in ids),
+                *(("HEXISTS", attributes, identity) for identity in ids),
             )
-            preview = b"" if there else None
-            if there and size <= PAGE_BODY_BYTES // 4:
-                (body,) = _whole(await self._runner.commands(("HGET", attributes, identity)))
-                preview = None if body is None else body[:PREVIEW_BYTES]
-            messages.append(_peeked(identity, score, rc, fr, size, preview))
+        )
+        counts, sizes, there = (replies[len(ids) * part : len(ids) * (part + 1)] for part in range(3))
+        bodies = await self._bodies_plainly(attributes, ids, sizes)
+        messages = []
+        for number, (identity, score) in enumerate(zip(ids, found[1::2], strict=True)):
+            body = bodies.get(identity, b"") if there[number] else None
+            preview = None if body is None else body[:PREVIEW_BYTES]
+            rc, fr = counts[number]
+            messages.append(_peeked(identity, score, rc, fr, sizes[number], preview))
         return RawPage(now, depth, ready, start, tuple(messages))
+
+    async def _bodies_plainly(self, attributes: bytes, ids: list[bytes], sizes: list[int]) -> dict[bytes, bytes | None]:
+        """Read the bodies that a page may look at."""
+        budget = PAGE_BODY_BYTES
+        short: list[bytes] = []
+        for identity, size in zip(ids, sizes, strict=True):
+            if 0 < size <= min(budget, PAGE_BODY_BYTES // 4):
+                budget -= size
+                short.append(identity)
+        bodies = _whole(await self._runner.commands(*(("HGET", attributes, identity) for identity in short)))
+        return dict(zip(short, bodies, strict=True))
 
     async def _message_plainly(self, queue: str, identity: bytes) -> tuple[Any, ...]:
         zset, attributes = self._of(queue)
@@ -203,10 +217,6 @@ def _whole(replies: list[Any]) -> list[Any]:
         if isinstance(reply, Exception):
             raise reply
     return replies
-
-
-def _text(score: bytes | float) -> str:
-    return score.decode() if isinstance(score, bytes) else f"{score:.17g}"
 
 
 def _peeked(

@@ -3,6 +3,8 @@
 Whatever is wrong with one key comes back as data in that key's place (``pcall``), so that it never disturbs the rest.
 """
 
+from typing import Any
+
 from rsmq_tui.protocol.scripts import Script
 
 # Scores are milliseconds, but clients exist that write seconds or microseconds. By magnitude, below SECONDS_BELOW they
@@ -10,39 +12,56 @@ from rsmq_tui.protocol.scripts import Script
 SECONDS_BELOW = 100_000_000_000
 MICROSECONDS_FROM = 100_000_000_000_000
 
+# A receive count by hand may have any number of digits; up to here a double, which is all that Lua has, is exact.
+RC_MAX = 999_999_999_999_999
+
+# [fields, depth, first id, first score, hidden]; the last three only for a queue that holds messages.
+# ``fields`` are the raw ATTRIBUTE_FIELDS, or an error text; ``depth`` is a number, or an error text.
+Row = list[Any]
+
 ATTRIBUTE_FIELDS = ("vt", "delay", "maxsize", "created", "modified", "totalsent", "totalrecv")
 _FIELDS = ", ".join(f"'{name}'" for name in ATTRIBUTE_FIELDS)
 
-# KEYS (zset, attributes hash)*; ARGV now ms.
-# For each queue: its attribute fields or an error text; then its depth or an error text; and, when it holds messages,
-# the first id, its score, and how many are hidden. The first score tells the unit of all: only a queue that starts
-# below milliseconds is counted in each unit's own range.
+# KEYS (zset, attributes hash)*; ARGV now ms, then for each queue what is known of it ('' for nothing, see ``chunks``).
+# For each queue 0 when what is known still holds, else a Row. The first score tells the unit of all: only a queue that
+# starts below milliseconds is counted in each unit's own range.
 QUEUE_ROWS = Script(f"""
 local now, now_ms = ARGV[1], tonumber(ARGV[1])
+local after = '(' .. now
 local call, pcall = redis.call, redis.pcall
+local function holds(known, zset, attributes)
+  local f = pcall('HMGET', attributes, 'modified', 'totalsent', 'totalrecv')
+  local depth = pcall('ZCARD', zset)
+  if f.err or type(depth) == 'table' then return false end
+  local hidden = depth > 0 and call('ZCOUNT', zset, after, '+inf') or 0
+  return known == depth .. ' ' .. hidden .. ' ' .. (f[1] or '') .. ' ' .. (f[2] or '') .. ' ' .. (f[3] or '')
+end
 local function hidden_of(zset, depth, first)
   local score = tonumber(first)
   if score >= {SECONDS_BELOW} and score < {MICROSECONDS_FROM} then
     if score > now_ms then return depth end
-    return call('ZCOUNT', zset, '(' .. now, '+inf')
+    return call('ZCOUNT', zset, after, '+inf')
   end
   return call('ZCOUNT', zset, '(' .. string.sub(now, 1, -4), '({SECONDS_BELOW}')
-    + call('ZCOUNT', zset, '(' .. now, '({MICROSECONDS_FROM}')
-    + call('ZCOUNT', zset, '(' .. now .. '000', '+inf')
+    + call('ZCOUNT', zset, after, '({MICROSECONDS_FROM}')
+    + call('ZCOUNT', zset, after .. '000', '+inf')
 end
-local out = {{}}
-for i = 1, #KEYS, 2 do
-  local zset = KEYS[i]
-  local fields = pcall('HMGET', KEYS[i + 1], {_FIELDS})
+local function row_of(zset, attributes)
+  local fields = pcall('HMGET', attributes, {_FIELDS})
   local depth = pcall('ZCARD', zset)
   if fields.err then fields = fields.err end
-  if type(depth) == 'table' then
-    out[#out + 1] = {{fields, depth.err}}
-  elseif depth == 0 then
-    out[#out + 1] = {{fields, depth}}
+  if type(depth) == 'table' then return {{fields, depth.err}} end
+  if depth == 0 then return {{fields, depth}} end
+  local head = call('ZRANGE', zset, 0, 0, 'WITHSCORES')
+  return {{fields, depth, head[1], head[2], hidden_of(zset, depth, head[2])}}
+end
+local out = {{}}
+for n = 1, #KEYS / 2 do
+  local zset, attributes, known = KEYS[2 * n - 1], KEYS[2 * n], ARGV[n + 1]
+  if known ~= '' and holds(known, zset, attributes) then
+    out[n] = 0
   else
-    local head = call('ZRANGE', zset, 0, 0, 'WITHSCORES')
-    out[#out + 1] = {{fields, depth, head[1], head[2], hidden_of(zset, depth, head[2])}}
+    out[n] = row_of(zset, attributes)
   end
 end
 return out
@@ -51,20 +70,20 @@ return out
 # KEYS as above; ARGV now ms, threshold, span. Looks at the receive counts of up to 2 * span messages around the first
 # hidden one: that is where messages that keep coming back lie, in flight or just visible again.
 # For each queue: how many were looked at, how many of them reach the threshold, the highest count.
-RECEIVE_COUNTS = Script("""
+RECEIVE_COUNTS = Script(f"""
 local now, threshold, span = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
-local out = {}
+local out = {{}}
 for i = 1, #KEYS, 2 do
-  local row = {0, 0, 0}
+  local row = {{0, 0, 0}}
   local ready = redis.pcall('ZCOUNT', KEYS[i], '-inf', now)
   if type(ready) == 'number' then
     local ids = redis.call('ZRANGE', KEYS[i], math.max(0, ready - span), ready + span - 1)
     for n = 1, #ids do ids[n] = ids[n] .. ':rc' end
-    local counts = #ids > 0 and redis.pcall('HMGET', KEYS[i + 1], unpack(ids)) or {}
+    local counts = #ids > 0 and redis.pcall('HMGET', KEYS[i + 1], unpack(ids)) or {{}}
     if not counts.err then
       row[1] = #ids
       for n = 1, #ids do
-        local rc = tonumber(counts[n]) or 0
+        local rc = math.min(tonumber(string.match(counts[n] or '', '^%s*([+-]?%d+)')) or 0, {RC_MAX})
         if rc >= threshold then row[2] = row[2] + 1 end
         if rc > row[3] then row[3] = rc end
       end
@@ -85,6 +104,14 @@ local depth = redis.call('ZCARD', KEYS[1])
 local ready = redis.call('ZCOUNT', KEYS[1], '-inf', now)
 local low, high = 0, depth
 if ARGV[1] == 'ready' then high = ready elseif ARGV[1] == 'hidden' then low = ready end
+-- Lua compares strings by the server's locale, a zset by their bytes.
+local function is_before(one, other)
+  for i = 1, math.min(#one, #other) do
+    local a, b = string.byte(one, i), string.byte(other, i)
+    if a ~= b then return a < b end
+  end
+  return #one < #other
+end
 local function rank_of(score, id)
   local rank = redis.call('ZRANK', KEYS[1], id)
   if rank then return rank, true end
@@ -92,7 +119,7 @@ local function rank_of(score, id)
   local to = redis.call('ZCOUNT', KEYS[1], '-inf', score)
   while from < to do
     local middle = math.floor((from + to) / 2)
-    if redis.call('ZRANGE', KEYS[1], middle, middle)[1] < id then from = middle + 1 else to = middle end
+    if is_before(redis.call('ZRANGE', KEYS[1], middle, middle)[1], id) then from = middle + 1 else to = middle end
   end
   return from, false
 end

@@ -1,6 +1,7 @@
 """The read side of one namespace on one server, for everything that looks and never touches."""
 
 from dataclasses import dataclass
+from typing import Any
 
 from redis.exceptions import ResponseError
 
@@ -32,6 +33,8 @@ class QueueReader:
         self.label = server_label(url)
         self.traffic = Traffic()
         self._client = connect_async(url, timeout_s=timeout_s, traffic=self.traffic)
+        # Scores stay as the server writes them: redis-py would make floats of them.
+        self._client.set_response_callback("ZSCORE", _as_it_is)
         self._runner = ScriptRunner(self._client, self.traffic)
         self.watch(ns)
 
@@ -67,3 +70,7 @@ class QueueReader:
     async def aclose(self) -> None:
         """Close all connections."""
         await self._client.aclose()
+
+
+def _as_it_is(response: Any, **options: Any) -> Any:
+    return response

@@ -13,17 +13,15 @@ from typing import Any
 from redis.exceptions import ResponseError
 
 from rsmq_tui.protocol import read_scripts
+from rsmq_tui.protocol.chunks import Chunk
 from rsmq_tui.protocol.keys import Keys, name_of
-from rsmq_tui.protocol.read_scripts import ATTRIBUTE_FIELDS, MICROSECONDS_FROM, SECONDS_BELOW
+from rsmq_tui.protocol.operations import leading_int
+from rsmq_tui.protocol.read_scripts import ATTRIBUTE_FIELDS, MICROSECONDS_FROM, RC_MAX, SECONDS_BELOW, Row
 from rsmq_tui.protocol.running import ScriptRunner, ScriptsRefusedError
 
 CHUNK_QUEUES = 250
 CHUNKS_PER_TRIP = 4
 TRIPS_IN_FLIGHT = 3
-
-# [fields, depth, first id, first score, hidden]; the last three only for a queue that holds messages.
-# ``fields`` are the raw ATTRIBUTE_FIELDS, or an error text; ``depth`` is a number, or an error text.
-Row = list[Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +41,7 @@ class QueueRows:
         self._keys = keys
         self._raw_names: frozenset[bytes] = frozenset()
         self._names: tuple[str, ...] = ()
-        self._trips: list[list[list[bytes]]] = []
+        self._trips: list[list[Chunk]] = []
 
     async def index(self) -> Index:
         """Read the names, sorted, and the clock; raises redis-py's errors when the server cannot be read."""
@@ -52,6 +50,7 @@ class QueueRows:
             raise clock
         at_ms = clock[0] * 1000 + clock[1] // 1000
         if isinstance(members, ResponseError) and "WRONGTYPE" in str(members):
+            self._remember(frozenset())
             return Index(at_ms, (), f"{name_of(self._keys.index)} is not a set of names: {members}")
         if isinstance(members, Exception):
             raise members
@@ -101,17 +100,18 @@ class QueueRows:
         self._raw_names = raw
         self._names = tuple(name_of(name) for name in sorted(raw))
         chunks = [
-            [key for name in part for key in (self._keys.messages(name), self._keys.attributes(name))]
-            for part in _split(self._names, CHUNK_QUEUES)
+            Chunk([key for name in part for key in (self._keys.messages(name), self._keys.attributes(name))], number)
+            for number, part in enumerate(_split(self._names, CHUNK_QUEUES))
         ]
         self._trips = list(_split(chunks, CHUNKS_PER_TRIP))
 
-    async def _trip(self, trip: list[list[bytes]], now_ms: int) -> list[Row]:
+    async def _trip(self, trip: list[Chunk], now_ms: int) -> list[Row]:
+        calls = [(chunk.keys, chunk.arguments(now_ms)) for chunk in trip]
         try:
-            replies = await self._runner.run_many(read_scripts.QUEUE_ROWS, [(keys, (now_ms,)) for keys in trip])
+            replies = await self._runner.run_many(read_scripts.QUEUE_ROWS, calls)
         except ScriptsRefusedError:
-            replies = [await self._chunk_plainly(keys, now_ms) for keys in trip]
-        return replies[0] if len(replies) == 1 else [row for reply in replies for row in reply]
+            return [row for chunk in trip for row in await self._chunk_plainly(chunk.keys, now_ms)]
+        return [row for chunk, reply in zip(trip, replies, strict=True) for row in chunk.take(reply)]
 
     async def _chunk_plainly(self, keys: list[bytes], now_ms: int) -> list[Row]:
         commands: list[Sequence[bytes | str | int]] = []
@@ -126,12 +126,16 @@ class QueueRows:
         rows = []
         for number, zset in enumerate(keys[::2]):
             fields, depth, head, hidden = (_as_data(reply) for reply in replies[4 * number : 4 * number + 4])
-            if not head or isinstance(depth, bytes) or isinstance(head, bytes):
-                rows.append([fields, depth])
+            if error := next((reply for reply in (depth, head, hidden) if isinstance(reply, bytes)), None):
+                rows.append([fields, error])
+                continue
+            # Other clients work between these commands: what they say need not agree.
+            if not head or not depth:
+                rows.append([fields, 0])
                 continue
             if not SECONDS_BELOW <= float(head[1]) < MICROSECONDS_FROM:
                 hidden = await self._hidden_in_other_units(zset, now_ms)
-            rows.append([fields, depth, head[0], head[1], hidden])
+            rows.append([fields, depth, head[0], head[1], min(hidden, depth)])
         return rows
 
     async def _hidden_in_other_units(self, zset: bytes, now_ms: int) -> int:
@@ -153,8 +157,8 @@ class QueueRows:
         (raw,) = await self._runner.commands(("HMGET", attributes, *(value + b":rc" for value in ids)))
         if isinstance(raw, Exception):
             return [0, 0, 0]
-        counts = [int(value) if value and value.isdigit() else 0 for value in raw]
-        return [len(ids), sum(1 for count in counts if count >= threshold), max(counts)]
+        counts = [min(leading_int(value) or 0, RC_MAX) for value in raw]
+        return [len(ids), sum(1 for count in counts if count >= threshold), max(0, *counts)]
 
 
 def _as_data(reply: Any) -> Any:

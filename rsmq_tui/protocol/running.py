@@ -62,7 +62,12 @@ class ScriptRunner:
                 # The first EVAL of a round trip teaches the server the script that the others name.
                 named = ("EVAL", script.text) if teach and number == 0 else ("EVALSHA", script.sha)
                 pipeline.execute_command(*named, len(keys), *keys, *arguments)
-            return await pipeline.execute()
+            # Raised here and not by the pipeline, which would wrap the server's words in its own.
+            replies = await pipeline.execute(raise_on_error=False)
+        for reply in replies:
+            if isinstance(reply, Exception):
+                raise reply
+        return replies
 
     def _refuse(self, error: Exception) -> ScriptsRefusedError:
         self.refused = " ".join(str(error).split()) or type(error).__name__

@@ -5,6 +5,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from textual.command import DiscoveryHit, Hit, Hits, Provider
+from textual.content import Content
+from textual.fuzzy import Matcher
 
 from rsmq_tui.monitor.wording import printable
 from rsmq_tui.tui.keymap import Key, keys_of
@@ -35,7 +37,7 @@ class DashboardCommands(Provider):
         for queue in snapshot.queues if snapshot else ():
             title = f"queue {printable(queue.name, 80)}"
             if (score := matcher.match(title)) > 0:
-                yield Hit(score, matcher.highlight(title), partial(app.open_queue, queue.name), text=title)
+                yield Hit(score, _highlighted(matcher, title), partial(app.open_queue, queue.name), text=title)
                 found += 1
                 if found == _QUEUE_HITS_MAX:
                     return
@@ -47,3 +49,13 @@ class DashboardCommands(Provider):
     def _runner(self, key: Key) -> Callable[[], Any]:
         owner = self.app if key.where == "app" else self.screen
         return partial(owner.run_action, key.action)
+
+
+def _highlighted(matcher: Matcher, title: str) -> Content:
+    """Return the title with what was matched; Textual's own ``highlight`` would take a queue's name for markup."""
+    content = Content(title)
+    _, offsets = matcher.fuzzy_search.match(matcher.query, title)
+    for offset in offsets:
+        if not title[offset].isspace():
+            content = content.stylize(matcher.match_style, offset, offset + 1)
+    return content

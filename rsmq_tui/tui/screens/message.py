@@ -4,6 +4,7 @@ from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import BindingType
+from textual.content import Content
 
 from rsmq_tui.monitor import MessageView, PeekError, Snapshot
 from rsmq_tui.monitor.wording import clock, duration, plural, printable, size
@@ -104,17 +105,17 @@ class MessageScreen(DashboardScreen):
         view, message = self.body_view, self._message
         body = message.body if message else None
         if body is None:
-            view.border_title = self._why_no_body()
+            view.border_title = Content(self._why_no_body())
             return
         shown = lines_of(body, self._view, max(20, view.size.width))
         tabs = " · ".join(f"[{choice}]" if choice is self._view else choice.value for choice in _VIEWS)
-        view.border_title = tabs.replace("[", "\\[")
+        view.border_title = Content(tabs)
         view.show(shown)
 
     def _why_no_body(self) -> str:
         message = self._message
         if self._error is not None:
-            return printable(self._error, 100).replace("[", "\\[")
+            return printable(self._error, 100)
         if message is None:
             return "reading …"
         if message.row is None and not message.size:

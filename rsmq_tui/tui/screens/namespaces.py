@@ -5,6 +5,7 @@ from typing import ClassVar
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import BindingType
+from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import OptionList
 from textual.widgets.option_list import Option
@@ -48,10 +49,11 @@ class NamespaceScreen(ModalScreen[str | None]):
         try:
             found = await self._source.namespaces()
         except PeekError as error:
-            options.border_subtitle = f"{error}"[:50]
+            options.border_subtitle = Content(printable(str(error), 50))
             return
         self._names = found.names
         options.add_options([Option(printable(name, 54) or "(no prefix)") for name in found.names])
+        options.highlighted = 0 if found.names else None
         options.border_subtitle = "enter switches" if found.names else "none found"
         if not found.complete:
             options.border_subtitle += " · a large keyspace was not searched to its end"

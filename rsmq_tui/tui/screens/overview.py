@@ -177,7 +177,7 @@ class OverviewScreen(DashboardScreen):
         notes: list[Piece] = [(f"  {printable(note, 200)}", "alarm") for note in snapshot.notes]
         if self._filter and snapshot.queues:
             return [(f"  No queue matches {printable(self._filter, 60)}. Press esc to see all.", "muted")]
-        others = [printable(name, 40) for name in snapshot.namespaces or () if name != snapshot.ns]
+        others = [printable(name, 40) or "(no prefix)" for name in snapshot.namespaces or () if name != snapshot.ns]
         found = (
             f"Namespaces found here: {', '.join(others[:8])}. Press n to switch."
             if others

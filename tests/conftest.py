@@ -1,0 +1,41 @@
+"""Fixtures shared by all tests: one embedded server for a session, emptied for each test."""
+
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+import redis
+import redis.asyncio
+
+from rsmq_tui.embedded import EmbeddedServer
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[EmbeddedServer]:
+    """The session's server; a test that stops or reconfigures a server starts its own."""
+    with EmbeddedServer() as running:
+        yield running
+
+
+@pytest.fixture
+def redis_url(server: EmbeddedServer) -> str:
+    """The URL of a server without keys, scripts, counted commands or users of other tests."""
+    with redis.Redis.from_url(server.url) as admin:
+        admin.flushall()
+        admin.script_flush()
+        admin.config_resetstat()
+        added = [user for user in admin.acl_users() if user not in {"default", b"default"}]
+        if added:
+            admin.acl_deluser(*added)
+    return server.url
+
+
+@pytest.fixture
+def client(redis_url: str) -> Iterator[redis.Redis]:
+    with redis.Redis.from_url(redis_url) as connected:
+        yield connected
+
+
+@pytest.fixture
+async def aclient(redis_url: str) -> AsyncIterator[redis.asyncio.Redis]:
+    async with redis.asyncio.Redis.from_url(redis_url) as connected:
+        yield connected

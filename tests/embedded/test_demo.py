@@ -1,0 +1,198 @@
+"""The demo's own scenarios on a server, as a person sees them, and the life of the process that runs them."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import redis
+
+import rsmq_tui
+from rsmq_tui.embedded import EmbeddedError, EmbeddedServer, WorkloadProcess
+from rsmq_tui.protocol import Rsmq, sent_ms
+from tests.embedded.processes import eventually, is_alive, is_gone, parent
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="looks at processes the POSIX way")
+
+
+@pytest.fixture(scope="module")
+def demo() -> Iterator[redis.Redis]:
+    with EmbeddedServer() as server, WorkloadProcess(server.url, speed=3.0) as workload:
+        assert workload.wait_ready(), workload.failure
+        with redis.Redis.from_url(server.url) as client:
+            yield client
+        assert workload.is_running, workload.failure
+
+
+def total(client: redis.Redis, queue: str, name: str) -> int:
+    return int(client.hget(f"rsmq:{queue}:Q", name) or 0)
+
+
+def now_ms(client: redis.Redis) -> int:
+    seconds, microseconds = client.time()
+    return int(seconds * 1000 + microseconds // 1000)
+
+
+def test_all_queues_exist(demo: redis.Redis):
+    queues = ["emails", "invoices", "orders", "reminders", "thumbnails", "webhooks"]
+    assert Rsmq(demo).list_queues() == queues
+
+
+def test_the_ok_queue_drains_and_is_worked_on(demo: redis.Redis):
+    assert eventually(lambda: total(demo, "thumbnails", "totalsent") > 500)
+    assert eventually(lambda: demo.zcard("rsmq:thumbnails") < total(demo, "thumbnails", "totalsent") - 100)
+    assert eventually(lambda: demo.zcount("rsmq:thumbnails", now_ms(demo), "+inf") > 100)
+
+
+def test_the_stalled_queue_fills_and_nobody_receives(demo: redis.Redis):
+    assert eventually(lambda: demo.zcard("rsmq:emails") > 3_010)
+    assert total(demo, "emails", "totalrecv") == 0
+    assert demo.zcard("rsmq:emails") == 3_000 + total(demo, "emails", "totalsent")
+    oldest = sent_ms(demo.zrange("rsmq:emails", 0, 0)[0].decode(), now_ms=now_ms(demo))
+    assert oldest is not None
+    assert 2_459 < (now_ms(demo) - oldest) / 1000 < 2_460 + 120
+
+
+def test_the_growing_queue_has_an_old_backlog_and_is_consumed(demo: redis.Redis):
+    assert demo.zcard("rsmq:orders") > 37_000
+    assert eventually(lambda: total(demo, "orders", "totalsent") > total(demo, "orders", "totalrecv") + 50)
+    assert eventually(lambda: total(demo, "orders", "totalrecv") > 100)
+    oldest = sent_ms(demo.zrange("rsmq:orders", 0, 0)[0].decode(), now_ms=now_ms(demo))
+    assert oldest is not None
+    assert (now_ms(demo) - oldest) / 1000 > 7_500
+
+
+def test_poison_is_received_and_never_deleted(demo: redis.Redis):
+    def receive_counts() -> list[int]:
+        ids = demo.zrange("rsmq:invoices", 0, -1)
+        bodies = demo.hmget("rsmq:invoices:Q", ids)
+        counts = demo.hmget("rsmq:invoices:Q", [id_ + b":rc" for id_ in ids])
+        return [int(rc or 0) for body, rc in zip(bodies, counts, strict=True) if body and not body.endswith(b"}")]
+
+    before = receive_counts()
+    assert len(before) == 9
+    assert max(before) >= 9
+    assert eventually(lambda: sum(receive_counts()) > sum(before) + 3)
+    assert len(receive_counts()) == 9
+    assert sum(rc >= 5 for rc in receive_counts()) >= 5
+
+
+def test_delayed_messages_become_due_later(demo: redis.Redis):
+    assert eventually(lambda: total(demo, "reminders", "totalsent") > 2)
+    now = now_ms(demo)
+    scores = [score for _, score in demo.zrange("rsmq:reminders", 0, -1, withscores=True)]
+    assert sum(score > now for score in scores) > 80
+    assert now + 300_000 < max(scores) <= now + 600_000
+
+
+def test_webhooks_come_in_bursts_and_go(demo: redis.Redis):
+    assert eventually(lambda: total(demo, "webhooks", "totalsent") > 60)
+    assert eventually(lambda: demo.zcard("rsmq:webhooks") < 30)
+
+
+def test_bodies_are_those_of_the_seed(demo: redis.Redis):
+    first = json.loads(demo.hget("rsmq:emails:Q", demo.zrange("rsmq:emails", 0, 0)[0]) or b"")
+    assert first["type"] == "email"
+
+
+def command(url: str) -> list[str]:
+    return [sys.executable, "-m", "rsmq_tui.embedded.workload", url]
+
+
+def test_ends_when_its_standard_input_does(redis_url: str):
+    root = str(Path(rsmq_tui.__file__).parent.parent)
+    with subprocess.Popen(
+        command(redis_url),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": root},
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.readline() == b"ready\n"
+        began_s = time.monotonic()
+        process.stdin.close()
+        assert process.wait(20) == 0
+        assert time.monotonic() - began_s < 2
+        assert process.stderr.read() == b""
+
+
+@pytest.mark.parametrize(
+    ("sent", "is_ready"),
+    [(signal.SIGKILL, True), (signal.SIGKILL, False), (signal.SIGTERM, False), (signal.SIGINT, False)],
+)
+def test_ends_with_its_parent(redis_url: str, sent: signal.Signals, is_ready: bool):
+    script = """
+import signal, sys
+from rsmq_tui.embedded import WorkloadProcess
+workload = WorkloadProcess(sys.argv[1])
+workload.start()
+if sys.argv[2] == "True":
+    workload.wait_ready()
+print(workload.pid, flush=True)
+signal.pause()
+"""
+    with parent(script, redis_url, str(is_ready)) as (process, (pid,)):
+        assert is_alive(int(pid))
+        os.killpg(process.pid, sent)
+        assert is_gone(int(pid))
+
+
+def test_ends_with_its_parent_although_a_forked_child_lives_on(redis_url: str):
+    script = """
+import os, signal, sys
+from rsmq_tui.embedded import WorkloadProcess
+workload = WorkloadProcess(sys.argv[1])
+workload.start()
+if os.fork():
+    print(workload.pid, flush=True)
+signal.pause()
+"""
+    with parent(script, redis_url) as (process, (pid,)):
+        process.kill()
+        assert is_gone(int(pid))
+
+
+def test_start_and_stop(redis_url: str):
+    workload = WorkloadProcess(redis_url)
+    workload.stop()
+    assert not workload.is_running
+    assert workload.failure is None
+    with pytest.raises(EmbeddedError, match="not running"):
+        _ = workload.pid
+    workload.start()
+    pid = workload.pid
+    workload.start()
+    assert workload.pid == pid
+    workload.stop()
+    assert not is_alive(pid)
+    workload.stop()
+    assert workload.failure is None
+
+
+def test_a_failure_is_told():
+    with WorkloadProcess("http://localhost") as workload:
+        assert not workload.wait_ready()
+        assert eventually(lambda: not workload.is_running)
+        assert "not a Redis URL" in (workload.failure or "")
+
+
+def test_waits_for_a_server_that_is_not_there(tmp_path: Path):
+    with WorkloadProcess(f"unix://{tmp_path}/none?db=0") as workload:
+        assert not workload.wait_ready(timeout_s=1.0)
+        assert workload.is_running
+        assert workload.failure is None
+
+
+def test_modules_in_the_users_folder_are_not_imported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, redis_url: str):
+    (tmp_path / "json.py").write_text("raise SystemExit('imported from the wrong place')")
+    monkeypatch.chdir(tmp_path)
+    with WorkloadProcess(redis_url) as workload:
+        assert workload.wait_ready(), workload.failure

@@ -1,0 +1,64 @@
+import gzip
+import json
+from random import Random
+
+import pytest
+
+from rsmq_tui.embedded import jobs
+
+JSON_ONLY = [jobs.order, jobs.refund, jobs.thumbnail, jobs.invoice, jobs.reminder]
+MIXED = [jobs.email, jobs.webhook]
+
+
+@pytest.mark.parametrize("body", [*JSON_ONLY, *MIXED, jobs.cut_off_invoice])
+def test_the_same_seed_gives_the_same_bodies(body: jobs.Body):
+    one, same, other = Random(1), Random(1), Random(2)
+    first = [body(one) for _ in range(50)]
+    assert first == [body(same) for _ in range(50)]
+    assert first != [body(other) for _ in range(50)]
+    assert max(map(len, first)) < 1024
+
+
+@pytest.mark.parametrize("body", JSON_ONLY)
+def test_bodies_are_json_objects_with_a_type(body: jobs.Body):
+    rng = Random(1)
+    for _ in range(50):
+        made = body(rng)
+        assert jobs.is_readable_json(made)
+        assert json.loads(made)["type"]
+
+
+def test_an_order_adds_up():
+    rng = Random(1)
+    orders = [json.loads(jobs.order(rng)) for _ in range(50)]
+    assert {made["type"] for made in orders} == {"order", "refund"}
+    for made in orders:
+        if made["type"] == "order":
+            assert made["total_cents"] == sum(item["quantity"] * item["unit_cents"] for item in made["items"])
+
+
+def test_no_consumer_can_read_a_cut_off_invoice():
+    rng = Random(1)
+    assert not any(jobs.is_readable_json(jobs.cut_off_invoice(rng)) for _ in range(50))
+
+
+@pytest.mark.parametrize("body", MIXED)
+def test_some_bodies_are_text_binary_or_empty(body: jobs.Body):
+    rng = Random(1)
+    kinds = set()
+    for _ in range(200):
+        made = body(rng)
+        if not made:
+            kinds.add("empty")
+        elif jobs.is_readable_json(made):
+            kinds.add("json")
+        else:
+            kinds.add("text" if made.isascii() or b"Subject" in made else "binary")
+    assert kinds == {"empty", "json", "text", "binary"}
+
+
+def test_compressed_emails_can_be_decompressed():
+    rng = Random(1)
+    compressed = [made for made in (jobs.email(rng) for _ in range(200)) if made.startswith(b"\x1f\x8b")]
+    assert compressed
+    assert all(json.loads(gzip.decompress(made))["type"] == "email" for made in compressed)

@@ -1,0 +1,209 @@
+"""The workload in this process, with scenarios small enough to come to the point."""
+
+import asyncio
+import os
+import signal
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+import redis
+
+from rsmq_tui.embedded import EmbeddedServer, jobs, workload
+from rsmq_tui.embedded.scenarios import Backlog, Bounds, Consumer, Pace, Scenario
+from rsmq_tui.embedded.workload import run_workload
+from rsmq_tui.protocol import Rsmq
+from tests.embedded.processes import DEADLINE_S
+
+BUSY = Scenario("busy", jobs.order, Pace(200.0), Consumer(Pace(400.0), work_s=(0.0, 0.1)), backlog=Backlog(700, 60.0))
+IDLE = Scenario("idle", jobs.order, Pace(50.0), None)
+
+
+@asynccontextmanager
+async def working(url: str, *scenarios: Scenario, **options: Any) -> AsyncIterator[None]:
+    stop, ready = asyncio.Event(), asyncio.Event()
+    task = asyncio.create_task(run_workload(url, stop=stop, scenarios=scenarios, on_ready=ready.set, **options))
+    async with asyncio.timeout(DEADLINE_S):
+        await ready.wait()
+    try:
+        yield
+    finally:
+        stop.set()
+        async with asyncio.timeout(DEADLINE_S):
+            await task
+
+
+async def reached(condition: Callable[[], Awaitable[bool] | bool]) -> None:
+    async with asyncio.timeout(DEADLINE_S):
+        while True:
+            value = condition()
+            if value if isinstance(value, bool) else await value:
+                return
+            await asyncio.sleep(0.01)
+
+
+async def test_sends_receives_and_deletes(redis_url: str, client: redis.Redis):
+    queues = Rsmq(client)
+    async with working(redis_url, BUSY):
+        await reached(lambda: queues.get_queue_attributes("busy").totalsent > 100)
+        await reached(lambda: queues.get_queue_attributes("busy").totalrecv > 900)
+        await reached(lambda: queues.get_queue_attributes("busy").msgs < 100)
+
+
+async def test_a_queue_without_a_consumer_is_never_received_from(redis_url: str, client: redis.Redis):
+    queues = Rsmq(client)
+    async with working(redis_url, IDLE, BUSY):
+        await reached(lambda: queues.get_queue_attributes("busy").totalrecv > 100)
+        await reached(lambda: queues.get_queue_attributes("idle").totalsent > 10)
+    attributes = queues.get_queue_attributes("idle")
+    assert attributes.totalrecv == 0
+    assert attributes.msgs == attributes.totalsent
+
+
+async def test_what_a_consumer_cannot_read_comes_back_again_and_again(redis_url: str, client: redis.Redis):
+    poisoned = Scenario(
+        "poisoned",
+        jobs.invoice,
+        Pace(20.0),
+        Consumer(Pace(50.0), work_s=(0.0, 0.0), can_read=jobs.is_readable_json),
+        vt_s=0,
+        backlog=Backlog(2, 60.0, rcs=(3,), body=jobs.cut_off_invoice),
+    )
+    queues = Rsmq(client)
+
+    def poison() -> list[tuple[bytes, int]]:
+        ids = client.zrange("rsmq:poisoned", 0, -1)
+        counts = [(id_, int(client.hget("rsmq:poisoned:Q", id_ + b":rc") or 0)) for id_ in ids]
+        return [(id_, rc) for id_, rc in counts if rc >= 3]
+
+    async with working(redis_url, poisoned):
+        before = poison()
+        assert len(before) == 2
+        await reached(lambda: queues.get_queue_attributes("poisoned").totalsent > 5)
+        await reached(lambda: all(rc >= 6 for _, rc in poison()))
+        assert {id_ for id_, _ in before} <= {id_ for id_, _ in poison()}
+        # The good ones get through all the same.
+        await reached(lambda: queues.get_queue_attributes("poisoned").msgs <= 4)
+
+
+async def test_lost_messages_are_received_again(redis_url: str, client: redis.Redis):
+    losing = Scenario(
+        "losing", jobs.order, Pace(0.0), Consumer(Pace(100.0), fails=1.0), vt_s=0, backlog=Backlog(5, 60.0)
+    )
+    async with working(redis_url, losing):
+        await reached(lambda: Rsmq(client).get_queue_attributes("losing").totalrecv > 10)
+        assert client.zcard("rsmq:losing") == 5
+
+
+async def test_delays_are_within_their_range(redis_url: str, client: redis.Redis):
+    delayed = Scenario("delayed", jobs.reminder, Pace(100.0), Consumer(Pace(100.0)), delay_s=(100, 200))
+    async with working(redis_url, delayed):
+        await reached(lambda: client.zcard("rsmq:delayed") > 20)
+        now_s, _ = client.time()
+        scores = [score / 1000 - now_s for _, score in client.zrange("rsmq:delayed", 0, -1, withscores=True)]
+    assert min(scores) > 80
+    assert max(scores) < 202
+    assert max(scores) - min(scores) > 10
+    assert Rsmq(client).get_queue_attributes("delayed").totalrecv == 0
+
+
+async def test_a_depth_stays_within_its_bounds(monkeypatch: pytest.MonkeyPatch, redis_url: str, client: redis.Redis):
+    monkeypatch.setattr(workload, "_BOUNDS_CHECK_S", 0.0)
+    bounded = Scenario(
+        "bounded",
+        jobs.order,
+        Pace(500.0),
+        Consumer(Pace(200.0), work_s=(0.0, 0.0)),
+        bounds=Bounds(low=50, high=200, relief_per_s=10.0),
+    )
+    queues, depths = Rsmq(client), [0]
+
+    def depth() -> int:
+        depths.append(queues.get_queue_attributes("bounded").msgs)
+        return depths[-1]
+
+    async with working(redis_url, bounded):
+        for _ in range(2):
+            await reached(lambda: depth() >= 200)
+            await reached(lambda: depth() <= 60)
+    # At most the second that a producer makes up for on a busy machine.
+    assert max(depths) < 200 + 500 + 50
+
+
+async def test_speed_multiplies_the_rates(redis_url: str, client: redis.Redis):
+    slow = Scenario("slow", jobs.order, Pace(1.0), None)
+    async with working(redis_url, slow, speed=500.0):
+        await reached(lambda: Rsmq(client).get_queue_attributes("slow").totalsent > 100)
+
+
+async def test_another_namespace(redis_url: str, client: redis.Redis):
+    async with working(redis_url, IDLE, ns="{shop}"):
+        await reached(lambda: client.zcard("{shop}:idle") > 0)
+    assert client.smembers("{shop}:QUEUES") == {b"idle"}
+    assert not client.exists("rsmq:QUEUES")
+
+
+async def test_a_queue_that_exists_gets_no_second_backlog(redis_url: str, client: redis.Redis):
+    still = Scenario("still", jobs.order, Pace(0.0), None, backlog=Backlog(30, 60.0))
+    for _ in range(2):
+        async with working(redis_url, still):
+            assert client.zcard("rsmq:still") == 30
+
+
+async def test_a_deleted_queue_stays_deleted_and_the_others_go_on(redis_url: str, client: redis.Redis):
+    queues = Rsmq(client)
+    async with working(redis_url, BUSY, IDLE):
+        queues.delete_queue("busy")
+        before = queues.get_queue_attributes("idle").totalsent
+        # It has tried again, and so have the others.
+        await reached(lambda: client.info("errorstats").get("errorstat_RSMQ", {}).get("count", 0) >= 4)
+        await reached(lambda: queues.get_queue_attributes("idle").totalsent > before)
+        assert queues.list_queues() == ["idle"]
+        queues.create_queue("busy")
+        await reached(lambda: queues.get_queue_attributes("busy").totalsent > 0)
+
+
+async def test_a_server_that_lost_everything_gets_everything_again(redis_url: str, client: redis.Redis):
+    async with working(redis_url, BUSY, IDLE):
+        client.flushall()
+        await reached(lambda: client.smembers("rsmq:QUEUES") == {b"busy", b"idle"})
+        await reached(lambda: int(client.hget("rsmq:busy:Q", "totalrecv") or 0) > 700)
+
+
+async def test_ends_when_it_is_cancelled(redis_url: str, client: redis.Redis):
+    task = asyncio.create_task(run_workload(redis_url, stop=asyncio.Event(), scenarios=(BUSY, IDLE)))
+    await reached(lambda: client.scard("rsmq:QUEUES") == 2)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        async with asyncio.timeout(DEADLINE_S):
+            await task
+
+
+async def test_goes_on_when_the_server_comes_back_empty():
+    with EmbeddedServer() as first:
+        port = first.port
+        stop = asyncio.Event()
+        task = asyncio.create_task(run_workload(first.url, stop=stop, scenarios=(BUSY,)))
+        with redis.Redis.from_url(first.url) as client:
+            await reached(lambda: client.zcard("rsmq:busy") > 0)
+    with EmbeddedServer(port=port) as second, redis.Redis.from_url(second.url) as client:
+        await reached(lambda: int(client.hget("rsmq:busy:Q", "totalrecv") or 0) > 700)
+        stop.set()
+        await task
+
+
+async def test_stops_at_once_when_the_server_hangs():
+    with EmbeddedServer() as server, redis.Redis.from_url(server.url) as client:
+        async with working(server.url, BUSY):
+            await reached(lambda: Rsmq(client).get_queue_attributes("busy").totalsent > 0)
+            os.kill(server.pid, signal.SIGSTOP)
+            # Long enough for every worker to be in the middle of a call.
+            await asyncio.sleep(0.3)
+            began_s = asyncio.get_running_loop().time()
+        assert asyncio.get_running_loop().time() - began_s < 2.0
+
+
+async def test_a_wrong_url_is_refused():
+    with pytest.raises(ValueError, match="not a Redis URL"):
+        await run_workload("http://localhost", stop=asyncio.Event())
