@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import ClassVar
 
+from textual import events
 from textual.app import App, SystemCommand
 from textual.binding import BindingType
 from textual.filter import LineFilter
@@ -11,6 +12,7 @@ from textual.reactive import var
 from textual.screen import Screen
 
 from rsmq_tui.monitor import Snapshot, Source
+from rsmq_tui.monitor.wording import printable
 from rsmq_tui.tui.ascii_filter import AsciiFilter
 from rsmq_tui.tui.commands import DashboardCommands
 from rsmq_tui.tui.keymap import bindings_of
@@ -73,6 +75,12 @@ class RsmqApp(App[None]):
         """Offer Textual's theme picker and screenshot besides our own commands."""
         wanted = {"Theme", "Screenshot"}
         return (command for command in super().get_system_commands(screen) if command.title in wanted)
+
+    async def on_event(self, event: events.Event) -> None:
+        """Pass events on; what is pasted is made harmless first, because Textual's inputs paint it as it comes."""
+        if isinstance(event, events.Paste) and not event.is_forwarded:
+            event = events.Paste("\n".join(map(printable, event.text.splitlines())))
+        await super().on_event(event)
 
     def on_mount(self) -> None:
         """Choose a theme and begin to poll."""

@@ -16,10 +16,11 @@ SPARK_WIDTH = 12
 
 @dataclass(frozen=True, slots=True)
 class QueueContext:
-    """What the cells of the queue table need besides their queue."""
+    """What the cells of the queue table need besides their queue; ``changed`` got another verdict in this poll."""
 
     at_ms: int
     trend: Trend
+    changed: frozenset[str] = frozenset()
     ascii_only: bool = False
     clock_times: bool = False
 
@@ -34,7 +35,8 @@ class MessageContext:
 
 
 def _verdict(queue: QueueState, context: QueueContext) -> Piece:
-    return verdict_words(queue.verdict, context.ascii_only), f"verdict-{queue.verdict}"
+    emphasis = " changed" if queue.name in context.changed else ""
+    return verdict_words(queue.verdict, context.ascii_only), f"verdict-{queue.verdict}{emphasis}"
 
 
 def _oldest(queue: QueueState, context: QueueContext) -> Piece:

@@ -1,6 +1,7 @@
 """A source that plays snapshots which a test made, on a clock which the test holds."""
 
 import asyncio
+from bisect import bisect_left, bisect_right
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 
@@ -50,7 +51,10 @@ def row_of(
 
 
 class ScriptedSource:
-    """Gives the snapshots that are played to it, and pages of the messages that it was given."""
+    """Gives the snapshots that are played to it, and pages of the messages that it was given.
+
+    A page is made when it is asked for; while ``hold`` is set to an event, it is given only after that event.
+    """
 
     def __init__(self, clock: FakeClock | None = None, *, thresholds: Thresholds | None = None) -> None:
         self.thresholds = thresholds or Thresholds()
@@ -62,6 +66,9 @@ class ScriptedSource:
         self.due_counts: tuple[tuple[str, int], ...] | None = None
         self.found = Namespaces((), complete=True)
         self.peek_error: str | None = None
+        self.read_error: str | None = None
+        self.scan_error: str | None = None
+        self.hold: asyncio.Event | None = None
         self.woken = 0
         self.paused = False
         self.switched: list[str] = []
@@ -115,17 +122,24 @@ class ScriptedSource:
         ready = sum(1 for row in everything if row.state is MessageState.READY)
         low = ready if request.part == "hidden" else 0
         high = ready if request.part == "ready" else len(everything)
-        places = {row.id: place for place, row in enumerate(everything)}
-        at = places.get(request.anchor.id, low) if request.anchor else low
-        start = {"first": low, "last": high - request.count, "after": at + 1, "before": at - request.count, "at": at}[
+        # An anchor is a place in the order, and need not be there any more.
+        anchor = (float(request.anchor.score), request.anchor.id) if request.anchor else (0.0, "")
+        order = [(float(row.score), row.id) for row in everything]
+        at, after = bisect_left(order, anchor), bisect_right(order, anchor)
+        start = {"first": low, "last": high - request.count, "after": after, "before": at - request.count, "at": at}[
             request.where
         ]
         start = max(low, min(start, high - 1))
         rows = tuple(everything[start : min(start + request.count, high)])
         depth, ready = self.depths.get(request.queue, (len(everything), ready))
-        return Page(request, self.last.at_ms or START_MS, depth, ready, start, rows)
+        page = Page(request, self.last.at_ms or START_MS, depth, ready, start, rows)
+        if self.hold is not None:
+            await self.hold.wait()
+        return page
 
     async def read(self, queue: str, id: str) -> MessageView:
+        if self.read_error is not None:
+            raise PeekError(self.read_error)
         row = next((row for row in self.messages.get(queue, []) if row.id == id), None)
         body = self.bodies.get(id, b"" if row is None else row.preview)
         return MessageView(self.last.at_ms or START_MS, id, row, body, len(body or b""))
@@ -138,6 +152,8 @@ class ScriptedSource:
         return (("now", ready), ("< 1 min", len(rows) - ready))
 
     async def namespaces(self) -> Namespaces:
+        if self.scan_error is not None:
+            raise PeekError(self.scan_error)
         return self.found
 
     async def aclose(self) -> None:

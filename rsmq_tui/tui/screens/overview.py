@@ -42,6 +42,7 @@ class OverviewScreen(DashboardScreen):
         self._reverse = False
         self._moved_s = -REST_S
         self._seen: Sequence[QueueState] = ()
+        self._last: Snapshot | None = None
         self._arranged_for: tuple[object, ...] | None = None
         self._chart_at = 0
 
@@ -62,7 +63,14 @@ class OverviewScreen(DashboardScreen):
     def show_snapshot(self, snapshot: Snapshot) -> None:
         """Show the sums, the chart and the rows."""
         self._show_chart(snapshot)
-        context = QueueContext(snapshot.at_ms, snapshot.trend, self.dashboard.ascii_only, self.dashboard.clock_times)
+        context = QueueContext(
+            snapshot.at_ms,
+            snapshot.trend,
+            _changed(self._last, snapshot),
+            self.dashboard.ascii_only,
+            self.dashboard.clock_times,
+        )
+        self._last = snapshot
         self.table.empty_text = self._why_empty(snapshot)
         rows = self._arranged(snapshot)
         keys = self.table.keys if rows is self.table.rows else [queue.name for queue in rows]
@@ -184,6 +192,17 @@ class OverviewScreen(DashboardScreen):
             else "No other namespace was found here."
         )
         return [*notes, (f"  No queues in namespace {printable(snapshot.ns, 60)}. {found}", "")]
+
+
+def _changed(before: Snapshot | None, now: Snapshot) -> frozenset[str]:
+    """Return the names of the queues whose verdict is another than at the last poll."""
+    if before is None or before is now:
+        return frozenset()
+    return frozenset(
+        new.name
+        for old, new in zip(before.queues, now.queues, strict=False)
+        if old is not new and old.verdict is not new.verdict and old.name == new.name
+    )
 
 
 def _same(one: Sequence[object], other: Sequence[object]) -> bool:

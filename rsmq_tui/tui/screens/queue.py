@@ -138,12 +138,12 @@ class QueueScreen(DashboardScreen):
             page = await source.peek(request)
             due = await source.due(self.queue, page.at_ms)
         except PeekError as error:
-            self._error = str(error)
-            self._show_page()
+            if self._is_answered(request):
+                self._error = str(error)
+                self._show_page()
             return
-        finally:
-            if self._pending is request:
-                self._pending = None
+        if not self._is_answered(request):
+            return
         self._error = None
         self._page = page
         if page.rows and not page.is_first:
@@ -153,6 +153,13 @@ class QueueScreen(DashboardScreen):
         self._due.show(due)
         if snapshot is not None:
             self._show_page()
+
+    def _is_answered(self, request: PageRequest) -> bool:
+        """Take an answer; False when something else was asked meanwhile, for a cancelled worker may come this far."""
+        if self._pending is not request:
+            return False
+        self._pending = None
+        return True
 
     async def _copy_body(self, id: str) -> None:
         try:

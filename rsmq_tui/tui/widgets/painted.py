@@ -36,6 +36,7 @@ class Painted(Widget):
         "token--muted",
         "token--strong",
         "token--head",
+        "token--changed",
         "token--cursor",
         "token--live",
         "token--alarm",
