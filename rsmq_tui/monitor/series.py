@@ -117,7 +117,7 @@ class Trend:
         self.times_ms: list[int] = []
         self.totals: deque[TotalsPoint] = deque(maxlen=TOTALS_KEPT)
         self.series: dict[str, QueueSeries] = {}
-        self._resumed_ms = 0
+        self.gaps_ms: list[int] = []
 
     def is_due(self, at_ms: int) -> bool:
         """Tell whether a new bucket begins."""
@@ -142,13 +142,14 @@ class Trend:
 
     def resume(self, at_ms: int) -> None:
         """Mark that nothing was seen until now: no rate is made across this moment."""
-        self._resumed_ms = at_ms
+        oldest_ms = self.times_ms[0] if self.times_ms else at_ms
+        self.gaps_ms = [*(gap_ms for gap_ms in self.gaps_ms if oldest_ms < gap_ms < at_ms), at_ms]
         if self.totals and self.totals[-1].ready is not None:
             self.totals.append(TotalsPoint(self.totals[-1].at_ms + 1, None, None, None, None, None))
 
     def reference(self, at_ms: int, span_ms: int) -> int | None:
         """Return the index of the bucket to make rates from: about ``span_ms`` ago, or the oldest after a gap."""
-        first = bisect_left(self.times_ms, self._resumed_ms)
+        first = bisect_left(self.times_ms, self.gaps_ms[-1]) if self.gaps_ms else 0
         wanted = bisect_right(self.times_ms, at_ms - span_ms) - 1
         index = max(first, wanted)
         return index if index < len(self.times_ms) else None
@@ -171,7 +172,10 @@ class Trend:
             if sample is None:
                 yield QueuePoint(at_ms, None, None, None, None, None)
             else:
-                crosses_gap = before is not None and before.at_ms < self._resumed_ms <= at_ms
-                rates = None if before is None or crosses_gap else sample.rates_since(before)
+                rates = None if before is None or self._is_gap(before.at_ms, at_ms) else sample.rates_since(before)
                 yield QueuePoint(at_ms, sample.ready, sample.depth - sample.ready, *(rates or (None, None, None)))
             before = sample
+
+    def _is_gap(self, earlier_ms: int, later_ms: int) -> bool:
+        """Tell whether polls failed between two moments."""
+        return bisect_right(self.gaps_ms, earlier_ms) < bisect_right(self.gaps_ms, later_ms)

@@ -21,6 +21,8 @@ from rsmq_tui.tui.widgets.painted import Piece
 PRETTY_BYTES_MAX = 1_000_000
 # How wide a character is takes a microsecond to tell; in longer texts every character that is not ASCII counts as wide.
 _MEASURED_CHARACTERS_MAX = 1_000_000
+# So many rows of text, or more where they are short, are made at once.
+_BLOCK_ROWS = 400
 _HEX_ROW = 16
 _INDENT = 2
 _STRING = r'"(?:[^"\\]++|\\.)*+"'
@@ -55,29 +57,53 @@ class PieceLines:
 
 
 class TextLines:
-    """Text, wrapped."""
+    """Text, wrapped; only where its blocks begin is kept, and the rows of a block are made when they are looked at."""
 
     def __init__(self, text: str, width: int) -> None:
-        self._rows: list[str] = []
-        measured = len(text) <= _MEASURED_CHARACTERS_MAX
-        lines = text.split("\n")
-        if len(lines) > 1 and not lines[-1]:
-            lines.pop()
-        for raw in lines:
-            line = raw.removesuffix("\r").expandtabs(4)
-            if measured and not line.isascii():
-                self._rows += chop_cells(_harmless(line), width) or [""]
-            else:
-                step = width if line.isascii() else max(1, width // 2)
-                self._rows += [line[start : start + step] for start in range(0, max(1, len(line)), step)]
+        self._text, self._width = text.replace("\r\n", "\n"), width
+        self._is_measured = len(text) <= _MEASURED_CHARACTERS_MAX
+        self._too_long = re.compile(rf"[^\n]{{{width + 1}}}|[^\n\x00-\x7f]|\t")
+        self._starts, self._first_rows = array("L", [0]), array("L", [0])
+        self._length = self._count(0)
+        while (start := self._end(self._starts[-1])) < len(self._text):
+            self._starts.append(start)
+            self._first_rows.append(self._length)
+            self._length += self._count(start)
+        self._made: tuple[int, list[str]] = (-1, [])
 
     def __len__(self) -> int:
-        """How many there are."""
-        return len(self._rows)
+        """How many rows there are."""
+        return self._length
 
     def line(self, number: int) -> Sequence[Piece]:
-        """Make one line harmless."""
-        return [(_harmless(self._rows[number]), "")]
+        """Make one row."""
+        index = bisect_right(self._first_rows, number) - 1
+        if self._made[0] != index:
+            self._made = (index, self._rows(self._starts[index]))
+        return [(_harmless(self._made[1][number - self._first_rows[index]]), "")]
+
+    def _end(self, start: int) -> int:
+        """Return where a block ends: after a line, or within one that is longer than a block."""
+        limit = start + self._width * _BLOCK_ROWS
+        return limit if limit >= len(self._text) else self._text.rfind("\n", start, limit) + 1 or limit
+
+    def _count(self, start: int) -> int:
+        """Count a block's rows; where no line needs anything done to it, that takes a hundredth of making them."""
+        end = self._end(start)
+        if self._too_long.search(self._text, start, end):
+            return len(self._rows(start))
+        return max(1, self._text.count("\n", start, end) + (not self._text.endswith("\n", start, end)))
+
+    def _rows(self, start: int) -> list[str]:
+        rows: list[str] = []
+        for raw in self._text[start : self._end(start)].removesuffix("\n").split("\n"):
+            line = raw.expandtabs(4)
+            if self._is_measured and not line.isascii():
+                rows += chop_cells(_harmless(line), self._width) or [""]
+            else:
+                step = self._width if line.isascii() else max(1, self._width // 2)
+                rows += [line[start : start + step] for start in range(0, max(1, len(line)), step)]
+        return rows
 
 
 class JsonLines:

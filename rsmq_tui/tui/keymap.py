@@ -64,7 +64,16 @@ KEYS = (
     Key("table.top", "g,home", "top", "First row", "table"),
     Key("table.bottom", "G,end", "bottom", "Last row", "table"),
     Key("table.open", "enter", "open", "Open the row under the cursor", "table", "open"),
-    Key("overview.filter", "slash", "filter", "Show only queues that match some words", "overview", "filter"),
+    # Of priority, so that what is typed right behind it reaches the filter and not the table.
+    Key(
+        "overview.filter",
+        "slash",
+        "filter",
+        "Show only queues that match some words",
+        "overview",
+        "filter",
+        priority=True,
+    ),
     Key("overview.sort", "s", "sort_next", "Sort by the next column", "overview", "sort"),
     Key("overview.reverse", "S", "sort_reverse", "Reverse the order", "overview"),
     Key("overview.clear", "escape", "clear", "Clear the filter, then the sorting", "overview"),

@@ -56,5 +56,5 @@ class NamespaceScreen(ModalScreen[str | None]):
         options.highlighted = 0 if found.names else None
         options.border_subtitle = "enter switches" if found.names else "none found"
         if not found.complete:
-            options.border_subtitle += " · a large keyspace was not searched to its end"
+            options.border_subtitle += " · only a part of the keys was searched"
         options.focus()

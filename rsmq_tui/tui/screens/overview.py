@@ -101,21 +101,27 @@ class OverviewScreen(DashboardScreen):
 
     @on(Input.Submitted, "#filter")
     def _keep_filter(self) -> None:
-        self.table.focus()
+        self.set_focus(self.table)
         if not self._filter:
-            self.query_one("#filter").remove_class("-open")
+            self.query_one("#filter").display = False
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Let a slash be typed in the filter."""
+        return action != "filter" or not isinstance(self.focused, Input)
 
     def action_filter(self) -> None:
-        """Open the filter."""
-        self.query_one("#filter").add_class("-open").focus()
+        """Open the filter, at once: what is typed next must not reach the table."""
+        entry = self.query_one("#filter")
+        entry.display = True
+        self.set_focus(entry)
 
     def action_clear(self) -> None:
         """Clear the filter; if there is none, sort by trouble again."""
         entry = self.query_one("#filter", Input)
-        if entry.has_class("-open"):
+        if entry.display:
             entry.value = ""
-            entry.remove_class("-open")
-            self.table.focus()
+            entry.display = False
+            self.set_focus(self.table)
         else:
             self._sort, self._reverse = None, False
             self._rearrange()
@@ -214,10 +220,12 @@ def _is(one: object, other: object) -> bool:
 
 
 def _matching(queues: Sequence[QueueState], wanted: str) -> list[QueueState]:
-    """Return the queues whose name or verdict holds each word, and none of those behind a !."""
+    """Return the queues whose name holds each word, or whose verdict begins with it, and none of those behind a !."""
     rows = list(queues)
     for word in wanted.lower().split():
         excluded, part = word.startswith("!"), word.removeprefix("!")
         if part:
-            rows = [queue for queue in rows if (part in queue.name.lower() or part in queue.verdict.value) != excluded]
+            rows = [
+                queue for queue in rows if (part in queue.name.lower() or queue.verdict.startswith(part)) != excluded
+            ]
     return rows
