@@ -2,17 +2,15 @@
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from textual.command import DiscoveryHit, Hit, Hits, Provider
 from textual.content import Content
 from textual.fuzzy import Matcher
 
 from rsmq_tui.monitor.wording import printable
+from rsmq_tui.tui.host import Dashboard
 from rsmq_tui.tui.keymap import Key, keys_of
-
-if TYPE_CHECKING:
-    from rsmq_tui.tui.app import RsmqApp
 
 _QUEUE_HITS_MAX = 50
 
@@ -31,7 +29,7 @@ class DashboardCommands(Provider):
         for key in self._keys():
             if (score := matcher.match(key.help)) > 0:
                 yield Hit(score, matcher.highlight(key.help), self._runner(key), text=key.help, help=f"key {key.shown}")
-        app = cast("RsmqApp", self.app)
+        app = cast("Dashboard", self.app)
         snapshot = app.snapshot
         found = 0
         for queue in snapshot.queues if snapshot else ():

@@ -1,15 +1,13 @@
 """What all full screens share: the snapshot, and the line at the top."""
 
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import ClassVar, cast
 
 from textual.reactive import var
 from textual.screen import Screen
 
 from rsmq_tui.monitor import Snapshot
+from rsmq_tui.tui.host import Dashboard
 from rsmq_tui.tui.keymap import Where
-
-if TYPE_CHECKING:
-    from rsmq_tui.tui.app import RsmqApp
 
 
 class DashboardScreen(Screen[None]):
@@ -35,9 +33,9 @@ class DashboardScreen(Screen[None]):
         raise NotImplementedError
 
     @property
-    def dashboard(self) -> "RsmqApp":
-        """The app, by its own type."""
-        return cast("RsmqApp", self.app)
+    def dashboard(self) -> Dashboard:
+        """The app that this screen lives in."""
+        return cast("Dashboard", self.app)
 
     def _take(self, snapshot: Snapshot | None) -> None:
         self.snapshot = snapshot

@@ -2,6 +2,7 @@
 
 from typing import ClassVar
 
+from textual import on
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.content import Content
@@ -36,6 +37,7 @@ class MessageScreen(DashboardScreen):
         self._facts = TextLine(id="facts")
         self._message: MessageView | None = None
         self._view = View.PRETTY
+        self._width = 0
         self._error: str | None = None
 
     def compose(self) -> ComposeResult:
@@ -52,9 +54,10 @@ class MessageScreen(DashboardScreen):
         self.body_view.focus()
         self.run_worker(self._fetch(), group="message", exclusive=True)
 
-    def on_resize(self) -> None:
-        """Wrap the lines anew."""
-        self._show_body()
+    @on(LineView.Resized)
+    def _wrap_anew(self) -> None:
+        if self.body_view.size.width != self._width:
+            self._show_body(stay=True)
 
     def show_snapshot(self, snapshot: Snapshot) -> None:
         """Tell the message's state as of now."""
@@ -101,16 +104,19 @@ class MessageScreen(DashboardScreen):
         if self.snapshot is not None:
             self.show_snapshot(self.snapshot)
 
-    def _show_body(self) -> None:
+    def _show_body(self, *, stay: bool = False) -> None:
         view, message = self.body_view, self._message
         body = message.body if message else None
         if body is None:
             view.border_title = Content(self._why_no_body())
             return
-        shown = lines_of(body, self._view, max(20, view.size.width))
+        self._width = view.size.width
+        if not self._width:
+            return
+        shown = lines_of(body, self._view, self._width)
         tabs = " · ".join(f"[{choice}]" if choice is self._view else choice.value for choice in _VIEWS)
         view.border_title = Content(tabs)
-        view.show(shown)
+        view.show(shown, stay=stay)
 
     def _why_no_body(self) -> str:
         message = self._message

@@ -100,8 +100,7 @@ class QueueScreen(DashboardScreen):
     def action_part(self, step: int) -> None:
         """Show the next part of the queue."""
         part = _PARTS[(_PARTS.index(self._request.part) + step) % len(_PARTS)]
-        self._read(PageRequest(self.queue, part))
-        self.table.place_cursor(0)
+        self._read(PageRequest(self.queue, part), cursor=0)
 
     def action_turn(self, step: int) -> None:
         """Turn to the next page or the one before."""
@@ -109,11 +108,10 @@ class QueueScreen(DashboardScreen):
         if page is None or not page.rows or (page.is_last if step > 0 else page.is_first):
             return
         if step > 0:
-            self._read(replace(self._request, where="after", anchor=page.rows[-1].anchor))
-            self.table.place_cursor(0)
+            self._read(replace(self._request, where="after", anchor=page.rows[-1].anchor), cursor=0)
         else:
-            self._read(replace(self._request, where="before", anchor=page.rows[0].anchor))
-            self.table.place_cursor(self.table.visible_rows - 1)
+            last = self.table.visible_rows - 1
+            self._read(replace(self._request, where="before", anchor=page.rows[0].anchor), cursor=last)
 
     def action_copy_id(self) -> None:
         """Copy the id of the message under the cursor."""
@@ -125,14 +123,14 @@ class QueueScreen(DashboardScreen):
         if self.table.cursor_key is not None:
             self.run_worker(self._copy_body(self.table.cursor_key), group="copy", exclusive=True)
 
-    def _read(self, request: PageRequest) -> None:
-        """Ask for a page; the worker of an older question is cancelled."""
+    def _read(self, request: PageRequest, cursor: int | None = None) -> None:
+        """Ask for a page, and where its cursor then goes; the worker of an older question is cancelled."""
         wanted = replace(request, count=self.table.visible_rows)
         self._request = self._pending = wanted
         self._read_for_ms = self.snapshot.at_ms if self.snapshot else None
-        self.run_worker(self._fetch(wanted), group="peek", exclusive=True)
+        self.run_worker(self._fetch(wanted, cursor), group="peek", exclusive=True)
 
-    async def _fetch(self, request: PageRequest) -> None:
+    async def _fetch(self, request: PageRequest, cursor: int | None) -> None:
         source, snapshot = self.dashboard.source, self.snapshot
         try:
             page = await source.peek(request)
@@ -153,6 +151,8 @@ class QueueScreen(DashboardScreen):
         self._due.show(due)
         if snapshot is not None:
             self._show_page()
+        if cursor is not None:
+            self.table.place_cursor(cursor)
 
     def _is_answered(self, request: PageRequest) -> bool:
         """Take an answer; False when something else was asked meanwhile, for a cancelled worker may come this far."""

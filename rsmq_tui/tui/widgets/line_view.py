@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from textual import events
+from textual.message import Message
 from textual.strip import Strip
 
 from rsmq_tui.monitor.wording import count
@@ -29,16 +30,19 @@ class LineView(Painted, can_focus=True):
     LineView { height: 1fr; border: round $rule; border-title-color: $quiet; border-subtitle-color: $quiet; }
     """
 
+    class Resized(Message):
+        """The lines may have to be wrapped anew."""
+
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._content: Lines | None = None
         self._top = 0
 
-    def show(self, content: Lines) -> None:
-        """Show these lines from the first on."""
-        self._content, self._top = content, 0
-        self._tell()
-        self.repaint()
+    def show(self, content: Lines, *, stay: bool = False) -> None:
+        """Show these lines from the first on, or from about where one was, when they are the same but wrapped anew."""
+        top = self._top * len(content) // max(1, self._length) if stay else 0
+        self._content = content
+        self._scroll_to_line(top)
 
     def scroll_lines(self, step: int) -> None:
         """Scroll by lines."""
@@ -73,6 +77,7 @@ class LineView(Painted, can_focus=True):
     def on_resize(self) -> None:
         """Stay within the lines."""
         self._scroll_to_line(self._top)
+        self.post_message(self.Resized())
 
     @property
     def _length(self) -> int:

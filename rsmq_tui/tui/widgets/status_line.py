@@ -1,11 +1,14 @@
 """The line at the top of every screen: where we are, how fresh it is, and what looking costs."""
 
+from typing import cast
+
 from rich.cells import cell_len
 from textual.reactive import reactive
 from textual.strip import Strip
 
 from rsmq_tui.monitor import Snapshot
 from rsmq_tui.monitor.wording import count, plural, printable, size
+from rsmq_tui.tui.host import Dashboard
 from rsmq_tui.tui.widgets.painted import Painted, Piece
 
 
@@ -87,8 +90,7 @@ class StatusLine(Painted):
     @property
     def app_clock(self) -> float:
         """The monotonic clock that the snapshots' link is told in, in seconds."""
-        clock: float = self.app.clock()  # type: ignore[attr-defined] # RsmqApp has it; tests bring their own
-        return clock
+        return cast("Dashboard", self.app).clock()
 
 
 def _width(pieces: list[Piece]) -> int:
