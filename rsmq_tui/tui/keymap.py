@@ -6,7 +6,7 @@ from typing import Literal
 
 from textual.binding import Binding, BindingType
 
-Where = Literal["app", "table", "overview", "queue", "message", "modal"]
+Where = Literal["app", "table", "lines", "overview", "queue", "message", "modal"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,12 +94,12 @@ KEYS = (
     Key("queue.back", "escape", "app.leave", "Back to the overview", "queue", "back"),
     Key("message.next_view", "l,right", "view(1)", "Next of pretty, raw, hex", "message", "pretty/raw/hex", "h l"),
     Key("message.previous_view", "h,left", "view(-1)", "Previous of pretty, raw, hex", "message"),
-    Key("message.down", "j,down", "scroll_lines(1)", "One line down", "message"),
-    Key("message.up", "k,up", "scroll_lines(-1)", "One line up", "message"),
-    Key("message.page_down", "pagedown", "scroll_pages(1)", "One screen down", "message"),
-    Key("message.page_up", "pageup", "scroll_pages(-1)", "One screen up", "message"),
-    Key("message.top", "g,home", "scroll_to_end(-1)", "First line", "message"),
-    Key("message.bottom", "G,end", "scroll_to_end(1)", "Last line", "message"),
+    Key("lines.down", "j,down", "scroll_lines(1)", "One line down", "lines"),
+    Key("lines.up", "k,up", "scroll_lines(-1)", "One line up", "lines"),
+    Key("lines.page_down", "pagedown", "scroll_pages(1)", "One screen down", "lines"),
+    Key("lines.page_up", "pageup", "scroll_pages(-1)", "One screen up", "lines"),
+    Key("lines.top", "g,home", "scroll_to_end(-1)", "First line", "lines"),
+    Key("lines.bottom", "G,end", "scroll_to_end(1)", "Last line", "lines"),
     Key("message.copy_body", "y", "copy_body", "Copy the body", "message", "copy"),
     Key("message.copy_id", "Y", "copy_id", "Copy the id", "message", "copy id"),
     Key("message.back", "escape", "app.leave", "Back to the queue", "message", "back"),

@@ -19,6 +19,7 @@ _TITLES: dict[Where, str] = {
     "queue": "Queue",
     "message": "Message",
     "table": "Rows",
+    "lines": "Lines",
     "app": "Everywhere",
 }
 _WORDS = (
@@ -34,7 +35,7 @@ _WORDS = (
 class HelpScreen(ModalScreen[None]):
     """Lists the keys of the places given."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [*bindings_of("modal"), *bindings_of("message")[2:8]]
+    BINDINGS: ClassVar[list[BindingType]] = bindings_of("modal")
 
     def __init__(self, where: Iterable[Where]) -> None:
         super().__init__()
@@ -66,15 +67,3 @@ class HelpScreen(ModalScreen[None]):
     def action_close(self) -> None:
         """Close."""
         self.dismiss()
-
-    def action_scroll_lines(self, step: int) -> None:
-        """Scroll by lines."""
-        self._view.scroll_lines(step)
-
-    def action_scroll_pages(self, step: int) -> None:
-        """Scroll by screens."""
-        self._view.scroll_pages(step)
-
-    def action_scroll_to_end(self, step: int) -> None:
-        """Scroll to an end."""
-        self._view.scroll_to_end(step)

@@ -25,7 +25,7 @@ _VIEWS = tuple(View)
 class MessageScreen(DashboardScreen):
     """Shows a message as it was when it was opened; its state is told as of now."""
 
-    WHERE: ClassVar[tuple[Where, ...]] = ("message",)
+    WHERE: ClassVar[tuple[Where, ...]] = ("message", "lines")
     BINDINGS: ClassVar[list[BindingType]] = bindings_of("message")
 
     def __init__(self, queue: str, id: str) -> None:
@@ -46,7 +46,7 @@ class MessageScreen(DashboardScreen):
         yield self._title
         yield self._facts
         yield self.body_view
-        yield KeyHints("message", "app")
+        yield KeyHints("message", "lines", "app")
 
     def on_mount(self) -> None:
         """Read the message."""
@@ -69,18 +69,6 @@ class MessageScreen(DashboardScreen):
         """Look at the body in another way."""
         self._view = _VIEWS[(_VIEWS.index(self._view) + step) % len(_VIEWS)]
         self._show_body()
-
-    def action_scroll_lines(self, step: int) -> None:
-        """Scroll by lines."""
-        self.body_view.scroll_lines(step)
-
-    def action_scroll_pages(self, step: int) -> None:
-        """Scroll by screens."""
-        self.body_view.scroll_pages(step)
-
-    def action_scroll_to_end(self, step: int) -> None:
-        """Scroll to an end."""
-        self.body_view.scroll_to_end(step)
 
     def action_copy_id(self) -> None:
         """Copy the id."""

@@ -8,6 +8,7 @@ from textual.message import Message
 from textual.strip import Strip
 
 from rsmq_tui.monitor.wording import count
+from rsmq_tui.tui.keymap import bindings_of
 from rsmq_tui.tui.widgets.painted import Painted, Piece
 
 
@@ -26,6 +27,7 @@ class Lines(Protocol):
 class LineView(Painted, can_focus=True):
     """Shows lines and scrolls through them; its border says which are in sight."""
 
+    BINDINGS = bindings_of("lines")
     DEFAULT_CSS = """
     LineView { height: 1fr; border: round $rule; border-title-color: $quiet; border-subtitle-color: $quiet; }
     """
@@ -44,15 +46,15 @@ class LineView(Painted, can_focus=True):
         self._content = content
         self._scroll_to_line(top)
 
-    def scroll_lines(self, step: int) -> None:
+    def action_scroll_lines(self, step: int) -> None:
         """Scroll by lines."""
         self._scroll_to_line(self._top + step)
 
-    def scroll_pages(self, step: int) -> None:
+    def action_scroll_pages(self, step: int) -> None:
         """Scroll by screens."""
         self._scroll_to_line(self._top + step * max(1, self.size.height - 1))
 
-    def scroll_to_end(self, step: int) -> None:
+    def action_scroll_to_end(self, step: int) -> None:
         """Scroll to the first line (-1) or to the last (1)."""
         self._scroll_to_line(0 if step < 0 else self._length)
 
@@ -67,12 +69,12 @@ class LineView(Painted, can_focus=True):
     def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
         """Three lines down."""
         event.stop()
-        self.scroll_lines(3)
+        self.action_scroll_lines(3)
 
     def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
         """Three lines up."""
         event.stop()
-        self.scroll_lines(-3)
+        self.action_scroll_lines(-3)
 
     def on_resize(self) -> None:
         """Stay within the lines."""
