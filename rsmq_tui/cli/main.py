@@ -10,6 +10,7 @@ from importlib import import_module
 from rsmq_tui import __version__
 
 EXIT_UNREACHABLE = 2
+EXIT_PIPE_CLOSED = 141
 _DESCRIPTION = "A live terminal dashboard of message queues on Redis, Valkey and their kin."
 _DEFAULT_URL = "redis://localhost:6379"
 
@@ -60,7 +61,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options.ascii = getattr(options, "ascii", not _speaks_unicode())
     # Each command is imported when it is chosen: what the others need must not delay its first paint.
     try:
-        return int(_command(options.command or "dashboard")(options))
+        status = int(_command(options.command or "dashboard")(options))
+        sys.stdout.flush()
+        return status
+    except BrokenPipeError:
+        # Whoever read our output has seen enough. Python would still try to write the rest when it ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_PIPE_CLOSED
     except ValueError as error:
         print(f"rsmq-tui: {error}", file=sys.stderr)
         return EXIT_UNREACHABLE

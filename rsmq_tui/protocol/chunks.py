@@ -33,9 +33,13 @@ class Chunk:
     def take(self, reply: list[Row | int]) -> list[Row]:
         """Take the reply to those arguments, and return all rows; a row that did not change is the same object."""
         rows, known = self._rows, self._known
+        if not isinstance(reply, list) or len(reply) != len(rows):
+            raise TypeError("no list of rows")
         for number, row in enumerate(reply):
-            if isinstance(row, int):
+            if row == 0 and known[number]:
                 continue
+            if not isinstance(row, list) or len(row) not in (2, 5):
+                raise TypeError("no row")
             before = rows[number]
             if row == before:
                 known[number] = _fingerprint(before)

@@ -1,8 +1,10 @@
 """What a server or network error means to a person: a kind, one sentence, and what to try next.
 
-No text here repeats a password: redis-py's errors do not hold one, and ``server_label`` leaves it out of URLs.
+No text here repeats a password: a server that knows no AUTH repeats the one it was sent, which is cut off, and
+``server_label`` leaves it out of URLs.
 """
 
+import re
 from dataclasses import dataclass
 
 from redis import exceptions
@@ -50,9 +52,22 @@ _REPLIES = {
 }
 
 
+# What the resolvers of Linux, macOS, musl and Windows say.
+_UNKNOWN_HOST = (
+    "name or service not known",
+    "nodename nor servname",
+    "name does not resolve",
+    "no address associated with hostname",
+    "temporary failure in name resolution",
+    "getaddrinfo",
+)
+
+
 def failure_of(error: BaseException) -> Failure:
     """Tell what an error of ``SERVER_ERRORS`` means."""
     text = " ".join(str(error).split())
+    # A server repeats the arguments of a command that it does not know: those of AUTH are a user and a password.
+    text = re.sub(r",? with args beginning with:.*", "", text)
     code = _reply_code(error, text)
     if code in _REPLIES:
         return Failure(*_REPLIES[code])
@@ -64,6 +79,8 @@ def failure_of(error: BaseException) -> Failure:
         return Failure("timeout", "the server does not answer", "is it overloaded, or a firewall in the way?")
     if isinstance(error, (exceptions.ConnectionError, OSError)):
         return _connection_failure(text)
+    if isinstance(error, exceptions.InvalidResponse):
+        return Failure("error", text or "the reply cannot be read", "is a Redis server listening on that port?")
     return Failure("error", text or type(error).__name__, "see the server's log")
 
 
@@ -82,6 +99,11 @@ def _reply_code(error: BaseException, text: str) -> str:
     for known, code in classes.items():
         if isinstance(error, known):
             return code
+    if isinstance(error, exceptions.RedisClusterException) and "same" in text and "slot" in text:
+        return "CROSSSLOT"
+    # Within a script the server puts other words before it, and the code is lost.
+    if "has no permissions to" in text or "No permissions to access" in text:
+        return "NOPERM"
     if "Authentication required" in text:
         return "NOAUTH"
     if "invalid username-password pair" in text.lower():
@@ -93,12 +115,12 @@ def _connection_failure(text: str) -> Failure:
     lower = text.lower()
     if "refused" in lower or "connect call failed" in lower:
         return Failure("refused", "connection refused", "is the server running, on that host and port?")
-    if "name or service not known" in lower or "nodename nor servname" in lower or "getaddrinfo" in lower:
+    if any(words in lower for words in _UNKNOWN_HOST):
         return Failure("unknown-host", "the host name is unknown", "check the spelling of the URL's host")
     if "certificate" in lower or "ssl" in lower:
         return Failure("tls", f"TLS failed: {text}", "check the certificate, or whether the port speaks TLS at all")
     if "no such file" in lower:
         return Failure("no-socket", "the unix socket does not exist", "is the server running, with that unixsocket?")
-    if "closed" in lower or "reset" in lower or "eof" in lower:
+    if any(word in lower for word in ("closed", "reset", "eof", "connection lost", "broken pipe")):
         return Failure("closed", "the server closed the connection", "has it been restarted?")
     return Failure("connection", text or "the connection failed", "check the URL and the network")

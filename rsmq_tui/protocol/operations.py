@@ -108,6 +108,8 @@ def send_messages(
     keys: Keys, queue: str, bodies: Iterable[str | bytes], delay: int | None, realtime: bool
 ) -> Iterator[Operation[list[str]]]:
     """Sends in chunks; the first chunk already carries the size of the longest body of all."""
+    if isinstance(bodies, str | bytes):
+        raise TypeError("send_messages takes many bodies; send_message sends one")
     validation.queue_name(queue)
     given_delay: Argument = "" if delay is None else validation.seconds("delay", delay)
     encoded = [validation.body_bytes(body) for body in bodies]

@@ -13,7 +13,7 @@ from rsmq_tui.protocol import read_scripts
 from rsmq_tui.protocol.errors import rsmq_error
 from rsmq_tui.protocol.keys import Keys, name_bytes, name_of
 from rsmq_tui.protocol.operations import leading_int
-from rsmq_tui.protocol.running import ScriptRunner, ScriptsRefusedError
+from rsmq_tui.protocol.running import ScriptRunner, ScriptsRefusedError, raising_nonsense
 
 PREVIEW_BYTES = 240
 # HGET copies a whole body inside the server: one page may make it copy this much, one body at most a quarter of it.
@@ -78,6 +78,7 @@ class QueuePages:
         self._runner = runner
         self._keys = keys
 
+    @raising_nonsense
     async def page(
         self, queue: str, *, part: Part = "all", where: Where = "first", anchor: Anchor | None = None, count: int
     ) -> RawPage:
@@ -104,6 +105,7 @@ class QueuePages:
             raise
         return RawPage(int(now), depth, ready, start, tuple(_peeked(*row) for row in rows))
 
+    @raising_nonsense
     async def message(self, queue: str, id: str) -> WholeMessage:
         """Read one message with its body, unless that is longer than BODY_BYTES_MAX."""
         identity = name_bytes(id)
@@ -122,6 +124,7 @@ class QueuePages:
             int(now), id, None if score is None else score.decode(), leading_int(rc) or 0, leading_int(fr), size, body
         )
 
+    @raising_nonsense
     async def due_counts(self, queue: str, bounds_ms: tuple[int, ...]) -> tuple[int, ...]:
         """Count the messages that are visible by each bound, then all of them."""
         zset = self._keys.messages(queue)
@@ -135,7 +138,10 @@ class QueuePages:
             if "WRONGTYPE" in str(error):
                 raise rsmq_error("wrongType") from error
             raise
-        return tuple(reply)
+        counts = tuple(int(count) for count in reply)
+        if len(counts) != len(bounds_ms) + 1:
+            raise ValueError(counts)
+        return counts
 
     def _of(self, queue: str) -> tuple[bytes, bytes]:
         return self._keys.messages(queue), self._keys.attributes(queue)

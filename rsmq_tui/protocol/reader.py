@@ -9,7 +9,7 @@ from rsmq_tui.protocol.connection import TIMEOUT_S, Traffic, connect_async, serv
 from rsmq_tui.protocol.keys import Keys, name_of
 from rsmq_tui.protocol.pages import QueuePages
 from rsmq_tui.protocol.rows import QueueRows
-from rsmq_tui.protocol.running import ScriptRunner
+from rsmq_tui.protocol.running import ScriptRunner, raising_nonsense
 
 _SCAN_COUNT = 1000
 _SCAN_CALLS_MAX = 500
@@ -49,6 +49,7 @@ class QueueReader:
         """Why scripts cannot be used here, once that is known."""
         return self._runner.refused
 
+    @raising_nonsense
     async def namespaces(self) -> Namespaces:
         """Look for sets named ``*:QUEUES`` by SCAN, on demand only; at most about 500,000 keys are passed."""
         found: set[str] = set()

@@ -17,7 +17,7 @@ from rsmq_tui.protocol.chunks import Chunk
 from rsmq_tui.protocol.keys import Keys, name_of
 from rsmq_tui.protocol.operations import leading_int
 from rsmq_tui.protocol.read_scripts import ATTRIBUTE_FIELDS, MICROSECONDS_FROM, RC_MAX, SECONDS_BELOW, Row
-from rsmq_tui.protocol.running import ScriptRunner, ScriptsRefusedError
+from rsmq_tui.protocol.running import ScriptRunner, ScriptsRefusedError, raising_nonsense
 
 CHUNK_QUEUES = 250
 CHUNKS_PER_TRIP = 4
@@ -43,6 +43,7 @@ class QueueRows:
         self._names: tuple[str, ...] = ()
         self._trips: list[list[Chunk]] = []
 
+    @raising_nonsense
     async def index(self) -> Index:
         """Read the names, sorted, and the clock; raises redis-py's errors when the server cannot be read."""
         clock, members = await self._runner.commands(("TIME",), ("SMEMBERS", self._keys.index))
@@ -80,6 +81,7 @@ class QueueRows:
                 task.cancel()
             await asyncio.gather(*pending, return_exceptions=True)
 
+    @raising_nonsense
     async def receive_counts(self, names: Sequence[str], now_ms: int, threshold: int, span: int) -> list[list[int]]:
         """For each queue, look at up to ``2 * span`` messages around the first hidden one.
 
@@ -87,12 +89,12 @@ class QueueRows:
         """
         keys = [key for name in names for key in (self._keys.messages(name), self._keys.attributes(name))]
         try:
-            reply: list[list[int]] = await self._runner.run(
-                read_scripts.RECEIVE_COUNTS, keys, (now_ms, threshold, span)
-            )
+            reply = await self._runner.run(read_scripts.RECEIVE_COUNTS, keys, (now_ms, threshold, span))
         except ScriptsRefusedError:
             return [await self._receive_counts_plainly(name, now_ms, threshold, span) for name in names]
-        return reply
+        return [
+            [int(looked), int(poison), int(highest)] for _, (looked, poison, highest) in zip(names, reply, strict=True)
+        ]
 
     def _remember(self, raw: frozenset[bytes]) -> None:
         if raw == self._raw_names:
@@ -105,6 +107,7 @@ class QueueRows:
         ]
         self._trips = list(_split(chunks, CHUNKS_PER_TRIP))
 
+    @raising_nonsense
     async def _trip(self, trip: list[Chunk], now_ms: int) -> list[Row]:
         calls = [(chunk.keys, chunk.arguments(now_ms)) for chunk in trip]
         try:

@@ -1,19 +1,42 @@
 """Running scripts that only read, on servers that may not allow scripts at all."""
 
-from collections.abc import Sequence
-from typing import Any
+import re
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
 
 from redis.asyncio import Redis
-from redis.exceptions import ClusterCrossSlotError, NoPermissionError, NoScriptError, ResponseError
+from redis.asyncio.client import Pipeline
+from redis.exceptions import ClusterCrossSlotError, InvalidResponse, NoPermissionError, NoScriptError, ResponseError
 
 from rsmq_tui.protocol.connection import Traffic
+from rsmq_tui.protocol.failures import SERVER_ERRORS
 from rsmq_tui.protocol.scripts import Script
 
 Call = tuple[Sequence[bytes], Sequence[bytes | str | int]]
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_NONSENSE = "what answers there does not speak as Redis does"
+# What reading a reply raises that is of another shape than the one asked for.
+_SHAPE_ERRORS = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError)
 
 
 class ScriptsRefusedError(Exception):
     """The server, a proxy or the user's permissions do not allow the script; read by plain commands instead."""
+
+
+def raising_nonsense(read: Callable[P, Awaitable[T]]) -> Callable[P, Coroutine[Any, Any, T]]:
+    """Make a reader of replies raise redis-py's ``InvalidResponse`` for one that it cannot read."""
+
+    @wraps(read)
+    async def guarded(*args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            return await read(*args, **kwargs)
+        except _SHAPE_ERRORS as error:
+            raise InvalidResponse(_NONSENSE) from error
+
+    return guarded
 
 
 class ScriptRunner:
@@ -43,7 +66,8 @@ class ScriptRunner:
         except (NoPermissionError, ClusterCrossSlotError) as error:
             raise self._refuse(error) from error
         except ResponseError as error:
-            if "unknown command" not in str(error).lower():
+            # Of the scripts, not of the AUTH that opened the connection.
+            if not re.search(r"unknown command\W+EVAL", str(error), re.IGNORECASE):
                 raise
             raise self._refuse(error) from error
 
@@ -53,7 +77,17 @@ class ScriptRunner:
         async with self.client.pipeline(transaction=False) as pipeline:
             for command in commands:
                 pipeline.execute_command(*command)
+            return await self._execute(pipeline)
+
+    async def _execute(self, pipeline: Pipeline) -> list[Any]:
+        try:
             return await pipeline.execute(raise_on_error=False)
+        except SERVER_ERRORS:
+            raise
+        except _SHAPE_ERRORS as error:
+            # redis-py stops at the first reply that it cannot read: nobody may be given the rest for his own.
+            await self.client.connection_pool.disconnect()
+            raise InvalidResponse(_NONSENSE) from error
 
     async def _send(self, script: Script, calls: Sequence[Call], *, teach: bool) -> list[Any]:
         self.traffic.commands += len(calls)
@@ -63,12 +97,14 @@ class ScriptRunner:
                 named = ("EVAL", script.text) if teach and number == 0 else ("EVALSHA", script.sha)
                 pipeline.execute_command(*named, len(keys), *keys, *arguments)
             # Raised here and not by the pipeline, which would wrap the server's words in its own.
-            replies = await pipeline.execute(raise_on_error=False)
+            replies = await self._execute(pipeline)
         for reply in replies:
             if isinstance(reply, Exception):
                 raise reply
         return replies
 
     def _refuse(self, error: Exception) -> ScriptsRefusedError:
-        self.refused = " ".join(str(error).split()) or type(error).__name__
+        # Without the arguments that a server repeats of a command which it does not know.
+        words = str(error).split(", with args beginning with", 1)[0]
+        self.refused = " ".join(words.split()) or type(error).__name__
         return ScriptsRefusedError(self.refused)

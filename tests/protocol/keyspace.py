@@ -1,0 +1,55 @@
+"""What lies in the server, read with plain commands and shown as redis-cli prints it."""
+
+import re
+from typing import Any
+
+from redis import Redis
+
+
+def now_ms(client: Redis) -> int:
+    seconds, microseconds = client.time()
+    return seconds * 1000 + microseconds // 1000
+
+
+def everything(client: Redis) -> dict[bytes, bytes]:
+    """Every key with its serialised value."""
+    return {key: client.dump(key) for key in client.scan_iter()}
+
+
+def scripts_run(client: Redis) -> int:
+    """How many EVALSHA and EVAL the server has got in this test."""
+    stats = client.info("commandstats")
+    return sum(stats.get(f"cmdstat_{name}", {"calls": 0})["calls"] for name in ("evalsha", "eval"))
+
+
+def plant(client: Redis, queue: str, id: str, *, due_ms: int, ns: str = "rsmq", **fields: bytes | str | int) -> None:
+    """Put a message there by hand: ``body``, ``rc`` and ``fr`` where given, and nothing else."""
+    client.zadd(f"{ns}:{queue}", {id: due_ms})
+    for name, value in fields.items():
+        client.hset(f"{ns}:{queue}:Q", id if name == "body" else f"{id}:{name}", value)
+
+
+def printed(reply: Any) -> str:
+    """Print a reply as redis-cli does."""
+    if isinstance(reply, set):
+        reply = sorted(reply)
+    if isinstance(reply, dict):
+        reply = [part for pair in reply.items() for part in pair]
+    if not isinstance(reply, list):
+        return _quoted(reply)
+    if not reply:
+        return "(empty array)"
+    width = len(str(len(reply)))
+    return "\n".join(f"{number:>{width}}) {_quoted(part)}" for number, part in enumerate(reply, 1))
+
+
+def masked(text: str) -> str:
+    """Hide what differs from run to run: ids, and times in ms and in s."""
+    text = re.sub(r"\b[a-zA-Z0-9]{32}\b", "<id>", text)
+    text = re.sub(r"\b1\d{12}\b", "<ms>", text)
+    return re.sub(r"\b1\d{9}\b", "<s>", text)
+
+
+def _quoted(value: bytes | float) -> str:
+    text = value.decode() if isinstance(value, bytes) else f"{value:.17g}"
+    return f'"{text}"'

@@ -1,0 +1,45 @@
+"""A server of one sentence: it answers every command with the same line, or hangs up."""
+
+import re
+import socketserver
+import threading
+from types import TracebackType
+from typing import Self
+
+
+class Responder:
+    """Listens on a port of this machine; ``line`` without its end answers each command, an empty one hangs up."""
+
+    def __init__(self, line: bytes) -> None:
+        self.connections = 0
+        counted = self
+
+        class Handler(socketserver.BaseRequestHandler):
+            def handle(self) -> None:
+                counted.connections += 1
+                while (data := self.request.recv(65_536)) and line:
+                    commands = len(re.findall(rb"\*\d+\r\n", data)) or 1
+                    self.request.sendall((line + b"\r\n") * commands)
+
+        self._server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler)
+        self._server.daemon_threads = True
+        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01})
+
+    @property
+    def port(self) -> int:
+        return self._server.server_address[1]
+
+    @property
+    def url(self) -> str:
+        return f"redis://127.0.0.1:{self.port}/0"
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()

@@ -1,0 +1,152 @@
+"""Redis Cluster: a namespace with a hash tag works for everything, one without fails in words that say why."""
+
+import socket
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+
+import pytest
+import redis
+import redis.asyncio
+from redis.crc import key_slot
+
+from rsmq_tui.embedded import EmbeddedServer
+from rsmq_tui.protocol import SERVER_ERRORS, AsyncRsmq, Failure, Rsmq, StoredMessage, failure_of
+from tests.protocol.either import Either
+
+ID = "0" * 32
+OPERATIONS: dict[str, Callable[[Either], Awaitable[object]]] = {
+    "create_queue": lambda queues: queues.create_queue("orders"),
+    "delete_queue": lambda queues: queues.delete_queue("orders"),
+    "get_queue_attributes": lambda queues: queues.get_queue_attributes("orders"),
+    "set_queue_attributes": lambda queues: queues.set_queue_attributes("orders", vt=5),
+    "send_message": lambda queues: queues.send_message("orders", "a"),
+    "receive_message": lambda queues: queues.receive_message("orders"),
+    "pop_message": lambda queues: queues.pop_message("orders"),
+    "delete_message": lambda queues: queues.delete_message("orders", ID),
+    "change_message_visibility": lambda queues: queues.change_message_visibility("orders", ID, 5),
+    "send_messages": lambda queues: queues.send_messages("orders", ["a", "b"]),
+    "receive_messages": lambda queues: queues.receive_messages("orders", 5),
+    "delete_messages": lambda queues: queues.delete_messages("orders", [ID]),
+    "change_visibility_of": lambda queues: queues.change_visibility_of("orders", [ID], 5),
+    "restore_messages": lambda queues: queues.restore_messages("orders", [StoredMessage(ID, b"x", 5)]),
+}
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[EmbeddedServer]:
+    """A cluster of one node that owns every slot."""
+    # The bus has a port of its own: by default it is 10,000 above the other, which need not exist.
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        bus_port = probe.getsockname()[1]
+    with (
+        EmbeddedServer(extra=("--cluster-enabled", "yes", "--cluster-port", str(bus_port))) as node,
+        redis.Redis.from_url(node.url) as admin,
+    ):
+        admin.execute_command("CLUSTER ADDSLOTSRANGE", 0, 16383)
+        # A node waits two seconds before it takes its slots into service.
+        while admin.cluster("INFO")["cluster_state"] != "ok":
+            time.sleep(0.01)
+        yield node
+
+
+@pytest.fixture
+def node(cluster: EmbeddedServer) -> Iterator[redis.Redis]:
+    """A plain client of the node, whose keys are removed first."""
+    with redis.Redis.from_url(cluster.url) as connected:
+        connected.flushall()
+        connected.script_flush()
+        yield connected
+
+
+Make = Callable[[str], Either]
+
+
+@pytest.fixture(params=["sync", "async"])
+async def on_cluster(request: pytest.FixtureRequest, cluster: EmbeddedServer, node: redis.Redis) -> AsyncIterator[Make]:
+    """Makes queues on redis-py's cluster clients."""
+    if request.param == "sync":
+        with redis.RedisCluster.from_url(cluster.url) as connected:
+            yield lambda ns: Either(Rsmq(connected, ns, realtime=True))
+    else:
+        async with redis.asyncio.RedisCluster.from_url(cluster.url) as aconnected:
+            yield lambda ns: Either(AsyncRsmq(aconnected, ns, realtime=True))
+
+
+@pytest.fixture(params=["sync", "async"])
+async def on_node(request: pytest.FixtureRequest, cluster: EmbeddedServer, node: redis.Redis) -> AsyncIterator[Make]:
+    """Makes queues on plain clients of the node."""
+    if request.param == "sync":
+        yield lambda ns: Either(Rsmq(node, ns))
+    else:
+        async with redis.asyncio.Redis.from_url(cluster.url) as aconnected:
+            yield lambda ns: Either(AsyncRsmq(aconnected, ns))
+
+
+async def test_with_a_hash_tag_every_operation_works_also_after_script_flush(
+    on_cluster: Make, node: redis.Redis
+) -> None:
+    queues = on_cluster("{rsmq}")
+
+    for operation, run in OPERATIONS.items():
+        node.flushall()
+        if operation != "create_queue":
+            await queues.create_queue("orders")
+            await queues.send_message("orders", "a")
+        node.script_flush()
+        await run(queues)
+
+
+@pytest.mark.parametrize("ns", ["{rsmq}", "jobs:{a}", "{jöbs}"])
+async def test_with_a_hash_tag_a_message_lives_its_life(on_cluster: Make, node: redis.Redis, ns: str) -> None:
+    queues = on_cluster(ns)
+
+    await queues.create_queue("orders")
+    ids = await queues.send_messages("orders", ["a", "b", "c"])
+    assert await queues.list_queues() == ["orders"]
+    assert (await queues.receive_message("orders", vt=60)).id == ids[0]
+    assert await queues.change_message_visibility("orders", ids[0], 0)
+    received = await queues.receive_messages("orders", 3, vt=0)
+    assert {message.id: message.rc for message in received} == dict(zip(ids, (2, 1, 1), strict=True))
+    assert (await queues.pop_message("orders")).id == ids[0]
+    assert await queues.delete_messages("orders", ids) == [False, True, True]
+    found = await queues.set_queue_attributes("orders", vt=7)
+    assert (found.vt, found.msgs, found.totalsent, found.totalrecv) == (7, 0, 3, 5)
+    assert await queues.get_queue_attributes("orders") == found
+    await queues.delete_queue("orders")
+
+    assert node.keys() == []
+
+
+def test_the_keys_without_a_hash_tag_are_in_different_slots() -> None:
+    slots = {key_slot(key) for key in (b"rsmq:orders", b"rsmq:orders:Q", b"rsmq:QUEUES")}
+
+    assert len(slots) == 3
+
+
+async def failures_without_a_hash_tag(make: Make) -> dict[str, Failure]:
+    failures = {}
+    for operation, run in OPERATIONS.items():
+        with pytest.raises(SERVER_ERRORS) as refused:
+            await run(make("rsmq"))
+        failures[operation] = failure_of(refused.value)
+    return failures
+
+
+async def test_without_a_hash_tag_a_cluster_client_fails_in_words_that_say_what_to_do(
+    on_cluster: Make, node: redis.Redis
+) -> None:
+    failures = await failures_without_a_hash_tag(on_cluster)
+
+    assert {failure.kind for failure in failures.values()} == {"crossslot"}
+    assert all("{rsmq}" in failure.hint for failure in failures.values())
+    assert node.keys() == []
+
+
+async def test_without_a_hash_tag_a_plain_client_fails_in_words_that_say_what_to_do(
+    on_node: Make, node: redis.Redis
+) -> None:
+    failures = await failures_without_a_hash_tag(on_node)
+
+    assert {failure.kind for failure in failures.values()} == {"crossslot"}
+    assert all("{rsmq}" in failure.hint for failure in failures.values())
+    assert node.keys() == []
