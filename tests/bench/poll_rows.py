@@ -1,0 +1,123 @@
+"""A poll of every queue, against asking for each queue and against a pipeline of the same reads."""
+
+import asyncio
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import redis
+
+from rsmq_tui.embedded import EmbeddedServer
+from rsmq_tui.monitor import LivePoller
+from rsmq_tui.protocol import QueueReader
+from tests.bench.measure import Sample, interleave
+from tests.bench.queues import NS, Backlog
+from tests.bench.row import Measured, Row, Run, Sense
+
+# Before each sample of either side half of the busy tenth changes: between two polls of ours, all of it has. Rows that
+# stay the same cost less to poll, so a server at rest would flatter ours.
+_CHANGED_SHARE = 0.10
+_FIELDS = ("vt", "delay", "maxsize", "created", "modified", "totalsent", "totalrecv")
+
+
+@dataclass(frozen=True, slots=True)
+class _Scene:
+    """A filled server, our poller on it, and the loop that the poller lives in."""
+
+    server: EmbeddedServer
+    backlog: Backlog
+    poller: LivePoller
+    loop: asyncio.Runner
+
+    def ours(self) -> Sample:
+        self.backlog.change(_CHANGED_SHARE / 2)
+        return lambda: self.loop.run(self._timed_poll())
+
+    async def _timed_poll(self) -> float:
+        started_s = time.perf_counter()
+        snapshot = await self.poller.poll()
+        taken_s = time.perf_counter() - started_s
+        if snapshot.link.failure is not None or len(snapshot.queues) != len(self.backlog.names):
+            raise RuntimeError(f"the poll failed: {snapshot.link.failure}")
+        return taken_s * 1000
+
+
+@contextmanager
+def _scene(run: Run, count: int) -> Iterator[_Scene]:
+    with EmbeddedServer() as server, redis.Redis.from_url(server.url) as client, asyncio.Runner() as loop:
+        backlog = Backlog(client, count)
+        run.say(f"filling {count:,} queues")
+        backlog.fill()
+
+        async def start() -> LivePoller:
+            return LivePoller(QueueReader(server.url, NS))
+
+        poller = loop.run(start())
+        try:
+            yield _Scene(server, backlog, poller, loop)
+        finally:
+            loop.run(poller.aclose())
+
+
+def _against_pyrsmq(run: Run) -> Measured:
+    from rsmq import RedisSMQ
+
+    with _scene(run, run.size(1_000, 20)) as scene:
+        peer = RedisSMQ(host="127.0.0.1", port=scene.server.port, ns=NS)
+
+        def ask_for_each() -> float:
+            started_s = time.perf_counter()
+            # It is given the names; ours reads them.
+            for name in scene.backlog.names:
+                peer.getQueueAttributes(qname=name).execute()
+            return (time.perf_counter() - started_s) * 1000
+
+        def other() -> Sample:
+            scene.backlog.change(_CHANGED_SHARE / 2)
+            return ask_for_each
+
+        return interleave(run, scene.ours, other, pairs=20, warm_up=2, limit_s=10)
+
+
+def _against_pipeline(run: Run) -> Measured:
+    with _scene(run, run.size(10_000, 20)) as scene, redis.Redis.from_url(scene.server.url) as client:
+        keys = [(f"{NS}:{name}", f"{NS}:{name}:Q") for name in scene.backlog.names]
+
+        def pipelined() -> float:
+            started_s = time.perf_counter()
+            now_ms = int(time.time() * 1000)
+            with client.pipeline(transaction=False) as pipeline:
+                for zset, attributes in keys:
+                    pipeline.hmget(attributes, *_FIELDS)
+                    pipeline.zcard(zset)
+                    pipeline.zcount(zset, f"({now_ms}", "+inf")
+                    pipeline.zrange(zset, 0, 0, withscores=True)
+                pipeline.execute()
+            return (time.perf_counter() - started_s) * 1000
+
+        def other() -> Sample:
+            scene.backlog.change(_CHANGED_SHARE / 2)
+            return pipelined
+
+        return interleave(run, scene.ours, other, pairs=20, warm_up=3, limit_s=22)
+
+
+ROWS = (
+    Row(
+        "poll of 1,000 queues, wall",
+        "PyRSMQ getQueueAttributes in a loop",
+        "ms",
+        Sense.TIMES_LESS,
+        30,
+        _against_pyrsmq,
+    ),
+    Row(
+        "poll of 10,000 queues, wall",
+        "a redis-py pipeline of the same reads",
+        "ms",
+        Sense.TIMES_LESS,
+        6,
+        _against_pipeline,
+    ),
+)

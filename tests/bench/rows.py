@@ -1,0 +1,17 @@
+"""All rows, in the order of the table."""
+
+from tests.bench import peek_rows, poll_rows, protocol_rows, screen_rows, tick_rows
+from tests.bench.row import Row
+
+ROWS: tuple[Row, ...] = (
+    *poll_rows.ROWS,
+    *protocol_rows.ROWS,
+    *screen_rows.ROWS,
+    *tick_rows.ROWS,
+    *peek_rows.ROWS,
+)
+
+
+def chosen(words: list[str]) -> list[Row]:
+    """Return the rows whose name contains one of the words, whatever its case; all of them for no words."""
+    return [row for row in ROWS if not words or any(word.casefold() in row.name.casefold() for word in words)]

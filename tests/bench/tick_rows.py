@@ -1,0 +1,99 @@
+"""What the dashboard costs that stays open all day: processor time of a tick, and memory, with 10,000 queues."""
+
+import asyncio
+import time
+
+import redis
+
+from rsmq_tui.embedded import EmbeddedServer
+from rsmq_tui.monitor import LivePoller
+from rsmq_tui.protocol import QueueReader
+from tests.bench.measure import Sample, interleave
+from tests.bench.queues import NS, Backlog
+from tests.bench.row import Measured, Row, Run, Sense
+
+_CHANGED_SHARE = 0.10
+_SNAPSHOTS = 600
+_BUSY_SNAPSHOTS = 60
+_BUSY_SHARE, _QUIET_SHARE = 0.01, 0.001
+_LIMIT_MB = 200
+
+
+def _tick(run: Run) -> Measured:
+    from tests.bench.terminal import Terminal
+
+    with EmbeddedServer() as server, redis.Redis.from_url(server.url) as client, asyncio.Runner() as loop:
+        backlog = Backlog(client, run.size(10_000, 20))
+        run.say("filling")
+        backlog.fill()
+
+        async def start() -> LivePoller:
+            return LivePoller(QueueReader(server.url, NS))
+
+        poller = loop.run(start())
+
+        async def poll_alone() -> float:
+            spent_s = time.process_time()
+            snapshot = await poller.poll()
+            assert snapshot.link.failure is None
+            return (time.process_time() - spent_s) * 1000
+
+        with Terminal("tests.bench.peers.our_ticks", server.url, channel=True) as terminal:
+
+            def tick() -> float:
+                terminal.tell("tick")
+                return float(terminal.hear()) * 1000
+
+            def ours() -> Sample:
+                backlog.change(_CHANGED_SHARE / 2)
+                return tick
+
+            def other() -> Sample:
+                backlog.change(_CHANGED_SHARE / 2)
+                return lambda: loop.run(poll_alone())
+
+            try:
+                return interleave(run, ours, other, pairs=12, warm_up=2, limit_s=25)
+            finally:
+                loop.run(poller.aclose())
+
+
+def _memory(run: Run) -> Measured:
+    from tests.bench.terminal import Terminal
+
+    with EmbeddedServer() as server, redis.Redis.from_url(server.url) as client:
+        backlog = Backlog(client, run.size(10_000, 20), busy=1)
+        run.say("filling")
+        backlog.fill()
+        snapshots = run.size(_SNAPSHOTS, 3)
+        with Terminal("tests.bench.peers.our_memory", server.url, channel=True) as terminal:
+            for number in range(snapshots):
+                terminal.tell("poll")
+                if int(terminal.hear()) != len(backlog.names):
+                    raise RuntimeError("a poll did not bring all queues")
+                # All queues change once; most of them in the last minute, where what busy queues take is counted.
+                backlog.change(_BUSY_SHARE if number >= snapshots - _BUSY_SNAPSHOTS else _QUIET_SHARE)
+                run.say(f"snapshot {number + 1} of {snapshots}")
+            terminal.tell("memory")
+            peak_mb, resident_mb = map(float, terminal.hear().split())
+    return Measured(peak_mb, _LIMIT_MB, f"the most it ever held; at the end {resident_mb:.0f} MB")
+
+
+ROWS = (
+    Row(
+        "processor time of one tick, 10,000 queues, poll and screen",
+        "the poll alone",
+        "ms",
+        Sense.AT_MOST,
+        3,
+        _tick,
+    ),
+    Row(
+        "memory, 10,000 queues after 600 snapshots",
+        "the limit of 200 MB",
+        "MB",
+        Sense.AT_MOST,
+        1,
+        _memory,
+    ),
+)

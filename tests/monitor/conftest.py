@@ -1,0 +1,38 @@
+"""Fixtures of the monitor's tests: a poller on the test's server, and a timer that lets no time pass."""
+
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+
+import pytest
+
+from rsmq_tui.monitor import LivePoller
+from rsmq_tui.protocol import QueueReader
+from tests.monitor.timing import FakeClock, Gate, Timer
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock()
+
+
+@pytest.fixture
+def timer(monkeypatch: pytest.MonkeyPatch, clock: FakeClock) -> Timer:
+    """The poller's waits take no time; those that it asked for move the clock."""
+    return Timer(monkeypatch, clock)
+
+
+@pytest.fixture
+def gate(monkeypatch: pytest.MonkeyPatch) -> Gate:
+    """An open gate, which counts the polls."""
+    return Gate(monkeypatch, is_open=True)
+
+
+@pytest.fixture
+async def reader(redis_url: str) -> AsyncIterator[QueueReader]:
+    async with aclosing(QueueReader(redis_url)) as opened:
+        yield opened
+
+
+@pytest.fixture
+def poller(reader: QueueReader, clock: FakeClock) -> LivePoller:
+    return LivePoller(reader, clock=clock)

@@ -1,0 +1,90 @@
+"""Whether a backlog clears, and that a growing or stalled queue never gets a number."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rsmq_tui.monitor import Drain, Verdict
+from tests.monitor.rows import Flow, Scripted
+
+
+def test_empty_when_nothing_is_ready() -> None:
+    watched = Scripted()
+
+    assert watched.poll_one(Flow().row()).drain is Drain.EMPTY
+    assert watched.poll_one(Flow(sent=5, hidden=5).row()).drain is Drain.EMPTY
+
+
+def test_unknown_until_something_was_measured() -> None:
+    assert Scripted().poll_one(Flow(sent=5).row()).drain is Drain.UNKNOWN
+
+
+def test_clears_in_what_is_ready_divided_by_the_net_rate() -> None:
+    watched = Scripted()
+    flow = Flow(sent=10_000)
+    state = watched.run(flow, seconds=90, sent=5, received=15, deleted=15)
+
+    assert (state.drain, state.ready) == (Drain.CLEARS, 10_000 - 90 * 10)
+    assert state.drain_s == pytest.approx(state.ready / 10)
+
+
+def test_steady_when_as_much_comes_as_goes() -> None:
+    state = Scripted().run(Flow(sent=100), seconds=30, sent=50, received=50, deleted=50)
+
+    assert (state.drain, state.drain_s) == (Drain.STEADY, None)
+
+
+def test_growing_as_soon_as_more_comes_than_goes() -> None:
+    state = Scripted().run(Flow(sent=100), seconds=5, sent=20, received=10, deleted=10)
+
+    assert (state.verdict, state.drain, state.drain_s) == (Verdict.OK, Drain.GROWING, None)
+
+
+def test_growing_while_the_verdict_says_so_even_if_the_last_minute_cleared() -> None:
+    watched = Scripted()
+    flow = Flow()
+    watched.run(flow, seconds=180, sent=30)
+    watched.run(flow, seconds=45, sent=0, received=30, deleted=30)
+    states = [watched.run(flow, seconds=1, sent=40, received=30, deleted=30) for _ in range(12)]
+    growing = [state for state in states if state.verdict is Verdict.GROWING]
+
+    assert growing
+    assert {(state.drain, state.drain_s) for state in growing} == {(Drain.GROWING, None)}
+
+
+def test_stalled_has_no_number_although_messages_are_deleted() -> None:
+    state = Scripted().run(Flow(sent=1000), seconds=90, deleted=5)
+
+    assert (state.verdict, state.drain, state.drain_s) == (Verdict.STALLED, Drain.STALLED, None)
+
+
+def test_unknown_when_nothing_moves_and_it_is_too_early_to_call_it_stalled() -> None:
+    state = Scripted().run(Flow(sent=1000), seconds=30)
+
+    assert (state.verdict, state.drain) == (Verdict.OK, Drain.UNKNOWN)
+
+
+def test_unknown_when_broken() -> None:
+    state = Scripted().poll_one([[None] * 7, 4])
+
+    assert (state.drain, state.drain_s) == (Drain.UNKNOWN, None)
+
+
+SECOND = st.tuples(st.integers(0, 50), st.integers(0, 50), st.integers(0, 50), st.booleans())
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(SECOND, min_size=1, max_size=40), st.sampled_from([1, 5, 20]))
+def test_a_number_means_that_it_clears(seconds: list[tuple[int, int, int, bool]], interval_s: int) -> None:
+    watched = Scripted()
+    flow = Flow(sent=200)
+    for sent, received, deleted, is_hidden in seconds:
+        flow.move(sent=sent, received=received, deleted=min(deleted, flow.depth))
+        flow.hidden = flow.depth // 2 if is_hidden else 0
+        state = watched.poll_one(flow.row(), after_s=interval_s)
+
+        assert (state.drain_s is not None) == (state.drain is Drain.CLEARS)
+        assert (state.drain is Drain.EMPTY) == (state.ready == 0)
+        if state.drain_s is not None:
+            assert state.verdict not in {Verdict.GROWING, Verdict.STALLED}
+            assert 0 < state.drain_s < float("inf")

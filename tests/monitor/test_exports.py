@@ -1,0 +1,40 @@
+"""The public surface: what screens, commands and tests may import from the package."""
+
+import inspect
+from types import ModuleType
+
+import pytest
+
+from rsmq_tui import monitor
+from rsmq_tui.monitor import LivePoller, Source
+
+
+def test_all_is_complete() -> None:
+    public = {name for name, value in vars(monitor).items() if not name.startswith("_")}
+    modules = {name for name, value in vars(monitor).items() if isinstance(value, ModuleType)}
+
+    assert set(monitor.__all__) == public - modules
+
+
+def test_all_is_sorted_classes_then_functions() -> None:
+    assert monitor.__all__ == sorted(monitor.__all__, key=lambda name: (name[0].islower(), name))
+
+
+def test_every_name_is_explained() -> None:
+    assert [name for name in monitor.__all__ if not inspect.getdoc(getattr(monitor, name))] == []
+
+
+SOURCE = sorted(name for name in vars(Source) if not name.startswith("_") and callable(getattr(Source, name)))
+
+
+def test_the_source_is_what_screens_need() -> None:
+    assert {"snapshots", "wake", "set_paused", "switch", "peek", "read", "due", "aclose"} <= set(SOURCE)
+
+
+@pytest.mark.parametrize("name", SOURCE)
+def test_the_live_poller_is_a_source(name: str) -> None:
+    wanted, offered = getattr(Source, name), getattr(LivePoller, name)
+
+    assert inspect.signature(offered) == inspect.signature(wanted)
+    assert inspect.iscoroutinefunction(offered) == inspect.iscoroutinefunction(wanted)
+    assert inspect.isasyncgenfunction(offered) == (name == "snapshots")

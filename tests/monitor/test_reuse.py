@@ -1,0 +1,116 @@
+"""A row that did not change costs nothing, and yet no verdict is late because of it."""
+
+from rsmq_tui.monitor import Thresholds, Verdict
+from tests.monitor.rows import START_MS, Flow, Scripted
+
+
+def settled(flow: Flow, thresholds: Thresholds | None = None) -> Scripted:
+    """A sampler that has seen this queue stand still for so long that its rates are 0."""
+    watched = Scripted(thresholds)
+    watched.run(flow, seconds=20)
+    return watched
+
+
+def test_an_unchanged_row_gives_the_same_object() -> None:
+    flow = Flow(sent=5, hidden=5)
+    watched = settled(flow)
+    first = watched.poll_one(flow.row())
+
+    assert all(watched.poll_one(flow.row()) is first for _ in range(500))
+
+
+def test_so_do_an_empty_queue_and_a_broken_one() -> None:
+    watched = Scripted()
+    rows = {"empty": Flow().row(), "gone": [[None] * 7, 0], "wreck": [b"WRONGTYPE", b"WRONGTYPE"]}
+    for _ in range(20):
+        first = watched.poll(rows)
+
+    assert all(watched.poll(rows)[name] is first[name] for name in rows for _ in range(50))
+
+
+def test_a_stalled_queue_gives_the_same_object_too() -> None:
+    flow = Flow(sent=5)
+    watched = settled(flow)
+    watched.run(flow, seconds=90)
+    first = watched.poll_one(flow.row())
+
+    assert first.verdict is Verdict.STALLED
+    assert all(watched.poll_one(flow.row()) is first for _ in range(50))
+
+
+def test_a_changed_row_gives_a_new_one() -> None:
+    flow = Flow(sent=5, hidden=5)
+    watched = settled(flow)
+    first = watched.poll_one(flow.row())
+    second = watched.poll_one(flow.row(vt=b"31"))
+
+    assert second is not first
+    assert second.vt_s == 31
+
+
+def test_rates_run_out_although_the_row_stands_still() -> None:
+    watched = Scripted()
+    flow = Flow()
+    watched.run(flow, seconds=60, sent=10, received=10, deleted=10)
+    rates = [watched.run(flow, seconds=1).arrivals_s for _ in range(20)]
+
+    assert rates[0] is not None
+    assert rates[-1] == 0
+
+
+def test_an_unchanged_row_becomes_stalled_in_time() -> None:
+    flow = Flow(sent=5)
+    watched = settled(flow)
+    verdicts = [watched.poll_one(flow.row()).verdict for _ in range(60)]
+
+    # It was first seen at 1 s and has been polled up to 20 s: it is stalled from 61 s on.
+    assert verdicts == [Verdict.OK] * 40 + [Verdict.STALLED] * 20
+
+
+def test_an_unchanged_row_becomes_aged_in_time() -> None:
+    flow = Flow(sent=5, head_ms=START_MS)
+    watched = settled(flow, Thresholds(stalled_ms=10_000_000))
+    verdicts = [watched.poll_one(flow.row()).verdict for _ in range(590)]
+
+    assert verdicts == [Verdict.OK] * 579 + [Verdict.AGED] * 11
+
+
+def test_an_unchanged_row_is_poisoned_at_the_poll_after_the_look() -> None:
+    flow = Flow(sent=5, hidden=5)
+    watched = settled(flow)
+    watched.sampler.take_receive_counts(["q"], [[5, 1, 7]])
+    poisoned = watched.poll_one(flow.row())
+    watched.sampler.take_receive_counts(["q"], [[5, 1, 7]])
+
+    assert poisoned.verdict is Verdict.POISONED
+    assert watched.poll_one(flow.row()) is poisoned
+
+
+def test_a_queue_that_comes_back_has_no_past() -> None:
+    flow = Flow(sent=5)
+    watched = settled(flow)
+    first = watched.poll_one(flow.row())
+    assert watched.poll({}) == {}
+    again = watched.poll_one(flow.row())
+
+    assert again is not first
+    assert again.arrivals_s is None
+
+
+def test_what_was_read_of_a_queue_is_not_shown_when_it_cannot_be_read_any_more() -> None:
+    flow = Flow(sent=5)
+    watched = Scripted()
+    watched.poll_one(flow.row(vt=b"15.5"))
+    state = watched.poll_one([b"WRONGTYPE Operation against a key", 5])
+
+    assert state.broken == "its attributes key holds another type than a hash"
+    assert (state.vt_s, state.maxsize, state.created_ms, state.problems) == (None, None, None, ())
+    assert watched.poll_one(flow.row()).vt_s == 30
+
+
+def test_what_can_be_read_of_a_broken_queue_is_shown() -> None:
+    state = Scripted().poll_one([Flow().row(delay=b"15.5")[0], b"WRONGTYPE Operation against a key"])
+
+    assert state.broken == "its messages key holds another type than a sorted set"
+    assert (state.vt_s, state.delay_s, state.maxsize, state.depth) == (30, 15.5, 65536, None)
+    assert state.problems == ("delay 15.5 is not whole: the canonical client reads 15",)

@@ -1,0 +1,179 @@
+"""The recent past: buckets of counters for each queue, aligned with one list of times, bounded."""
+
+from itertools import pairwise
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rsmq_tui.monitor.series import BUCKET_MS, BUCKETS, TOTALS_KEPT
+from tests.monitor.rows import Flow, Scripted
+
+
+def test_a_bucket_is_opened_every_five_seconds() -> None:
+    watched = Scripted()
+    watched.run(Flow(), seconds=60)
+    times_ms = watched.sampler.trend.times_ms
+
+    assert [later - earlier for earlier, later in pairwise(times_ms)] == [BUCKET_MS] * 11
+    assert len(list(watched.sampler.trend.queue("q"))) == 12
+
+
+def test_a_slower_poll_opens_one_each_time() -> None:
+    watched = Scripted()
+    for _ in range(10):
+        watched.poll_one(Flow().row(), after_s=17)
+
+    assert len(watched.sampler.trend.times_ms) == 10
+
+
+def test_points_hold_what_was_there_and_what_moved_since_the_point_before() -> None:
+    watched = Scripted()
+    flow = Flow(hidden=1)
+    for _ in range(3):
+        flow.move(sent=50, received=20, deleted=10)
+        watched.poll_one(flow.row(), after_s=5)
+    first, second, third = watched.sampler.trend.queue("q")
+
+    assert (first.ready, first.hidden) == (39, 1)
+    assert (third.ready, third.hidden) == (119, 1)
+    assert (first.arrivals_s, first.deletes_s, first.receives_s) == (None, None, None)
+    assert (second.arrivals_s, second.deletes_s, second.receives_s) == (10, 2, 4)
+    assert (second.at_ms, third.at_ms) == tuple(watched.sampler.trend.times_ms[1:])
+
+
+def test_throughput_is_arrivals_plus_deletes() -> None:
+    watched = Scripted()
+    flow = Flow()
+    for _ in range(3):
+        flow.move(sent=50, received=20, deleted=10)
+        watched.poll_one(flow.row(), after_s=5)
+
+    assert watched.sampler.trend.throughput("q") == [None, 12, 12]
+
+
+def test_a_queue_that_is_not_there_has_none() -> None:
+    trend = Scripted().sampler.trend
+
+    assert trend.throughput("q") == []
+    assert list(trend.queue("q")) == []
+
+
+def test_an_unreadable_queue_leaves_a_hole() -> None:
+    watched = Scripted()
+    flow = Flow(sent=100)
+    for row in (flow.row(), [b"WRONGTYPE", 1], flow.row(), flow.row()):
+        watched.poll_one(row, after_s=5)
+
+    assert [point.ready for point in watched.sampler.trend.queue("q")] == [100, None, 100, 100]
+    assert watched.sampler.trend.throughput("q") == [None, None, None, 0]
+
+
+def test_an_outage_makes_no_spike() -> None:
+    watched = Scripted()
+    flow = Flow()
+    watched.run(flow, seconds=30, sent=10)
+    watched.resume(after_s=60)
+    flow.move(sent=1_000_000)
+    watched.poll_one(flow.row(), after_s=0)
+    watched.run(flow, seconds=30, sent=10)
+    throughput = watched.sampler.trend.throughput("q")
+
+    assert throughput.count(None) == 2
+    assert set(throughput) == {None, 10}
+
+
+def test_an_outage_stays_a_hole_after_the_next_one() -> None:
+    watched = Scripted()
+    flow = Flow()
+    for _ in range(3):
+        watched.run(flow, seconds=30, sent=10)
+        watched.resume(after_s=20)
+        flow.move(sent=1_000_000)
+        watched.poll_one(flow.row(), after_s=0)
+    throughput = watched.sampler.trend.throughput("q")
+
+    # The first point of all, and the first one after each outage.
+    assert throughput.count(None) == 4
+    assert set(throughput) == {None, 10}
+
+
+def test_a_server_that_comes_and_goes_costs_no_memory() -> None:
+    watched = Scripted()
+    for _ in range(2000):
+        watched.resume(after_s=5)
+        watched.poll_one(Flow(sent=1).row(), after_s=0)
+
+    assert len(watched.sampler.trend.gaps_ms) <= BUCKETS + 1
+
+
+def test_a_queue_created_again_makes_no_spike() -> None:
+    watched = Scripted()
+    watched.run(Flow(sent=1_000_000, received=900_000, deleted=900_000), seconds=30)
+    watched.run(Flow(sent=3), seconds=30)
+    points = list(watched.sampler.trend.queue("q"))
+
+    assert max(point.arrivals_s or 0 for point in points) == 0
+    assert max(point.receives_s or 0 for point in points) == 0
+    assert all(point.deletes_s is None or point.deletes_s >= 0 for point in points)
+
+
+def test_the_past_is_bounded() -> None:
+    watched = Scripted()
+    flow = Flow()
+    watched.run(flow, seconds=TOTALS_KEPT + 300)
+    trend = watched.sampler.trend
+    series = trend.series["q"]
+
+    assert len(trend.times_ms) == BUCKETS
+    assert len(trend.totals) == TOTALS_KEPT
+    assert {len(values) for values in (series.depth, series.ready, series.totalsent, series.totalrecv)} == {BUCKETS}
+    assert trend.times_ms[-1] <= watched.at_ms < trend.times_ms[-1] + BUCKET_MS
+
+
+def test_a_bucket_of_a_queue_takes_32_bytes() -> None:
+    watched = Scripted()
+    for _ in range(BUCKETS + 50):
+        watched.poll_one(Flow().row(), after_s=5)
+    series = watched.sampler.trend.series["q"]
+    kept = (series.depth, series.ready, series.totalsent, series.totalrecv)
+
+    assert sum(len(values) * values.itemsize for values in kept) == BUCKETS * 32
+
+
+def test_queues_that_are_gone_are_forgotten() -> None:
+    watched = Scripted()
+    for number in range(300):
+        watched.poll({f"q{number}": Flow(sent=number).row()})
+
+    assert list(watched.sampler.trend.series) == ["q299"]
+
+
+NAMES = ("a", "b", "c", "d")
+# Which queues are there, which of them are broken, how long it took, and whether polls failed before.
+POLL = st.tuples(st.sets(st.sampled_from(NAMES)), st.sets(st.sampled_from(NAMES)), st.integers(0, 12), st.booleans())
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.lists(POLL, max_size=60))
+def test_series_stay_aligned_as_queues_come_and_go(polls: list[tuple[set[str], set[str], int, bool]]) -> None:
+    watched = Scripted()
+    trend = watched.sampler.trend
+    expected: dict[str, dict[int, int | None]] = {}
+    buckets: list[int] = []
+    for number, (there, broken, after_s, after_outage) in enumerate(polls):
+        if after_outage:
+            watched.resume(after_s=after_s)
+        rows = {name: [b"WRONGTYPE", 1] if name in broken else Flow(sent=number + 1).row() for name in there}
+        watched.poll(rows, after_s=after_s)
+        expected = {name: expected.get(name, {}) for name in there}
+        if not buckets or watched.at_ms - buckets[-1] >= BUCKET_MS:
+            buckets.append(watched.at_ms)
+            for name in there:
+                expected[name][watched.at_ms] = None if name in broken else number + 1
+
+        assert trend.times_ms == buckets[-BUCKETS:]
+        assert trend.series.keys() == there
+        for name in there:
+            points = list(trend.queue(name))
+            assert [point.at_ms for point in points] == trend.times_ms
+            assert [point.ready for point in points] == [expected[name].get(at_ms) for at_ms in trend.times_ms]

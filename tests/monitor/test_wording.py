@@ -1,0 +1,140 @@
+"""How numbers, spans, sizes and moments are put into words."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rsmq_tui.monitor import wording
+
+SECOND, MINUTE, HOUR, DAY = 1000, 60_000, 3_600_000, 86_400_000
+
+
+@pytest.mark.parametrize("say", [wording.count, wording.compact, wording.rate, wording.duration, wording.seconds])
+def test_none_is_a_dash(say) -> None:
+    assert say(None) == "–"
+    assert wording.size(None) == wording.clock(None) == wording.clock(None, date=True) == "–"
+
+
+@pytest.mark.parametrize(
+    ("ms", "words"),
+    [
+        (-5000, "0 ms"),
+        (0, "0 ms"),
+        (0.4, "0 ms"),
+        (850, "850 ms"),
+        (999, "999 ms"),
+        (SECOND, "1 s"),
+        (12_999, "12 s"),
+        (MINUTE - 1, "59 s"),
+        (MINUTE, "1m 0s"),
+        (9 * MINUTE + 59_999, "9m 59s"),
+        (10 * MINUTE, "10m"),
+        (HOUR - 1, "59m"),
+        (HOUR, "1h 0m"),
+        (2 * HOUR + 14 * MINUTE, "2h 14m"),
+        (DAY - 1, "23h 59m"),
+        (DAY, "1d 0h"),
+        (3 * DAY + 4 * HOUR, "3d 4h"),
+        (1000 * DAY, "1,000d"),
+        (20_255 * DAY, "20,255d"),
+        (1e297, "–"),
+        (float("inf"), "–"),
+    ],
+)
+def test_duration(ms: float, words: str) -> None:
+    assert wording.duration(ms) == words
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        (0, "0"),
+        (38_112, "38,112"),
+        (99_999, "99,999"),
+        (100_000, "100k"),
+        (381_400, "381k"),
+        (1_000_000, "1.0M"),
+        (38_100_000, "38.1M"),
+        (381_000_000, "381M"),
+        (1_000_000_000, "1.0G"),
+        (999_000_000_000, "999G"),
+        (1e15, "1e+15"),
+        (-7, "-7"),
+    ],
+)
+def test_compact(value: float, words: str) -> None:
+    assert wording.compact(value) == words
+
+
+@settings(deadline=None)
+@given(st.integers(0, 10**30))
+def test_compact_takes_six_characters_at_most(value: int) -> None:
+    assert len(wording.compact(value)) <= 6
+
+
+@pytest.mark.parametrize(
+    ("per_s", "words"), [(0.0, "0.0"), (0.04, "0.0"), (812.04, "812.0"), (38_112.5, "38,112.5"), (381_000.0, "381k")]
+)
+def test_rate(per_s: float, words: str) -> None:
+    assert wording.rate(per_s) == words
+
+
+@pytest.mark.parametrize(
+    ("bytes_", "words"),
+    [
+        (0, "0 B"),
+        (212, "212 B"),
+        (999, "999 B"),
+        (1000, "1.0 KiB"),
+        (4301, "4.2 KiB"),
+        (12 * 2**20, "12.0 MiB"),
+        (500 * 2**20, "500.0 MiB"),
+        (3 * 2**30, "3.0 GiB"),
+        (5 * 2**50, "5,120.0 TiB"),
+    ],
+)
+def test_size(bytes_: int, words: str) -> None:
+    assert wording.size(bytes_) == words
+
+
+@pytest.mark.parametrize(
+    ("value", "words"), [(0, "0 s"), (30, "30 s"), (15.5, "15.5 s"), (599, "599 s"), (600, "10m"), (7200, "2h 0m")]
+)
+def test_seconds(value: float, words: str) -> None:
+    assert wording.seconds(value) == words
+
+
+@pytest.mark.parametrize(
+    ("at_ms", "time", "date"),
+    [
+        (0, "00:00:00.000", "1970-01-01 "),
+        (1_750_000_000_121, "15:06:40.121", "2025-06-15 "),
+        (1_750_000_000_999.9, "15:06:40.999", "2025-06-15 "),
+        (-62_135_596_800_000, "00:00:00.000", "1-01-01 "),
+    ],
+)
+def test_clock(at_ms: float, time: str, date: str) -> None:
+    assert wording.clock(at_ms) == time
+    assert wording.clock(at_ms, date=True).lstrip("0") == (date + time).lstrip("0")
+
+
+@pytest.mark.parametrize("at_ms", [1e18, -1e18, 1e300, float("inf"), float("nan")])
+def test_a_moment_beyond_the_calendar_is_unknown(at_ms: float) -> None:
+    assert wording.clock(at_ms) == "–"
+
+
+@settings(deadline=None)
+@given(st.integers(0, 4_102_444_800_000))
+def test_clock_keeps_the_milliseconds(at_ms: int) -> None:
+    assert wording.clock(at_ms).endswith(f".{at_ms % 1000:03d}")
+
+
+@pytest.mark.parametrize(
+    ("number", "words"), [(0, "0 messages"), (1, "1 message"), (2, "2 messages"), (1234, "1,234 messages")]
+)
+def test_plural(number: int, words: str) -> None:
+    assert wording.plural(number, "message") == words
+
+
+def test_count_has_thousands_separators() -> None:
+    assert wording.count(1_234_567) == "1,234,567"

