@@ -10,6 +10,7 @@ import redis
 import redis.asyncio
 from redis.asyncio.retry import Retry as AsyncRetry
 from redis.backoff import NoBackoff
+from redis.connection import HiredisRespSerializer
 from redis.driver_info import DriverInfo
 from redis.retry import Retry
 
@@ -104,6 +105,8 @@ def _options(timeout_s: float) -> dict[str, Any]:
 def _metered(base: type[Any], traffic: Traffic) -> type[Any]:
     """Make a connection class that counts its bytes: the reader's input, and each packed command."""
 
+    packer = HiredisRespSerializer()
+
     class Metered(base):  # type: ignore[misc] # the base is chosen by the URL's scheme
         async def _connect(self) -> None:
             await super()._connect()
@@ -116,6 +119,11 @@ def _metered(base: type[Any], traffic: Traffic) -> type[Any]:
 
             # asyncio offers no hook for this; an instance attribute stands before the method.
             vars(reader)["feed_data"] = counted
+
+        def pack_command(self, *args: Any) -> list[bytes]:
+            # The asyncio connection packs in Python; hiredis does it in a fifth of the time, which a poll feels.
+            packed: list[bytes] = packer.pack(*args)
+            return packed
 
         async def send_packed_command(self, command: Any, check_health: bool = True) -> None:
             parts = [command] if isinstance(command, bytes | str) else command

@@ -35,7 +35,7 @@ _REPLIES = {
     "NOPERM": (
         "noperm",
         "this user may not read the queues",
-        "grant it +@read +@connection on the keys of the namespace",
+        "grant it +@read +@connection +time on the keys of the namespace",
     ),
     "READONLY": ("readonly", "the server is a read-only replica", "reading works; send changes to the primary"),
     "OOM": ("oom", "the server is out of memory", "free memory or raise maxmemory"),

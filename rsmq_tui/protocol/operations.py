@@ -6,9 +6,8 @@ functions below validate and build them; ``Rsmq`` and ``AsyncRsmq`` run them. No
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import islice
-from typing import Any, Generic, NoReturn, TypeVar
+from typing import Any, Generic, NamedTuple, NoReturn, TypeVar
 
 from redis.exceptions import ResponseError
 
@@ -29,8 +28,7 @@ CHUNK_MESSAGES = 500
 CHUNK_BYTES = 1_000_000
 
 
-@dataclass(frozen=True, slots=True)
-class Operation(Generic[T]):
+class Operation(NamedTuple, Generic[T]):
     """One round trip: ``script`` with ``keys`` and ``arguments``, or, where it is None, a command in ``arguments``."""
 
     script: Script | None
@@ -122,35 +120,41 @@ def send_messages(
 
 def send_message(keys: Keys, queue: str, body: str | bytes, delay: int | None, realtime: bool) -> Operation[str]:
     """Sends one message."""
-    return _only(send_messages(keys, queue, (body,), delay, realtime))
+    validation.queue_name(queue)
+    given_delay: Argument = "" if delay is None else validation.seconds("delay", delay)
+    encoded, size = validation.body_bytes(body)
+    channel = keys.channel(queue) if realtime else b""
+    arguments = (given_delay, size, channel, random_suffix(), encoded)
+    return Operation(scripts.SEND, _of(keys, queue), arguments, lambda reply: reply[0].decode())
 
 
 def receive_message(keys: Keys, queue: str, vt: int | None) -> Operation[Message | None]:
     """The first ready message, hidden for ``vt`` seconds from now."""
-    return _first(receive_messages(keys, queue, 1, vt))
+    return Operation(scripts.RECEIVE, _of(keys, queue), _to_receive(queue, 1, vt), _read_first)
 
 
 def receive_messages(keys: Keys, queue: str, count: int, vt: int | None) -> Operation[list[Message]]:
     """Up to ``count`` ready messages, hidden for ``vt`` seconds from now."""
-    validation.queue_name(queue)
-    given_vt: Argument = "" if vt is None else validation.seconds("vt", vt)
-    return Operation(scripts.RECEIVE, _of(keys, queue), (given_vt, _at_least_one(count)), _read_messages)
+    return Operation(scripts.RECEIVE, _of(keys, queue), _to_receive(queue, count, vt), _read_messages)
 
 
 def pop_message(keys: Keys, queue: str) -> Operation[Message | None]:
     """The first ready message, removed."""
     validation.queue_name(queue)
-    return _first(Operation(scripts.POP, _of(keys, queue), (1,), _read_messages))
+    return Operation(scripts.POP, _of(keys, queue), (1,), _read_first)
 
 
 def delete_message(keys: Keys, queue: str, value: str) -> Operation[bool]:
     """Deletes one message."""
-    return _only(delete_messages(keys, queue, (value,)))
+    validation.queue_name(queue)
+    return Operation(scripts.DELETE, _of(keys, queue), (validation.message_id(value),), _read_flag)
 
 
 def change_message_visibility(keys: Keys, queue: str, value: str, vt: int) -> Operation[bool]:
     """Changes the visibility of one message."""
-    return _only(change_visibility_of(keys, queue, (value,), vt))
+    validation.queue_name(queue)
+    identity, given_vt = validation.message_id(value), validation.seconds("vt", vt)
+    return Operation(scripts.VISIBILITY, _of(keys, queue), (given_vt, identity), _read_flag)
 
 
 def delete_messages(keys: Keys, queue: str, ids: Iterable[str]) -> Iterator[Operation[list[bool]]]:
@@ -197,10 +201,11 @@ def _of(keys: Keys, queue: str) -> tuple[bytes, bytes]:
     return keys.messages(queue), keys.attributes(queue)
 
 
-def _at_least_one(count: int) -> int:
+def _to_receive(queue: str, count: int, vt: int | None) -> tuple[Argument, Argument]:
+    validation.queue_name(queue)
     if count < 1:
         raise ValueError("count must be at least 1")
-    return count
+    return "" if vt is None else validation.seconds("vt", vt), count
 
 
 def _chunks(items: Sequence[Item], weight: Callable[[Item], int] | None = None) -> Iterator[list[Item]]:
@@ -221,22 +226,16 @@ def _chunks(items: Sequence[Item], weight: Callable[[Item], int] | None = None) 
         yield chunk
 
 
-def _only(chunks: Iterator[Operation[list[T]]]) -> Operation[T]:
-    """Turn a batch of one into an operation that gives its one result."""
-    batch = next(chunks)
-    return Operation(batch.script, batch.keys, batch.arguments, lambda reply: batch.read(reply)[0])
-
-
-def _first(batch: Operation[list[T]]) -> Operation[T | None]:
-    return Operation(batch.script, batch.keys, batch.arguments, lambda reply: next(iter(batch.read(reply)), None))
-
-
 def _nothing(_reply: Any) -> None:
     return None
 
 
 def _read_ids(reply: Any) -> list[str]:
     return [value.decode() for value in reply]
+
+
+def _read_flag(reply: Any) -> bool:
+    return bool(reply[0] == 1)
 
 
 def _read_flags(reply: Any) -> list[bool]:
@@ -246,6 +245,10 @@ def _read_flags(reply: Any) -> list[bool]:
 def _read_messages(reply: Any) -> list[Message]:
     now_ms = int(reply[0])
     return [_read_message(fields, now_ms) for fields in reply[1]]
+
+
+def _read_first(reply: Any) -> Message | None:
+    return _read_message(reply[1][0], int(reply[0])) if reply[1] else None
 
 
 def _read_message(fields: Any, now_ms: int) -> Message:

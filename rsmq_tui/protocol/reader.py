@@ -6,6 +6,7 @@ from typing import Any
 from redis.exceptions import ResponseError
 
 from rsmq_tui.protocol.connection import TIMEOUT_S, Traffic, connect_async, server_label
+from rsmq_tui.protocol.failures import failure_of
 from rsmq_tui.protocol.keys import Keys, name_of
 from rsmq_tui.protocol.pages import QueuePages
 from rsmq_tui.protocol.rows import QueueRows
@@ -58,7 +59,8 @@ class QueueReader:
             (reply,) = await self._runner.commands(
                 ("SCAN", cursor, "MATCH", "*:QUEUES", "COUNT", _SCAN_COUNT, "TYPE", "set")
             )
-            if isinstance(reply, ResponseError):
+            if isinstance(reply, ResponseError) and failure_of(reply).kind in ("noperm", "error"):
+                # It may not be used, or not like this; anything else will pass.
                 return Namespaces((), complete=False)
             if isinstance(reply, Exception):
                 raise reply

@@ -25,6 +25,7 @@ local time = redis.call('TIME')
 local now_us = time[1] * 1000000 + time[2]
 local now = math.floor(now_us / 1000)
 local function int(n) return string.format('%.0f', n) end
+local now_ms = int(now)
 """
 
 # The canonical client's _getQueue: a queue exists when these three fields do. Its parseInt takes 15.5 for 15.
@@ -115,39 +116,24 @@ return ids
 # a count that is no number: a message would be hidden and not delivered, each time again.
 _TAKE = """
 local out, seen = {}, {}
-local function fr_of(id, rc)
-  local fr = rc > 1 and redis.call('HGET', KEYS[2], id .. ':fr')
-  if not fr then
-    fr = int(now)
-    if keep then redis.call('HSET', KEYS[2], id .. ':fr', fr) end
-  end
-  return fr
-end
-local function rc_of(id)
-  local rc = redis.pcall('HINCRBY', KEYS[2], id .. ':rc', 1)
-  if type(rc) == 'number' then return rc end
-  redis.call('HSET', KEYS[2], id .. ':rc', '1')
-  return 1
-end
 for pass = 1, 100 do
-  local ids = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', int(now), 'LIMIT', 0, wanted - #out)
+  local ids = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', now_ms, 'LIMIT', 0, wanted - #out)
   local fresh = false
   for _, id in ipairs(ids) do
     if not seen[id] then
       seen[id], fresh = true, true
-      local body = redis.call('HGET', KEYS[2], id)
-      settle(id, body)
-      if body then
+      local found = redis.call('HMGET', KEYS[2], id, id .. ':rc', id .. ':fr')
+      settle(id, found[1])
+      if found[1] then
         redis.pcall('HINCRBY', KEYS[2], 'totalrecv', 1)
-        local rc = rc_of(id)
-        out[#out + 1] = {id, body, rc, fr_of(id, rc)}
+        out[#out + 1] = {id, found[1], count(id, found[2], found[3])}
       end
       forget(id)
     end
   end
   if #out >= wanted or not fresh then break end
 end
-return {int(now), out}
+return {now_ms, out}
 """
 
 # ARGV vt or '', how many. A body-less id is hidden as a received one would be, but at least for a second.
@@ -157,9 +143,23 @@ RECEIVE = Script(
     + """
 local vt, refused = seconds(ARGV[1], 'vt', q[1])
 if refused then return refused end
-local wanted, keep = tonumber(ARGV[2]), true
+local wanted = tonumber(ARGV[2])
 local function settle(id, body)
   redis.call('ZADD', KEYS[1], int(now + (body and vt or math.max(vt, 1)) * 1000), id)
+end
+local function count(id, rc, fr)
+  if not rc then
+    redis.call('HSET', KEYS[2], id .. ':rc', '1', id .. ':fr', now_ms)
+    return 1, now_ms
+  end
+  local n = redis.pcall('HINCRBY', KEYS[2], id .. ':rc', 1)
+  if type(n) ~= 'number' then
+    redis.call('HSET', KEYS[2], id .. ':rc', '1')
+    n = 1
+  end
+  if n > 1 and fr then return n, fr end
+  redis.call('HSET', KEYS[2], id .. ':fr', now_ms)
+  return n, now_ms
 end
 local function forget() end
 """
@@ -171,8 +171,13 @@ POP = Script(
     _NOW
     + _QUEUE
     + """
-local wanted, keep = tonumber(ARGV[1]), false
+local wanted = tonumber(ARGV[1])
 local function settle(id) redis.call('ZREM', KEYS[1], id) end
+local function count(id, rc, fr)
+  local n = rc and redis.pcall('HINCRBY', KEYS[2], id .. ':rc', 1)
+  if type(n) ~= 'number' then n = 1 end
+  return n, n > 1 and fr or now_ms
+end
 local function forget(id) redis.call('HDEL', KEYS[2], id, id .. ':rc', id .. ':fr') end
 """
     + _TAKE

@@ -57,6 +57,7 @@ class StatusLine(Painted):
         if snapshot.link.fresh_at_s is not None:
             queues = plural(len(snapshot.queues), "queue")
             pieces.append((f"   {queues} · {plural(snapshot.totals.depth, 'message')} ", ""))
+            pieces += [(f"  ! {printable(note, 50)} ", "alarm") for note in snapshot.notes[:1]]
         return pieces
 
     def _right(self, snapshot: Snapshot) -> list[Piece]:

@@ -1,0 +1,29 @@
+"""Running the commands as a person does: as a process, and nothing of ours in its environment."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+
+_OURS = ("REDIS_URL", "RSMQ_NS", "NO_COLOR")
+SECONDS_MAX = 30
+
+
+def environment(**values: str) -> dict[str, str]:
+    """The environment of a command: this one without what would decide for it, and with these."""
+    return {name: value for name, value in os.environ.items() if name not in _OURS} | values
+
+
+def run(
+    *arguments: str, module: str = "rsmq_tui", env: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run `python -m module` to its end."""
+    return subprocess.run(
+        [sys.executable, "-m", module, *arguments],
+        env=environment(**(env or {})),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=SECONDS_MAX,
+        check=False,
+    )

@@ -1,0 +1,85 @@
+"""What the commands take, and how they refuse the rest."""
+
+import subprocess
+import sys
+
+import pytest
+
+from rsmq_tui import __version__
+from rsmq_tui.cli.main import parser
+from tests.cli.running import environment, run
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["no-such-command"], ["--no-such-option"], ["snapshot", "--headless"], ["snapshot", "--interval", "1"],
+     ["-r"], ["--ns"],
+     ["--interval", "0"], ["--interval", "-1"], ["--interval", "soon"], ["--interval", "nan"], ["--interval", "inf"],
+     ["demo", "--seconds", "0"], ["demo", "--seconds", "ever"], ["demo", "extra"], ["snapshot", "extra"]],
+    ids=" ".join,
+)  # fmt: skip
+def test_refused(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        parser().parse_args(arguments)
+    assert ended.value.code == 2
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert "error:" in told.err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [[], ["--interval", "0.1"], ["--ascii", "--theme", "rsmq-light"], ["demo", "--ascii", "--interval=2.5"],
+     ["demo", "--headless", "--seconds", "2"], ["--ns", "", "snapshot"], ["snapshot", "--ns", "{a}"]],
+    ids=" ".join,
+)  # fmt: skip
+def test_taken(arguments: list[str]) -> None:
+    assert parser().parse_args(arguments)
+
+
+def test_an_option_before_the_command_is_not_forgotten_behind_it() -> None:
+    options = parser().parse_args(["--interval", "2", "--theme", "x", "--ascii", "--ns", "a", "demo"])
+    assert (options.interval, options.theme, options.ascii, options.ns) == (2.0, "x", True, "a")
+    options = parser().parse_args(["--ns", "a", "demo", "--ns", "b"])
+    assert options.ns == "b"
+
+
+def test_version_and_help() -> None:
+    assert run("--version").stdout == f"rsmq-tui {__version__}\n"
+    told = run("--help")
+    assert told.returncode == 0
+    for word in ("demo", "snapshot", "--redis-url", "REDIS_URL", "--ns", "RSMQ_NS", "--interval", "--theme", "--ascii"):
+        assert word in told.stdout
+
+
+def test_a_usage_error_is_exit_status_2() -> None:
+    refused = run("snapshot", "--no-such-option")
+    assert refused.returncode == 2
+    assert "Traceback" not in refused.stderr
+
+
+def test_rsmqctl_says_what_there_is_instead() -> None:
+    told = run(module="rsmq_tui.cli.rsmqctl")
+    assert told.returncode == 2
+    assert told.stdout == ""
+    assert "rsmq-tui snapshot" in told.stderr
+    assert len(told.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize(("arguments", "unwanted"), [
+    (["snapshot"], ["textual", "rich", "plotext"]),
+    (["demo", "--headless", "--seconds", "0.1"], ["textual", "rich", "plotext"]),
+])  # fmt: skip
+def test_what_draws_nothing_loads_nothing_that_draws(arguments: list[str], unwanted: list[str]) -> None:
+    script = (
+        "import sys; from rsmq_tui.cli.main import main; main(sys.argv[1:]); "
+        f"sys.exit(sorted(set({unwanted!r}) & sys.modules.keys()) or 0)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, "-r", "redis://127.0.0.1:1", *arguments],
+        env=environment(),
+        capture_output=True,
+        timeout=30,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,76 @@
+"""`rsmq-tui demo --headless`: a server and a workload for scripts, gone when it ends."""
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+import redis
+
+from rsmq_tui.protocol import Rsmq
+from tests.cli.running import SECONDS_MAX, environment, run
+from tests.embedded.processes import is_gone
+
+
+@contextmanager
+def _demo(*arguments: str) -> Iterator[tuple[subprocess.Popen[str], str, int]]:
+    """Run a headless demo; gives it, its URL and its server's process id."""
+    with subprocess.Popen(
+        [sys.executable, "-m", "rsmq_tui", "demo", "--headless", *arguments],
+        env=environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        try:
+            assert process.stdout is not None
+            url = process.stdout.readline().strip()
+            with redis.Redis.from_url(url) as client:
+                yield process, url, client.info("server")["process_id"]
+        finally:
+            process.kill()
+
+
+def test_prints_its_url_first_works_and_leaves_no_process() -> None:
+    with _demo("--seconds", "2") as (process, url, server_pid):
+        assert url.startswith("redis://127.0.0.1:")
+        queues = json.loads(run("-r", url, "snapshot").stdout)["queues"]
+        assert len(queues) >= 5
+        assert sum(queue["totalsent"] for queue in queues) > 0
+        out, err = process.communicate(timeout=SECONDS_MAX)
+        assert (process.returncode, out, err) == (0, "", "")
+        assert is_gone(server_pid)
+
+
+def test_its_namespace_can_be_chosen() -> None:
+    with _demo("--seconds", "20", "--ns", "jobs") as (_, url, _pid), redis.Redis.from_url(url) as client:
+        found = json.loads(run("-r", url, "--ns", "jobs", "snapshot").stdout)["queues"]
+        assert len(found) == len(Rsmq(client, ns="jobs").list_queues())
+
+
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL], ids=lambda sent: sent.name)
+def test_ended_from_outside_it_leaves_no_process(sent: signal.Signals) -> None:
+    with _demo() as (process, _, server_pid):
+        process.send_signal(sent)
+        process.wait(timeout=SECONDS_MAX)
+        assert is_gone(server_pid)
+        if sent is signal.SIGINT:
+            assert process.stderr is not None
+            assert "Traceback" not in process.stderr.read()
+
+
+def test_no_server_program_is_one_sentence() -> None:
+    script = (
+        "import sys; from unittest import mock; from rsmq_tui.embedded import ServerNotFound; "
+        "from rsmq_tui.cli.main import main\n"
+        "with mock.patch('rsmq_tui.embedded.server.find_server', side_effect=ServerNotFound('install one')):\n"
+        "    sys.exit(main(['demo', '--headless']))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], env=environment(), capture_output=True, text=True, timeout=30, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", "rsmq-tui: install one\n")

@@ -1,0 +1,71 @@
+"""A server that cannot be read, or a URL that cannot be one: one sentence on stderr, exit status 2, no secret."""
+
+import pytest
+
+from rsmq_tui.embedded import EmbeddedServer
+from tests.cli.running import run
+
+SECRET = "hunter2"
+
+
+def _refusal(*arguments: str, env: dict[str, str] | None = None) -> str:
+    done = run(*arguments, env=env)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("rsmq-tui: ")
+    assert not any(part in line for part in (SECRET, SECRET[:6], "Traceback"))
+    return line
+
+
+@pytest.mark.parametrize(
+    ("url", "words"),
+    [
+        (f"redis://bob:{SECRET}@127.0.0.1:1/3", "cannot read redis://127.0.0.1:1/3: connection refused"),
+        (f"redis://:{SECRET}@no-such-host.invalid", "redis://no-such-host.invalid:6379/0: the host name is unknown"),
+        (f"rediss://bob:{SECRET}@127.0.0.1:1", "cannot read rediss://127.0.0.1:1/0: connection refused"),
+        (f"unix://bob:{SECRET}@/no/such/socket", "cannot read unix:///no/such/socket db 0: the unix socket does not"),
+    ],
+)
+def test_unreachable(url: str, words: str) -> None:
+    line = _refusal("-r", url, "snapshot")
+    assert words in line
+    # What to try comes last.
+    assert line.count("; ") >= 1
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        f"http://bob:{SECRET}@host",
+        f"bob:{SECRET}@host",
+        "localhost",
+        f"redis://bob:{SECRET}@host/{SECRET}",
+        f"redis://bob:{SECRET}@host:{SECRET}",
+        f"redis://:{SECRET}/slash@host",
+        f"redis://:{SECRET}#hash@host",
+        f"redis://:{SECRET}?mark@host",
+        f"redis://bob:{SECRET}@host:99999",
+        f"redis://bob:{SECRET}@[::1",
+        f"redis://bob:{SECRET}@host?no_such_option=1",
+        f"redis://bob:{SECRET}@host?socket_timeout={SECRET}",
+        "unix://",
+    ],
+)
+def test_a_url_that_cannot_be_one(url: str) -> None:
+    assert "not a Redis URL" in _refusal("-r", url, "snapshot")
+
+
+def test_the_dashboard_refuses_a_bad_url_before_it_opens() -> None:
+    assert "not a Redis URL" in _refusal("-r", "nonsense")
+    assert "not a Redis URL" in _refusal(env={"REDIS_URL": "nonsense"})
+
+
+def test_a_password_that_is_wanted_wrong_or_right() -> None:
+    with EmbeddedServer(extra=("--requirepass", SECRET)) as server:
+        address = server.url.removeprefix("redis://")
+        assert "the server wants a password" in _refusal("-r", server.url, "snapshot")
+        assert "the server refused the user name or password" in _refusal("-r", f"redis://:wrong@{address}", "snapshot")
+        done = run("-r", f"redis://:{SECRET}@{address}", "snapshot")
+        assert (done.returncode, done.stderr) == (0, "")
+        assert SECRET not in done.stdout

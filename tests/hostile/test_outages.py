@@ -1,0 +1,184 @@
+"""Servers that restart, go away, hang or break off: the last numbers stay, dimmed, and the dashboard comes back."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+import pytest
+from redis import Redis
+
+from rsmq_tui.embedded import EmbeddedServer
+from tests.hostile.keyspace import untouched
+from tests.hostile.payloads import fill
+from tests.hostile.proxy import Proxy
+from tests.hostile.watching import (
+    Dashboard,
+    dashboard,
+    dashboard_app,
+    is_dimmed,
+    open_message,
+    open_queue,
+    polls,
+    press,
+    until,
+)
+
+
+async def stale(pilot: Dashboard, *words: str) -> str:
+    """Wait until the numbers are called stale for a reason, and look at how they are shown."""
+    text = await until(pilot, "✗ stale", *words)
+    # The last numbers are still there, and can be told from live ones.
+    assert "orders" in text
+    assert "1 queue" in text
+    assert is_dimmed(pilot)
+    return text
+
+
+async def live(pilot: Dashboard) -> str:
+    """Wait until the numbers are live again."""
+    text = await until(pilot, "● live", "orders", lambda: not is_dimmed(pilot))
+    await polls(pilot)
+    return text
+
+
+async def test_a_restart(redis_url: str) -> None:
+    with EmbeddedServer() as server:
+        port = server.port
+        with Redis.from_url(server.url) as admin:
+            fill(admin)
+        async with dashboard(server.url) as pilot:
+            await live(pilot)
+            server.stop()
+            await stale(pilot, "connection refused")
+            await press(pilot, "enter", "y", "escape", "n", "escape", "r")
+
+            with EmbeddedServer(port=port) as again, Redis.from_url(again.url) as admin:
+                # It has come back empty, and knows no script any more.
+                await until(pilot, "● live", "No queues in namespace rsmq")
+                fill(admin)
+                await live(pilot)
+
+
+@pytest.mark.parametrize("screen", ["overview", "queue", "message"])
+async def test_the_server_goes_away_and_comes_back(orders: Redis, proxy: Proxy, screen: str) -> None:
+    with untouched(orders):
+        async with dashboard(proxy.url) as pilot:
+            await live(pilot)
+            if screen != "overview":
+                await open_queue(pilot, "orders")
+            if screen == "message":
+                await open_message(pilot)
+            proxy.refuse()
+            await stale(pilot, "connection refused", "reconnecting")
+            await press(pilot, "l", "y", "t", "?", "escape")
+
+            proxy.listen()
+            await until(pilot, "● live", "orders", lambda: not is_dimmed(pilot))
+            if screen == "queue":
+                await until(pilot, '{"order": 2}')
+            await polls(pilot)
+
+
+async def test_a_server_that_never_was(client: Redis, proxy: Proxy) -> None:
+    proxy.refuse()
+    async with dashboard(proxy.url) as pilot:
+        await until(
+            pilot,
+            "✗ never read",
+            f"Cannot read redis://127.0.0.1:{proxy.port}/0: connection refused.",
+            "Try: is the server running, on that host and port?",
+        )
+        await press(pilot, "enter", "n")
+        await until(pilot, "connection refused: is the server running")
+        await press(pilot, "escape", "/", "x", "enter", "p", "r", "p")
+
+        proxy.listen()
+        await press(pilot, "escape")
+        await live(pilot)
+
+
+@pytest.mark.parametrize("screen", ["overview", "queue"])
+async def test_a_server_that_hangs(orders: Redis, proxy: Proxy, screen: str) -> None:
+    with untouched(orders):
+        async with dashboard(proxy.url, timeout_s=0.3) as pilot:
+            await live(pilot)
+            if screen == "queue":
+                await open_queue(pilot, "orders")
+            proxy.swallow()
+            text = await stale(pilot, "the server does not answer")
+            # It hangs for longer than one time-out; keys work all the while.
+            failure = dashboard_app(pilot).snapshot
+            await until(pilot, lambda: dashboard_app(pilot).snapshot is not failure)
+            assert "orders" in text
+            await press(pilot, "?", "escape", "t", "r")
+
+            proxy.forward()
+            await live(pilot)
+
+
+async def test_a_server_that_hangs_from_the_start(orders: Redis, proxy: Proxy) -> None:
+    proxy.swallow()
+    async with dashboard(proxy.url, timeout_s=0.3) as pilot:
+        await until(pilot, "✗ never read", "the server does not answer", "Try: is it overloaded, or a firewall")
+        proxy.forward()
+        await live(pilot)
+
+
+@pytest.mark.parametrize("after", [0, 1, 40, 200])
+async def test_connections_that_break_in_the_middle_of_a_reply(orders: Redis, proxy: Proxy, after: int) -> None:
+    with untouched(orders):
+        async with dashboard(proxy.url) as pilot:
+            await live(pilot)
+            await open_queue(pilot, "orders")
+            proxy.change(lambda data: (data[:after], True))
+            await stale(pilot, "the server closed the connection")
+            proxy.forward()
+            await live(pilot)
+
+
+async def test_a_reply_of_which_half_is_missing(orders: Redis, proxy: Proxy) -> None:
+    with untouched(orders):
+        async with dashboard(proxy.url, timeout_s=0.3) as pilot:
+            await live(pilot)
+            proxy.change(lambda data: (data[: len(data) // 2], False))
+            await stale(pilot, "the server does not answer")
+            proxy.forward()
+            await live(pilot)
+
+
+async def test_replies_that_come_in_crumbs(orders: Redis, proxy: Proxy) -> None:
+    """A slow link is no failure."""
+    with untouched(orders), ExitStack() as stack:
+        stack.callback(proxy.forward)
+        proxy.crumble()
+        async with dashboard(proxy.url) as pilot:
+            await live(pilot)
+            await open_queue(pilot, "orders")
+            assert '"order": 1' in await open_message(pilot)
+
+
+async def test_each_connection_is_dropped_again_and_again(orders: Redis, proxy: Proxy) -> None:
+    with untouched(orders):
+        async with dashboard(proxy.url) as pilot:
+            await live(pilot)
+            await open_queue(pilot, "orders")
+            for _ in range(10):
+                before = proxy.connections
+                proxy.drop()
+                await until(pilot, lambda: proxy.connections > before)  # noqa: B023 - called at once
+                await press(pilot, "l")
+            await live(pilot)
+
+
+@pytest.fixture
+def unix_server() -> Iterator[EmbeddedServer]:
+    with EmbeddedServer(unix_socket=True) as running:
+        yield running
+
+
+async def test_a_unix_socket_that_goes_away(unix_server: EmbeddedServer) -> None:
+    with Redis.from_url(unix_server.url) as admin:
+        fill(admin)
+    async with dashboard(unix_server.url) as pilot:
+        await live(pilot)
+        unix_server.stop()
+        await stale(pilot, "the unix socket does not exist")

@@ -1,0 +1,135 @@
+"""The dashboard on a real server, what its screen says, and whether it is fit for a terminal."""
+
+import unicodedata
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+from textual import events
+from textual.keys import _character_to_key
+from textual.pilot import Pilot
+from textual.strip import Strip
+
+from rsmq_tui.monitor import LivePoller
+from rsmq_tui.protocol import QueueReader
+from rsmq_tui.tui.app import RsmqApp
+from rsmq_tui.tui.widgets.row_table import RowTable
+
+Dashboard = Pilot[None]
+
+# Categories that a terminal acts upon, or that a reader cannot see: controls, formats, surrogates, private use,
+# unassigned, line and paragraph separators.
+_HARMFUL = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
+_LOOKS = 500
+_LOOK_S = 0.01
+
+
+@asynccontextmanager
+async def dashboard(
+    url: str, *, ns: str = "rsmq", size: tuple[int, int] = (160, 48), timeout_s: float = 20.0, interval_s: float = 0.1
+) -> AsyncIterator[Dashboard]:
+    """Open the dashboard; an exception in it is raised at the end, as its own."""
+    app = RsmqApp(LivePoller(QueueReader(url, ns, timeout_s=timeout_s), interval_s=interval_s))
+    async with app.run_test(size=size, notifications=True, tooltips=True) as pilot:
+        yield pilot
+        assert_up(pilot)
+
+
+def strips(pilot: Dashboard) -> list[Strip]:
+    """Return what the terminal shows, line by line, whatever lies over what."""
+    return pilot.app.screen._compositor.render_strips(pilot.app.size)
+
+
+def text_of(pilot: Dashboard) -> str:
+    """Return the words on the screen."""
+    return "\n".join("".join(segment.text for segment in strip) for strip in strips(pilot))
+
+
+async def until(pilot: Dashboard, *words: str | Callable[[], object]) -> str:
+    """Wait until the screen holds all the words, or the condition is true; every screen on the way is harmless."""
+    for _ in range(_LOOKS):
+        assert_up(pilot)
+        text = assert_harmless(pilot)
+        # A screen that was just opened shows nothing at all.
+        if text.strip() and all(word in text if isinstance(word, str) else word() for word in words):
+            return text
+        await pilot.pause(_LOOK_S)
+    raise AssertionError(f"{words} did not come on the screen:\n{text_of(pilot)}")
+
+
+async def polls(pilot: Dashboard, number: int = 2) -> str:
+    """Wait for that many more snapshots."""
+    app = dashboard_app(pilot)
+    seen = []
+
+    def is_enough() -> bool:
+        if app.snapshot not in seen:
+            seen.append(app.snapshot)
+        return len(seen) > number
+
+    return await until(pilot, is_enough)
+
+
+async def press(pilot: Dashboard, *keys: str) -> str:
+    """Press keys, as characters or by their names, and return what the screen says then."""
+    for key in keys:
+        event = events.Key(_character_to_key(key), key) if len(key) == 1 else events.Key(key, None)
+        # The pilot's own way waits until the whole process is idle, which one that polls all the time never is.
+        pilot.app.post_message(event)
+        await pilot.pause(_LOOK_S)
+    return assert_harmless(pilot)
+
+
+def dashboard_app(pilot: Dashboard) -> RsmqApp:
+    """Return the app by its own type."""
+    app = pilot.app
+    assert isinstance(app, RsmqApp)
+    return app
+
+
+def assert_up(pilot: Dashboard) -> None:
+    """The app runs, and nothing in it has failed."""
+    app = pilot.app
+    assert app._exception is None, repr(app._exception)
+    assert app.is_running
+    assert app.return_code is None
+
+
+def assert_harmless(pilot: Dashboard) -> str:
+    """No character on the screen does anything but stand there; return the screen's words."""
+    lines = strips(pilot)
+    assert not any(segment.control for strip in lines for segment in strip)
+    texts = ["".join(segment.text for segment in strip) for strip in lines]
+    assert_only_words("".join(texts))
+    assert all(strip.cell_length <= pilot.app.size.width for strip in lines)
+    return "\n".join(texts)
+
+
+def assert_only_words(text: str) -> None:
+    """No character is a control, a format or anything else that is not there to be read."""
+    harmful = {f"U+{ord(character):04X}" for character in set(text) if unicodedata.category(character) in _HARMFUL}
+    assert not harmful, harmful
+
+
+async def open_queue(pilot: Dashboard, name: str) -> str:
+    """Open a queue by Enter on its row."""
+    app = dashboard_app(pilot)
+    table = app.screen.query_one("#queues", RowTable)
+    await until(pilot, lambda: name in table.keys)
+    table.place_cursor(list(table.keys).index(name))
+    await press(pilot, "enter")
+    return await until(pilot, lambda: app.screen.query("#messages") and "Reading …" not in text_of(pilot))
+
+
+async def open_message(pilot: Dashboard, row: int = 0) -> str:
+    """Open a message by Enter on its row."""
+    app = dashboard_app(pilot)
+    table = app.screen.query_one("#messages", RowTable)
+    await until(pilot, lambda: len(table.keys) > row)
+    table.place_cursor(row)
+    await press(pilot, "enter")
+    return await until(pilot, lambda: app.screen.query("#body") and "reading …" not in text_of(pilot))
+
+
+def is_dimmed(pilot: Dashboard) -> bool:
+    """Whether the table in front, if there is one, shows its numbers as old ones."""
+    return pilot.app.screen.has_class("-stale") and all(table.opacity < 1 for table in pilot.app.screen.query(RowTable))

@@ -1,0 +1,39 @@
+"""No test here sees the configuration of whoever runs it, and none waits longer than there is work to do."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from tests.tui.scripted import ScriptedSource
+
+
+@pytest.fixture(autouse=True)
+def own_configuration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder in place of ~/.config, and a terminal with colours."""
+    folder = tmp_path / "config"
+    folder.mkdir()
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(folder))
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def exact_idleness(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pilot guesses from the processor's time that the app is idle, 20 ms a guess; the event loop knows."""
+    monkeypatch.setattr("textual.app.wait_for_idle", _until_nothing_is_ready)
+    monkeypatch.setattr("textual.pilot.wait_for_idle", _until_nothing_is_ready)
+
+
+async def _until_nothing_is_ready(*_: float) -> None:
+    ready = asyncio.get_running_loop()._ready  # type: ignore[attr-defined]
+    for _round in range(100_000):
+        await asyncio.sleep(0)
+        if not ready:
+            return
+    raise AssertionError("the event loop never comes to rest")
+
+
+@pytest.fixture
+def source() -> ScriptedSource:
+    return ScriptedSource()

@@ -1,0 +1,119 @@
+"""How the tests drive the app: open it, wait for something to become true, and read what is on the screen."""
+
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import replace
+
+from textual.pilot import Pilot
+from textual.widget import Widget
+
+from rsmq_tui.monitor import Link, Snapshot
+from rsmq_tui.protocol import Row
+from rsmq_tui.tui.app import RsmqApp
+from rsmq_tui.tui.widgets.row_table import RowTable
+from tests.tui.scripted import START_MS, ScriptedSource
+
+_ROUNDS = 400
+_QUICK_ROUNDS = 20
+
+
+async def until(pilot: Pilot[None], condition: Callable[[], object], what: str) -> None:
+    """Let the app work until a condition holds; fail with ``what`` when it never does."""
+    for turn in range(_ROUNDS):
+        if condition():
+            return
+        await pilot.pause(None if turn < _QUICK_ROUNDS else 0.01)
+    raise AssertionError(f"never: {what}; on the screen is\n{text_of(app_of(pilot))}")
+
+
+@asynccontextmanager
+async def opened(
+    source: ScriptedSource,
+    *,
+    size: tuple[int, int] = (132, 36),
+    ascii_only: bool = False,
+    theme: str | None = None,
+    notifications: bool = False,
+) -> AsyncIterator[Pilot[None]]:
+    """Run the app on a source."""
+    app = RsmqApp(source, clock=source.clock, ascii_only=ascii_only, theme=theme)
+    app.animation_level = "none"
+    async with app.run_test(size=size, notifications=notifications) as pilot:
+        yield pilot
+
+
+async def play(pilot: Pilot[None], source: ScriptedSource, snapshot: Snapshot) -> None:
+    """Let the app have a snapshot, and wait until it shows it."""
+    source.play(snapshot)
+    await shown(pilot, source)
+
+
+async def play_rows(pilot: Pilot[None], rows: Mapping[str, Row], at_ms: int = START_MS) -> None:
+    """Let the app have what a poll of these rows makes, and wait until it shows it."""
+    source = source_of(pilot)
+    await play(pilot, source, source.snapshot_of(dict(rows), at_ms))
+
+
+async def poll_again(pilot: Pilot[None], later_ms: int = 1000) -> None:
+    """Let the app have the same queues once more, polled a little later."""
+    source = source_of(pilot)
+    link = Link(fresh_at_s=source.clock.now_s)
+    await play(pilot, source, replace(source.last, at_ms=source.last.at_ms + later_ms, link=link))
+
+
+async def shown(pilot: Pilot[None], source: ScriptedSource) -> None:
+    """Wait until the last snapshot that was played has arrived and all that it led to is done."""
+    await until(pilot, lambda: app_of(pilot).snapshot is source.last, "the snapshot arrives")
+    await settled(pilot)
+
+
+async def settled(pilot: Pilot[None]) -> None:
+    """Wait until no question is under way and everything is painted."""
+    await until(pilot, lambda: not _busy(app_of(pilot)), "the workers end")
+    await pilot.pause()
+
+
+async def press(pilot: Pilot[None], *keys: str) -> None:
+    """Press keys one after the other, each after what the one before it led to."""
+    for key in keys:
+        await pilot.press(key)
+        await settled(pilot)
+
+
+def app_of(pilot: Pilot[None]) -> RsmqApp:
+    """The app, by its own type."""
+    app = pilot.app
+    assert isinstance(app, RsmqApp)
+    return app
+
+
+def source_of(pilot: Pilot[None]) -> ScriptedSource:
+    """The app's source, by its own type."""
+    source = app_of(pilot).source
+    assert isinstance(source, ScriptedSource)
+    return source
+
+
+def table_of(pilot: Pilot[None]) -> RowTable:
+    """The table of the screen in front."""
+    return pilot.app.screen.query_one(RowTable)
+
+
+def text_of(app: RsmqApp) -> str:
+    """All that is on the screen, dialogs and borders too."""
+    # Textual offers pictures of a screen, but not its text.
+    return "\n".join(strip.text for strip in app.screen._compositor.render_strips(app.size))
+
+
+def lines_of(widget: Widget) -> list[str]:
+    """What a widget paints, line by line."""
+    return [widget.render_line(y).text for y in range(widget.size.height)]
+
+
+def names_in(pilot: Pilot[None]) -> list[str]:
+    """The keys of the table's rows in their order."""
+    return list(table_of(pilot).keys)
+
+
+def _busy(app: RsmqApp) -> bool:
+    return any(worker.is_running for worker in app.workers if worker.group != "poll")

@@ -1,0 +1,144 @@
+"""The cursor of the overview stays on its queue, and the rows under it stay where they are."""
+
+from textual.pilot import Pilot
+
+from rsmq_tui.tui.screens.overview import REST_S
+from rsmq_tui.tui.screens.queue import QueueScreen
+from tests.tui.driving import lines_of, names_in, opened, play, press, source_of, table_of
+from tests.tui.scripted import START_MS, ScriptedSource
+from tests.tui.states import poll_of, queue_of
+
+
+async def _poll(pilot: Pilot[None], ready: dict[str, int], second: int) -> None:
+    """A poll in which queues are sorted by how much they hold, since nothing else is known of them."""
+    source = source_of(pilot)
+    queues = [queue_of(name, ready=number) for name, number in ready.items()]
+    await play(pilot, source, poll_of(source, queues, START_MS + second * 1000))
+
+
+async def test_until_it_is_moved_the_cursor_stays_on_the_first_row(source: ScriptedSource) -> None:
+    async with opened(source) as pilot:
+        await _poll(pilot, {"a": 9, "b": 5, "c": 1}, 0)
+        assert table_of(pilot).cursor_key == "a"
+        await _poll(pilot, {"a": 1, "b": 5, "c": 9}, 1)
+        assert names_in(pilot) == ["c", "b", "a"]
+        assert table_of(pilot).cursor_key == "c"
+
+
+async def test_once_moved_it_follows_its_queue_by_name(source: ScriptedSource) -> None:
+    async with opened(source) as pilot:
+        await _poll(pilot, {"a": 9, "b": 5, "c": 1}, 0)
+        await press(pilot, "j")
+        source.clock.now_s += REST_S
+        for second, ready in enumerate(({"a": 9, "b": 1, "c": 5}, {"a": 1, "b": 9, "c": 5}, {"a": 5, "b": 9, "c": 7})):
+            await _poll(pilot, ready, second + 1)
+            assert names_in(pilot) == sorted(ready, key=lambda name, ready=ready: -ready[name])
+            assert table_of(pilot).cursor_key == "b"
+        await press(pilot, "enter")
+        assert isinstance(pilot.app.screen, QueueScreen)
+        assert pilot.app.screen.queue == "b"
+
+
+async def test_top_goes_back_to_whatever_is_first(source: ScriptedSource) -> None:
+    async with opened(source) as pilot:
+        await _poll(pilot, {"a": 9, "b": 5, "c": 1}, 0)
+        await press(pilot, "G", "g")
+        source.clock.now_s += REST_S
+        await _poll(pilot, {"a": 1, "b": 5, "c": 9}, 1)
+        assert table_of(pilot).cursor_key == "c"
+
+
+async def test_rows_keep_their_places_for_three_seconds_after_a_move(source: ScriptedSource) -> None:
+    async with opened(source) as pilot:
+        await _poll(pilot, {"a": 9, "b": 5, "c": 1}, 0)
+        await press(pilot, "j")
+        source.clock.now_s += REST_S - 0.1
+        await _poll(pilot, {"a": 1, "b": 5, "c": 9}, 1)
+        assert names_in(pilot) == ["a", "b", "c"]
+        # The numbers are new all the same, and a new queue goes to the end.
+        assert [line.split()[3] for line in lines_of(table_of(pilot))[1:4]] == ["1", "5", "9"]
+        await _poll(pilot, {"a": 1, "b": 5, "c": 9, "d": 99}, 2)
+        assert names_in(pilot) == ["a", "b", "c", "d"]
+        source.clock.now_s += 0.1
+        await _poll(pilot, {"a": 1, "b": 5, "c": 9, "d": 99}, 3)
+        assert names_in(pilot) == ["d", "c", "b", "a"]
+        assert table_of(pilot).cursor_key == "b"
+
+
+async def test_each_move_gives_three_seconds_more(source: ScriptedSource) -> None:
+    async with opened(source) as pilot:
+        await _poll(pilot, {"a": 9, "b": 5, "c": 1}, 0)
+        await press(pilot, "j")
+        source.clock.now_s += REST_S - 1
+        await press(pilot, "j")
+        source.clock.now_s += REST_S - 1
+        await _poll(pilot, {"a": 1, "b": 5, "c": 9}, 1)
+        assert names_in(pilot) == ["a", "b", "c"]
+
+
+async def test_r_sorts_at_once_and_polls(source: ScriptedSource) -> None:
+    async with opened(source) as pilot:
+        await _poll(pilot, {"a": 9, "b": 5, "c": 1}, 0)
+        await press(pilot, "j")
+        await _poll(pilot, {"a": 1, "b": 5, "c": 9}, 1)
+        assert names_in(pilot) == ["a", "b", "c"]
+        await press(pilot, "r")
+        assert source.woken == 1
+        await _poll(pilot, {"a": 1, "b": 5, "c": 9}, 2)
+        assert names_in(pilot) == ["c", "b", "a"]
+        await press(pilot, "ctrl+r")
+        assert source.woken == 2
+
+
+async def test_choosing_an_order_sorts_at_once(source: ScriptedSource) -> None:
+    async with opened(source) as pilot:
+        await _poll(pilot, {"a": 9, "b": 5, "c": 1}, 0)
+        await press(pilot, "j")
+        await _poll(pilot, {"a": 1, "b": 5, "c": 9}, 1)
+        await press(pilot, "S")
+        assert names_in(pilot) == ["a", "b", "c"]
+        await press(pilot, "S")
+        assert names_in(pilot) == ["c", "b", "a"]
+
+
+async def test_a_queue_that_vanishes_under_the_cursor_leaves_it_in_its_place(source: ScriptedSource) -> None:
+    async with opened(source) as pilot:
+        await _poll(pilot, {"a": 9, "b": 5, "c": 3, "d": 1}, 0)
+        await press(pilot, "j", "j")
+        await _poll(pilot, {"a": 9, "b": 5, "d": 1}, 1)
+        assert table_of(pilot).cursor_key == "d"
+        await _poll(pilot, {"a": 9}, 2)
+        assert table_of(pilot).cursor_key == "a"
+        await _poll(pilot, {}, 3)
+        assert table_of(pilot).cursor_key is None
+        await press(pilot, "enter", "j", "k", "G", "g", "pagedown")
+        assert len(pilot.app.screen_stack) == 1
+        await _poll(pilot, {"z": 1, "y": 2}, 4)
+        assert table_of(pilot).cursor_key == "y"
+
+
+async def test_the_cursor_follows_its_queue_through_a_filter(source: ScriptedSource) -> None:
+    async with opened(source) as pilot:
+        await _poll(pilot, {"apple": 9, "banana": 5, "cherry": 1}, 0)
+        await press(pilot, "G", "slash", *"e", "enter")
+        assert names_in(pilot) == ["apple", "cherry"]
+        assert table_of(pilot).cursor_key == "cherry"
+
+
+async def test_moving_stops_at_both_ends(source: ScriptedSource) -> None:
+    async with opened(source) as pilot:
+        await _poll(pilot, {"a": 9, "b": 5}, 0)
+        await press(pilot, "k")
+        assert table_of(pilot).cursor_key == "a"
+        await press(pilot, "j", "j", "down")
+        assert table_of(pilot).cursor_key == "b"
+        await press(pilot, "up", "up")
+        assert table_of(pilot).cursor_key == "a"
+        await press(pilot, "pagedown")
+        assert table_of(pilot).cursor_key == "b"
+        await press(pilot, "pageup")
+        assert table_of(pilot).cursor_key == "a"
+        await press(pilot, "end")
+        assert table_of(pilot).cursor_key == "b"
+        await press(pilot, "home")
+        assert table_of(pilot).cursor_key == "a"

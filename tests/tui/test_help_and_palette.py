@@ -1,0 +1,202 @@
+"""Hints, help and palette are made from the registry, and do what their keys do."""
+
+import pytest
+from textual.command import CommandPalette
+from textual.pilot import Pilot
+from textual.widgets import Input
+
+from rsmq_tui.monitor import Verdict
+from rsmq_tui.tui.app import RsmqApp
+from rsmq_tui.tui.commands import DashboardCommands
+from rsmq_tui.tui.keymap import KEYS, Where, keys_of
+from rsmq_tui.tui.screens.help import HelpScreen
+from rsmq_tui.tui.screens.message import MessageScreen
+from rsmq_tui.tui.screens.overview import OverviewScreen
+from rsmq_tui.tui.screens.queue import QueueScreen
+from rsmq_tui.tui.signs import MEANINGS
+from rsmq_tui.tui.widgets.key_hints import KeyHints
+from rsmq_tui.tui.widgets.line_view import LineView
+from tests.tui.driving import app_of, lines_of, opened, play, press, settled, text_of, until
+from tests.tui.scripted import ScriptedSource, messages_of
+from tests.tui.states import one_of_each, poll_of, queue_of
+
+# Keys that lead from the overview to each screen, and the places whose keys work there.
+PLACES: dict[str, tuple[tuple[str, ...], tuple[Where, ...]]] = {
+    "overview": ((), ("overview", "table", "app")),
+    "queue": (("enter",), ("queue", "table", "app")),
+    "message": (("enter", "enter"), ("message", "lines", "app")),
+}
+
+
+async def _go(pilot: Pilot[None], source: ScriptedSource, keys: tuple[str, ...]) -> None:
+    source.messages["orders"] = messages_of([b'{"a": 1}'])
+    await play(pilot, source, poll_of(source, [queue_of("orders", ready=1)]))
+    await press(pilot, *keys)
+
+
+async def _whole_help(pilot: Pilot[None]) -> str:
+    view = pilot.app.screen.query_one(LineView)
+    seen = lines_of(view)
+    await press(pilot, "G")
+    return "\n".join(seen + lines_of(view))
+
+
+@pytest.mark.parametrize("place", PLACES)
+async def test_help_lists_every_key_of_the_place(source: ScriptedSource, place: str) -> None:
+    keys, where = PLACES[place]
+    async with opened(source, size=(120, 40)) as pilot:
+        await _go(pilot, source, keys)
+        await press(pilot, "question_mark")
+        assert isinstance(pilot.app.screen, HelpScreen)
+        listed = [line.split() for line in (await _whole_help(pilot)).splitlines()]
+        for key in keys_of(*where):
+            assert [*key.shown.split(), *key.help.split()] in listed
+
+
+async def test_help_explains_every_verdict_in_words(source: ScriptedSource) -> None:
+    async with opened(source, size=(120, 60)) as pilot:
+        await _go(pilot, source, ())
+        await press(pilot, "f1")
+        text = await _whole_help(pilot)
+        for verdict in Verdict:
+            assert MEANINGS[verdict] in text
+            assert verdict.value in text
+        await press(pilot, "q")
+        assert isinstance(pilot.app.screen, OverviewScreen)
+
+
+async def test_help_scrolls_and_closes_by_escape(source: ScriptedSource) -> None:
+    async with opened(source, size=(80, 16)) as pilot:
+        await _go(pilot, source, ())
+        await press(pilot, "question_mark")
+        view = pilot.app.screen.query_one(LineView)
+        first = lines_of(view)
+        await press(pilot, "j")
+        assert lines_of(view)[0] == first[1]
+        await press(pilot, "pagedown", "pageup", "g")
+        assert lines_of(view) == first
+        await press(pilot, "escape")
+        assert isinstance(pilot.app.screen, OverviewScreen)
+
+
+@pytest.mark.parametrize("place", PLACES)
+async def test_hints_are_those_of_the_registry(source: ScriptedSource, place: str) -> None:
+    keys, where = PLACES[place]
+    async with opened(source, size=(160, 30)) as pilot:
+        await _go(pilot, source, keys)
+        line = lines_of(pilot.app.screen.query_one(KeyHints))[0]
+        words = [f"{key.face or key.shown.split()[0]} {key.hint}" for key in keys_of(*where) if key.hint]
+        assert sorted(part for part in line.strip().split("   ") if part) == sorted(words)
+
+
+async def test_hints_that_do_not_fit_are_left_out_whole(source: ScriptedSource) -> None:
+    async with opened(source, size=(40, 10)) as pilot:
+        await _go(pilot, source, ())
+        line = lines_of(pilot.app.screen.query_one(KeyHints))[0]
+        known = {f"{key.face or key.shown.split()[0]} {key.hint}" for key in KEYS}
+        assert set(line.strip().split("   ")) <= known
+        assert "enter open" in line
+
+
+@pytest.mark.parametrize("place", PLACES)
+async def test_palette_offers_every_action_of_the_place(source: ScriptedSource, place: str) -> None:
+    keys, where = PLACES[place]
+    async with opened(source) as pilot:
+        await _go(pilot, source, keys)
+        provider = DashboardCommands(pilot.app.screen)
+        offered = {hit.text async for hit in provider.discover()}
+        # Moving about in rows and lines is not something that one looks up a command for.
+        wanted = {key.help for key in keys_of(*where) if key.where not in ("table", "lines")}
+        wanted -= {"Find a command or a queue by name"}
+        assert offered == wanted
+        for help_text in wanted:
+            assert help_text in {hit.text async for hit in provider.search(help_text)}
+
+
+async def test_palette_also_has_textuals_theme_picker_and_screenshot(source: ScriptedSource) -> None:
+    async with opened(source) as pilot:
+        await _go(pilot, source, ())
+        await pilot.press("colon")
+        await until(pilot, lambda: isinstance(pilot.app.screen, CommandPalette), "the palette opens")
+        for words, help_text in (("screenshot", "Save an SVG"), ("theme", "Change the current theme")):
+            pilot.app.screen.query_one(Input).value = words
+            await until(pilot, lambda help_text=help_text: help_text in text_of(app_of(pilot)), help_text)
+        assert {command.title for command in app_of(pilot).get_system_commands(pilot.app.screen)} == {
+            "Theme",
+            "Screenshot",
+        }
+
+
+async def _choose(pilot: Pilot[None], words: str) -> None:
+    """Open the palette, type words and take the first command that is found."""
+    app = app_of(pilot)
+    await pilot.press("ctrl+p")
+    await until(pilot, lambda: isinstance(app.screen, CommandPalette), "the palette opens")
+    app.screen.query_one(Input).value = words
+    await until(pilot, lambda: words.lower() in text_of(app).lower().replace(f" {words.lower()} ", "", 1), "a hit")
+    await pilot.press("enter")
+    await until(pilot, lambda: not isinstance(app.screen, CommandPalette), "the palette closes")
+    await settled(pilot)
+
+
+async def test_palette_goes_to_a_queue_by_name(source: ScriptedSource) -> None:
+    async with opened(source) as pilot:
+        await play(pilot, source, poll_of(source, one_of_each()))
+        await _choose(pilot, "queue invoices")
+        screen = pilot.app.screen
+        assert isinstance(screen, QueueScreen)
+        assert screen.queue == "invoices"
+        # From one queue to the next: back then leads to the overview, not through all queues seen.
+        await _choose(pilot, "queue orders")
+        assert isinstance(pilot.app.screen, QueueScreen)
+        assert pilot.app.screen.queue == "orders"
+        await press(pilot, "escape")
+        assert isinstance(pilot.app.screen, OverviewScreen)
+
+
+async def test_palette_runs_an_action_of_the_app_and_one_of_the_screen(source: ScriptedSource) -> None:
+    async with opened(source) as pilot:
+        await play(pilot, source, poll_of(source, one_of_each()))
+        await _choose(pilot, "Pause or resume polling")
+        assert source.paused
+        await _choose(pilot, "Sort by the next column")
+        assert "VERDICT↑" in text_of(app_of(pilot))
+
+
+async def test_palette_finds_at_most_fifty_queues(source: ScriptedSource) -> None:
+    async with opened(source) as pilot:
+        await play(pilot, source, poll_of(source, [queue_of(f"shard-{number:03d}") for number in range(200)]))
+        provider = DashboardCommands(pilot.app.screen)
+        assert len([hit async for hit in provider.search("queue shard")]) == 50
+
+
+async def test_palette_works_before_the_first_snapshot(source: ScriptedSource) -> None:
+    async with opened(source) as pilot:
+        provider = DashboardCommands(pilot.app.screen)
+        assert [hit.text async for hit in provider.search("quit from anywhere")] == ["Quit from anywhere"]
+
+
+async def test_going_back_step_by_step_and_out(source: ScriptedSource) -> None:
+    async with opened(source) as pilot:
+        await _go(pilot, source, ("enter", "enter"))
+        app = app_of(pilot)
+        assert isinstance(app.screen, MessageScreen)
+        await press(pilot, "q")
+        assert isinstance(app.screen, QueueScreen)
+        await press(pilot, "escape")
+        assert isinstance(app.screen, OverviewScreen)
+        await pilot.press("q")
+        await until(pilot, lambda: not app.is_running, "q quits from the overview")
+    assert source.closed
+
+
+@pytest.mark.parametrize("keys", [(), ("enter",), ("slash",), ("question_mark",), ("n",), ("colon",)])
+async def test_ctrl_c_quits_from_anywhere(source: ScriptedSource, keys: tuple[str, ...]) -> None:
+    async with opened(source) as pilot:
+        await _go(pilot, source, ())
+        for key in keys:
+            await pilot.press(key)
+        app: RsmqApp = app_of(pilot)
+        await pilot.press("ctrl+c")
+        await until(pilot, lambda: not app.is_running, "ctrl+c quits")
+    assert source.closed

@@ -1,0 +1,88 @@
+"""The screens on a real server: what they show is what is there, and it is the same afterwards."""
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+
+import pytest
+import redis
+from textual.pilot import Pilot
+
+from rsmq_tui.monitor import LivePoller
+from rsmq_tui.protocol import QueueReader, Rsmq
+from rsmq_tui.tui.app import RsmqApp
+from rsmq_tui.tui.screens.message import MessageScreen
+from rsmq_tui.tui.widgets.line_view import LineView
+from tests.tui.driving import app_of, lines_of, names_in, settled, table_of, text_of, until
+
+
+@pytest.fixture
+def queues(client: redis.Redis) -> Iterator[Rsmq]:
+    """A namespace of two queues and another one of one; nothing of it may change."""
+    rsmq = Rsmq(client)
+    rsmq.create_queue("orders", vt=600)
+    rsmq.create_queue("empty")
+    rsmq.send_messages("orders", [f'{{"order": {number}}}' for number in range(100)])
+    for _ in range(10):
+        rsmq.receive_message("orders")
+    Rsmq(client, ns="mail").create_queue("newsletter")
+    before = {key: client.dump(key) for key in client.scan_iter()}
+    yield rsmq
+    assert {key: client.dump(key) for key in client.scan_iter()} == before
+
+
+@asynccontextmanager
+async def _opened(url: str) -> AsyncIterator[Pilot[None]]:
+    app = RsmqApp(LivePoller(QueueReader(url), interval_s=0.05))
+    app.animation_level = "none"
+    async with app.run_test(size=(120, 30)) as pilot:
+        await until(pilot, lambda: app.snapshot is not None, "the first poll arrives")
+        yield pilot
+
+
+async def test_from_the_overview_to_one_message_and_back(redis_url: str, queues: Rsmq) -> None:
+    async with _opened(redis_url) as pilot:
+        await until(pilot, lambda: names_in(pilot) == ["orders", "empty"], "the queues are shown")
+        assert "2 queues · 100 messages" in text_of(app_of(pilot))
+        await pilot.press("enter")
+        await until(pilot, lambda: len(names_in(pilot)) == table_of(pilot).visible_rows, "a page is shown")
+        await until(pilot, lambda: "[ all 100 ]   ready 90      hidden 10" in text_of(app_of(pilot)), "its tabs")
+        first = names_in(pilot)
+        await pilot.press("right_square_bracket")
+        await until(pilot, lambda: not set(names_in(pilot)) & set(first), "the next page is shown")
+        await pilot.press("h")
+        await until(pilot, lambda: len(names_in(pilot)) == 10, "the hidden ones are shown")
+        await until(pilot, lambda: "in flight" in lines_of(table_of(pilot))[1], "they are in flight")
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(pilot.app.screen, MessageScreen), "the message opens")
+        view = pilot.app.screen.query_one(LineView)
+        await until(pilot, lambda: lines_of(view)[1].startswith('  "order": '), "its body is set out")
+        assert "received 1 time, first " in text_of(app_of(pilot))
+        await pilot.press("l", "l", "Y", "y", "escape", "escape")
+        await until(pilot, lambda: names_in(pilot) == ["orders", "empty"], "back on the overview")
+
+
+async def test_another_namespace(redis_url: str, queues: Rsmq) -> None:
+    async with _opened(redis_url) as pilot:
+        await pilot.press("n")
+        await until(pilot, lambda: "enter switches" in text_of(app_of(pilot)), "the namespaces are found")
+        assert "mail" in text_of(app_of(pilot))
+        await pilot.press("enter")
+        await until(pilot, lambda: names_in(pilot) == ["newsletter"], "the other namespace is shown")
+        assert "/0 · mail" in text_of(app_of(pilot))
+
+
+async def test_paused_and_polled_by_hand(redis_url: str, client: redis.Redis) -> None:
+    rsmq = Rsmq(client)
+    rsmq.create_queue("orders")
+    async with _opened(redis_url) as pilot:
+        app = app_of(pilot)
+        await pilot.press("p")
+        await until(pilot, lambda: app.snapshot and app.snapshot.paused, "it is paused")
+        rsmq.create_queue("later")
+        await pilot.press("r")
+        await until(pilot, lambda: "later" in names_in(pilot), "r polls once")
+        polled = app.snapshot
+        await settled(pilot)
+        assert app.snapshot is polled
+        await pilot.press("p")
+        await until(pilot, lambda: app.snapshot and not app.snapshot.paused, "it goes on")

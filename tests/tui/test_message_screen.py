@@ -1,0 +1,261 @@
+"""One message whole: what is known of it, and its body in three views."""
+
+import asyncio
+import json
+from dataclasses import replace
+
+import pytest
+from rich.cells import cell_len
+from textual.events import MouseScrollDown, MouseScrollUp
+from textual.pilot import Pilot
+
+from rsmq_tui.monitor import MessageState, MessageView
+from rsmq_tui.tui import body_text
+from rsmq_tui.tui.screens.message import MessageScreen
+from rsmq_tui.tui.screens.queue import QueueScreen
+from rsmq_tui.tui.widgets.line_view import LineView
+from rsmq_tui.tui.widgets.text_line import TextLine
+from tests.tui.driving import app_of, lines_of, opened, play, poll_again, press, settled, text_of, until
+from tests.tui.scripted import START_MS, ScriptedSource, messages_of
+from tests.tui.states import poll_of, queue_of
+
+
+async def _open(pilot: Pilot[None], source: ScriptedSource, body: bytes | None, **values: object) -> MessageScreen:
+    (row,) = messages_of([body])
+    source.messages["orders"] = [replace(row, **values)]  # type: ignore[arg-type]
+    if body is not None:
+        source.bodies[row.id] = body
+    await play(pilot, source, poll_of(source, [queue_of("orders", ready=1)]))
+    await press(pilot, "enter", "enter")
+    assert isinstance(pilot.app.screen, MessageScreen)
+    return pilot.app.screen
+
+
+def _body(pilot: Pilot[None]) -> list[str]:
+    return [line.rstrip() for line in lines_of(pilot.app.screen.query_one(LineView))]
+
+
+def _title(pilot: Pilot[None]) -> str:
+    """What the frame of the body says."""
+    return next(line for line in text_of(app_of(pilot)).splitlines() if line.startswith(("╭", "+-")))
+
+
+def _facts(pilot: Pilot[None]) -> str:
+    return lines_of(pilot.app.screen.query_one("#facts", TextLine))[0].strip()
+
+
+async def test_json_is_set_out_with_every_token_as_it_was_sent(source: ScriptedSource) -> None:
+    body = b'{"n":1.10,"big":1e400,"id":12345678901234567890123,"k":1,"k":2,"s":"\\u00e9\\/","e":[],"o":{"t":true}}'
+    async with opened(source) as pilot:
+        await _open(pilot, source, body)
+        assert "[pretty] · raw · hex" in _title(pilot)
+        assert [line for line in _body(pilot) if line] == [
+            "{",
+            '  "n": 1.10,',
+            '  "big": 1e400,',
+            '  "id": 12345678901234567890123,',
+            '  "k": 1,',
+            '  "k": 2,',
+            '  "s": "\\u00e9\\/",',
+            '  "e": [],',
+            '  "o": {',
+            '    "t": true',
+            "  }",
+            "}",
+        ]
+        assert "1–12 of 12 lines" in text_of(app_of(pilot))
+
+
+async def test_l_and_h_go_through_the_views(source: ScriptedSource) -> None:
+    async with opened(source) as pilot:
+        await _open(pilot, source, b'{"a":1}')
+        in_hex = "00000000  7b 22 61 22 3a 31 7d" + " " * 30 + '{"a":1}'
+        for key, view, first in (
+            ("l", "[raw]", '{"a":1}'),
+            ("right", "[hex]", in_hex),
+            ("l", "[pretty]", "{"),
+            ("h", "[hex]", in_hex),
+            ("left", "[raw]", '{"a":1}'),
+        ):
+            await press(pilot, key)
+            assert view in _title(pilot)
+            assert _body(pilot)[0] == first
+
+
+@pytest.mark.parametrize(
+    ("body", "view", "first"),
+    [
+        (b"plain [/text] [red]not red", "[raw]", "plain [/text] [red]not red"),
+        (b"\xff\x00\x1b[2J", "[hex]", "00000000  ff 00 1b 5b 32 4a" + " " * 33 + "···[2J"),
+        (b"", "[raw]", ""),
+    ],
+)
+async def test_the_first_view_suits_the_body(source: ScriptedSource, body: bytes, view: str, first: str) -> None:
+    async with opened(source) as pilot:
+        await _open(pilot, source, body)
+        assert view in _title(pilot)
+        assert _body(pilot)[0] == first
+        assert f"{len(body)} B" in _facts(pilot)
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({}, "ready · visible for 1m 0s · sent 2026-11-18 11:05:40.000 · never received · 1 B"),
+        (
+            {"state": MessageState.IN_FLIGHT, "due_ms": START_MS + 20_000, "rc": 3, "fr_ms": START_MS - 9000},
+            "in flight · visible in 20 s · sent 2026-11-18 11:05:40.000 · "
+            "received 3 times, first 2026-11-18 11:06:31.000 · 1 B",
+        ),
+        (
+            {"state": MessageState.DELAYED, "due_ms": None, "sent_ms": None},
+            "delayed · never visible · sent at an unknown time · never received · 1 B",
+        ),
+        ({"rc": 1, "fr_ms": None}, "received 1 time, first –"),
+    ],
+)
+async def test_facts(source: ScriptedSource, values: dict[str, object], words: str) -> None:
+    async with opened(source) as pilot:
+        await _open(pilot, source, b"x", **values)
+        assert words in _facts(pilot)
+        assert lines_of(pilot.app.screen.query_one("#title", TextLine))[0].strip() == "◀ orders hocx8qopw" + "0" * 23
+
+
+async def test_the_state_is_told_as_of_now(source: ScriptedSource) -> None:
+    async with opened(source) as pilot:
+        await _open(pilot, source, b"x")
+        await poll_again(pilot, 60_000)
+        assert "visible for 2m 0s" in _facts(pilot)
+
+
+async def test_a_message_without_a_body(source: ScriptedSource) -> None:
+    async with opened(source) as pilot:
+        await _open(pilot, source, None)
+        assert "it has no body" in _title(pilot)
+        await press(pilot, "l", "l", "j", "G", "y")
+        assert "it has no body" in _title(pilot)
+
+
+async def test_a_message_that_has_left_the_queue(source: ScriptedSource) -> None:
+    class Gone(ScriptedSource):
+        async def read(self, queue: str, id: str) -> MessageView:
+            return MessageView(START_MS, id, None, None, 0)
+
+    source = Gone()
+    async with opened(source) as pilot:
+        await _open(pilot, source, b"x")
+        assert "this message has left the queue" in _title(pilot)
+        assert not _facts(pilot)
+        await press(pilot, "l", "j", "G", "y", "escape")
+        assert isinstance(pilot.app.screen, QueueScreen)
+
+
+async def test_a_body_too_long_to_show_tells_its_size(source: ScriptedSource) -> None:
+    class Long(ScriptedSource):
+        async def read(self, queue: str, id: str) -> MessageView:
+            return replace(await super().read(queue, id), body=None, size=500 * 1024 * 1024)
+
+    source = Long()
+    async with opened(source) as pilot:
+        await _open(pilot, source, b"x")
+        assert "its body of 500.0 MiB is too long to show" in _title(pilot)
+
+
+async def test_a_message_that_cannot_be_read_says_why(source: ScriptedSource) -> None:
+    source.read_error = "the server is [/loading] \x1b[2J"
+    async with opened(source) as pilot:
+        await _open(pilot, source, b"x")
+        assert "the server is [/loading] ␛[2J" in _title(pilot)
+        await press(pilot, "l", "y", "q")
+        assert isinstance(pilot.app.screen, QueueScreen)
+
+
+async def test_while_it_is_read_it_says_so_and_can_be_left(source: ScriptedSource) -> None:
+    gate = asyncio.Event()
+
+    class Slow(ScriptedSource):
+        async def read(self, queue: str, id: str) -> MessageView:
+            await gate.wait()
+            return await super().read(queue, id)
+
+    source = Slow()
+    async with opened(source) as pilot:
+        source.messages["orders"] = messages_of([b"x"])
+        await play(pilot, source, poll_of(source, [queue_of("orders", ready=1)]))
+        await press(pilot, "enter")
+        await pilot.press("enter")
+        await until(pilot, lambda: "reading …" in text_of(app_of(pilot)), "it says that it reads")
+        await pilot.press("l", "j", "y", "escape")
+        await until(pilot, lambda: isinstance(pilot.app.screen, QueueScreen), "it is left")
+        gate.set()
+        await settled(pilot)
+        assert isinstance(pilot.app.screen, QueueScreen)
+
+
+async def test_scrolling_by_keys_and_wheel(source: ScriptedSource) -> None:
+    body = b"\n".join(b"line %d" % number for number in range(200))
+    async with opened(source, size=(100, 30)) as pilot:
+        await _open(pilot, source, body)
+        view = pilot.app.screen.query_one(LineView)
+        height = view.size.height
+        last = 200 - height
+        for key, top in (
+            *(("j", 1), ("down", 2), ("k", 1), ("up", 0), ("up", 0), ("pagedown", height - 1), ("pageup", 0)),
+            *(("G", last), ("j", last), ("end", last), ("g", 0)),
+        ):
+            await press(pilot, key)
+            assert _body(pilot)[0] == f"line {top}", key
+        assert _body(pilot)[-1] == f"line {height - 1}"
+        await pilot._post_mouse_events([MouseScrollDown], LineView)
+        await settled(pilot)
+        assert _body(pilot)[0] == "line 3"
+        await pilot._post_mouse_events([MouseScrollUp], LineView)
+        await settled(pilot)
+        assert _body(pilot)[0] == "line 0"
+        assert f"1–{height} of 200 lines" in text_of(app_of(pilot))
+
+
+async def test_long_lines_are_wrapped_anew_when_the_terminal_changes(source: ScriptedSource) -> None:
+    body = json.dumps({"text": "x" * 300, "wide": "世界" * 100}, ensure_ascii=False).encode()
+    async with opened(source, size=(120, 30)) as pilot:
+        await _open(pilot, source, body)
+        for width in (120, 50, 80, 120):
+            await pilot.resize_terminal(width, 30)
+            view = pilot.app.screen.query_one(LineView)
+            await until(pilot, lambda width=width, view=view: view.size.width == width - 2, "the new size")
+            await settled(pilot)
+            text = "".join(line for line in _body(pilot))
+            assert text.count("x") == 301
+            assert text.count("世界") == 100
+            assert max(cell_len(line) for line in _body(pilot)) in (width - 2, width - 3)
+
+
+async def test_a_resize_does_not_lose_the_place(source: ScriptedSource) -> None:
+    body = b"\n".join(b"line %d" % number for number in range(500))
+    async with opened(source, size=(100, 30)) as pilot:
+        await _open(pilot, source, body)
+        await press(pilot, "pagedown", "pagedown", "pagedown")
+        top = _body(pilot)[0]
+        await pilot.resize_terminal(60, 30)
+        view = pilot.app.screen.query_one(LineView)
+        await until(pilot, lambda: view.size.width == 58, "the new size")
+        await settled(pilot)
+        assert _body(pilot)[0] == top
+
+
+async def test_a_megabyte_of_json_is_looked_through_without_making_all_its_lines(
+    source: ScriptedSource, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    body = json.dumps([{"id": number, "name": "x" * 20} for number in range(21_000)]).encode()
+    assert 930_000 < len(body) <= 1_000_000
+    made = []
+    async with opened(source) as pilot:
+        honest = body_text._token_of
+        monkeypatch.setattr(body_text, "_token_of", lambda *them: made.append(1) or honest(*them))
+        await _open(pilot, source, body)
+        assert "of 84,002 lines" in text_of(app_of(pilot))
+        await press(pilot, "G")
+        assert _body(pilot)[-2:] == ["  }", "]"]
+        await press(pilot, "pageup", "g", "l", "h", "j")
+        assert _body(pilot)[0] == "  {"
+        assert len(made) < 2000

@@ -1,0 +1,87 @@
+"""An empty namespace says what else there is, and another one can be chosen."""
+
+import pytest
+from textual.widgets import OptionList
+
+from rsmq_tui.protocol import Namespaces
+from rsmq_tui.tui.screens.namespaces import NamespaceScreen
+from rsmq_tui.tui.screens.overview import OverviewScreen
+from tests.tui.driving import app_of, opened, play, press, settled, text_of
+from tests.tui.scripted import ScriptedSource
+from tests.tui.states import one_of_each, poll_of
+
+
+async def test_empty_says_why_and_what_next(source: ScriptedSource) -> None:
+    async with opened(source) as pilot:
+        await play(pilot, source, poll_of(source, [], namespaces=("jobs", "mail", "rsmq")))
+        text = text_of(app_of(pilot))
+        assert "No queues in namespace rsmq. Namespaces found here: jobs, mail. Press n to switch." in text
+        await play(pilot, source, poll_of(source, [], namespaces=()))
+        assert "No queues in namespace rsmq. No other namespace was found here." in text_of(app_of(pilot))
+        await play(pilot, source, poll_of(source, [], namespaces=tuple(f"ns{n}" for n in range(20))))
+        assert "Namespaces found here: ns0, ns1, ns2, ns3, ns4, ns5, ns6, ns7. Press n" in text_of(app_of(pilot))
+        await play(pilot, source, poll_of(source, [], notes=("rsmq:QUEUES is no set",)))
+        assert "rsmq:QUEUES is no set" in text_of(app_of(pilot))
+        await play(pilot, source, poll_of(source, one_of_each()))
+        assert "No queues" not in text_of(app_of(pilot))
+
+
+async def test_n_offers_what_a_scan_finds_and_enter_switches(source: ScriptedSource) -> None:
+    source.found = Namespaces(("jobs", "mail", "[/odd]"), complete=True)
+    async with opened(source) as pilot:
+        await play(pilot, source, poll_of(source, []))
+        await press(pilot, "n")
+        assert isinstance(pilot.app.screen, NamespaceScreen)
+        text = text_of(app_of(pilot))
+        for words in ("jobs", "mail", "[/odd]", "enter switches"):
+            assert words in text
+        await press(pilot, "down", "enter")
+        assert source.switched == ["mail"]
+        assert isinstance(pilot.app.screen, OverviewScreen)
+        await press(pilot, "n", "end", "enter")
+        assert source.switched == ["mail", "[/odd]"]
+
+
+async def test_a_namespace_is_chosen_by_mouse_too(source: ScriptedSource) -> None:
+    source.found = Namespaces(("jobs", "mail"), complete=True)
+    async with opened(source) as pilot:
+        await play(pilot, source, poll_of(source, []))
+        await press(pilot, "n")
+        await pilot.click(OptionList, offset=(3, 1))
+        await settled(pilot)
+        assert source.switched == ["jobs"]
+
+
+@pytest.mark.parametrize("key", ["escape", "q"])
+async def test_closing_the_choice_changes_nothing(source: ScriptedSource, key: str) -> None:
+    source.found = Namespaces(("jobs",), complete=True)
+    async with opened(source) as pilot:
+        await play(pilot, source, poll_of(source, []))
+        await press(pilot, "n", key)
+        assert isinstance(pilot.app.screen, OverviewScreen)
+        assert source.switched == []
+
+
+async def test_a_large_keyspace_and_none_found_are_told(source: ScriptedSource) -> None:
+    async with opened(source) as pilot:
+        await play(pilot, source, poll_of(source, []))
+        await press(pilot, "n")
+        assert "none found" in text_of(app_of(pilot))
+        await press(pilot, "enter")
+        assert source.switched == []
+        await press(pilot, "escape")
+        source.found = Namespaces(("",), complete=False)
+        await press(pilot, "n")
+        text = text_of(app_of(pilot))
+        assert "(no prefix)" in text
+        assert "enter switches · only a part of the keys was searched" in text
+
+
+async def test_a_scan_that_fails_says_why(source: ScriptedSource) -> None:
+    source.scan_error = "this user may not SCAN [/x]\x1b[2J"
+    async with opened(source) as pilot:
+        await play(pilot, source, poll_of(source, []))
+        await press(pilot, "n")
+        assert "this user may not SCAN [/x]␛[2J" in text_of(app_of(pilot))
+        await press(pilot, "enter", "escape")
+        assert isinstance(pilot.app.screen, OverviewScreen)

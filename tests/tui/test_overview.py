@@ -1,0 +1,135 @@
+"""What the overview tells before a key is pressed: every column, the sums, the worst first."""
+
+from textual.pilot import Pilot
+
+from rsmq_tui.monitor import Drain, Verdict
+from rsmq_tui.tui.widgets.chart_panel import ChartPanel
+from rsmq_tui.tui.widgets.now_panel import NowPanel
+from rsmq_tui.tui.widgets.status_line import StatusLine
+from tests.tui.driving import app_of, lines_of, names_in, opened, play, play_rows, press, table_of, text_of
+from tests.tui.scripted import START_MS, ScriptedSource, row_of
+from tests.tui.states import broken_queue, one_of_each, poll_of, queue_of
+
+WIDE = (132, 36)
+
+
+def _row(pilot: Pilot[None], name: str) -> list[str]:
+    """A row's cells; where the queue's name is a word of its own, they are what stands between blanks."""
+    return next(line.split() for line in lines_of(table_of(pilot)) if f" {name} " in line)
+
+
+async def test_each_queue_shows_all_its_numbers(source: ScriptedSource) -> None:
+    async with opened(source, size=WIDE) as pilot:
+        await play(pilot, source, poll_of(source, one_of_each()))
+        head = lines_of(table_of(pilot))[0].split()
+        assert head == [
+            *("VERDICT", "QUEUE", "READY", "HIDDEN", "DEPTH", "OLDEST"),
+            *("IN/s", "OUT/s", "RECV/s", "10", "MIN", "CLEARS"),
+        ]
+        for row in (
+            "▲ growing orders 37,900 212 38,112 2h 14m 612.0 401.3 440.1 no: +210.7/s",
+            "■ stalled emails 3,020 7 3,027 41m 12.0 0.0 0.0 no consumer for 41m",
+            "☣ poisoned invoices 14 3 17 1m 0s 0.2 0.3 4.1 3 messages, rc up to 9",
+            "◷ aged billing 12 1 13 22m 1.1 1.2 1.3 steady",
+            "● ok audit 3 0 3 2 s 0.4 0.5 0.6 in 4 s",
+        ):
+            assert " ".join(_row(pilot, row.split()[2])) == row
+
+
+async def test_what_is_unknown_is_a_dash_and_never_a_zero(source: ScriptedSource) -> None:
+    async with opened(source, size=WIDE) as pilot:
+        why = "its vt is not a number: x"
+        await play(pilot, source, poll_of(source, [broken_queue("cache", why), queue_of("new", ready=0)]))
+        assert _row(pilot, "cache") == ["✗", "broken", "cache", *("–" * 7), *why.split()]
+        assert _row(pilot, "new") == ["●", "ok", "new", "0", "0", "0", *("–" * 4), "nothing", "ready"]
+
+
+async def test_a_queue_of_which_only_the_depth_is_known_shows_it(source: ScriptedSource) -> None:
+    async with opened(source, size=WIDE) as pilot:
+        queue = broken_queue("cache", "gone")._replace(depth=12_345)
+        await play(pilot, source, poll_of(source, [queue]))
+        assert _row(pilot, "cache")[3:6] == ["–", "–", "12,345"]
+
+
+async def test_a_problem_is_told_where_nothing_else_is_wrong(source: ScriptedSource) -> None:
+    async with opened(source, size=WIDE) as pilot:
+        odd = queue_of("odd", ready=1, problems=("created is in ms",))
+        worse = queue_of("worse", ready=1, verdict=Verdict.STALLED, drain=Drain.STALLED, problems=("vt is odd",))
+        await play(pilot, source, poll_of(source, [odd, worse]))
+        assert "created is in ms" in " ".join(_row(pilot, "odd"))
+        assert "no consumer" in " ".join(_row(pilot, "worse"))
+
+
+async def test_numbers_stay_right_aligned_and_in_their_columns(source: ScriptedSource) -> None:
+    async with opened(source, size=WIDE) as pilot:
+        queues = [queue_of("few", ready=1), queue_of("many", ready=99_999), queue_of("lots", ready=38_100_000)]
+        await play(pilot, source, poll_of(source, queues))
+        lines = lines_of(table_of(pilot))
+        end = lines[0].index("READY") + len("READY")
+        shown = {line.split()[2]: line[end - 8 : end] for line in lines[1:4]}
+        assert shown == {"few": "       1", "many": "  99,999", "lots": "   38.1M"}
+
+
+async def test_the_worst_come_first_then_the_oldest_then_the_fullest(source: ScriptedSource) -> None:
+    async with opened(source, size=WIDE) as pilot:
+        more = [
+            queue_of("zebra", ready=5, oldest_ready_ms=START_MS - 9000),
+            queue_of("yak", ready=5, oldest_ready_ms=START_MS - 3000),
+            queue_of("xerus", ready=9, oldest_ready_ms=START_MS - 3000),
+            queue_of("empty-b"),
+            queue_of("empty-a"),
+        ]
+        await play(pilot, source, poll_of(source, [*one_of_each(), *more]))
+        trouble = ["cache", "emails", "orders", "invoices", "billing"]
+        assert names_in(pilot) == [*trouble, "zebra", "xerus", "yak", "audit", "empty-a", "empty-b"]
+
+
+async def test_sums_of_all_queues(source: ScriptedSource) -> None:
+    async with opened(source, size=WIDE) as pilot:
+        await play(pilot, source, poll_of(source, one_of_each()))
+        now = [line.split() for line in lines_of(pilot.app.screen.query_one(NowPanel))]
+        assert now[0][:2] == ["ready", "40,949"]
+        assert now[1][:2] == ["hidden", "223"]
+        assert now[2] == ["oldest", "2h", "14m", "in", "orders"]
+        assert now[3] == ["in", "625.7/s"]
+        assert now[4] == ["out", "403.3/s"]
+        assert now[5] == ["✗", "1", "■", "1", "▲", "1", "☣", "1", "◷", "1", "●", "1"]
+        status = lines_of(pilot.app.screen.query_one(StatusLine))[0]
+        assert "redis://cache-1:6379/0 · rsmq" in status
+        assert "6 queues · 41,172 messages" in status
+        assert status.endswith("● live ")
+
+
+async def test_chart_and_sparklines_draw_the_past(source: ScriptedSource) -> None:
+    async with opened(source, size=WIDE) as pilot:
+        chart = pilot.app.screen.query_one("#throughput", ChartPanel)
+        await play_rows(pilot, {"orders": row_of(depth=0)})
+        assert "collecting …" in "".join(lines_of(chart))
+        for minute in range(1, 11):
+            rows = {"orders": row_of(depth=minute * 60, sent=minute * minute * 60)}
+            await play_rows(pilot, rows, START_MS + minute * 60_000)
+        drawn = "".join(lines_of(chart))
+        assert "arrivals/s" in drawn
+        assert "deletes/s" in drawn
+        assert any(character in drawn for character in map(chr, range(0x2801, 0x2900)))
+        row = next(line for line in lines_of(table_of(pilot)) if " orders " in line)
+        # From almost nothing to a full block, as the arrivals rose.
+        spark = [character for character in row if character in "▁▂▃▄▅▆▇█"]
+        assert spark == sorted(spark)
+        assert spark[-1] == "█"
+
+
+async def test_round_trip_and_cost_are_told(source: ScriptedSource) -> None:
+    async with opened(source, size=WIDE) as pilot:
+        cost = type(source.last.cost)(round_trip_ms=0.84, poll_ms=3.0, bytes=12_345, commands=5)
+        await play(pilot, source, poll_of(source, one_of_each(), cost=cost, interval_s=2.5))
+        status = lines_of(pilot.app.screen.query_one(StatusLine))[0]
+        assert status.endswith("12.1 KiB   5 cmd ·   0.8 ms · 2.5 s · ● live ")
+
+
+async def test_before_the_first_poll_it_says_that_it_connects(source: ScriptedSource) -> None:
+    async with opened(source, size=WIDE) as pilot:
+        assert "connecting …" in text_of(app_of(pilot))
+        # No key does harm yet.
+        await press(pilot, "j", "G", "s", "S", "r", "p", "t", "enter", "escape", "slash", "a", "enter", "escape")
+        assert "connecting …" in text_of(app_of(pilot))

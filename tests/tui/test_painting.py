@@ -1,0 +1,192 @@
+"""Only what changed is painted again: over a slow line that is the difference between live and stuttering."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from rich.segment import Segment
+from rich.style import Style
+from textual.geometry import Region
+from textual.strip import Strip
+from textual.widget import Widget
+
+from rsmq_tui.tui.widgets.painted import Painted, _differences
+from rsmq_tui.tui.widgets.row_table import RowTable
+from tests.tui.driving import lines_of, opened, play, press, settled, table_of
+from tests.tui.scripted import START_MS, ScriptedSource, messages_of
+from tests.tui.states import one_of_each, poll_of, queue_of
+
+RED = Style.parse("red")
+
+
+def _strip(*pieces: str | tuple[str, Style]) -> Strip:
+    return Strip([Segment(piece) if isinstance(piece, str) else Segment(*piece) for piece in pieces])
+
+
+@contextmanager
+def repaints(widget: Widget, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[Region, ...]]]:
+    """Collect what a widget asks to be painted again: regions, or none for all of it."""
+    asked: list[tuple[Region, ...]] = []
+    honest = widget.refresh
+
+    def refresh(*regions: Region, **options: bool) -> Widget:
+        asked.append(regions)
+        return honest(*regions, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(widget, "refresh", refresh)
+        yield asked
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "runs"),
+    [
+        ((), (), []),
+        (("abc", "def"), ("abc", "def"), []),
+        (("abc", "def", "ghi"), ("abc", "dxf", "ghi"), [(3, 6)]),
+        (("abc", "def", "ghi"), ("xbc", "def", "ghx"), [(0, 3), (6, 9)]),
+        (("abc", "def"), ("abc", ("def", RED)), [(3, 6)]),
+        (("日本", "x"), ("日本", "y"), [(4, 5)]),
+        (("日本", "x"), ("日x", "xx"), [(0, 10)]),
+        (("abc",), ("ab", "c"), [(0, 10)]),
+    ],
+)
+def test_differences_between_two_lines(old: tuple, new: tuple, runs: list[tuple[int, int]]) -> None:  # type: ignore[type-arg]
+    assert _differences(_strip(*old), _strip(*new), 10) == runs
+
+
+async def test_one_changed_number_repaints_its_cell_only(
+    source: ScriptedSource, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queues = one_of_each()
+    async with opened(source, size=(140, 36)) as pilot:
+        await play(pilot, source, poll_of(source, queues))
+        table = table_of(pilot)
+        before = lines_of(table)
+        changed = [queue._replace(hidden=9) if queue.name == "emails" else queue for queue in queues]
+        with repaints(table, monkeypatch) as asked:
+            await play(pilot, source, poll_of(source, changed))
+        after = lines_of(table)
+        ((region,),) = asked
+        (y,) = [y for y, line in enumerate(after) if line != before[y]]
+        assert region.y == y
+        assert region.height == 1
+        end = after[0].index("HIDDEN") + len("HIDDEN")
+        # A cell is its column and the gap behind it.
+        assert (region.x, region.right) == (end - 8, end + 1)
+        assert after[y][region.x : region.right].strip() == "9"
+
+
+async def test_an_unchanged_poll_repaints_nothing_of_the_table(
+    source: ScriptedSource, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queues = one_of_each()
+    async with opened(source) as pilot:
+        await play(pilot, source, poll_of(source, queues))
+        with repaints(table_of(pilot), monkeypatch) as asked:
+            await play(pilot, source, poll_of(source, queues))
+            await play(pilot, source, poll_of(source, list(queues)))
+        assert asked == []
+
+
+async def test_an_unchanged_poll_repaints_nothing_at_all(
+    source: ScriptedSource, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queues = one_of_each()
+    async with opened(source) as pilot:
+        for _ in range(2):
+            await play(pilot, source, poll_of(source, queues))
+        asked: list[tuple[str, tuple[Region, ...]]] = []
+        honest = Painted.refresh
+
+        def refresh(self: Painted, *regions: Region, **options: bool) -> Widget:
+            asked.append((type(self).__name__, regions))
+            return honest(self, *regions, **options)
+
+        monkeypatch.setattr(Painted, "refresh", refresh)
+        await play(pilot, source, poll_of(source, queues))
+        # The first few polls also look at the chart, which has no second point yet.
+        assert asked == []
+
+
+async def test_moving_the_cursor_repaints_two_rows(source: ScriptedSource, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with opened(source) as pilot:
+        await play(pilot, source, poll_of(source, one_of_each()))
+        with repaints(table_of(pilot), monkeypatch) as asked:
+            await press(pilot, "j")
+        rows = {region.y for regions in asked for region in regions}
+        assert rows == {1, 2}
+
+
+async def test_a_new_age_in_one_row_does_not_repaint_the_others(
+    source: ScriptedSource, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(source, size=(140, 36)) as pilot:
+        old = START_MS - 3 * 3_600_000
+        queues = [queue_of("old", ready=2, oldest_ready_ms=old), queue_of("fresh", ready=1, oldest_ready_ms=START_MS)]
+        await play(pilot, source, poll_of(source, queues, START_MS + 1000))
+        with repaints(table_of(pilot), monkeypatch) as asked:
+            await play(pilot, source, poll_of(source, queues, START_MS + 2000))
+        ((region,),) = asked
+        assert lines_of(table_of(pilot))[region.y].split()[2] == "fresh"
+        assert region.width == 9
+
+
+async def test_what_is_painted_by_regions_equals_what_is_painted_at_once(source: ScriptedSource) -> None:
+    async with opened(source) as pilot:
+        for step in range(6):
+            queues = [
+                queue._replace(ready=(queue.ready or 0) + step * number, hidden=step)
+                for number, queue in enumerate(one_of_each(START_MS + step * 1000))
+                if number != step
+            ]
+            await play(pilot, source, poll_of(source, queues, START_MS + step * 1000))
+            await press(pilot, "jkGgjj"[step])
+            table = table_of(pilot)
+            piecemeal = [table.render_line(y) for y in range(table.size.height)]
+            table.repaint_all()
+            await settled(pilot)
+            assert piecemeal == [table.render_line(y) for y in range(table.size.height)]
+
+
+async def test_lines_are_always_as_wide_as_their_widget(source: ScriptedSource) -> None:
+    names = [
+        "日本語の列",
+        "e\u0301" * 9,
+        "\U0001f469\u200d\U0001f469\u200d\U0001f467",
+        "\u26a0\ufe0f warn",
+        "\x1b[31m",
+        "a\tb",
+        "\u202eevil",
+        "x" * 300,
+        "\ufdfa" * 30,
+    ]
+    source.messages[names[0]] = messages_of([name.encode() for name in names] * 3)
+    async with opened(source, size=(83, 30)) as pilot:
+        await play(pilot, source, poll_of(source, [queue_of(name, ready=9 - n) for n, name in enumerate(names)]))
+        for key in ("g", "enter", "enter", "l", "l"):
+            await press(pilot, key)
+            for widget in pilot.app.screen.query(Painted):
+                wide = {widget.render_line(y).cell_length for y in range(widget.size.height)}
+                assert wide <= {widget.size.width}, f"{widget} after {key}"
+
+
+async def test_a_hidden_widget_is_painted_whole_when_it_comes_back(source: ScriptedSource) -> None:
+    async with opened(source) as pilot:
+        await play(pilot, source, poll_of(source, one_of_each()))
+        await press(pilot, "enter")
+        await play(pilot, source, poll_of(source, [queue_of("only")], START_MS + 1000))
+        await press(pilot, "escape")
+        lines = lines_of(pilot.app.screen.query_one(RowTable))
+        assert lines[1].split()[2] == "only"
+        assert not lines[2].strip()
+
+
+async def test_a_style_is_made_once_for_each_token(source: ScriptedSource) -> None:
+    async with opened(source) as pilot:
+        await play(pilot, source, poll_of(source, one_of_each()))
+        table = table_of(pilot)
+        assert table.token("verdict-ok cursor") is table.token("verdict-ok cursor")
+        before = table.token("verdict-ok")
+        await press(pilot, "T")
+        assert table.token("verdict-ok") != before

@@ -1,0 +1,223 @@
+"""Pages of messages: turned by keys, anchored while messages come and go, and never an older reply over a newer one."""
+
+import asyncio
+
+from textual.pilot import Pilot
+
+from rsmq_tui.monitor import Page, PageRequest
+from rsmq_tui.tui.widgets.text_line import TextLine
+from tests.tui.driving import (
+    app_of,
+    lines_of,
+    names_in,
+    opened,
+    play,
+    poll_again,
+    press,
+    settled,
+    table_of,
+    text_of,
+    until,
+)
+from tests.tui.scripted import ScriptedSource, messages_of
+from tests.tui.states import poll_of, queue_of
+
+READY, HIDDEN = 70, 30
+
+
+async def _open(pilot: Pilot[None], source: ScriptedSource, *keys: str) -> list[str]:
+    """Open a queue of a hundred messages; give their ids."""
+    source.messages["orders"] = messages_of([b'{"n": %d}' % number for number in range(READY + HIDDEN)], hidden=HIDDEN)
+    await play(pilot, source, poll_of(source, [queue_of("orders", ready=READY, hidden=HIDDEN)]))
+    await press(pilot, "enter", *keys)
+    return [row.id for row in source.messages["orders"]]
+
+
+def _tabs(pilot: Pilot[None]) -> str:
+    return " ".join(lines_of(pilot.app.screen.query_one("#tabs", TextLine))[0].split())
+
+
+async def test_tabs_are_all_ready_and_hidden(source: ScriptedSource) -> None:
+    async with opened(source, size=(120, 36)) as pilot:
+        ids = await _open(pilot, source)
+        rows = table_of(pilot).visible_rows
+        assert _tabs(pilot) == f"[ all 100 ] ready 70 hidden 30 1–{rows} of 100"
+        assert names_in(pilot) == ids[:rows]
+        await press(pilot, "l")
+        assert _tabs(pilot) == f"all 100 [ ready 70 ] hidden 30 1–{rows} of 100"
+        await press(pilot, "right")
+        assert _tabs(pilot) == f"all 100 ready 70 [ hidden 30 ] 71–{70 + rows} of 100"
+        assert names_in(pilot) == ids[70 : 70 + rows]
+        await press(pilot, "l")
+        assert _tabs(pilot).startswith("[ all 100 ]")
+        await press(pilot, "h", "h", "left")
+        assert _tabs(pilot).startswith("[ all 100 ]")
+
+
+async def test_brackets_turn_pages_to_both_ends(source: ScriptedSource) -> None:
+    async with opened(source, size=(120, 36)) as pilot:
+        ids = await _open(pilot, source)
+        rows = table_of(pilot).visible_rows
+        await press(pilot, "left_square_bracket")
+        assert names_in(pilot) == ids[:rows]
+        seen = names_in(pilot)
+        while names_in(pilot)[-1] != ids[-1]:
+            await press(pilot, "right_square_bracket")
+            assert table_of(pilot).cursor_key == names_in(pilot)[0]
+            seen += names_in(pilot)
+        assert seen == ids
+        await press(pilot, "right_square_bracket")
+        assert names_in(pilot)[-1] == ids[-1]
+        while names_in(pilot)[0] != ids[0]:
+            await press(pilot, "left_square_bracket")
+            assert table_of(pilot).cursor_key == names_in(pilot)[-1]
+        assert _tabs(pilot).endswith(f"1–{rows} of 100")
+
+
+async def test_moving_past_an_edge_turns_the_page(source: ScriptedSource) -> None:
+    async with opened(source, size=(120, 24)) as pilot:
+        ids = await _open(pilot, source)
+        rows = table_of(pilot).visible_rows
+        await press(pilot, "G", "j")
+        assert table_of(pilot).cursor_key == ids[rows]
+        assert names_in(pilot)[0] == ids[rows]
+        await press(pilot, "k")
+        assert table_of(pilot).cursor_key == ids[rows - 1]
+        assert names_in(pilot) == ids[:rows]
+        await press(pilot, "g", "k")
+        assert table_of(pilot).cursor_key == ids[0]
+
+
+async def test_pages_of_a_part_end_with_the_part(source: ScriptedSource) -> None:
+    async with opened(source, size=(120, 36)) as pilot:
+        ids = await _open(pilot, source, "l")
+        for _ in range(20):
+            await press(pilot, "right_square_bracket")
+        assert names_in(pilot)[-1] == ids[READY - 1]
+        await press(pilot, "l", "left_square_bracket")
+        assert names_in(pilot)[0] == ids[READY]
+        for _ in range(20):
+            await press(pilot, "right_square_bracket")
+        assert names_in(pilot)[-1] == ids[-1]
+        for _ in range(20):
+            await press(pilot, "left_square_bracket")
+        assert names_in(pilot)[0] == ids[READY]
+
+
+async def test_a_page_stays_while_messages_before_it_disappear(source: ScriptedSource) -> None:
+    async with opened(source, size=(120, 36)) as pilot:
+        ids = await _open(pilot, source, "right_square_bracket")
+        rows = table_of(pilot).visible_rows
+        await press(pilot, "j", "j")
+        assert names_in(pilot) == ids[rows : 2 * rows]
+        for gone in (1, 5, rows - 1):
+            source.messages["orders"] = [row for row in source.messages["orders"] if row.id not in ids[:gone]]
+            await poll_again(pilot)
+            assert names_in(pilot) == ids[rows : 2 * rows]
+            assert _tabs(pilot).endswith(f"{rows - gone + 1}–{2 * rows - gone} of {100 - gone}")
+            assert table_of(pilot).cursor_key == ids[rows + 2]
+        # Its own first messages go: it begins with the next one that is left.
+        source.messages["orders"] = source.messages["orders"][4:]
+        await poll_again(pilot)
+        assert names_in(pilot) == ids[rows + 3 : 2 * rows + 3]
+        assert _tabs(pilot).endswith(f"1–{rows} of {97 - rows}")
+
+
+async def test_the_first_page_follows_the_head_of_the_queue(source: ScriptedSource) -> None:
+    async with opened(source, size=(120, 36)) as pilot:
+        ids = await _open(pilot, source)
+        source.messages["orders"] = source.messages["orders"][10:]
+        await poll_again(pilot)
+        assert names_in(pilot)[0] == ids[10]
+        assert table_of(pilot).cursor_key == ids[10]
+
+
+async def test_a_page_of_which_all_is_consumed_gives_way_to_what_is_left(source: ScriptedSource) -> None:
+    async with opened(source, size=(120, 36)) as pilot:
+        ids = await _open(pilot, source, "right_square_bracket", "right_square_bracket")
+        source.messages["orders"] = source.messages["orders"][:5]
+        await poll_again(pilot)
+        await poll_again(pilot)
+        assert names_in(pilot)[-1] == ids[4]
+        source.messages["orders"] = []
+        await poll_again(pilot)
+        assert "There are no messages in this queue." in text_of(app_of(pilot))
+
+
+class Slow(ScriptedSource):
+    """Gives each page only when the test says so, in whichever order, even to those who do not wait any more."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gates: list[asyncio.Event] = []
+        self.stubborn = False
+
+    async def peek(self, request: PageRequest) -> Page:
+        page = await super().peek(request)
+        if not self.stubborn:
+            return page
+        gate = asyncio.Event()
+        self.gates.append(gate)
+        await gate.wait()
+        return page
+
+
+async def test_an_older_reply_never_covers_a_newer_page() -> None:
+    source = Slow()
+    async with opened(source, size=(120, 36)) as pilot:
+        ids = await _open(pilot, source)
+        source.stubborn = True
+        await pilot.press("l")
+        await until(pilot, lambda: len(source.gates) == 1, "the ready ones are asked for")
+        await pilot.press("l")
+        await until(pilot, lambda: len(source.gates) == 2, "the hidden ones are asked for")
+        source.gates[1].set()
+        await until(pilot, lambda: names_in(pilot)[:1] == [ids[READY]], "the newer page is shown")
+        source.gates[0].set()
+        await settled(pilot)
+        assert names_in(pilot)[0] == ids[READY]
+        assert "[ hidden 30 ]" in _tabs(pilot)
+
+
+async def test_polls_do_not_starve_a_slow_reply_nor_forget_which_page_was_asked_for() -> None:
+    source = Slow()
+    async with opened(source, size=(120, 36)) as pilot:
+        ids = await _open(pilot, source)
+        rows = table_of(pilot).visible_rows
+        source.stubborn = True
+        await pilot.press("right_square_bracket")
+        await until(pilot, lambda: source.gates, "the next page is asked for")
+        for second in range(3):
+            source.play(poll_of(source, [queue_of("orders", ready=READY)], source.last.at_ms + second * 1000 + 1))
+            await until(pilot, lambda: app_of(pilot).snapshot is source.last, "the poll arrives")
+            await pilot.pause()
+        assert len(source.gates) == 1
+        source.stubborn = False
+        source.gates[0].set()
+        await settled(pilot)
+        assert names_in(pilot) == ids[rows : 2 * rows]
+
+
+async def test_leaving_while_a_reply_is_under_way_is_harmless(source: ScriptedSource) -> None:
+    async with opened(source) as pilot:
+        source.hold = asyncio.Event()
+        source.messages["orders"] = messages_of([b"x"])
+        await play(pilot, source, poll_of(source, [queue_of("orders", ready=1)]))
+        await pilot.press("enter")
+        await until(pilot, lambda: source.requests, "the page is asked for")
+        assert "Reading …" in text_of(app_of(pilot))
+        await pilot.press("escape")
+        source.hold.set()
+        await settled(pilot)
+        assert names_in(pilot) == ["orders"]
+
+
+async def test_each_poll_reads_the_page_once(source: ScriptedSource) -> None:
+    async with opened(source, size=(120, 36)) as pilot:
+        await _open(pilot, source)
+        asked = len(source.requests)
+        assert asked == 1
+        assert source.requests[0].count == table_of(pilot).visible_rows
+        for number in range(3):
+            await poll_again(pilot)
+            assert len(source.requests) == asked + number + 1

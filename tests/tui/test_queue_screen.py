@@ -1,0 +1,212 @@
+"""One queue: why it has its verdict, its facts, its past, and when its messages become visible."""
+
+from dataclasses import replace
+
+import pytest
+from textual.pilot import Pilot
+
+from rsmq_tui.monitor import Verdict
+from rsmq_tui.tui.screens.message import MessageScreen
+from rsmq_tui.tui.screens.overview import OverviewScreen
+from rsmq_tui.tui.screens.queue import QueueScreen
+from rsmq_tui.tui.widgets.chart_panel import BarPanel, ChartPanel
+from rsmq_tui.tui.widgets.text_line import TextLine
+from tests.tui.driving import (
+    app_of,
+    lines_of,
+    names_in,
+    opened,
+    play,
+    play_rows,
+    poll_again,
+    press,
+    settled,
+    shown,
+    table_of,
+    text_of,
+)
+from tests.tui.scripted import START_MS, ScriptedSource, messages_of, row_of
+from tests.tui.states import one_of_each, poll_of, queue_of
+
+TITLES = {
+    "cache": "✗ broken: its messages key holds another type than a sorted set",
+    "emails": "■ stalled: 3,020 messages ready and none received for 41m",
+    "orders": "▲ growing: arrivals exceed deletes by 210.7/s for 34m; oldest ready 2h 14m",
+    "invoices": "☣ poisoned: 3 messages received 5 times or more (up to 9)",
+    "billing": "◷ aged: the first ready message has waited 22m",
+    "audit": "● ok: nothing is wrong",
+}
+
+
+def _line(pilot: Pilot[None], name: str) -> str:
+    return lines_of(pilot.app.screen.query_one(f"#{name}", TextLine))[0]
+
+
+async def _open(pilot: Pilot[None], source: ScriptedSource, **values: object) -> None:
+    """Open the one queue there is."""
+    await play(pilot, source, poll_of(source, [queue_of("orders", **{"ready": 1, **values})]))
+    await press(pilot, "enter")
+    assert isinstance(pilot.app.screen, QueueScreen)
+
+
+async def test_the_title_says_the_verdict_and_why(source: ScriptedSource) -> None:
+    async with opened(source) as pilot:
+        await play(pilot, source, poll_of(source, one_of_each()))
+        for name in names_in(pilot):
+            await press(pilot, "enter")
+            assert _line(pilot, "title").strip() == f"◀ {name}   {TITLES[name]}"
+            await press(pilot, "escape", "j")
+
+
+async def test_the_title_follows_the_polls(source: ScriptedSource) -> None:
+    async with opened(source) as pilot:
+        await _open(pilot, source)
+        assert "● ok" in _line(pilot, "title")
+        now = queue_of("orders", ready=9, verdict=Verdict.STALLED, since_ms=START_MS)
+        await play(pilot, source, poll_of(source, [now], START_MS + 61_000))
+        assert "■ stalled: 9 messages ready and none received for 1m 1s" in _line(pilot, "title")
+
+
+async def test_facts_are_the_attributes_and_counters(source: ScriptedSource) -> None:
+    async with opened(source, size=(160, 36)) as pilot:
+        await _open(pilot, source, vt_s=15.5, delay_s=3, totalsent=88_121, totalrecv=90_000)
+        assert _line(pilot, "facts").strip() == (
+            "vt 15.5 s · delay 3 s · max 64.0 KiB · sent 88,121 · received 90,000 · created 2026-11-17 11:06"
+        )
+        now = queue_of("orders", maxsize=-1, vt_s=None, totalsent=None, problems=("vt is odd", "no created date"))
+        await play(pilot, source, poll_of(source, [now], START_MS + 1000))
+        assert _line(pilot, "facts").strip() == (
+            "vt – · delay 0 s · max unlimited · sent – · received 0 · created 2026-11-17 11:06"
+            "   ! vt is odd; no created date"
+        )
+
+
+async def test_charts_and_bars(source: ScriptedSource) -> None:
+    source.due_counts = (("now", 12), ("< 10 s", 3), ("< 1 min", 0))
+    async with opened(source, size=(150, 36)) as pilot:
+        await play_rows(pilot, {"orders": row_of(depth=0)})
+        await press(pilot, "enter")
+        depth, rates = (pilot.app.screen.query_one(f"#{name}", ChartPanel) for name in ("depth", "rates"))
+        assert "collecting …" in "".join(lines_of(rates))
+        for minute in range(1, 6):
+            rows = {"orders": row_of(depth=100 * minute, hidden=minute, sent=120 * minute, received=60 * minute)}
+            await play_rows(pilot, rows, START_MS + minute * 60_000)
+        for chart, labels in ((depth, ("ready", "hidden")), (rates, ("arrivals", "deletes", "receives"))):
+            drawn = "".join(lines_of(chart))
+            assert all(label in drawn for label in labels)
+            assert any(character in drawn for character in map(chr, range(0x2801, 0x2900)))
+        bars = lines_of(pilot.app.screen.query_one(BarPanel))
+        assert [line.replace("█", " ").split()[-2:-1] for line in bars[:1]] == [["now"]]
+        assert [line.count("█") > 0 for line in bars[:3]] == [True, True, False]
+        assert bars[0].count("█") > bars[1].count("█")
+
+
+async def test_messages_show_state_due_age_rc_size_and_first_line(source: ScriptedSource) -> None:
+    source.messages["orders"] = messages_of(
+        [b'{"a": 1}', b"  line one\nline two", b"", None, b"x" * 500], hidden=1, rc=6
+    )
+    async with opened(source, size=(120, 36)) as pilot:
+        await _open(pilot, source)
+        head, *rows = lines_of(table_of(pilot))
+        assert head.split() == ["ID", "STATE", "DUE", "AGE", "RC", "SIZE", "BODY"]
+        assert [" ".join(row.split()) for row in rows[:4]] == [
+            'hocx8qopw000000… ready 1m 0s ago 1m 0s 6 8 B {"a": 1}',
+            "hocx8qopw000000… ready 59 s ago 59 s 6 19 B line one",
+            "hocx8qopw000000… ready 59 s ago 59 s 6 0 B",
+            "hocx8qopw000000… ready 59 s ago 59 s 6 0 B no body: consumers skip or choke on it",
+        ]
+        assert "in flight in 20 s" in " ".join(rows[4].split())
+        assert rows[4].rstrip().endswith("x…")
+        assert len(names_in(pilot)) == 5
+
+
+async def test_a_body_too_long_for_a_page_says_that_enter_shows_it(source: ScriptedSource) -> None:
+    source.messages["orders"] = [replace(row, size=5_000_000) for row in messages_of([b""])]
+    async with opened(source) as pilot:
+        await _open(pilot, source)
+        assert "4.8 MiB: enter shows it" in lines_of(table_of(pilot))[1]
+
+
+@pytest.mark.parametrize(("keys", "words"), [
+    ((), "There are no messages in this queue."),
+    (("l",), "There are no ready messages in this queue."),
+    (("h",), "There are no hidden messages in this queue."),
+])  # fmt: skip
+async def test_no_messages_are_said_to_be_none(source: ScriptedSource, keys: tuple[str, ...], words: str) -> None:
+    async with opened(source) as pilot:
+        await _open(pilot, source, ready=0)
+        await press(pilot, *keys)
+        assert words in text_of(app_of(pilot))
+        await press(pilot, "enter", "left_square_bracket", "right_square_bracket", "j", "k", "y", "Y")
+        assert isinstance(pilot.app.screen, QueueScreen)
+
+
+async def test_a_deleted_queue_says_so_and_keeps_the_screen(source: ScriptedSource) -> None:
+    source.messages["orders"] = messages_of([b"x"] * 3)
+    async with opened(source) as pilot:
+        await _open(pilot, source)
+        source.messages.clear()
+        await play(pilot, source, poll_of(source, [queue_of("other")], START_MS + 1000))
+        assert "this queue is gone: it was deleted, or its namespace was switched" in _line(pilot, "title")
+        assert not _line(pilot, "facts").strip()
+        assert "There are no messages in this queue." in text_of(app_of(pilot))
+        # And created again.
+        source.messages["orders"] = messages_of([b"y"])
+        await play(pilot, source, poll_of(source, [queue_of("orders", ready=1)], START_MS + 2000))
+        assert "● ok" in _line(pilot, "title")
+        assert len(names_in(pilot)) == 1
+        await press(pilot, "q")
+        assert isinstance(pilot.app.screen, OverviewScreen)
+
+
+async def test_a_failed_look_says_why_and_recovers(source: ScriptedSource) -> None:
+    source.messages["orders"] = messages_of([b"x"] * 3)
+    source.peek_error = "NOPERM this user may not [/read]\x1b[2J"
+    async with opened(source) as pilot:
+        await _open(pilot, source)
+        assert "NOPERM this user may not [/read]␛[2J" in text_of(app_of(pilot))
+        assert names_in(pilot) == []
+        source.peek_error = None
+        await poll_again(pilot)
+        assert "NOPERM" not in text_of(app_of(pilot))
+        assert len(names_in(pilot)) == 3
+        source.peek_error = "the server went away"
+        await poll_again(pilot)
+        assert "the server went away" in text_of(app_of(pilot))
+        source.peek_error = None
+        await poll_again(pilot)
+        assert len(names_in(pilot)) == 3
+
+
+async def test_enter_opens_the_message_and_a_click_on_the_row_under_the_cursor_too(source: ScriptedSource) -> None:
+    source.messages["orders"] = messages_of([b"x"] * 3)
+    async with opened(source) as pilot:
+        await _open(pilot, source)
+        await press(pilot, "j", "enter")
+        assert isinstance(pilot.app.screen, MessageScreen)
+        assert pilot.app.screen.message_id == source.messages["orders"][1].id
+        await press(pilot, "escape")
+        await pilot.click("#messages", offset=(5, 3))
+        await settled(pilot)
+        assert isinstance(pilot.app.screen, QueueScreen)
+        await pilot.click("#messages", offset=(5, 3))
+        await press(pilot, "ctrl+r")
+        assert isinstance(pilot.app.screen, MessageScreen)
+        assert pilot.app.screen.message_id == source.messages["orders"][2].id
+
+
+async def test_a_queue_opened_while_paused_shows_its_messages(source: ScriptedSource) -> None:
+    source.messages["orders"] = messages_of([b"x"] * 3)
+    async with opened(source) as pilot:
+        await play(pilot, source, poll_of(source, [queue_of("orders", ready=3)]))
+        await press(pilot, "p")
+        await shown(pilot, source)
+        await press(pilot, "enter")
+        assert len(names_in(pilot)) == 3
+        # Then nothing is asked until the user does, and r asks once.
+        asked = len(source.requests)
+        await press(pilot, "t", "j", "k")
+        assert len(source.requests) == asked
+        source.messages["orders"] = messages_of([b"x"] * 5)
+        await poll_again(pilot)
+        assert len(names_in(pilot)) == 5

@@ -1,0 +1,118 @@
+"""The table itself: cells that fit whatever they hold, and the mouse."""
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from rich.cells import cell_len
+from textual.events import MouseScrollDown, MouseScrollUp
+from textual.pilot import Pilot
+
+from rsmq_tui.tui.screens.queue import QueueScreen
+from rsmq_tui.tui.widgets.row_table import fit
+from tests.tui.driving import lines_of, names_in, opened, play, press, settled, table_of
+from tests.tui.scripted import ScriptedSource
+from tests.tui.states import poll_of, queue_of
+
+# What terminals and libraries disagree about: wide, combining, joined, varied, right to left, none of them printable.
+_CLUSTERS = st.sampled_from(
+    ["日", "ｱ", "e\u0301", "\u0301", "\u200d", "\ufe0f", "\u2764\ufe0f", "\U0001f469\u200d\U0001f467",
+     "\U0001f1e9\U0001f1ea", "\U0001f44d\U0001f3fd", "\u202e", "\x1b[31m", "\0", "\t", "\n", "\u2028", "\udcff",
+     "\ufdfa", "\u1100\u1161", "\u0e33"]
+)  # fmt: skip
+_TEXTS = st.text(max_size=40) | st.lists(_CLUSTERS | st.characters(), max_size=25).map("".join)
+
+
+@given(_TEXTS, st.integers(1, 40), st.booleans())
+@example("日本語", 4, False)
+@example("日本語", 1, False)
+@example("e\u0301" * 9, 4, True)
+@example("\u2764\ufe0f" * 3, 3, False)
+@example("", 5, True)
+def test_a_cell_is_exactly_as_wide_as_its_place(text: str, width: int, right: bool) -> None:
+    cell = fit(text, width, right=right)
+    assert cell_len(cell) == width
+    assert cell.isprintable()
+
+
+@given(st.text(st.characters(min_codepoint=0x20, max_codepoint=0x7E), max_size=40), st.integers(1, 40))
+def test_a_text_that_fits_is_padded_and_one_that_does_not_is_cut_visibly(text: str, width: int) -> None:
+    if len(text) <= width:
+        assert fit(text, width) == text.ljust(width)
+        assert fit(text, width, right=True) == text.rjust(width)
+    else:
+        assert fit(text, width) == fit(text, width, right=True) == text[: width - 1] + "…"
+
+
+@pytest.mark.parametrize(
+    ("text", "cell"),
+    [("日本語テ", "日本語テ"), ("日本語テキ", "日本語 …"), ("a日本語テ", "a日本語…"), ("a\x1b[2Jb", "a␛[2Jb  "),
+     ("\u202eab", "\\u202eab"), ("\u202eabc", "\\u202ea…"), ("[/x]", "[/x]    "), ("e\u0301", "e\u0301       ")],
+)  # fmt: skip
+def test_cells_eight_wide(text: str, cell: str) -> None:
+    assert fit(text, 8) == cell
+
+
+async def _open(pilot: Pilot[None], source: ScriptedSource, number: int) -> None:
+    await play(pilot, source, poll_of(source, [queue_of(f"q{n:02d}", ready=100 - n) for n in range(number)]))
+
+
+async def test_a_click_moves_the_cursor_and_a_second_one_opens(source: ScriptedSource) -> None:
+    async with opened(source) as pilot:
+        await _open(pilot, source, 9)
+        await pilot.click("#queues", offset=(20, 4))
+        await settled(pilot)
+        assert table_of(pilot).cursor_key == "q03"
+        await pilot.click("#queues", offset=(20, 4))
+        await settled(pilot)
+        assert isinstance(pilot.app.screen, QueueScreen)
+        assert pilot.app.screen.queue == "q03"
+
+
+async def test_a_click_below_the_rows_does_nothing(source: ScriptedSource) -> None:
+    async with opened(source) as pilot:
+        await _open(pilot, source, 3)
+        await pilot.click("#queues", offset=(20, 10))
+        await settled(pilot)
+        assert table_of(pilot).cursor_key == "q00"
+        assert len(pilot.app.screen_stack) == 1
+
+
+async def test_a_click_counts_as_a_move_so_rows_keep_their_places(source: ScriptedSource) -> None:
+    async with opened(source) as pilot:
+        await _open(pilot, source, 3)
+        await pilot.click("#queues", offset=(20, 2))
+        await settled(pilot)
+        await play(pilot, source, poll_of(source, [queue_of(f"q{n:02d}", ready=n) for n in range(3)]))
+        assert names_in(pilot) == ["q00", "q01", "q02"]
+
+
+async def test_a_click_finds_its_row_after_scrolling(source: ScriptedSource) -> None:
+    async with opened(source, size=(100, 20)) as pilot:
+        await _open(pilot, source, 80)
+        await press(pilot, "G", "k")
+        wanted = lines_of(table_of(pilot))[3].split()[2]
+        await pilot.click("#queues", offset=(20, 3))
+        await settled(pilot)
+        assert table_of(pilot).cursor_key == wanted
+
+
+async def test_the_wheel_moves_by_three_and_stops_at_the_ends(source: ScriptedSource) -> None:
+    async with opened(source) as pilot:
+        await _open(pilot, source, 8)
+        for event, name in ((MouseScrollDown, "q03"), (MouseScrollDown, "q06"), (MouseScrollDown, "q07"),
+                            (MouseScrollUp, "q04"), (MouseScrollUp, "q01"), (MouseScrollUp, "q00")):  # fmt: skip
+            await pilot._post_mouse_events([event], "#queues")
+            await settled(pilot)
+            assert table_of(pilot).cursor_key == name
+        await _open(pilot, source, 0)
+        await pilot._post_mouse_events([MouseScrollDown], "#queues")
+        await settled(pilot)
+        assert table_of(pilot).cursor_row is None
+
+
+async def test_the_row_under_the_cursor_is_known(source: ScriptedSource) -> None:
+    async with opened(source) as pilot:
+        assert table_of(pilot).cursor_row is None
+        await _open(pilot, source, 3)
+        await press(pilot, "j")
+        assert table_of(pilot).cursor_row == source.last.queues[1]

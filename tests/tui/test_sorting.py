@@ -1,0 +1,124 @@
+"""Sorting the overview: by each column, both ways, by key and by mouse, with the unknown last."""
+
+import pytest
+from textual.pilot import Pilot
+
+from rsmq_tui.monitor import Verdict
+from rsmq_tui.tui.columns import QUEUE_COLUMNS, SORT_COLUMNS
+from tests.tui.driving import lines_of, names_in, opened, play, press, settled, table_of
+from tests.tui.scripted import START_MS, ScriptedSource
+from tests.tui.states import broken_queue, poll_of, queue_of
+
+# Each column sorts these in another order; "nil" knows nothing but its name and verdict.
+QUEUES = [
+    queue_of("ant", ready=2, hidden=9, oldest_ready_ms=START_MS - 5000, arrivals_s=1.0, deletes_s=8.0, receives_s=3.0,
+             verdict=Verdict.AGED, drain_s=70.0),
+    queue_of("bee", ready=7, hidden=1, oldest_ready_ms=START_MS - 9000, arrivals_s=4.0, deletes_s=2.0, receives_s=9.0,
+             verdict=Verdict.OK, drain_s=5.0),
+    queue_of("cow", ready=5, hidden=5, oldest_ready_ms=START_MS - 1000, arrivals_s=2.5, deletes_s=5.0, receives_s=6.0,
+             verdict=Verdict.GROWING, drain_s=900.0),
+    broken_queue("nil", "gone"),
+]  # fmt: skip
+# Column -> the names of the queues whose value is known, in the order that one wants to see first.
+EXPECTED = {
+    "verdict": ["nil", "cow", "ant", "bee"],
+    "queue": ["ant", "bee", "cow", "nil"],
+    "ready": ["bee", "cow", "ant"],
+    "hidden": ["ant", "cow", "bee"],
+    "depth": ["ant", "cow", "bee"],
+    "oldest": ["bee", "ant", "cow"],
+    "in": ["bee", "cow", "ant"],
+    "out": ["ant", "cow", "bee"],
+    "recv": ["bee", "cow", "ant"],
+    "trend": ["ant", "cow", "bee"],
+    "clears": ["cow", "ant", "bee"],
+}
+UNKNOWN = ["nil"]
+
+
+def _last(known: list[str]) -> list[str]:
+    return known if "nil" in known else known + UNKNOWN
+
+
+def _marked(pilot: Pilot[None]) -> list[str]:
+    """The titles that say that they are sorted by."""
+    return [word for word in lines_of(table_of(pilot))[0].split() if "↑" in word or "↓" in word]
+
+
+def test_every_column_can_be_sorted_by() -> None:
+    assert SORT_COLUMNS == tuple(column.id for column in QUEUE_COLUMNS) == tuple(EXPECTED)
+
+
+async def test_s_goes_through_all_columns_and_capital_s_turns_each_around(source: ScriptedSource) -> None:
+    async with opened(source, size=(140, 30)) as pilot:
+        await play(pilot, source, poll_of(source, QUEUES))
+        by_trouble = ["nil", "cow", "ant", "bee"]
+        assert names_in(pilot) == by_trouble
+        assert _marked(pilot) == []
+        for column in SORT_COLUMNS:
+            known = EXPECTED[column]
+            await press(pilot, "s")
+            assert names_in(pilot) == _last(known), column
+            (mark,) = _marked(pilot)
+            await press(pilot, "S")
+            assert names_in(pilot) == _last(known[::-1]), column
+            (turned,) = _marked(pilot)
+            assert {mark.strip("↑↓"), turned.strip("↑↓")} == {mark.strip("↑↓")}
+            assert mark != turned
+        await press(pilot, "s")
+        assert names_in(pilot) == by_trouble
+        assert _marked(pilot) == []
+        await press(pilot, "S")
+        assert names_in(pilot) == by_trouble[::-1]
+
+
+async def test_equal_values_keep_the_order_of_names_both_ways(source: ScriptedSource) -> None:
+    async with opened(source) as pilot:
+        await play(pilot, source, poll_of(source, [queue_of(name, ready=3) for name in ("d", "a", "c", "b")]))
+        await press(pilot, "s", "s", "s")
+        assert names_in(pilot) == ["a", "b", "c", "d"]
+        await press(pilot, "S")
+        assert names_in(pilot) == ["a", "b", "c", "d"]
+
+
+async def test_escape_sorts_by_trouble_again(source: ScriptedSource) -> None:
+    async with opened(source) as pilot:
+        await play(pilot, source, poll_of(source, QUEUES))
+        await press(pilot, "s", "s", "S")
+        assert names_in(pilot) == ["nil", "cow", "bee", "ant"]
+        await press(pilot, "escape")
+        assert names_in(pilot) == ["nil", "cow", "ant", "bee"]
+        assert _marked(pilot) == []
+
+
+@pytest.mark.parametrize(("title", "column"), [("VERDICT", "verdict"), ("READY", "ready"), ("RECV/s", "recv"),
+                                               ("CLEARS", "clears")])  # fmt: skip
+async def test_a_click_on_a_title_sorts_by_it_and_a_second_one_turns_it(
+    source: ScriptedSource, title: str, column: str
+) -> None:
+    async with opened(source) as pilot:
+        await play(pilot, source, poll_of(source, QUEUES))
+        for known in (EXPECTED[column], EXPECTED[column][::-1]):
+            place = lines_of(table_of(pilot))[0].index(title) + 1
+            await pilot.click("#queues", offset=(place, 0))
+            await settled(pilot)
+            assert names_in(pilot) == _last(known)
+            assert _marked(pilot)[0].strip("↑↓") == title
+
+
+async def test_a_click_right_of_all_titles_does_nothing(source: ScriptedSource) -> None:
+    async with opened(source, size=(40, 20)) as pilot:
+        await play(pilot, source, poll_of(source, QUEUES))
+        await pilot.click("#queues", offset=(39, 0))
+        await settled(pilot)
+        assert names_in(pilot) == ["nil", "cow", "ant", "bee"]
+        assert len(pilot.app.screen_stack) == 1
+
+
+async def test_the_mark_is_ascii_where_only_ascii_may_be_drawn(source: ScriptedSource) -> None:
+    async with opened(source, ascii_only=True) as pilot:
+        await play(pilot, source, poll_of(source, QUEUES))
+        await press(pilot, "s", "s", "s")
+        assert "vREADY" in lines_of(table_of(pilot))[0]
+        await press(pilot, "S")
+        assert "^READY" in lines_of(table_of(pilot))[0]
