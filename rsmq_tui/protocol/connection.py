@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+import hiredis
 import redis
 import redis.asyncio
 from redis.asyncio.retry import Retry as AsyncRetry
 from redis.backoff import NoBackoff
-from redis.connection import HiredisRespSerializer
 from redis.driver_info import DriverInfo
 from redis.retry import Retry
 
@@ -105,8 +105,6 @@ def _options(timeout_s: float) -> dict[str, Any]:
 def _metered(base: type[Any], traffic: Traffic) -> type[Any]:
     """Make a connection class that counts its bytes: the reader's input, and each packed command."""
 
-    packer = HiredisRespSerializer()
-
     class Metered(base):  # type: ignore[misc] # the base is chosen by the URL's scheme
         async def _connect(self) -> None:
             await super()._connect()
@@ -122,8 +120,7 @@ def _metered(base: type[Any], traffic: Traffic) -> type[Any]:
 
         def pack_command(self, *args: Any) -> list[bytes]:
             # The asyncio connection packs in Python; hiredis does it in a fifth of the time, which a poll feels.
-            packed: list[bytes] = packer.pack(*args)
-            return packed
+            return [hiredis.pack_command(args)]
 
         async def send_packed_command(self, command: Any, check_health: bool = True) -> None:
             parts = [command] if isinstance(command, bytes | str) else command

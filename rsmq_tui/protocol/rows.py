@@ -8,6 +8,7 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from redis.exceptions import ResponseError
@@ -20,7 +21,7 @@ from rsmq_tui.protocol.read_scripts import ATTRIBUTE_FIELDS, MICROSECONDS_FROM, 
 from rsmq_tui.protocol.running import ScriptRunner, ScriptsRefusedError, raising_nonsense
 
 CHUNK_QUEUES = 250
-CHUNKS_PER_TRIP = 4
+CHUNKS_PER_TRIP = 2
 TRIPS_IN_FLIGHT = 3
 
 
@@ -67,13 +68,15 @@ class QueueRows:
         waiting = iter(self._trips)
         start = 0
         try:
-            while True:
-                while len(pending) < TRIPS_IN_FLIGHT and (trip := next(waiting, None)) is not None:
-                    pending.append(asyncio.create_task(self._trip(trip, now_ms)))
-                if not pending:
-                    return
+            for trip in islice(waiting, TRIPS_IN_FLIGHT):
+                pending.append(asyncio.create_task(self._trip(trip, now_ms)))
+            while pending:
                 rows = await pending[0]
                 pending.popleft()
+                for trip in islice(waiting, 1):
+                    pending.append(asyncio.create_task(self._trip(trip, now_ms)))
+                    # The question goes out before this answer is read: else the server and we would take turns.
+                    await asyncio.sleep(0)
                 yield self._names[start : start + len(rows)], rows
                 start += len(rows)
         finally:
