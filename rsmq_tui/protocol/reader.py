@@ -5,7 +5,7 @@ from typing import Any
 
 from redis.exceptions import ResponseError
 
-from rsmq_tui.protocol.connection import TIMEOUT_S, Traffic, connect_async, server_label
+from rsmq_tui.protocol.connection import TIMEOUT_S, Traffic, check_url, connect_async, server_label
 from rsmq_tui.protocol.failures import failure_of
 from rsmq_tui.protocol.keys import Keys, name_of
 from rsmq_tui.protocol.pages import QueuePages
@@ -31,9 +31,10 @@ class QueueReader:
     """
 
     def __init__(self, url: str, ns: str = "rsmq", *, timeout_s: float = TIMEOUT_S) -> None:
-        self.label = server_label(url)
         self.traffic = Traffic()
+        # It refuses a bad URL without repeating it; to take the label of one would not.
         self._client = connect_async(url, timeout_s=timeout_s, traffic=self.traffic)
+        self.label = server_label(check_url(url))
         # Scores stay as the server writes them: redis-py would make floats of them.
         self._client.set_response_callback("ZSCORE", _as_it_is)
         self._runner = ScriptRunner(self._client, self.traffic)

@@ -1,10 +1,15 @@
 """The dashboard: one mutable cell, the last snapshot, and the ways between screens."""
 
+import asyncio
+import signal
 import time
+import traceback
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from typing import ClassVar
 
-from textual import events
+from rich.text import Text
+from textual import events, work
 from textual.app import App, SystemCommand
 from textual.binding import BindingType
 from textual.filter import LineFilter
@@ -88,7 +93,9 @@ class RsmqApp(App[None]):
         if self._themes.problems:
             words = "\n".join(self._themes.problems)
             self.notify(words, title="Not every theme could be read", severity="warning", markup=False, timeout=10)
-        self.run_worker(self._poll(), group="poll", exclusive=True)
+        self._poll()
+        if not self.is_headless:
+            self._end_on_signals()
 
     async def on_unmount(self) -> None:
         """Let go of the server."""
@@ -167,6 +174,20 @@ class RsmqApp(App[None]):
         if ns is not None:
             self.source.switch(ns)
 
+    def _end_on_signals(self) -> None:
+        """Give the terminal back before the program ends because it was told to, or because the terminal is gone."""
+        for name in ("SIGTERM", "SIGHUP"):
+            number = getattr(signal, name, None)
+            # nohup ignores SIGHUP, and so do we then.
+            if number is not None and signal.getsignal(number) is not signal.SIG_IGN:
+                with suppress(NotImplementedError, RuntimeError, ValueError):
+                    asyncio.get_running_loop().add_signal_handler(number, self.exit, None, 128 + number)
+
+    def _fatal_error(self) -> None:
+        """Show where the program failed; Textual would add the values of variables, and one may be a password."""
+        lines = traceback.format_exc().splitlines()
+        self.panic(Text("\n".join(map(printable, lines))))
+
     def _first_theme(self) -> str:
         """Return the theme that was asked for, else the one that suits the terminal's colours."""
         plain = self.console.color_system in (None, "standard") and not self.is_headless
@@ -177,6 +198,7 @@ class RsmqApp(App[None]):
         self.notify(f"There is no theme {wanted}. There are: {known}.", severity="warning", markup=False)
         return DEFAULT_THEME if DEFAULT_THEME in self.available_themes else "textual-dark"
 
+    @work(group="poll", exclusive=True)
     async def _poll(self) -> None:
         async for snapshot in self.source.snapshots():
             self.snapshot = snapshot

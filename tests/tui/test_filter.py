@@ -1,5 +1,6 @@
 """Filtering the overview while one types."""
 
+from textual.events import Paste
 from textual.widgets import Input
 
 from tests.tui.driving import app_of, names_in, opened, play, press, settled, table_of, text_of
@@ -86,6 +87,16 @@ async def test_an_empty_filter_closes_on_enter(source: ScriptedSource) -> None:
         await press(pilot, "slash", "enter")
         assert not pilot.app.screen.query_one("#filter").display
         assert table_of(pilot).has_focus
+
+
+async def test_what_is_pasted_is_made_harmless(source: ScriptedSource) -> None:
+    async with opened(source) as pilot:
+        await play(pilot, source, poll_of(source, one_of_each()))
+        await press(pilot, "slash")
+        app_of(pilot).post_message(Paste("in\x1b[31m\u202e\nvoices"))
+        await settled(pilot)
+        assert pilot.app.screen.query_one("#filter", Input).value == "in␛[31m\\u202e"
+        assert "No queue matches in␛[31m\\u202e." in text_of(app_of(pilot))
 
 
 async def test_the_filter_holds_for_what_comes_later(source: ScriptedSource) -> None:

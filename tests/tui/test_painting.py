@@ -10,6 +10,7 @@ from textual.geometry import Region
 from textual.strip import Strip
 from textual.widget import Widget
 
+from rsmq_tui.monitor import Verdict
 from rsmq_tui.tui.widgets.painted import Painted, _differences
 from rsmq_tui.tui.widgets.row_table import RowTable
 from tests.tui.driving import lines_of, opened, play, press, settled, table_of
@@ -130,6 +131,30 @@ async def test_a_new_age_in_one_row_does_not_repaint_the_others(
         ((region,),) = asked
         assert lines_of(table_of(pilot))[region.y].split()[2] == "fresh"
         assert region.width == 9
+
+
+async def test_a_new_verdict_is_emphasised_for_one_poll(
+    source: ScriptedSource, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def emphasised(table: RowTable) -> list[str]:
+        segments = [segment for y in range(table.size.height) for segment in table.render_line(y)]
+        return [segment.text.strip() for segment in segments if segment.style and segment.style.reverse]
+
+    async with opened(source) as pilot:
+        queues = [queue_of("a", ready=9), queue_of("b", ready=5)]
+        await play(pilot, source, poll_of(source, queues))
+        table = table_of(pilot)
+        assert emphasised(table) == []
+        queues[1] = queues[1]._replace(verdict=Verdict.STALLED)
+        await play(pilot, source, poll_of(source, queues, START_MS + 1000))
+        assert emphasised(table) == ["■ stalled"]
+        with repaints(table, monkeypatch) as asked:
+            await play(pilot, source, poll_of(source, queues, START_MS + 2000))
+        assert emphasised(table) == []
+        assert [region.width for regions in asked for region in regions] == [11]
+        # A queue that is new, or comes where another one was, has no verdict that changed.
+        await play(pilot, source, poll_of(source, [queue_of("aa", ready=1), *queues], START_MS + 3000))
+        assert emphasised(table) == []
 
 
 async def test_what_is_painted_by_regions_equals_what_is_painted_at_once(source: ScriptedSource) -> None:

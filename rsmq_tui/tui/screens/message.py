@@ -2,7 +2,7 @@
 
 from typing import ClassVar
 
-from textual import on
+from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.content import Content
@@ -52,7 +52,7 @@ class MessageScreen(DashboardScreen):
         """Read the message."""
         self.body_view.border_title = "reading …"
         self.body_view.focus()
-        self.run_worker(self._fetch(), group="message", exclusive=True)
+        self._fetch()
 
     @on(LineView.Resized)
     def _wrap_anew(self) -> None:
@@ -80,6 +80,7 @@ class MessageScreen(DashboardScreen):
         if body is not None:
             self.dashboard.copy_text(body.decode("utf-8", "replace"), "the body")
 
+    @work(group="message", exclusive=True)
     async def _fetch(self) -> None:
         try:
             self._message = await self.dashboard.source.read(self.queue, self.message_id)

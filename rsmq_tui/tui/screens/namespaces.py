@@ -2,7 +2,7 @@
 
 from typing import ClassVar
 
-from textual import on
+from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.content import Content
@@ -34,7 +34,7 @@ class NamespaceScreen(ModalScreen[str | None]):
         options = self.query_one(OptionList)
         options.border_title = "Namespaces on this server"
         options.border_subtitle = "looking …"
-        self.run_worker(self._look(), group="namespaces", exclusive=True)
+        self._look()
 
     @on(OptionList.OptionSelected)
     def _choose(self, event: OptionList.OptionSelected) -> None:
@@ -44,6 +44,7 @@ class NamespaceScreen(ModalScreen[str | None]):
         """Close without a choice."""
         self.dismiss(None)
 
+    @work(group="namespaces", exclusive=True)
     async def _look(self) -> None:
         options = self.query_one(OptionList)
         try:

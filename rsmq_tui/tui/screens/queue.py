@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import ClassVar
 
-from textual import on
+from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal
@@ -121,15 +121,16 @@ class QueueScreen(DashboardScreen):
     def action_copy_body(self) -> None:
         """Copy the body of the message under the cursor."""
         if self.table.cursor_key is not None:
-            self.run_worker(self._copy_body(self.table.cursor_key), group="copy", exclusive=True)
+            self._copy_body(self.table.cursor_key)
 
     def _read(self, request: PageRequest, cursor: int | None = None) -> None:
         """Ask for a page, and where its cursor then goes; the worker of an older question is cancelled."""
         wanted = replace(request, count=self.table.visible_rows)
         self._request = self._pending = wanted
         self._read_for_ms = self.snapshot.at_ms if self.snapshot else None
-        self.run_worker(self._fetch(wanted, cursor), group="peek", exclusive=True)
+        self._fetch(wanted, cursor)
 
+    @work(group="peek", exclusive=True)
     async def _fetch(self, request: PageRequest, cursor: int | None) -> None:
         source, snapshot = self.dashboard.source, self.snapshot
         try:
@@ -161,6 +162,7 @@ class QueueScreen(DashboardScreen):
         self._pending = None
         return True
 
+    @work(group="copy", exclusive=True)
     async def _copy_body(self, id: str) -> None:
         try:
             view = await self.dashboard.source.read(self.queue, id)

@@ -1,0 +1,86 @@
+"""What a terminal makes of the bytes that a program writes: the sequences one by one, and the words on the screen."""
+
+import re
+from dataclasses import dataclass, field
+
+from rich.cells import get_character_cell_size
+
+_SEQUENCE = re.compile(
+    r"\x1b\[(?P<parameters>[0-?]*)[ -/]*(?P<final>[@-~])"
+    r"|\x1b\](?P<osc>[^\x07\x1b]*)(?:\x07|\x1b\\)"
+    r"|\x1b(?P<string>[PX^_])[^\x1b]*\x1b\\"
+    r"|\x1b[ -/]*(?P<other>[0-OQ-WYZ\\`-~])"
+    r"|(?P<text>[^\x1b]+)"
+    r"|(?P<cut>\x1b)"
+)
+# A cursor that is shown, and lines that wrap; anything else is off until somebody asks for it.
+_ON_BY_DEFAULT = {"?25", "?7"}
+
+
+@dataclass
+class Screen:
+    """A terminal's screen after some output; ``commands`` are the sequences that it was sent, without their numbers."""
+
+    columns: int
+    lines: int
+    commands: set[str] = field(default_factory=set)
+    modes: dict[str, bool] = field(default_factory=dict)
+    written: list[str] = field(default_factory=list)
+    _cells: dict[tuple[int, int], str] = field(default_factory=dict)
+    _x: int = 0
+    _y: int = 0
+    _rest: str = ""
+
+    @property
+    def text(self) -> str:
+        """The words on it."""
+        return "\n".join(
+            "".join(self._cells.get((x, y), " ") for x in range(self.columns)) for y in range(self.lines)
+        )
+
+    @property
+    def is_restored(self) -> bool:
+        """Whether the shell gets back what it had: its own screen, a cursor, and none of the modes asked for."""
+        return all(is_on == (mode in _ON_BY_DEFAULT) for mode, is_on in self.modes.items())
+
+    def write(self, output: str) -> None:
+        """Do as a terminal does; output may come in any pieces."""
+        output = self._rest + output
+        last = output.rfind("\x1b")
+        is_cut = last >= 0 and _SEQUENCE.match(output, last)["cut"] is not None
+        output, self._rest = (output[:last], output[last:]) if is_cut else (output, "")
+        for match in _SEQUENCE.finditer(output):
+            if (text := match["text"]) is not None:
+                self._put(text)
+            elif match["final"]:
+                self._control(match["parameters"], match["final"])
+            elif match["osc"] is not None:
+                self.commands.add(f"OSC {match['osc'].split(';')[0]}")
+            else:
+                self.commands.add(f"ESC {match['string'] or match['other'] or 'cut'}")
+
+    def _put(self, text: str) -> None:
+        self.written.append(text)
+        for character in text:
+            if character == "\r":
+                self._x = 0
+            elif character == "\n":
+                self._y += 1
+            else:
+                self._cells[self._x, self._y] = character
+                width = get_character_cell_size(character)
+                if width == 2:
+                    self._cells[self._x + 1, self._y] = ""
+                self._x += width
+
+    def _control(self, parameters: str, final: str) -> None:
+        self.commands.add(f"CSI {final}")
+        if final == "H":
+            line, _, column = parameters.partition(";")
+            self._x, self._y = int(column or 1) - 1, int(line or 1) - 1
+        elif final == "J":
+            self._cells.clear()
+        elif final in "hl":
+            prefix = "?" if parameters.startswith("?") else ""
+            for number in parameters.removeprefix("?").split(";"):
+                self.modes[prefix + number] = final == "h"

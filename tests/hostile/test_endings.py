@@ -1,0 +1,81 @@
+"""However the program ends, the terminal is the shell's again."""
+
+import signal
+from pathlib import Path
+
+import pytest
+from redis import Redis
+
+from tests.hostile.proxy import Proxy
+from tests.hostile.terminal import Terminal
+
+# Keys and signals, and the exit status after them.
+ENDINGS = {"q": {0}, "\x03": {0}, signal.SIGINT: {0, 130}, signal.SIGTERM: {143}, signal.SIGHUP: {129}}
+
+_CRASH = """
+import sys
+from rsmq_tui.cli.main import main
+from rsmq_tui.tui.app import RsmqApp
+
+def action_help(self):
+    password = "correct-horse"
+    raise RuntimeError("\\x1b]0;PWNED\\x07[/foo]")
+
+RsmqApp.action_help = action_help
+sys.exit(main())
+"""
+
+
+@pytest.mark.parametrize("ending", ENDINGS, ids=repr)
+def test_the_terminal_is_left_as_it_was(
+    orders: Redis, redis_url: str, tmp_path: Path, ending: str | signal.Signals
+) -> None:
+    with Terminal("-r", redis_url, settings=tmp_path) as terminal:
+        terminal.wait_for("● live", "orders", "quit")
+        assert not terminal.is_as_before
+        assert not terminal.screen.is_restored
+        terminal.type(ending) if isinstance(ending, str) else terminal.send(ending)
+
+        assert terminal.wait_for_end() in ENDINGS[ending]
+        assert terminal.screen.is_restored
+        assert terminal.is_as_before
+        assert b"Traceback" not in terminal.output
+
+
+@pytest.mark.parametrize("ending", ["\x03", signal.SIGTERM], ids=repr)
+def test_it_ends_while_the_server_hangs(proxy: Proxy, tmp_path: Path, ending: str | signal.Signals) -> None:
+    with Terminal("-r", proxy.url, "--interval", "0.1", settings=tmp_path) as terminal:
+        terminal.wait_for("● live", "orders", "quit")
+        proxy.swallow()
+        terminal.wait_for("waiting for the server")
+        terminal.type("\r")
+        terminal.wait_for("◀ orders")
+        terminal.type(ending) if isinstance(ending, str) else terminal.send(ending)
+
+        assert terminal.wait_for_end() in ENDINGS[ending]
+        assert terminal.screen.is_restored
+        assert terminal.is_as_before
+
+
+def test_it_ends_when_its_terminal_is_closed(orders: Redis, redis_url: str, tmp_path: Path) -> None:
+    with Terminal("-r", redis_url, settings=tmp_path) as terminal:
+        terminal.wait_for("● live", "orders", "quit")
+        terminal.hang_up()
+        terminal.process.wait(60)
+
+
+def test_a_crash_gives_the_terminal_back_and_tells_no_values(orders: Redis, redis_url: str, tmp_path: Path) -> None:
+    url = redis_url.replace("://", "://default:battery-staple@")
+    with Terminal("-r", url, settings=tmp_path, command=("-c", _CRASH)) as terminal:
+        terminal.wait_for("● live", "orders", "quit")
+        terminal.type("?")
+
+        assert terminal.wait_for_end() == 1
+        assert terminal.screen.is_restored
+        assert terminal.is_as_before
+        told = "".join(terminal.screen.written)
+        assert "RuntimeError: ␛]0;PWNED␇[/foo]" in told
+        assert "in action_help" in told
+        assert "correct-horse" not in told
+        assert "battery-staple" not in told
+        assert "OSC 0" not in terminal.screen.commands
