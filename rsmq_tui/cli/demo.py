@@ -8,7 +8,7 @@ from rsmq_tui.embedded import EmbeddedError, EmbeddedServer, WorkloadProcess
 from rsmq_tui.monitor import Thresholds
 
 # Nobody watching a demo wants to wait for the usual minute or two before trouble is called by its name.
-DEMO_THRESHOLDS = Thresholds(stalled_ms=8_000, growing_ms=20_000, growing_share=0.1)
+DEMO_THRESHOLDS = Thresholds(stalled_ms=8_000, growing_ms=20_000, growing_messages=100, growing_share=0.1)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -43,17 +43,20 @@ def parser() -> argparse.ArgumentParser:
     demo = commands.add_parser(
         "demo",
         parents=[common, screen],
-        help="start a server of its own with queues in all kinds of trouble, and watch it",
+        help="start a server of its own with queues in several kinds of trouble, and watch it",
     )
     demo.add_argument("--headless", action="store_true", help="only run the workload, and print the server's URL")
-    demo.add_argument("--seconds", type=_seconds, metavar="N", help="end after this many seconds")
-    commands.add_parser("snapshot", parents=[common], help="print one poll of all queues as JSON")
+    demo.add_argument("--seconds", type=_seconds, metavar="N", help="with --headless: end after this many seconds")
+    commands.add_parser("snapshot", parents=[common], help="print the state of all queues as JSON")
     return top
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit status: 0, 2 for a usage error or a server that cannot be read."""
-    options = parser().parse_args(arguments)
+    top = parser()
+    options = top.parse_args(arguments)
+    if options.command == "demo" and options.seconds is not None and not options.headless:
+        top.error("--seconds goes with --headless; q ends the dashboard")
     options.redis_url = getattr(options, "redis_url", None) or os.environ.get("REDIS_URL") or _DEFAULT_URL
     options.ns = getattr(options, "ns", os.environ.get("RSMQ_NS", "rsmq"))
     options.interval = getattr(options, "interval", 1.0)

@@ -91,7 +91,8 @@ def outlook(queue: QueueState, at_ms: int) -> str:
         case Drain.STALLED:
             return f"no consumer for {duration(None if queue.since_ms is None else at_ms - queue.since_ms)}"
         case Drain.GROWING:
-            return f"no: +{rate(_net_growth(queue))}/s"
+            growth = _net_growth(queue)
+            return f"no: +{rate(growth)}/s" if growth is None or growth >= 0.1 else "steady"
         case Drain.UNKNOWN:
             return "–"
 

@@ -60,7 +60,8 @@ def check_url(url: str) -> str:
         raise ValueError(f"not a Redis URL: {_UNREADABLE}; write redis://host:6379/0") from None
     if not url.startswith(tuple(f"{scheme}://" for scheme in _SCHEMES)):
         raise ValueError(f"not a Redis URL: it must start with {', '.join(f'{scheme}://' for scheme in _SCHEMES)}")
-    if parts.fragment:
+    # A # or a ? ends what may hold a password.
+    if parts.fragment or ("@" in parts.query and "=" not in parts.query):
         raise ValueError(f"not a Redis URL: {_UNREADABLE}; write redis://host:6379/0")
     if parts.scheme == "unix":
         if not parts.path:

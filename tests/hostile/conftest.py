@@ -14,7 +14,7 @@ from tests.hostile.proxy import Proxy
 def quick_retries(monkeypatch: pytest.MonkeyPatch) -> None:
     """The poller retries as it always does, only sooner."""
     monkeypatch.setattr("rsmq_tui.monitor.poller.RETRY_FIRST_S", 0.05)
-    monkeypatch.setattr("rsmq_tui.monitor.poller.RETRY_MAX_S", 0.2)
+    monkeypatch.setattr("rsmq_tui.monitor.poller.RETRY_MAX_S", 0.05)
 
 
 @pytest.fixture(autouse=True)

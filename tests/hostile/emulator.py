@@ -34,9 +34,7 @@ class Screen:
     @property
     def text(self) -> str:
         """The words on it."""
-        return "\n".join(
-            "".join(self._cells.get((x, y), " ") for x in range(self.columns)) for y in range(self.lines)
-        )
+        return "\n".join("".join(self._cells.get((x, y), " ") for x in range(self.columns)) for y in range(self.lines))
 
     @property
     def is_restored(self) -> bool:

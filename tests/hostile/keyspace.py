@@ -26,7 +26,7 @@ def untouched(admin: Redis) -> Iterator[None]:
 def everything(admin: Redis) -> dict[bytes, tuple[Any, ...]]:
     """Every key with its type, encoding, value and time to live; a DUMP of a large hash differs from call to call."""
     found = {}
-    for key in admin.keys():
+    for key in admin.scan_iter():
         kind = admin.type(key)
         value = _READ.get(kind, Redis.dump)(admin, key)
         found[key] = kind, admin.object("encoding", key), value, admin.pttl(key)

@@ -1,4 +1,4 @@
-"""A TCP proxy before a real server that can be told to misbehave: hang, hang up, answer in its stead, or talk nonsense."""
+"""A TCP proxy before a real server that can be told to misbehave: hang, hang up, answer itself, or talk nonsense."""
 
 import asyncio
 import contextlib

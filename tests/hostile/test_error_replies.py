@@ -78,7 +78,7 @@ async def test_refusals(orders: Redis, proxy: Proxy) -> None:
                 await until(pilot, "● live", '{"order": 1}', lambda: not is_dimmed(pilot))
 
 
-@pytest.mark.parametrize("refusal", [*list(REFUSALS)[:4], *HOSTILE], ids=lambda refusal: repr(refusal[1:12]))
+@pytest.mark.parametrize("refusal", [*list(REFUSALS)[:3], *HOSTILE[:3]], ids=lambda refusal: repr(refusal[1:12]))
 async def test_a_refusal_from_the_start(orders: Redis, proxy: Proxy, refusal: bytes) -> None:
     proxy.answer(refusal + b"\r\n")
     with untouched(orders):
@@ -110,8 +110,8 @@ async def test_a_server_that_turns_into_something_else_below_a_queue(orders: Red
         async with dashboard(proxy.url, timeout_s=0.3) as pilot:
             await until(pilot, "● live")
             await open_queue(pilot, "orders")
-            for nonsense in NONSENSE.values():
-                proxy.answer(nonsense)
+            for name in ("a status", "words for numbers", "a list of nothing", "an HTTP server", "not UTF-8"):
+                proxy.answer(NONSENSE[name])
                 await until(pilot, "✗ stale")
                 await press(pilot, "l", "h", "y", "enter")
                 proxy.forward()

@@ -14,7 +14,7 @@ NUMBERS = [
 ]  # fmt: skip
 VALUES = [*NUMBERS, *SNIPPETS.values(), ESCAPES, MARKUP, UNREADABLE]
 ATTRIBUTES = ("vt", "delay", "maxsize", "created", "modified", "totalsent", "totalrecv")
-SCORES = ["-inf", "inf", "0", "-1", "-1e308", "1.7976931348623157e308", "5e-324", "0.5", "1e11", "1e14", "1e17", "-1e14"]
+SCORES = ("-inf", "inf", "0", "-1", "-1e308", "1.79e308", "5e-324", "0.5", "1e11", "1e14", "1e17", "-1e14")
 
 
 @pytest.fixture

@@ -123,7 +123,7 @@ async def test_a_server_that_hangs_from_the_start(orders: Redis, proxy: Proxy) -
         await live(pilot)
 
 
-@pytest.mark.parametrize("after", [0, 1, 40, 200])
+@pytest.mark.parametrize("after", [0, 1, 200])
 async def test_connections_that_break_in_the_middle_of_a_reply(orders: Redis, proxy: Proxy, after: int) -> None:
     with untouched(orders):
         async with dashboard(proxy.url) as pilot:
@@ -161,7 +161,7 @@ async def test_each_connection_is_dropped_again_and_again(orders: Redis, proxy: 
         async with dashboard(proxy.url) as pilot:
             await live(pilot)
             await open_queue(pilot, "orders")
-            for _ in range(10):
+            for _ in range(5):
                 before = proxy.connections
                 proxy.drop()
                 await until(pilot, lambda: proxy.connections > before)  # noqa: B023 - called at once

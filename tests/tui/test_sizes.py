@@ -114,7 +114,7 @@ async def test_a_taller_terminal_leaves_no_empty_rows_at_the_end(source: Scripte
         assert "q059" in lines_of(table_of(pilot))[-1]
 
 
-@pytest.mark.parametrize("size", [(40, 10), (80, 24), (120, 36)], ids=str)
+@pytest.mark.parametrize("size", [(40, 10), (110, 25)], ids=str)
 async def test_every_screen_survives_a_resize_in_the_middle(source: ScriptedSource, size: tuple[int, int]) -> None:
     source.messages["orders"] = messages_of([b'{"type": "refund", "order": 88121}'] * 100)
     async with opened(source, size=(132, 36)) as pilot:

@@ -7,7 +7,7 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.content import Content
 
-from rsmq_tui.monitor import MessageView, PeekError, Snapshot
+from rsmq_tui.monitor import MessageState, MessageView, PeekError, Snapshot
 from rsmq_tui.monitor.wording import clock, duration, plural, printable, size
 from rsmq_tui.tui.body_text import View, first_view, lines_of
 from rsmq_tui.tui.keymap import Where, bindings_of
@@ -133,7 +133,9 @@ class MessageScreen(DashboardScreen):
         received = (
             f"received {plural(row.rc, 'time')}, first {clock(row.fr_ms, date=True)}" if row.rc else "never received"
         )
+        # What was in flight or delayed when it was read is ready once its time has come.
+        state = MessageState.READY if due_ms is not None and due_ms <= at_ms else row.state
         return [
-            (f" {row.state.value}", MESSAGE_TOKENS[row.state]),
+            (f" {state.value}", MESSAGE_TOKENS[state]),
             (f" · {due} · {sent} · {received} · {size(message.size)}", ""),
         ]

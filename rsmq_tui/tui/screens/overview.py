@@ -10,17 +10,19 @@ from textual.containers import Horizontal
 from textual.widgets import Input
 
 from rsmq_tui.charts import Series
-from rsmq_tui.monitor import QueueState, Snapshot
+from rsmq_tui.monitor import QueueState, Snapshot, reason
 from rsmq_tui.monitor.wording import printable
 from rsmq_tui.tui.columns import QUEUE_COLUMNS, SORT_COLUMNS, QueueContext, sort_queues
 from rsmq_tui.tui.keymap import Where, bindings_of
 from rsmq_tui.tui.screens.base import DashboardScreen
+from rsmq_tui.tui.signs import verdict_words
 from rsmq_tui.tui.widgets.chart_panel import ChartPanel
 from rsmq_tui.tui.widgets.key_hints import KeyHints
 from rsmq_tui.tui.widgets.now_panel import NowPanel
 from rsmq_tui.tui.widgets.painted import Piece
 from rsmq_tui.tui.widgets.row_table import RowTable
 from rsmq_tui.tui.widgets.status_line import StatusLine
+from rsmq_tui.tui.widgets.text_line import TextLine
 
 # Rows keep their places for this long after the cursor was moved, so that nothing moves under it.
 REST_S = 3.0
@@ -37,6 +39,7 @@ class OverviewScreen(DashboardScreen):
         super().__init__()
         self.table = RowTable(QUEUE_COLUMNS, QueueContext(0, Snapshot(0, "", "").trend), id="queues")
         self.chart = ChartPanel("Throughput, 10 min", ("series-first", "series-second"), id="throughput")
+        self._why = TextLine(id="why")
         self._filter = ""
         self._sort: str | None = None
         self._reverse = False
@@ -54,6 +57,7 @@ class OverviewScreen(DashboardScreen):
             yield NowPanel().data_bind(OverviewScreen.snapshot)
         yield Input(placeholder="words in a queue's name or verdict; !word leaves them out", id="filter", compact=True)
         yield self.table
+        yield self._why
         yield KeyHints("table", "overview", "app")
 
     def on_mount(self) -> None:
@@ -75,6 +79,7 @@ class OverviewScreen(DashboardScreen):
         rows = self._arranged(snapshot)
         keys = self.table.keys if rows is self.table.rows else [queue.name for queue in rows]
         self.table.show(rows, keys, context)
+        self._tell_why()
 
     def rest(self) -> None:
         """Let the rows be sorted at once."""
@@ -87,6 +92,7 @@ class OverviewScreen(DashboardScreen):
     @on(RowTable.Moved)
     def _keep_places(self) -> None:
         self._moved_s = self.dashboard.clock()
+        self._tell_why()
 
     @on(RowTable.HeadClicked)
     def _sort_by_click(self, event: RowTable.HeadClicked) -> None:
@@ -138,6 +144,21 @@ class OverviewScreen(DashboardScreen):
         self._reverse = not self._reverse
         self._rearrange()
 
+    def _tell_why(self) -> None:
+        """Say in a sentence why the queue under the cursor has its verdict, and what is odd about it."""
+        queue, snapshot = self.table.cursor_row, self.snapshot
+        if queue is None or snapshot is None:
+            self._why.show([])
+            return
+        words = reason(queue, snapshot.at_ms, self.dashboard.source.thresholds)
+        pieces: list[Piece] = [
+            (f" {verdict_words(queue.verdict, self.dashboard.ascii_only)} ", f"verdict-{queue.verdict}"),
+            (f"{printable(queue.name, 40)}: {words}", ""),
+        ]
+        if queue.problems:
+            pieces.append((f"   ! {'; '.join(queue.problems)}", "verdict-aged"))
+        self._why.show(pieces)
+
     def _rearrange(self) -> None:
         self.rest()
         self._arranged_for = None
@@ -182,7 +203,7 @@ class OverviewScreen(DashboardScreen):
                 return [(f"  Connecting to {printable(snapshot.server)} …", "muted")]
             return [
                 (f"  Cannot read {printable(snapshot.server)}: {printable(failure.sentence, 200)}.", "alarm"),
-                (f"  Try: {failure.hint}.", ""),
+                (f"  Try: {failure.hint}{'' if failure.hint.endswith('?') else '.'}", ""),
                 (
                     "  It is asked again by itself; r asks now, q quits. `rsmq-tui demo` shows queues of its own.",
                     "muted",

@@ -29,7 +29,7 @@ class NowPanel(Painted):
     def paint(self) -> list[Strip]:
         """Paint one fact a line."""
         snapshot = self.snapshot
-        if snapshot is None:
+        if snapshot is None or snapshot.link.fresh_at_s is None:
             return []
         totals, points = snapshot.totals, snapshot.trend.totals
         width = max(0, self.size.width - 20)

@@ -84,6 +84,13 @@ class Painted(Widget):
         """Make a line of pieces; ``base`` is a token that lies under all of them."""
         return Strip([Segment(text, self.token(f"{base} {tokens}")) for text, tokens in pieces if text])
 
+    def clipped(self, pieces: Sequence[Piece]) -> Strip:
+        """Make a line of pieces that ends in … where it does not fit."""
+        line, width = self.line(pieces), self.size.width
+        if line.cell_length <= width:
+            return line
+        return Strip([*line.crop(0, max(0, width - 1)), Segment("~" if self.ascii_only else "…", self.token("muted"))])
+
     def lines_of(self, text: Text) -> list[Strip]:
         """Turn styled text, a chart for instance, into lines."""
         base = self.token("")

@@ -117,7 +117,7 @@ class RowTable(Painted, Generic[R, C], can_focus=True):
         lines = [self._head(columns)]
         first = self._top
         if not self.rows:
-            return lines + [Strip([])] + [self.line([piece]) for piece in self.empty_text]
+            return lines + [Strip([])] + [self.clipped([piece]) for piece in self.empty_text]
         for index in range(first, min(first + self.visible_rows, len(self.rows))):
             base = "cursor" if index == self._cursor else ""
             lines.append(self._row(columns, self.rows[index], base))

@@ -8,7 +8,7 @@ from rsmq_tui.tui.widgets.painted import Painted, Piece
 
 
 class TextLine(Painted):
-    """Shows pieces on one line; what is too long is cut off."""
+    """Shows pieces on one line; what is too long is cut off, and says so."""
 
     DEFAULT_CSS = """
     TextLine { height: 1; }
@@ -25,4 +25,4 @@ class TextLine(Painted):
 
     def paint(self) -> list[Strip]:
         """Paint the line."""
-        return [self.line(self._pieces)]
+        return [self.clipped(self._pieces)]
