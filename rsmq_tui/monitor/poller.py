@@ -45,7 +45,7 @@ class LivePoller:
         self._wake = asyncio.Event()
         self._paused = False
         self._failures = 0
-        self._look_at = 0
+        self._look_at_index = 0
         self._wanted_ns: str | None = None
         self._last = Snapshot(0, reader.label, reader.ns, interval_s=interval_s)
 
@@ -122,10 +122,18 @@ class LivePoller:
         if self._failures:
             self._sampler.resume(index.at_ms)
         self._sampler.begin(index.at_ms)
-        async for names, rows in self._reader.rows.rows(index.at_ms):
-            self._sampler.take(names, rows)
+        # The look goes out beside the rows: behind them it would cost a round trip more.
+        looked = self._next_to_look_at(index.names)
+        look = asyncio.create_task(self._look_at(looked, index.at_ms))
+        try:
+            async for names, rows in self._reader.rows.rows(index.at_ms):
+                self._sampler.take(names, rows)
+            counts = await look
+        finally:
+            look.cancel()
+            await asyncio.gather(look, return_exceptions=True)
         queues, totals = self._sampler.finish()
-        await self._look_at_receive_counts(index.names, index.at_ms)
+        self._sampler.take_receive_counts(looked, counts)
         namespaces = self._last.namespaces
         if queues:
             namespaces = None
@@ -152,15 +160,17 @@ class LivePoller:
             namespaces=namespaces,
         )
 
-    async def _look_at_receive_counts(self, names: tuple[str, ...], at_ms: int) -> None:
-        """Look at the receive counts of the next few queues; all are seen in turn."""
-        if not names:
-            return
-        start = self._look_at if self._look_at < len(names) else 0
+    def _next_to_look_at(self, names: tuple[str, ...]) -> tuple[str, ...]:
+        """Return the queues whose receive counts are looked at in this poll; all have their turn."""
+        start = self._look_at_index if self._look_at_index < len(names) else 0
         looked = names[start : start + _LOOK_QUEUES]
-        self._look_at = start + len(looked)
-        counts = await self._reader.rows.receive_counts(looked, at_ms, self.thresholds.poison_rc, _LOOK_SPAN)
-        self._sampler.take_receive_counts(looked, counts)
+        self._look_at_index = start + len(looked)
+        return looked
+
+    async def _look_at(self, names: tuple[str, ...], at_ms: int) -> list[list[int]]:
+        if not names:
+            return []
+        return await self._reader.rows.receive_counts(names, at_ms, self.thresholds.poison_rc, _LOOK_SPAN)
 
     def _notes(self, index_problem: str | None) -> tuple[str, ...]:
         refused = self._reader.scripts_refused
@@ -172,7 +182,7 @@ class LivePoller:
             return
         self._reader.watch(self._wanted_ns)
         self._wanted_ns = None
-        self._look_at = 0
+        self._look_at_index = 0
         self._sampler = Sampler(self.thresholds)
         self._last = Snapshot(0, self._reader.label, self._reader.ns, interval_s=self._interval_s)
 
