@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 
 from rsmq_tui import __version__
+from rsmq_tui.cli.errors import UsageError
 
 EXIT_UNREACHABLE = 2
 EXIT_PIPE_CLOSED = 141
@@ -17,8 +18,8 @@ _DEFAULT_URL = "redis://localhost:6379"
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser of all commands."""
-    common = argparse.ArgumentParser(add_help=False)
-    common.add_argument(
+    server = argparse.ArgumentParser(add_help=False)
+    server.add_argument(
         "-r",
         "--redis-url",
         metavar="URL",
@@ -26,7 +27,8 @@ def parser() -> argparse.ArgumentParser:
         help=f"redis://, rediss:// or unix:// URL, with user and password if need be "
         f"(env REDIS_URL, default {_DEFAULT_URL})",
     )
-    common.add_argument(
+    namespace = argparse.ArgumentParser(add_help=False)
+    namespace.add_argument(
         "--ns", default=argparse.SUPPRESS, help="namespace, the prefix of all keys (env RSMQ_NS, default rsmq)"
     )
     screen = argparse.ArgumentParser(add_help=False)
@@ -37,17 +39,19 @@ def parser() -> argparse.ArgumentParser:
     screen.add_argument(
         "--ascii", action="store_true", default=argparse.SUPPRESS, help="draw with ASCII characters only"
     )
-    top = argparse.ArgumentParser(prog="rsmq-tui", description=_DESCRIPTION, parents=[common, screen])
+    top = argparse.ArgumentParser(prog="rsmq-tui", description=_DESCRIPTION, parents=[server, namespace, screen])
     top.add_argument("--version", action="version", version=f"rsmq-tui {__version__}")
     commands = top.add_subparsers(dest="command", metavar="COMMAND")
     demo = commands.add_parser(
         "demo",
-        parents=[common, screen],
+        parents=[namespace, screen],
         help="start a server of its own with queues in several kinds of trouble, and watch it",
     )
+    # Taken so that the refusal says why, and does not repeat a URL that may hold a password.
+    demo.add_argument("-r", "--redis-url", default=argparse.SUPPRESS, help=argparse.SUPPRESS)
     demo.add_argument("--headless", action="store_true", help="only run the workload, and print the server's URL")
     demo.add_argument("--seconds", type=_seconds, metavar="N", help="with --headless: end after this many seconds")
-    commands.add_parser("snapshot", parents=[common], help="print the state of all queues as JSON")
+    commands.add_parser("snapshot", parents=[server, namespace], help="print the state of all queues as JSON")
     return top
 
 
@@ -57,6 +61,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = top.parse_args(arguments)
     if options.command == "demo" and options.seconds is not None and not options.headless:
         top.error("--seconds goes with --headless; q ends the dashboard")
+    if options.command == "demo" and hasattr(options, "redis_url"):
+        top.error("demo starts a server of its own: it goes without -r; `rsmq-tui -r URL` watches yours")
     options.redis_url = getattr(options, "redis_url", None) or os.environ.get("REDIS_URL") or _DEFAULT_URL
     options.ns = getattr(options, "ns", os.environ.get("RSMQ_NS", "rsmq"))
     options.interval = getattr(options, "interval", 1.0)
@@ -71,7 +77,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # Whoever read our output has seen enough. Python would still try to write the rest when it ends.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_PIPE_CLOSED
-    except ValueError as error:
+    except UsageError as error:
         print(f"rsmq-tui: {error}", file=sys.stderr)
         return EXIT_UNREACHABLE
     except KeyboardInterrupt:

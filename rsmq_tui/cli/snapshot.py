@@ -6,15 +6,18 @@ import json
 import sys
 from typing import Any
 
+from rsmq_tui.cli.target import reader_of
 from rsmq_tui.monitor import LivePoller, QueueState, Snapshot
-from rsmq_tui.protocol import QueueReader
 
 _SCHEMA = 1
 _EXIT_UNREACHABLE = 2
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print one poll; a server that cannot be read is one sentence on stderr and exit status 2."""
+    """Print one poll; a server that cannot be read is one sentence on stderr and exit status 2.
+
+    Raises ``UsageError`` for a URL that cannot be one.
+    """
     snapshot = asyncio.run(_poll_once(options.redis_url, options.ns))
     failure = snapshot.link.failure
     if failure is not None:
@@ -55,7 +58,7 @@ def _queue_as_json(queue: QueueState, at_ms: int) -> dict[str, Any]:
 
 
 async def _poll_once(url: str, ns: str) -> Snapshot:
-    poller = LivePoller(QueueReader(url, ns))
+    poller = LivePoller(reader_of(url, ns))
     try:
         first = await poller.poll()
         # The first poll looks at receive counts after the rows; the second one's verdicts know them.

@@ -1,10 +1,12 @@
 """The messages that lie in a demo queue before its producer sends the first one."""
 
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from random import Random
+from typing import Any
 
 from rsmq_tui.embedded.scenarios import Backlog, Scenario
 from rsmq_tui.protocol import StoredMessage, make_id
+from rsmq_tui.protocol.keys import Keys
 
 
 def messages_of(scenario: Scenario, rng: Random, *, now_ms: int) -> Iterator[StoredMessage]:
@@ -26,6 +28,20 @@ def messages_of(scenario: Scenario, rng: Random, *, now_ms: int) -> Iterator[Sto
         due_ms += rc * scenario.vt_s * 1000
         first_ms = sent_us // 1000 + 400 if rc else None
         yield StoredMessage(make_id(sent_us), body(rng), due_ms, rc, first_ms)
+
+
+class Counters:
+    """The totals of a namespace's queues, which restoring messages leaves as they are."""
+
+    def __init__(self, command: Callable[..., Awaitable[Any]], ns: str) -> None:
+        self._command = command
+        self._keys = Keys(ns)
+
+    async def count(self, queue: str, messages: Sequence[StoredMessage]) -> None:
+        """Count messages as sent, and as received as often as they say: what is in a queue was sent to it once."""
+        key = self._keys.attributes(queue)
+        await self._command("HINCRBY", key, "totalsent", len(messages))
+        await self._command("HINCRBY", key, "totalrecv", sum(message.rc for message in messages))
 
 
 def _age_s(backlog: Backlog, share: float) -> float:

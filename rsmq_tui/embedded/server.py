@@ -1,25 +1,22 @@
 """A Valkey server of our own: loopback or a unix socket, nothing on disk, gone when this process is."""
 
-import atexit
 import os
 import shutil
 import socket
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 from urllib.parse import quote
 
 from rsmq_tui.embedded.binary import find_server
-from rsmq_tui.embedded.errors import EmbeddedError, ServerStartError
+from rsmq_tui.embedded.errors import ServerStartError
 from rsmq_tui.embedded.guard import let_go, spawn_guarded, tell_gone
+from rsmq_tui.embedded.lifetime import Lifetime, Running
 
 _HOST = "127.0.0.1"
 _PORT_TRIES = 10
@@ -29,11 +26,9 @@ _SOCKET_PATH_MAX = 103
 
 
 @dataclass(frozen=True, slots=True)
-class _Running:
-    process: subprocess.Popen[bytes]
+class _Running(Running):
     folder: Path
     port: int
-    owner_pid: int
 
     @property
     def socket(self) -> Path:
@@ -44,7 +39,7 @@ class _Running:
         return self.folder / "log"
 
 
-class EmbeddedServer:
+class EmbeddedServer(Lifetime[_Running]):
     """A Valkey (or Redis) server that lives as long as the ``with`` block, and never longer than this process.
 
     It listens on a free port of 127.0.0.1, on ``port`` if given, or with ``unix_socket`` on no port at all. It saves
@@ -52,6 +47,8 @@ class EmbeddedServer:
     which cannot change where it listens or make it save. Its private folder (mode 700) is made in ``directory``, by
     default the system's folder for temporary files, and removed at the end. Methods may be called from any thread.
     """
+
+    WHAT = "embedded server"
 
     def __init__(
         self,
@@ -65,21 +62,11 @@ class EmbeddedServer:
             raise ValueError("a server on a unix socket has no port")
         if extra and not extra[0].startswith("--"):
             raise ValueError(f"{extra[0]!r} is no option: it would be read as a configuration file")
+        super().__init__()
         self._directory = directory
         self._unix_socket = unix_socket
         self._wanted_port = 0 if unix_socket else port
         self._extra = tuple(extra)
-        self._lock = threading.RLock()
-        self._running: _Running | None = None
-
-    def __enter__(self) -> Self:
-        self.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.stop()
 
     @property
     def url(self) -> str:
@@ -93,11 +80,6 @@ class EmbeddedServer:
     def port(self) -> int:
         """The TCP port, 0 with ``unix_socket``; raises ``EmbeddedError`` when the server was not started."""
         return self._started().port
-
-    @property
-    def pid(self) -> int:
-        """The process id of the server itself; raises ``EmbeddedError`` when it was not started."""
-        return self._started().process.pid
 
     @property
     def is_running(self) -> bool:
@@ -119,48 +101,26 @@ class EmbeddedServer:
         Raises ``ServerNotFound`` when there is no server program, and ``ServerStartError`` with the server's last log
         lines when it has ended or does not answer within ``timeout_s`` seconds.
         """
-        with self._lock:
-            if self.is_running:
-                return
-            self.stop()
-            program = find_server()
-            deadline_s = time.monotonic() + timeout_s
-            tries = _PORT_TRIES if self._wanted_port is None else 1
-            for left in reversed(range(tries)):
-                port = _free_port() if self._wanted_port is None else self._wanted_port
-                running = self._spawn(program, port)
-                try:
-                    _wait_until_ready(running, deadline_s)
-                except ServerStartError as error:
-                    _end(running)
-                    # Somebody else may have got the port since it was seen free.
-                    if left and "in use" in str(error):
-                        continue
-                    raise
-                except BaseException:
-                    _end(running)
-                    raise
-                self._running = running
-                atexit.register(self.stop)
-                return
+        self._start(lambda: self._spawn_ready(time.monotonic() + timeout_s))
 
-    def stop(self) -> None:
-        """Stop the server and remove its folder; does nothing when it is not running, or in a forked child."""
-        running = self._running
-        if running is None or running.owner_pid != os.getpid():
-            return
-        with self._lock:
-            if self._running is None:
-                return
-            self._running = None
-            atexit.unregister(self.stop)
-            _end(running)
-
-    def _started(self) -> _Running:
-        running = self._running
-        if running is None:
-            raise EmbeddedError("The embedded server is not running.")
-        return running
+    def _spawn_ready(self, deadline_s: float) -> _Running:
+        program = find_server()
+        tries = _PORT_TRIES if self._wanted_port is None else 1
+        while True:
+            tries -= 1
+            running = self._spawn(program, _free_port() if self._wanted_port is None else self._wanted_port)
+            try:
+                _wait_until_ready(running, deadline_s)
+            except ServerStartError as error:
+                self._end(running)
+                # Somebody else may have got the port since it was seen free.
+                if tries and "in use" in str(error):
+                    continue
+                raise
+            except BaseException:
+                self._end(running)
+                raise
+            return running
 
     def _spawn(self, program: Path, port: int) -> _Running:
         folder = _private_folder(self._directory)
@@ -182,7 +142,15 @@ class EmbeddedServer:
             if isinstance(error, OSError):
                 raise ServerStartError(f"{program} could not be run: {error.strerror}.") from error
             raise
-        return _Running(process, folder, port, os.getpid())
+        return _Running(process, os.getpid(), folder, port)
+
+    def _end(self, running: _Running) -> None:
+        # Nothing is saved, so that SIGKILL loses nothing, and it cannot be refused.
+        running.process.kill()
+        tell_gone(running.process)
+        running.process.wait()
+        shutil.rmtree(running.folder, ignore_errors=True)
+        let_go(running.process)
 
 
 def _private_folder(directory: Path | None) -> Path:
@@ -234,12 +202,3 @@ def _answers(running: _Running) -> bool:
 def _last_words(running: _Running) -> str:
     lines = running.log.read_text(errors="replace").splitlines()[-_LOG_LINES:]
     return " Its last words:\n" + "\n".join(lines) if lines else " It said nothing."
-
-
-def _end(running: _Running) -> None:
-    # Nothing is saved, so that SIGKILL loses nothing, and it cannot be refused.
-    running.process.kill()
-    tell_gone(running.process)
-    running.process.wait()
-    shutil.rmtree(running.folder, ignore_errors=True)
-    let_go(running.process)

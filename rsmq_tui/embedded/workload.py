@@ -16,7 +16,7 @@ from heapq import heappop, heappush
 from itertools import islice
 from random import Random
 
-from rsmq_tui.embedded.backlog import messages_of
+from rsmq_tui.embedded.backlog import Counters, messages_of
 from rsmq_tui.embedded.scenarios import SCENARIOS, Consumer, Scenario
 from rsmq_tui.protocol import SERVER_ERRORS, AsyncRsmq, RsmqError, connect_async
 
@@ -48,7 +48,8 @@ async def run_workload(
     ``ValueError`` for a URL that cannot be one.
     """
     async with connect_async(url) as client, asyncio.TaskGroup() as group:
-        site = _Site(AsyncRsmq(client, ns), seed, speed, waiting={scenario.queue for scenario in scenarios})
+        counters = Counters(client.execute_command, ns)
+        site = _Site(AsyncRsmq(client, ns), counters, seed, speed, waiting={scenario.queue for scenario in scenarios})
         workers = [_Worker(site, scenario, on_ready) for scenario in scenarios]
         runs = [group.create_task(run) for worker in workers for run in (worker.produce(), worker.consume())]
         try:
@@ -68,6 +69,7 @@ class _Site:
     """
 
     queues: AsyncRsmq
+    counters: Counters
     seed: int
     speed: float
     waiting: set[str]
@@ -132,6 +134,7 @@ class _Worker:
         messages = messages_of(self._scenario, self._backlog_rng, now_ms=now_ms)
         while (chunk := list(islice(messages, _BACKLOG_CHUNK))) and not self._site.is_closed:
             await self._queues.restore_messages(self._queue, chunk)
+            await self._site.counters.count(self._queue, chunk)
 
     async def _send(self) -> None:
         scenario, rng, ticks = self._scenario, self._producer_rng, _Ticks()

@@ -1,6 +1,5 @@
 """The demo's workload in a process of its own, so that it neither slows the dashboard down nor outlives it."""
 
-import atexit
 import os
 import subprocess
 import sys
@@ -8,12 +7,11 @@ import threading
 from collections import deque
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 import rsmq_tui
 from rsmq_tui.embedded.errors import EmbeddedError
 from rsmq_tui.embedded.guard import let_go, spawn_held
+from rsmq_tui.embedded.lifetime import Lifetime, Running
 
 _STOP_S = 3.0
 
@@ -40,48 +38,27 @@ class _Output:
 
 
 @dataclass(frozen=True, slots=True)
-class _Running:
-    process: subprocess.Popen[bytes]
+class _Running(Running):
     output: _Output
     listener: threading.Thread
-    owner_pid: int
 
 
-class WorkloadProcess:
+class WorkloadProcess(Lifetime[_Running]):
     """Producers and consumers that work on a server as long as the ``with`` block, and never longer than this process.
 
     The arguments are those of ``workload.run_workload``. Nothing of it reaches the terminal. The URL stands on a
     command line, which others can read: it must hold no password.
     """
 
+    WHAT = "workload"
+
     def __init__(self, url: str, *, ns: str = "rsmq", seed: int = 7, speed: float = 1.0) -> None:
+        super().__init__()
         self._command = [
             # -P: a json.py in the user's folder must not be imported in place of the standard library's.
             *(sys.executable, "-P", "-m", "rsmq_tui.embedded.workload"),
             *("--ns", ns, "--seed", str(seed), "--speed", str(speed), "--", url),
         ]
-        self._lock = threading.RLock()
-        self._running: _Running | None = None
-
-    def __enter__(self) -> Self:
-        self.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.stop()
-
-    @property
-    def pid(self) -> int:
-        """The process id; raises ``EmbeddedError`` when the workload was not started."""
-        return self._started().process.pid
-
-    @property
-    def is_running(self) -> bool:
-        """Whether the workload's process is there."""
-        running = self._running
-        return running is not None and running.process.poll() is None
 
     @property
     def failure(self) -> str | None:
@@ -94,23 +71,7 @@ class WorkloadProcess:
 
     def start(self) -> None:
         """Start the workload, without waiting for it; a running one is left alone. Raises ``EmbeddedError``."""
-        with self._lock:
-            if self.is_running:
-                return
-            self.stop()
-            # Where the package was imported from, the process shall find it too.
-            root = str(Path(rsmq_tui.__file__).parent.parent)
-            path = os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH"))))
-            env = {**os.environ, "PYTHONPATH": path}
-            try:
-                process = spawn_held(self._command, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-            except OSError as error:
-                raise EmbeddedError(f"The workload could not be started: {error.strerror}.") from error
-            output = _Output()
-            listener = threading.Thread(target=output.listen, args=(process,), name="workload-output", daemon=True)
-            listener.start()
-            self._running = _Running(process, output, listener, os.getpid())
-            atexit.register(self.stop)
+        self._start(self._spawn)
 
     def wait_ready(self, *, timeout_s: float = 30.0) -> bool:
         """Wait until every backlog is in place; False when ``timeout_s`` seconds pass or the process ends before.
@@ -121,26 +82,25 @@ class WorkloadProcess:
         output.heard.wait(timeout_s)
         return output.is_ready
 
-    def stop(self) -> None:
-        """Stop the workload; does nothing when it is not running, or in a forked child."""
-        running = self._running
-        if running is None or running.owner_pid != os.getpid():
-            return
-        with self._lock:
-            if self._running is None:
-                return
-            self._running = None
-            atexit.unregister(self.stop)
-            let_go(running.process)
-            try:
-                running.process.wait(_STOP_S)
-            except subprocess.TimeoutExpired:
-                running.process.kill()
-                running.process.wait()
-            running.listener.join()
+    def _spawn(self) -> _Running:
+        # Where the package was imported from, the process shall find it too.
+        root = str(Path(rsmq_tui.__file__).parent.parent)
+        path = os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH"))))
+        env = {**os.environ, "PYTHONPATH": path}
+        try:
+            process = spawn_held(self._command, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        except OSError as error:
+            raise EmbeddedError(f"The workload could not be started: {error.strerror}.") from error
+        output = _Output()
+        listener = threading.Thread(target=output.listen, args=(process,), name="workload-output", daemon=True)
+        listener.start()
+        return _Running(process, os.getpid(), output, listener)
 
-    def _started(self) -> _Running:
-        running = self._running
-        if running is None:
-            raise EmbeddedError("The workload is not running.")
-        return running
+    def _end(self, running: _Running) -> None:
+        let_go(running.process)
+        try:
+            running.process.wait(_STOP_S)
+        except subprocess.TimeoutExpired:
+            running.process.kill()
+            running.process.wait()
+        running.listener.join()

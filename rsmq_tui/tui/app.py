@@ -41,7 +41,7 @@ class RsmqApp(App[None]):
     BINDINGS: ClassVar[list[BindingType]] = bindings_of("app")
     COMMANDS = App.COMMANDS | {DashboardCommands}
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-wide")]  # noqa: RUF012 - Textual's own way to declare them
-    VERTICAL_BREAKPOINTS = [(0, "-short"), (20, "-tall")]  # noqa: RUF012 - Textual's own way to declare them
+    VERTICAL_BREAKPOINTS = [(0, "-tiny"), (16, "-short"), (20, "-tall")]  # noqa: RUF012 - Textual's own way to declare them
 
     snapshot: var[Snapshot | None] = var(None)
     clock_times: var[bool] = var(False)

@@ -11,7 +11,7 @@ from rsmq_tui.tui.signs import MESSAGE_TOKENS, verdict_words
 from rsmq_tui.tui.widgets.painted import Piece
 from rsmq_tui.tui.widgets.row_table import Column
 
-SPARK_WIDTH = 12
+SPARK_WIDTH = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +45,11 @@ def _oldest(queue: QueueState, context: QueueContext) -> Piece:
     return duration(queue.oldest_ready_age_ms(context.at_ms)), ""
 
 
+def _rate(per_s: float | None) -> Piece:
+    """Say a rate in at most six characters: 812.0, then 1,204, 381k."""
+    return rate(per_s) if per_s is None or per_s < 999.95 else compact(per_s), ""
+
+
 def _spark(queue: QueueState, context: QueueContext) -> Piece:
     values = context.trend.throughput(queue.name)
     return sparkline(values, SPARK_WIDTH, ascii=context.ascii_only).plain, "spark"
@@ -59,16 +64,16 @@ def _outlook(queue: QueueState, context: QueueContext) -> Piece:
 
 QUEUE_COLUMNS: tuple[Column[QueueState, QueueContext], ...] = (
     Column("verdict", "VERDICT", 10, _verdict),
-    Column("queue", "QUEUE", 14, lambda queue, _: (queue.name, "strong"), grow=True),
-    Column("ready", "READY", 8, lambda queue, _: (compact(queue.ready), ""), right=True),
-    Column("hidden", "HIDDEN", 8, lambda queue, _: (compact(queue.hidden), ""), drop=3, right=True),
-    Column("depth", "DEPTH", 8, lambda queue, _: (compact(queue.depth), ""), drop=4, right=True),
+    Column("queue", "QUEUE", 12, lambda queue, _: (queue.name, "strong"), grow=True),
+    Column("ready", "READY", 6, lambda queue, _: (compact(queue.ready), ""), right=True),
+    Column("hidden", "HIDDEN", 7, lambda queue, _: (compact(queue.hidden), ""), drop=3, right=True),
+    Column("depth", "DEPTH", 6, lambda queue, _: (compact(queue.depth), ""), drop=4, right=True),
     Column("oldest", "OLDEST", 8, _oldest, drop=1, right=True),
-    Column("in", "IN/s", 8, lambda queue, _: (rate(queue.arrivals_s), ""), drop=5, right=True),
-    Column("out", "OUT/s", 8, lambda queue, _: (rate(queue.deletes_s), ""), drop=6, right=True),
-    Column("recv", "RECV/s", 8, lambda queue, _: (rate(queue.receives_s), ""), drop=7, right=True),
+    Column("in", "IN/s", 6, lambda queue, _: _rate(queue.arrivals_s), drop=5, right=True),
+    Column("out", "OUT/s", 6, lambda queue, _: _rate(queue.deletes_s), drop=6, right=True),
+    Column("recv", "RECV/s", 7, lambda queue, _: _rate(queue.receives_s), drop=7, right=True),
     Column("trend", "10 MIN", SPARK_WIDTH, _spark, drop=9),
-    Column("clears", "CLEARS", 26, _outlook, drop=8),
+    Column("clears", "CLEARS", 20, _outlook, drop=8, most=26),
 )
 
 # Column id -> what to sort by, and whether large comes first.

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from rsmq_tui import __version__
-from rsmq_tui.cli.main import parser
+from rsmq_tui.cli.main import main, parser
 from tests.cli.running import environment, run
 
 
@@ -44,6 +44,26 @@ def test_an_option_before_the_command_is_not_forgotten_behind_it() -> None:
     assert options.ns == "b"
 
 
+@pytest.mark.parametrize("arguments", [["-r", "redis://u:hunter2@host", "demo"], ["demo", "-r", "redis://u:hunter2@host"],
+                                       ["demo", "--headless", "--redis-url=redis://u:hunter2@host"]])  # fmt: skip
+def test_a_demo_on_a_server_of_ones_own_is_refused(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    assert ended.value.code == 2
+    *_, sentence = capsys.readouterr().err.splitlines()
+    assert sentence.startswith("rsmq-tui: error: demo starts a server of its own")
+    assert "hunter2" not in sentence
+
+
+def test_only_errors_that_are_meant_for_people_become_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_: object) -> int:
+        raise ValueError("a mistake of ours")
+
+    monkeypatch.setattr("rsmq_tui.cli.snapshot.run", fail)
+    with pytest.raises(ValueError, match="a mistake of ours"):
+        main(["snapshot"])
+
+
 def test_version_and_help() -> None:
     assert run("--version").stdout == f"rsmq-tui {__version__}\n"
     told = run("--help")
@@ -76,8 +96,8 @@ def test_what_draws_nothing_loads_nothing_that_draws(arguments: list[str], unwan
         f"sys.exit(sorted(set({unwanted!r}) & sys.modules.keys()) or 0)"
     )
     done = subprocess.run(
-        [sys.executable, "-c", script, "-r", "redis://127.0.0.1:1", *arguments],
-        env=environment(),
+        [sys.executable, "-c", script, *arguments],
+        env={**environment(), "REDIS_URL": "redis://127.0.0.1:1"},
         capture_output=True,
         timeout=30,
         check=False,

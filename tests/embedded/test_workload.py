@@ -46,7 +46,7 @@ async def reached(condition: Callable[[], Awaitable[bool] | bool]) -> None:
 async def test_sends_receives_and_deletes(redis_url: str, client: redis.Redis):
     queues = Rsmq(client)
     async with working(redis_url, BUSY):
-        await reached(lambda: queues.get_queue_attributes("busy").totalsent > 100)
+        await reached(lambda: queues.get_queue_attributes("busy").totalsent > 800)
         await reached(lambda: queues.get_queue_attributes("busy").totalrecv > 900)
         await reached(lambda: queues.get_queue_attributes("busy").msgs < 100)
 
@@ -80,7 +80,7 @@ async def test_what_a_consumer_cannot_read_comes_back_again_and_again(redis_url:
     async with working(redis_url, poisoned):
         before = poison()
         assert len(before) == 2
-        await reached(lambda: queues.get_queue_attributes("poisoned").totalsent > 5)
+        await reached(lambda: queues.get_queue_attributes("poisoned").totalsent > 7)
         await reached(lambda: all(rc >= 6 for _, rc in poison()))
         assert {id_ for id_, _ in before} <= {id_ for id_, _ in poison()}
         # The good ones get through all the same.
@@ -171,6 +171,13 @@ async def test_a_server_that_lost_everything_gets_everything_again(redis_url: st
         await reached(lambda: int(client.hget("rsmq:busy:Q", "totalrecv") or 0) > 700)
 
 
+async def test_a_backlog_counts_as_sent_and_as_received_as_often_as_it_says(redis_url: str, client: redis.Redis):
+    still = Scenario("still", jobs.order, Pace(0.0), None, backlog=Backlog(700, 60.0, rcs=(0, 3)))
+    async with working(redis_url, still, ns="{shop}"):
+        attributes = Rsmq(client, ns="{shop}").get_queue_attributes("still")
+        assert (attributes.msgs, attributes.totalsent, attributes.totalrecv) == (700, 700, 1050)
+
+
 async def test_ends_when_it_is_cancelled(redis_url: str, client: redis.Redis):
     task = asyncio.create_task(run_workload(redis_url, stop=asyncio.Event(), scenarios=(BUSY, IDLE)))
     await reached(lambda: client.scard("rsmq:QUEUES") == 2)
@@ -196,7 +203,7 @@ async def test_goes_on_when_the_server_comes_back_empty():
 async def test_stops_at_once_when_the_server_hangs():
     with EmbeddedServer() as server, redis.Redis.from_url(server.url) as client:
         async with working(server.url, BUSY):
-            await reached(lambda: Rsmq(client).get_queue_attributes("busy").totalsent > 0)
+            await reached(lambda: Rsmq(client).get_queue_attributes("busy").totalsent > 700)
             os.kill(server.pid, signal.SIGSTOP)
             # Long enough for every worker to be in the middle of a call.
             await asyncio.sleep(0.3)

@@ -5,7 +5,7 @@ from redis import Redis
 
 from tests.hostile.keyspace import untouched
 from tests.hostile.proxy import Proxy
-from tests.hostile.watching import dashboard, is_dimmed, open_queue, press, until
+from tests.hostile.watching import dashboard, is_dimmed, is_fresh, open_queue, press, until
 
 REFUSALS = {
     b"-LOADING Redis is loading the dataset in memory": "the server is loading its data into memory",
@@ -67,15 +67,17 @@ HOSTILE = (
 
 async def test_refusals(orders: Redis, proxy: Proxy) -> None:
     with untouched(orders):
-        async with dashboard(proxy.url) as pilot:
+        async with dashboard(proxy.url, size=(120, 30), interval_s=0.03) as pilot:
             await until(pilot, "● live", "orders")
             await open_queue(pilot, "orders")
             for refusal, words in (REFUSALS | dict.fromkeys(HOSTILE, "")).items():
                 proxy.answer(refusal + b"\r\n")
                 await until(pilot, "✗ stale", words, lambda: is_dimmed(pilot))
                 await press(pilot, "l", "h", "y")
+                # Each y says in a corner why it failed; a pile of those would soon lie over the status line.
+                pilot.app.clear_notifications()
                 proxy.forward()
-                await until(pilot, "● live", '{"order": 1}', lambda: not is_dimmed(pilot))
+                await until(pilot, "● live", '{"order": 1}', lambda: is_fresh(pilot))
 
 
 @pytest.mark.parametrize("refusal", [*list(REFUSALS)[:3], *HOSTILE[:3]], ids=lambda refusal: repr(refusal[1:12]))
@@ -118,4 +120,4 @@ async def test_a_server_that_turns_into_something_else_below_a_queue(orders: Red
                 await until(pilot, "● live")
                 while len(pilot.app.screen_stack) > 2:
                     await press(pilot, "escape")
-                await until(pilot, '{"order": 1}')
+                await until(pilot, '{"order": 1}', lambda: is_fresh(pilot))

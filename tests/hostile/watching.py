@@ -148,3 +148,9 @@ async def open_message(pilot: Dashboard, row: int = 0) -> str:
 def is_dimmed(pilot: Dashboard) -> bool:
     """Whether the table in front, if there is one, shows its numbers as old ones."""
     return pilot.app.screen.has_class("-stale") and all(table.opacity < 1 for table in pilot.app.screen.query(RowTable))
+
+
+def is_fresh(pilot: Dashboard) -> bool:
+    """Whether nothing on the screen is shown as old."""
+    screen = pilot.app.screen
+    return not screen.has_class("-stale") and all(table.opacity == 1 for table in screen.query(RowTable))

@@ -73,6 +73,14 @@ async def settled(pilot: Pilot[None]) -> None:
     await pilot.pause()
 
 
+async def resized(pilot: Pilot[None], width: int, height: int) -> None:
+    """Give the terminal another size, and wait until everything has its place on it."""
+    await pilot.resize_terminal(width, height)
+    # The screen knows its new size at once; its layout follows when Textual's timer says so.
+    await until(pilot, lambda: pilot.app.screen._compositor.size == (width, height), "the screen has its new size")
+    await settled(pilot)
+
+
 async def press(pilot: Pilot[None], *keys: str) -> None:
     """Press keys one after the other, each after what the one before it led to."""
     for key in keys:

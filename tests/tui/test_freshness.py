@@ -121,7 +121,7 @@ async def test_p_pauses_and_resumes(source: ScriptedSource) -> None:
         await shown(pilot, source)
         assert source.paused
         source.clock.now_s += 7
-        assert "‖ paused 7 s ago" in _status(pilot)
+        assert "‖ paused · data 7 s old" in _status(pilot)
         assert not pilot.app.screen.has_class("-stale")
         await press(pilot, "p")
         await shown(pilot, source)

@@ -66,8 +66,8 @@ async def test_numbers_stay_right_aligned_and_in_their_columns(source: ScriptedS
         await play(pilot, source, poll_of(source, queues))
         lines = lines_of(table_of(pilot))
         end = lines[0].index("READY") + len("READY")
-        shown = {line.split()[2]: line[end - 8 : end] for line in lines[1:4]}
-        assert shown == {"few": "       1", "many": "  99,999", "lots": "   38.1M"}
+        shown = {line.split()[2]: line[end - 6 : end] for line in lines[1:4]}
+        assert shown == {"few": "     1", "many": "99,999", "lots": " 38.1M"}
 
 
 async def test_the_worst_come_first_then_the_oldest_then_the_fullest(source: ScriptedSource) -> None:

@@ -1,7 +1,9 @@
 """Only what changed is painted again: over a slow line that is the difference between live and stuttering."""
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 from rich.segment import Segment
@@ -11,6 +13,8 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from rsmq_tui.monitor import Verdict
+from rsmq_tui.tui import app
+from rsmq_tui.tui.widgets.line_view import LineView
 from rsmq_tui.tui.widgets.painted import Painted, _differences
 from rsmq_tui.tui.widgets.row_table import RowTable
 from tests.tui.driving import lines_of, opened, play, press, settled, table_of
@@ -74,7 +78,7 @@ async def test_one_changed_number_repaints_its_cell_only(
         assert region.height == 1
         end = after[0].index("HIDDEN") + len("HIDDEN")
         # A cell is its column and the gap behind it.
-        assert (region.x, region.right) == (end - 8, end + 1)
+        assert (region.x, region.right) == (end - 7, end + 1)
         assert after[y][region.x : region.right].strip() == "9"
 
 
@@ -205,6 +209,16 @@ async def test_a_hidden_widget_is_painted_whole_when_it_comes_back(source: Scrip
         lines = lines_of(pilot.app.screen.query_one(RowTable))
         assert lines[1].split()[2] == "only"
         assert not lines[2].strip()
+
+
+def test_a_widget_declares_few_tokens_and_each_has_its_style() -> None:
+    styled = set(
+        re.findall(r"^\.(token--[a-z-]+) {", Path(app.__file__).with_name("app.tcss").read_text(), re.MULTILINE)
+    )
+    declared = {widget: widget._get_component_classes() for widget in Painted.__subclasses__()}
+    assert set().union(*declared.values()) == styled
+    # Each of them takes part in every start and in every change of a class: lines and tables alone have many.
+    assert all(len(tokens) <= 11 for widget, tokens in declared.items() if widget not in (RowTable, LineView))
 
 
 async def test_a_style_is_made_once_for_each_token(source: ScriptedSource) -> None:

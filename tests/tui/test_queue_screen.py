@@ -170,12 +170,55 @@ async def test_a_failed_look_says_why_and_recovers(source: ScriptedSource) -> No
         await poll_again(pilot)
         assert "NOPERM" not in text_of(app_of(pilot))
         assert len(names_in(pilot)) == 3
-        source.peek_error = "the server went away"
+
+
+@pytest.mark.parametrize("size", [(132, 36), (60, 20)], ids=str)
+async def test_a_page_that_cannot_be_read_again_stays_and_says_why(
+    source: ScriptedSource, size: tuple[int, int]
+) -> None:
+    source.messages["orders"] = messages_of([b"x"] * 3)
+    async with opened(source, size=size) as pilot:
+        await _open(pilot, source)
+        await press(pilot, "j", "j")
+        table, rows = table_of(pilot), lines_of(table_of(pilot))
+        key = table.cursor_key
+        assert key == source.messages["orders"][2].id
+        source.peek_error = "the server [/went] away\x1b[2J"
+        for _ in range(2):
+            await poll_again(pilot, 12_000)
+        assert _line(pilot, "tabs").split()[:4] == ["[", "all", "3", "]"]
+        assert "✗ stale 24 s: the server [/went] away␛[2J" in _line(pilot, "tabs")
+        assert [line.split()[-1] for line in lines_of(table)[:4]] == [line.split()[-1] for line in rows[:4]]
+        assert table.cursor_key == key
+        assert table.styles.opacity < 1
+        source.peek_error = None
+        source.messages["orders"] = messages_of([b"x"] * 4)
         await poll_again(pilot)
-        assert "the server went away" in text_of(app_of(pilot))
+        assert "stale" not in text_of(app_of(pilot))
+        assert len(names_in(pilot)) == 4
+        assert table.cursor_key == key
+        assert table.styles.opacity == 1
+
+
+@pytest.mark.parametrize("key", ["h", "right_square_bracket"])
+async def test_a_page_that_was_asked_for_in_vain_leaves_the_one_before(source: ScriptedSource, key: str) -> None:
+    source.messages["orders"] = messages_of([b"x"] * 100, hidden=50)
+    async with opened(source) as pilot:
+        await _open(pilot, source)
+        await press(pilot, "j")
+        before, cursor, asked = names_in(pilot), table_of(pilot).cursor_key, source.requests[-1]
+        source.peek_error = "not now"
+        await press(pilot, key)
+        assert "[ all 100 ]" in _line(pilot, "tabs")
+        assert "✗ stale 0 s: not now" in _line(pilot, "tabs")
+        assert names_in(pilot) == before
         source.peek_error = None
         await poll_again(pilot)
-        assert len(names_in(pilot)) == 3
+        assert source.requests[-1] == asked
+        assert names_in(pilot) == before
+        assert table_of(pilot).cursor_key == cursor
+        await press(pilot, key)
+        assert names_in(pilot) != before
 
 
 async def test_enter_opens_the_message_and_a_click_on_the_row_under_the_cursor_too(source: ScriptedSource) -> None:

@@ -1,11 +1,11 @@
 """Terminals of all sizes, and one that changes its size in the middle."""
 
 import pytest
-from textual.pilot import Pilot
 
 from rsmq_tui.tui.columns import QUEUE_COLUMNS
 from rsmq_tui.tui.widgets.chart_panel import ChartPanel
 from rsmq_tui.tui.widgets.now_panel import NowPanel
+from rsmq_tui.tui.widgets.spark_panel import SparkPanel
 from tests.tui.driving import (
     app_of,
     lines_of,
@@ -13,12 +13,12 @@ from tests.tui.driving import (
     opened,
     play,
     press,
-    settled,
+    resized,
     table_of,
     text_of,
     until,
 )
-from tests.tui.scripted import ScriptedSource, messages_of
+from tests.tui.scripted import START_MS, ScriptedSource, messages_of
 from tests.tui.states import one_of_each, poll_of, queue_of
 
 TITLES = {column.title: column for column in QUEUE_COLUMNS}
@@ -27,13 +27,6 @@ SIZES = [(40, 10), (60, 16), (80, 24), (99, 30), (100, 30), (132, 36), (200, 60)
 
 def _shown(head: str) -> list[str]:
     return [title for title in TITLES if f"{title} " in f"{head} "]
-
-
-async def _resized(pilot: Pilot[None], width: int, height: int) -> None:
-    await pilot.resize_terminal(width, height)
-    # The screen knows its new size at once; its layout follows when Textual's timer says so.
-    await until(pilot, lambda: pilot.app.screen._compositor.size == (width, height), "the screen has its new size")
-    await settled(pilot)
 
 
 @pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
@@ -57,7 +50,7 @@ async def test_columns_leave_one_by_one_as_the_terminal_narrows(source: Scripted
         before = len(_shown(lines_of(table_of(pilot))[0]))
         assert before == len(TITLES)
         for width in range(130, 38, -10):
-            await _resized(pilot, width, 20)
+            await resized(pilot, width, 20)
             lines = lines_of(table_of(pilot))
             now = len(_shown(lines[0]))
             assert now <= before
@@ -72,23 +65,42 @@ async def test_a_very_narrow_terminal_cuts_but_does_not_break(source: ScriptedSo
         await play(pilot, source, poll_of(source, one_of_each()))
         assert {len(line) for line in text_of(app_of(pilot)).splitlines()} == {12}
         await press(pilot, "G", "enter", "escape", "question_mark", "escape")
-        await _resized(pilot, 1, 1)
-        await _resized(pilot, 80, 24)
+        await resized(pilot, 1, 1)
+        await resized(pilot, 80, 24)
         assert "invoices" in text_of(app_of(pilot))
 
 
-async def test_panels_leave_with_width_and_height(source: ScriptedSource) -> None:
+async def test_panels_fold_into_sparklines_and_these_leave_last(source: ScriptedSource) -> None:
     async with opened(source, size=(120, 30)) as pilot:
         await play(pilot, source, poll_of(source, one_of_each()))
-        chart, now = pilot.app.screen.query_one(ChartPanel), pilot.app.screen.query_one(NowPanel)
-        shown = lambda: (chart.region.height > 0, now.region.height > 0)  # noqa: E731
-        assert shown() == (True, True)
-        await _resized(pilot, 99, 30)
-        assert shown() == (True, False)
-        await _resized(pilot, 120, 19)
-        await until(pilot, lambda: shown() == (False, False), "a short terminal has rows, not charts")
-        await _resized(pilot, 120, 30)
-        await until(pilot, lambda: shown() == (True, True), "they come back")
+        panels = [pilot.app.screen.query_one(panel) for panel in (ChartPanel, NowPanel, SparkPanel)]
+        shown = lambda: [panel.region.height > 0 for panel in panels]  # noqa: E731
+        assert shown() == [True, True, False]
+        for size, wanted in (
+            ((99, 30), [False, False, True]),
+            ((120, 19), [False, False, True]),
+            ((120, 15), [False, False, False]),
+            ((40, 10), [False, False, False]),
+            ((40, 16), [False, False, True]),
+            ((120, 30), [True, True, False]),
+        ):
+            await resized(pilot, *size)
+            assert shown() == wanted, size
+
+
+async def test_110_columns_are_enough_for_every_column_of_the_overview(source: ScriptedSource) -> None:
+    async with opened(source, size=(110, 30)) as pilot:
+        rich = queue_of("one-busy-queue", ready=99_999, hidden=99_999, depth=381_000_000, arrivals_s=999.94,
+                        deletes_s=999.96, receives_s=812_345.6, oldest_ready_ms=START_MS - 86_399_000)  # fmt: skip
+        await play(pilot, source, poll_of(source, [*one_of_each(), rich]))
+        table = table_of(pilot)
+        head, *rows = lines_of(table)
+        assert _shown(head) == list(TITLES)
+        row = next(line for line in rows if "one-busy" in line)
+        assert row.split()[3:-2] == ["99,999", "99,999", "381M", "23h", "59m", "999.9", "1,000", "812k"]
+        await play(pilot, source, poll_of(source, [], START_MS + 1000))
+        await play(pilot, source, poll_of(source, [queue_of("a")], START_MS + 2000))
+        assert lines_of(table)[0] == head
 
 
 async def test_a_resize_keeps_the_cursor_in_sight(source: ScriptedSource) -> None:
@@ -98,7 +110,7 @@ async def test_a_resize_keeps_the_cursor_in_sight(source: ScriptedSource) -> Non
         table = table_of(pilot)
         key = str(table.cursor_key)
         for width, height in ((100, 24), (60, 12), (40, 10), (160, 50)):
-            await _resized(pilot, width, height)
+            await resized(pilot, width, height)
             lines = lines_of(table)
             assert sum(f" {key} " in line for line in lines) == 1
             assert {len(line) for line in lines} == {table_of(pilot).size.width}
@@ -110,7 +122,7 @@ async def test_a_taller_terminal_leaves_no_empty_rows_at_the_end(source: Scripte
     async with opened(source, size=(100, 24)) as pilot:
         await play(pilot, source, poll_of(source, [queue_of(f"q{n:03d}", ready=500 - n) for n in range(60)]))
         await press(pilot, "G")
-        await _resized(pilot, 100, 44)
+        await resized(pilot, 100, 44)
         assert "q059" in lines_of(table_of(pilot))[-1]
 
 
@@ -121,9 +133,9 @@ async def test_every_screen_survives_a_resize_in_the_middle(source: ScriptedSour
         await play(pilot, source, poll_of(source, [queue_of("orders", ready=100)]))
         for keys in ((), ("enter",), ("enter",), ("question_mark",), ("escape", "n")):
             await press(pilot, *keys)
-            await _resized(pilot, *size)
+            await resized(pilot, *size)
             assert {len(line) for line in text_of(app_of(pilot)).splitlines()} == {size[0]}
-            await _resized(pilot, 132, 36)
+            await resized(pilot, 132, 36)
 
 
 async def test_a_larger_terminal_fills_the_page_of_messages(source: ScriptedSource) -> None:
@@ -132,6 +144,6 @@ async def test_a_larger_terminal_fills_the_page_of_messages(source: ScriptedSour
         await play(pilot, source, poll_of(source, [queue_of("orders", ready=200)]))
         await press(pilot, "enter")
         assert len(names_in(pilot)) == table_of(pilot).visible_rows
-        await _resized(pilot, 100, 50)
+        await resized(pilot, 100, 50)
         await until(pilot, lambda: len(names_in(pilot)) == table_of(pilot).visible_rows, "the page grows")
         assert len(names_in(pilot)) > 30

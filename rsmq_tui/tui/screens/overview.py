@@ -11,7 +11,7 @@ from textual.widgets import Input
 
 from rsmq_tui.charts import Series
 from rsmq_tui.monitor import QueueState, Snapshot, reason
-from rsmq_tui.monitor.wording import printable
+from rsmq_tui.monitor.wording import compact, printable, rate
 from rsmq_tui.tui.columns import QUEUE_COLUMNS, SORT_COLUMNS, QueueContext, sort_queues
 from rsmq_tui.tui.keymap import Where, bindings_of
 from rsmq_tui.tui.screens.base import DashboardScreen
@@ -21,6 +21,7 @@ from rsmq_tui.tui.widgets.key_hints import KeyHints
 from rsmq_tui.tui.widgets.now_panel import NowPanel
 from rsmq_tui.tui.widgets.painted import Piece
 from rsmq_tui.tui.widgets.row_table import RowTable
+from rsmq_tui.tui.widgets.spark_panel import SparkPanel
 from rsmq_tui.tui.widgets.status_line import StatusLine
 from rsmq_tui.tui.widgets.text_line import TextLine
 
@@ -39,6 +40,7 @@ class OverviewScreen(DashboardScreen):
         super().__init__()
         self.table = RowTable(QUEUE_COLUMNS, QueueContext(0, Snapshot(0, "", "").trend), id="queues")
         self.chart = ChartPanel("Throughput, 10 min", ("series-first", "series-second"), id="throughput")
+        self.sparks = SparkPanel(("ready",), ("hidden",), ("arrivals/s", "deletes/s"), id="sparks")
         self._why = TextLine(id="why")
         self._filter = ""
         self._sort: str | None = None
@@ -55,6 +57,7 @@ class OverviewScreen(DashboardScreen):
         with Horizontal(id="charts"):
             yield self.chart
             yield NowPanel().data_bind(OverviewScreen.snapshot)
+        yield self.sparks
         yield Input(placeholder="words in a queue's name or verdict; !word leaves them out", id="filter", compact=True)
         yield self.table
         yield self._why
@@ -67,6 +70,7 @@ class OverviewScreen(DashboardScreen):
     def show_snapshot(self, snapshot: Snapshot) -> None:
         """Show the sums, the chart and the rows."""
         self._show_chart(snapshot)
+        self._tell_sums(snapshot)
         context = QueueContext(
             snapshot.at_ms,
             snapshot.trend,
@@ -189,11 +193,29 @@ class OverviewScreen(DashboardScreen):
             return
         self._chart_at = step
         points = snapshot.trend.totals
-        series = (
+        rates = (
             Series("arrivals/s", [(point.at_ms, point.arrivals_s) for point in points]),
             Series("deletes/s", [(point.at_ms, point.deletes_s) for point in points]),
         )
-        self.chart.show(series, snapshot.at_ms)
+        counts = (
+            Series("ready", [(point.at_ms, point.ready) for point in points]),
+            Series("hidden", [(point.at_ms, point.hidden) for point in points]),
+        )
+        self.chart.show(rates, snapshot.at_ms)
+        self.sparks.show((*counts, *rates), snapshot.at_ms)
+
+    def _tell_sums(self, snapshot: Snapshot) -> None:
+        if snapshot.link.fresh_at_s is None:
+            return
+        totals = snapshot.totals
+        self.sparks.tell(
+            {
+                "ready": compact(totals.ready),
+                "hidden": compact(totals.hidden),
+                "arrivals/s": rate(totals.arrivals_s),
+                "deletes/s": rate(totals.deletes_s),
+            }
+        )
 
     def _why_empty(self, snapshot: Snapshot) -> list[Piece]:
         """Say why there is no row, and what to do next."""

@@ -10,7 +10,7 @@ from textual.containers import Horizontal
 
 from rsmq_tui.charts import Series
 from rsmq_tui.monitor import MessageRow, Page, PageRequest, PeekError, QueueState, Snapshot, reason
-from rsmq_tui.monitor.wording import clock, compact, count, printable, seconds, size
+from rsmq_tui.monitor.wording import clock, compact, count, printable, rate, seconds, size
 from rsmq_tui.protocol import Part
 from rsmq_tui.tui.columns import MESSAGE_COLUMNS, MessageContext
 from rsmq_tui.tui.keymap import Where, bindings_of
@@ -20,6 +20,7 @@ from rsmq_tui.tui.widgets.chart_panel import BarPanel, ChartPanel
 from rsmq_tui.tui.widgets.key_hints import KeyHints
 from rsmq_tui.tui.widgets.painted import Piece
 from rsmq_tui.tui.widgets.row_table import RowTable
+from rsmq_tui.tui.widgets.spark_panel import SparkPanel
 from rsmq_tui.tui.widgets.status_line import StatusLine
 from rsmq_tui.tui.widgets.text_line import TextLine
 
@@ -31,7 +32,8 @@ class QueueScreen(DashboardScreen):
     """Attributes, charts, and the peek table of one queue.
 
     A page is read again at each poll, from its first message on, so that it stays where it is while messages before it
-    come and go. A reply to an older question is dropped.
+    come and go. A reply to an older question is dropped. A question that failed leaves the last page on the screen,
+    dimmed, with the sentence why, and it is that page which the next poll asks for.
     """
 
     WHERE: ClassVar[tuple[Where, ...]] = ("queue", "table")
@@ -47,9 +49,11 @@ class QueueScreen(DashboardScreen):
         self._depth = ChartPanel("Depth", ("series-first", "series-third"), id="depth")
         self._rates = ChartPanel("Rates /s", ("series-first", "series-second", "series-third"), id="rates")
         self._due = BarPanel("Becoming visible")
+        self._sparks = SparkPanel(("ready",), ("hidden",), ("arrivals/s", "deletes/s", "receives/s"), id="sparks")
         # Nothing is asked for before it is known how many rows are in sight.
         self._request = PageRequest(queue, count=0)
         self._page: Page | None = None
+        self._page_again = self._request
         self._error: str | None = None
         self._pending: PageRequest | None = None
         self._read_for_ms: int | None = None
@@ -63,6 +67,7 @@ class QueueScreen(DashboardScreen):
             yield self._depth
             yield self._rates
             yield self._due
+        yield self._sparks
         yield self._facts
         yield self._tabs
         yield self.table
@@ -79,6 +84,7 @@ class QueueScreen(DashboardScreen):
         self._show_title(snapshot, state)
         self._show_facts(state)
         self._show_charts(snapshot)
+        self._tell_numbers(state)
         self._show_page()
         # A poll does not ask again while a reply is under way: on a slow link none would ever come in.
         if snapshot.at_ms != self._read_for_ms and self._pending is None and self._request.count:
@@ -139,6 +145,8 @@ class QueueScreen(DashboardScreen):
         except PeekError as error:
             if self._is_answered(request):
                 self._error = str(error)
+                if self._page is not None:
+                    self._request = self._page_again
                 self._show_page()
             return
         if not self._is_answered(request):
@@ -149,6 +157,7 @@ class QueueScreen(DashboardScreen):
             self._request = replace(request, where="at", anchor=page.rows[0].anchor)
         else:
             self._request = PageRequest(self.queue, request.part, count=request.count)
+        self._page_again = self._request
         self._due.show(due)
         if snapshot is not None:
             self._show_page()
@@ -206,30 +215,42 @@ class QueueScreen(DashboardScreen):
             return
         self._charts_at = step
         points = list(snapshot.trend.queue(self.queue))
-        self._depth.show(
-            (
-                Series("ready", [(point.at_ms, point.ready) for point in points]),
-                Series("hidden", [(point.at_ms, point.hidden) for point in points]),
-            ),
-            snapshot.at_ms,
+        counts = (
+            Series("ready", [(point.at_ms, point.ready) for point in points]),
+            Series("hidden", [(point.at_ms, point.hidden) for point in points]),
         )
-        self._rates.show(
-            (
-                Series("arrivals", [(point.at_ms, point.arrivals_s) for point in points]),
-                Series("deletes", [(point.at_ms, point.deletes_s) for point in points]),
-                Series("receives", [(point.at_ms, point.receives_s) for point in points]),
-            ),
-            snapshot.at_ms,
+        rates = (
+            Series("arrivals", [(point.at_ms, point.arrivals_s) for point in points]),
+            Series("deletes", [(point.at_ms, point.deletes_s) for point in points]),
+            Series("receives", [(point.at_ms, point.receives_s) for point in points]),
+        )
+        self._depth.show(counts, snapshot.at_ms)
+        self._rates.show(rates, snapshot.at_ms)
+        self._sparks.show((*counts, *rates), snapshot.at_ms)
+
+    def _tell_numbers(self, state: QueueState | None) -> None:
+        self._sparks.tell(
+            {}
+            if state is None
+            else {
+                "ready": compact(state.ready),
+                "hidden": compact(state.hidden),
+                "arrivals/s": rate(state.arrivals_s),
+                "deletes/s": rate(state.deletes_s),
+                "receives/s": rate(state.receives_s),
+            }
         )
 
     def _show_page(self) -> None:
         page, app = self._page, self.dashboard
         self._tabs.show(self._tab_pieces(page))
-        if self._error is not None:
-            self.table.empty_text = [(f"  {printable(self._error, 200)}", "alarm")]
-            self.table.show((), (), self.table.context)
-            return
+        is_stale = page is not None and self._error is not None
+        for panel in (self.table, self._due):
+            panel.set_class(is_stale, "-stale")
         if page is None:
+            if self._error is not None:
+                self.table.empty_text = [(f"  {printable(self._error, 200)}", "alarm")]
+                self.table.show((), (), self.table.context)
             return
         part = page.request.part
         what = "no messages" if part == "all" else f"no {part} messages"
@@ -244,9 +265,16 @@ class QueueScreen(DashboardScreen):
         pieces: list[Piece] = [(" ", "")]
         for part in _PARTS:
             chosen = part == self._request.part
+            if page is not None and self._error is not None and not chosen:
+                continue
             words = f"{part} {compact(numbers.get(part))}"
             pieces.append((f"[ {words} ] " if chosen else f"  {words}   ", "strong" if chosen else "muted"))
-        if page is not None and page.rows:
+        if page is not None and self._error is not None:
+            # In place of the other tabs, so that the sentence is seen on a narrow screen too.
+            age_s = max(0, (self.snapshot.at_ms if self.snapshot else 0) - page.at_ms) / 1000
+            cross = "X" if self.dashboard.ascii_only else "✗"
+            pieces.append((f" {cross} stale {age_s:.0f} s: {printable(self._error, 200)}", "alarm"))
+        elif page is not None and page.rows:
             first = page.start + 1
             pieces.append((f"   {count(first)}–{count(page.start + len(page.rows))} of {count(page.depth)}", "muted"))
         return pieces

@@ -1,18 +1,20 @@
 """Panels that draw: lines over time, and bars."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from textual.strip import Strip
 
 from rsmq_tui.charts import Series, bar_rows, line_chart
-from rsmq_tui.tui.widgets.painted import Painted
+from rsmq_tui.tui.widgets.painted import Painted, tokens
 
 CHART_SPAN_MS = 600_000
+_LEAST_SPAN_MS = 60_000
 
 
 class ChartPanel(Painted):
     """Series of the last ten minutes, drawn anew when they change."""
 
+    COMPONENT_CLASSES = tokens("muted")
     DEFAULT_CSS = """
     ChartPanel { border: round $rule; border-title-color: $quiet; padding: 0; }
     """
@@ -31,18 +33,15 @@ class ChartPanel(Painted):
 
     def paint(self) -> list[Strip]:
         """Draw the chart; before there are two points there is nothing to draw, and plotext need not be loaded."""
-        known = [at_ms for series in self._series for at_ms, value in series.points if value is not None]
+        known = _known_ms(self._series)
         if len(set(known[:3])) < 2:
             return [Strip([]), self.line([("  collecting …", "muted")])]
-        # The axis begins with the data, and spans at least a minute, until ten minutes are known.
-        first_ms = min(known)
-        start_ms = max(self._end_ms - CHART_SPAN_MS, min(first_ms, self._end_ms - 60_000))
         return self.lines_of(
             line_chart(
                 self._series,
                 width=self.size.width,
                 height=self.size.height,
-                start_ms=start_ms,
+                start_ms=first_shown_ms(self._series, self._end_ms),
                 end_ms=self._end_ms,
                 palette=self.palette(self._colors),
             )
@@ -71,3 +70,13 @@ class BarPanel(Painted):
         if not self._rows:
             return []
         return self.lines_of(bar_rows(self._rows, width=self.size.width, palette=self.palette(("series-first",))))
+
+
+def first_shown_ms(series: Iterable[Series], end_ms: int) -> int:
+    """Return where the time axis begins: with the data, at least a minute ago, until ten minutes are known."""
+    first_ms = min(_known_ms(series), default=end_ms)
+    return max(end_ms - CHART_SPAN_MS, min(first_ms, end_ms - _LEAST_SPAN_MS))
+
+
+def _known_ms(series: Iterable[Series]) -> list[int]:
+    return [at_ms for each in series for at_ms, value in each.points if value is not None]

@@ -3,12 +3,13 @@
 from textual.strip import Strip
 
 from rsmq_tui.tui.keymap import Where, keys_of
-from rsmq_tui.tui.widgets.painted import Painted, Piece
+from rsmq_tui.tui.widgets.painted import Painted, Piece, tokens
 
 
 class KeyHints(Painted):
     """The hints of some places, as many as fit."""
 
+    COMPONENT_CLASSES = tokens("head", "muted")
     DEFAULT_CSS = """
     KeyHints { height: 1; background: $panel; }
     """

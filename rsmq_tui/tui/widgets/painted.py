@@ -15,37 +15,24 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from rsmq_tui.charts import Palette
+from rsmq_tui.monitor import Verdict
 from rsmq_tui.tui.theming import palette
 
 # A piece of a line: its text, which fits where it is put, and the tokens of its style: "verdict-stalled cursor".
 Piece = tuple[str, str]
+VERDICT_TOKENS = tuple(f"verdict-{verdict}" for verdict in Verdict)
+
+
+def tokens(*names: str) -> set[str]:
+    """Return the component classes of these tokens; Textual works out the style of each for every widget there is."""
+    return {f"token--{name}" for name in names}
 
 
 class Painted(Widget):
-    """A widget that paints its visible lines in ``paint``; call ``repaint`` when what they show has changed."""
+    """A widget that paints its visible lines in ``paint``; call ``repaint`` when what they show has changed.
 
-    COMPONENT_CLASSES = {  # noqa: RUF012 - Textual's own way to declare them
-        "token--verdict-broken",
-        "token--verdict-stalled",
-        "token--verdict-growing",
-        "token--verdict-poisoned",
-        "token--verdict-aged",
-        "token--verdict-ok",
-        "token--ready",
-        "token--hidden",
-        "token--muted",
-        "token--strong",
-        "token--head",
-        "token--changed",
-        "token--cursor",
-        "token--live",
-        "token--alarm",
-        "token--spark",
-        "token--json-key",
-        "token--json-string",
-        "token--json-number",
-        "token--json-word",
-    }
+    Which tokens it paints with, it declares: ``COMPONENT_CLASSES = tokens("muted", "strong")``.
+    """
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)
@@ -59,7 +46,10 @@ class Painted(Widget):
     def repaint(self) -> None:
         """Paint again, and send what differs from the screen."""
         before = self._lines
-        if before is None or not self.size:
+        if not self.size:
+            # It has no place on the screen yet, and is painted when it gets one.
+            return
+        if before is None:
             self.refresh()
             return
         self._lines = lines = self._fitted(self.paint())
@@ -129,6 +119,10 @@ class Painted(Widget):
         if self._lines is None:
             self._lines = self._fitted(self.paint())
         return self._lines[y] if y < len(self._lines) else Strip.blank(self.size.width, self.rich_style)
+
+    def on_hide(self) -> None:
+        """Forget what was painted: nothing is painted until it is on the screen again."""
+        self._lines = None
 
     def notify_style_update(self) -> None:
         """Forget styles: the theme or a class changed."""

@@ -12,7 +12,7 @@ from textual.strip import Strip
 
 from rsmq_tui.monitor.wording import printable
 from rsmq_tui.tui.keymap import bindings_of
-from rsmq_tui.tui.widgets.painted import Painted, Piece
+from rsmq_tui.tui.widgets.painted import VERDICT_TOKENS, Painted, Piece, tokens
 
 R = TypeVar("R")
 C = TypeVar("C")
@@ -22,7 +22,8 @@ C = TypeVar("C")
 class Column(Generic[R, C]):
     """One column: ``cell`` makes a row's text and style token from the row and the table's context.
 
-    Columns of the highest ``drop`` leave first when the table is narrow; 0 always stays. ``grow`` takes what is left.
+    Columns of the highest ``drop`` leave first when the table is narrow; 0 always stays. What is left then goes to the
+    columns that are content with their ``width`` but can use up to ``most``, and the rest to the one that may ``grow``.
     """
 
     id: str
@@ -32,6 +33,7 @@ class Column(Generic[R, C]):
     drop: int = 0
     right: bool = False
     grow: bool = False
+    most: int = 0
 
 
 class RowTable(Painted, Generic[R, C], can_focus=True):
@@ -41,6 +43,9 @@ class RowTable(Painted, Generic[R, C], can_focus=True):
     """
 
     BINDINGS = bindings_of("table")
+    COMPONENT_CLASSES = tokens(
+        *("head", "cursor", "changed", "muted", "strong", "alarm", "spark", "ready", "hidden", *VERDICT_TOKENS)
+    )
 
     class Opened(Message):
         """A row was opened, by Enter or by a click on the row under the cursor."""
@@ -229,7 +234,12 @@ class RowTable(Painted, Generic[R, C], can_focus=True):
                 break
             columns.remove(last)
         spare = max(0, self.size.width - sum(column.width + 1 for column in columns))
-        return [(column, column.width + (spare if column.grow else 0)) for column in columns]
+        widths = {}
+        for column in sorted(columns, key=lambda column: column.grow):
+            more = spare if column.grow else max(0, min(spare, column.most - column.width))
+            widths[column.id] = column.width + more
+            spare -= more
+        return [(column, widths[column.id]) for column in columns]
 
     def _head(self, columns: Sequence[tuple[Column[R, C], int]]) -> Strip:
         pieces = []

@@ -9,7 +9,7 @@ from textual.strip import Strip
 from rsmq_tui.monitor import Snapshot
 from rsmq_tui.monitor.wording import count, plural, printable, size
 from rsmq_tui.tui.host import Dashboard
-from rsmq_tui.tui.widgets.painted import Painted, Piece
+from rsmq_tui.tui.widgets.painted import Painted, Piece, tokens
 
 
 class StatusLine(Painted):
@@ -18,6 +18,7 @@ class StatusLine(Painted):
     Stale data is said in words that count on while nothing comes: ``stale 12 s · reconnecting in 4 s: …``.
     """
 
+    COMPONENT_CLASSES = tokens("muted", "strong", "alarm", "live")
     DEFAULT_CSS = """
     StatusLine { height: 1; background: $panel; }
     """
@@ -83,7 +84,7 @@ class StatusLine(Painted):
             words = f"{stale} · {'paused' if snapshot.paused else retry}: {printable(link.failure.sentence, 80)} "
             return (f"{'X' if self.ascii_only else '✗'} {words}", "alarm")
         if snapshot.paused:
-            return (f"{'=' if self.ascii_only else '‖'} paused {age_s or 0:.0f} s ago ", "alarm")
+            return (f"{'=' if self.ascii_only else '‖'} paused · data {age_s or 0:.0f} s old ", "alarm")
         if age_s is not None and age_s > 2 * snapshot.interval_s + 1.5:
             return (f"{'?' if self.ascii_only else '◌'} stale {age_s:.0f} s · waiting for the server ", "alarm")
         return (f"{'o' if self.ascii_only else '●'} live ", "live")

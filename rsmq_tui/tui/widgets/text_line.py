@@ -4,12 +4,13 @@ from collections.abc import Sequence
 
 from textual.strip import Strip
 
-from rsmq_tui.tui.widgets.painted import Painted, Piece
+from rsmq_tui.tui.widgets.painted import VERDICT_TOKENS, Painted, Piece, tokens
 
 
 class TextLine(Painted):
     """Shows pieces on one line; what is too long is cut off, and says so."""
 
+    COMPONENT_CLASSES = tokens("muted", "strong", "alarm", "ready", "hidden", *VERDICT_TOKENS)
     DEFAULT_CSS = """
     TextLine { height: 1; }
     """
