@@ -1,9 +1,9 @@
 """Looking at messages without touching them: what a page of a queue, or one message, says."""
 
 from dataclasses import dataclass
-from enum import StrEnum
 
 from rsmq_tui.monitor.reading import read_id, read_score
+from rsmq_tui.monitor.states import MessageState
 from rsmq_tui.monitor.wording import SENTENCE_MAX, printable
 from rsmq_tui.protocol import (
     SERVER_ERRORS,
@@ -20,19 +20,11 @@ from rsmq_tui.protocol import (
 PAGE_MESSAGES = 100
 _DUE_BOUNDS = (("now", 0), ("< 10 s", 10_000), ("< 1 min", 60_000), ("< 10 min", 600_000), ("< 1 h", 3_600_000))
 
-_ERRORS: tuple[type[Exception], ...] = (RsmqError, *SERVER_ERRORS)
+PEEK_ERRORS: tuple[type[Exception], ...] = (RsmqError, *SERVER_ERRORS)
 
 
 class PeekError(Exception):
     """A look that failed, in words for people."""
-
-
-class MessageState(StrEnum):
-    """What a consumer would find."""
-
-    READY = "ready"
-    IN_FLIGHT = "in flight"
-    DELAYED = "delayed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,9 +102,9 @@ async def read_page(reader: QueueReader, request: PageRequest) -> Page:
         raw = await reader.pages.page(
             request.queue, part=request.part, where=request.where, anchor=request.anchor, count=request.count
         )
-    except _ERRORS as error:
-        raise _told(error) from error
-    rows = tuple(_row(message, raw.at_ms) for message in raw.messages)
+    except PEEK_ERRORS as error:
+        raise told(error) from error
+    rows = tuple(row_of(message, raw.at_ms) for message in raw.messages)
     return Page(request, raw.at_ms, raw.depth, raw.ready, raw.start, rows)
 
 
@@ -120,12 +112,12 @@ async def read_message(reader: QueueReader, queue: str, id: str) -> MessageView:
     """Read one message; raises ``PeekError``."""
     try:
         raw = await reader.pages.message(queue, id)
-    except _ERRORS as error:
-        raise _told(error) from error
+    except PEEK_ERRORS as error:
+        raise told(error) from error
     row = None
     if raw.score is not None:
         peeked = PeekedMessage(raw.id, raw.score, raw.rc, raw.fr_ms, raw.size, raw.body)
-        row = _row(peeked, raw.at_ms)
+        row = row_of(peeked, raw.at_ms)
     return MessageView(raw.at_ms, raw.id, row, raw.body, raw.size)
 
 
@@ -133,8 +125,8 @@ async def read_due(reader: QueueReader, queue: str, at_ms: int) -> tuple[tuple[s
     """Count a queue's messages by when they become visible; raises ``PeekError``."""
     try:
         counts = await reader.pages.due_counts(queue, tuple(at_ms + bound for _, bound in _DUE_BOUNDS))
-    except _ERRORS as error:
-        raise _told(error) from error
+    except PEEK_ERRORS as error:
+        raise told(error) from error
     labels = (*(label for label, _ in _DUE_BOUNDS), "later")
     earlier = (0, *counts)
     return tuple((label, max(0, count - before)) for label, count, before in zip(labels, counts, earlier, strict=False))
@@ -144,11 +136,12 @@ async def read_namespaces(reader: QueueReader) -> Namespaces:
     """Look for namespaces on the server; raises ``PeekError``."""
     try:
         return await reader.namespaces()
-    except _ERRORS as error:
-        raise _told(error) from error
+    except PEEK_ERRORS as error:
+        raise told(error) from error
 
 
-def _row(message: PeekedMessage, at_ms: int) -> MessageRow:
+def row_of(message: PeekedMessage, at_ms: int) -> MessageRow:
+    """Return what a page shows of a message at that server time."""
     due_ms, _ = read_score(message.score)
     sent_ms, _ = read_id(message.id, at_ms)
     if due_ms is not None and due_ms <= at_ms:
@@ -160,7 +153,8 @@ def _row(message: PeekedMessage, at_ms: int) -> MessageRow:
     )
 
 
-def _told(error: Exception) -> PeekError:
+def told(error: Exception) -> PeekError:
+    """Return an error of PEEK_ERRORS in words for people."""
     if isinstance(error, RsmqError):
         return PeekError(str(error))
     failure = failure_of(error)

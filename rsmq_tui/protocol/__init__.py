@@ -14,18 +14,22 @@ is above it.
 from rsmq_tui.protocol.aio import AsyncRsmq
 from rsmq_tui.protocol.client import Rsmq
 from rsmq_tui.protocol.connection import Traffic, check_url, connect, connect_async, server_label
-from rsmq_tui.protocol.errors import RsmqError
-from rsmq_tui.protocol.failures import SERVER_ERRORS, Failure, failure_of
+from rsmq_tui.protocol.errors import RsmqError, rsmq_error
+from rsmq_tui.protocol.failures import REPLY_ERRORS, SERVER_ERRORS, Failure, failure_of
 from rsmq_tui.protocol.ids import make_id, sent_ms
-from rsmq_tui.protocol.messages import Message, QueueAttributes, StoredMessage
+from rsmq_tui.protocol.keys import name_bytes, name_of
+from rsmq_tui.protocol.messages import Message, QueueAttributes, RawMessage, StoredMessage
 from rsmq_tui.protocol.operations import leading_int
-from rsmq_tui.protocol.pages import Anchor, Part, PeekedMessage, RawPage, Where, WholeMessage
+from rsmq_tui.protocol.pages import PREVIEW_BYTES, Anchor, Part, PeekedMessage, RawPage, Where, WholeMessage
 from rsmq_tui.protocol.read_scripts import MICROSECONDS_FROM, SECONDS_BELOW, Row
 from rsmq_tui.protocol.reader import Namespaces, QueueReader
 from rsmq_tui.protocol.rows import Index
+from rsmq_tui.protocol.scan import ScanChunk
 
 __all__ = [
     "MICROSECONDS_FROM",
+    "PREVIEW_BYTES",
+    "REPLY_ERRORS",
     "SECONDS_BELOW",
     "SERVER_ERRORS",
     "Anchor",
@@ -38,10 +42,12 @@ __all__ = [
     "PeekedMessage",
     "QueueAttributes",
     "QueueReader",
+    "RawMessage",
     "RawPage",
     "Row",
     "Rsmq",
     "RsmqError",
+    "ScanChunk",
     "StoredMessage",
     "Traffic",
     "Where",
@@ -52,6 +58,9 @@ __all__ = [
     "failure_of",
     "leading_int",
     "make_id",
+    "name_bytes",
+    "name_of",
+    "rsmq_error",
     "sent_ms",
     "server_label",
 ]

@@ -17,6 +17,9 @@ SERVER_ERRORS: tuple[type[Exception], ...] = (
     TimeoutError,
 )
 
+# Those in which the server itself answers: it did nothing of what it was asked.
+REPLY_ERRORS: tuple[type[Exception], ...] = (exceptions.ResponseError, exceptions.AuthenticationError)
+
 
 @dataclass(frozen=True, slots=True)
 class Failure:

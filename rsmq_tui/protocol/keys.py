@@ -35,3 +35,7 @@ class Keys:
     def channel(self, queue: str) -> bytes:
         """The pub/sub channel that ``realtime`` senders publish the depth on."""
         return name_bytes(f"{self.ns}:rt:{queue}")
+
+    def marker(self, token: str) -> bytes:
+        """Where a guarded change leaves its outcome until it is known; no queue's name holds a colon."""
+        return name_bytes(f"{self.ns}:rsmq-tui:{token}")

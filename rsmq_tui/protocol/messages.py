@@ -1,6 +1,7 @@
 """The values that operations take and give."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +28,21 @@ class StoredMessage:
     due_ms: int
     rc: int = 0
     fr_ms: int | None = None
+
+
+class RawMessage(NamedTuple):
+    """A message as its keys hold it, byte for byte: what scans read, and what compare-and-set compares.
+
+    ``rc`` and ``fr`` are the raw fields, None where absent (or not asked for); ``size`` is the body's length in bytes,
+    and ``body`` None where there is none, where it was not asked for, or where it was too long to be read.
+    """
+
+    id: bytes
+    score: bytes
+    rc: bytes | None
+    fr: bytes | None
+    size: int
+    body: bytes | None
 
 
 @dataclass(frozen=True, slots=True)

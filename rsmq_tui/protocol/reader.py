@@ -11,6 +11,8 @@ from rsmq_tui.protocol.keys import Keys, name_of
 from rsmq_tui.protocol.pages import QueuePages
 from rsmq_tui.protocol.rows import QueueRows
 from rsmq_tui.protocol.running import ScriptRunner, raising_nonsense
+from rsmq_tui.protocol.scan import QueueScan
+from rsmq_tui.protocol.tracked import TrackedConnection
 
 _SCAN_COUNT = 1000
 _SCAN_CALLS_MAX = 500
@@ -25,7 +27,7 @@ class Namespaces:
 
 
 class QueueReader:
-    """Reads the queues of ``ns`` at ``url``: ``rows`` for all of them, ``pages`` for one.
+    """Reads the queues of ``ns`` at ``url``: ``rows`` for all of them, ``pages`` and ``scan`` for one.
 
     ``traffic`` counts what it has cost. Close it with ``aclose``. Raises ValueError for a URL that cannot be one.
     """
@@ -37,14 +39,17 @@ class QueueReader:
         self.label = server_label(check_url(url))
         # Scores stay as the server writes them: redis-py would make floats of them.
         self._client.set_response_callback("ZSCORE", _as_it_is)
+        self._client.set_response_callback("ZSCAN", _as_it_is)
         self._runner = ScriptRunner(self._client, self.traffic)
+        self._tracked = TrackedConnection(self._client, self.traffic)
         self.watch(ns)
 
     def watch(self, ns: str) -> None:
         """Read another namespace of the same server from now on."""
         self.ns = ns
-        self.rows = QueueRows(self._runner, Keys(ns))
+        self.rows = QueueRows(self._tracked, self._runner, Keys(ns))
         self.pages = QueuePages(self._runner, Keys(ns))
+        self.scan = QueueScan(self._runner, Keys(ns))
 
     @property
     def scripts_refused(self) -> str | None:
@@ -73,6 +78,7 @@ class QueueReader:
 
     async def aclose(self) -> None:
         """Close all connections."""
+        await self._tracked.aclose()
         await self._client.aclose()
 
 

@@ -1,0 +1,283 @@
+r"""The language of filters, the same on screens and on the command line.
+
+    state:ready|inflight  rc>=5  age>10m  due<30s  size>1k  id:prefix  body:"text"  body~regex  json.a.b=42  word
+
+Terms in a row must all hold, ``!`` before one inverts it, and a word alone is looked for in bodies. In quotes a
+backslash stands for itself, except before a quote or another backslash.
+"""
+
+import difflib
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import NoReturn
+
+from rsmq_tui.monitor.json_paths import JsonPath, JsonPathError, path_text, quoted, read_path, unquote
+from rsmq_tui.monitor.matching import Predicate, Searched, Term, compile_regex, predicate_of, searched_of
+from rsmq_tui.monitor.verdicts import Thresholds
+
+TEXT_MAX = 4_000
+_POISON_RC = Thresholds().poison_rc
+STATES = ("ready", "inflight", "delayed", "hidden", "poison")
+_ORDER = ("=", "!=", ">", ">=", "<", "<=")
+# field -> the operators that it takes; ":" is another way to write the first of them.
+_OPERATORS = {
+    "state": (":",),
+    "rc": _ORDER,
+    "age": _ORDER,
+    "due": _ORDER,
+    "size": _ORDER,
+    "id": (":", "=", "~"),
+    "body": (":", "~"),
+    "json": (":", *_ORDER, "~"),
+}
+_EXAMPLES = {
+    "state": "state:ready, or state:inflight|delayed",
+    "rc": "rc>=5",
+    "age": "age>10m",
+    "due": "due<30s",
+    "size": "size>1k",
+    "id": "id:prefix, id=whole or id~regex",
+    "body": 'body:"text", or body~regex',
+    "json": "json.customer.id=42",
+}
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_OPERATOR = re.compile(r">=|<=|!=|[=<>~:]")
+_WORD = re.compile(r"\S*")
+_UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+_SPAN = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,3})?)(ms|s|m|h|d)")
+_SPANS = re.compile(rf"-?(?:{_SPAN.pattern})+|-?0")
+_SIZE = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,3})?)(?:([kmg])(?:i?b)?|b)?", re.IGNORECASE)
+_SIZES = {"": 1, "k": 1024, "m": 1024**2, "g": 1024**3}
+_NUMBER = re.compile(r"-?[0-9]{1,15}")
+
+
+class FilterError(ValueError):
+    """A filter that cannot be read: ``start`` and ``end`` are the characters of ``text`` that are wrong."""
+
+    def __init__(self, message: str, text: str, start: int, end: int) -> None:
+        super().__init__(message)
+        self.message = message
+        self.text = text
+        self.start = start
+        self.end = max(start, end)
+
+    @property
+    def caret_line(self) -> str:
+        """The line that points at what is wrong, to be printed under the text."""
+        return " " * self.start + "^" * max(1, self.end - self.start)
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """A filter that was understood; ``text`` as it was typed, while ``str`` writes it out in full.
+
+    ``needs_counts`` and ``needs_bodies`` tell what must be read of a message to match it.
+    """
+
+    text: str = field(compare=False)
+    terms: tuple[Term, ...] = ()
+    poison_rc: int = _POISON_RC
+
+    @property
+    def is_empty(self) -> bool:
+        """True when every message matches."""
+        return not self.terms
+
+    @property
+    def needs_counts(self) -> bool:
+        """True when receive counts must be read."""
+        return any(term.needs_counts for term in self.terms)
+
+    @property
+    def needs_bodies(self) -> bool:
+        """True when bodies must be read."""
+        return any(term.needs_body for term in self.terms)
+
+    def predicate(self) -> Predicate:
+        """Return what tells whether a message matches at a server time in ms: made once, and used by one scan.
+
+        A message whose body is needed but could not be read does not match, whatever the term, inverted or not.
+        """
+        return predicate_of(self.terms, self.poison_rc)
+
+    def searched(self) -> Searched:
+        """Return what tells whether a message could be decided on: nothing but a body that was not read prevents it."""
+        return searched_of(self.terms, self.poison_rc)
+
+    def __str__(self) -> str:
+        return " ".join(map(_written, self.terms))
+
+
+def parse_filter(text: str, poison_rc: int = _POISON_RC) -> Filter:
+    """Read a filter; ``state:poison`` is ``rc >= poison_rc``. Raises ``FilterError`` and nothing else."""
+    if len(text) > TEXT_MAX:
+        raise FilterError(f"a filter may have {TEXT_MAX:,} characters, not {len(text):,}", text, TEXT_MAX, len(text))
+    terms = []
+    at = _spaces_end(text, 0)
+    while at < len(text):
+        term, at = _Reader(text, at).term()
+        terms.append(term)
+        at = _spaces_end(text, at)
+    return Filter(text, tuple(terms), poison_rc)
+
+
+class _Reader:
+    """Reads the one term that begins there."""
+
+    def __init__(self, text: str, start: int) -> None:
+        self._text = text
+        self._start = self._at = start
+
+    def term(self) -> tuple[Term, int]:
+        inverted = False
+        while self._rest("!"):
+            inverted = not inverted
+            self._at += 1
+        term = self._body_of_term()
+        if self._at < len(self._text) and not self._text[self._at].isspace():
+            self._fail("a space must come between two terms", self._at, self._word_end(self._at))
+        return replace(term, inverted=term.inverted is not inverted), self._at
+
+    def _body_of_term(self) -> Term:
+        if self._rest('"'):
+            return Term("body", ":", self._value())
+        name = _NAME.match(self._text, self._at)
+        known = name[0].lower() if name else ""
+        after = self._text[name.end() : name.end() + 1] if name else ""
+        if name and known == "json" and (not after or after in ".[=!<>~:" or after.isspace()):
+            self._at = name.end()
+            return self._json()
+        operator = _OPERATOR.match(self._text, name.end()) if name else None
+        if name is None or operator is None:
+            return Term("body", ":", self._value())
+        if known not in _OPERATORS:
+            self._unknown(name)
+        self._at = operator.end()
+        return self._compared(known, operator)
+
+    def _unknown(self, name: re.Match[str]) -> NoReturn:
+        close = difflib.get_close_matches(name[0].lower(), _OPERATORS, n=1, cutoff=0.5)
+        word = self._text[name.start() : self._word_end(name.start())]
+        meant = f"did you mean {close[0]}" if close else f"there are {', '.join(_OPERATORS)}"
+        self._fail(f"no field is called {name[0]}: {meant}? To look for the word in bodies, quote it: {quoted(word)}",
+                   name.start(), name.end())  # fmt: skip
+
+    def _json(self) -> Term:
+        try:
+            path, self._at = read_path(self._text, self._at)
+        except JsonPathError as error:
+            self._fail(str(error), error.at, self._word_end(error.at))
+        operator = _OPERATOR.match(self._text, self._at)
+        if operator is None:
+            return Term("json", "", path=path)
+        self._at = operator.end()
+        return self._compared("json", operator, path)
+
+    def _compared(self, name: str, operator: re.Match[str], path: JsonPath = ()) -> Term:
+        sign, allowed = operator[0], _OPERATORS[name]
+        inverted = False
+        if name in ("state", "id") and sign == "!=":
+            sign, inverted = "=", True
+        if (sign == "=" and name == "state") or (sign == ":" and ":" not in allowed):
+            sign = allowed[0]
+        if sign not in allowed:
+            self._fail(f"{name} takes no {sign}: write {_EXAMPLES[name]}", operator.start(), operator.end())
+        start = self._at
+        is_quoted = self._rest('"')
+        value = self._value()
+        if not value and not is_quoted:
+            self._fail(f"{name}{sign} wants a value: {_EXAMPLES[name]}", operator.start(), operator.end())
+        read = _READERS.get(name)
+        if sign == "~":
+            if problem := compile_regex(value)[1]:
+                self._fail(problem, start, self._at)
+        elif read is not None:
+            found = read(value)
+            if isinstance(found, str):
+                self._fail(found, start, self._at)
+            return Term(name, sign, found, inverted=inverted)
+        return Term(name, sign, value, path, name == "json" and is_quoted, inverted)
+
+    def _value(self) -> str:
+        if not self._rest('"'):
+            start, self._at = self._at, self._word_end(self._at)
+            if start == self._at and start > self._start and self._text[start - 1] == "!":
+                self._fail("! wants a term right behind it: !state:ready", self._start, start)
+            return self._text[start : self._at]
+        found = unquote(self._text, self._at)
+        if found is None:
+            self._fail('the quote has no end: write "text"', self._at, len(self._text))
+        value, self._at = found
+        return value
+
+    def _rest(self, sign: str) -> bool:
+        return self._text.startswith(sign, self._at)
+
+    def _word_end(self, start: int) -> int:
+        found = _WORD.match(self._text, start)
+        return found.end() if found else start
+
+    def _fail(self, message: str, start: int, end: int) -> NoReturn:
+        raise FilterError(message, self._text, start, end)
+
+
+def _spaces_end(text: str, start: int) -> int:
+    while start < len(text) and text[start].isspace():
+        start += 1
+    return start
+
+
+# What reads a field's value: the value, or a sentence that says what is wrong.
+_Value = int | tuple[str, ...]
+
+
+def _read_states(text: str) -> _Value | str:
+    states = tuple(dict.fromkeys(text.lower().replace("-", "").split("|")))
+    for state in states:
+        if state not in STATES:
+            close = difflib.get_close_matches(state, STATES, n=1, cutoff=0.5)
+            meant = f"did you mean {close[0]}?" if close else f"there are {', '.join(STATES)}"
+            return f"no state is called {state or 'nothing'}: {meant}"
+    return states
+
+
+def _read_count(text: str) -> _Value | str:
+    return int(text) if _NUMBER.fullmatch(text) else "a receive count is a whole number: rc>=5"
+
+
+def _read_span(text: str) -> _Value | str:
+    if not _SPANS.fullmatch(text):
+        return "a span of time has a unit, ms, s, m, h or d: 250ms, 30s, 1h30m, 2d"
+    span_ms = sum(float(number) * _UNITS_MS[unit] for number, unit in _SPAN.findall(text))
+    return round(-span_ms if text.startswith("-") else span_ms)
+
+
+def _read_size(text: str) -> _Value | str:
+    found = _SIZE.fullmatch(text)
+    if found is None:
+        return "a size is a number of bytes, or has a unit of 1024: 512, 64k, 1m"
+    return round(float(found[1]) * _SIZES[(found[2] or "").lower()])
+
+
+_READERS: dict[str, Callable[[str], _Value | str]] = {
+    "state": _read_states,
+    "rc": _read_count,
+    "age": _read_span,
+    "due": _read_span,
+    "size": _read_size,
+}
+
+
+def _written(term: Term) -> str:
+    sign = "!" if term.inverted else ""
+    value = term.value
+    if term.field in ("age", "due"):
+        shown = f"{value}ms"
+    elif isinstance(value, tuple):
+        shown = "|".join(value)
+    elif isinstance(value, str) and term.operator and (term.field != "json" or term.is_quoted):
+        shown = quoted(value)
+    else:
+        shown = str(value)
+    return f"{sign}{term.field}{path_text(term.path)}{term.operator}{shown}"

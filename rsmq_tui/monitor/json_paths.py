@@ -1,0 +1,101 @@
+"""Places in JSON bodies: ``customer.id``, ``items[0].sku``, ``"odd key"[-1]``; no body makes any of this raise."""
+
+import json
+import re
+from enum import Enum
+from typing import Any
+
+JsonPath = tuple[str | int, ...]
+
+_KEY = re.compile(r"[^\W\d](?:[\w$-])*|[0-9]+")
+_INDEX = re.compile(r"\[(-?[0-9]{1,9})\]")
+_QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"', re.DOTALL)
+_PLAIN_KEY = re.compile(r"(?:[^\W\d][\w$-]*|[0-9]+)\Z")
+
+
+class Absent(Enum):
+    """What is not there, and equal to nothing that JSON can hold."""
+
+    VALUE = "no such place"
+    JSON = "not JSON"
+
+
+class JsonPathError(ValueError):
+    """A path that cannot be read; ``at`` is where, in characters."""
+
+    def __init__(self, message: str, at: int) -> None:
+        super().__init__(message)
+        self.at = at
+
+
+def quoted(text: str) -> str:
+    """Put a text into quotes, as filters and paths write it."""
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+def unquote(text: str, start: int) -> tuple[str, int] | None:
+    r"""Read the quoted text that begins there, and where it ends; None where no quote ends it.
+
+    A backslash stands for itself, as regexes want it, except before a quote or another backslash.
+    """
+    found = _QUOTED.match(text, start)
+    return (re.sub(r'\\(["\\])', r"\1", found[1]), found.end()) if found else None
+
+
+def read_path(text: str, start: int = 0) -> tuple[JsonPath, int]:
+    """Read the ``.key`` and ``[index]`` that begin there, and return where they end; raises ``JsonPathError``."""
+    parts: list[str | int] = []
+    while text[start : start + 1] in (".", "["):
+        if found := _INDEX.match(text, start):
+            parts.append(int(found[1]))
+            start = found.end()
+        elif text[start] == "[":
+            raise JsonPathError("[ wants a number: items[0], or items[-1] for the last", start)
+        elif key := _KEY.match(text, start + 1):
+            parts.append(key[0])
+            start = key.end()
+        elif text[start + 1 : start + 2] == '"' and (key_and_end := unquote(text, start + 1)):
+            parts.append(key_and_end[0])
+            start = key_and_end[1]
+        else:
+            raise JsonPathError('a key comes after the dot: json.customer.id, or json."odd key"', start)
+    return tuple(parts), start
+
+
+def path_text(path: JsonPath) -> str:
+    """Write a path as ``read_path`` reads it."""
+    return "".join(
+        f"[{part}]" if isinstance(part, int) else f".{part if _PLAIN_KEY.match(part) else quoted(part)}"
+        for part in path
+    )
+
+
+def load(body: bytes) -> Any:
+    """Return what a body holds as JSON (UTF-8), or ``Absent.JSON``."""
+    try:
+        return json.loads(body.decode())
+    except (ValueError, RecursionError):
+        return Absent.JSON
+
+
+def value_at(document: Any, path: JsonPath) -> Any:
+    """Return what lies there, or ``Absent.VALUE``; ``Absent.JSON`` for the document itself where it is none."""
+    for part in path:
+        if isinstance(part, str) and isinstance(document, dict):
+            document = document.get(part, Absent.VALUE)
+        elif isinstance(part, int) and isinstance(document, list) and -len(document) <= part < len(document):
+            document = document[part]
+        else:
+            return Absent.VALUE
+    return document
+
+
+def value_text(value: Any) -> str:
+    """Return a string itself, and anything else as compact JSON."""
+    if isinstance(value, str):
+        return value
+    try:
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    except (ValueError, RecursionError):
+        return ""

@@ -1,0 +1,286 @@
+"""Matching messages: a filter's terms made into one function, which tries what costs least first."""
+
+import operator
+import re
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rsmq_tui.monitor.json_paths import Absent, JsonPath, load, value_at, value_text
+from rsmq_tui.monitor.reading import read_score
+from rsmq_tui.protocol import RawMessage, leading_int, name_bytes, name_of, sent_ms
+
+Predicate = Callable[[RawMessage, int], bool]
+Searched = Callable[[RawMessage, int], bool]
+_OnBody = Callable[[bytes], bool]
+
+# A regex is tried on this much of a body: what takes quadratic time, such as .*a.*b, must still come to an end.
+REGEX_CHARS = 65_536
+
+_COMPARE: dict[str, Callable[[Any, Any], bool]] = {
+    "=": operator.eq,
+    "!=": operator.ne,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "<": operator.lt,
+    "<=": operator.le,
+}
+_COST = {"size": 0, "rc": 1, "state": 2, "due": 2, "id": 2, "age": 3, "body": 4, "json": 5}
+_JSON_NUMBER = re.compile(r"-?[0-9]{1,300}(?:\.[0-9]{1,300})?(?:[eE][+-]?[0-9]{1,3})?")
+_JSON_WORDS = {"true": True, "false": False, "null": None}
+_UNBOUNDED = re.compile(r"[*+]|\{[0-9]*,\}")
+_CLASS = re.compile(r"\[\^?\]?(?:[^\]\\]|\\.)*\]", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """One condition: spans are in ms, sizes in bytes, states a tuple; ``operator`` is empty where a place must exist.
+
+    ``is_quoted`` tells a JSON value that can only be a string.
+    """
+
+    field: str
+    operator: str
+    value: str | int | tuple[str, ...] = ""
+    path: JsonPath = ()
+    is_quoted: bool = False
+    inverted: bool = False
+
+    @property
+    def needs_counts(self) -> bool:
+        """True when it asks for the receive count."""
+        states = self.value if self.field == "state" and isinstance(self.value, tuple) else ()
+        return self.field == "rc" or not {"ready", "hidden"}.issuperset(states)
+
+    @property
+    def needs_body(self) -> bool:
+        """True when it asks for the body."""
+        return self.field in ("body", "json")
+
+
+def compile_regex(text: str) -> tuple[re.Pattern[str] | None, str | None]:
+    """Return the regex, or a sentence that says why it cannot be one.
+
+    A repeat of what repeats itself, such as (a+)+, is refused: it can take for ever on some bodies.
+    """
+    if _repeats_repeat(text):
+        return None, "a repeat within a repeat can take for ever: leave one out, or make the inner group atomic, (?>…)"
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return re.compile(text), None
+    except re.error as error:
+        return None, f"not a regex: {error.msg}"
+    except (OverflowError, RecursionError):
+        return None, "not a regex: it is too large"
+
+
+def predicate_of(terms: Sequence[Term], poison_rc: int) -> Predicate:
+    """Return what tells whether all terms hold."""
+    tests = _tests(terms, poison_rc)
+    if not tests:
+        return lambda raw, at_ms: True
+    if len(tests) == 1:
+        return tests[0]
+
+    return lambda raw, at_ms: all(test(raw, at_ms) for test in tests)
+
+
+def searched_of(terms: Sequence[Term], poison_rc: int) -> Searched:
+    """Return what tells whether the terms could be decided on without a body that is too long to be read."""
+    if not any(term.needs_body for term in terms):
+        return lambda raw, at_ms: True
+    without_bodies = predicate_of([term for term in terms if not term.needs_body], poison_rc)
+    return lambda raw, at_ms: raw.body is not None or raw.size == 0 or not without_bodies(raw, at_ms)
+
+
+def _tests(terms: Sequence[Term], poison_rc: int) -> list[Predicate]:
+    document = _Document()
+    return [
+        _on_body(term, document) if term.needs_body else _inverted(_test(term, poison_rc), term.inverted)
+        for term in sorted(terms, key=lambda term: _COST[term.field])
+    ]
+
+
+def _inverted(test: Predicate, inverted: bool) -> Predicate:
+    return (lambda raw, at_ms: not test(raw, at_ms)) if inverted else test
+
+
+def _on_body(term: Term, document: "_Document") -> Predicate:
+    inverted, test = term.inverted, _body_test(term, document)
+
+    def holds(raw: RawMessage, at_ms: int) -> bool:
+        body = raw.body
+        if body is None:
+            # No body holds nothing; one that is too long to be read might.
+            return inverted and raw.size == 0
+        return test(body) is not inverted
+
+    def is_found(raw: RawMessage, at_ms: int) -> bool:
+        body = raw.body
+        # Bytes that are no UTF-8 stay what they are, one character each, and the rest can be searched.
+        return body is not None and search(body.decode("utf-8", "surrogateescape"), 0, REGEX_CHARS) is not None
+
+    if term.field == "body" and term.operator == "~" and not inverted:
+        search = _search(str(term.value))
+        return is_found
+    return holds
+
+
+def _test(term: Term, poison_rc: int) -> Predicate:
+    value: Any = term.value
+    if term.field == "state":
+        return _state_test(value, poison_rc)
+    if term.field == "id":
+        return _id_test(term)
+    compare = _COMPARE[term.operator]
+    if term.field == "size":
+        return lambda raw, at_ms: compare(raw.size, value)
+    if term.field == "rc":
+        return lambda raw, at_ms: compare(leading_int(raw.rc) or 0, value)
+    if term.field == "due":
+        return lambda raw, at_ms: compare(_due_ms(raw) - at_ms, value)
+
+    def age_holds(raw: RawMessage, at_ms: int) -> bool:
+        sent = sent_ms(name_of(raw.id), now_ms=at_ms)
+        return sent is not None and compare(at_ms - sent, value)
+
+    return age_holds
+
+
+def _state_test(states: tuple[str, ...], poison_rc: int) -> Predicate:
+    wanted = set(states)
+
+    def holds(raw: RawMessage, at_ms: int) -> bool:
+        is_ready = _due_ms(raw) <= at_ms
+        found = {"ready"} if is_ready else {"hidden", "inflight" if leading_int(raw.rc) else "delayed"}
+        return not wanted.isdisjoint(found) or ("poison" in wanted and (leading_int(raw.rc) or 0) >= poison_rc)
+
+    return holds
+
+
+def _id_test(term: Term) -> Predicate:
+    text = str(term.value)
+    if term.operator == "~":
+        search = _search(text)
+        return lambda raw, at_ms: search(name_of(raw.id), 0, REGEX_CHARS) is not None
+    wanted = name_bytes(text)
+    if term.operator == "=":
+        return lambda raw, at_ms: raw.id == wanted
+    return lambda raw, at_ms: raw.id.startswith(wanted)
+
+
+def _body_test(term: Term, document: "_Document") -> _OnBody:
+    text = str(term.value)
+    if term.field == "json":
+        return _json_test(term, document)
+    if term.operator == "~":
+        search = _search(text)
+        return lambda body: search(body.decode("utf-8", "surrogateescape"), 0, REGEX_CHARS) is not None
+    needle = text.casefold()
+    return lambda body: needle in body.decode("utf-8", "surrogateescape").casefold()
+
+
+def _json_test(term: Term, document: "_Document") -> _OnBody:
+    path, compare = term.path, _json_compare(term)
+    # A key that is not there in plain letters, nor perhaps escaped, need not be looked for in a parsed body.
+    keys = [key.encode("utf-8", "surrogatepass") for key in path if isinstance(key, str)]
+    rarest = max(keys, key=len, default=b"")
+
+    def holds(body: bytes) -> bool:
+        if rarest not in body and b"\\" not in body:
+            return False
+        value = value_at(document.of(body), path)
+        return not isinstance(value, Absent) and compare(value)
+
+    return holds
+
+
+def _json_compare(term: Term) -> Callable[[Any], bool]:
+    text = str(term.value)
+    if term.operator == "":
+        return lambda value: True
+    if term.operator == ":":
+        needle = text.casefold()
+        return lambda value: needle in value_text(value).casefold()
+    if term.operator == "~":
+        search = _search(text)
+        return lambda value: search(value_text(value), 0, REGEX_CHARS) is not None
+    compare = _COMPARE[term.operator]
+    number = None if term.is_quoted or not _JSON_NUMBER.fullmatch(text) else _number(text)
+    is_word = not term.is_quoted and text in _JSON_WORDS
+    is_equality = term.operator in ("=", "!=")
+
+    def holds(value: Any) -> bool:
+        if isinstance(value, str):
+            # Unquoted, 42 is also the text "42"; but a text is neither more nor less than a number.
+            return compare(value, text) if is_equality or number is None else False
+        if value is None or isinstance(value, bool):
+            same = is_word and value is _JSON_WORDS[text]
+            return is_equality and same is (term.operator == "=")
+        if isinstance(value, int | float) and number is not None:
+            return compare(value, number)
+        # A number is no text, and lists and objects are equal to nothing.
+        return term.operator == "!="
+
+    return holds
+
+
+class _Document:
+    """The body parsed last: several terms of a filter ask for places in the same one."""
+
+    def __init__(self) -> None:
+        self._body: bytes | None = None
+        self._parsed: Any = Absent.JSON
+
+    def of(self, body: bytes) -> Any:
+        if body is not self._body:
+            self._body, self._parsed = body, load(body)
+        return self._parsed
+
+
+def _due_ms(raw: RawMessage) -> float:
+    due_ms, _ = read_score(raw.score.decode("latin-1"))
+    return float("inf") if due_ms is None else due_ms
+
+
+def _number(text: str) -> float:
+    return float(text) if set(text) & set(".eE") else int(text)
+
+
+def _search(text: str) -> Callable[[str, int, int], re.Match[str] | None]:
+    pattern, problem = compile_regex(text)
+    if pattern is None:
+        raise ValueError(problem)
+    return pattern.search
+
+
+def _repeats_repeat(pattern: str) -> bool:
+    """Tell whether a group that repeats something without bound is itself repeated so."""
+    # For each open group: whether it is atomic, and whether it repeats something.
+    groups = [[False, False]]
+    at, closed_repeats = 0, False
+    while at < len(pattern):
+        sign = pattern[at]
+        repeat = _UNBOUNDED.match(pattern, at)
+        if repeat and at:
+            is_possessive = pattern[repeat.end() : repeat.end() + 1] == "+"
+            if closed_repeats and not is_possessive:
+                return True
+            groups[-1][1] = groups[-1][1] or not is_possessive
+            at, closed_repeats = repeat.end() + is_possessive, False
+            continue
+        closed_repeats = False
+        if sign == "\\":
+            at += 1
+        elif sign == "[" and (found := _CLASS.match(pattern, at)):
+            at = found.end() - 1
+        elif sign == "(":
+            groups.append([pattern.startswith("(?>", at), False])
+        elif sign == ")" and len(groups) > 1:
+            is_atomic, repeats = groups.pop()
+            closed_repeats = repeats and not is_atomic
+            groups[-1][1] = groups[-1][1] or closed_repeats
+        at += 1
+    return False

@@ -1,0 +1,155 @@
+"""The Lua of guarded changes: each message, or field, changes only if it still is what somebody saw.
+
+A call first asks for its marker, a key of its own, and leaves its outcome there: whoever loses the connection, or dies,
+between asking and being answered can tell later whether it was carried out, and can make sure that it never will be.
+Everything that may be refused is checked before the first write, so that a call is carried out whole or not at all.
+"""
+
+from rsmq_tui.protocol.scripts import Script
+
+# What became of one edit: the characters of an outcome.
+DONE, GONE, CHANGED, TAKEN = "d", "g", "c", "t"
+
+# KEYS zset, hash of the queue; for a move also zset, hash of the target; last the marker.
+# ARGV kind, marker's lifetime in ms, '1' when the queue written to must exist, what each edit adds to totalsent (1, 0
+# or -1), then for each edit
+#   remove  id, score, rc
+#   rescore id, score, rc, new score
+#   move    id, score, rc, new id, new score, rc, fr
+#   put     id, score, rc, fr, body
+# where a raw value to write is '' for none, or = and the value; an rc to compare is '' for none, or the value.
+# Returns one of the letters above for each edit.
+EDIT_MESSAGES = Script("""
+local call, pcall = redis.call, redis.pcall
+local kind, lifetime, must_exist, sent = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
+local zset, hash, marker = KEYS[1], KEYS[2], KEYS[#KEYS]
+local to_zset, to_hash = zset, hash
+if #KEYS == 5 then to_zset, to_hash = KEYS[3], KEYS[4] end
+if call('EXISTS', marker) == 1 then return redis.error_reply('RSMQ voided') end
+call('ZCARD', zset) call('HLEN', hash) call('ZCARD', to_zset) call('HLEN', to_hash)
+if must_exist == '1' and call('HEXISTS', to_hash, 'vt') == 0 then
+  return redis.error_reply('RSMQ queueNotFound')
+end
+-- What this user may not do is refused now, not in the middle.
+if kind == 'remove' or kind == 'move' then call('ZREM', zset, marker) call('HDEL', hash, marker) end
+if kind ~= 'remove' then call('ZADD', to_zset, 'XX', 0, marker) end
+
+local width = ({remove = 3, rescore = 4, move = 7, put = 5})[kind]
+local count = (#ARGV - 4) / width
+local function argument(n, field) return ARGV[4 + (n - 1) * width + field] end
+local function value(raw) return string.sub(raw, 2) end
+
+local outcome = {}
+if kind ~= 'put' then
+  local ids, counters, seen = {}, {}, {}
+  for n = 1, count do
+    ids[n] = argument(n, 1)
+    counters[n] = ids[n] .. ':rc'
+  end
+  local scores = pcall('ZMSCORE', zset, unpack(ids))
+  if scores.err then
+    scores = {}
+    for n = 1, count do scores[n] = call('ZSCORE', zset, ids[n]) end
+  end
+  local rcs = call('HMGET', hash, unpack(counters))
+  for n = 1, count do
+    if seen[ids[n]] or not scores[n] then
+      outcome[n] = 'g'
+    elseif tonumber(scores[n]) ~= tonumber(argument(n, 2)) or (rcs[n] or '') ~= argument(n, 3) then
+      outcome[n] = 'c'
+    else
+      outcome[n] = 'd'
+    end
+    seen[ids[n]] = true
+  end
+end
+if kind == 'put' or kind == 'move' then
+  local seen = {}
+  for n = 1, count do
+    local id, score = argument(n, kind == 'put' and 1 or 4), tonumber(argument(n, kind == 'put' and 2 or 5))
+    if not score or score ~= score then return redis.error_reply('ERR a score is not a number') end
+    if (outcome[n] or 'd') == 'd' then
+      local taken = seen[id] or call('ZSCORE', to_zset, id) or call('HEXISTS', to_hash, id) == 1
+      outcome[n] = taken and 't' or 'd'
+      seen[id] = true
+    end
+  end
+end
+
+local function put(id, score, rc, fr, body)
+  local fields = {}
+  if body then fields[1], fields[2] = id, body end
+  if rc ~= '' then fields[#fields + 1] = id .. ':rc' fields[#fields + 1] = value(rc) end
+  if fr ~= '' then fields[#fields + 1] = id .. ':fr' fields[#fields + 1] = value(fr) end
+  if #fields > 0 then call('HSET', to_hash, unpack(fields)) end
+  call('ZADD', to_zset, score, id)
+end
+
+local done, members, fields = 0, {}, {}
+for n = 1, count do
+  if outcome[n] == 'd' then
+    done = done + 1
+    local id = argument(n, 1)
+    if kind == 'put' then
+      local body = argument(n, 5)
+      put(id, argument(n, 2), argument(n, 3), argument(n, 4), body ~= '' and value(body))
+    elseif kind == 'rescore' then
+      members[#members + 1] = argument(n, 4)
+      members[#members + 1] = id
+    else
+      if kind == 'move' then
+        put(argument(n, 4), argument(n, 5), argument(n, 6), argument(n, 7), call('HGET', hash, id))
+      end
+      members[#members + 1] = id
+      fields[#fields + 1] = id
+      fields[#fields + 1] = id .. ':rc'
+      fields[#fields + 1] = id .. ':fr'
+    end
+  end
+end
+if #fields > 0 then
+  call('ZREM', zset, unpack(members))
+  call('HDEL', hash, unpack(fields))
+elseif #members > 0 then
+  call('ZADD', zset, 'XX', unpack(members))
+end
+if sent ~= 0 and done > 0 then
+  -- A total of 0 is written by nobody: taking back the first messages takes the field back.
+  local total = pcall('HINCRBY', to_hash, 'totalsent', sent * done)
+  if total == 0 then call('HDEL', to_hash, 'totalsent') end
+end
+local told = table.concat(outcome)
+-- Removing must work on a server that is out of memory, although the marker then cannot be left.
+local marked = pcall('SET', marker, told, 'PX', lifetime)
+return told
+""")
+
+# KEYS zset, hash, index, marker; ARGV marker's lifetime in ms, queue, whether it is listed before and after ('1', '0'),
+# '1' when it must hold no message, then (field, before, after)*, '' for none, or = and the value.
+# All of it or, if anything is not as it was, nothing: returns 'd' or 'c'.
+EDIT_FIELDS = Script("""
+local call = redis.call
+local zset, hash, index, marker = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+if call('EXISTS', marker) == 1 then return redis.error_reply('RSMQ voided') end
+local depth = call('ZCARD', zset)
+call('HLEN', hash)
+local told = 'd'
+if tostring(call('SISMEMBER', index, ARGV[2])) ~= ARGV[3] then told = 'c' end
+if ARGV[5] == '1' and depth > 0 then told = 'c' end
+for n = 6, #ARGV, 3 do
+  local now = call('HGET', hash, ARGV[n])
+  if (now and '=' .. now or '') ~= ARGV[n + 1] then told = 'c' end
+end
+if told == 'd' then
+  for n = 6, #ARGV, 3 do
+    if ARGV[n + 2] == '' then
+      call('HDEL', hash, ARGV[n])
+    else
+      call('HSET', hash, ARGV[n], string.sub(ARGV[n + 2], 2))
+    end
+  end
+  if ARGV[4] ~= ARGV[3] then call(ARGV[4] == '1' and 'SADD' or 'SREM', index, ARGV[2]) end
+end
+redis.pcall('SET', marker, told, 'PX', ARGV[1])
+return told
+""")

@@ -1,0 +1,201 @@
+"""Carrying out guarded changes on one server, each exactly once, and reading what they will change byte for byte."""
+
+import secrets
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+from redis.exceptions import NoScriptError, ResponseError
+
+from rsmq_tui.protocol.client import RAW
+from rsmq_tui.protocol.connection import TIMEOUT_S, Traffic, check_url, connect_async, server_label
+from rsmq_tui.protocol.edits import MARKER_LIFETIME_MS, Batch
+from rsmq_tui.protocol.errors import rsmq_error
+from rsmq_tui.protocol.keys import Keys, name_bytes
+from rsmq_tui.protocol.messages import RawMessage
+from rsmq_tui.protocol.operations import raise_refusal
+from rsmq_tui.protocol.read_scripts import ATTRIBUTE_FIELDS
+from rsmq_tui.protocol.running import raising_nonsense
+
+_FIELDS = tuple(name.encode() for name in ATTRIBUTE_FIELDS)
+_FIELDS_PER_CALL = 250
+
+
+class VoidedError(Exception):
+    """A call that was given up before it was carried out, and now never will be."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueueFields:
+    """What a queue's hash says of the queue itself, raw, and whether the index names it.
+
+    ``attributes`` holds the fields that are there; ``depth`` is the number of messages.
+    """
+
+    attributes: dict[bytes, bytes]
+    listed: bool
+    depth: int
+
+    @property
+    def exists(self) -> bool:
+        """True for what every client takes for a queue."""
+        return all(name in self.attributes for name in (b"vt", b"delay", b"maxsize"))
+
+
+class QueueEditor:
+    """Changes the queues of ``ns`` at ``url``. Close it with ``aclose``; raises ValueError for a URL that is none.
+
+    Every method raises redis-py's errors when the server cannot be asked, and ``RsmqError`` for what it refuses.
+    """
+
+    def __init__(self, url: str, ns: str = "rsmq", *, timeout_s: float = TIMEOUT_S) -> None:
+        self.ns = ns
+        self.label = server_label(check_url(url))
+        self.traffic = Traffic()
+        self._client = connect_async(url, timeout_s=timeout_s, traffic=self.traffic)
+        self._client.set_response_callback("ZSCORE", lambda response, **options: response)
+        self._command: Callable[..., Any] = self._client.execute_command
+        self._keys = Keys(ns)
+
+    def within(self, ns: str) -> "QueueEditor":
+        """Return an editor for another namespace that shares the connections of this one."""
+        other = object.__new__(QueueEditor)
+        other.ns, other.label, other.traffic = ns, self.label, self.traffic
+        other._client, other._command, other._keys = self._client, self._command, Keys(ns)
+        return other
+
+    @staticmethod
+    def new_token() -> str:
+        """Return a name for a call, to apply and to settle it by."""
+        return secrets.token_hex(12)
+
+    @raising_nonsense
+    async def clock_us(self) -> int:
+        """Read the server's clock, in microseconds since the epoch."""
+        seconds, microseconds = await self._client.time()
+        return int(seconds) * 1_000_000 + int(microseconds)
+
+    @raising_nonsense
+    async def fields(self, queue: str) -> QueueFields:
+        """Read a queue's own fields, its place in the index and its depth."""
+        zset, attributes = self._keys.messages(queue), self._keys.attributes(queue)
+        values, listed, depth = await self._read(
+            ("HMGET", attributes, *_FIELDS), ("SISMEMBER", self._keys.index, name_bytes(queue)), ("ZCARD", zset)
+        )
+        there = {name: value for name, value in zip(_FIELDS, values, strict=True) if value is not None}
+        return QueueFields(there, bool(listed), depth)
+
+    @raising_nonsense
+    async def messages(self, queue: str, ids: Sequence[bytes]) -> tuple[int, list[RawMessage | None]]:
+        """Read the server's clock in ms and these messages whole, None for those that are not in the queue.
+
+        All bodies come in one reply: ask for no more at a time than the server can copy in a moment.
+        """
+        if not ids:
+            return await self.clock_us() // 1000, []
+        zset, attributes = self._keys.messages(queue), self._keys.attributes(queue)
+        names = [name for id in ids for name in (id, id + b":rc", id + b":fr")]
+        clock, values, *scores = await self._read(
+            ("TIME",), ("HMGET", attributes, *names), *(("ZSCORE", zset, id) for id in ids)
+        )
+        found: list[RawMessage | None] = []
+        for number, (id, score) in enumerate(zip(ids, scores, strict=True)):
+            body, rc, fr = values[3 * number : 3 * number + 3]
+            found.append(None if score is None else RawMessage(id, score, rc, fr, len(body or b""), body))
+        return _ms(clock), found
+
+    @raising_nonsense
+    async def seen(self, queue: str, ids: Sequence[bytes]) -> tuple[int, list[RawMessage | None]]:
+        """Read the server's clock in ms and these messages as ``messages``, but without their bodies."""
+        if not ids:
+            return await self.clock_us() // 1000, []
+        zset, attributes = self._keys.messages(queue), self._keys.attributes(queue)
+        names = [name for id in ids for name in (id + b":rc", id + b":fr")]
+        clock, values, *rest = await self._read(
+            ("TIME",),
+            ("HMGET", attributes, *names),
+            *(("ZSCORE", zset, id) for id in ids),
+            *(("HSTRLEN", attributes, id) for id in ids),
+        )
+        found: list[RawMessage | None] = []
+        for number, id in enumerate(ids):
+            score, size = rest[number], rest[len(ids) + number]
+            rc, fr = values[2 * number : 2 * number + 2]
+            found.append(None if score is None else RawMessage(id, score, rc, fr, size, None))
+        return _ms(clock), found
+
+    @raising_nonsense
+    async def values(self, queue: str, ids: Sequence[bytes]) -> tuple[int, list[tuple[Any, Any, Any]]]:
+        """Read the server's clock in ms and each id's raw body, rc and fr."""
+        if not ids:
+            return await self.clock_us() // 1000, []
+        names = [name for id in ids for name in (id, id + b":rc", id + b":fr")]
+        clock, values = await self._read(("TIME",), ("HMGET", self._keys.attributes(queue), *names))
+        return _ms(clock), list(zip(values[::3], values[1::3], values[2::3], strict=True))
+
+    @raising_nonsense
+    async def counters(self, queue: str, ids: Sequence[bytes]) -> tuple[int, list[tuple[Any, Any]]]:
+        """Read the server's clock in ms and each id's raw rc and fr."""
+        if not ids:
+            return await self.clock_us() // 1000, []
+        names = [name for id in ids for name in (id + b":rc", id + b":fr")]
+        clock, values = await self._read(("TIME",), ("HMGET", self._keys.attributes(queue), *names))
+        return _ms(clock), list(zip(values[::2], values[1::2], strict=True))
+
+    @raising_nonsense
+    async def stray_fields(self, queue: str, cursor: int) -> tuple[int, dict[bytes, bytes]]:
+        """Read some of the hash that is no attribute of the queue; the cursor is 0 at first and at the end."""
+        (reply,) = await self._read(("HSCAN", self._keys.attributes(queue), cursor, "COUNT", _FIELDS_PER_CALL))
+        found = reply[1]
+        pairs = found.items() if isinstance(found, dict) else list(pairwise(found))[::2]
+        return int(reply[0]), {name: value for name, value in pairs if name not in _FIELDS}
+
+    async def apply(self, batch: Batch, token: str) -> str:
+        """Carry a batch out and return its outcome; raises ``VoidedError`` when that token was given up.
+
+        When it raises an error of the network, nobody knows whether it was carried out: ``settle`` tells.
+        """
+        operation = batch.operation(self._keys, self._keys.marker(token))
+        try:
+            try:
+                reply = await self._command(*operation.by_sha, **RAW)
+            except NoScriptError:
+                reply = await self._command(*operation.by_text, **RAW)
+        except ResponseError as error:
+            if "RSMQ voided" in str(error):
+                raise VoidedError(token) from None
+            raise_refusal(error)
+        return operation.read(reply)
+
+    @raising_nonsense
+    async def settle(self, token: str) -> str | None:
+        """Return the outcome of a call whose reply was not seen, or None: it was not carried out, and never will be."""
+        marker = self._keys.marker(token)
+        _, left = await self._read(("SET", marker, b"", "NX", "PX", MARKER_LIFETIME_MS), ("GET", marker))
+        return left.decode() if left else None
+
+    async def forget(self, tokens: Sequence[str]) -> None:
+        """Remove what these calls left: their outcomes are known."""
+        if tokens:
+            await self._read(("DEL", *(self._keys.marker(token) for token in tokens)))
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._client.aclose()
+
+    async def _read(self, *commands: Sequence[bytes | str | int]) -> list[Any]:
+        async with self._client.pipeline(transaction=False) as pipeline:
+            for command in commands:
+                pipeline.execute_command(*command, **RAW)
+            replies = await pipeline.execute(raise_on_error=False)
+        for reply in replies:
+            if isinstance(reply, ResponseError) and "WRONGTYPE" in str(reply):
+                raise rsmq_error("wrongType") from reply
+            if isinstance(reply, Exception):
+                raise reply
+        return replies
+
+
+def _ms(clock: Any) -> int:
+    return int(clock[0]) * 1000 + int(clock[1]) // 1000

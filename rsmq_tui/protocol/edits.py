@@ -1,0 +1,153 @@
+"""Guarded changes as values: what a message or field must be, what it becomes, and the way back.
+
+A batch is what one call carries out. ``inverse`` is the batch that undoes those of its edits that were done, guarded in
+the same way: what somebody else has touched since is left alone. Nothing here does I/O.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple
+
+from rsmq_tui.protocol.edit_scripts import CHANGED, DONE, EDIT_FIELDS, EDIT_MESSAGES, GONE, TAKEN
+from rsmq_tui.protocol.keys import Keys, name_bytes
+from rsmq_tui.protocol.messages import RawMessage
+from rsmq_tui.protocol.operations import Argument, Operation
+
+# A marker outlives every plausible wait until somebody looks what became of a call.
+MARKER_LIFETIME_MS = 30 * 86_400_000
+
+
+class Outcome(StrEnum):
+    """What became of one edit."""
+
+    DONE = DONE
+    GONE = GONE
+    CHANGED = CHANGED
+    TAKEN = TAKEN
+
+
+class EditKind(StrEnum):
+    """How the messages of a batch change."""
+
+    REMOVE = "remove"
+    PUT = "put"
+    RESCORE = "rescore"
+    MOVE = "move"
+
+
+_INVERSE = {
+    EditKind.REMOVE: EditKind.PUT,
+    EditKind.PUT: EditKind.REMOVE,
+    EditKind.RESCORE: EditKind.RESCORE,
+    EditKind.MOVE: EditKind.MOVE,
+}
+
+
+class Edit(NamedTuple):
+    """One message before and after; None where it is not there. A move carries no body: the server has it."""
+
+    before: RawMessage | None
+    after: RawMessage | None
+
+
+@dataclass(frozen=True, slots=True)
+class MessageBatch:
+    """Edits of one kind on one queue, or from ``queue`` to ``target`` for a move.
+
+    ``must_exist`` says that the queue written to must be one; ``sent`` is what each edit adds to its totalsent.
+    """
+
+    kind: EditKind
+    queue: str
+    edits: tuple[Edit, ...]
+    target: str | None = None
+    must_exist: bool = True
+    sent: int = 0
+
+    def inverse(self, outcome: str) -> "MessageBatch | None":
+        """Return the batch that undoes what that outcome says was done, or None where nothing was."""
+        edits = tuple(
+            Edit(edit.after, edit.before)
+            for edit, letter in zip(self.edits, outcome, strict=True)
+            if letter == Outcome.DONE
+        )
+        if not edits:
+            return None
+        queue, target = (self.target, self.queue) if self.target is not None else (self.queue, None)
+        return MessageBatch(_INVERSE[self.kind], queue, edits, target, self.must_exist, -self.sent)
+
+    def operation(self, keys: Keys, marker: bytes) -> Operation[str]:
+        """Return the call that carries it out once, and leaves its outcome under the marker."""
+        queues = (self.queue,) if self.target is None else (self.queue, self.target)
+        names = [key for queue in queues for key in (keys.messages(queue), keys.attributes(queue))]
+        arguments: list[Argument] = [self.kind, MARKER_LIFETIME_MS, "1" if self.must_exist else "0", self.sent]
+        match self.kind:
+            case EditKind.REMOVE:
+                for before, _ in self._edits():
+                    arguments += (before.id, before.score, before.rc or b"")
+            case EditKind.RESCORE:
+                for before, after in self._edits():
+                    arguments += (before.id, before.score, before.rc or b"", after.score)
+            case EditKind.MOVE:
+                for before, after in self._edits():
+                    arguments += (before.id, before.score, before.rc or b"")
+                    arguments += (after.id, after.score, _raw(after.rc), _raw(after.fr))
+            case EditKind.PUT:
+                for _, after in self._edits():
+                    arguments += (after.id, after.score, _raw(after.rc), _raw(after.fr), _raw(after.body))
+        return Operation(EDIT_MESSAGES, (*names, marker), tuple(arguments), bytes.decode)
+
+    def _edits(self) -> Iterable[tuple[RawMessage, RawMessage]]:
+        """Walk through both sides; the one that a kind does not have is the other one."""
+        for before, after in self.edits:
+            known = before or after
+            if known is None:
+                raise ValueError("an edit of nothing")
+            yield before or known, after or known
+
+
+class FieldEdit(NamedTuple):
+    """One field of a queue's hash before and after, raw; None where it is not there."""
+
+    name: bytes
+    before: bytes | None
+    after: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class FieldBatch:
+    """Edits of a queue's hash and of its place in the index, all or none; ``empty`` allows no message in it."""
+
+    queue: str
+    fields: tuple[FieldEdit, ...]
+    listed_before: bool
+    listed_after: bool
+    empty: bool = False
+
+    def inverse(self, outcome: str) -> "FieldBatch | None":
+        """Return the batch that undoes it, or None where it was not done."""
+        if outcome != Outcome.DONE:
+            return None
+        fields = tuple(FieldEdit(name, after, before) for name, before, after in self.fields)
+        return FieldBatch(self.queue, fields, self.listed_after, self.listed_before, self._takes_queue_away())
+
+    def operation(self, keys: Keys, marker: bytes) -> Operation[str]:
+        """Return the call that carries it out once, and leaves its outcome under the marker."""
+        arguments: list[Argument] = [MARKER_LIFETIME_MS, name_bytes(self.queue)]
+        arguments += ("1" if flag else "0" for flag in (self.listed_before, self.listed_after, self.empty))
+        for name, before, after in self.fields:
+            arguments += (name, _raw(before), _raw(after))
+        names = (keys.messages(self.queue), keys.attributes(self.queue), keys.index, marker)
+        return Operation(EDIT_FIELDS, names, tuple(arguments), bytes.decode)
+
+    def _takes_queue_away(self) -> bool:
+        """Tell whether undoing it removes the queue, which must then hold no message."""
+        return any(name == b"vt" and before is None for name, before, _ in self.fields)
+
+
+Batch = MessageBatch | FieldBatch
+
+
+def _raw(value: bytes | None) -> bytes:
+    return b"" if value is None else b"=" + value

@@ -1,0 +1,1 @@
+"""Every change to a queue: previewed, guarded, journaled, undoable. Nothing else changes anything."""

@@ -1,0 +1,182 @@
+"""What people may ask for, as values: which queue, and how its messages or its fields are to change."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Action:
+    """A change to one queue.
+
+    ``verb`` and ``past`` name it to people, ``name`` in the journal, in the audit log and on the command line.
+    ``asks_for_name`` is set for what wants the queue's name typed.
+    """
+
+    name: ClassVar[str]
+    verb: ClassVar[str]
+    past: ClassVar[str]
+    asks_for_name: ClassVar[bool] = False
+    queue: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessageAction(Action):
+    """A change to messages that are in the queue."""
+
+    @property
+    def to(self) -> str | None:
+        """The queue that messages go to, where there is one and it is known."""
+        return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delete(MessageAction):
+    """Remove messages."""
+
+    name = "delete"
+    verb = "Delete"
+    past = "deleted"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Purge(Delete):
+    """Remove every message that a queue holds."""
+
+    name = "purge"
+    verb = "Purge"
+    past = "deleted"
+    asks_for_name = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hide(MessageAction):
+    """Make messages invisible until ``seconds`` from now, whatever they were before."""
+
+    name = "hide"
+    verb = "Hide"
+    past = "hidden"
+    seconds: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Release(MessageAction):
+    """Make messages visible now."""
+
+    name = "release"
+    verb = "Release"
+    past = "released"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Move(MessageAction):
+    """Move messages to ``target`` as they are: body, rc, fr, id and so their sent time, and when they become visible.
+
+    An id that the target already knows is replaced by one of the same time. ``create`` makes the target, with the
+    attributes of the queue, where it does not exist.
+    """
+
+    name = "move"
+    verb = "Move"
+    past = "moved"
+    target: str
+    create: bool = False
+
+    @property
+    def to(self) -> str | None:
+        """The target."""
+        return self.target
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Copy(Move):
+    """Put copies into ``target``, as ``Move`` does, that were never received; within one queue they get new ids."""
+
+    name = "copy"
+    verb = "Copy"
+    past = "copied"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Redrive(MessageAction):
+    """Send dead letters back, visible now and as if never received: to ``target``, or to where each came from.
+
+    Where a message came from is told by ``origin``, a path into its JSON body, or else by the queue's own name.
+    """
+
+    name = "redrive"
+    verb = "Redrive"
+    past = "redriven"
+    target: str | None = None
+    origin: str | None = None
+
+    @property
+    def to(self) -> str | None:
+        """The target, where it is one for all."""
+        return self.target
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Send(Action):
+    """Send new messages, visible after ``delay_s`` seconds, or the queue's own delay."""
+
+    name = "send"
+    verb = "Send"
+    past = "sent"
+    bodies: tuple[bytes, ...]
+    delay_s: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreateQueue(Action):
+    """Make a queue; ``vt`` and ``delay`` are in seconds, ``maxsize`` in characters, -1 for no limit."""
+
+    name = "create"
+    verb = "Create"
+    past = "created"
+    vt: int = 30
+    delay: int = 0
+    maxsize: int = 65536
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetAttributes(Action):
+    """Change a queue's attributes; what is None stays."""
+
+    name = "set"
+    verb = "Change"
+    past = "changed"
+    vt: int | None = None
+    delay: int | None = None
+    maxsize: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteQueue(MessageAction):
+    """Remove a queue: its messages, everything else in its keys, and its name from the index."""
+
+    name = "delete-queue"
+    verb = "Delete queue"
+    past = "deleted"
+    asks_for_name = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Import(Action):
+    """Put messages from an export back, each field as it was; an id that the queue already knows is left alone."""
+
+    name = "import"
+    verb = "Import"
+    past = "imported"
+    path: Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Undo(Action):
+    """Take back what the change of that number in the journal did."""
+
+    name = "undo"
+    verb = "Undo"
+    past = "put back"
+    change: int
+    summary: str

@@ -1,0 +1,45 @@
+"""The audit log: one line of JSON for every change, in the user's state folder; appended to, never rewritten."""
+
+import json
+import os
+from pathlib import Path
+
+from rsmq_tui.triage.journal import Change
+
+
+class AuditLog:
+    """Appends to the file ``path``, which only the user may read."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def write(self, change: Change, ended: str) -> None:
+        """Append what is known of a change that has ended; raises OSError."""
+        line = {
+            "at_ms": change.at_ms,
+            "action": change.name,
+            "who": change.who,
+            "host": change.host,
+            "profile": change.profile,
+            "server": change.server,
+            "ns": change.ns,
+            "queue": change.queue,
+            "target": change.target,
+            "filter": change.what,
+            "planned": change.planned,
+            "done": change.done,
+            "skipped": change.skipped,
+            "failed": change.failed,
+            "ended": ended,
+            "change": change.change,
+            "undoes": change.undoes,
+        }
+        self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        # Names may hold bytes that are no UTF-8: escaped, every line stays one line of ASCII.
+        text = json.dumps(line, ensure_ascii=True) + "\n"
+        descriptor = os.open(self.path, os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o600)
+        try:
+            # One write, so that several programs may append at once.
+            os.write(descriptor, text.encode())
+        finally:
+            os.close(descriptor)

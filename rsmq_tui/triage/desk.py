@@ -1,0 +1,242 @@
+"""The one door to every change: preview, run, undo, recovery. Screens and commands both come in here."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine
+from pathlib import Path
+from typing import Any
+
+from rsmq_tui.monitor.wording import plural
+from rsmq_tui.protocol import QueueReader
+from rsmq_tui.protocol.editor import QueueEditor
+from rsmq_tui.triage.actions import Action, MessageAction, Undo
+from rsmq_tui.triage.audit_log import AuditLog
+from rsmq_tui.triage.journal import KEEP_DAYS, LIMIT_BYTES, Change, Journal, State
+from rsmq_tui.triage.preparing import Prepared, prepare_messages
+from rsmq_tui.triage.previewing import Seeing, preview_of
+from rsmq_tui.triage.previews import Preview, Scope
+from rsmq_tui.triage.queue_actions import prepare_other
+from rsmq_tui.triage.recovering import recover
+from rsmq_tui.triage.reports import Report, Tally
+from rsmq_tui.triage.running import Runner
+from rsmq_tui.triage.undoing import planned_undo, prepare_undo
+from rsmq_tui.triage.words import EXPECTED, TriageError, told
+
+READ_ONLY = "this is read-only: nothing can be changed here"
+
+
+class Triage:
+    """Changes the queues of one namespace on one server, or refuses to when it is read-only.
+
+    ``folder`` holds the journal and the audit log; nothing is made there before the first change. Every method raises
+    ``TriageError``. Close it with ``aclose``.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        ns: str,
+        folder: Path,
+        *,
+        read_only: bool = False,
+        profile: str = "",
+        keep_days: int = KEEP_DAYS,
+        limit_bytes: int = LIMIT_BYTES,
+    ) -> None:
+        self.read_only = read_only
+        self.profile = profile
+        self.folder = folder
+        self._keep_days, self._limit_bytes = keep_days, limit_bytes
+        self._editor = QueueEditor(url, ns)
+        self._reader = QueueReader(url, ns)
+        self._journal: Journal | None = None
+        self._audit = AuditLog(folder / "audit.jsonl")
+
+    @property
+    def server(self) -> str:
+        """The server's label, without user and password."""
+        return self._editor.label
+
+    @property
+    def ns(self) -> str:
+        """The namespace."""
+        return self._editor.ns
+
+    def watch(self, ns: str) -> None:
+        """Change the queues of another namespace from now on."""
+        self._editor = self._editor.within(ns)
+        self._reader.watch(ns)
+
+    async def preview(
+        self, action: Action, scope: Scope | None = None, seeing: Callable[[Seeing], None] = lambda _: None
+    ) -> Preview:
+        """Find out exactly what an action would do; ``seeing`` is told how far the look has come."""
+        self._refuse_if_read_only()
+        try:
+            journal = await self._open()
+            return await preview_of(self._editor, self._reader, journal, self.profile, action, scope, seeing)
+        except EXPECTED as error:
+            raise TriageError(told(error)) from error
+
+    async def preview_undo(self, change: int | None = None, *, queue: str | None = None) -> Preview:
+        """Find out what taking back a change would do: that one, or the last (of that queue)."""
+        self._refuse_if_read_only()
+        try:
+            journal = await self._open()
+            await recover(self._editor, journal, self._audit)
+            found = await self._undoable(journal, change, queue)
+            planned = await asyncio.to_thread(planned_undo, journal, found.change)
+        except EXPECTED as error:
+            raise TriageError(told(error)) from error
+        summary = f"change {found.change}: {found.past} {plural(found.done, 'message')}, {found.what}"
+        return Preview(
+            action=Undo(queue=found.queue, change=found.change, summary=summary),
+            what=summary,
+            server=self.server,
+            ns=found.ns,
+            profile=self.profile,
+            at_ms=found.at_ms,
+            count=planned,
+            keep_days=journal.keep_days,
+            notes=("What anybody has touched since is left alone, and told.",),
+        )
+
+    def run(self, preview: Preview) -> "Run":
+        """Carry out what was previewed: iterate over the run for its progress, then read its ``report``."""
+        self._refuse_if_read_only()
+        return Run(preview, self._steps, self._finished)
+
+    async def recover(self) -> list[Change]:
+        """Settle what earlier runs left unfinished on this server, and return those changes."""
+        if self.read_only or not (self.folder / "journal.sqlite").exists():
+            return []
+        try:
+            return await recover(self._editor, await self._open(), self._audit)
+        except EXPECTED as error:
+            raise TriageError(told(error)) from error
+
+    async def aclose(self) -> None:
+        """Close the connections and the journal."""
+        await self._editor.aclose()
+        await self._reader.aclose()
+        if self._journal is not None:
+            await asyncio.to_thread(self._journal.close)
+
+    def _refuse_if_read_only(self) -> None:
+        if self.read_only:
+            raise TriageError(READ_ONLY)
+
+    async def _open(self) -> Journal:
+        if self._journal is None:
+            path = self.folder / "journal.sqlite"
+            limits = {"keep_days": self._keep_days, "limit_bytes": self._limit_bytes}
+            self._journal = await asyncio.to_thread(Journal, path, **limits)
+            await asyncio.to_thread(self._journal.prune)
+        return self._journal
+
+    async def _undoable(self, journal: Journal, change: int | None, queue: str | None) -> Change:
+        if change is None:
+            found = await asyncio.to_thread(journal.last_undoable, self.server, self.ns, queue)
+            if found is None:
+                where = f"queue {queue}" if queue else f"namespace {self.ns}"
+                raise TriageError(f"nothing to undo in {where} on {self.server}")
+            return found
+        found = await asyncio.to_thread(journal.change, change)
+        if found is None:
+            raise TriageError(f"no change {change} in the journal: rsmq-tui journal lists them")
+        if found.server != self.server:
+            raise TriageError(f"change {change} was made on {found.server}, not on {self.server}")
+        if not found.can_be_undone:
+            raise TriageError(f"change {change} cannot be undone: it is {found.state}, with {found.done:,} done")
+        return found
+
+    async def _steps(self, preview: Preview) -> tuple[Runner, AsyncIterator[Prepared]]:
+        journal, action = await self._open(), preview.action
+        editor = self._editor if self._editor.ns == preview.ns else self._editor.within(preview.ns)
+        undoes = action.change if isinstance(action, Undo) else None
+        if isinstance(action, Undo):
+            steps = prepare_undo(editor, journal, action.change)
+        elif isinstance(action, MessageAction):
+            if preview.selection is None:
+                raise TypeError("a preview of messages without a selection")
+            steps = prepare_messages(editor, journal, action, preview.selection)
+        else:
+            steps = prepare_other(editor, action)
+        target = action.to if isinstance(action, MessageAction) else None
+        at_ms = await editor.clock_us() // 1000
+        change = await asyncio.to_thread(
+            journal.begin,
+            at_ms=at_ms,
+            name=action.name,
+            past=action.past,
+            profile=preview.profile,
+            server=self.server,
+            ns=preview.ns,
+            queue=action.queue,
+            target=target,
+            what=preview.what,
+            planned=preview.count,
+            undoes=undoes,
+        )
+        return Runner(editor, journal, change, Tally(planned=preview.count)), steps
+
+    async def _finished(self, runner: Runner) -> None:
+        journal = await self._open()
+        await runner.finish()
+        ended = await asyncio.to_thread(journal.change, runner.change)
+        if ended is not None:
+            await asyncio.to_thread(self._audit.write, ended, runner.stopped or State.DONE)
+        await asyncio.to_thread(journal.prune)
+
+
+class Run:
+    """One change being made: iterate for the tally after each group of batches; afterwards there is a ``report``.
+
+    ``cancel`` ends it soon, with everything told and undoable that was done by then.
+    """
+
+    def __init__(self, preview: Preview, steps: "_Steps", finished: "_Finished") -> None:
+        self.preview = preview
+        self.report: Report | None = None
+        self._steps, self._finished = steps, finished
+        self._runner: Runner | None = None
+        self._cancelled = False
+
+    def cancel(self) -> None:
+        """Ask to end soon."""
+        self._cancelled = True
+        if self._runner is not None:
+            self._runner.stop()
+
+    async def __aiter__(self) -> AsyncIterator[Tally]:
+        preview = self.preview
+        try:
+            self._runner, steps = await self._steps(preview)
+        except EXPECTED as error:
+            preview.close()
+            raise TriageError(told(error)) from error
+        runner = self._runner
+        if self._cancelled:
+            runner.stop()
+        try:
+            async for tally in runner.run(steps):
+                yield tally
+            await self._finished(runner)
+        except EXPECTED as error:
+            runner.stopped = runner.stopped or told(error)
+        finally:
+            preview.close()
+        self.report = Report(
+            preview.action.name, preview.action.past, preview.action.queue, runner.tally, runner.change, runner.stopped
+        )
+
+    async def to_end(self) -> Report:
+        """Run without looking at the progress."""
+        async for _ in self:
+            pass
+        if self.report is None:
+            raise RuntimeError("a run without an end")
+        return self.report
+
+
+_Steps = Callable[[Preview], Coroutine[Any, Any, tuple[Runner, AsyncIterator[Prepared]]]]
+_Finished = Callable[[Runner], Coroutine[Any, Any, None]]

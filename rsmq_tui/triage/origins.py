@@ -1,0 +1,62 @@
+"""Where dead letters came from: what the journal remembers, what their bodies say, what the queue is called."""
+
+import asyncio
+import re
+from collections.abc import Sequence
+
+from rsmq_tui.monitor.json_paths import JsonPath, JsonPathError, load, read_path, value_at
+from rsmq_tui.protocol import RawMessage
+from rsmq_tui.triage.actions import Redrive
+from rsmq_tui.triage.journal import Journal
+from rsmq_tui.triage.words import TriageError
+
+_WORDS = r"(?:dlq|dead|dead[-_]?letters?|failed|failures|poison(?:ed)?)"
+_SUFFIX = re.compile(rf"(.+?)[-_]{_WORDS}(?:[-_]queue)?", re.IGNORECASE)
+_PREFIX = re.compile(rf"{_WORDS}[-_](.+)", re.IGNORECASE)
+
+
+class Origins:
+    """Tells for the messages of a dead-letter queue which queue each goes back to."""
+
+    def __init__(self, action: Redrive, journal: Journal, server: str, ns: str) -> None:
+        self._action = action
+        self._journal = journal
+        self._server, self._ns = server, ns
+        self._named = name_without_dead(action.queue)
+        self._path = None if action.origin is None else _path_of(action.origin)
+
+    async def of(self, messages: Sequence[RawMessage]) -> dict[bytes, str]:
+        """Return the queue of each message that it is known of, by id."""
+        if self._action.target is not None:
+            return dict.fromkeys((message.id for message in messages), self._action.target)
+        found: dict[bytes, str] = {}
+        for message in messages:
+            said = self._named if self._path is None else _said(message.body, self._path)
+            if said is not None:
+                found[message.id] = said
+        if self._path is None:
+            ids = [message.id for message in messages]
+            found |= await asyncio.to_thread(self._journal.sources, self._server, self._ns, self._action.queue, ids)
+        return found
+
+
+def name_without_dead(queue: str) -> str | None:
+    """Return what a dead-letter queue's name says of its origin: ``orders`` for ``orders-dlq`` and ``dead-orders``."""
+    known = _SUFFIX.fullmatch(queue) or _PREFIX.fullmatch(queue)
+    return known[1] if known else None
+
+
+def _said(body: bytes | None, path: JsonPath) -> str | None:
+    value = value_at(load(body or b""), path)
+    return value if isinstance(value, str) else None
+
+
+def _path_of(origin: str) -> JsonPath:
+    text = f".{origin.removeprefix('json').removeprefix('.')}"
+    try:
+        path, end = read_path(text)
+    except JsonPathError as error:
+        raise TriageError(f"{origin} is no path into JSON: {error}") from error
+    if not path or end < len(text):
+        raise TriageError(f"{origin} is no path into JSON: write meta.queue")
+    return path

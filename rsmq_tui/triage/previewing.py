@@ -1,0 +1,189 @@
+"""Finding out what a change would do: which messages it is for, and what each of them is now."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import aclosing
+from dataclasses import replace
+from itertools import islice
+from typing import NamedTuple
+
+from rsmq_tui.monitor.filters import parse_filter
+from rsmq_tui.monitor.search import search
+from rsmq_tui.monitor.wording import plural, size
+from rsmq_tui.protocol import QueueReader, RawMessage, leading_int, name_bytes, rsmq_error
+from rsmq_tui.protocol.editor import QueueEditor
+from rsmq_tui.triage.actions import Action, Delete, DeleteQueue, Import, MessageAction, Move, Redrive, Send
+from rsmq_tui.triage.journal import Journal
+from rsmq_tui.triage.origins import name_without_dead
+from rsmq_tui.triage.previews import Everything, Marked, Matching, Preview, Scope, Shown
+from rsmq_tui.triage.queue_actions import check
+from rsmq_tui.triage.selection import Selection
+from rsmq_tui.triage.transfer import read_file
+from rsmq_tui.triage.words import TriageError
+
+_CHUNK_MESSAGES = 500
+# What the journal needs for a message besides its body.
+_OVERHEAD_BYTES = 150
+
+
+class Seeing(NamedTuple):
+    """How far a look has come: messages scanned of about ``depth``, and how many of them match."""
+
+    scanned: int
+    depth: int
+    matched: int
+
+
+SeeingCallback = Callable[[Seeing], None]
+
+
+async def preview_of(
+    editor: QueueEditor,
+    reader: QueueReader,
+    journal: Journal,
+    profile: str,
+    action: Action,
+    scope: Scope | None,
+    seeing: SeeingCallback,
+) -> Preview:
+    """Find out what an action would do; raises ``TriageError``, and what the editor and the reader raise."""
+    check(action)
+    at_ms = await editor.clock_us() // 1000
+    base = Preview(
+        action=action,
+        what=_what(action, scope),
+        server=editor.label,
+        ns=editor.ns,
+        profile=profile,
+        at_ms=at_ms,
+        count=1,
+        keep_days=journal.keep_days,
+    )
+    if not isinstance(action, MessageAction):
+        return await _of_another(editor, base, action)
+    notes = await _notes(editor, action)
+    selection = Selection()
+    try:
+        elsewhere = unsearched = 0
+        match scope:
+            case Marked(messages=messages):
+                elsewhere = await _select_marked(editor, action.queue, messages, selection)
+            case Matching() | Everything() | None:
+                unsearched = await _select_matching(reader, action.queue, scope, selection, seeing)
+        _check_room(journal, action, selection)
+    except BaseException:
+        selection.close()
+        raise
+    return replace(
+        base,
+        at_ms=selection.at_ms or at_ms,
+        count=selection.count + isinstance(action, DeleteQueue),
+        selection=selection,
+        elsewhere=elsewhere,
+        unsearched=unsearched,
+        notes=notes,
+    )
+
+
+def _what(action: Action, scope: Scope | None) -> str:
+    match scope:
+        case Marked(messages=messages):
+            return "the marked message" if len(messages) == 1 else f"the {len(messages):,} marked messages"
+        case Matching(filter=wanted, limit=limit) if wanted.text.strip():
+            first = f"the first {limit:,} that " if limit is not None else ""
+            return f"{first}match {wanted.text}, in the whole queue"
+        case Matching(limit=limit) if limit is not None:
+            return f"the first {limit:,} messages found"
+    return "every message of the queue" if isinstance(action, MessageAction) else action.queue
+
+
+async def _of_another(editor: QueueEditor, base: Preview, action: Action) -> Preview:
+    match action:
+        case Send(bodies=bodies):
+            if not bodies:
+                raise TriageError("nothing to send: give a body")
+            if not (await editor.fields(action.queue)).exists:
+                raise rsmq_error("queueNotFound")
+            return replace(base, count=len(bodies), what=f"{size(sum(map(len, bodies)))} in all")
+        case Import(path=path):
+            count = sum(1 for _ in read_file(path))
+            if not count:
+                raise TriageError(f"{path} holds no message")
+            if not (await editor.fields(action.queue)).exists:
+                raise rsmq_error("queueNotFound")
+            note = "Ids that the queue already knows are left alone."
+            return replace(base, count=count, what=f"from {path}", notes=(note,))
+    return base
+
+
+async def _notes(editor: QueueEditor, action: MessageAction) -> tuple[str, ...]:
+    notes = ["Only if unchanged since this preview; others are skipped."]
+    own = await editor.fields(action.queue)
+    if not own.attributes and not own.depth and not own.listed:
+        raise rsmq_error("queueNotFound")
+    match action:
+        case Move(target=target):
+            if target == action.queue and action.name == "move":
+                raise TriageError("the target is the queue itself")
+            there = await editor.fields(target)
+            if not there.exists:
+                if not action.create:
+                    raise TriageError(f"queue {target} does not exist: create it first, or say that it should be made")
+                notes.append(f"Queue {target} is made, with the attributes of {action.queue}.")
+        case Redrive(target=None, origin=None):
+            named = name_without_dead(action.queue)
+            known = "" if named is None else f", else to {named}, by the name of this queue"
+            notes.append(f"Each goes to where the journal knows that it came from{known}.")
+        case Redrive(target=None, origin=origin):
+            notes.append(f"Each goes to the queue that its body names in {origin}.")
+        case Redrive(target=str() as target):
+            if not (await editor.fields(target)).exists:
+                raise TriageError(f"queue {target} does not exist: create it first")
+        case DeleteQueue():
+            notes.append("If messages arrive or are received meanwhile, the queue is kept with those.")
+    return tuple(notes)
+
+
+async def _select_marked(editor: QueueEditor, queue: str, messages: Sequence[Shown], selection: Selection) -> int:
+    """Select those that are still what was shown; returns how many are not."""
+    left = 0
+    rest = iter(messages)
+    for chunk in _chunks(rest):
+        at_ms, found = await editor.seen(queue, [name_bytes(message.id) for message in chunk])
+        same = [now for shown, now in zip(chunk, found, strict=True) if now is not None and _is_same(shown, now)]
+        left += len(chunk) - len(same)
+        selection.add(same, at_ms)
+    return left
+
+
+def _is_same(shown: Shown, now: RawMessage) -> bool:
+    return float(shown.score) == float(now.score) and shown.rc == (leading_int(now.rc) or 0)
+
+
+async def _select_matching(
+    reader: QueueReader, queue: str, scope: Matching | Everything | None, selection: Selection, seeing: SeeingCallback
+) -> int:
+    """Select what matches in the whole queue; returns how many could not be searched."""
+    wanted, limit = (scope.filter, scope.limit) if isinstance(scope, Matching) else (parse_filter(""), None)
+    unsearched = 0
+    async with aclosing(search(reader, queue, wanted, limit=limit, bodies=False)) as found:
+        async for part in found:
+            selection.add(part.messages, part.at_ms)
+            unsearched = part.not_searched
+            seeing(Seeing(part.scanned, part.depth, part.matched))
+    return unsearched
+
+
+def _check_room(journal: Journal, action: Action, selection: Selection) -> None:
+    if not isinstance(action, Delete | DeleteQueue):
+        return
+    wanted = selection.bytes + _OVERHEAD_BYTES * selection.count
+    if wanted > journal.limit_bytes:
+        raise TriageError(
+            f"the journal would need {size(wanted)} for {plural(selection.count, 'message')}, and holds at most "
+            f"{size(journal.limit_bytes)}: take fewer at a time, or raise RSMQ_TUI_JOURNAL_MB"
+        )
+
+
+def _chunks(rest: Iterator[Shown]) -> Iterator[list[Shown]]:
+    while chunk := list(islice(rest, _CHUNK_MESSAGES)):
+        yield chunk

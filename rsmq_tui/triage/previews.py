@@ -1,0 +1,119 @@
+"""What a change would do, in exact numbers, before anybody says yes to it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from rsmq_tui.monitor.filters import Filter
+from rsmq_tui.monitor.states import MessageState
+from rsmq_tui.monitor.wording import plural
+from rsmq_tui.triage.actions import Action, Copy, CreateQueue, DeleteQueue, MessageAction, Send, SetAttributes, Undo
+from rsmq_tui.triage.selection import Selection
+
+
+class Shown(NamedTuple):
+    """A message as a screen or a list showed it: id, raw score, and receive count as a number."""
+
+    id: str
+    score: str
+    rc: int
+
+
+@dataclass(frozen=True, slots=True)
+class Marked:
+    """These messages, as they were shown."""
+
+    messages: tuple[Shown, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Matching:
+    """Every message of the queue that matches, at most ``limit`` of them; an empty filter is every message."""
+
+    filter: Filter
+    limit: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Everything:
+    """Every message of the queue."""
+
+
+Scope = Marked | Matching | Everything
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """A change that was not made yet; what was seen is in ``selection``, which ``close`` frees.
+
+    ``count`` is how many messages (or queues) it is for, ``elsewhere`` how many of the marked ones have changed since
+    they were shown and are left out, ``unsearched`` how many could not be matched because their bodies are too long.
+    ``notes`` are sentences that whoever decides should read.
+    """
+
+    action: Action
+    what: str
+    server: str
+    ns: str
+    profile: str
+    at_ms: int
+    count: int
+    selection: Selection | None = None
+    elsewhere: int = 0
+    unsearched: int = 0
+    keep_days: int = 7
+    notes: tuple[str, ...] = ()
+
+    @property
+    def title(self) -> str:
+        """What would be done, as a headline."""
+        return f"{self.action.verb} {self.object}"
+
+    @property
+    def object(self) -> str:
+        """What it would be done to: a number of messages, or a queue."""
+        action = self.action
+        if isinstance(action, CreateQueue | SetAttributes):
+            return f"queue {action.queue}"
+        if isinstance(action, DeleteQueue):
+            return f"{action.queue} and its {plural(self.count - 1, 'message')}"
+        if isinstance(action, Undo):
+            return action.summary
+        if isinstance(action, Send):
+            return plural(len(action.bodies), "message")
+        return plural(self.count, "message")
+
+    @property
+    def rows(self) -> tuple[tuple[str, str], ...]:
+        """What people should read before they decide, as (label, words)."""
+        server = f"{self.server}, ns {self.ns}"
+        where = f"{self.profile} ({server})" if self.profile else server
+        action = self.action
+        rows = [("in" if not isinstance(action, MessageAction) else "from", f"{action.queue} on {where}")]
+        target = action.to if isinstance(action, MessageAction) else None
+        if target is not None:
+            rows.append(("to", target))
+        rows.append(("that", self.what))
+        if self.selection is not None:
+            rows.append(("now", _now(self.selection.states)))
+        rows.append(("undo", self._undo()))
+        return tuple(rows)
+
+    def close(self) -> None:
+        """Free what was seen."""
+        if self.selection is not None:
+            self.selection.close()
+
+    def _undo(self) -> str:
+        if isinstance(self.action, Copy | Send):
+            return "takes them away again while nobody has received them (u, or rsmq-tui undo)"
+        if self.selection is not None:
+            return f"kept in the journal for {plural(self.keep_days, 'day')} (u, or rsmq-tui undo)"
+        return "u, or rsmq-tui undo"
+
+
+def _now(states: Mapping[MessageState, int]) -> str:
+    told = " · ".join(f"{count:,} {state}" for state, count in states.items() if count) or "nothing"
+    if states[MessageState.IN_FLIGHT]:
+        told += " (a consumer may be working on them)"
+    return told

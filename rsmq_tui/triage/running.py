@@ -1,0 +1,194 @@
+"""Carrying out a change: journal, then server, then journal, a group of batches at a time, to its end or a stop."""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field, replace
+
+from rsmq_tui.protocol import REPLY_ERRORS, SERVER_ERRORS, RawMessage, RsmqError
+from rsmq_tui.protocol.editor import QueueEditor, VoidedError
+from rsmq_tui.protocol.edits import Batch, Edit, MessageBatch, Outcome
+from rsmq_tui.protocol.ids import random_suffix
+from rsmq_tui.triage.journal import NOT_CARRIED_OUT, Entry, Journal, State
+from rsmq_tui.triage.preparing import Prepared
+from rsmq_tui.triage.reports import Tally
+from rsmq_tui.triage.words import EXPECTED, told
+
+# So many batches are written to disk at a time: waiting for the disk costs more than the server does.
+GROUP_BATCHES = 4
+# How often, and how long after, the server is asked what became of a call whose reply was lost.
+_SETTLE_WAITS_S = (0.2, 0.5, 1.0, 2.0, 4.0)
+_ID_TIME_LENGTH = 10
+# In which the server says that it did nothing of it: all that it may refuse is refused before the first write.
+_REFUSALS: tuple[type[Exception], ...] = (RsmqError, *REPLY_ERRORS)
+
+
+@dataclass(slots=True)
+class _Group:
+    """Batches that are written to disk together, and what was sorted out on the way to them."""
+
+    entries: list[tuple[Prepared, Entry]] = field(default_factory=list)
+    sorted_out: str = ""
+    failed: Counter[str] = field(default_factory=Counter)
+    alone: bool = False
+    is_last: bool = False
+
+    def take(self, step: Prepared, entry_of: Callable[[Prepared, Batch], Entry]) -> None:
+        """Add a step."""
+        self.sorted_out += step.sorted_out
+        self.failed.update(step.failed)
+        self.alone = step.alone
+        if step.batch is not None:
+            self.entries.append((step, entry_of(step, step.batch)))
+
+
+class Runner:
+    """Carries out the batches of one change, each exactly once.
+
+    ``tally`` counts as it goes. ``stop`` ends it after the group that is under way. ``stopped`` then says in a sentence
+    why it did not come to its end, or is None.
+    """
+
+    def __init__(self, editor: QueueEditor, journal: Journal, change: int, tally: Tally) -> None:
+        self.tally = tally
+        self.change = change
+        self.stopped: str | None = None
+        self._editor = editor
+        self._journal = journal
+        self._number = 0
+        self._stopping = False
+        self._held: Prepared | None = None
+        self._outcomes: list[tuple[int, str]] = []
+        self._spent: list[str] = []
+
+    def stop(self) -> None:
+        """Ask to end soon."""
+        self._stopping = True
+
+    async def run(self, steps: AsyncIterator[Prepared]) -> AsyncIterator[Tally]:
+        """Carry out what is prepared, yielding the tally after each group; what goes wrong ends it with a sentence."""
+        upcoming = asyncio.create_task(self._next(steps))
+        try:
+            while True:
+                group = await upcoming
+                # While the disk and the server are at work on one group, the next is read.
+                reads_ahead = not (group.alone or group.is_last)
+                if reads_ahead:
+                    upcoming = asyncio.create_task(self._next(steps))
+                await self._carry_out(group)
+                yield self.tally
+                if group.is_last:
+                    break
+                if self._stopping:
+                    self.stopped = "cancelled"
+                    break
+                if not reads_ahead:
+                    upcoming = asyncio.create_task(self._next(steps))
+        except VoidedError:
+            self.stopped = "another rsmq-tui took this change for abandoned"
+        except EXPECTED as error:
+            self.stopped = told(error)
+        finally:
+            upcoming.cancel()
+            await asyncio.gather(upcoming, return_exceptions=True)
+        yield self.tally
+
+    async def finish(self) -> None:
+        """Write down how it ended; raises ``JournalError``."""
+        state = State.STOPPED if self.stopped else State.DONE
+        tally = self.tally
+        counts = {"done": tally.done, "skipped": tally.skipped.total(), "failed": tally.failed.total()}
+        await asyncio.to_thread(self._journal.record, self.change, self._outcomes)
+        await asyncio.to_thread(self._journal.finish, self.change, state, **counts)
+        await self._forget()
+
+    async def _next(self, steps: AsyncIterator[Prepared]) -> "_Group":
+        """Prepare the next group."""
+        group = _Group()
+        if self._held is not None:
+            group.take(self._held, self._entry)
+            self._held = None
+            return group
+        async for step in steps:
+            if step.alone and group.entries:
+                self._held = step
+                return group
+            group.take(step, self._entry)
+            if step.alone or len(group.entries) == GROUP_BATCHES:
+                return group
+        group.is_last = True
+        return group
+
+    def _entry(self, step: Prepared, batch: Batch) -> Entry:
+        self._number += 1
+        return Entry(self._number, self._editor.new_token(), batch, None, step.undoes)
+
+    async def _carry_out(self, group: "_Group") -> None:
+        self.tally.take(group.sorted_out)
+        self.tally.failed.update(group.failed)
+        entries = group.entries
+        while entries:
+            await asyncio.to_thread(self._journal.write, self.change, [entry for _, entry in entries], self._outcomes)
+            self._outcomes = []
+            await self._forget()
+            outcomes = await asyncio.gather(*(self._apply(entry) for _, entry in entries), return_exceptions=True)
+            again = []
+            for (step, entry), outcome in zip(entries, outcomes, strict=True):
+                if isinstance(outcome, BaseException):
+                    continue
+                self._outcomes.append((entry.number, outcome))
+                self._spent.append(entry.token)
+                renamed = _renamed(step, entry.batch, outcome)
+                if renamed is not None:
+                    again.append((step, self._entry(step, renamed)))
+                if step.counted:
+                    self.tally.take(outcome if renamed is None else outcome.replace(Outcome.TAKEN, ""))
+            for outcome in outcomes:
+                if isinstance(outcome, BaseException):
+                    raise outcome
+            entries = again
+
+    async def _apply(self, entry: Entry) -> str:
+        """Carry a batch out; when the reply is lost, find out what became of it."""
+        try:
+            return await self._editor.apply(entry.batch, entry.token)
+        except _REFUSALS:
+            self._outcomes.append((entry.number, NOT_CARRIED_OUT))
+            raise
+        except SERVER_ERRORS as error:
+            for wait_s in _SETTLE_WAITS_S:
+                try:
+                    settled = await self._editor.settle(entry.token)
+                except SERVER_ERRORS:
+                    await asyncio.sleep(wait_s)
+                    continue
+                if settled is not None:
+                    return settled
+                self._outcomes.append((entry.number, NOT_CARRIED_OUT))
+                break
+            raise error
+
+    async def _forget(self) -> None:
+        """Remove what finished calls left on the server; their outcomes are on disk by now."""
+        spent, self._spent = self._spent, []
+        try:
+            await self._editor.forget(spent)
+        except SERVER_ERRORS:
+            # They end by themselves after a while; the change is done and told.
+            return
+
+
+def _renamed(step: Prepared, batch: Batch, outcome: str) -> MessageBatch | None:
+    """Return the batch for those of its messages whose ids are taken, under other ids of the same time."""
+    if not step.renames or Outcome.TAKEN not in outcome or not isinstance(batch, MessageBatch):
+        return None
+    edits = tuple(
+        Edit(before, _under_another_id(after))
+        for (before, after), letter in zip(batch.edits, outcome, strict=True)
+        if letter == Outcome.TAKEN and after is not None
+    )
+    return replace(batch, edits=edits)
+
+
+def _under_another_id(message: RawMessage) -> RawMessage:
+    return message._replace(id=message.id[:_ID_TIME_LENGTH] + random_suffix())

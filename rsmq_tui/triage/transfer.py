@@ -1,0 +1,111 @@
+"""Messages as lines of JSON, and back, with every field as it was.
+
+One object a line: ``id``, ``score``, ``rc`` and ``fr`` as numbers where they are plain numbers (else as text, raw),
+left out where they are absent; ``body`` as text, or ``body_base64`` where it is no UTF-8; ``sent_ms`` for the reader.
+"""
+
+import base64
+import binascii
+import json
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from rsmq_tui.monitor.wording import printable
+from rsmq_tui.protocol import RawMessage, sent_ms
+from rsmq_tui.triage.words import TriageError
+
+_SHOWN_CHARS = 60
+
+
+def to_line(message: RawMessage, at_ms: int) -> str:
+    """Return a message as one line of JSON, without the line's end."""
+    line: dict[str, Any] = {"id": _text(message.id), "score": _number(message.score)}
+    sent = sent_ms(_text(message.id), now_ms=at_ms)
+    if sent is not None:
+        line["sent_ms"] = sent
+    if message.rc is not None:
+        line["rc"] = _number(message.rc)
+    if message.fr is not None:
+        line["fr"] = _number(message.fr)
+    if message.body is not None:
+        try:
+            line["body"] = message.body.decode()
+        except UnicodeDecodeError:
+            line["body_base64"] = base64.b64encode(message.body).decode()
+    # Escaped, so that no body can reach a terminal or break a line.
+    return json.dumps(line, ensure_ascii=True)
+
+
+def from_line(line: str) -> RawMessage:
+    """Read a message back; raises ValueError with a sentence."""
+    try:
+        fields = json.loads(line)
+    except (ValueError, RecursionError):
+        raise ValueError("not a JSON object") from None
+    if not isinstance(fields, dict):
+        raise ValueError("not a JSON object")
+    id, score = fields.get("id"), fields.get("score", "")
+    if not isinstance(id, str) or not id:
+        raise ValueError('no "id"')
+    try:
+        is_number = not math.isnan(float(score))
+    except (TypeError, ValueError):
+        is_number = False
+    if not is_number:
+        raise ValueError('"score" is not a number')
+    body = _body(fields)
+    raw_id, raw_score = _bytes(id), _raw(score) or b"0"
+    return RawMessage(raw_id, raw_score, _raw(fields.get("rc")), _raw(fields.get("fr")), len(body or b""), body)
+
+
+def read_file(path: Path) -> Iterator[RawMessage]:
+    """Walk through the messages of an export; raises ``TriageError`` that names the line, and OSError."""
+    with path.open(encoding="utf-8", errors="surrogateescape") as lines:
+        for number, line in enumerate(lines, 1):
+            if not line.strip():
+                continue
+            try:
+                yield from_line(line)
+            except ValueError as error:
+                shown = printable(line.strip(), _SHOWN_CHARS)
+                raise TriageError(f"{path}, line {number}: {error}: {shown}") from None
+
+
+def _body(fields: dict[str, Any]) -> bytes | None:
+    if "body_base64" in fields:
+        try:
+            return base64.b64decode(fields["body_base64"], validate=True)
+        except (binascii.Error, TypeError, ValueError):
+            raise ValueError('"body_base64" is not base64') from None
+    body = fields.get("body")
+    if body is None:
+        return None
+    if not isinstance(body, str):
+        raise ValueError('"body" is not a text')
+    return _bytes(body)
+
+
+def _text(raw: bytes) -> str:
+    return raw.decode("utf-8", "surrogateescape")
+
+
+def _bytes(text: str) -> bytes:
+    try:
+        return text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        raise ValueError("half a character (a lone surrogate)") from None
+
+
+def _number(raw: bytes) -> int | str:
+    text = _text(raw)
+    return int(text) if text.isdecimal() and text.isascii() and str(int(text[:30])) == text else text
+
+
+def _raw(value: Any) -> bytes | None:
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        raise ValueError(f"neither a number nor a text: {printable(repr(value), _SHOWN_CHARS)}")
+    return _bytes(value if isinstance(value, str) else str(value) if isinstance(value, int) else repr(value))

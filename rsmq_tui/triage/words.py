@@ -1,0 +1,24 @@
+"""What went wrong with a change, in words for people."""
+
+from rsmq_tui.monitor.peek import PeekError
+from rsmq_tui.monitor.wording import SENTENCE_MAX, printable
+from rsmq_tui.protocol import SERVER_ERRORS, RsmqError, failure_of
+from rsmq_tui.triage.journal import JournalError
+
+
+class TriageError(Exception):
+    """A change that cannot be made, in words for people; nothing was changed."""
+
+
+# What preparing or carrying out a change can raise; everything else is a defect of ours.
+EXPECTED: tuple[type[Exception], ...] = (TriageError, RsmqError, JournalError, PeekError, *SERVER_ERRORS)
+
+
+def told(error: Exception) -> str:
+    """Say what an expected error means, in one line."""
+    if isinstance(error, RsmqError | JournalError | PeekError | TriageError):
+        return printable(str(error), SENTENCE_MAX)
+    if isinstance(error, OSError) and error.filename is not None:
+        return printable(f"{error.filename}: {error.strerror}", SENTENCE_MAX)
+    failure = failure_of(error)
+    return printable(f"{failure.sentence}: {failure.hint}", SENTENCE_MAX)
