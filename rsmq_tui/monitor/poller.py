@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable
+from contextlib import aclosing
 from dataclasses import replace
 
 from rsmq_tui.monitor.peek import MessageView, Page, PageRequest, read_due, read_message, read_namespaces, read_page
@@ -126,8 +127,9 @@ class LivePoller:
         looked = self._next_to_look_at(index.names)
         look = asyncio.create_task(self._look_at(looked, index.at_ms))
         try:
-            async for names, rows in self._reader.rows.rows(index.at_ms):
-                self._sampler.take(names, rows)
+            async with aclosing(self._reader.rows.rows(index.at_ms)) as coming:
+                async for names, rows in coming:
+                    self._sampler.take(names, rows)
             counts = await look
         finally:
             look.cancel()

@@ -25,6 +25,16 @@ class Rates(NamedTuple):
     receives_s: float
 
 
+STILL = Rates(0.0, 0.0, 0.0)
+
+
+class Reference(NamedTuple):
+    """A bucket to make rates from: its place among the buckets, and its time."""
+
+    bucket: int
+    at_ms: int
+
+
 class Sample(NamedTuple):
     """A queue's counters at one moment."""
 
@@ -45,7 +55,11 @@ class Sample(NamedTuple):
         sent = self.totalsent - earlier.totalsent
         deleted = sent - (self.depth - earlier.depth)
         received = self.totalrecv - earlier.totalrecv
-        return Rates(max(0.0, sent / elapsed_s), max(0.0, deleted / elapsed_s), max(0.0, received / elapsed_s))
+        return Rates(
+            sent / elapsed_s if sent > 0 else 0.0,
+            deleted / elapsed_s if deleted > 0 else 0.0,
+            received / elapsed_s if received > 0 else 0.0,
+        )
 
 
 class QueueSeries:
@@ -147,12 +161,12 @@ class Trend:
         if self.totals and self.totals[-1].ready is not None:
             self.totals.append(TotalsPoint(self.totals[-1].at_ms + 1, None, None, None, None, None))
 
-    def reference(self, at_ms: int, span_ms: int) -> int | None:
-        """Return the index of the bucket to make rates from: about ``span_ms`` ago, or the oldest after a gap."""
+    def reference(self, at_ms: int, span_ms: int) -> Reference | None:
+        """Return the bucket to make rates from: the one of about ``span_ms`` ago, or the oldest after a gap."""
         first = bisect_left(self.times_ms, self.gaps_ms[-1]) if self.gaps_ms else 0
         wanted = bisect_right(self.times_ms, at_ms - span_ms) - 1
         index = max(first, wanted)
-        return index if index < len(self.times_ms) else None
+        return Reference(index, self.times_ms[index]) if index < len(self.times_ms) else None
 
     def throughput(self, name: str) -> list[float | None]:
         """Return what moved in a queue, arrivals plus deletes a second, bucket by bucket: its sparkline."""

@@ -1,12 +1,16 @@
 """What is remembered of one queue between polls, and how its next state is made from it."""
 
 from rsmq_tui.monitor.reading import TIME_FROM, Attributes, read_attributes, read_id, read_score, read_total
-from rsmq_tui.monitor.series import QueueSeries, Rates, Sample
+from rsmq_tui.monitor.series import STILL, QueueSeries, Rates, Reference, Sample
 from rsmq_tui.monitor.snapshot import Drain, QueueState, Verdict
 from rsmq_tui.monitor.verdicts import Thresholds, drain_of
 from rsmq_tui.protocol import Row
 
+# The buckets for rates, for the drain and for growth.
+References = tuple[Reference | None, Reference | None, Reference | None]
+
 _FOREVER = 1 << 62
+_DIGITS_MAX = 15
 
 
 class QueueTracker:
@@ -18,6 +22,7 @@ class QueueTracker:
 
     __slots__ = (
         "_attributes",
+        "_earlier",
         "_first",
         "_growing_since_ms",
         "_head",
@@ -51,12 +56,14 @@ class QueueTracker:
         self._head_key: tuple[bytes, bytes] | None = None
         self._head: tuple[int | None, tuple[str, ...]] = (None, ())
         self._first: Sample | None = None
+        # What each reference says of this queue, and of which bucket that is.
+        self._earlier: list[tuple[int, Sample] | None] = [None, None, None]
         self._last_receive_ms = 0
         self._ready_since_ms: int | None = None
         self._growing_since_ms: int | None = None
 
-    def update(self, row: Row, at_ms: int, references: tuple[int | None, int | None, int | None]) -> QueueState:
-        """Take a poll's row; ``references`` are the buckets for rates, for the drain and for growth."""
+    def update(self, row: Row, at_ms: int, references: References) -> QueueState:
+        """Take a poll's row."""
         self.row = row
         fields, depth = row[0], row[1]
         broken = self._broken(fields, depth)
@@ -66,15 +73,16 @@ class QueueTracker:
             self.state = self._broken_state(broken, depth)
             return self.state
         problems: list[str] = []
-        totalsent = read_total("totalsent", fields[5], problems)
-        totalrecv = read_total("totalrecv", fields[6], problems)
+        totalsent = _total("totalsent", fields[5], problems)
+        totalrecv = _total("totalrecv", fields[6], problems)
         hidden = row[4] if depth else 0
         sample = Sample(at_ms, depth, depth - hidden, totalsent or 0, totalrecv or 0)
         self._follow(sample)
         oldest_ms, head_problems = self._read_head(row, at_ms) if depth else (None, ())
         oldest_ms = oldest_ms if sample.ready else None
-        rates, trend = (self._rates(sample, reference) for reference in references[:2])
-        growing = self._is_growing(sample, references[2], rates)
+        rates = sample.rates_since(self._sample_at(0, references, sample))
+        trend = sample.rates_since(self._sample_at(1, references, sample))
+        growing = self._is_growing(sample, references, rates)
         verdict, since_ms = self._verdict(sample, oldest_ms, growing)
         drain, drain_s = drain_of(sample.ready, trend, verdict)
         self.stale_from_ms = self._stale_from(sample, rates, trend, oldest_ms)
@@ -125,6 +133,8 @@ class QueueTracker:
             self._attributes = read_attributes(attributes)
         if isinstance(depth, bytes):
             return "its messages key holds another type than a sorted set"
+        if self._attributes.broken is None:
+            return None
         if not any(fields):
             return (
                 f"it holds {depth:,} message ids but its attributes hash is gone: clients answer queueNotFound"
@@ -154,6 +164,7 @@ class QueueTracker:
         ):
             # New to us, readable again, or deleted and created again: nothing of the past counts.
             self._first = before = sample
+            self._earlier = [None, None, None]
             self.poison = self.highest_rc = 0
             self._last_receive_ms = sample.at_ms
             self._ready_since_ms = None
@@ -179,22 +190,31 @@ class QueueTracker:
             self._head_key, self._head = key, (None if since_ms is None else int(since_ms), problems)
         return self._head
 
-    def _rates(self, sample: Sample, reference: int | None) -> Rates | None:
-        return sample.rates_since(self._earlier(reference, sample))
-
-    def _earlier(self, reference: int | None, sample: Sample) -> Sample:
-        """Return the bucket's sample, or the first one for a queue that is younger than the bucket.
+    def _sample_at(self, which: int, references: References, sample: Sample) -> Sample:
+        """Return a reference's sample, or the first one for a queue that is younger than that bucket.
 
         Without a bucket, at the start or after a gap, it is the sample itself: no rate is made from before.
         """
+        reference = references[which]
         if reference is None:
             return sample
+        known = self._earlier[which]
+        if known is not None and known[0] == reference.at_ms:
+            return known[1]
         first = self._first or sample
-        earlier = self.series.at(reference)
-        return first if earlier is None or earlier.at_ms < first.at_ms else earlier
+        earlier = self.series.at(reference.bucket)
+        if earlier is None or earlier.at_ms < first.at_ms:
+            earlier = first
+        self._earlier[which] = reference.at_ms, earlier
+        return earlier
 
-    def _is_growing(self, sample: Sample, reference: int | None, rates: Rates | None) -> bool:
-        growing = self._thresholds.is_growing(self._earlier(reference, sample), sample, rates)
+    def _is_growing(self, sample: Sample, references: References, rates: Rates | None) -> bool:
+        # Most queues are told by their rates alone.
+        growing = (
+            rates is not None
+            and rates.arrivals_s > rates.deletes_s
+            and self._thresholds.is_growing(self._sample_at(2, references, sample), sample, rates)
+        )
         if not growing:
             self._growing_since_ms = None
         elif self._growing_since_ms is None:
@@ -216,7 +236,7 @@ class QueueTracker:
         return Verdict.OK, None
 
     def _stale_from(self, sample: Sample, rates: Rates | None, trend: Rates | None, oldest_ms: int | None) -> int:
-        if rates is None or trend is None or any(rates) or any(trend):
+        if rates != STILL or trend != STILL:
             return 0
         due = [_FOREVER]
         if self._ready_since_ms is not None:
@@ -224,3 +244,10 @@ class QueueTracker:
         if oldest_ms is not None:
             due.append(oldest_ms + self._thresholds.aged_ms)
         return min(moment for moment in due if moment > sample.at_ms)
+
+
+def _total(name: str, raw: bytes | None, problems: list[str]) -> int | None:
+    # Nearly every counter is a plain number.
+    if raw is not None and len(raw) <= _DIGITS_MAX and raw.isdigit():
+        return int(raw)
+    return read_total(name, raw, problems)

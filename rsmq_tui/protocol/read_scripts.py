@@ -22,29 +22,24 @@ Row = list[Any]
 ATTRIBUTE_FIELDS = ("vt", "delay", "maxsize", "created", "modified", "totalsent", "totalrecv")
 _FIELDS = ", ".join(f"'{name}'" for name in ATTRIBUTE_FIELDS)
 
-# KEYS (zset, attributes hash)*; ARGV now ms, then for each queue what is known of it ('' for nothing, see ``chunks``).
-# For each queue 0 when what is known still holds, else a Row. The first score tells the unit of all: only a queue that
-# starts below milliseconds is counted in each unit's own range.
+# KEYS (zset, attributes hash)*; ARGV now ms. For each queue a Row; that of one which holds messages also says when time
+# alone will next change it: the smallest score above now, '' for never, or 0 where that is not looked for.
+# The first score tells the unit of all: only a queue that starts below milliseconds is counted in each unit's range.
 QUEUE_ROWS = Script(f"""
 local now, now_ms = ARGV[1], tonumber(ARGV[1])
 local after = '(' .. now
 local call, pcall = redis.call, redis.pcall
-local function holds(known, zset, attributes)
-  local f = pcall('HMGET', attributes, 'modified', 'totalsent', 'totalrecv')
-  local depth = pcall('ZCARD', zset)
-  if f.err or type(depth) == 'table' then return false end
-  local hidden = depth > 0 and call('ZCOUNT', zset, after, '+inf') or 0
-  return known == depth .. ' ' .. hidden .. ' ' .. (f[1] or '') .. ' ' .. (f[2] or '') .. ' ' .. (f[3] or '')
-end
 local function hidden_of(zset, depth, first)
   local score = tonumber(first)
   if score >= {SECONDS_BELOW} and score < {MICROSECONDS_FROM} then
-    if score > now_ms then return depth end
-    return call('ZCOUNT', zset, after, '+inf')
+    if score > now_ms then return depth, first end
+    local hidden = call('ZCOUNT', zset, after, '+inf')
+    if hidden == 0 then return 0, '' end
+    return hidden, call('ZRANGE', zset, depth - hidden, depth - hidden, 'WITHSCORES')[2]
   end
   return call('ZCOUNT', zset, '(' .. string.sub(now, 1, -4), '({SECONDS_BELOW}')
     + call('ZCOUNT', zset, after, '({MICROSECONDS_FROM}')
-    + call('ZCOUNT', zset, after .. '000', '+inf')
+    + call('ZCOUNT', zset, after .. '000', '+inf'), 0
 end
 local function row_of(zset, attributes)
   local fields = pcall('HMGET', attributes, {_FIELDS})
@@ -56,14 +51,7 @@ local function row_of(zset, attributes)
   return {{fields, depth, head[1], head[2], hidden_of(zset, depth, head[2])}}
 end
 local out = {{}}
-for n = 1, #KEYS / 2 do
-  local zset, attributes, known = KEYS[2 * n - 1], KEYS[2 * n], ARGV[n + 1]
-  if known ~= '' and holds(known, zset, attributes) then
-    out[n] = 0
-  else
-    out[n] = row_of(zset, attributes)
-  end
-end
+for n = 1, #KEYS / 2 do out[n] = row_of(KEYS[2 * n - 1], KEYS[2 * n]) end
 return out
 """)
 

@@ -14,6 +14,7 @@ from rsmq_tui.protocol.failures import SERVER_ERRORS
 from rsmq_tui.protocol.scripts import Script
 
 Call = tuple[Sequence[bytes], Sequence[bytes | str | int]]
+Exchange = Callable[..., Awaitable[list[Any]]]
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -54,15 +55,19 @@ class ScriptRunner:
         """Run the script once and return its reply; raises ``ScriptsRefusedError``."""
         return (await self.run_many(script, ((keys, arguments),)))[0]
 
-    async def run_many(self, script: Script, calls: Sequence[Call]) -> list[Any]:
-        """Run the script once for each call, all in one round trip; raises ``ScriptsRefusedError``."""
+    async def run_many(self, script: Script, calls: Sequence[Call], over: Exchange | None = None) -> list[Any]:
+        """Run the script once for each call, all in one round trip; raises ``ScriptsRefusedError``.
+
+        ``over`` is what sends commands as ``commands`` does, on another connection than the client's own.
+        """
         if self.refused:
             raise ScriptsRefusedError(self.refused)
+        exchange = over or self.commands
         try:
             try:
-                return await self._send(script, calls, teach=False)
+                return await self._send(exchange, script, calls, teach=False)
             except NoScriptError:
-                return await self._send(script, calls, teach=True)
+                return await self._send(exchange, script, calls, teach=True)
         except (NoPermissionError, ClusterCrossSlotError) as error:
             raise self._refuse(error) from error
         except ResponseError as error:
@@ -89,15 +94,14 @@ class ScriptRunner:
             await self.client.connection_pool.disconnect()
             raise InvalidResponse(_NONSENSE) from error
 
-    async def _send(self, script: Script, calls: Sequence[Call], *, teach: bool) -> list[Any]:
-        self.traffic.commands += len(calls)
-        async with self.client.pipeline(transaction=False) as pipeline:
-            for number, (keys, arguments) in enumerate(calls):
-                # The first EVAL of a round trip teaches the server the script that the others name.
-                named = ("EVAL", script.text) if teach and number == 0 else ("EVALSHA", script.sha)
-                pipeline.execute_command(*named, len(keys), *keys, *arguments)
-            # Raised here and not by the pipeline, which would wrap the server's words in its own.
-            replies = await self._execute(pipeline)
+    async def _send(self, exchange: Exchange, script: Script, calls: Sequence[Call], *, teach: bool) -> list[Any]:
+        commands: list[Sequence[bytes | str | int]] = []
+        for number, (keys, values) in enumerate(calls):
+            # The first EVAL of a round trip teaches the server the script that the others name.
+            named = ("EVAL", script.text) if teach and number == 0 else ("EVALSHA", script.sha)
+            commands.append((*named, len(keys), *keys, *values))
+        replies = await exchange(*commands)
+        # Raised here and not by a pipeline, which would wrap the server's words in its own.
         for reply in replies:
             if isinstance(reply, Exception):
                 raise reply

@@ -150,6 +150,8 @@ class TestManyQueues:
         names = [f"q{number}" for number in range(CHUNK_QUEUES * 2 + 1)]
         client.sadd("rsmq:QUEUES", *names)
         await read_all(reader)
+        client.flushdb()
+        client.sadd("rsmq:QUEUES", *names)
         before = scripts_run(client)
         commands = reader.traffic.commands
         await read_all(reader)

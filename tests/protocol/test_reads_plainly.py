@@ -271,7 +271,7 @@ async def test_a_row_makes_sense_although_the_queue_changed_between_two_commands
                 client.delete("rsmq:q")
 
     async with aclosing(QueueReader(redis_url)) as reader:
-        rows = QueueRows(Interrupted(reader, between), Keys("rsmq"))
+        rows = QueueRows(reader.rows._connection, Interrupted(reader, between), Keys("rsmq"))
         await rows.index()
         ((_, (row,)),) = [found async for found in rows.rows(NOW_MS)]
     _, depth, *head = row
