@@ -2,12 +2,14 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing
 from dataclasses import replace
 
+from rsmq_tui.monitor.filters import Filter
 from rsmq_tui.monitor.peek import MessageView, Page, PageRequest, read_due, read_message, read_namespaces, read_page
 from rsmq_tui.monitor.sampler import Sampler
+from rsmq_tui.monitor.search import Progress, search
 from rsmq_tui.monitor.snapshot import Cost, Link, Snapshot
 from rsmq_tui.monitor.verdicts import Thresholds
 from rsmq_tui.monitor.wording import SENTENCE_MAX, printable
@@ -101,6 +103,10 @@ class LivePoller:
     async def read(self, queue: str, id: str) -> MessageView:
         """Read one message whole; raises ``PeekError``."""
         return await read_message(self._reader, queue, id)
+
+    def search(self, queue: str, wanted: Filter) -> AsyncGenerator[Progress, None]:
+        """Look for what matches in the whole queue; it raises ``PeekError``."""
+        return search(self._reader, queue, wanted)
 
     async def due(self, queue: str, at_ms: int) -> tuple[tuple[str, int], ...]:
         """Count when the messages of a queue become visible; raises ``PeekError``."""

@@ -1,9 +1,11 @@
 """Where screens get what they show: a live server here, a recording or a script elsewhere."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from typing import Protocol
 
+from rsmq_tui.monitor.filters import Filter
 from rsmq_tui.monitor.peek import MessageView, Page, PageRequest
+from rsmq_tui.monitor.search import Progress
 from rsmq_tui.monitor.snapshot import Snapshot
 from rsmq_tui.monitor.verdicts import Thresholds
 from rsmq_tui.protocol import Namespaces
@@ -36,6 +38,13 @@ class Source(Protocol):
 
     async def read(self, queue: str, id: str) -> MessageView:
         """Read one message whole without changing anything; raises ``PeekError``."""
+        ...
+
+    def search(self, queue: str, wanted: Filter) -> AsyncGenerator[Progress, None]:
+        """Look for what matches in the whole queue, without changing anything; it raises ``PeekError``.
+
+        Close it with ``aclose`` when leaving early.
+        """
         ...
 
     async def due(self, queue: str, at_ms: int) -> tuple[tuple[str, int], ...]:

@@ -95,11 +95,11 @@ class QueueScan:
 
         Sizes are always read, ``rc`` and ``fr`` only with ``counts``, bodies only with ``bodies``. A call takes about
         ``count`` messages, half as many with ``counts``, fewer where bodies are long; a small queue comes whole. The
-        next call is under way while the caller works on a chunk. A message that leaves before its body is read is left out. Close it with
-        ``aclose`` when leaving early. It remembers 65,536 to 131,072 ids, and 8 bytes of each one before.
+        next call is under way while the caller works on a chunk. A message that leaves before its body is read is left
+        out. Close it with ``aclose`` when leaving early. It remembers up to 131,072 ids, and 8 bytes of each before.
         """
         count = max(1, count // 2) if counts else count
-        seen = Seen()
+        seen = Seen(WINDOW_IDS)
         waiting: deque[_Group] = deque()
         group: _Group | None = None
         cursor: bytes | None = b"0"
@@ -186,7 +186,7 @@ class Seen:
     all ids are asked.
     """
 
-    def __init__(self, window: int = WINDOW_IDS) -> None:
+    def __init__(self, window: int) -> None:
         self._window = window
         self._recent: set[bytes] = set()
         self._before: set[bytes] = set()

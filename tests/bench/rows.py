@@ -1,6 +1,6 @@
 """All rows, in the order of the table."""
 
-from tests.bench import peek_rows, poll_rows, protocol_rows, screen_rows, tick_rows
+from tests.bench import peek_rows, poll_rows, protocol_rows, scan_rows, screen_rows, tick_rows, triage_rows
 from tests.bench.row import Row
 
 ROWS: tuple[Row, ...] = (
@@ -9,6 +9,8 @@ ROWS: tuple[Row, ...] = (
     *screen_rows.ROWS,
     *tick_rows.ROWS,
     *peek_rows.ROWS,
+    *scan_rows.ROWS,
+    *triage_rows.ROWS,
 )
 
 

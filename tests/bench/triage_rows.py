@@ -1,0 +1,165 @@
+"""Changing 100,000 messages that match a filter, from the look to the last answer, against a loop over PyRSMQ."""
+
+import asyncio
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import redis
+
+from rsmq_tui.embedded import EmbeddedServer
+from rsmq_tui.monitor import parse_filter
+from rsmq_tui.protocol import Rsmq
+from rsmq_tui.triage.actions import Delete, Hide, MessageAction, Move
+from rsmq_tui.triage.desk import Triage
+from rsmq_tui.triage.previews import Matching
+from tests.bench.measure import Sample, interleave
+from tests.bench.queues import NS, bodies
+from tests.bench.row import Measured, Row, Run, Sense
+
+_QUEUE, _TARGET, _PEER = "jobs", "parked", "peer"
+_MATCHING, _OTHERS, _PEER_MESSAGES = 100_000, 10_000, 2_000
+_FILTER = "body:refund"
+_LONGEST_MS = 5.0
+_LOGGED_US = 500
+
+
+@dataclass(frozen=True, slots=True)
+class _Scene:
+    """A server, a client of ours on it, and where the journal is."""
+
+    server: EmbeddedServer
+    client: redis.Redis
+    rsmq: Rsmq
+    folder: Path
+
+    def fill(self, run: Run) -> int:
+        """Fill our queue anew, and return how many of its messages match."""
+        matching = run.size(_MATCHING, 400)
+        self._empty(_QUEUE)
+        self._empty(_TARGET)
+        some = bodies(matching + run.size(_OTHERS, 40))
+        marked = (b'{"type":"refund",' + body[1:] for body in some[:matching])
+        self.rsmq.send_messages(_QUEUE, marked)
+        self.rsmq.send_messages(_QUEUE, some[matching:])
+        return matching
+
+    def fill_peer(self, run: Run) -> list[str]:
+        """Fill the peer's queue anew, and return the ids."""
+        self._empty(_PEER)
+        return self.rsmq.send_messages(_PEER, bodies(run.size(_PEER_MESSAGES, 40)))
+
+    def peer(self) -> Any:
+        """Return a PyRSMQ on a client of its own making, as its users have it."""
+        from rsmq import RedisSMQ
+
+        return RedisSMQ(host="127.0.0.1", port=self.server.port, ns=NS)
+
+    def _empty(self, queue: str) -> None:
+        # The keys go at once: what is left for later would be paid for by whoever is measured next.
+        self.client.delete(f"{NS}:{queue}")
+        self.client.delete(f"{NS}:{queue}:Q")
+        self.client.srem(f"{NS}:QUEUES", queue)
+        self.rsmq.create_queue(queue, vt=3600)
+
+
+@contextmanager
+def _scene() -> Iterator[_Scene]:
+    with (
+        EmbeddedServer() as server,
+        redis.Redis(host="127.0.0.1", port=server.port) as client,
+        tempfile.TemporaryDirectory() as folder,
+    ):
+        yield _Scene(server, client, Rsmq(client, ns=NS), Path(folder))
+
+
+async def _change(scene: _Scene, action: MessageAction, matching: int) -> float:
+    """Preview and carry out an action, and return how many microseconds a message took."""
+    triage = Triage(scene.server.url, NS, scene.folder)
+    try:
+        started_s = time.perf_counter()
+        preview = await triage.preview(action, Matching(parse_filter(_FILTER)))
+        report = await triage.run(preview).to_end()
+        taken_s = time.perf_counter() - started_s
+    finally:
+        await triage.aclose()
+    if report.tally.done != matching:
+        raise RuntimeError(report.sentence)
+    return taken_s * 1e6 / matching
+
+
+Loop = Callable[[Any, list[str]], None]
+
+
+def _delete_loop(peer: Any, ids: list[str]) -> None:
+    for id in ids:
+        peer.deleteMessage(qname=_PEER, id=id).execute()
+
+
+def _hide_loop(peer: Any, ids: list[str]) -> None:
+    for id in ids:
+        peer.changeMessageVisibility(qname=_PEER, id=id, vt=300).execute()
+
+
+def _move_loop(peer: Any, ids: list[str]) -> None:
+    """Move as one can with the protocol alone: receive, send, delete."""
+    for _ in ids:
+        message = peer.receiveMessage(qname=_PEER).execute()
+        peer.sendMessage(qname=_TARGET, message=message["message"]).execute()
+        peer.deleteMessage(qname=_PEER, id=message["id"]).execute()
+
+
+def _row(name: str, action: MessageAction, loop: Loop) -> Row:
+    def measure(run: Run) -> Measured:
+        with _scene() as scene:
+            peer = scene.peer()
+
+            def ours() -> Sample:
+                matching = scene.fill(run)
+                return lambda: asyncio.run(_change(scene, action, matching))
+
+            def other() -> Sample:
+                ids = scene.fill_peer(run)
+
+                def timed() -> float:
+                    started_s = time.perf_counter()
+                    loop(peer, ids)
+                    return (time.perf_counter() - started_s) * 1e6 / len(ids)
+
+                return timed
+
+            return interleave(run, ours, other, pairs=5, warm_up=1, limit_s=40)
+
+    return Row(name, "PyRSMQ one by one", "us/message", Sense.TIMES_LESS, 15, measure)
+
+
+def _longest_call(run: Run) -> Measured:
+    """Delete, hide and move once each, and look up the longest calls."""
+    longest_ms = 0.0
+    with _scene() as scene:
+        scene.client.config_set("slowlog-log-slower-than", _LOGGED_US)
+        scene.client.config_set("slowlog-max-len", 100_000)
+        for action in _ACTIONS:
+            matching = scene.fill(run)
+            scene.client.slowlog_reset()
+            asyncio.run(_change(scene, action, matching))
+            durations = [entry["duration"] / 1000 for entry in scene.client.slowlog_get(100_000)]
+            longest_ms = max(longest_ms, _LOGGED_US / 1000, *durations)
+    return Measured(longest_ms, _LONGEST_MS)
+
+
+_DELETE = Delete(queue=_QUEUE)
+_HIDE = Hide(queue=_QUEUE, seconds=300)
+_MOVE = Move(queue=_QUEUE, target=_TARGET)
+_ACTIONS: tuple[MessageAction, ...] = (_DELETE, _HIDE, _MOVE)
+
+ROWS = (
+    _row("delete 100,000 messages by filter", _DELETE, _delete_loop),
+    _row("hide 100,000 messages by filter", _HIDE, _hide_loop),
+    _row("move 100,000 messages by filter", _MOVE, _move_loop),
+    Row("delete, hide, move, longest server call", "5 ms", "ms", Sense.AT_MOST, 1.0, _longest_call),
+)

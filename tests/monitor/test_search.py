@@ -1,0 +1,129 @@
+"""Searching a queue: what is found, how far it has come, and that the loop stays free meanwhile."""
+
+import asyncio
+import time
+from contextlib import aclosing
+from typing import Any
+
+import pytest
+import redis
+
+from rsmq_tui.monitor import MessageRow, MessageState, PeekError, Progress, parse_filter, search
+from rsmq_tui.protocol import QueueReader, Rsmq
+from rsmq_tui.protocol.scan import SCAN_BODY_BYTES
+from tests.protocol.keyspace import now_ms, plant
+
+
+async def found(reader: QueueReader, text: str, **options: Any) -> list[Progress]:
+    return [progress async for progress in search(reader, "q", parse_filter(text), **options)]
+
+
+def rows(all_progress: list[Progress]) -> list[MessageRow]:
+    return [row for progress in all_progress for row in progress.rows]
+
+
+@pytest.fixture
+def queues(client: redis.Redis) -> Rsmq:
+    queues = Rsmq(client)
+    queues.create_queue("q", maxsize=-1)
+    return queues
+
+
+class TestWhatIsFound:
+    async def test_every_match_as_a_row(self, queues: Rsmq, reader: QueueReader) -> None:
+        ids = list(queues.send_messages("q", [b'{"n": %d}' % number for number in range(1_000)]))
+        progress = await found(reader, "json.n>=990")
+
+        assert {row.id for row in rows(progress)} == set(ids[990:])
+        assert (progress[-1].scanned, progress[-1].matched, progress[-1].depth) == (1_000, 10, 1_000)
+        assert [p.scanned for p in progress] == sorted(p.scanned for p in progress)
+        assert len(progress) > 2
+
+    async def test_a_row_is_as_a_page_shows_it(self, queues: Rsmq, client: redis.Redis, reader: QueueReader) -> None:
+        queues.send_message("q", b"x" * 1_000)
+        received = queues.receive_message("q", vt=60)
+        plant(client, "q", "no-body", due_ms=5)
+        assert received is not None
+        by_id = {row.id: row for row in rows(await found(reader, ""))}
+        row = by_id[received.id]
+
+        assert (row.state, row.rc, row.fr_ms, row.size) == (MessageState.IN_FLIGHT, 1, received.fr_ms, 1_000)
+        assert row.preview == b"x" * 240
+        assert (by_id["no-body"].preview, by_id["no-body"].state) == (None, MessageState.READY)
+
+    async def test_only_counting_reads_no_bodies_and_no_counts(self, queues: Rsmq, reader: QueueReader) -> None:
+        queues.send_message("q", b"x" * 100_000)
+        before = reader.traffic.bytes_received
+        progress = await found(reader, "state:ready", counts=False, bodies=False)
+
+        assert progress[-1].matched == 1
+        assert progress[-1].messages[0].size == 100_000
+        assert rows(progress)[0].preview == b""
+        assert reader.traffic.bytes_received - before < 10_000
+
+    async def test_the_raw_message_is_given_for_changes(self, queues: Rsmq, reader: QueueReader) -> None:
+        id = queues.send_message("q", b"x")
+        (message,) = (await found(reader, ""))[0].messages
+
+        assert (message.id, message.body, message.rc) == (id.encode(), b"x", None)
+
+    async def test_a_limit_ends_it(self, queues: Rsmq, reader: QueueReader) -> None:
+        queues.send_messages("q", [b"x"] * 2_000)
+        progress = await found(reader, "x", limit=300)
+
+        assert len(rows(progress)) == progress[-1].matched == 300
+        assert progress[-1].scanned < 1_000
+
+    async def test_bodies_that_are_too_long_are_counted(
+        self, queues: Rsmq, client: redis.Redis, reader: QueueReader
+    ) -> None:
+        for text in (b"x", b"y" * (SCAN_BODY_BYTES + 1)):
+            queues.send_message("q", text)
+        received = now_ms(client) + 1_000_000
+        plant(client, "q", "late", due_ms=received, body=b"z" * (SCAN_BODY_BYTES + 1))
+
+        assert [(p[-1].matched, p[-1].not_searched) for p in [await found(reader, "!body:x state:ready")]] == [(0, 1)]
+        assert [(p[-1].matched, p[-1].not_searched) for p in [await found(reader, "size>1k")]] == [(2, 0)]
+
+
+class TestFailures:
+    async def test_a_wrong_type_in_words(self, client: redis.Redis, reader: QueueReader) -> None:
+        client.set("rsmq:q", "x")
+        with pytest.raises(PeekError, match="another type"):
+            await found(reader, "x")
+
+    async def test_no_server_in_words(self) -> None:
+        async with aclosing(QueueReader("redis://127.0.0.1:1")) as reader:
+            with pytest.raises(PeekError, match="connection refused"):
+                await found(reader, "x")
+
+
+async def test_the_loop_is_free_while_much_is_matched(queues: Rsmq, reader: QueueReader) -> None:
+    # Some milliseconds of work for each body.
+    queues.send_messages("q", [b'{"a": [%s 0]}' % (b"1, " * 20_000)] * 60)
+    turns = 0
+
+    async def count_turns() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    async with asyncio.TaskGroup() as group:
+        counting = group.create_task(count_turns())
+        started = time.process_time()
+        progress = await found(reader, "json.a[0]=2")
+        worked_s = time.process_time() - started
+        counting.cancel()
+
+    assert progress[-1].scanned == 60
+    assert turns > worked_s / 0.2
+
+
+async def test_leaving_early_leaves_the_reader_fit_for_use(queues: Rsmq, reader: QueueReader) -> None:
+    queues.send_messages("q", [b"x"] * 2_000)
+    for _ in range(5):
+        async with aclosing(search(reader, "q", parse_filter("x"))) as searching:
+            assert (await anext(searching)).matched > 0
+
+    assert (await found(reader, "x"))[-1].matched == 2_000
