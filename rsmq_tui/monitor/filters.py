@@ -13,7 +13,15 @@ from dataclasses import dataclass, field, replace
 from typing import NoReturn
 
 from rsmq_tui.monitor.json_paths import JsonPath, JsonPathError, path_text, quoted, read_path, unquote
-from rsmq_tui.monitor.matching import Predicate, Searched, Term, compile_regex, predicate_of, searched_of
+from rsmq_tui.monitor.matching import (
+    Predicate,
+    Searched,
+    Term,
+    body_search_of,
+    compile_regex,
+    predicate_of,
+    searched_of,
+)
 from rsmq_tui.monitor.verdicts import Thresholds
 
 TEXT_MAX = 4_000
@@ -100,6 +108,10 @@ class Filter:
         A message whose body is needed but could not be read does not match, whatever the term, inverted or not.
         """
         return predicate_of(self.terms, self.poison_rc)
+
+    def body_search(self) -> Callable[[bytes], object] | None:
+        """Return what finds it in a body, where nothing else is looked at: faster than ``predicate``."""
+        return body_search_of(self.terms)
 
     def searched(self) -> Searched:
         """Return what tells whether a message could be decided on: nothing but a body that was not read prevents it."""

@@ -87,6 +87,24 @@ def predicate_of(terms: Sequence[Term], poison_rc: int) -> Predicate:
     return lambda raw, at_ms: all(test(raw, at_ms) for test in tests)
 
 
+def body_search_of(terms: Sequence[Term]) -> Callable[[bytes], object] | None:
+    """Return what finds something in a body, where the terms want nothing else of a message, or None.
+
+    A search through a million bodies is made of nothing else: bytes that are ASCII are searched as they are.
+    """
+    if len(terms) != 1 or terms[0].inverted or (terms[0].field, terms[0].operator) != ("body", "~"):
+        return None
+    text = str(terms[0].value)
+    search, search_bytes = _search(text), _bytes_search(text)
+
+    def in_text(body: bytes) -> object:
+        return search(body.decode("utf-8", "surrogateescape"), 0, REGEX_CHARS)
+
+    if search_bytes is None:
+        return in_text
+    return lambda body: search_bytes(body, 0, REGEX_CHARS) if body.isascii() else in_text(body)
+
+
 def searched_of(terms: Sequence[Term], poison_rc: int) -> Searched:
     """Return what tells whether the terms could be decided on without a body that is too long to be read."""
     if not any(term.needs_body for term in terms):
@@ -254,6 +272,18 @@ def _search(text: str) -> Callable[[str, int, int], re.Match[str] | None]:
     if pattern is None:
         raise ValueError(problem)
     return pattern.search
+
+
+def _bytes_search(text: str) -> Callable[[bytes, int, int], re.Match[bytes] | None] | None:
+    """Return the same regex for bytes that are ASCII, or None where it says something about other characters."""
+    if not text.isascii():
+        return None
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return re.compile(text.encode()).search
+    except re.error:
+        return None
 
 
 def _repeats_repeat(pattern: str) -> bool:

@@ -2,9 +2,10 @@
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from rsmq_tui.monitor.filters import Filter
 from rsmq_tui.monitor.matching import Predicate
@@ -46,6 +47,13 @@ class Progress:
         return tuple(found_row(message, self.at_ms) for message in self.messages)
 
 
+class _Ways(NamedTuple):
+    """How a filter is matched; ``body_search`` is the faster way, where there is one."""
+
+    predicate: Predicate
+    body_search: Callable[[bytes], object] | None
+
+
 async def search(
     reader: QueueReader,
     queue: str,
@@ -54,23 +62,24 @@ async def search(
     limit: int | None = None,
     counts: bool = True,
     bodies: bool = True,
+    sizes: bool = True,
 ) -> AsyncGenerator[Progress, None]:
     """Yield what matches, in no order, with each part of the queue that was searched; raises ``PeekError``.
 
     It ends after ``limit`` matches. ``counts`` and ``bodies`` read receive counts and bodies even where the filter
-    does not need them: without, the rows say neither in flight nor what is in them. Close it with ``aclose`` when
-    leaving early.
+    does not need them: without, the rows say neither in flight nor what is in them; without ``sizes`` either, they say
+    that nothing is. Close it with ``aclose`` when leaving early.
     """
-    predicate, searched = wanted.predicate(), wanted.searched()
+    ways, searched = _Ways(wanted.predicate(), wanted.body_search()), wanted.searched()
     counts, bodies = counts or wanted.needs_counts, bodies or wanted.needs_bodies
     scanned = matched = not_searched = 0
     try:
-        async with aclosing(reader.scan.chunks(queue, counts=counts, bodies=bodies)) as chunks:
+        async with aclosing(reader.scan.chunks(queue, counts=counts, bodies=bodies, sizes=sizes)) as chunks:
             async for chunk in chunks:
-                found = await _matching(chunk, predicate)
+                found = await _matching(chunk, ways)
                 if limit is not None:
                     found = found[: limit - matched]
-                scanned += len(chunk.messages)
+                scanned += len(chunk)
                 matched += len(found)
                 if chunk.too_long and wanted.needs_bodies:
                     not_searched += sum(not searched(message, chunk.at_ms) for message in chunk.messages)
@@ -96,12 +105,17 @@ def found_row(message: RawMessage, at_ms: int) -> MessageRow:
     return row_of(peeked, at_ms)
 
 
-async def _matching(chunk: ScanChunk, predicate: Predicate) -> list[RawMessage]:
-    messages, at_ms = chunk.messages, chunk.at_ms
+async def _matching(chunk: ScanChunk, ways: _Ways) -> list[RawMessage]:
     found: list[RawMessage] = []
     turn_ends_s = time.monotonic() + _TURN_S
-    for start in range(0, len(messages), _TURN_MESSAGES):
-        found += [message for message in messages[start : start + _TURN_MESSAGES] if predicate(message, at_ms)]
+    messages = () if ways.body_search else chunk.messages
+    for start in range(0, len(chunk), _TURN_MESSAGES):
+        stop = start + _TURN_MESSAGES
+        if (is_in := ways.body_search) is not None:
+            part = enumerate(chunk.bodies[start:stop], start)
+            found += [chunk.message(index) for index, body in part if body is not None and is_in(body)]
+        else:
+            found += [message for message in messages[start:stop] if ways.predicate(message, chunk.at_ms)]
         if time.monotonic() > turn_ends_s:
             await asyncio.sleep(0)
             turn_ends_s = time.monotonic() + _TURN_S

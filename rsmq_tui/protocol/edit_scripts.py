@@ -39,6 +39,11 @@ local count = (#ARGV - 4) / width
 local function argument(n, field) return ARGV[4 + (n - 1) * width + field] end
 local function value(raw) return string.sub(raw, 2) end
 
+-- A member of the zset may be called as a field of the queue is: that field is the queue's, and no body.
+local attribute = {
+  vt = true, delay = true, maxsize = true, created = true, modified = true, totalsent = true, totalrecv = true,
+}
+
 local outcome = {}
 if kind ~= 'put' then
   local ids, counters, seen = {}, {}, {}
@@ -51,7 +56,7 @@ if kind ~= 'put' then
     scores = {}
     for n = 1, count do scores[n] = call('ZSCORE', zset, ids[n]) end
   end
-  local rcs = call('HMGET', hash, unpack(counters))
+  local rcs = count > 0 and call('HMGET', hash, unpack(counters)) or {}
   for n = 1, count do
     if seen[ids[n]] or not scores[n] then
       outcome[n] = 'g'
@@ -66,23 +71,28 @@ end
 if kind == 'put' or kind == 'move' then
   local seen = {}
   for n = 1, count do
-    local id, score = argument(n, kind == 'put' and 1 or 4), tonumber(argument(n, kind == 'put' and 2 or 5))
-    if not score or score ~= score then return redis.error_reply('ERR a score is not a number') end
+    local id, score = argument(n, kind == 'put' and 1 or 4), argument(n, kind == 'put' and 2 or 5)
+    -- What Lua takes for a number, ZADD may not: refused now as well.
+    if not string.match(score, '^%-?%d+%.?%d*$') then call('ZADD', to_zset, 'XX', score, marker) end
     if (outcome[n] or 'd') == 'd' then
-      local taken = seen[id] or call('ZSCORE', to_zset, id) or call('HEXISTS', to_hash, id) == 1
+      local taken = seen[id] or call('ZSCORE', to_zset, id)
+      if not taken and not attribute[id] then taken = call('HEXISTS', to_hash, id) == 1 end
       outcome[n] = taken and 't' or 'd'
       seen[id] = true
     end
   end
 end
 
+-- Fields come before members: a user who may not HSET is refused at the first of them.
+local places = {}
 local function put(id, score, rc, fr, body)
   local fields = {}
-  if body then fields[1], fields[2] = id, body end
+  if body and not attribute[id] then fields[1], fields[2] = id, body end
   if rc ~= '' then fields[#fields + 1] = id .. ':rc' fields[#fields + 1] = value(rc) end
   if fr ~= '' then fields[#fields + 1] = id .. ':fr' fields[#fields + 1] = value(fr) end
   if #fields > 0 then call('HSET', to_hash, unpack(fields)) end
-  call('ZADD', to_zset, score, id)
+  places[#places + 1] = score
+  places[#places + 1] = id
 end
 
 local done, members, fields = 0, {}, {}
@@ -101,23 +111,20 @@ for n = 1, count do
         put(argument(n, 4), argument(n, 5), argument(n, 6), argument(n, 7), call('HGET', hash, id))
       end
       members[#members + 1] = id
-      fields[#fields + 1] = id
+      if not attribute[id] then fields[#fields + 1] = id end
       fields[#fields + 1] = id .. ':rc'
       fields[#fields + 1] = id .. ':fr'
     end
   end
 end
+if #places > 0 then call('ZADD', to_zset, unpack(places)) end
 if #fields > 0 then
   call('ZREM', zset, unpack(members))
   call('HDEL', hash, unpack(fields))
 elseif #members > 0 then
   call('ZADD', zset, 'XX', unpack(members))
 end
-if sent ~= 0 and done > 0 then
-  -- A total of 0 is written by nobody: taking back the first messages takes the field back.
-  local total = pcall('HINCRBY', to_hash, 'totalsent', sent * done)
-  if total == 0 then call('HDEL', to_hash, 'totalsent') end
-end
+if sent ~= 0 and done > 0 then pcall('HINCRBY', to_hash, 'totalsent', sent * done) end
 local told = table.concat(outcome)
 -- Removing must work on a server that is out of memory, although the marker then cannot be left.
 local marked = pcall('SET', marker, told, 'PX', lifetime)
@@ -141,14 +148,29 @@ for n = 6, #ARGV, 3 do
   if (now and '=' .. now or '') ~= ARGV[n + 1] then told = 'c' end
 end
 if told == 'd' then
+  local set, removed = {}, {}
   for n = 6, #ARGV, 3 do
     if ARGV[n + 2] == '' then
-      call('HDEL', hash, ARGV[n])
+      removed[#removed + 1] = ARGV[n]
     else
-      call('HSET', hash, ARGV[n], string.sub(ARGV[n + 2], 2))
+      set[#set + 1] = ARGV[n]
+      set[#set + 1] = string.sub(ARGV[n + 2], 2)
     end
   end
-  if ARGV[4] ~= ARGV[3] then call(ARGV[4] == '1' and 'SADD' or 'SREM', index, ARGV[2]) end
+  local joins, leaves = ARGV[3] == '0' and ARGV[4] == '1', ARGV[3] == '1' and ARGV[4] == '0'
+  -- What this user may not do is refused now, not in the middle; a SADD can only be tried, and taken back.
+  if #removed > 0 then call('HDEL', hash, marker) end
+  if joins or leaves then call('SREM', index, marker) end
+  if joins then call('SADD', index, ARGV[2]) end
+  if #set > 0 then
+    local reply = redis.pcall('HSET', hash, unpack(set))
+    if type(reply) == 'table' and reply.err then
+      if joins then call('SREM', index, ARGV[2]) end
+      return reply
+    end
+  end
+  if #removed > 0 then call('HDEL', hash, unpack(removed)) end
+  if leaves then call('SREM', index, ARGV[2]) end
 end
 redis.pcall('SET', marker, told, 'PX', ARGV[1])
 return told

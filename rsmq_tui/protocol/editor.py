@@ -10,7 +10,7 @@ from redis.exceptions import NoScriptError, ResponseError
 
 from rsmq_tui.protocol.client import RAW
 from rsmq_tui.protocol.connection import TIMEOUT_S, Traffic, check_url, connect_async, server_label
-from rsmq_tui.protocol.edits import MARKER_LIFETIME_MS, Batch
+from rsmq_tui.protocol.edits import VOID_LIFETIME_MS, Batch
 from rsmq_tui.protocol.errors import rsmq_error
 from rsmq_tui.protocol.keys import Keys, name_bytes
 from rsmq_tui.protocol.messages import RawMessage
@@ -172,7 +172,10 @@ class QueueEditor:
     async def settle(self, token: str) -> str | None:
         """Return the outcome of a call whose reply was not seen, or None: it was not carried out, and never will be."""
         marker = self._keys.marker(token)
-        _, left = await self._read(("SET", marker, b"", "NX", "PX", MARKER_LIFETIME_MS), ("GET", marker))
+        (left,) = await self._read(("GET", marker))
+        if left is None:
+            # Only now: a server that is out of memory still tells what was done.
+            _, left = await self._read(("SET", marker, b"", "NX", "PX", VOID_LIFETIME_MS), ("GET", marker))
         return left.decode() if left else None
 
     async def forget(self, tokens: Sequence[str]) -> None:

@@ -16,6 +16,8 @@ from rsmq_tui.protocol.operations import Argument, Operation
 
 # A marker outlives every plausible wait until somebody looks what became of a call.
 MARKER_LIFETIME_MS = 30 * 86_400_000
+# A call that was given up may be on its way still: nobody removes what forbids it.
+VOID_LIFETIME_MS = 86_400_000
 
 
 class Outcome(StrEnum):

@@ -5,30 +5,32 @@ is there throughout is returned at least once. It is returned again only when th
 """
 
 import asyncio
-from array import array
 from collections import deque
-from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Coroutine, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import compress, repeat
-from typing import Any, NamedTuple
+from itertools import compress
+from typing import Any, NamedTuple, TypeVar
 
 from redis.exceptions import ResponseError
 
 from rsmq_tui.protocol.errors import rsmq_error
 from rsmq_tui.protocol.keys import Keys
 from rsmq_tui.protocol.messages import RawMessage
-from rsmq_tui.protocol.running import ScriptRunner, ScriptsRefusedError, raising_nonsense
-from rsmq_tui.protocol.scan_scripts import SCAN
+from rsmq_tui.protocol.running import ScriptRunner, raising_nonsense
+from rsmq_tui.protocol.scan_seen import WINDOW_IDS, Seen
+from rsmq_tui.protocol.validation import MAXSIZE_MAX
 
-# On two cores over loopback the server works 3 to 6 µs on a message, and copies a gigabyte of bodies a second.
-CHUNK_MESSAGES = 250
+T = TypeVar("T")
+
+# How many messages a round trip takes. On two cores over loopback, ZSCAN takes 1 µs a message.
+CHUNK_MESSAGES = 1_000
 CHUNK_MESSAGES_MIN = 10
-# What one call may copy, and with that the longest body that a scan reads.
+# What one call may copy, and with that the longest body that a scan reads: a server copies a gigabyte a second.
 SCAN_BODY_BYTES = 1_000_000
-WINDOW_IDS = 65_536
-# A table holds at most 35 messages a bucket in Valkey, 5 in Redis, and twice as many while it grows.
-_BUCKET_MAX = 128
+# How many bodies one call reads where the queue limits them: 250 of 64 KiB take 1.5 ms.
+_BODIES_PER_CALL = 250
+_COUNTS_PER_CALL = 250
 
 # Calling RawMessage takes three times as long.
 _raw_message = partial(tuple.__new__, RawMessage)
@@ -38,47 +40,68 @@ _raw_message = partial(tuple.__new__, RawMessage)
 class ScanChunk:
     """Some messages in no order: ``at_ms`` is the server's time and ``depth`` the queue's when they were found.
 
+    ``columns`` holds one sequence for each field of ``RawMessage``: who looks for a few of many makes only these.
     ``too_long`` counts those whose body was asked for and is longer than SCAN_BODY_BYTES: their body is None.
     """
 
     at_ms: int
     depth: int
-    messages: list[RawMessage]
+    columns: tuple[Sequence[Any], ...]
     too_long: int = 0
 
+    def __len__(self) -> int:
+        return len(self.columns[0])
 
-class _Found(NamedTuple):
-    """What one step found, in columns."""
+    @property
+    def bodies(self) -> Sequence[bytes | None]:
+        """The bodies alone."""
+        return self.columns[-1]
 
-    ids: Sequence[bytes]
-    scores: Sequence[bytes]
-    rcs: Sequence[bytes | None]
-    frs: Sequence[bytes | None]
-    sizes: Sequence[int]
+    @property
+    def messages(self) -> list[RawMessage]:
+        """All of them."""
+        return list(map(_raw_message, zip(*self.columns, strict=True)))
+
+    def message(self, index: int) -> RawMessage:
+        """Return one of them."""
+        message: RawMessage = _raw_message([column[index] for column in self.columns])
+        return message
 
 
-class _Step(NamedTuple):
-    at_ms: int
-    depth: int
-    cursor: bytes | None
-    found: _Found
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """What is read of a queue; ``measured`` says that bodies are measured before they are read."""
+
+    zset: bytes
+    attributes: bytes
+    counts: bool
+    bodies: bool
+    measured: bool
 
 
 class _Group(NamedTuple):
-    """Messages whose bodies one call may read."""
+    """Messages that were found, and are read in one round trip; ``sizes`` is None where they were not measured."""
 
     at_ms: int
     depth: int
-    found: _Found
+    ids: Sequence[bytes]
+    scores: Sequence[bytes]
+    sizes: Sequence[int] | None = None
 
     @property
-    def short(self) -> list[bytes]:
+    def short(self) -> Sequence[bytes]:
         """The ids whose bodies are not too long to be read."""
-        found = self.found
-        return [id for id, size in zip(found.ids, found.sizes, strict=True) if size <= SCAN_BODY_BYTES]
+        if self.sizes is None:
+            return self.ids
+        return [id for id, size in zip(self.ids, self.sizes, strict=True) if size <= SCAN_BODY_BYTES]
 
 
-_Trip = tuple[_Step | None, list[bytes | None]]
+class _Trip(NamedTuple):
+    """What one round trip brought: where to go on and what is there, and the group before it, read."""
+
+    cursor: bytes | None
+    found: _Group | None
+    ready: ScanChunk | None
 
 
 class QueueScan:
@@ -89,44 +112,42 @@ class QueueScan:
         self._keys = keys
 
     async def chunks(
-        self, queue: str, *, counts: bool, bodies: bool, count: int = CHUNK_MESSAGES
+        self, queue: str, *, counts: bool, bodies: bool, sizes: bool = False, count: int = CHUNK_MESSAGES
     ) -> AsyncGenerator[ScanChunk, None]:
         """Yield every message that is in the queue throughout once, and others at most once; a few at a time.
 
-        Sizes are always read, ``rc`` and ``fr`` only with ``counts``, bodies only with ``bodies``. A call takes about
-        ``count`` messages, half as many with ``counts``, fewer where bodies are long; a small queue comes whole. The
-        next call is under way while the caller works on a chunk. A message that leaves before its body is read is left
-        out. Close it with ``aclose`` when leaving early. It remembers up to 131,072 ids, and 8 bytes of each before.
+        ``rc`` and ``fr`` are read only with ``counts``, bodies only with ``bodies``; sizes are known with bodies, or
+        with ``sizes``, which costs more than short bodies do. A round trip takes about ``count`` messages, fewer where
+        bodies are long; a small queue comes whole. The next is under way while the caller works on a chunk. A message
+        that leaves before its body is read is left out. Close it with ``aclose`` when leaving early. It remembers up to
+        131,072 ids, and 8 bytes of each before.
         """
-        count = max(1, count // 2) if counts else count
+        zset, attributes = self._keys.messages(queue), self._keys.attributes(queue)
+        measured = sizes if not bodies else not await _to_end(self._limits_bodies(attributes))
+        wanted = _Wanted(zset, attributes, counts, bodies, measured)
         seen = Seen(WINDOW_IDS)
         waiting: deque[_Group] = deque()
-        group: _Group | None = None
         cursor: bytes | None = b"0"
-        wanted = count
-        trip: asyncio.Task[_Trip] | None = asyncio.create_task(self._trip(queue, cursor, wanted, counts, None))
+        step = count
+        trip: asyncio.Task[_Trip] | None = asyncio.create_task(self._trip(wanted, cursor, step, None))
         try:
             while trip is not None:
-                # Not awaited itself: a connection that is being made swallows a cancel.
-                await asyncio.wait((trip,))
-                step, read = trip.result()
-                ready = None if group is None else _chunk(group, read)
-                if step is not None:
-                    cursor = step.cursor
-                    found = seen.fresh(step.found, step.depth)
-                    if bodies:
-                        waiting.extend(_groups(step, found))
-                        wanted = _fitting(found.sizes, count)
-                    else:
-                        ready = ScanChunk(step.at_ms, step.depth, _raw(found, repeat(None)))
+                went_on, found, ready = await _to_end(trip)
+                if found is not None:
+                    cursor = went_on
+                    fresh = _fresh(found, seen)
+                    waiting.extend(_groups(fresh) if bodies and measured else (fresh,))
+                    step = _fitting(fresh.sizes, count)
+                if ready is not None and found is not None and bodies and not measured:
+                    step = _fitting(ready.columns[4], count)
                 group = waiting.popleft() if waiting else None
-                # Bodies that wait are read before more is looked for.
+                # Messages that wait are read before more are looked for.
                 ahead = None if waiting else cursor
                 trip = None
                 if ahead is not None or group is not None:
-                    trip = asyncio.create_task(self._trip(queue, ahead, wanted, counts, group))
+                    trip = asyncio.create_task(self._trip(wanted, ahead, step, group))
                     # The question goes out before this answer is read: else the server and we would take turns.
-                    await asyncio.sleep(0)
+                    await self._runner.until_sent(trip)
                 if ready is not None:
                     yield ready
         finally:
@@ -134,148 +155,130 @@ class QueueScan:
                 trip.cancel()
                 await asyncio.gather(trip, return_exceptions=True)
 
-    @raising_nonsense
-    async def _trip(self, queue: str, cursor: bytes | None, count: int, counts: bool, group: _Group | None) -> _Trip:
-        """In one round trip, take the step from the cursor and read the bodies of the group found before."""
-        zset, attributes = self._keys.messages(queue), self._keys.attributes(queue)
+    async def _limits_bodies(self, attributes: bytes) -> bool:
+        """Tell whether clients keep bodies of this queue so short that they may be read without being measured."""
+        (maxsize,) = await self._ask(("HGET", attributes, "maxsize"))
+        return maxsize is not None and maxsize.isdigit() and int(maxsize) <= MAXSIZE_MAX
+
+    async def _trip(self, wanted: _Wanted, cursor: bytes | None, step: int, group: _Group | None) -> _Trip:
+        """In one round trip, take a step from the cursor and read the group that was found before."""
         commands: list[Sequence[bytes | str | int]] = []
-        plainly = self._runner.refused is not None
-        if cursor is not None and plainly:
-            commands += [("TIME",), ("ZCARD", zset), ("ZSCAN", zset, cursor, "COUNT", count)]
-        elif cursor is not None:
-            commands.append(("EVALSHA", SCAN.sha, 2, zset, attributes, cursor, count, int(counts)))
+        if cursor is not None:
+            commands += [("TIME",), ("ZCARD", wanted.zset), ("ZSCAN", wanted.zset, cursor, "COUNT", step)]
         # Bodies never change: read a moment after the rest, they are those of the same messages.
-        if short := [] if group is None else group.short:
-            commands.append(("HMGET", attributes, *short))
+        short = [] if group is None or not wanted.bodies else group.short
+        per_call = len(short) if wanted.measured else _BODIES_PER_CALL
+        commands += [("HMGET", wanted.attributes, *part) for part in _parts(short, per_call)]
+        counted = group.ids if group is not None and wanted.counts else ()
+        commands += [
+            ("HMGET", wanted.attributes, *(name for id in part for name in (id + b":rc", id + b":fr")))
+            for part in _parts(counted, _COUNTS_PER_CALL)
+        ]
+        replies = await self._ask(*commands) if commands else []
+        following, found = None, None
+        if cursor is not None:
+            following, found = await self._found(wanted, *replies[:3])
+            del replies[:3]
+        if group is None:
+            return _Trip(following, found, None)
+        values = [value for reply in replies for value in reply]
+        ready = await self._read(wanted, group, values[: len(short)], values[len(short) :])
+        return _Trip(following, found, ready)
+
+    @raising_nonsense
+    async def _found(self, wanted: _Wanted, time: Any, depth: Any, reply: Any) -> tuple[bytes | None, _Group]:
+        following, found = reply
+        ids, scores = found[::2], found[1::2]
+        sizes: list[int] | None = [] if wanted.measured else None
+        if wanted.measured and ids:
+            sizes = await self._ask(*(("HSTRLEN", wanted.attributes, id) for id in ids))
+        at_ms = int(time[0]) * 1000 + int(time[1]) // 1000
+        if len(ids) != len(scores):
+            raise ValueError("columns of different lengths")
+        return None if int(following) == 0 else following, _Group(at_ms, depth, ids, scores, sizes)
+
+    @raising_nonsense
+    async def _read(
+        self, wanted: _Wanted, group: _Group, read: list[bytes | None], counts: list[bytes | None]
+    ) -> ScanChunk:
+        """Put together what is known of a group; ``read`` are the bodies of those that are short enough."""
+        ids, sizes = group.ids, group.sizes
+        nothing: list[bytes | None] = [None] * len(ids)
+        rcs, frs = (counts[::2], counts[1::2]) if wanted.counts else (nothing, nothing)
+        if not wanted.bodies:
+            known = [0] * len(ids) if sizes is None else sizes
+            return ScanChunk(group.at_ms, group.depth, (ids, group.scores, rcs, frs, known, nothing))
+        if None not in read and len(read) == len(ids):
+            known = list(map(len, read)) if sizes is None else sizes  # type: ignore[arg-type] # none of them is None
+            return ScanChunk(group.at_ms, group.depth, (ids, group.scores, rcs, frs, known, read))
+        bodies = dict(zip(group.short, read, strict=True))
+        without = [id for id, body in bodies.items() if body is None]
+        # Either the message has left the queue since it was found, or it has lost its body long ago.
+        scores = await self._ask(*(("ZSCORE", wanted.zset, id) for id in without)) if without else []
+        left = {id for id, score in zip(without, scores, strict=True) if score is None}
+        known = [len(bodies.get(id) or b"") for id in ids] if sizes is None else sizes
+        there = [id not in left for id in ids]
+        columns = (ids, group.scores, rcs, frs, known, [bodies.get(id) for id in ids])
+        kept = tuple(list(compress(column, there)) for column in columns)
+        return ScanChunk(group.at_ms, group.depth, kept, len(ids) - len(read))
+
+    async def _ask(self, *commands: Sequence[bytes | str | int]) -> list[Any]:
+        """Send plain commands, which every server and proxy knows; raises the first error among the replies."""
         replies = await self._runner.commands(*commands)
-        try:
-            read = _whole(replies.pop()) if short else []
-            if cursor is None:
-                return None, read
-            if plainly:
-                return await self._step_plainly(attributes, [_whole(reply) for reply in replies], counts), read
-            (reply,) = replies
+        for reply in replies:
+            if isinstance(reply, ResponseError) and "WRONGTYPE" in str(reply):
+                raise rsmq_error("wrongType") from reply
             if isinstance(reply, Exception):
-                # The runner knows what to do where a script is unknown or refused.
-                reply = await self._runner.run(SCAN, (zset, attributes), (cursor, count, int(counts)))
-            return _step(*reply), read
-        except ScriptsRefusedError:
-            step, _ = await self._trip(queue, cursor, count, counts, None)
-            return step, read
-        except ResponseError as error:
-            if "WRONGTYPE" in str(error):
-                raise rsmq_error("wrongType") from error
-            raise
-
-    async def _step_plainly(self, attributes: bytes, replies: list[Any], counts: bool) -> _Step:
-        time, depth, (cursor, found) = replies
-        ids = found[::2]
-        fields = [field for id in ids for field in (id + b":rc", id + b":fr")] if counts else []
-        commands: list[Sequence[bytes | str | int]] = [("HSTRLEN", attributes, id) for id in ids]
-        if fields:
-            commands.append(("HMGET", attributes, *fields))
-        sizes = [_whole(reply) for reply in await self._runner.commands(*commands)] if commands else []
-        return _step(time, depth, cursor, found, sizes, sizes.pop() if fields else None)
+                raise reply
+        return replies
 
 
-class Seen:
-    """What a scan has returned, so that it is not returned again.
+async def _to_end(work: Coroutine[Any, Any, T] | asyncio.Task[T]) -> T:
+    """Wait for work that a cancel of ours ends: redis-py swallows a cancel while it makes a connection."""
+    task = work if isinstance(work, asyncio.Task) else asyncio.create_task(work)
+    try:
+        await asyncio.wait((task,))
+    except asyncio.CancelledError:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        raise
+    return task.result()
 
-    A table that shrinks to some buckets has the scan go back to the start of one of these. What had been returned of
-    it lies among the last ``window`` ids, except where a deep queue shrank to next to nothing: only then the hashes of
-    all ids are asked.
-    """
 
-    def __init__(self, window: int) -> None:
-        self._window = window
-        self._recent: set[bytes] = set()
-        self._before: set[bytes] = set()
-        self._hashes: list[array[int]] = []
-        self._deepest = 0
-
-    def fresh(self, found: _Found, depth: int) -> _Found:
-        """Return what was not returned before, of a queue that held ``depth`` messages at that moment."""
-        self._deepest = max(self._deepest, depth)
-        ids, recent, before = set(found.ids), self._recent, self._before
-        collapsed = bool(self._hashes) and depth * self._window <= _BUCKET_MAX * self._deepest
-        if collapsed or len(ids) < len(found.ids) or not (ids.isdisjoint(recent) and ids.isdisjoint(before)):
-            old = self._old(ids) if collapsed else set()
-            fresh = []
-            for id in found.ids:
-                is_fresh = id not in recent and id not in before and hash(id) not in old
-                if is_fresh:
-                    recent.add(id)
-                fresh.append(is_fresh)
-            found = _Found._make(list(compress(column, fresh)) for column in found)
-        else:
-            recent |= ids
-        if len(recent) >= self._window:
-            # Python's hash of bytes has 64 bits and a secret of this process: nobody can make two ids collide.
-            self._hashes.append(array("q", map(hash, before)))
-            self._before, self._recent = recent, set()
+def _fresh(found: _Group, seen: Seen) -> _Group:
+    """Leave out what was returned before."""
+    fresh = seen.fresh(found.ids, found.depth)
+    if fresh is None:
         return found
-
-    def _old(self, ids: set[bytes]) -> set[int]:
-        wanted = {hash(id) for id in ids}
-        return {old for run in self._hashes for old in wanted.intersection(run)} if wanted else wanted
+    sizes = None if found.sizes is None else list(compress(found.sizes, fresh))
+    return found._replace(ids=list(compress(found.ids, fresh)), scores=list(compress(found.scores, fresh)), sizes=sizes)
 
 
-def _step(
-    time: Sequence[Any], depth: int, cursor: bytes, found: list[bytes], sizes: list[int], counts: list[Any] | None
-) -> _Step:
-    at_ms = int(time[0]) * 1000 + int(time[1]) // 1000
-    ids = found[::2]
-    nothing: list[bytes | None] = [None] * len(ids)
-    rcs, frs = (nothing, nothing) if counts is None else (counts[::2], counts[1::2])
-    columns = _Found(ids, found[1::2], rcs, frs, sizes)
-    if any(len(column) != len(ids) for column in columns):
-        raise ValueError("columns of different lengths")
-    return _Step(at_ms, depth, None if int(cursor) == 0 else cursor, columns)
-
-
-def _groups(step: _Step, found: _Found) -> Iterator[_Group]:
-    """Split what was found into groups whose bodies one call may read."""
-    sizes, start, budget = found.sizes, 0, SCAN_BODY_BYTES
-    if sum(sizes) > budget:
-        for stop, size in enumerate(sizes):
-            if size > SCAN_BODY_BYTES:
-                continue
-            if size > budget:
-                yield _Group(step.at_ms, step.depth, _Found._make(column[start:stop] for column in found))
-                start, budget = stop, SCAN_BODY_BYTES
-            budget -= size
+def _groups(group: _Group) -> Iterator[_Group]:
+    """Split what was found and measured into groups whose bodies one call may read."""
+    sizes, start, budget = group.sizes or (), 0, SCAN_BODY_BYTES
+    for stop, size in enumerate(sizes):
+        if size > SCAN_BODY_BYTES:
+            continue
+        if size > budget:
+            yield _cut(group, start, stop)
+            start, budget = stop, SCAN_BODY_BYTES
+        budget -= size
     if start < len(sizes) or not sizes:
-        yield _Group(step.at_ms, step.depth, _Found._make(column[start:] for column in found))
+        yield _cut(group, start, len(sizes))
 
 
-def _fitting(sizes: Sequence[int], count: int) -> int:
-    """Return how many messages of such sizes a call may take: those that wait for their bodies take memory."""
-    total = sum(sizes)
-    return min(count, max(CHUNK_MESSAGES_MIN, len(sizes) * SCAN_BODY_BYTES // total)) if total else count
+def _cut(group: _Group, start: int, stop: int) -> _Group:
+    sizes = None if group.sizes is None else group.sizes[start:stop]
+    return group._replace(ids=group.ids[start:stop], scores=group.scores[start:stop], sizes=sizes)
 
 
-def _chunk(group: _Group, read: list[bytes | None]) -> ScanChunk:
-    """Make a chunk of a group, and of the bodies that were read for it."""
-    found = group.found
-    too_long = len(found.ids) - len(read)
-    if too_long == 0 and None not in read:
-        return ScanChunk(group.at_ms, group.depth, _raw(found, read))
-    bodies = iter(read)
-    messages = []
-    for id, score, rc, fr, size in zip(*found, strict=True):
-        body = next(bodies) if size <= SCAN_BODY_BYTES else None
-        # Its body is gone since it was measured: the message has left the queue.
-        if body is not None or size == 0 or size > SCAN_BODY_BYTES:
-            messages.append(RawMessage(id, score, rc, fr, size, body))
-    return ScanChunk(group.at_ms, group.depth, messages, too_long)
+def _fitting(sizes: Sequence[int] | None, count: int) -> int:
+    """Return how many messages of such sizes a round trip may take: those that wait for their bodies take memory."""
+    total = sum(sizes or ())
+    return min(count, max(CHUNK_MESSAGES_MIN, len(sizes) * SCAN_BODY_BYTES // total)) if sizes and total else count
 
 
-def _raw(found: _Found, bodies: Iterable[bytes | None]) -> list[RawMessage]:
-    return list(map(_raw_message, zip(*found, bodies, strict=False)))
-
-
-def _whole(reply: Any) -> Any:
-    """Return the reply; raise it when it is an error."""
-    if isinstance(reply, Exception):
-        raise reply
-    return reply
+def _parts(items: Sequence[bytes], size: int) -> Iterator[Sequence[bytes]]:
+    for start in range(0, len(items), size or 1):
+        yield items[start : start + size]

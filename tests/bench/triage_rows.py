@@ -23,7 +23,7 @@ from tests.bench.row import Measured, Row, Run, Sense
 
 _QUEUE, _TARGET, _PEER = "jobs", "parked", "peer"
 _MATCHING, _OTHERS, _PEER_MESSAGES = 100_000, 10_000, 2_000
-_FILTER = "body:refund"
+_FILTER = "body:chargeback"
 _LONGEST_MS = 5.0
 _LOGGED_US = 500
 
@@ -43,7 +43,7 @@ class _Scene:
         self._empty(_QUEUE)
         self._empty(_TARGET)
         some = bodies(matching + run.size(_OTHERS, 40))
-        marked = (b'{"type":"refund",' + body[1:] for body in some[:matching])
+        marked = (b'{"type":"chargeback",' + body[1:] for body in some[:matching])
         self.rsmq.send_messages(_QUEUE, marked)
         self.rsmq.send_messages(_QUEUE, some[matching:])
         return matching

@@ -5,6 +5,7 @@ import random
 import shutil
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import aclosing
+from itertools import compress
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,8 @@ import redis
 
 from rsmq_tui.embedded import EmbeddedServer
 from rsmq_tui.protocol import QueueReader, RawMessage, Rsmq, RsmqError, ScanChunk, make_id, scan
-from rsmq_tui.protocol.scan import SCAN_BODY_BYTES, WINDOW_IDS, Seen
+from rsmq_tui.protocol.scan import SCAN_BODY_BYTES
+from rsmq_tui.protocol.scan_seen import WINDOW_IDS, Seen
 from tests.protocol.keyspace import everything
 
 NOW_MS = 1_750_000_000_000
@@ -34,22 +36,17 @@ def either_server(request: pytest.FixtureRequest) -> Iterator[EmbeddedServer]:
 def client(either_server: EmbeddedServer) -> Iterator[redis.Redis]:
     with redis.Redis.from_url(either_server.url) as connected:
         connected.flushall()
-        connected.acl_setuser(
-            "plain", enabled=True, passwords=["+x"], keys=["*"], categories=["+@all"], commands=["-eval", "-evalsha"]
-        )
         yield connected
 
 
-@pytest.fixture(params=["scripts", "plainly"])
+@pytest.fixture(params=[65_536, -1])
 async def reader(
     request: pytest.FixtureRequest, either_server: EmbeddedServer, client: redis.Redis
 ) -> AsyncIterator[QueueReader]:
-    url = either_server.url
-    if request.param == "plainly":
-        url = url.replace("redis://", "redis://plain:x@")
-    async with aclosing(QueueReader(url)) as opened:
+    """A reader of a queue that limits its bodies, which are then read at once, or that does not."""
+    client.hset("rsmq:q:Q", "maxsize", request.param)
+    async with aclosing(QueueReader(either_server.url)) as opened:
         yield opened
-        assert (opened.scripts_refused is None) == (request.param == "scripts")
 
 
 def fill(client: redis.Redis, count: int, *, body: Callable[[int], bytes] = lambda n: b"body %d" % n) -> list[bytes]:
@@ -58,7 +55,7 @@ def fill(client: redis.Redis, count: int, *, body: Callable[[int], bytes] = lamb
         part = range(start, min(start + 10_000, count))
         client.zadd("rsmq:q", {ids[number]: NOW_MS + number for number in part})
         client.hset("rsmq:q:Q", mapping={ids[number]: body(number) for number in part})
-    client.hset("rsmq:q:Q", mapping={"vt": 30, "delay": 0, "maxsize": -1})
+    client.hset("rsmq:q:Q", mapping={"vt": 30, "delay": 0})
     return ids
 
 
@@ -69,8 +66,11 @@ def drop(client: redis.Redis, ids: list[bytes]) -> None:
         client.hdel("rsmq:q:Q", *part)
 
 
-async def scanned(reader: QueueReader, *, counts: bool = False, bodies: bool = False) -> list[RawMessage]:
-    return [m async for chunk in reader.scan.chunks("q", counts=counts, bodies=bodies) for m in chunk.messages]
+async def scanned(
+    reader: QueueReader, *, counts: bool = False, bodies: bool = False, sizes: bool = False
+) -> list[RawMessage]:
+    chunks = reader.scan.chunks("q", counts=counts, bodies=bodies, sizes=sizes)
+    return [message async for chunk in chunks for message in chunk.messages]
 
 
 class TestWhatIsRead:
@@ -91,7 +91,7 @@ class TestWhatIsRead:
     ) -> None:
         (id,) = fill(client, 1)
         client.hset("rsmq:q:Q", mapping={id + b":rc": "7x", id + b":fr": "9"})
-        (message,) = await scanned(reader, counts=counts, bodies=bodies)
+        (message,) = await scanned(reader, counts=counts, bodies=bodies, sizes=True)
 
         assert (message.rc, message.fr) == ((b"7x", b"9") if counts else (None, None))
         assert (message.size, message.body) == (6, b"body 0" if bodies else None)
@@ -112,12 +112,12 @@ class TestWhatIsRead:
         assert found[b"\xff\x00"] == RawMessage(b"\xff\x00", b"5.5", None, None, 0, None)
 
     async def test_the_moment_and_the_depth(self, client: redis.Redis, reader: QueueReader) -> None:
-        fill(client, 700)
+        fill(client, 2_500)
         chunks = [chunk async for chunk in reader.scan.chunks("q", counts=False, bodies=False)]
         now_ms = client.time()[0] * 1000
 
         assert len(chunks) > 1
-        assert all(chunk.depth == 700 and abs(chunk.at_ms - now_ms) < 60_000 for chunk in chunks)
+        assert all(chunk.depth == 2_500 and abs(chunk.at_ms - now_ms) < 60_000 for chunk in chunks)
 
     async def test_a_queue_that_is_not_there_has_no_messages(self, reader: QueueReader) -> None:
         assert await scanned(reader, bodies=True) == []
@@ -143,6 +143,7 @@ class TestWhatIsRead:
 class TestLongBodies:
     async def test_no_call_copies_more_than_its_share(self, client: redis.Redis, reader: QueueReader) -> None:
         ids = fill(client, 300, body=lambda n: b"x" * (65_536 if n % 2 else 100))
+        client.hset("rsmq:q:Q", "maxsize", -1)
         chunks = [chunk async for chunk in reader.scan.chunks("q", counts=False, bodies=True)]
 
         assert sorted(m.id for chunk in chunks for m in chunk.messages) == sorted(ids)
@@ -154,6 +155,7 @@ class TestLongBodies:
     ) -> None:
         sizes = [SCAN_BODY_BYTES, SCAN_BODY_BYTES + 1, 5, SCAN_BODY_BYTES, 3_000_000]
         ids = fill(client, 5, body=lambda n: b"x" * sizes[n])
+        client.hset("rsmq:q:Q", "maxsize", -1)
         chunks = [chunk async for chunk in reader.scan.chunks("q", counts=True, bodies=True)]
         found = {m.id: m for chunk in chunks for m in chunk.messages}
 
@@ -272,15 +274,16 @@ class TestWhileOthersWork:
         assert set(ids) <= set(found)
 
     async def test_a_queue_that_is_deleted_ends(self, client: redis.Redis, reader: QueueReader) -> None:
-        fill(client, 3_000)
+        fill(client, 6_000)
         found = await step_by_step(reader, lambda _: client.delete("rsmq:q", "rsmq:q:Q"))
 
-        assert 0 < len(found) < 1_500
+        assert 0 < len(found) < 3_000
 
     async def test_a_message_that_leaves_before_its_body_is_read_is_left_out(
         self, client: redis.Redis, reader: QueueReader
     ) -> None:
         ids = fill(client, 100, body=lambda _: b"x" * 50_000)
+        client.hset("rsmq:q:Q", "maxsize", -1)
         drops = iter([ids[50:]])
         kept = await step_by_step(reader, lambda _: drop(client, next(drops, [b"-"])))
 
@@ -293,22 +296,22 @@ class TestMemory:
         seen = Seen(window=100)
         ids = [b"%d" % number for number in range(5_000)]
         for start in range(0, 5_000, 50):
-            assert list(seen.fresh(columns(ids[start : start + 50]), 5_000).ids) == ids[start : start + 50]
+            assert new_of(seen, ids[start : start + 50], 5_000) == ids[start : start + 50]
 
-        assert list(seen.fresh(columns([ids[3], b"new", ids[4_999]]), 3).ids) == [b"new"]
+        assert new_of(seen, [ids[3], b"new", ids[4_999]], 3) == [b"new"]
 
     def test_of_the_last_ids(self) -> None:
         seen = Seen(window=100)
         ids = [b"%d" % number for number in range(5_000)]
         for start in range(0, 5_000, 50):
-            seen.fresh(columns(ids[start : start + 50]), 5_000)
+            new_of(seen, ids[start : start + 50], 5_000)
 
-        assert list(seen.fresh(columns([b"new", *ids[-100:], b"newer", b"new"]), 5_000).ids) == [b"new", b"newer"]
+        assert new_of(seen, [b"new", *ids[-100:], b"newer", b"new"], 5_000) == [b"new", b"newer"]
 
 
-def columns(ids: list[bytes]) -> scan._Found:
-    nothing = [None] * len(ids)
-    return scan._Found(ids, ids, nothing, nothing, [0] * len(ids))
+def new_of(seen: Seen, ids: list[bytes], depth: int) -> list[bytes]:
+    fresh = seen.fresh(ids, depth)
+    return ids if fresh is None else list(compress(ids, fresh))
 
 
 class TestLeaving:
@@ -333,11 +336,3 @@ class TestLeaving:
 
         assert len(await scanned(reader, bodies=True)) == 2_000
         assert len(asyncio.all_tasks()) == 1
-
-
-class TestWithoutTheScript:
-    async def test_a_server_that_forgot_it_is_taught_again(self, client: redis.Redis, reader: QueueReader) -> None:
-        fill(client, 2_000)
-        found = await step_by_step(reader, lambda _: client.script_flush())
-
-        assert len(found) == 2_000

@@ -1,0 +1,50 @@
+"""What a scan has returned already, in little memory."""
+
+from array import array
+from collections.abc import Sequence
+
+WINDOW_IDS = 65_536
+# A table holds at most 35 messages a bucket in Valkey, 5 in Redis, and twice as many while it grows.
+_BUCKET_MAX = 128
+
+
+class Seen:
+    """What a scan has returned, so that it is not returned again.
+
+    A table that shrinks to some buckets has the scan go back to the start of one of these. What had been returned of
+    it lies among the last ``window`` ids, except where a deep queue shrank to next to nothing: only then the hashes of
+    all ids are asked.
+    """
+
+    def __init__(self, window: int) -> None:
+        self._window = window
+        self._recent: set[bytes] = set()
+        self._before: set[bytes] = set()
+        self._hashes: list[array[int]] = []
+        self._deepest = 0
+
+    def fresh(self, found: Sequence[bytes], depth: int) -> list[bool] | None:
+        """Tell which of these ids are new, or None for all; the queue held ``depth`` messages at that moment."""
+        self._deepest = max(self._deepest, depth)
+        ids, recent, before = set(found), self._recent, self._before
+        fresh: list[bool] | None = None
+        collapsed = bool(self._hashes) and depth * self._window <= _BUCKET_MAX * self._deepest
+        if collapsed or len(ids) < len(found) or not (ids.isdisjoint(recent) and ids.isdisjoint(before)):
+            old = self._old(ids) if collapsed else set()
+            fresh = []
+            for id in found:
+                is_fresh = id not in recent and id not in before and hash(id) not in old
+                if is_fresh:
+                    recent.add(id)
+                fresh.append(is_fresh)
+        else:
+            recent |= ids
+        if len(recent) >= self._window:
+            # Python's hash of bytes has 64 bits and a secret of this process: nobody can make two ids collide.
+            self._hashes.append(array("q", map(hash, before)))
+            self._before, self._recent = recent, set()
+        return fresh
+
+    def _old(self, ids: set[bytes]) -> set[int]:
+        wanted = {hash(id) for id in ids}
+        return {old for run in self._hashes for old in wanted.intersection(run)} if wanted else wanted
