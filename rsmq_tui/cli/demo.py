@@ -3,6 +3,8 @@
 import argparse
 import asyncio
 import sys
+import tempfile
+from pathlib import Path
 
 from rsmq_tui.embedded import EmbeddedError, EmbeddedServer, WorkloadProcess
 from rsmq_tui.monitor import Thresholds
@@ -26,10 +28,11 @@ def run(options: argparse.Namespace) -> int:
 def _with_dashboard(url: str, options: argparse.Namespace) -> int:
     from rsmq_tui.cli.dashboard import open_dashboard  # noqa: PLC0415 - headless runs must not load the screens
 
-    with WorkloadProcess(url, ns=options.ns) as workload:
+    # What is undone here is of no use once the server is gone.
+    with WorkloadProcess(url, ns=options.ns) as workload, tempfile.TemporaryDirectory(prefix="rsmq-tui-") as folder:
         print("Filling the demo's queues …", file=sys.stderr)
         workload.wait_ready()
-        return open_dashboard(options, url, DEMO_THRESHOLDS)
+        return open_dashboard(options, url, DEMO_THRESHOLDS, Path(folder))
 
 
 def _headless(url: str, options: argparse.Namespace) -> int:

@@ -6,9 +6,12 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
+from typing import Any
 
 from rsmq_tui import __version__
+from rsmq_tui.cli.command_parser import EXIT_STATUSES, CommandParser
 from rsmq_tui.cli.errors import UsageError
+from rsmq_tui.cli.triage_arguments import add_commands
 
 EXIT_UNREACHABLE = 2
 EXIT_PIPE_CLOSED = 141
@@ -31,6 +34,13 @@ def parser() -> argparse.ArgumentParser:
     namespace.add_argument(
         "--ns", default=argparse.SUPPRESS, help="namespace, the prefix of all keys (env RSMQ_NS, default rsmq)"
     )
+    guard = argparse.ArgumentParser(add_help=False)
+    guard.add_argument(
+        "--read-only",
+        action="store_true",
+        default=argparse.SUPPRESS,
+        help="refuse every change (env RSMQ_TUI_READ_ONLY=1)",
+    )
     screen = argparse.ArgumentParser(add_help=False)
     screen.add_argument(
         "--interval", type=_seconds, metavar="S", default=argparse.SUPPRESS, help="seconds between polls (default 1)"
@@ -39,12 +49,18 @@ def parser() -> argparse.ArgumentParser:
     screen.add_argument(
         "--ascii", action="store_true", default=argparse.SUPPRESS, help="draw with ASCII characters only"
     )
-    top = argparse.ArgumentParser(prog="rsmq-tui", description=_DESCRIPTION, parents=[server, namespace, screen])
+    top = argparse.ArgumentParser(
+        prog="rsmq-tui",
+        description=_DESCRIPTION,
+        epilog=EXIT_STATUSES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        parents=[server, namespace, guard, screen],
+    )
     top.add_argument("--version", action="version", version=f"rsmq-tui {__version__}")
-    commands = top.add_subparsers(dest="command", metavar="COMMAND")
+    commands: Any = top.add_subparsers(dest="command", metavar="COMMAND", parser_class=CommandParser)
     demo = commands.add_parser(
         "demo",
-        parents=[namespace, screen],
+        parents=[namespace, guard, screen],
         help="start a server of its own with queues in several kinds of trouble, and watch it",
     )
     # Taken so that the refusal says why, and does not repeat a URL that may hold a password.
@@ -52,11 +68,15 @@ def parser() -> argparse.ArgumentParser:
     demo.add_argument("--headless", action="store_true", help="only run the workload, and print the server's URL")
     demo.add_argument("--seconds", type=_seconds, metavar="N", help="with --headless: end after this many seconds")
     commands.add_parser("snapshot", parents=[server, namespace], help="print the state of all queues as JSON")
+    add_commands(commands, [server, namespace, guard])
     return top
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit status: 0, 2 for a usage error or a server that cannot be read."""
+    """Run one command and return its exit status: 0, 2 for a usage error or a server that cannot be reached.
+
+    Commands that change something have more of them: see their help.
+    """
     top = parser()
     options = top.parse_args(arguments)
     if options.command == "demo" and options.seconds is not None and not options.headless:
@@ -65,6 +85,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         top.error("demo starts a server of its own: it goes without -r; `rsmq-tui -r URL` watches yours")
     options.redis_url = getattr(options, "redis_url", None) or os.environ.get("REDIS_URL") or _DEFAULT_URL
     options.ns = getattr(options, "ns", os.environ.get("RSMQ_NS", "rsmq"))
+    options.read_only = getattr(options, "read_only", _is_set(os.environ.get("RSMQ_TUI_READ_ONLY", "")))
     options.interval = getattr(options, "interval", 1.0)
     options.theme = getattr(options, "theme", None)
     options.ascii = getattr(options, "ascii", not _speaks_unicode())
@@ -103,6 +124,10 @@ def _seconds(text: str) -> float:
     if not 0.1 <= value <= 1e6:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds, 0.1 or more")
     return value
+
+
+def _is_set(text: str) -> bool:
+    return text.strip().lower() not in ("", "0", "no", "false", "off")
 
 
 def _speaks_unicode() -> bool:

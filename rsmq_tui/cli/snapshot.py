@@ -18,7 +18,7 @@ def run(options: argparse.Namespace) -> int:
 
     Raises ``UsageError`` for a URL that cannot be one.
     """
-    snapshot = asyncio.run(_poll_once(options.redis_url, options.ns))
+    snapshot = asyncio.run(poll_once(options.redis_url, options.ns))
     failure = snapshot.link.failure
     if failure is not None:
         print(f"rsmq-tui: cannot read {snapshot.server}: {failure.sentence}; {failure.hint}", file=sys.stderr)
@@ -33,11 +33,12 @@ def as_json(snapshot: Snapshot) -> dict[str, Any]:
         "schema": _SCHEMA,
         "at_ms": snapshot.at_ms,
         "ns": snapshot.ns,
-        "queues": [_queue_as_json(queue, snapshot.at_ms) for queue in snapshot.queues],
+        "queues": [queue_as_json(queue, snapshot.at_ms) for queue in snapshot.queues],
     }
 
 
-def _queue_as_json(queue: QueueState, at_ms: int) -> dict[str, Any]:
+def queue_as_json(queue: QueueState, at_ms: int) -> dict[str, Any]:
+    """Return one queue of the documented JSON value."""
     return {
         "name": queue.name,
         "kind": queue.kind,
@@ -57,7 +58,8 @@ def _queue_as_json(queue: QueueState, at_ms: int) -> dict[str, Any]:
     }
 
 
-async def _poll_once(url: str, ns: str) -> Snapshot:
+async def poll_once(url: str, ns: str) -> Snapshot:
+    """Poll once; raises ``UsageError`` for a URL that cannot be one."""
     poller = LivePoller(reader_of(url, ns))
     try:
         first = await poller.poll()

@@ -13,6 +13,14 @@ class AuditLog:
     def __init__(self, path: Path) -> None:
         self.path = path
 
+    def has(self, change: Change) -> bool:
+        """Tell whether it has the line of that change; raises OSError."""
+        try:
+            with self.path.open(encoding="ascii", errors="replace") as lines:
+                return any(_is_of(line, change) for line in lines)
+        except FileNotFoundError:
+            return False
+
     def write(self, change: Change, ended: str) -> None:
         """Append what is known of a change that has ended; raises OSError."""
         line = {
@@ -43,3 +51,14 @@ class AuditLog:
             os.write(descriptor, text.encode())
         finally:
             os.close(descriptor)
+
+
+def _is_of(line: str, change: Change) -> bool:
+    # Numbers begin anew with a new journal: the time tells.
+    if f'"change": {change.change},' not in line:
+        return False
+    try:
+        found = json.loads(line)
+    except ValueError:
+        return False
+    return (found.get("change"), found.get("at_ms")) == (change.change, change.at_ms)

@@ -1,19 +1,24 @@
 """The one door to every change: preview, run, undo, recovery. Screens and commands both come in here."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine
+from contextlib import aclosing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from rsmq_tui.monitor.filters import parse_filter
 from rsmq_tui.monitor.wording import plural
 from rsmq_tui.protocol import QueueReader
 from rsmq_tui.protocol.editor import QueueEditor
 from rsmq_tui.triage.actions import Action, MessageAction, Undo
 from rsmq_tui.triage.audit_log import AuditLog
+from rsmq_tui.triage.exporting import Export, whole_file
 from rsmq_tui.triage.journal import KEEP_DAYS, LIMIT_BYTES, Change, Journal, State
+from rsmq_tui.triage.marked_export import MarkedExport
 from rsmq_tui.triage.preparing import Prepared, prepare_messages
 from rsmq_tui.triage.previewing import Seeing, preview_of
-from rsmq_tui.triage.previews import Preview, Scope
+from rsmq_tui.triage.previews import Marked, Matching, Named, Preview, Scope
 from rsmq_tui.triage.queue_actions import prepare_other
 from rsmq_tui.triage.recovering import recover
 from rsmq_tui.triage.reports import Report, Tally
@@ -105,6 +110,26 @@ class Triage:
         self._refuse_if_read_only()
         return Run(preview, self._steps, self._finished)
 
+    async def export(self, queue: str, scope: Scope | None, path: Path) -> AsyncGenerator[Seeing, None]:
+        """Write messages to a file as lines of JSON, yielding how far it is; nothing changes on the server."""
+        wanted = scope.filter if isinstance(scope, Matching) else parse_filter("")
+        limit = scope.limit if isinstance(scope, Matching) else None
+        try:
+            with whole_file(path) as write:
+                match scope:
+                    case Marked(messages=messages):
+                        ids = [message.id for message in messages]
+                        exporting: Export | MarkedExport = MarkedExport(self._editor, queue, ids, write)
+                    case Named(ids=ids):
+                        exporting = MarkedExport(self._editor, queue, ids, write)
+                    case _:
+                        exporting = Export(self._reader, queue, wanted, write, limit)
+                async with aclosing(exporting.__aiter__()) as seen:
+                    async for seeing in seen:
+                        yield seeing
+        except EXPECTED as error:
+            raise TriageError(told(error)) from error
+
     async def recover(self) -> list[Change]:
         """Settle what earlier runs left unfinished on this server, and return those changes."""
         if self.read_only or not (self.folder / "journal.sqlite").exists():
@@ -149,7 +174,7 @@ class Triage:
             raise TriageError(f"change {change} cannot be undone: it is {found.state}, with {found.done:,} done")
         return found
 
-    async def _steps(self, preview: Preview) -> tuple[Runner, AsyncIterator[Prepared]]:
+    async def _steps(self, preview: Preview) -> tuple[Runner, AsyncGenerator[Prepared, None]]:
         journal, action = await self._open(), preview.action
         editor = self._editor if self._editor.ns == preview.ns else self._editor.within(preview.ns)
         undoes = action.change if isinstance(action, Undo) else None
@@ -182,9 +207,8 @@ class Triage:
     async def _finished(self, runner: Runner) -> None:
         journal = await self._open()
         await runner.finish()
-        ended = await asyncio.to_thread(journal.change, runner.change)
-        if ended is not None:
-            await asyncio.to_thread(self._audit.write, ended, runner.stopped or State.DONE)
+        write = partial(self._audit.write, ended=runner.stopped or State.DONE)
+        await asyncio.to_thread(journal.audit, runner.change, write)
         await asyncio.to_thread(journal.prune)
 
 
@@ -225,6 +249,7 @@ class Run:
             runner.stopped = runner.stopped or told(error)
         finally:
             preview.close()
+            runner.leave()
         self.report = Report(
             preview.action.name, preview.action.past, preview.action.queue, runner.tally, runner.change, runner.stopped
         )
@@ -238,5 +263,5 @@ class Run:
         return self.report
 
 
-_Steps = Callable[[Preview], Coroutine[Any, Any, tuple[Runner, AsyncIterator[Prepared]]]]
+_Steps = Callable[[Preview], Coroutine[Any, Any, tuple[Runner, AsyncGenerator[Prepared, None]]]]
 _Finished = Callable[[Runner], Coroutine[Any, Any, None]]

@@ -10,21 +10,26 @@ import socket
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
 from rsmq_tui.protocol.edits import Batch, Outcome
-from rsmq_tui.triage.journal_schema import SCHEMA, VERSION, batch_of, batch_row, edit_rows
-from rsmq_tui.triage.liveness import is_alive
+from rsmq_tui.triage.journal_schema import SCHEMA, VERSION, batch_of, batch_row, new_ids, packed_edits
+from rsmq_tui.triage.liveness import begin_work, end_work, is_alive
 
 KEEP_DAYS = 7
 LIMIT_BYTES = 1_000_000_000
 
 # The outcome of a batch that the server never carried out, and never will.
 NOT_CARRIED_OUT = ""
+
+_TOUCHED = (
+    "EXISTS (SELECT 1 FROM batches WHERE batches.change = changes.change"
+    f" AND instr(coalesce(outcome, ''), '{Outcome.DONE}'))"
+)
 
 
 class JournalError(Exception):
@@ -43,7 +48,11 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """One change as the journal knows it; times in ms of the server, ``undoes`` is the change that it takes back."""
+    """One change as the journal knows it; times in ms of the server, ``undoes`` is the change that it takes back.
+
+    ``touched`` says whether anything was done on the server, be it only a queue that was made for messages that did not
+    come; ``audited`` whether its line is in the audit log.
+    """
 
     change: int
     at_ms: int
@@ -65,22 +74,37 @@ class Change:
     failed: int
     state: State
     undoes: int | None
+    audited: bool
+    touched: bool
 
     @property
     def can_be_undone(self) -> bool:
         """True when something was done that was not taken back."""
-        return self.done > 0 and self.state in (State.DONE, State.STOPPED, State.INTERRUPTED)
+        return self.touched and self.state in (State.DONE, State.STOPPED, State.INTERRUPTED)
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One batch of a change; ``outcome`` is None until it is known, and empty when it was never carried out."""
+    """One batch of a change; ``outcome`` is None until it is known, and empty when it was never carried out.
+
+    ``undoes`` is the number of the batch that it takes back. ``counted`` says whether it is what people asked for, or
+    only serves it; ``renames`` that what finds its id taken comes again in a later batch.
+    """
 
     number: int
     token: str
     batch: Batch
     outcome: str | None
     undoes: int | None
+    counted: bool = True
+    renames: bool = False
+
+    @property
+    def letters(self) -> str:
+        """What people are told of its outcome."""
+        if self.outcome is None or not self.counted:
+            return ""
+        return self.outcome.replace(Outcome.TAKEN, "") if self.renames else self.outcome
 
 
 class Journal:
@@ -101,13 +125,11 @@ class Journal:
             os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
             self._db = sqlite3.connect(path, timeout=10, isolation_level=None, check_same_thread=False)
             self._db.row_factory = sqlite3.Row
-            self._db.execute("PRAGMA foreign_keys = ON")
-            if self._db.execute("PRAGMA auto_vacuum").fetchone()[0] == 0:
-                self._db.execute("PRAGMA auto_vacuum = INCREMENTAL")
-            self._db.execute("PRAGMA journal_mode = WAL")
-            # Written means written: a crash of the machine loses no batch that the server was asked for.
-            self._db.execute("PRAGMA synchronous = FULL")
-            self._open()
+            try:
+                self._open()
+            except BaseException:
+                self._db.close()
+                raise
 
     def begin(
         self,
@@ -124,7 +146,7 @@ class Journal:
         planned: int,
         undoes: int | None = None,
     ) -> int:
-        """Note that a change begins, and return its number."""
+        """Note that a change begins, and return its number; ``leave`` it when nobody works on it any more."""
         # fmt: off
         values = (
             at_ms, name, past, user_name(), socket.gethostname(), os.getpid(), _now_ms(),
@@ -137,21 +159,30 @@ class Journal:
                 " what, planned, undoes) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 values,
             )
-            return int(found.lastrowid or 0)
+            change = int(found.lastrowid or 0)
+            begin_work(str(self.path), change)
+            return change
+
+    def leave(self, change: int) -> None:
+        """Note that this process no longer works on a change: what is not known of it may be found out."""
+        end_work(str(self.path), change)
 
     def write(self, change: int, entries: Sequence[Entry], outcomes: Sequence[tuple[int, str]] = ()) -> None:
         """Write batches, durably, before they are carried out; and the outcomes of earlier ones with them."""
+        rows = [(entry, packed_edits(entry.batch)) for entry in entries]
         with self._told(), self._transaction():
             self._record(change, outcomes)
-            for entry in entries:
+            for entry, packed in rows:
                 self._db.execute(
-                    "INSERT INTO batches (change, number, token, undoes, kind, queue, target, must_exist, sent,"
-                    " listed_before, listed_after) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                    (change, entry.number, entry.token, entry.undoes, *batch_row(entry.batch)),
-                )
-                self._db.executemany(
-                    "INSERT INTO edits VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                    ((change, entry.number, place, *row) for place, row in enumerate(edit_rows(entry.batch))),
+                    "INSERT INTO batches (change, number, token, undoes, counted, renames, kind, queue, target,"
+                    " must_exist, sent, listed_before, listed_after, edits)"
+                    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                    (
+                        change,
+                        *(entry.number, entry.token, entry.undoes, entry.counted, entry.renames),
+                        *batch_row(entry.batch),
+                        packed,
+                    ),
                 )
 
     def record(self, change: int, outcomes: Sequence[tuple[int, str]]) -> None:
@@ -160,17 +191,35 @@ class Journal:
             self._record(change, outcomes)
 
     def finish(self, change: int, state: State, *, done: int, skipped: int, failed: int) -> None:
-        """Note how a change ended; one that takes another back marks that as undone."""
+        """Note how a change ended; one that takes another back marks that as undone.
+
+        Where that one had taken a third back, the third can be undone again.
+        """
         with self._told(), self._transaction():
             self._db.execute(
-                "UPDATE changes SET state = ?, done = ?, skipped = ?, failed = ? WHERE change = ?",
-                (state, done, skipped, failed, change),
+                "UPDATE changes SET state = ?, done = ?, skipped = ?, failed = ? WHERE change = ?"
+                " AND (state = 'running' OR ? != 'interrupted')",
+                (state, done, skipped, failed, change, state),
             )
             if state is State.DONE:
+                undone = "SELECT undoes FROM changes WHERE change = ?"
+                self._db.execute(f"UPDATE changes SET state = ? WHERE change = ({undone})", (State.UNDONE, change))
                 self._db.execute(
-                    "UPDATE changes SET state = ? WHERE change = (SELECT undoes FROM changes WHERE change = ?)",
-                    (State.UNDONE, change),
+                    f"UPDATE changes SET state = ? WHERE state = ? AND change ="
+                    f" (SELECT undoes FROM changes WHERE change = ({undone}))",
+                    (State.DONE, State.UNDONE, change),
                 )
+
+    def audit(self, change: int, write: Callable[[Change], None]) -> None:
+        """Have the line of a change written to the audit log, once, whoever else is about to; raises what it raises."""
+        try:
+            with self._transaction():
+                found = self.change(change)
+                if found is not None and not found.audited:
+                    write(found)
+                    self._db.execute("UPDATE changes SET audited = 1 WHERE change = ?", (change,))
+        except sqlite3.Error as error:
+            raise self._error(error) from error
 
     def change(self, change: int) -> Change | None:
         """Return one change, or None when it is not in the journal (any more)."""
@@ -184,7 +233,7 @@ class Journal:
         """Return the last change on that server and namespace (and queue) that can be undone and is no undo itself."""
         return next(
             self._changes(
-                "WHERE server = ? AND ns = ? AND ? IN (queue, target, '') AND undoes IS NULL AND done > 0"
+                "WHERE server = ? AND ns = ? AND ? IN (queue, target, '') AND undoes IS NULL AND touched"
                 " AND state IN ('done', 'stopped', 'interrupted') ORDER BY change DESC LIMIT 1",
                 server,
                 ns,
@@ -194,61 +243,82 @@ class Journal:
         )
 
     def unfinished(self, server: str) -> list[Change]:
-        """Return the changes on that server of which something is not known, and nobody is at work on."""
+        """Return the changes on that server of which something is not known or told, and nobody is at work on."""
         found = self._changes(
-            "WHERE server = ? AND (state = 'running' OR EXISTS"
+            "WHERE server = ? AND (state = 'running' OR NOT audited OR EXISTS"
             " (SELECT 1 FROM batches WHERE batches.change = changes.change AND outcome IS NULL))",
             server,
         )
+        now_ms, journal = _now_ms(), str(self.path)
         return [
             change
             for change in found
-            if change.state is not State.RUNNING or not is_alive(change.host, change.pid, change.alive_ms, _now_ms())
+            if not is_alive(journal, change.change, change.host, change.pid, now_ms - change.alive_ms)
         ]
 
     def entries(self, change: int, *, newest_first: bool = False) -> Iterator[Entry]:
         """Walk through the batches of a change, one of them in memory at a time."""
         with self._told():
-            rows = self._db.execute(
-                f"SELECT * FROM batches WHERE change = ? ORDER BY number {'DESC' if newest_first else 'ASC'}", (change,)
+            numbers = self._db.execute(
+                f"SELECT number FROM batches WHERE change = ? ORDER BY number {'DESC' if newest_first else 'ASC'}",
+                (change,),
             ).fetchall()
-        for row in rows:
+        for (number,) in numbers:
             with self._told():
-                edits = self._db.execute(
-                    "SELECT * FROM edits WHERE change = ? AND number = ? ORDER BY place", (change, row["number"])
-                ).fetchall()
-            yield Entry(row["number"], row["token"], batch_of(row, edits), row["outcome"], row["undoes"])
+                row = self._db.execute(
+                    "SELECT * FROM batches WHERE change = ? AND number = ?", (change, number)
+                ).fetchone()
+                if row is None:
+                    raise JournalError(f"change {change} was dropped from the journal meanwhile")
+                batch = batch_of(row)
+            flags = bool(row["counted"]), bool(row["renames"])
+            yield Entry(number, row["token"], batch, row["outcome"], row["undoes"], *flags)
 
     def undone_numbers(self, change: int) -> set[int]:
-        """Return the numbers of those of its batches that an earlier, unfinished undo has already taken back."""
+        """Return the numbers of those of its batches that an earlier, unfinished undo has already taken back.
+
+        What was taken back itself does not count: then it is to be done again.
+        """
         with self._told():
             rows = self._db.execute(
-                "SELECT batches.undoes FROM batches JOIN changes USING (change)"
+                "SELECT change, number, batches.undoes FROM batches JOIN changes USING (change)"
                 " WHERE changes.undoes = ? AND outcome IS NOT NULL AND outcome != ''",
                 (change,),
             ).fetchall()
-        return {row[0] for row in rows}
+        again = {undo: self.undone_numbers(undo) for undo in {row[0] for row in rows}}
+        return {undone for undo, number, undone in rows if number not in again[undo]}
 
-    def sources(self, server: str, ns: str, target: str, ids: Sequence[bytes]) -> dict[bytes, str]:
-        """Return for those of these messages of ``target`` that were moved there the queue that they came from."""
+    def sources(self, server: str, ns: str, target: str) -> dict[bytes, str]:
+        """Return for all messages that were moved to ``target``, by id, the queue that each came from last."""
         with self._told():
             rows = self._db.execute(
-                "SELECT edits.new_id, batches.queue FROM edits JOIN batches USING (change, number)"
-                " JOIN changes USING (change) WHERE changes.server = ? AND changes.ns = ? AND batches.target = ?"
-                " AND batches.kind = 'move' AND edits.id IS NOT NULL"
-                f" AND edits.new_id IN ({', '.join('?' * len(ids))}) ORDER BY change",
-                (server, ns, target, *ids),
-            ).fetchall()
-        return {row[0]: row[1] for row in rows}
+                "SELECT batches.edits, batches.queue, outcome FROM batches JOIN changes USING (change)"
+                " WHERE changes.server = ? AND changes.ns = ? AND batches.target = ? AND batches.kind = 'move'"
+                " AND outcome IS NOT NULL"
+                " ORDER BY batches.change, batches.number",
+                (server, ns, target),
+            )
+            return {
+                id: queue
+                for packed, queue, outcome in rows
+                for id, letter in zip(new_ids(packed), outcome, strict=False)
+                if letter == Outcome.DONE
+            }
 
     def prune(self) -> None:
         """Drop what is older than the journal keeps, and the oldest changes of one that is too long."""
         with self._told():
             oldest_ms = _now_ms() - self.keep_days * 86_400_000
-            self._db.execute("DELETE FROM changes WHERE state != 'running' AND alive_ms < ?", (oldest_ms,))
+            needed = "SELECT undoes FROM changes WHERE state = 'running' AND undoes IS NOT NULL AND alive_ms >= ?"
+            self._db.execute(
+                f"DELETE FROM changes WHERE alive_ms < ? AND change NOT IN ({needed})", (oldest_ms, oldest_ms)
+            )
+            # The newest one stays: people were promised that they can undo it.
             while self.size_bytes() > self.limit_bytes:
                 dropped = self._db.execute(
-                    "DELETE FROM changes WHERE change = (SELECT min(change) FROM changes WHERE state != 'running')"
+                    "DELETE FROM changes WHERE change = (SELECT min(change) FROM changes WHERE state != 'running'"
+                    f" AND change != (SELECT max(change) FROM changes) AND change NOT IN ({needed}))",
+                    (oldest_ms,),
                 )
                 if not dropped.rowcount:
                     break
@@ -262,10 +332,17 @@ class Journal:
         return int((pages - free) * size)
 
     def close(self) -> None:
-        """Close the file."""
-        self._db.close()
+        """Close the file, when nobody is at work in it any more."""
+        with self._lock:
+            self._db.close()
 
     def _open(self) -> None:
+        self._db.execute("PRAGMA foreign_keys = ON")
+        if self._db.execute("PRAGMA auto_vacuum").fetchone()[0] == 0:
+            self._db.execute("PRAGMA auto_vacuum = INCREMENTAL")
+        self._db.execute("PRAGMA journal_mode = WAL")
+        # Written means written: a crash of the machine loses no batch that the server was asked for.
+        self._db.execute("PRAGMA synchronous = FULL")
         with self._transaction():
             version = self._db.execute("PRAGMA user_version").fetchone()[0]
             if version > VERSION:
@@ -277,19 +354,19 @@ class Journal:
 
     def _record(self, change: int, outcomes: Sequence[tuple[int, str]]) -> None:
         self._db.execute("UPDATE changes SET alive_ms = ? WHERE change = ?", (_now_ms(), change))
-        for number, outcome in outcomes:
-            self._db.execute(
-                "UPDATE batches SET outcome = ? WHERE change = ? AND number = ?", (outcome, change, number)
-            )
-            done = outcome.count(Outcome.DONE)
-            self._db.execute("UPDATE changes SET done = done + ? WHERE change = ?", (done, change))
+        # Once known, it is known: whoever comes second asks a server that has been told to forget it.
+        self._db.executemany(
+            "UPDATE batches SET outcome = ? WHERE change = ? AND number = ? AND outcome IS NULL",
+            [(outcome, change, number) for number, outcome in outcomes],
+        )
 
     def _changes(self, where: str, *values: object) -> Iterator[Change]:
         with self._told():
-            rows = self._db.execute(f"SELECT * FROM changes {where}", values).fetchall()
+            rows = self._db.execute(f"SELECT *, {_TOUCHED} AS touched FROM changes {where}", values).fetchall()
         for row in rows:
             fields = dict(row)
-            yield Change(**{**fields, "state": State(fields["state"])})
+            flags = {name: bool(fields[name]) for name in ("audited", "touched")}
+            yield Change(**{**fields, **flags, "state": State(fields["state"])})
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -298,16 +375,23 @@ class Journal:
             try:
                 yield
             except BaseException:
-                self._db.execute("ROLLBACK")
+                # A full disk has ended it already.
+                if self._db.in_transaction:
+                    self._db.execute("ROLLBACK")
                 raise
             self._db.execute("COMMIT")
 
     @contextmanager
     def _told(self) -> Iterator[None]:
+        # A thread whose caller was cancelled works on: to close the file under it would end the program.
         try:
-            yield
-        except (sqlite3.Error, OSError) as error:
-            raise JournalError(f"the journal {self.path} cannot be used: {error}") from error
+            with self._lock:
+                yield
+        except (sqlite3.Error, OSError, ValueError) as error:
+            raise self._error(error) from error
+
+    def _error(self, error: Exception) -> JournalError:
+        return JournalError(f"the journal {self.path} cannot be used: {error}")
 
 
 def user_name() -> str:

@@ -1,16 +1,17 @@
 """The tables of the journal, and how batches are written to rows and read back."""
 
-from collections.abc import Iterator
 from sqlite3 import Row
 
 from rsmq_tui.protocol import RawMessage
 from rsmq_tui.protocol.edits import Batch, Edit, EditKind, FieldBatch, FieldEdit, MessageBatch
+from rsmq_tui.triage.packing import pack, unpack
 
 VERSION = 1
 
 # outcome: NULL until it is known, '' for a call that was never carried out, else its letters.
-# edits: of a message what it was (id to body) and what it becomes (new_id to new_fr), NULL ids where it is not there,
-# only new_score where nothing else changes; of a field its name in id, and its values in body and new_fr.
+# undoes: no reference, because what was undone is dropped first; the numbers of changes never come again.
+# edits: packed columns. Of messages what each was (id, score, rc, fr, size, body; no id where it was not there) and
+# what it becomes (id, score, rc, fr); a body is kept only of what is taken away. Of fields: name, value, new value.
 SCHEMA = """
 CREATE TABLE changes (
     change INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -32,13 +33,16 @@ CREATE TABLE changes (
     skipped INTEGER NOT NULL DEFAULT 0,
     failed INTEGER NOT NULL DEFAULT 0,
     state TEXT NOT NULL DEFAULT 'running',
-    undoes INTEGER REFERENCES changes (change)
+    undoes INTEGER,
+    audited INTEGER NOT NULL DEFAULT 0
 );
 CREATE TABLE batches (
     change INTEGER NOT NULL REFERENCES changes (change) ON DELETE CASCADE,
     number INTEGER NOT NULL,
     token TEXT NOT NULL,
     undoes INTEGER,
+    counted INTEGER NOT NULL,
+    renames INTEGER NOT NULL,
     kind TEXT NOT NULL,
     queue TEXT NOT NULL,
     target TEXT,
@@ -47,21 +51,13 @@ CREATE TABLE batches (
     listed_before INTEGER NOT NULL,
     listed_after INTEGER NOT NULL,
     outcome TEXT,
-    PRIMARY KEY (change, number)
-) WITHOUT ROWID;
-CREATE TABLE edits (
-    change INTEGER NOT NULL,
-    number INTEGER NOT NULL,
-    place INTEGER NOT NULL,
-    id BLOB, score BLOB, rc BLOB, fr BLOB, size INTEGER, body BLOB,
-    new_id BLOB, new_score BLOB, new_rc BLOB, new_fr BLOB,
-    PRIMARY KEY (change, number, place),
-    FOREIGN KEY (change, number) REFERENCES batches (change, number) ON DELETE CASCADE
-) WITHOUT ROWID;
-CREATE INDEX moved ON edits (new_id) WHERE id IS NOT NULL AND new_id IS NOT NULL;
+    edits BLOB NOT NULL,
+    UNIQUE (change, number)
+);
 """
 
 FIELDS = "fields"
+_BEFORE = 6
 Values = tuple[object, ...]
 
 
@@ -72,43 +68,54 @@ def batch_row(batch: Batch) -> Values:
     return batch.kind, batch.queue, batch.target, batch.must_exist, batch.sent, 0, 0
 
 
-def edit_rows(batch: Batch) -> Iterator[Values]:
-    """Return what the table of edits holds of a batch, from ``id`` to ``new_fr``."""
+def packed_edits(batch: Batch) -> bytes:
+    """Return what the table of batches holds of its edits."""
     if isinstance(batch, FieldBatch):
-        for name, value, new_value in batch.fields:
-            yield name, None, None, None, None, value, None, None, None, new_value
-        return
-    nothing = (None, None, None, None)
-    for before, after in batch.edits:
-        if batch.kind is EditKind.RESCORE and before is not None and after is not None:
-            yield (*before[:6], None, after.score, None, None)
-            continue
-        was = (*nothing, 0 if after is None else after.size, None) if before is None else before[:6]
-        yield (*was, *(nothing if after is None else after[:4]))
+        return pack(list(zip(*batch.fields, strict=True)) or [(), (), ()])
+    before = _columns([edit.before for edit in batch.edits])
+    after = _columns([edit.after for edit in batch.edits])
+    before[4] = [b"%d" % (edit.before or edit.after or _NOTHING).size for edit in batch.edits]
+    return pack([*before, *after[:4]])
 
 
-def batch_of(row: Row, edits: list[Row]) -> Batch:
-    """Read a batch back; a message that it put there comes without its body."""
+def batch_of(row: Row) -> Batch:
+    """Read a batch back; a message that it put there comes without its body. Raises ValueError for what is broken."""
+    columns = unpack(row["edits"])
     if row["kind"] == FIELDS:
-        fields = tuple(FieldEdit(edit["id"], edit["body"], edit["new_fr"]) for edit in edits)
+        fields = tuple(FieldEdit(name or b"", *values) for name, *values in zip(*columns, strict=True))
         listed = bool(row["listed_before"]), bool(row["listed_after"])
         return FieldBatch(row["queue"], fields, *listed, bool(row["must_exist"]))
+    sizes = [int(size or 0) for size in columns[4]]
+    before = [
+        None if id is None else RawMessage(id, score or b"", rc, fr, size, body)
+        for id, score, rc, fr, size, body in zip(*columns[:4], sizes, columns[5], strict=True)
+    ]
+    after = [
+        None if id is None else RawMessage(id, score or b"", rc, fr, size, None)
+        for id, score, rc, fr, size in zip(*columns[_BEFORE:], sizes, strict=True)
+    ]
     return MessageBatch(
         EditKind(row["kind"]),
         row["queue"],
-        tuple(_edit_of(edit) for edit in edits),
+        tuple(map(Edit, before, after)),
         row["target"],
         bool(row["must_exist"]),
         row["sent"],
     )
 
 
-def _edit_of(row: Row) -> Edit:
-    before = after = None
-    if row["id"] is not None:
-        before = RawMessage(row["id"], row["score"], row["rc"], row["fr"], row["size"], row["body"])
-    if row["new_id"] is not None:
-        after = RawMessage(row["new_id"], row["new_score"], row["new_rc"], row["new_fr"], row["size"], None)
-    elif before is not None and row["new_score"] is not None:
-        after = before._replace(score=row["new_score"])
-    return Edit(before, after)
+def new_ids(packed: bytes) -> list[bytes]:
+    """Return the ids that the messages of a batch have afterwards."""
+    return [id for id in unpack(packed)[_BEFORE] if id is not None]
+
+
+_NOTHING = RawMessage(b"", b"", None, None, 0, None)
+
+
+def _columns(messages: list[RawMessage | None]) -> list[list[bytes | None]]:
+    there = [message for message in messages if message is not None]
+    if not there:
+        return [[None] * len(messages) for _ in _NOTHING]
+    if len(there) < len(messages):
+        raise ValueError("a batch whose messages are of two kinds")
+    return [list(column) for column in zip(*there, strict=True)]

@@ -10,7 +10,7 @@ from rsmq_tui.triage.actions import Redrive
 from rsmq_tui.triage.journal import Journal
 from rsmq_tui.triage.words import TriageError
 
-_WORDS = r"(?:dlq|dead|dead[-_]?letters?|failed|failures|poison(?:ed)?)"
+_WORDS = r"(?:dlq|dead[-_]?letters?|dead|failed|failures|poison(?:ed)?)"
 _SUFFIX = re.compile(rf"(.+?)[-_]{_WORDS}(?:[-_]queue)?", re.IGNORECASE)
 _PREFIX = re.compile(rf"{_WORDS}[-_](.+)", re.IGNORECASE)
 
@@ -22,6 +22,7 @@ class Origins:
         self._action = action
         self._journal = journal
         self._server, self._ns = server, ns
+        self._moved: dict[bytes, str] | None = None
         self._named = name_without_dead(action.queue)
         self._path = None if action.origin is None else _path_of(action.origin)
 
@@ -35,8 +36,9 @@ class Origins:
             if said is not None:
                 found[message.id] = said
         if self._path is None:
-            ids = [message.id for message in messages]
-            found |= await asyncio.to_thread(self._journal.sources, self._server, self._ns, self._action.queue, ids)
+            if self._moved is None:
+                self._moved = await asyncio.to_thread(self._journal.sources, self._server, self._ns, self._action.queue)
+            found |= {message.id: self._moved[message.id] for message in messages if message.id in self._moved}
         return found
 
 

@@ -1,8 +1,9 @@
 """From what people asked for to the batches that the server is asked for, a chunk of messages at a time."""
 
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
 
 from rsmq_tui.protocol import RawMessage, make_id
@@ -21,6 +22,10 @@ CHUNK_BYTES = 1_000_000
 TOO_LONG = "longer than the target's maxsize"
 NO_TARGET = "the target queue does not exist"
 NO_ORIGIN = "nothing says where it came from"
+
+# Calling the classes takes three times as long, and there are millions of messages.
+_raw_message = partial(tuple.__new__, RawMessage)
+_edit = partial(tuple.__new__, Edit)
 
 
 @dataclass(slots=True)
@@ -45,7 +50,7 @@ class Prepared:
 
 async def prepare_messages(
     editor: QueueEditor, journal: Journal, action: MessageAction, selection: Selection
-) -> AsyncIterator[Prepared]:
+) -> AsyncGenerator[Prepared, None]:
     """Prepare a change of messages; raises what the editor raises."""
     own = await editor.fields(action.queue)
     targets = Targets(editor, own)
@@ -53,6 +58,7 @@ async def prepare_messages(
         made = await targets.create(action.target)
         if made is not None:
             yield Prepared(made, counted=False, alone=True)
+    origins: Origins | None = None
     size = MOVE_MESSAGES if isinstance(action, Move | Redrive) else CHUNK_MESSAGES
     for chunk in selection.chunks(size, CHUNK_BYTES):
         match action:
@@ -67,7 +73,7 @@ async def prepare_messages(
             case Move(target=target):
                 yield await _move(editor, action.queue, target, chunk, targets)
             case Redrive():
-                origins = Origins(action, journal, editor.label, editor.ns)
+                origins = origins or Origins(action, journal, editor.label, editor.ns)
                 async for prepared in _redrive(editor, action.queue, chunk, targets, origins):
                     yield prepared
     if isinstance(action, DeleteQueue):
@@ -93,12 +99,13 @@ async def removal_of(editor: QueueEditor, queue: str, seen: Sequence[Seen], exis
     """Prepare the removal of messages that are still what was seen; their bodies go to the journal."""
     _, values = await editor.values(queue, [message.id for message in seen])
     edits, sorted_out = [], []
-    for message, (body, rc, fr) in zip(seen, values, strict=True):
-        if rc != message.rc:
+    for (id, score, seen_rc, _), (body, rc, fr) in zip(seen, values, strict=True):
+        if rc != seen_rc:
             # Left out of the journal, and seen for what it is by the next look.
             sorted_out.append(Outcome.CHANGED if rc is not None or body is not None else Outcome.GONE)
         else:
-            edits.append(Edit(RawMessage(message.id, message.score, rc, fr, len(body or b""), body), None))
+            size = 0 if body is None else len(body)
+            edits.append(_edit((_raw_message((id, score, rc, fr, size, body)), None)))
     batch = MessageBatch(EditKind.REMOVE, queue, tuple(edits), must_exist=exists, sent=sent) if edits else None
     return Prepared(batch, "".join(sorted_out))
 
@@ -137,8 +144,11 @@ class Targets:
 
 def creation(queue: str, values: dict[bytes, bytes], there: QueueFields) -> FieldBatch:
     """Return the batch that makes a queue with those fields, where there is none."""
-    fields = tuple(FieldEdit(name, there.attributes.get(name), value) for name, value in values.items())
-    return FieldBatch(queue, fields, there.listed, listed_after=True)
+    fields = [FieldEdit(name, there.attributes.get(name), value) for name, value in values.items()]
+    # With totals as they are: where they have moved since, somebody uses the queue, and nobody takes it back.
+    totals = {name: there.attributes.get(name) for name in (b"totalsent", b"totalrecv")}
+    fields += [FieldEdit(name, total, total) for name, total in totals.items()]
+    return FieldBatch(queue, tuple(fields), there.listed, listed_after=True)
 
 
 async def _removal(editor: QueueEditor, queue: str, chunk: list[Seen], exists: bool) -> Prepared:
@@ -147,11 +157,11 @@ async def _removal(editor: QueueEditor, queue: str, chunk: list[Seen], exists: b
 
 async def _rescore(editor: QueueEditor, queue: str, chunk: list[Seen], exists: bool, later_ms: int) -> Prepared:
     at_ms = await editor.clock_us() // 1000
-    score = b"%d" % (at_ms + later_ms)
-    edits = []
-    for message in chunk:
-        before = RawMessage(message.id, message.score, message.rc, None, message.size, None)
-        edits.append(Edit(before, before._replace(score=score)))
+    due = b"%d" % (at_ms + later_ms)
+    edits = [
+        _edit((_raw_message((id, score, rc, None, size, None)), _raw_message((id, due, rc, None, size, None))))
+        for id, score, rc, size in chunk
+    ]
     return Prepared(MessageBatch(EditKind.RESCORE, queue, tuple(edits), must_exist=exists))
 
 
@@ -159,12 +169,12 @@ async def _move(editor: QueueEditor, queue: str, target: str, chunk: list[Seen],
     prepared, fitting = await _fitting(target, chunk, targets)
     _, counters = await editor.counters(queue, [message.id for message in fitting])
     edits = []
-    for message, (rc, fr) in zip(fitting, counters, strict=True):
-        if rc != message.rc:
+    for (id, score, seen_rc, size), (rc, fr) in zip(fitting, counters, strict=True):
+        if rc != seen_rc:
             prepared.sorted_out += Outcome.CHANGED
         else:
-            whole = RawMessage(message.id, message.score, rc, fr, message.size, None)
-            edits.append(Edit(whole, whole))
+            whole = _raw_message((id, score, rc, fr, size, None))
+            edits.append(_edit((whole, whole)))
     if edits:
         prepared.batch = MessageBatch(EditKind.MOVE, queue, tuple(edits), target)
         prepared.renames = True
@@ -189,7 +199,7 @@ async def _copies(editor: QueueEditor, queue: str, target: str, chunk: list[Seen
 
 async def _redrive(
     editor: QueueEditor, queue: str, chunk: list[Seen], targets: Targets, origins: Origins
-) -> AsyncIterator[Prepared]:
+) -> AsyncGenerator[Prepared, None]:
     at_ms, whole = await editor.messages(queue, [message.id for message in chunk])
     left = Prepared()
     ways: dict[str, list[Edit]] = {}
@@ -228,7 +238,7 @@ async def _fitting(target: str, chunk: list[Seen], targets: Targets) -> tuple[Pr
     return prepared, fitting
 
 
-async def _last_of(editor: QueueEditor, queue: str) -> AsyncIterator[Prepared]:
+async def _last_of(editor: QueueEditor, queue: str) -> AsyncGenerator[Prepared, None]:
     """Prepare what is left of a queue when its messages are gone: stray fields, then the queue itself."""
     yield Prepared(alone=True)
     listed = (await editor.fields(queue)).listed

@@ -1,20 +1,31 @@
 """Finding out what a change would do: which messages it is for, and what each of them is now."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from itertools import islice
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from rsmq_tui.monitor.filters import parse_filter
 from rsmq_tui.monitor.search import search
-from rsmq_tui.monitor.wording import plural, size
-from rsmq_tui.protocol import QueueReader, RawMessage, leading_int, name_bytes, rsmq_error
+from rsmq_tui.monitor.wording import plural, printable, size
+from rsmq_tui.protocol import QueueReader, RawMessage, leading_int, name_bytes, name_of, rsmq_error
 from rsmq_tui.protocol.editor import QueueEditor
-from rsmq_tui.triage.actions import Action, Delete, DeleteQueue, Import, MessageAction, Move, Redrive, Send
+from rsmq_tui.triage.actions import (
+    Action,
+    CreateQueue,
+    Delete,
+    DeleteQueue,
+    Import,
+    MessageAction,
+    Move,
+    Redrive,
+    Send,
+    SetAttributes,
+)
 from rsmq_tui.triage.journal import Journal
 from rsmq_tui.triage.origins import name_without_dead
-from rsmq_tui.triage.previews import Everything, Marked, Matching, Preview, Scope, Shown
+from rsmq_tui.triage.previews import Everything, Marked, Matching, Named, Preview, Scope, Shown
 from rsmq_tui.triage.queue_actions import check
 from rsmq_tui.triage.selection import Selection
 from rsmq_tui.triage.transfer import read_file
@@ -22,7 +33,7 @@ from rsmq_tui.triage.words import TriageError
 
 _CHUNK_MESSAGES = 500
 # What the journal needs for a message besides its body.
-_OVERHEAD_BYTES = 150
+_OVERHEAD_BYTES = 200
 
 
 class Seeing(NamedTuple):
@@ -34,6 +45,7 @@ class Seeing(NamedTuple):
 
 
 SeeingCallback = Callable[[Seeing], None]
+_Item = TypeVar("_Item")
 
 
 async def preview_of(
@@ -50,7 +62,7 @@ async def preview_of(
     at_ms = await editor.clock_us() // 1000
     base = Preview(
         action=action,
-        what=_what(action, scope),
+        what=printable(_what(action, scope)),
         server=editor.label,
         ns=editor.ns,
         profile=profile,
@@ -67,6 +79,8 @@ async def preview_of(
         match scope:
             case Marked(messages=messages):
                 elsewhere = await _select_marked(editor, action.queue, messages, selection)
+            case Named(ids=ids):
+                elsewhere = await _select_named(editor, action.queue, ids, selection)
             case Matching() | Everything() | None:
                 unsearched = await _select_matching(reader, action.queue, scope, selection, seeing)
         _check_room(journal, action, selection)
@@ -88,6 +102,8 @@ def _what(action: Action, scope: Scope | None) -> str:
     match scope:
         case Marked(messages=messages):
             return "the marked message" if len(messages) == 1 else f"the {len(messages):,} marked messages"
+        case Named(ids=ids):
+            return f"the message {ids[0]}" if len(ids) == 1 else f"the {len(ids):,} messages of those ids"
         case Matching(filter=wanted, limit=limit) if wanted.text.strip():
             first = f"the first {limit:,} that " if limit is not None else ""
             return f"{first}match {wanted.text}, in the whole queue"
@@ -111,8 +127,26 @@ async def _of_another(editor: QueueEditor, base: Preview, action: Action) -> Pre
             if not (await editor.fields(action.queue)).exists:
                 raise rsmq_error("queueNotFound")
             note = "Ids that the queue already knows are left alone."
-            return replace(base, count=count, what=f"from {path}", notes=(note,))
+            return replace(base, count=count, what=printable(f"from {path}"), notes=(note,))
+        case CreateQueue(vt=vt, delay=delay, maxsize=maxsize):
+            if b"vt" in (await editor.fields(action.queue)).attributes:
+                raise rsmq_error("queueExists")
+            return replace(base, what=f"vt {vt} s, delay {delay} s, maxsize {maxsize}")
+        case SetAttributes():
+            there = await editor.fields(action.queue)
+            if not there.exists:
+                raise rsmq_error("queueNotFound")
+            return replace(base, what=_settings(action, there.attributes))
     return base
+
+
+def _settings(action: SetAttributes, now: Mapping[bytes, bytes]) -> str:
+    wanted = (("vt", action.vt), ("delay", action.delay), ("maxsize", action.maxsize))
+    return ", ".join(
+        f"{name} {printable(name_of(now.get(name.encode(), b'')), 20)} -> {value}"
+        for name, value in wanted
+        if value is not None
+    )
 
 
 async def _notes(editor: QueueEditor, action: MessageAction) -> tuple[str, ...]:
@@ -155,6 +189,17 @@ async def _select_marked(editor: QueueEditor, queue: str, messages: Sequence[Sho
     return left
 
 
+async def _select_named(editor: QueueEditor, queue: str, ids: Sequence[str], selection: Selection) -> int:
+    """Select the messages of these ids; returns how many of them are not there."""
+    left = 0
+    for chunk in _chunks(iter(dict.fromkeys(ids))):
+        at_ms, found = await editor.seen(queue, [name_bytes(id) for id in chunk])
+        there = [now for now in found if now is not None]
+        left += len(chunk) - len(there)
+        selection.add(there, at_ms)
+    return left
+
+
 def _is_same(shown: Shown, now: RawMessage) -> bool:
     return float(shown.score) == float(now.score) and shown.rc == (leading_int(now.rc) or 0)
 
@@ -174,9 +219,8 @@ async def _select_matching(
 
 
 def _check_room(journal: Journal, action: Action, selection: Selection) -> None:
-    if not isinstance(action, Delete | DeleteQueue):
-        return
-    wanted = selection.bytes + _OVERHEAD_BYTES * selection.count
+    bodies = selection.bytes if isinstance(action, Delete | DeleteQueue) else 0
+    wanted = bodies + _OVERHEAD_BYTES * selection.count
     if wanted > journal.limit_bytes:
         raise TriageError(
             f"the journal would need {size(wanted)} for {plural(selection.count, 'message')}, and holds at most "
@@ -184,6 +228,6 @@ def _check_room(journal: Journal, action: Action, selection: Selection) -> None:
         )
 
 
-def _chunks(rest: Iterator[Shown]) -> Iterator[list[Shown]]:
+def _chunks(rest: Iterator[_Item]) -> Iterator[list[_Item]]:
     while chunk := list(islice(rest, _CHUNK_MESSAGES)):
         yield chunk

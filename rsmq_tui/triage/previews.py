@@ -7,7 +7,17 @@ from typing import NamedTuple
 from rsmq_tui.monitor.filters import Filter
 from rsmq_tui.monitor.states import MessageState
 from rsmq_tui.monitor.wording import plural
-from rsmq_tui.triage.actions import Action, Copy, CreateQueue, DeleteQueue, MessageAction, Send, SetAttributes, Undo
+from rsmq_tui.triage.actions import (
+    Action,
+    Copy,
+    CreateQueue,
+    DeleteQueue,
+    Hide,
+    MessageAction,
+    Send,
+    SetAttributes,
+    Undo,
+)
 from rsmq_tui.triage.selection import Selection
 
 
@@ -27,6 +37,13 @@ class Marked:
 
 
 @dataclass(frozen=True, slots=True)
+class Named:
+    """The messages of these ids, whatever they are by the time of the preview."""
+
+    ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Matching:
     """Every message of the queue that matches, at most ``limit`` of them; an empty filter is every message."""
 
@@ -39,7 +56,7 @@ class Everything:
     """Every message of the queue."""
 
 
-Scope = Marked | Matching | Everything
+Scope = Marked | Named | Matching | Everything
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +64,8 @@ class Preview:
     """A change that was not made yet; what was seen is in ``selection``, which ``close`` frees.
 
     ``count`` is how many messages (or queues) it is for, ``elsewhere`` how many of the marked ones have changed since
-    they were shown and are left out, ``unsearched`` how many could not be matched because their bodies are too long.
-    ``notes`` are sentences that whoever decides should read.
+    they were shown, or of the named ones are not there, and are left out, ``unsearched`` how many could not be matched
+    because their bodies are too long. ``notes`` are sentences that whoever decides should read.
     """
 
     action: Action
@@ -94,9 +111,14 @@ class Preview:
         if target is not None:
             rows.append(("to", target))
         rows.append(("that", self.what))
+        if isinstance(action, Hide):
+            rows.append(("for", f"{action.seconds:,} s from now"))
+        if isinstance(action, Send) and action.delay_s is not None:
+            rows.append(("after", f"{action.delay_s:,} s"))
         if self.selection is not None:
             rows.append(("now", _now(self.selection.states)))
-        rows.append(("undo", self._undo()))
+        if not isinstance(action, Undo):
+            rows.append(("undo", self._undo()))
         return tuple(rows)
 
     def close(self) -> None:

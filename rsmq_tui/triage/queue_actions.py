@@ -1,20 +1,26 @@
 """Preparing what is not about messages that are there: sending, importing, making a queue, changing its attributes."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, Iterator
 
 from rsmq_tui.protocol import RawMessage, make_id, rsmq_error, validation
 from rsmq_tui.protocol.editor import QueueEditor, QueueFields
 from rsmq_tui.protocol.edits import FieldBatch, FieldEdit
-from rsmq_tui.triage.actions import Action, CreateQueue, Import, Send, SetAttributes
+from rsmq_tui.triage.actions import Action, CreateQueue, Import, Move, Redrive, Send, SetAttributes
 from rsmq_tui.triage.preparing import Prepared, creation, puts
 from rsmq_tui.triage.transfer import read_file
 
 
-async def prepare_other(editor: QueueEditor, action: Action) -> AsyncIterator[Prepared]:
+async def prepare_other(editor: QueueEditor, action: Action) -> AsyncGenerator[Prepared, None]:
     """Prepare such a change; raises what the editor raises, and ``RsmqError`` for what the protocol refuses."""
     match action:
         case Send():
-            for batch in puts(action.queue, await _new_messages(editor, action), sent=1):
+            messages = await _new_messages(editor, action)
+            there = await _existing(editor, action.queue)
+            if b"totalsent" not in there.attributes:
+                # Taking back the first messages takes the total back as well, where there was none.
+                total = (FieldEdit(b"totalsent", None, b"0"),)
+                yield Prepared(FieldBatch(action.queue, total, there.listed, there.listed), counted=False, alone=True)
+            for batch in puts(action.queue, messages, sent=1):
                 yield Prepared(batch)
         case Import():
             await _existing(editor, action.queue)
@@ -32,6 +38,8 @@ def check(action: Action) -> None:
     """Raise ``RsmqError`` where the protocol would refuse an action whatever the server holds."""
     validation.queue_name(action.queue)
     match action:
+        case Move(target=str() as target) | Redrive(target=str() as target):
+            validation.queue_name(target)
         case Send():
             if action.delay_s is not None:
                 validation.seconds("delay", action.delay_s)

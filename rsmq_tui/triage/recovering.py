@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterator
+from functools import partial
 from itertools import islice
 
 from rsmq_tui.protocol.editor import QueueEditor
@@ -20,33 +21,46 @@ async def recover(editor: QueueEditor, journal: Journal, audit: AuditLog) -> lis
     """
     recovered = []
     for change in await asyncio.to_thread(journal.unfinished, editor.label):
-        tally = await _settle(editor.within(change.ns), journal, change)
+        await _settle(editor.within(change.ns), journal, change)
         if change.state is State.RUNNING:
+            tally = await asyncio.to_thread(_tally, journal, change)
             counts = {"done": tally.done, "skipped": tally.skipped.total(), "failed": tally.failed.total()}
             await asyncio.to_thread(journal.finish, change.change, State.INTERRUPTED, **counts)
-            told = await asyncio.to_thread(journal.change, change.change)
-            if told is not None:
-                await asyncio.to_thread(audit.write, told, State.INTERRUPTED)
         now = await asyncio.to_thread(journal.change, change.change)
-        if now is not None:
-            recovered.append(now)
+        if now is None:
+            continue
+        if not now.audited:
+            await asyncio.to_thread(journal.audit, now.change, partial(_write_line, audit))
+        recovered.append(now)
     return recovered
 
 
-async def _settle(editor: QueueEditor, journal: Journal, change: Change) -> Tally:
-    tally = Tally(planned=change.planned)
+def _write_line(audit: AuditLog, change: Change) -> None:
+    # The line may be there, when the program ended before the journal knew.
+    if not audit.has(change):
+        audit.write(change, change.state)
+
+
+async def _settle(editor: QueueEditor, journal: Journal, change: Change) -> None:
     entries = journal.entries(change.change)
     while group := await asyncio.to_thread(_some, entries):
-        found = []
-        for entry in group:
-            outcome = entry.outcome
-            if outcome is None:
-                outcome = await editor.settle(entry.token) or NOT_CARRIED_OUT
-                found.append((entry.number, outcome))
-            tally.take(outcome)
+        known = {entry.number: entry.outcome for entry in group if entry.outcome is not None}
+        found = {
+            entry.number: await editor.settle(entry.token) or NOT_CARRIED_OUT
+            for entry in group
+            if entry.number not in known
+        }
         if found:
-            await asyncio.to_thread(journal.record, change.change, found)
-        await editor.forget([entry.token for entry in group])
+            await asyncio.to_thread(journal.record, change.change, list(found.items()))
+        known |= found
+        # A call that was given up stays forbidden: it may be on its way still.
+        await editor.forget([entry.token for entry in group if known[entry.number] != NOT_CARRIED_OUT])
+
+
+def _tally(journal: Journal, change: Change) -> Tally:
+    tally = Tally(planned=change.planned)
+    for entry in journal.entries(change.change):
+        tally.take(entry.letters)
     return tally
 
 

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from rsmq_tui.protocol import REPLY_ERRORS, SERVER_ERRORS, RawMessage, RsmqError
@@ -65,16 +65,19 @@ class Runner:
         """Ask to end soon."""
         self._stopping = True
 
-    async def run(self, steps: AsyncIterator[Prepared]) -> AsyncIterator[Tally]:
+    async def run(self, steps: AsyncGenerator[Prepared, None]) -> AsyncIterator[Tally]:
         """Carry out what is prepared, yielding the tally after each group; what goes wrong ends it with a sentence."""
-        upcoming = asyncio.create_task(self._next(steps))
+        ahead: asyncio.Task[_Group] | None = None
         try:
             while True:
-                group = await upcoming
-                # While the disk and the server are at work on one group, the next is read.
-                reads_ahead = not (group.alone or group.is_last)
-                if reads_ahead:
-                    upcoming = asyncio.create_task(self._next(steps))
+                group = await (ahead or self._next(steps))
+                if self._stopping:
+                    self._outcomes += [(entry.number, NOT_CARRIED_OUT) for _, entry in group.entries]
+                    ahead = None
+                    self.stopped = "cancelled"
+                    break
+                # While the server is at work on one group, the next is read and written to disk.
+                ahead = None if group.alone or group.is_last else asyncio.create_task(self._next(steps))
                 await self._carry_out(group)
                 yield self.tally
                 if group.is_last:
@@ -82,15 +85,14 @@ class Runner:
                 if self._stopping:
                     self.stopped = "cancelled"
                     break
-                if not reads_ahead:
-                    upcoming = asyncio.create_task(self._next(steps))
         except VoidedError:
             self.stopped = "another rsmq-tui took this change for abandoned"
         except EXPECTED as error:
             self.stopped = told(error)
         finally:
-            upcoming.cancel()
-            await asyncio.gather(upcoming, return_exceptions=True)
+            if ahead is not None:
+                await self._give_up(ahead)
+            await steps.aclose()
         yield self.tally
 
     async def finish(self) -> None:
@@ -99,11 +101,20 @@ class Runner:
         tally = self.tally
         counts = {"done": tally.done, "skipped": tally.skipped.total(), "failed": tally.failed.total()}
         await asyncio.to_thread(self._journal.record, self.change, self._outcomes)
+        await self._forget(self._spent)
         await asyncio.to_thread(self._journal.finish, self.change, state, **counts)
-        await self._forget()
+
+    def leave(self) -> None:
+        """Note that nobody works on it any more, however it ended."""
+        self._journal.leave(self.change)
 
     async def _next(self, steps: AsyncIterator[Prepared]) -> "_Group":
-        """Prepare the next group."""
+        """Prepare the next group, and write it to disk."""
+        group = await self._gather(steps)
+        await self._write(group.entries)
+        return group
+
+    async def _gather(self, steps: AsyncIterator[Prepared]) -> "_Group":
         group = _Group()
         if self._held is not None:
             group.take(self._held, self._entry)
@@ -121,16 +132,26 @@ class Runner:
 
     def _entry(self, step: Prepared, batch: Batch) -> Entry:
         self._number += 1
-        return Entry(self._number, self._editor.new_token(), batch, None, step.undoes)
+        return Entry(self._number, self._editor.new_token(), batch, None, step.undoes, step.counted, step.renames)
+
+    async def _write(self, entries: Sequence[tuple[Prepared, Entry]]) -> None:
+        """Write batches to disk, and what became of earlier ones; then the server may forget these."""
+        if not entries:
+            return
+        outcomes, self._outcomes = self._outcomes, []
+        spent, self._spent = self._spent, []
+        try:
+            await asyncio.to_thread(self._journal.write, self.change, [entry for _, entry in entries], outcomes)
+        except BaseException:
+            self._outcomes[:0], self._spent[:0] = outcomes, spent
+            raise
+        await self._forget(spent)
 
     async def _carry_out(self, group: "_Group") -> None:
         self.tally.take(group.sorted_out)
         self.tally.failed.update(group.failed)
         entries = group.entries
         while entries:
-            await asyncio.to_thread(self._journal.write, self.change, [entry for _, entry in entries], self._outcomes)
-            self._outcomes = []
-            await self._forget()
             outcomes = await asyncio.gather(*(self._apply(entry) for _, entry in entries), return_exceptions=True)
             again = []
             for (step, entry), outcome in zip(entries, outcomes, strict=True):
@@ -146,7 +167,14 @@ class Runner:
             for outcome in outcomes:
                 if isinstance(outcome, BaseException):
                     raise outcome
+            await self._write(again)
             entries = again
+
+    async def _give_up(self, ahead: "asyncio.Task[_Group]") -> None:
+        """Note that what was written ahead is not carried out."""
+        (group,) = await asyncio.gather(ahead, return_exceptions=True)
+        if isinstance(group, _Group):
+            self._outcomes += [(entry.number, NOT_CARRIED_OUT) for _, entry in group.entries]
 
     async def _apply(self, entry: Entry) -> str:
         """Carry a batch out; when the reply is lost, find out what became of it."""
@@ -168,9 +196,8 @@ class Runner:
                 break
             raise error
 
-    async def _forget(self) -> None:
+    async def _forget(self, spent: Sequence[str]) -> None:
         """Remove what finished calls left on the server; their outcomes are on disk by now."""
-        spent, self._spent = self._spent, []
         try:
             await self._editor.forget(spent)
         except SERVER_ERRORS:

@@ -7,7 +7,7 @@ left out where they are absent; ``body`` as text, or ``body_base64`` where it is
 import base64
 import binascii
 import json
-import math
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,10 +17,18 @@ from rsmq_tui.protocol import RawMessage, sent_ms
 from rsmq_tui.triage.words import TriageError
 
 _SHOWN_CHARS = 60
+# What ZADD takes, and some more of what floats are.
+_SCORE = re.compile(rb"[+-]?(?:[0-9]{1,400}(?:\.[0-9]{0,400})?(?:[eE][+-]?[0-9]{1,9})?|inf(?:inity)?)", re.IGNORECASE)
 
 
 def to_line(message: RawMessage, at_ms: int) -> str:
     """Return a message as one line of JSON, without the line's end."""
+    # Escaped, so that no body can reach a terminal or break a line.
+    return json.dumps(to_fields(message, at_ms), ensure_ascii=True)
+
+
+def to_fields(message: RawMessage, at_ms: int) -> dict[str, Any]:
+    """Return what is in a message's line."""
     line: dict[str, Any] = {"id": _text(message.id), "score": _number(message.score)}
     sent = sent_ms(_text(message.id), now_ms=at_ms)
     if sent is not None:
@@ -34,8 +42,7 @@ def to_line(message: RawMessage, at_ms: int) -> str:
             line["body"] = message.body.decode()
         except UnicodeDecodeError:
             line["body_base64"] = base64.b64encode(message.body).decode()
-    # Escaped, so that no body can reach a terminal or break a line.
-    return json.dumps(line, ensure_ascii=True)
+    return line
 
 
 def from_line(line: str) -> RawMessage:
@@ -46,17 +53,16 @@ def from_line(line: str) -> RawMessage:
         raise ValueError("not a JSON object") from None
     if not isinstance(fields, dict):
         raise ValueError("not a JSON object")
+    if fields.get("too_long"):
+        raise ValueError("its body was too long to be listed: export it")
     id, score = fields.get("id"), fields.get("score", "")
     if not isinstance(id, str) or not id:
         raise ValueError('no "id"')
-    try:
-        is_number = not math.isnan(float(score))
-    except (TypeError, ValueError):
-        is_number = False
-    if not is_number:
+    raw_score = b"" if isinstance(score, bool) else _raw(score) or b""
+    if not _SCORE.fullmatch(raw_score):
         raise ValueError('"score" is not a number')
     body = _body(fields)
-    raw_id, raw_score = _bytes(id), _raw(score) or b"0"
+    raw_id = _bytes(id)
     return RawMessage(raw_id, raw_score, _raw(fields.get("rc")), _raw(fields.get("fr")), len(body or b""), body)
 
 

@@ -1,8 +1,7 @@
 """Taking a change back: its batches in reverse, each turned round and guarded as the change itself was."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from itertools import chain
+from collections.abc import AsyncGenerator
 
 from rsmq_tui.protocol.editor import QueueEditor
 from rsmq_tui.protocol.edits import EditKind, MessageBatch, Outcome
@@ -11,7 +10,7 @@ from rsmq_tui.triage.preparing import Prepared, removal_of
 from rsmq_tui.triage.selection import Seen
 
 
-async def prepare_undo(editor: QueueEditor, journal: Journal, change: int) -> AsyncIterator[Prepared]:
+async def prepare_undo(editor: QueueEditor, journal: Journal, change: int) -> AsyncGenerator[Prepared, None]:
     """Prepare the way back of what was done; raises what the editor and the journal raise."""
     already = await asyncio.to_thread(journal.undone_numbers, change)
     entries = journal.entries(change, newest_first=True)
@@ -20,7 +19,7 @@ async def prepare_undo(editor: QueueEditor, journal: Journal, change: int) -> As
             continue
         prepared = await _inverse(editor, entry)
         if prepared is not None:
-            prepared.undoes = entry.number
+            prepared.undoes, prepared.counted = entry.number, entry.counted
             yield prepared
 
 
@@ -43,5 +42,4 @@ async def _inverse(editor: QueueEditor, entry: Entry) -> Prepared | None:
 def planned_undo(journal: Journal, change: int) -> int:
     """Count what there is to take back."""
     already = journal.undone_numbers(change)
-    outcomes = (entry.outcome or "" for entry in journal.entries(change) if entry.number not in already)
-    return sum(1 for letter in chain.from_iterable(outcomes) if letter == Outcome.DONE)
+    return sum(entry.letters.count(Outcome.DONE) for entry in journal.entries(change) if entry.number not in already)

@@ -5,7 +5,9 @@ import subprocess
 import sys
 from collections.abc import Mapping
 
-_OURS = ("REDIS_URL", "RSMQ_NS", "NO_COLOR")
+from redis import Redis
+
+_OURS = ("REDIS_URL", "RSMQ_NS", "RSMQ_TUI_READ_ONLY", "NO_COLOR")
 SECONDS_MAX = 30
 
 
@@ -27,3 +29,19 @@ def run(
         timeout=SECONDS_MAX,
         check=False,
     )
+
+
+def state_of(client: Redis) -> dict[bytes, object]:
+    """What all keys hold, in values that are equal when they hold the same."""
+    return {key: _value(client, key) for key in sorted(client.scan_iter())}
+
+
+def _value(client: Redis, key: bytes) -> object:
+    match client.type(key):
+        case b"hash":
+            return client.hgetall(key)
+        case b"zset":
+            return client.zrange(key, 0, -1, withscores=True)
+        case b"set":
+            return client.smembers(key)
+    return client.dump(key)

@@ -1,0 +1,177 @@
+"""Making a change, or only saying what it would be: preview, then --yes, then progress, then the report."""
+
+import argparse
+import asyncio
+import sys
+from collections.abc import Awaitable, Callable
+
+from rsmq_tui.cli.errors import UsageError
+from rsmq_tui.cli.interrupts import EXIT_INTERRUPTED, Interrupts, run_interruptibly
+from rsmq_tui.cli.output import ProgressLine, fields_json, print_words, say, wants_json
+from rsmq_tui.cli.triage_of import triage_of
+from rsmq_tui.monitor.wording import clock, plural
+from rsmq_tui.protocol import RsmqError
+from rsmq_tui.triage.actions import Action, MessageAction
+from rsmq_tui.triage.desk import Triage
+from rsmq_tui.triage.previewing import Seeing, SeeingCallback
+from rsmq_tui.triage.previews import Preview, Scope
+from rsmq_tui.triage.reports import Report, Tally
+from rsmq_tui.triage.words import TriageError
+
+EXIT_FAILED = 1
+EXIT_PREVIEW = 3
+_NOT_THERE = "not in the queue"
+
+Ask = Callable[[Triage, SeeingCallback], Awaitable[Preview]]
+
+
+def make_change(options: argparse.Namespace, action: Action, scope: Scope | None = None) -> int:
+    """Preview an action, carry it out where --yes says so, and return the exit status; raises ``UsageError``."""
+    return make(options, lambda triage, seeing: triage.preview(action, scope, seeing), action.queue)
+
+
+def make(options: argparse.Namespace, ask: Ask, queue: str | None = None) -> int:
+    """Do that with whatever ``ask`` previews."""
+    triage = triage_of(options)
+    return run_interruptibly(lambda interrupts: _make(options, triage, ask, queue, interrupts))
+
+
+async def _make(
+    options: argparse.Namespace, triage: Triage, ask: Ask, queue: str | None, interrupts: Interrupts
+) -> int:
+    line = ProgressLine()
+    preview = None
+    try:
+        await _tell_what_was_interrupted(triage)
+        preview = await ask(triage, lambda seeing: line.show(seeing_words(seeing)))
+        line.clear()
+        if not options.yes:
+            _show(options, preview)
+            return EXIT_PREVIEW
+        return await _carry_out(options, triage, preview, interrupts, line)
+    except TriageError as error:
+        raise UsageError(_refusal(error, triage, queue)) from error
+    finally:
+        line.clear()
+        if preview is not None:
+            preview.close()
+        await triage.aclose()
+
+
+async def _carry_out(
+    options: argparse.Namespace, triage: Triage, preview: Preview, interrupts: Interrupts, line: ProgressLine
+) -> int:
+    action = preview.action
+    if isinstance(action, MessageAction) and not preview.count:
+        report = Report(action.name, action.past, action.queue, Tally(), None)
+    else:
+        run = triage.run(preview)
+        interrupts.gently = run.cancel
+        try:
+            async for tally in run:
+                line.show(f"{preview.title}: {tally.handled:,} / {tally.planned:,}; Ctrl+C cancels")
+        except asyncio.CancelledError:
+            line.clear()
+            say("interrupted; what was under way is settled when rsmq-tui makes its next change")
+            raise
+        interrupts.gently = None
+        line.clear()
+        if run.report is None:
+            raise RuntimeError("a run without an end")
+        report = run.report
+    _tell(options, preview, report)
+    if interrupts.taken and report.stopped:
+        return EXIT_INTERRUPTED
+    return EXIT_FAILED if report.stopped or report.tally.failed else 0
+
+
+async def _tell_what_was_interrupted(triage: Triage) -> None:
+    for change in await triage.recover():
+        told = f"change {change.change} ({change.name} in {change.queue}, {clock(change.at_ms, date=True)})"
+        undo = f"; rsmq-tui undo {change.change} takes it back" if change.can_be_undone else ""
+        say(f"{told} was interrupted with {change.done:,} of {change.planned:,} done{undo}")
+
+
+def _refusal(error: TriageError, triage: Triage, queue: str | None) -> str:
+    where = "" if triage.server in str(error) else triage.server if queue is None else f"{queue} on {triage.server}"
+    cause = error.__cause__
+    is_missing = isinstance(cause, RsmqError) and cause.code == "queueNotFound"
+    return f"{where}: {error}".removeprefix(": ") + (
+        "; rsmq-tui queues list names those that are there" if is_missing else ""
+    )
+
+
+def seeing_words(seeing: Seeing) -> str:
+    """Say how far a look has come."""
+    return f"{seeing.scanned:,} of about {seeing.depth:,} looked at, {seeing.matched:,} match"
+
+
+def _show(options: argparse.Namespace, preview: Preview) -> None:
+    if wants_json(options):
+        _show_as_json(preview)
+        return
+    print_words(preview.title)
+    for label, words in preview.rows:
+        print_words(f"  {label:5} {words}")
+    print()
+    for note in preview.notes:
+        print_words(note)
+    if preview.elsewhere:
+        print_words(_elsewhere_words(preview.elsewhere))
+    if preview.unsearched:
+        print_words(unsearched_words(preview.unsearched))
+    print_words("Nothing was changed: --yes does it.")
+
+
+def _show_as_json(preview: Preview) -> None:
+    action = preview.action
+    states = preview.selection.states.items() if preview.selection is not None else ()
+    fields_json(
+        preview=True,
+        action=action.name,
+        queue=action.queue,
+        to=action.to if isinstance(action, MessageAction) else None,
+        server=preview.server,
+        ns=preview.ns,
+        what=preview.what,
+        planned=preview.count,
+        states={str(state): count for state, count in states},
+        not_there=preview.elsewhere,
+        unsearched=preview.unsearched,
+        notes=preview.notes,
+    )
+
+
+def _elsewhere_words(number: int) -> str:
+    return f"{plural(number, 'id')} of these {'is' if number == 1 else 'are'} {_NOT_THERE}."
+
+
+def unsearched_words(number: int) -> str:
+    """Say how many messages a filter could not be tried on."""
+    return f"{plural(number, 'message')} could not be searched: too long a body."
+
+
+def _tell(options: argparse.Namespace, preview: Preview, report: Report) -> None:
+    tally = report.tally
+    if wants_json(options):
+        skipped = dict(tally.skipped)
+        if preview.elsewhere:
+            skipped[_NOT_THERE] = preview.elsewhere
+        fields_json(
+            action=report.name,
+            queue=report.queue,
+            planned=preview.count + preview.elsewhere,
+            done=tally.done,
+            skipped=skipped,
+            failed=dict(tally.failed),
+            change=report.change,
+            stopped=report.stopped,
+        )
+    else:
+        undo = f"; rsmq-tui undo {report.change} takes it back" if report.undoable else ""
+        print_words(f"{report.queue}: {report.sentence}{undo}")
+    sys.stdout.flush()
+    if preview.elsewhere and not wants_json(options):
+        say(_elsewhere_words(preview.elsewhere))
+    if preview.unsearched:
+        say(unsearched_words(preview.unsearched))

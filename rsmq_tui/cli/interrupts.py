@@ -1,0 +1,46 @@
+"""Ctrl+C: the first asks for an orderly end, each further one for a quicker end."""
+
+import asyncio
+import signal
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from typing import Any
+
+EXIT_INTERRUPTED = 130
+
+
+class Interrupts:
+    """What Ctrl+C does to a command: it calls ``gently`` once where that is set, else it cancels the command."""
+
+    def __init__(self, task: "asyncio.Task[Any]") -> None:
+        self.gently: Callable[[], None] | None = None
+        self.taken = False
+        self._task = task
+
+    def take(self) -> None:
+        """Take one Ctrl+C."""
+        self.taken = True
+        gently, self.gently = self.gently, None
+        if gently is not None:
+            gently()
+        else:
+            self._task.cancel()
+
+
+def run_interruptibly(command: Callable[[Interrupts], Coroutine[Any, Any, int]]) -> int:
+    """Run a command to its end and return its exit status, 130 when it was interrupted."""
+
+    async def run() -> int:
+        task = asyncio.current_task()
+        if task is None:
+            raise RuntimeError("no task")
+        interrupts = Interrupts(task)
+        # Windows and threads other than the main one have no such handlers: there asyncio cancels the command.
+        with suppress(NotImplementedError, RuntimeError, ValueError):
+            asyncio.get_running_loop().add_signal_handler(signal.SIGINT, interrupts.take)
+        return await command(interrupts)
+
+    try:
+        return asyncio.run(run())
+    except asyncio.CancelledError:
+        return EXIT_INTERRUPTED

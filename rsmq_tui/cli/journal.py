@@ -1,0 +1,106 @@
+"""`rsmq-tui journal`: the changes that were made from here, and what is kept of each."""
+
+import argparse
+import itertools
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Any
+
+from rsmq_tui.cli.changing import make
+from rsmq_tui.cli.errors import UsageError
+from rsmq_tui.cli.output import Column, Table, print_json, say, text_of, wants_json
+from rsmq_tui.cli.triage_of import open_journal
+from rsmq_tui.monitor.wording import clock, count
+from rsmq_tui.protocol.edits import FieldBatch, MessageBatch, Outcome
+from rsmq_tui.triage.journal import Change, Entry, Journal, JournalError
+from rsmq_tui.triage.transfer import to_fields
+
+_SHOWN = ("change", "at_ms", "name", "who", "host", "profile", "server", "ns", "queue", "target", "what", "planned",
+          "done", "skipped", "failed", "state", "undoes")  # fmt: skip
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run one of the commands and return its exit status; raises ``UsageError``."""
+    if options.action == "restore":
+        return make(options, lambda triage, _: triage.preview_undo(options.change))
+    try:
+        journal = open_journal()
+        try:
+            return _show(journal, options.change) if options.action == "show" else _list(journal, options)
+        finally:
+            if journal is not None:
+                journal.close()
+    except JournalError as error:
+        raise UsageError(str(error)) from error
+
+
+def _list(journal: Journal | None, options: argparse.Namespace) -> int:
+    changes = [] if journal is None else journal.changes(options.limit)
+    if wants_json(options):
+        for change in changes:
+            fields = asdict(change)
+            print_json({"action" if name == "name" else name: fields[name] for name in _SHOWN})
+        return 0
+    table = Table(
+        Column("CHANGE", 6, right=True),
+        Column("WHEN", 19),
+        Column("STATE", 11),
+        Column("DONE", 9, right=True),
+        Column("SKIPPED", 7, right=True),
+        Column("FAILED", 6, right=True),
+        Column("WHO", 12),
+        Column("WHAT", 0),
+    )
+    for change in changes:
+        counts = count(change.done), count(change.skipped), count(change.failed)
+        when = clock(change.at_ms, date=True).split(".")[0]
+        table.print(str(change.change), when, change.state, *counts, change.who, _what(change))
+    if not changes:
+        say("the journal is empty: nothing was changed from here, or it was too long ago")
+    return 0
+
+
+def _what(change: Change) -> str:
+    to = f" to {change.target}" if change.target is not None else ""
+    return f"{change.name} {change.queue}{to}: {change.what} ({change.server}, ns {change.ns})"
+
+
+def _show(journal: Journal | None, number: int) -> int:
+    change = None if journal is None else journal.change(number)
+    if journal is None or change is None:
+        raise UsageError(f"no change {number} in the journal: rsmq-tui journal lists them")
+    for entry in journal.entries(number):
+        for fields in _fields(entry, change.at_ms):
+            print_json(fields)
+    return 0
+
+
+def _fields(entry: Entry, at_ms: int) -> Iterator[dict[str, Any]]:
+    """Walk through what a batch was for: messages as they were, or will be where they were not there, and fields."""
+    match entry.batch:
+        case MessageBatch(kind=kind, queue=queue, target=target, edits=edits):
+            for (before, after), letter in itertools.zip_longest(edits, entry.outcome or ""):
+                message = before or after
+                if message is None:
+                    continue
+                fields = {"edit": kind.value, "outcome": _outcome(entry, letter), "queue": queue}
+                if target is not None:
+                    fields["target"] = target
+                if before is not None and after is not None:
+                    fields["new_score"] = text_of(after.score)
+                    fields["new_id"] = text_of(after.id)
+                yield to_fields(message, at_ms) | fields
+        case FieldBatch(queue=queue, fields=changed):
+            letter = entry.outcome or None
+            named = {text_of(name): [_text(before), _text(after)] for name, before, after in changed}
+            yield {"edit": "fields", "outcome": _outcome(entry, letter), "queue": queue, "fields": named}
+
+
+def _outcome(entry: Entry, letter: str | None) -> str:
+    if letter:
+        return Outcome(letter).name.lower()
+    return "unknown" if entry.outcome is None else "not carried out"
+
+
+def _text(raw: bytes | None) -> str | None:
+    return None if raw is None else text_of(raw)

@@ -1,0 +1,214 @@
+"""`rsmq-tui messages list` and `get`: what is in a queue, without touching it."""
+
+import argparse
+import codecs
+import sys
+from collections.abc import AsyncIterator
+from contextlib import aclosing, asynccontextmanager
+from typing import Any
+
+from rsmq_tui.cli.changing import EXIT_FAILED, seeing_words, unsearched_words
+from rsmq_tui.cli.errors import UsageError
+from rsmq_tui.cli.filter_argument import filter_of
+from rsmq_tui.cli.interrupts import run_interruptibly
+from rsmq_tui.cli.output import (
+    Column,
+    ProgressLine,
+    Table,
+    fields_json,
+    print_json,
+    print_words,
+    say,
+    text_of,
+    wants_json,
+)
+from rsmq_tui.cli.target import reader_of
+from rsmq_tui.monitor.grouping import GroupingError, Groups
+from rsmq_tui.monitor.peek import MessageRow, MessageView, PeekError, read_message
+from rsmq_tui.monitor.search import Progress, search
+from rsmq_tui.monitor.wording import UNKNOWN, clock, duration, plural, printable, size
+from rsmq_tui.protocol import SERVER_ERRORS, QueueReader, RawMessage, failure_of, name_bytes
+from rsmq_tui.triage.previewing import Seeing
+from rsmq_tui.triage.transfer import to_fields
+
+_GROUPS = 50
+
+
+def list_messages(options: argparse.Namespace) -> int:
+    """Print what matches as it is found, or count it by groups; raises ``UsageError``."""
+    return run_interruptibly(lambda _: _list(options))
+
+
+def get_messages(options: argparse.Namespace) -> int:
+    """Print messages whole; an id that is not there is exit status 1; raises ``UsageError``."""
+    if options.raw and sys.stdout.isatty():
+        raise UsageError("--raw would hand whatever the bodies hold to the terminal: send it to a file, > FILE")
+    return run_interruptibly(lambda _: _get(options))
+
+
+@asynccontextmanager
+async def reader_for(options: argparse.Namespace) -> AsyncIterator[QueueReader]:
+    """Give a reader of the options' server; what it cannot read becomes a ``UsageError``."""
+    reader = reader_of(options.redis_url, options.ns)
+    try:
+        yield reader
+    except PeekError as error:
+        raise UsageError(f"{options.queue} on {reader.label}: {error}") from error
+    finally:
+        await reader.aclose()
+
+
+async def refuse_missing(reader: QueueReader, queue: str) -> None:
+    """Raise ``UsageError`` where no queue has that name; to be asked when no message was found under it."""
+    try:
+        index = await reader.rows.index()
+    except SERVER_ERRORS as error:
+        raise PeekError(f"{failure_of(error).sentence}: {failure_of(error).hint}") from error
+    if queue not in index.names:
+        raise UsageError(
+            f"{queue} on {reader.label}: no such queue in namespace {reader.ns}; "
+            "rsmq-tui queues list names those that are there"
+        )
+
+
+async def _list(options: argparse.Namespace) -> int:
+    wanted = filter_of(options.filter)
+    groups = _groups_of(options.group_by)
+    limit = options.limit if groups is None else None
+    line = ProgressLine()
+    printed = _as_json if wants_json(options) else _as_table()
+    progress = None
+    async with reader_for(options) as reader:
+        async with aclosing(search(reader, options.queue, wanted, limit=limit)) as found:
+            async for progress in found:
+                if groups is not None:
+                    for message in progress.messages:
+                        groups.add(message, progress.at_ms)
+                elif progress.messages:
+                    line.clear()
+                    printed(progress)
+                    sys.stdout.flush()
+                line.show(seeing_words(Seeing(progress.scanned, progress.depth, progress.matched)))
+        line.clear()
+        if progress is None or not progress.scanned:
+            await refuse_missing(reader, options.queue)
+    if groups is not None and progress is not None:
+        _print_groups(options, groups, progress.at_ms)
+    if progress is not None and progress.not_searched:
+        say(unsearched_words(progress.not_searched))
+    if progress is not None and not wants_json(options):
+        sys.stdout.flush()
+        say(f"{plural(progress.matched, 'message')} of {progress.depth:,} in {options.queue}")
+    return 0
+
+
+def _groups_of(by: str | None) -> Groups | None:
+    try:
+        return None if by is None else Groups(by)
+    except GroupingError as error:
+        raise UsageError(f"--group-by {by}: {error}") from error
+
+
+def _as_json(progress: Progress) -> None:
+    for message, row in zip(progress.messages, progress.rows, strict=True):
+        print_json(_fields(message, row, progress.at_ms))
+
+
+def _fields(message: RawMessage, row: MessageRow, at_ms: int) -> dict[str, Any]:
+    fields = to_fields(message, at_ms) | {"state": row.state.value, "size": message.size}
+    return fields | {"too_long": True} if message.body is None and message.size else fields
+
+
+def _as_table() -> Any:
+    table = Table(
+        Column("ID", 32),
+        Column("STATE", 9),
+        Column("DUE", 11, right=True),
+        Column("AGE", 7, right=True),
+        Column("RC", 4, right=True),
+        Column("SIZE", 9, right=True),
+        Column("BODY", 0),
+    )
+
+    def printed(progress: Progress) -> None:
+        for row in progress.rows:
+            age = UNKNOWN if row.sent_ms is None else duration(max(0, progress.at_ms - row.sent_ms))
+            # A preview may end within a character.
+            body = UNKNOWN if row.preview is None else codecs.utf_8_decode(row.preview, "surrogateescape", False)[0]
+            values = row.id, row.state, _due(row, progress.at_ms), age, f"{row.rc:,}", size(row.size), body
+            table.print(*values)
+
+    return printed
+
+
+def _due(row: MessageRow, at_ms: int) -> str:
+    if row.due_ms is None:
+        return "never"
+    wait_ms = row.due_ms - at_ms
+    return f"in {duration(wait_ms)}" if wait_ms > 0 else f"{duration(-wait_ms)} ago"
+
+
+def _print_groups(options: argparse.Namespace, groups: Groups, at_ms: int) -> None:
+    found = groups.top(options.limit or _GROUPS)
+    if wants_json(options):
+        for group in found:
+            fields_json(group=group.label, count=group.count, bytes=group.bytes, oldest_age_ms=group.age_ms(at_ms))
+        return
+    table = Table(
+        Column("MESSAGES", 12, right=True),
+        Column("SHARE", 6, right=True),
+        Column("BYTES", 10, right=True),
+        Column("OLDEST", 8, right=True),
+        Column(groups.by, 0),
+    )
+    for group in found:
+        share = f"{group.count / groups.total:.1%}"
+        table.print(f"{group.count:,}", share, size(group.bytes), duration(group.age_ms(at_ms)), group.label)
+
+
+async def _get(options: argparse.Namespace) -> int:
+    status = 0
+    async with reader_for(options) as reader:
+        for id in options.ids:
+            view = await read_message(reader, options.queue, id)
+            if view.row is None:
+                say(
+                    f"{options.queue} on {reader.label}: no message {printable(id)}; it may have been deleted meanwhile"
+                )
+                status = EXIT_FAILED
+                continue
+            if view.body is None and view.size:
+                say(f"{id}: its body of {size(view.size)} is too long to be read")
+                status = EXIT_FAILED
+            if options.raw:
+                sys.stdout.buffer.write(view.body or b"")
+            elif wants_json(options):
+                print_json(_fields(_raw_of(view, view.row), view.row, view.at_ms))
+            else:
+                _print_whole(view, view.row)
+            sys.stdout.flush()
+    return status
+
+
+def _raw_of(view: MessageView, row: MessageRow) -> RawMessage:
+    rc = b"%d" % row.rc if row.rc else None
+    fr = None if row.fr_ms is None else b"%d" % row.fr_ms
+    return RawMessage(name_bytes(row.id), row.score.encode(), rc, fr, view.size, view.body)
+
+
+def _print_whole(view: MessageView, row: MessageRow) -> None:
+    age = (
+        UNKNOWN
+        if row.sent_ms is None
+        else f"{clock(row.sent_ms, date=True)} ({duration(view.at_ms - row.sent_ms)} ago)"
+    )
+    first = f", first {clock(row.fr_ms, date=True)}" if row.fr_ms is not None else ""
+    print_words(f"id     {row.id}")
+    print_words(f"state  {row.state}, due {_due(row, view.at_ms)}")
+    print_words(f"sent   {age}")
+    print_words(f"rc     {row.rc:,}{first}")
+    print_words(f"size   {size(view.size) if view.body is not None or view.size else 'no body'}")
+    print()
+    for line in text_of(view.body or b"").split("\n"):
+        print_words(line)
+    print()

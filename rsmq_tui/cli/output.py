@@ -1,0 +1,133 @@
+"""Printing: words on a terminal, lines of JSON anywhere else, and nothing that a terminal could obey."""
+
+import argparse
+import json
+import shutil
+import sys
+import time
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rsmq_tui.monitor.wording import printable
+
+_PROGRESS_AFTER_S = 1.0
+_PROGRESS_EVERY_S = 0.1
+
+
+def wants_json(options: argparse.Namespace) -> bool:
+    """Tell whether JSON lines are wanted: asked for, or not read by a person."""
+    return bool(options.json) or not sys.stdout.isatty()
+
+
+def print_json(value: object) -> None:
+    """Print a value as one line; it is ASCII, whatever is in it."""
+    print(json.dumps(value))
+
+
+def print_words(text: str) -> None:
+    """Print a line of text for people; what their terminal has no character for becomes a question mark."""
+    encoding = sys.stdout.encoding or "utf-8"
+    print(printable(text).encode(encoding, "replace").decode(encoding))
+
+
+def say(sentence: str) -> None:
+    """Tell people a sentence beside the output."""
+    print(f"rsmq-tui: {printable(sentence)}", file=sys.stderr, flush=True)
+
+
+def cells(text: str) -> int:
+    """Return how many columns a printable text takes on a terminal."""
+    if text.isascii():
+        return len(text)
+    return sum(_cells_of(character) for character in text)
+
+
+def fitted(text: str, width: int) -> str:
+    """Cut a printable text to so many columns, with … in the last one."""
+    if cells(text) <= width:
+        return text
+    kept, left = "", width - 1
+    for character in text[:width]:
+        left -= _cells_of(character)
+        if left < 0:
+            break
+        kept += character
+    return kept + "…"
+
+
+def _cells_of(character: str) -> int:
+    if unicodedata.category(character) in ("Mn", "Me"):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a table; a ``width`` of 0 takes what is left of the line."""
+
+    title: str
+    width: int
+    right: bool = False
+
+
+class Table:
+    """Prints lines in columns as they come, the titles before the first of them."""
+
+    def __init__(self, *columns: Column) -> None:
+        self._columns = columns
+        taken = sum(column.width + 2 for column in columns if column.width)
+        self._rest = max(12, shutil.get_terminal_size().columns - taken)
+        self._begun = False
+
+    def print(self, *values: str) -> None:
+        """Print one line; whatever the values hold, it is one."""
+        if not self._begun:
+            self._begun = True
+            self._print([column.title for column in self._columns])
+        self._print([printable(value) for value in values])
+
+    def _print(self, values: Sequence[str]) -> None:
+        parts = []
+        for column, value in zip(self._columns, values, strict=True):
+            text = fitted(value, column.width or self._rest)
+            padding = " " * max(0, column.width - cells(text))
+            parts.append(padding + text if column.right else text + padding)
+        print_words("  ".join(parts).rstrip())
+
+
+class ProgressLine:
+    """One line on stderr that is written over, where stderr is a terminal and the work takes longer than a second."""
+
+    def __init__(self) -> None:
+        self._wanted = sys.stderr.isatty()
+        self._next_s = time.monotonic() + _PROGRESS_AFTER_S
+        self._shown = 0
+
+    def show(self, text: str) -> None:
+        """Show how far the work is, if it is time to."""
+        if not self._wanted or time.monotonic() < self._next_s:
+            return
+        self._next_s = time.monotonic() + _PROGRESS_EVERY_S
+        shown = fitted(printable(text), max(12, shutil.get_terminal_size().columns - 1))
+        sys.stderr.write("\r" + shown + " " * max(0, self._shown - cells(shown)))
+        sys.stderr.flush()
+        self._shown = cells(shown)
+
+    def clear(self) -> None:
+        """Take the line away, before anything else is printed."""
+        if self._shown:
+            sys.stderr.write("\r" + " " * self._shown + "\r")
+            sys.stderr.flush()
+            self._shown = 0
+
+
+def text_of(body: bytes) -> str:
+    """Return a body's text; bytes that are no UTF-8 become lone surrogates, which ``printable`` shows as \\xNN."""
+    return body.decode("utf-8", "surrogateescape")
+
+
+def fields_json(**fields: Any) -> None:
+    """Print an object with those fields as one line."""
+    print_json(fields)

@@ -1,0 +1,69 @@
+"""`rsmq-tui queues`: the queues of a namespace in one look, and making, changing, emptying and removing them."""
+
+import argparse
+
+from rsmq_tui.cli.changing import make_change
+from rsmq_tui.cli.errors import UsageError
+from rsmq_tui.cli.interrupts import run_interruptibly
+from rsmq_tui.cli.output import Column, Table, print_json, say, wants_json
+from rsmq_tui.cli.snapshot import poll_once, queue_as_json
+from rsmq_tui.monitor import QueueState, Snapshot
+from rsmq_tui.monitor.wording import count, duration, seconds
+from rsmq_tui.triage.actions import Action, CreateQueue, DeleteQueue, Purge, SetAttributes
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run one of the commands and return its exit status; raises ``UsageError``."""
+    if options.action == "list":
+        return run_interruptibly(lambda _: _list(options))
+    return make_change(options, _action(options))
+
+
+def _action(options: argparse.Namespace) -> Action:
+    match options.action:
+        case "create":
+            return CreateQueue(queue=options.queue, vt=options.vt, delay=options.delay, maxsize=options.maxsize)
+        case "set":
+            return SetAttributes(queue=options.queue, vt=options.vt, delay=options.delay, maxsize=options.maxsize)
+        case "delete":
+            return DeleteQueue(queue=options.queue)
+    return Purge(queue=options.queue)
+
+
+async def _list(options: argparse.Namespace) -> int:
+    snapshot = await poll_once(options.redis_url, options.ns)
+    failure = snapshot.link.failure
+    if failure is not None:
+        raise UsageError(f"cannot read {snapshot.server}: {failure.sentence}; {failure.hint}")
+    if wants_json(options):
+        for queue in snapshot.queues:
+            print_json(queue_as_json(queue, snapshot.at_ms))
+    else:
+        _print(snapshot)
+    return 0
+
+
+def _print(snapshot: Snapshot) -> None:
+    table = Table(
+        Column("VERDICT", 8),
+        Column("READY", 11, right=True),
+        Column("HIDDEN", 11, right=True),
+        Column("DEPTH", 11, right=True),
+        Column("OLDEST", 7, right=True),
+        Column("VT", 7, right=True),
+        Column("DELAY", 7, right=True),
+        Column("QUEUE", 0),
+    )
+    for queue in sorted(snapshot.queues, key=_trouble):
+        counts = count(queue.ready), count(queue.hidden), count(queue.depth)
+        oldest = duration(queue.oldest_ready_age_ms(snapshot.at_ms))
+        table.print(queue.verdict, *counts, oldest, seconds(queue.vt_s), seconds(queue.delay_s), queue.name)
+    if not snapshot.queues:
+        say(f"no queues in namespace {snapshot.ns} on {snapshot.server}; rsmq-tui queues create makes one")
+    for note in snapshot.notes:
+        say(note)
+
+
+def _trouble(queue: QueueState) -> tuple[int, int]:
+    oldest_ms = queue.oldest_ready_ms
+    return queue.verdict.rank, 1 << 62 if oldest_ms is None else oldest_ms

@@ -1,0 +1,49 @@
+"""The server whose queues a command is to change, and the journal that it writes."""
+
+import argparse
+import os
+from pathlib import Path
+
+from rsmq_tui.cli.errors import UsageError
+from rsmq_tui.monitor.wording import printable
+from rsmq_tui.triage.desk import Triage
+from rsmq_tui.triage.journal import KEEP_DAYS, LIMIT_BYTES, Journal
+from rsmq_tui.triage.paths import state_folder
+
+_MB = 1_000_000
+
+
+def triage_of(options: argparse.Namespace, url: str | None = None, folder: Path | None = None) -> Triage:
+    """Return what changes the queues of that server; raises ``UsageError`` for a URL or a limit that cannot be one."""
+    keep_days, limit_bytes = _limits()
+    try:
+        return Triage(
+            url or options.redis_url,
+            options.ns,
+            folder or state_folder(),
+            read_only=options.read_only,
+            keep_days=keep_days,
+            limit_bytes=limit_bytes,
+        )
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+
+
+def open_journal() -> Journal | None:
+    """Open the journal to read in it, or return None where nothing was ever changed; raises ``JournalError``."""
+    path = state_folder() / "journal.sqlite"
+    keep_days, limit_bytes = _limits()
+    return Journal(path, keep_days=keep_days, limit_bytes=limit_bytes) if path.exists() else None
+
+
+def _limits() -> tuple[int, int]:
+    days = _number("RSMQ_TUI_JOURNAL_DAYS", "days", KEEP_DAYS)
+    megabytes = _number("RSMQ_TUI_JOURNAL_MB", "megabytes", LIMIT_BYTES // _MB)
+    return days, megabytes * _MB
+
+
+def _number(name: str, unit: str, default: int) -> int:
+    text = os.environ.get(name) or str(default)
+    if not (text.isascii() and text.isdecimal() and len(text) <= 9 and int(text) > 0):
+        raise UsageError(f"{name} is a whole number of {unit}, 1 or more, not {printable(text, 40)!r}")
+    return int(text)

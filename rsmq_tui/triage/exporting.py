@@ -1,0 +1,72 @@
+"""Exporting: a queue's messages, or those that match, as lines of JSON; nothing on the server changes."""
+
+import os
+import tempfile
+from collections.abc import AsyncGenerator, Callable, Iterator
+from contextlib import aclosing, contextmanager
+from pathlib import Path
+
+from rsmq_tui.monitor.filters import Filter
+from rsmq_tui.monitor.peek import read_message
+from rsmq_tui.monitor.search import search
+from rsmq_tui.protocol import QueueReader, RawMessage, name_of
+from rsmq_tui.triage.previewing import Seeing
+from rsmq_tui.triage.transfer import to_line
+
+
+class Export:
+    """Hands every message of a queue that matches, as a line, to ``write``; iterate over it for its progress.
+
+    ``written`` counts lines, ``cut`` messages that were left out because even alone their bodies are too long to read,
+    and ``unsearched`` those that could not be matched. Raises ``PeekError``, and what ``write`` raises.
+    """
+
+    def __init__(
+        self, reader: QueueReader, queue: str, wanted: Filter, write: Callable[[str], object], limit: int | None = None
+    ) -> None:
+        self.written = self.cut = self.unsearched = self.depth = 0
+        self._reader, self._queue, self._wanted, self._limit = reader, queue, wanted, limit
+        self._write = write
+
+    async def __aiter__(self) -> AsyncGenerator[Seeing, None]:
+        async with aclosing(search(self._reader, self._queue, self._wanted, limit=self._limit)) as found:
+            async for progress in found:
+                for message in progress.messages:
+                    await self._take(message, progress.at_ms)
+                self.unsearched, self.depth = progress.not_searched, progress.depth
+                yield Seeing(progress.scanned, progress.depth, progress.matched)
+
+    async def _take(self, message: RawMessage, at_ms: int) -> None:
+        if message.body is None and message.size:
+            # Too long for a scan, which reads many at once.
+            view = await read_message(self._reader, self._queue, name_of(message.id))
+            if view.row is None:
+                return
+            if view.body is None:
+                self.cut += 1
+                return
+            message = message._replace(body=view.body)
+        self._write(to_line(message, at_ms) + "\n")
+        self.written += 1
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[Callable[[str], object]]:
+    """Write a file that has its name only when it is whole, readable by nobody else; raises OSError."""
+    if path.exists() and not path.is_file():
+        # A pipe or a device: nothing to put in the place of it.
+        with path.open("w", encoding="ascii") as out:
+            yield out.write
+        return
+    path = path.resolve()
+    descriptor, name = tempfile.mkstemp(prefix=f".{path.name[:100]}.", suffix=".part", dir=path.parent)
+    part = Path(name)
+    try:
+        with os.fdopen(descriptor, "w", encoding="ascii") as out:
+            yield out.write
+            out.flush()
+            os.fsync(out.fileno())
+        part.replace(path)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise

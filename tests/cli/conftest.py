@@ -1,0 +1,104 @@
+"""Fixtures of the command line: commands run in this process, with a journal of their own."""
+
+import json
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from redis import Redis
+
+from rsmq_tui.cli.main import main
+from rsmq_tui.protocol import Rsmq
+from tests.cli.running import state_of
+
+
+@pytest.fixture
+def state(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """The folder that takes the place of the user's home, so that the journal is the test's own."""
+    home = tmp_path / "home"
+    home.mkdir()
+    for name in ("HOME", "XDG_STATE_HOME"):
+        monkeypatch.setenv(name, str(home))
+    for name in ("REDIS_URL", "RSMQ_NS", "RSMQ_TUI_READ_ONLY", "RSMQ_TUI_JOURNAL_MB", "RSMQ_TUI_JOURNAL_DAYS"):
+        monkeypatch.delenv(name, raising=False)
+    return home
+
+
+@dataclass(frozen=True)
+class Done:
+    """How a command ended, and what it printed."""
+
+    status: int
+    out: bytes
+    err: str
+
+    @property
+    def text(self) -> str:
+        return self.out.decode("utf-8", "surrogateescape")
+
+    @property
+    def lines(self) -> list[dict[str, Any]]:
+        """What it printed, line by line of JSON."""
+        assert self.out.isascii()
+        return [json.loads(line) for line in self.text.splitlines()]
+
+
+Command = Callable[..., Done]
+
+
+@pytest.fixture
+def anywhere(state: Path, monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.CaptureFixture[bytes]) -> Command:
+    """Run a command on no server in particular; with ``terminal`` its output is read by a person."""
+    # In a process of its own a command may freeze what it has loaded; not in ours.
+    monkeypatch.setattr("gc.freeze", lambda: None)
+
+    def command(*arguments: str, terminal: bool = False) -> Done:
+        with monkeypatch.context() as patched:
+            if terminal:
+                patched.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+                patched.setenv("COLUMNS", "120")
+            try:
+                status = main(arguments)
+            except SystemExit as ended:
+                status = int(ended.code or 0)
+        told = capsysbinary.readouterr()
+        err = told.err.decode()
+        assert "Traceback" not in err
+        return Done(status, told.out, err)
+
+    return command
+
+
+@pytest.fixture
+def command(anywhere: Command, redis_url: str) -> Command:
+    """Run a command on the test's server."""
+
+    def on_server(*arguments: str, terminal: bool = False) -> Done:
+        return anywhere("-r", redis_url, *arguments, terminal=terminal)
+
+    return on_server
+
+
+@pytest.fixture
+def orders(client: Redis) -> Rsmq:
+    """A server with `orders`, 6 messages of which 2 are in flight and 1 is delayed; `spare`, empty; `orders-dlq`, 2."""
+    rsmq = Rsmq(client)
+    for name in ("orders", "spare", "orders-dlq"):
+        rsmq.create_queue(name, vt=3600, maxsize=-1)
+    rsmq.send_messages(
+        "orders", ['{"type": "a", "n": 0}', '{"type": "a", "n": 1}', '{"type": "b", "n": 2}', b"\xff\x00"]
+    )
+    assert len(rsmq.receive_messages("orders", 2)) == 2
+    rsmq.send_message("orders", "plain", delay=3600)
+    rsmq.send_message("orders", "")
+    rsmq.send_messages("orders-dlq", ['{"from": {"queue": "orders"}}', '{"from": {"queue": "orders"}}'])
+    return rsmq
+
+
+@pytest.fixture
+def keys(client: Redis) -> Callable[[], Mapping[bytes, object]]:
+    """What all keys hold."""
+    return lambda: state_of(client)

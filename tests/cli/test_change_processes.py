@@ -1,0 +1,172 @@
+"""Commands that change something, as processes: closed pipes, Ctrl+C, terminals, and what a crash leaves."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from redis import Redis
+
+from rsmq_tui.protocol import Rsmq
+from tests.cli.conftest import Command
+from tests.cli.running import environment, run
+from tests.hostile.terminal import Terminal
+
+Keys = Callable[[], Mapping[bytes, Any]]
+MESSAGES = 5_000
+# Presses Ctrl+C so many times once the command tells of that.
+_INTERRUPTED = """
+import os, signal, sys
+from rsmq_tui.cli import output
+from rsmq_tui.cli.main import main
+words, times, *arguments = sys.argv[1:]
+presses = iter(range(int(times)))
+def show(line, text):
+    if words in text:
+        for _ in presses:
+            os.kill(os.getpid(), signal.SIGINT)
+output.ProgressLine.show = show
+sys.exit(main(arguments))
+"""
+
+
+def _interrupted(state: Path, words: str, times: int, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", _INTERRUPTED, words, str(times), *arguments],
+        env=environment(HOME=str(state), XDG_STATE_HOME=str(state)),
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+
+
+@pytest.fixture
+def many(orders: Rsmq) -> Rsmq:
+    """The server of `orders`, with many messages in `spare`."""
+    orders.send_messages("spare", [f'{{"n": {number}}}' for number in range(MESSAGES)])
+    return orders
+
+
+def test_ctrl_c_ends_a_change_in_order(
+    many: Rsmq, redis_url: str, state: Path, keys: Keys, command: Command, client: Redis
+) -> None:
+    before = keys()
+    done = _interrupted(state, "Delete", 1, "-r", redis_url, "messages", "delete", "spare", "--all", "--yes")
+    assert (done.returncode, done.stderr) == (130, "")
+    report = json.loads(done.stdout)
+    assert report["stopped"] == "cancelled"
+    assert 0 < report["done"] < MESSAGES
+    assert client.zcard("rsmq:spare") == MESSAGES - report["done"]
+    assert command("undo", "--yes").lines[0]["done"] == report["done"]
+    assert keys() == before
+
+
+def test_a_second_ctrl_c_ends_it_at_once_and_nothing_is_lost(
+    many: Rsmq, redis_url: str, state: Path, keys: Keys, command: Command, client: Redis
+) -> None:
+    before = keys()
+    done = _interrupted(state, "Delete", 2, "-r", redis_url, "messages", "delete", "spare", "--all", "--yes")
+    assert (done.returncode, done.stdout) == (130, "")
+    assert done.stderr.splitlines() == [
+        "rsmq-tui: interrupted; what was under way is settled when rsmq-tui makes its next change"
+    ]
+    left = client.zcard("rsmq:spare")
+    assert left < MESSAGES
+    told = command("undo", "1", "--yes")
+    assert told.status == 0
+    assert "change 1 (delete in spare, " in told.err
+    assert f"was interrupted with {MESSAGES - left:,} of {MESSAGES:,} done; rsmq-tui undo 1 takes it back" in told.err
+    # A call that was given up leaves a marker for a while, so that it is not carried out late.
+    assert {key: value for key, value in keys().items() if not key.startswith(b"rsmq:rsmq-tui:")} == before
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["messages", "delete", "spare", "--all", "--yes"], ["messages", "export", "spare", "-o", "FILE"],
+     ["messages", "list", "spare", "--filter", "none"]],
+    ids=" ".join,
+)  # fmt: skip
+@pytest.mark.parametrize("times", [1, 3])
+def test_ctrl_c_before_a_change_or_while_reading(
+    arguments: list[str], times: int, many: Rsmq, redis_url: str, state: Path, keys: Keys, tmp_path: Path
+) -> None:
+    before = keys()
+    folder = tmp_path / "out"
+    folder.mkdir()
+    given = [str(folder / "out.jsonl") if argument == "FILE" else argument for argument in arguments]
+    done = _interrupted(state, "looked at", times, "-r", redis_url, *given)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+    assert keys() == before
+    assert list(folder.iterdir()) == []
+
+
+@pytest.mark.parametrize("arguments", [["messages", "list", "spare"], ["messages", "export", "spare"]], ids=" ".join)
+def test_a_closed_pipe_is_no_traceback(arguments: list[str], many: Rsmq, redis_url: str) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-m", "rsmq_tui", "-r", redis_url, *arguments],
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.readline().startswith(b'{"id": ')
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        assert process.wait(timeout=30) == 141
+
+
+def test_a_real_terminal_gets_words_and_no_controls(
+    orders: Rsmq, client: Redis, redis_url: str, tmp_path: Path
+) -> None:
+    client.zadd("rsmq:spare", {b"\x1b[31mid": 1})
+    client.hset("rsmq:spare:Q", b"\x1b[31mid", b"\x1b]0;owned\x07\x9b2J")
+    for arguments, status, words in (
+        (["messages", "list", "spare"], 0, "␛]0;owned␇\\x9b2J"),
+        (["messages", "delete", "spare", "--all"], 3, "Nothing was changed: --yes does it."),
+        (["messages", "delete", "spare", "--all", "--yes"], 0, "spare: deleted 1, skipped 0, failed 0"),
+        (["undo"], 3, "Undo change 1: deleted 1 message"),
+        (["journal"], 0, "delete spare: every message"),
+        (["queues", "list"], 0, "orders-dlq"),
+    ):
+        with Terminal("-r", redis_url, *arguments, settings=tmp_path) as terminal:
+            assert terminal.wait_for_end() == status
+            assert words in terminal.screen.text
+            assert b"\x1b" not in terminal.output
+            assert terminal.is_as_before
+
+
+def test_progress_is_one_line_that_goes_away(command: Command, many: Rsmq, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rsmq_tui.cli.output._PROGRESS_AFTER_S", 0)
+    monkeypatch.setattr("rsmq_tui.cli.output._PROGRESS_EVERY_S", 0)
+    assert command("messages", "delete", "spare", "--all").err == ""
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    done = command("messages", "delete", "spare", "--all", "--yes")
+    assert done.status == 0
+    shown = done.err.split("\r")
+    assert any(line.startswith("Delete 5,000 messages: 2,000 / 5,000") for line in shown)
+    assert any("looked at, 5,000 match" in line for line in shown)
+    assert shown[-1] == ""
+    assert shown[-2].strip() == ""
+    assert "\n" not in done.err
+
+
+def test_what_was_interrupted_before_is_told(redis_url: str, many: Rsmq, state: Path, keys: Keys) -> None:
+    env = {"HOME": str(state), "XDG_STATE_HOME": str(state)}
+    script = _INTERRUPTED.replace("signal.SIGINT", "signal.SIGKILL")
+    subprocess.run(
+        [sys.executable, "-c", script, "Delete", "1", "-r", redis_url, "messages", "delete", "spare", "--all", "--yes"],
+        env=environment(**env),
+        timeout=30,
+        check=False,
+    )
+    done = run("-r", redis_url, "messages", "send", "orders", "x", env=env)
+    assert done.returncode == 3
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("rsmq-tui: change 1 (delete in spare, ")
+    assert "rsmq-tui undo 1 takes it back" in line
+    assert run("-r", redis_url, "messages", "send", "orders", "x", env=env).stderr == ""

@@ -1,0 +1,129 @@
+"""`rsmq-tui messages`: a change is previewed, made only with --yes, told, and taken back by undo."""
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from redis import Redis
+
+from rsmq_tui.protocol import Rsmq
+from tests.cli.conftest import Command
+
+Keys = Callable[[], Mapping[bytes, Any]]
+
+LINE = {"id": "hod2fot7porQbzi8dKCMLfliniAxFcrG", "score": 1795249967506, "rc": 3, "fr": 1795249937506,
+        "body_base64": "/wAbWzJK"}  # fmt: skip
+# What is asked for, and how many it is for.
+CHANGES = {
+    "delete": (["delete", "orders", "--filter", "json.type=a"], 2),
+    "delete all": (["delete", "orders", "--all"], 6),
+    "delete some": (["delete", "orders", "--all", "--limit", "3"], 3),
+    "hide": (["hide", "orders", "--filter", "state:ready", "--seconds", "600"], 3),
+    "release": (["release", "orders", "--filter", "state:hidden"], 3),
+    "move": (["move", "orders", "--filter", "state:inflight", "--to", "spare"], 2),
+    "move and create": (["move", "orders", "--all", "--to", "made-now", "--create"], 6),
+    "copy": (["copy", "orders", "--all", "--to", "spare"], 6),
+    "copy within": (["copy", "orders", "--filter", "plain", "--to", "orders"], 1),
+    "redrive": (["redrive", "orders-dlq", "--all"], 2),
+    "redrive to": (["redrive", "orders-dlq", "--all", "--to", "spare"], 2),
+    "redrive by body": (["redrive", "orders-dlq", "--all", "--origin", "from.queue"], 2),
+    "send": (["send", "orders", "one", "two", "--delay", "60"], 2),
+    "import": (["import", "spare", "LINES"], 1),
+}  # fmt: skip
+
+
+def _arguments(name: str, tmp_path: Path) -> list[str]:
+    lines = tmp_path / "lines.jsonl"
+    lines.write_text(json.dumps(LINE) + "\n")
+    return ["messages", *(str(lines) if argument == "LINES" else argument for argument in CHANGES[name][0])]
+
+
+@pytest.mark.parametrize("name", CHANGES)
+@pytest.mark.parametrize("dry", [[], ["--dry-run"]], ids=["without --yes", "dry run"])
+def test_a_preview_says_the_number_and_changes_nothing(
+    name: str, dry: list[str], command: Command, orders: Rsmq, client: Redis, tmp_path: Path
+) -> None:
+    before = {key: client.dump(key) for key in client.scan_iter()}
+    done = command(*_arguments(name, tmp_path), *dry)
+    (line,) = done.lines
+    assert (done.status, line["preview"], line["planned"]) == (3, True, CHANGES[name][1])
+    assert line["action"] == CHANGES[name][0][0]
+    assert {key: client.dump(key) for key in client.scan_iter()} == before
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_yes_makes_the_change_and_undo_takes_it_back(
+    name: str, command: Command, orders: Rsmq, keys: Keys, tmp_path: Path
+) -> None:
+    before = keys()
+    done = command(*_arguments(name, tmp_path), "--yes")
+    arguments, number = CHANGES[name]
+    (report,) = done.lines
+    assert (done.status, done.err) == (0, "")
+    assert report == {"action": arguments[0], "queue": arguments[1], "planned": number, "done": number,
+                      "skipped": {}, "failed": {}, "change": 1, "stopped": None}  # fmt: skip
+    after = keys()
+    assert after != before
+    preview = command("undo")
+    assert (preview.status, keys()) == (3, after)
+    undone = command("undo", "--yes")
+    assert (undone.status, undone.lines[0]["action"], undone.lines[0]["failed"]) == (0, "undo", {})
+    assert keys() == before
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_a_terminal_reads_words(name: str, command: Command, orders: Rsmq, tmp_path: Path) -> None:
+    arguments = _arguments(name, tmp_path)
+    preview = command(*arguments, terminal=True)
+    assert preview.status == 3
+    assert f"{CHANGES[name][1]} message" in preview.text.splitlines()[0]
+    assert preview.text.splitlines()[-1] == "Nothing was changed: --yes does it."
+    done = command(*arguments, "--yes", terminal=True)
+    assert done.status == 0
+    (sentence,) = done.text.splitlines()
+    assert f" {CHANGES[name][1]}, skipped 0, failed 0; rsmq-tui undo 1 takes it back" in sentence
+    as_json = command("messages", "delete", "orders", "--all", "--json", terminal=True)
+    assert as_json.lines[0]["preview"]
+
+
+def test_what_a_change_did(command: Command, orders: Rsmq, client: Redis, tmp_path: Path) -> None:
+    assert command(*_arguments("move", tmp_path), "--yes").status == 0
+    assert orders.get_queue_attributes("spare").msgs == 2
+    moved = client.hgetall("rsmq:spare:Q")
+    assert [value for name, value in moved.items() if name.endswith(b":rc")] == [b"1", b"1"]
+    assert command(*_arguments("import", tmp_path), "--yes").status == 0
+    id = LINE["id"]
+    assert client.hmget("rsmq:spare:Q", id, f"{id}:rc", f"{id}:fr") == [b"\xff\x00\x1b[2J", b"3", b"1795249937506"]
+    assert client.zscore("rsmq:spare", id) == LINE["score"]
+
+
+def test_ids_that_are_there_and_one_that_is_not(command: Command, orders: Rsmq, client: Redis) -> None:
+    ids = [id.decode() for id in client.zrange("rsmq:orders", 0, 1)]
+    (preview,) = command("messages", "delete", "orders", "--id", *ids, "nope").lines
+    assert (preview["planned"], preview["not_there"]) == (2, 1)
+    done = command("messages", "delete", "orders", "--id", ids[0], ids[0], "nope", "--id", ids[1], "--yes")
+    (report,) = done.lines
+    assert (done.status, report["done"], report["skipped"]) == (0, 2, {"not in the queue": 1})
+    assert client.zcard("rsmq:orders") == 4
+    told = command("messages", "delete", "orders", "--id", "nope", "--yes", terminal=True)
+    assert (told.status, told.text) == (0, "orders: deleted 0, skipped 0, failed 0\n")
+    assert told.err == "rsmq-tui: 1 id of these is not in the queue.\n"
+    assert [line["change"] for line in command("journal").lines] == [1]
+
+
+def test_some_that_fail_are_status_1_with_their_reason(command: Command, orders: Rsmq) -> None:
+    orders.create_queue("narrow", maxsize=1024)
+    orders.send_message("orders", "x" * 2000)
+    done = command("messages", "move", "orders", "--all", "--to", "narrow", "--yes")
+    (report,) = done.lines
+    assert (done.status, report["done"]) == (1, 6)
+    assert report["failed"] == {"longer than the target's maxsize": 1}
+    done = command("messages", "send", "narrow", "x" * 1025, "--yes")
+    assert (done.status, done.lines[0]["stopped"]) == (1, "Message too long")
+
+
+def test_a_limit_takes_the_first_that_match(command: Command, orders: Rsmq, client: Redis) -> None:
+    done = command("messages", "delete", "orders", "--filter", "json.type", "--limit", "2", "--yes")
+    assert (done.lines[0]["done"], client.zcard("rsmq:orders")) == (2, 4)

@@ -1,0 +1,139 @@
+"""`rsmq-tui messages list` and `get`: what is in a queue, as JSON lines or words, and nothing is touched."""
+
+import base64
+import re
+import sys
+
+import pytest
+from redis import Redis
+
+from rsmq_tui.protocol import Rsmq
+from tests.cli.conftest import Command
+
+HOSTILE = [
+    b"\x1b[2J\x07\x9b31m",
+    b"[/markup] \xff\xfe",
+    "\u202eevil\u2066 \ud55c".encode(),
+    b"a\nb\r\n\0c",
+    b"\xc2\x9b",
+]
+
+
+def test_list_prints_what_matches_as_json_lines(command: Command, orders: Rsmq) -> None:
+    found = command("messages", "list", "orders", "--filter", "state:inflight")
+    assert (found.status, found.err) == (0, "")
+    assert sorted(line["body"] for line in found.lines) == ['{"type": "a", "n": 0}', '{"type": "a", "n": 1}']
+    for line in found.lines:
+        assert (line["state"], line["rc"], line["size"]) == ("in flight", 1, 21)
+        assert line["fr"] >= line["sent_ms"] > 0
+    everything = command("messages", "list", "orders").lines
+    assert sorted(line["state"] for line in everything) == ["delayed", "in flight", "in flight", *["ready"] * 3]
+    assert [line["body_base64"] for line in everything if "body_base64" in line] == ["/wA="]
+    assert len(command("messages", "list", "orders", "--limit", "4").lines) == 4
+
+
+def test_list_on_a_terminal_is_a_table(command: Command, orders: Rsmq) -> None:
+    done = command("messages", "list", "orders", "--filter", "!state:delayed", terminal=True)
+    titles, *rows = done.text.splitlines()
+    assert titles.split() == ["ID", "STATE", "DUE", "AGE", "RC", "SIZE", "BODY"]
+    assert len(rows) == 5
+    assert all(len(row) <= 120 for row in rows)
+    assert sum("in flight" in row and " in 59m " in row for row in rows) == 2
+    assert done.err == "rsmq-tui: 5 messages of 6 in orders\n"
+
+
+def test_nothing_on_the_server_changes(command: Command, orders: Rsmq, client: Redis) -> None:
+    before = {key: client.dump(key) for key in client.scan_iter()}
+    id = client.zrange("rsmq:orders", 0, 0)[0].decode()
+    for arguments in (["list", "orders"], ["list", "orders", "--group-by", "shape"], ["get", "orders", id]):
+        assert command("messages", *arguments).status == 0
+    assert {key: client.dump(key) for key in client.scan_iter()} == before
+
+
+def test_groups(command: Command, orders: Rsmq) -> None:
+    counted = command("messages", "list", "orders", "--group-by", "json.type").lines
+    assert [(line["group"], line["count"]) for line in counted] == [("(not JSON)", 3), ("a", 2), ("b", 1)]
+    assert counted[1]["bytes"] == 42
+    assert counted[1]["oldest_age_ms"] >= 0
+    shapes = command("messages", "list", "orders", "--group-by", "shape", "--filter", "json", "--limit", "1").lines
+    assert [(line["group"], line["count"]) for line in shapes] == [("{n, type}", 3)]
+    words = command("messages", "list", "orders", "--group-by", "json.type", terminal=True).text.splitlines()
+    assert words[0].split() == ["MESSAGES", "SHARE", "BYTES", "OLDEST", "json.type"]
+    assert "50.0%" in words[1]
+    refused = command("messages", "list", "orders", "--group-by", "type")
+    assert (refused.status, refused.out) == (2, b"")
+    assert "group by shape, or by a place in JSON" in refused.err
+
+
+def test_get_prints_whole_messages(command: Command, orders: Rsmq, client: Redis) -> None:
+    orders.send_message("spare", "x" * 2_000_000)
+    orders.send_message("spare", b"\xff\x00")
+    long, raw = (id.decode() for id in client.zrange("rsmq:spare", 0, -1))
+    first, second = command("messages", "get", "spare", long, raw).lines
+    assert (first["id"], len(first["body"]), first["state"]) == (long, 2_000_000, "ready")
+    assert base64.b64decode(second["body_base64"]) == b"\xff\x00"
+    assert command("messages", "get", "spare", raw, "--raw").out == b"\xff\x00"
+    words = command("messages", "get", "spare", raw, terminal=True)
+    assert words.text.endswith("size   2 B\n\n\\xff␀\n\n")
+    assert f"id     {raw}\nstate  ready, due " in words.text
+
+
+def test_get_what_is_not_there(command: Command, orders: Rsmq, client: Redis) -> None:
+    id = client.zrange("rsmq:orders", 0, 0)[0].decode()
+    done = command("messages", "get", "orders", "nope\x1b[2J", id)
+    assert (done.status, len(done.lines)) == (1, 1)
+    assert re.fullmatch(r"rsmq-tui: orders on redis://\S+: no message nope␛\[2J; .*\n", done.err)
+
+
+def test_raw_bytes_are_not_for_a_terminal(command: Command, orders: Rsmq) -> None:
+    refused = command("messages", "get", "orders", "any", "--raw", terminal=True)
+    assert (refused.status, refused.out) == (2, b"")
+    assert "> FILE" in refused.err
+
+
+@pytest.mark.parametrize("body", HOSTILE, ids=repr)
+def test_hostile_bodies_and_ids_are_harmless(body: bytes, command: Command, orders: Rsmq, client: Redis) -> None:
+    for terminal in (False, True):
+        client.zadd("rsmq:spare", {body: 1})
+        client.hset("rsmq:spare:Q", body, body)
+        for arguments in (
+            ["list", "spare"],
+            ["list", "spare", "--group-by", "shape"],
+            ["list", "spare", "--group-by", "json.a"],
+            ["get", "spare", body.decode("utf-8", "surrogateescape")],
+            ["delete", "spare", "--id", body.decode("utf-8", "surrogateescape")],
+            ["delete", "spare", "--id", body.decode("utf-8", "surrogateescape"), "--yes"],
+        ):
+            done = command("messages", *arguments, terminal=terminal)
+            assert done.status in (0, 3)
+            for line in (*done.text.split("\n"), *done.err.split("\n")):
+                assert line.isprintable()
+    (line,) = command("journal", "show", "1").lines
+    assert line["id"].encode("utf-8", "surrogateescape") == body
+
+
+def test_what_a_terminal_has_no_character_for(command: Command, orders: Rsmq, monkeypatch: pytest.MonkeyPatch) -> None:
+    orders.send_message("spare", "日本")
+    monkeypatch.setattr("rsmq_tui.cli.output.sys", _Ascii(sys))
+    assert command("messages", "list", "spare", terminal=True).text.splitlines()[1].endswith("6 B  ??")
+
+
+class _Ascii:
+    """The sys module, whose standard output knows ASCII only."""
+
+    def __init__(self, real: object) -> None:
+        self._real = real
+
+    def __getattr__(self, name: str) -> object:
+        found = getattr(self._real, name)
+        return _AsciiOut(found) if name == "stdout" else found
+
+
+class _AsciiOut:
+    encoding = "ascii"
+
+    def __init__(self, real: object) -> None:
+        self._real = real
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._real, name)

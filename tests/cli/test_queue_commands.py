@@ -1,0 +1,98 @@
+"""`rsmq-tui queues`: listed in one look; made, changed, emptied and removed only with --yes, and undone."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+from redis import Redis
+
+from rsmq_tui.protocol import Rsmq
+from tests.cli.conftest import Command
+
+Keys = Callable[[], Mapping[bytes, Any]]
+
+CHANGES = {
+    "create": ["create", "made", "--vt", "5", "--delay", "2", "--maxsize", "-1"],
+    "set": ["set", "orders", "--vt", "99"],
+    "delete": ["delete", "orders"],
+    "purge": ["purge", "orders"],
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_only_yes_changes_and_undo_takes_back(
+    name: str, command: Command, orders: Rsmq, client: Redis, keys: Keys
+) -> None:
+    raw, before = {key: client.dump(key) for key in client.scan_iter()}, keys()
+    for dry in ([], ["--dry-run"]):
+        preview = command("queues", *CHANGES[name], *dry)
+        assert (preview.status, preview.lines[0]["preview"]) == (3, True)
+    assert command("queues", *CHANGES[name], terminal=True).status == 3
+    assert {key: client.dump(key) for key in client.scan_iter()} == raw
+    done = command("queues", *CHANGES[name], "--yes")
+    (report,) = done.lines
+    assert (done.status, report["stopped"], report["failed"]) == (0, None, {})
+    assert report["done"] == report["planned"]
+    assert keys() != before
+    assert command("undo", "1", "--yes").status == 0
+    assert keys() == before
+
+
+def test_what_they_do(command: Command, orders: Rsmq) -> None:
+    command("queues", *CHANGES["create"], "--yes")
+    made = orders.get_queue_attributes("made")
+    assert (made.vt, made.delay, made.maxsize) == (5, 2, -1)
+    preview = command("queues", *CHANGES["set"], terminal=True)
+    assert "that  vt 3600 -> 99" in preview.text
+    command("queues", *CHANGES["set"], "--yes")
+    assert orders.get_queue_attributes("orders").vt == 99
+    assert command("queues", "purge", "orders", "--yes").lines[0]["done"] == 6
+    assert orders.get_queue_attributes("orders").msgs == 0
+    command("queues", "delete", "orders", "--yes")
+    assert "orders" not in orders.list_queues()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["create", "orders"], "orders on redis://SERVER/0: Queue exists"),
+        (["set", "orders"], "orders on redis://SERVER/0: No attribute was supplied"),
+        (["set", "nope", "--vt", "1"], "Queue not found; rsmq-tui queues list names those that are there"),
+        (["delete", "nope"], "Queue not found"),
+        (["purge", "nope"], "Queue not found"),
+        (["create", "bad name"], "Invalid qname format"),
+        (["create", "x", "--vt", "-1"], "vt must be between 0 and 9999999"),
+        (["create", "x", "--maxsize", "5"], "maxsize must be between 1024 and 65536"),
+        (["delete", "QUEUES"], "QUEUES is the name of the index"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_refused(arguments: list[str], words: str, command: Command, orders: Rsmq, redis_url: str, keys: Keys) -> None:
+    before = keys()
+    for yes in ([], ["--yes"]):
+        done = command("queues", *arguments, *yes)
+        assert (done.status, done.out) == (2, b"")
+        (line,) = done.err.splitlines()
+        assert words.replace("redis://SERVER", redis_url.rstrip("/").removesuffix("/0")) in line
+    assert keys() == before
+
+
+def test_list(command: Command, orders: Rsmq, client: Redis) -> None:
+    client.sadd("rsmq:QUEUES", b"\x1b[2J\xff")
+    lines = command("queues", "list").lines
+    assert [line["name"] for line in lines] == ["\x1b[2J\udcff", "orders", "orders-dlq", "spare"]
+    assert (lines[1]["depth"], lines[1]["ready"], lines[1]["hidden"], lines[1]["verdict"]) == (6, 3, 3, "ok")
+    done = command("queues", "list", terminal=True)
+    titles, broken, *rest = done.text.splitlines()
+    assert titles.split() == ["VERDICT", "READY", "HIDDEN", "DEPTH", "OLDEST", "VT", "DELAY", "QUEUE"]
+    assert broken.startswith("broken")
+    assert broken.endswith("  ␛[2J\\xff")
+    assert all(line.isprintable() for line in rest)
+    assert len(rest) == 3
+
+
+def test_list_of_nothing_says_what_next(command: Command, redis_url: str) -> None:
+    assert command("queues", "list").out == b""
+    done = command("--ns", "jobs", "queues", "list", terminal=True)
+    assert (done.status, done.out) == (0, b"")
+    assert "no queues in namespace jobs" in done.err
