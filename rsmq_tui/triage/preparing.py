@@ -12,7 +12,7 @@ from rsmq_tui.protocol.edits import Batch, Edit, EditKind, FieldBatch, FieldEdit
 from rsmq_tui.triage.actions import Copy, Delete, DeleteQueue, Hide, MessageAction, Move, Redrive, Release
 from rsmq_tui.triage.journal import Journal
 from rsmq_tui.triage.origins import Origins
-from rsmq_tui.triage.selection import Seen, Selection
+from rsmq_tui.triage.selection import Selection
 
 # One call holds the server for a millisecond or two: a move is five commands a message, the others one or two.
 CHUNK_MESSAGES = 500
@@ -95,17 +95,23 @@ def puts(queue: str, messages: Iterable[RawMessage], *, sent: int = 0) -> Iterat
         yield MessageBatch(EditKind.PUT, queue, tuple(chunk), sent=sent)
 
 
-async def removal_of(editor: QueueEditor, queue: str, seen: Sequence[Seen], exists: bool, sent: int = 0) -> Prepared:
+async def removal_of(
+    editor: QueueEditor, queue: str, seen: Sequence[RawMessage], exists: bool, sent: int = 0
+) -> Prepared:
     """Prepare the removal of messages that are still what was seen; their bodies go to the journal."""
-    _, values = await editor.values(queue, [message.id for message in seen])
+    unread = [message.id for message in seen if message.body is None]
+    read = dict(zip(unread, (await editor.values(queue, unread))[1], strict=True)) if unread else {}
     edits, sorted_out = [], []
-    for (id, score, seen_rc, _), (body, rc, fr) in zip(seen, values, strict=True):
-        if rc != seen_rc:
-            # Left out of the journal, and seen for what it is by the next look.
-            sorted_out.append(Outcome.CHANGED if rc is not None or body is not None else Outcome.GONE)
-        else:
-            size = 0 if body is None else len(body)
-            edits.append(_edit((_raw_message((id, score, rc, fr, size, body)), None)))
+    for message in seen:
+        whole = message
+        if message.id in read:
+            body, rc, fr = read[message.id]
+            if rc != message.rc or (body is None and message.size):
+                # Left out of the journal, and seen for what it is by the next look.
+                sorted_out.append(Outcome.CHANGED if rc is not None or body is not None else Outcome.GONE)
+                continue
+            whole = _raw_message((message.id, message.score, rc, fr, len(body or b""), body))
+        edits.append(_edit((whole, None)))
     batch = MessageBatch(EditKind.REMOVE, queue, tuple(edits), must_exist=exists, sent=sent) if edits else None
     return Prepared(batch, "".join(sorted_out))
 
@@ -151,37 +157,30 @@ def creation(queue: str, values: dict[bytes, bytes], there: QueueFields) -> Fiel
     return FieldBatch(queue, tuple(fields), there.listed, listed_after=True)
 
 
-async def _removal(editor: QueueEditor, queue: str, chunk: list[Seen], exists: bool) -> Prepared:
+async def _removal(editor: QueueEditor, queue: str, chunk: list[RawMessage], exists: bool) -> Prepared:
     return await removal_of(editor, queue, chunk, exists)
 
 
-async def _rescore(editor: QueueEditor, queue: str, chunk: list[Seen], exists: bool, later_ms: int) -> Prepared:
+async def _rescore(editor: QueueEditor, queue: str, chunk: list[RawMessage], exists: bool, later_ms: int) -> Prepared:
     at_ms = await editor.clock_us() // 1000
     due = b"%d" % (at_ms + later_ms)
     edits = [
         _edit((_raw_message((id, score, rc, None, size, None)), _raw_message((id, due, rc, None, size, None))))
-        for id, score, rc, size in chunk
+        for id, score, rc, _, size, _ in chunk
     ]
     return Prepared(MessageBatch(EditKind.RESCORE, queue, tuple(edits), must_exist=exists))
 
 
-async def _move(editor: QueueEditor, queue: str, target: str, chunk: list[Seen], targets: Targets) -> Prepared:
+async def _move(editor: QueueEditor, queue: str, target: str, chunk: list[RawMessage], targets: Targets) -> Prepared:
     prepared, fitting = await _fitting(target, chunk, targets)
-    _, counters = await editor.counters(queue, [message.id for message in fitting])
-    edits = []
-    for (id, score, seen_rc, size), (rc, fr) in zip(fitting, counters, strict=True):
-        if rc != seen_rc:
-            prepared.sorted_out += Outcome.CHANGED
-        else:
-            whole = _raw_message((id, score, rc, fr, size, None))
-            edits.append(_edit((whole, whole)))
+    edits = [_edit((message, message)) for message in (message._replace(body=None) for message in fitting)]
     if edits:
         prepared.batch = MessageBatch(EditKind.MOVE, queue, tuple(edits), target)
         prepared.renames = True
     return prepared
 
 
-async def _copies(editor: QueueEditor, queue: str, target: str, chunk: list[Seen], targets: Targets) -> Prepared:
+async def _copies(editor: QueueEditor, queue: str, target: str, chunk: list[RawMessage], targets: Targets) -> Prepared:
     prepared, fitting = await _fitting(target, chunk, targets)
     at_ms, whole = await editor.messages(queue, [message.id for message in fitting])
     edits = []
@@ -198,7 +197,7 @@ async def _copies(editor: QueueEditor, queue: str, target: str, chunk: list[Seen
 
 
 async def _redrive(
-    editor: QueueEditor, queue: str, chunk: list[Seen], targets: Targets, origins: Origins
+    editor: QueueEditor, queue: str, chunk: list[RawMessage], targets: Targets, origins: Origins
 ) -> AsyncGenerator[Prepared, None]:
     at_ms, whole = await editor.messages(queue, [message.id for message in chunk])
     left = Prepared()
@@ -225,7 +224,7 @@ async def _redrive(
         yield Prepared(MessageBatch(EditKind.MOVE, queue, tuple(edits), target), renames=True)
 
 
-async def _fitting(target: str, chunk: list[Seen], targets: Targets) -> tuple[Prepared, list[Seen]]:
+async def _fitting(target: str, chunk: list[RawMessage], targets: Targets) -> tuple[Prepared, list[RawMessage]]:
     """Sort out what the target does not take."""
     prepared = Prepared()
     if not (await targets.fields(target)).exists:

@@ -82,7 +82,7 @@ async def preview_of(
             case Named(ids=ids):
                 elsewhere = await _select_named(editor, action.queue, ids, selection)
             case Matching() | Everything() | None:
-                unsearched = await _select_matching(reader, action.queue, scope, selection, seeing)
+                unsearched = await _select_matching(reader, action, scope, selection, seeing)
         _check_room(journal, action, selection)
     except BaseException:
         selection.close()
@@ -205,12 +205,19 @@ def _is_same(shown: Shown, now: RawMessage) -> bool:
 
 
 async def _select_matching(
-    reader: QueueReader, queue: str, scope: Matching | Everything | None, selection: Selection, seeing: SeeingCallback
+    reader: QueueReader,
+    action: Action,
+    scope: Matching | Everything | None,
+    selection: Selection,
+    seeing: SeeingCallback,
 ) -> int:
     """Select what matches in the whole queue; returns how many could not be searched."""
     wanted, limit = (scope.filter, scope.limit) if isinstance(scope, Matching) else (parse_filter(""), None)
     unsearched = 0
-    async with aclosing(search(reader, queue, wanted, limit=limit, bodies=False)) as found:
+    # What is taken away goes to the journal whole; what goes elsewhere must fit there.
+    takes, moves = isinstance(action, Delete | DeleteQueue), isinstance(action, Move | Redrive)
+    found_by = search(reader, action.queue, wanted, limit=limit, bodies=takes, sizes=moves)
+    async with aclosing(found_by) as found:
         async for part in found:
             selection.add(part.messages, part.at_ms)
             unsearched = part.not_searched

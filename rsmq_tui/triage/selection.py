@@ -9,7 +9,7 @@ from functools import partial
 from itertools import chain
 from os import SEEK_END
 from tempfile import SpooledTemporaryFile
-from typing import NamedTuple
+from typing import Any
 
 from rsmq_tui.monitor.states import MessageState, count_states
 from rsmq_tui.protocol import RawMessage
@@ -18,23 +18,18 @@ _IN_MEMORY_BYTES = 8_000_000
 _LENGTH_BYTES = 8
 
 
-class Seen(NamedTuple):
-    """A message as it was seen: what is compared before it changes, and its body's length in bytes."""
+# Bodies that were read while looking are kept up to this much; those of later messages are read again.
+_BODIES_BYTES = 64_000_000
 
-    id: bytes
-    score: bytes
-    rc: bytes | None
-    size: int
-
-
-# Calling Seen takes three times as long.
-_seen = partial(tuple.__new__, Seen)
+# Calling RawMessage takes three times as long.
+_raw_message = partial(tuple.__new__, RawMessage)
 
 
 class Selection:
     """Messages of one queue in the order they were added; ``close`` frees the file.
 
-    ``states`` counts them by what they were when seen, ``bytes`` sums the lengths of their bodies.
+    ``states`` counts them by what they were when seen, ``bytes`` sums the lengths of their bodies. A message whose body
+    is None has none, or is to be read before it is taken away.
     """
 
     def __init__(self) -> None:
@@ -46,13 +41,15 @@ class Selection:
 
     def add(self, messages: Iterable[RawMessage], at_ms: int) -> None:
         """Add messages that were read at that server time."""
-        block = [(id, score, rc, size) for id, score, rc, _, size, _ in messages]
+        block: list[tuple[Any, ...]] = list(map(tuple, messages))
         if not block:
             return
         self.at_ms = at_ms
         self.count += len(block)
-        self.bytes += sum(seen[3] for seen in block)
-        for state, count in count_states(((score, rc) for _, score, rc, _ in block), at_ms).items():
+        self.bytes += sum(message[4] for message in block)
+        if self.bytes > _BODIES_BYTES:
+            block = [(*message[:5], None) for message in block]
+        for state, count in count_states(((message[1], message[2]) for message in block), at_ms).items():
             self.states[state] += count
         # Our own file, never anybody else's: marshal is the fastest way there and back.
         packed = marshal.dumps(block)
@@ -60,29 +57,29 @@ class Selection:
         self._file.write(len(packed).to_bytes(_LENGTH_BYTES, "big"))
         self._file.write(packed)
 
-    def chunks(self, messages: int, size: int) -> Iterator[list[Seen]]:
+    def chunks(self, messages: int, size: int) -> Iterator[list[RawMessage]]:
         """Walk through it in runs of at most that many messages and about that many bytes of bodies."""
-        chunk: list[Seen] = []
+        chunk: list[RawMessage] = []
         heavy = 0
         for block in self._blocks():
-            weight = sum(seen.size for seen in block)
+            weight = sum(message.size for message in block)
             if len(chunk) + len(block) <= messages and heavy + weight <= size:
                 chunk += block
                 heavy += weight
                 continue
-            for seen in block:
-                if chunk and (len(chunk) == messages or heavy + seen.size > size):
+            for message in block:
+                if chunk and (len(chunk) == messages or heavy + message.size > size):
                     yield chunk
                     chunk, heavy = [], 0
-                chunk.append(seen)
-                heavy += seen.size
+                chunk.append(message)
+                heavy += message.size
         if chunk:
             yield chunk
 
-    def __iter__(self) -> Iterator[Seen]:
+    def __iter__(self) -> Iterator[RawMessage]:
         return chain.from_iterable(self._blocks())
 
-    def _blocks(self) -> Iterator[list[Seen]]:
+    def _blocks(self) -> Iterator[list[RawMessage]]:
         place = 0
         while True:
             self._file.seek(place)
@@ -91,7 +88,7 @@ class Selection:
                 return
             packed = self._file.read(int.from_bytes(head, "big"))
             place += _LENGTH_BYTES + len(packed)
-            yield list(map(_seen, marshal.loads(packed)))
+            yield list(map(_raw_message, marshal.loads(packed)))
 
     def close(self) -> None:
         """Free the file."""

@@ -7,7 +7,6 @@ from rsmq_tui.protocol.editor import QueueEditor
 from rsmq_tui.protocol.edits import EditKind, MessageBatch, Outcome
 from rsmq_tui.triage.journal import Entry, Journal
 from rsmq_tui.triage.preparing import Prepared, removal_of
-from rsmq_tui.triage.selection import Seen
 
 
 async def prepare_undo(editor: QueueEditor, journal: Journal, change: int) -> AsyncGenerator[Prepared, None]:
@@ -35,7 +34,7 @@ async def _inverse(editor: QueueEditor, entry: Entry) -> Prepared | None:
     if inverse.kind is not EditKind.REMOVE:
         return Prepared(inverse)
     # What it puts there is not in the journal: it is read, so that taking it away can be taken back as well.
-    seen = [Seen(before.id, before.score, before.rc, before.size) for before, _ in inverse.edits if before is not None]
+    seen = [before for before, _ in inverse.edits if before is not None]
     return await removal_of(editor, inverse.queue, seen, inverse.must_exist, inverse.sent)
 
 

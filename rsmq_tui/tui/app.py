@@ -6,7 +6,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from rich.text import Text
 from textual import events, work
@@ -14,16 +14,23 @@ from textual.app import App, SystemCommand
 from textual.binding import BindingType
 from textual.filter import LineFilter
 from textual.reactive import var
-from textual.screen import Screen
+from textual.screen import ModalScreen, Screen
 
 from rsmq_tui.monitor import Snapshot, Source
 from rsmq_tui.monitor.wording import printable
 from rsmq_tui.tui.ascii_filter import AsciiFilter
+from rsmq_tui.tui.changing import Changes
 from rsmq_tui.tui.commands import DashboardCommands
 from rsmq_tui.tui.keymap import bindings_of
+from rsmq_tui.tui.screens.base import DashboardScreen
 from rsmq_tui.tui.screens.overview import OverviewScreen
 from rsmq_tui.tui.theming import DEFAULT_THEME, TOKENS, load_themes
+from rsmq_tui.tui.widgets.change_line import ChangeTold
 from rsmq_tui.tui.widgets.painted import Painted
+
+if TYPE_CHECKING:
+    from rsmq_tui.triage.desk import Triage
+    from rsmq_tui.triage.previews import Scope
 
 _CLIPBOARD_BYTES_MAX = 74_000
 _ASCII = AsciiFilter()
@@ -33,23 +40,27 @@ class RsmqApp(App[None]):
     """Shows a source's snapshots until the user quits.
 
     ``clock`` is the monotonic clock in seconds that the source tells its freshness in; ``ascii_only`` draws with ASCII
-    characters alone. State flows one way: source, ``snapshot``, screens, widgets.
+    characters alone. State flows one way: source, ``snapshot``, screens, widgets. Changes go through ``triage``, which
+    may also be what makes it when it is first needed; without it, or where that is ``read_only``, nothing is changed.
     """
 
     TITLE = "rsmq-tui"
     CSS_PATH = "app.tcss"
-    BINDINGS: ClassVar[list[BindingType]] = bindings_of("app")
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings_of("app"), *bindings_of("change")]
     COMMANDS = App.COMMANDS | {DashboardCommands}
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-wide")]  # noqa: RUF012 - Textual's own way to declare them
     VERTICAL_BREAKPOINTS = [(0, "-tiny"), (16, "-short"), (20, "-tall")]  # noqa: RUF012 - Textual's own way to declare them
 
     snapshot: var[Snapshot | None] = var(None)
     clock_times: var[bool] = var(False)
+    change_told: var[ChangeTold | None] = var(None)
 
     def __init__(
         self,
         source: Source,
         *,
+        triage: "Triage | Callable[[], Triage] | None" = None,
+        read_only: bool = False,
         clock: Callable[[], float] = time.monotonic,
         ascii_only: bool = False,
         theme: str | None = None,
@@ -58,6 +69,9 @@ class RsmqApp(App[None]):
         self.source = source
         self.clock = clock
         self.ascii_only = ascii_only
+        self.read_only = read_only or bool(getattr(triage, "read_only", False))
+        self._changes = Changes(self, triage, read_only=self.read_only)
+        self._is_quitting = False
         self._wanted_theme = theme
         self._themes = load_themes()
         for known in self._themes.themes.values():
@@ -99,6 +113,7 @@ class RsmqApp(App[None]):
 
     async def on_unmount(self) -> None:
         """Let go of the server."""
+        await self._changes.aclose()
         await self.source.aclose()
 
     def watch_theme(self, theme: str) -> None:
@@ -106,6 +121,29 @@ class RsmqApp(App[None]):
         for widget in self.screen.query(Painted) if self.screen_stack else ():
             widget.notify_style_update()
             widget.repaint_all()
+
+    @property
+    def can_change(self) -> bool:
+        """True where queues may be changed."""
+        return self._changes.can_change
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Leave escape to the screens and dialogs unless a change runs behind no dialog."""
+        if action == "cancel_change":
+            return self._changes.is_running and not isinstance(self.screen, ModalScreen)
+        return super().check_action(action, parameters)
+
+    def ask_change(self, name: str, queue: str, scope: "Scope | None" = None, *, body: bytes | None = None) -> None:
+        """Ask for the change of that name, show what it would do, and make it when the answer is yes."""
+        self._changes.ask(name, queue, scope, body)
+
+    def undo(self, queue: str | None) -> None:
+        """Show what taking back the last change (of that queue) would do, and do it when the answer is yes."""
+        self._changes.undo(queue)
+
+    def export(self, queue: str, scope: "Scope | None") -> None:
+        """Ask for a file and write messages to it."""
+        self._changes.export(queue, scope)
 
     def open_queue(self, queue: str) -> None:
         """Go to a queue's own screen."""
@@ -135,7 +173,15 @@ class RsmqApp(App[None]):
         if len(self.screen_stack) > 1:
             self.pop_screen()
         else:
-            self.exit()
+            self._quit()
+
+    async def action_quit(self) -> None:
+        """Quit; a change that runs ends first, after the part of it that is under way."""
+        self._quit()
+
+    def action_cancel_change(self) -> None:
+        """Cancel the change that runs."""
+        self._changes.cancel()
 
     def action_help(self) -> None:
         """Show the keys of this screen."""
@@ -155,8 +201,8 @@ class RsmqApp(App[None]):
             self.source.set_paused(not self.snapshot.paused)
 
     def action_refresh_now(self) -> None:
-        """Poll now, and let the tables sort again."""
-        if isinstance(self.screen, OverviewScreen):
+        """Poll now, and let the tables sort or search again."""
+        if isinstance(self.screen, DashboardScreen):
             self.screen.rest()
         self.source.wake()
 
@@ -173,6 +219,20 @@ class RsmqApp(App[None]):
     def _switch(self, ns: str | None) -> None:
         if ns is not None:
             self.source.switch(ns)
+            self._changes.switch(ns)
+
+    def _quit(self, return_code: int = 0) -> None:
+        if self._is_quitting or not self._changes.is_running:
+            self.exit(None, return_code)
+            return
+        self._is_quitting = True
+        self.run_worker(self._quit_after_change(return_code), group="quit")
+
+    async def _quit_after_change(self, return_code: int) -> None:
+        # What takes too long is left to the next start, which finds out what became of it.
+        with suppress(TimeoutError):
+            await self._changes.stop()
+        self.exit(None, return_code)
 
     def _end_on_signals(self) -> None:
         """Give the terminal back before the program ends because it was told to, or because the terminal is gone."""
@@ -181,7 +241,7 @@ class RsmqApp(App[None]):
             # nohup ignores SIGHUP, and so do we then.
             if number is not None and signal.getsignal(number) is not signal.SIG_IGN:
                 with suppress(NotImplementedError, RuntimeError, ValueError):
-                    asyncio.get_running_loop().add_signal_handler(number, self.exit, None, 128 + number)
+                    asyncio.get_running_loop().add_signal_handler(number, self._quit, 128 + number)
 
     def _fatal_error(self) -> None:
         """Show where the program failed; Textual would add the values of variables, and one may be a password."""
@@ -202,3 +262,4 @@ class RsmqApp(App[None]):
     async def _poll(self) -> None:
         async for snapshot in self.source.snapshots():
             self.snapshot = snapshot
+            self._changes.follow(snapshot)

@@ -1,11 +1,11 @@
 """The columns of the two tables: what each shows of a queue or of a message, and how queues are sorted."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from dataclasses import dataclass
 from typing import Any
 
 from rsmq_tui.charts import sparkline
-from rsmq_tui.monitor import MessageRow, QueueState, Trend, Verdict, outlook
+from rsmq_tui.monitor import MessageRow, MessageState, QueueState, Trend, Verdict, outlook
 from rsmq_tui.monitor.wording import UNKNOWN, clock, compact, count, duration, rate, size
 from rsmq_tui.tui.signs import MESSAGE_TOKENS, verdict_words
 from rsmq_tui.tui.widgets.painted import Piece
@@ -27,11 +27,15 @@ class QueueContext:
 
 @dataclass(frozen=True, slots=True)
 class MessageContext:
-    """What the cells of the message table need besides their message."""
+    """What the cells of the message table need besides their message; ``ranged`` are to be marked with the range."""
 
     at_ms: int
     poison_rc: int
     clock_times: bool = False
+    ascii_only: bool = False
+    marked: Set[str] = frozenset()
+    ranged: Set[str] = frozenset()
+    all_marked: bool = False
 
 
 def _verdict(queue: QueueState, context: QueueContext) -> Piece:
@@ -115,6 +119,21 @@ def sort_queues(queues: list[QueueState], column: str | None, reverse: bool) -> 
     return downwards
 
 
+def _mark(row: MessageRow, context: MessageContext) -> Piece:
+    if context.all_marked or row.id in context.marked:
+        return "*" if context.ascii_only else "●", "strong"
+    if row.id in context.ranged:
+        return "+" if context.ascii_only else "○", "strong"
+    return "", ""
+
+
+def _state(row: MessageRow, context: MessageContext) -> Piece:
+    # What was hidden when it was found is ready once its time has come.
+    is_due = row.due_ms is not None and row.due_ms <= context.at_ms
+    state = MessageState.READY if is_due else row.state
+    return state.value, MESSAGE_TOKENS[state]
+
+
 def _due(row: MessageRow, context: MessageContext) -> Piece:
     if row.due_ms is None:
         return "never", "alarm"
@@ -141,8 +160,9 @@ def _body(row: MessageRow, _: MessageContext) -> Piece:
 
 
 MESSAGE_COLUMNS: tuple[Column[MessageRow, MessageContext], ...] = (
+    Column("mark", "", 1, _mark),
     Column("id", "ID", 16, lambda row, _: (row.id, "muted"), drop=4),
-    Column("state", "STATE", 9, lambda row, _: (row.state.value, MESSAGE_TOKENS[row.state])),
+    Column("state", "STATE", 9, _state),
     Column("due", "DUE", 12, _due, right=True),
     Column("age", "AGE", 8, _age, drop=1, right=True),
     Column(

@@ -42,9 +42,8 @@ class DashboardCommands(Provider):
 
     def _keys(self) -> Iterator[Key]:
         where = getattr(self.screen, "WHERE", ())
-        return (
-            key for key in keys_of(*where, "app") if key.where not in ("table", "lines") and key.id != "app.palette"
-        )
+        keys = keys_of(*where, "app", changes=cast("Dashboard", self.app).can_change)
+        return (key for key in keys if key.where not in ("table", "lines") and key.id != "app.palette")
 
     def _runner(self, key: Key) -> Callable[[], Any]:
         owner = self.app if key.where == "app" else self.screen

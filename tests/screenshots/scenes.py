@@ -3,12 +3,15 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from textual.pilot import Pilot
 
+from rsmq_tui.monitor import MessageState
 from rsmq_tui.tui.app import RsmqApp
 from tests.screenshots.history import order_messages, play_history
 from tests.tui.scripted import ScriptedSource
+from tests.tui.scripted_triage import ScriptedTriage
 
 _TITLE = "rsmq-tui"
 
@@ -29,8 +32,10 @@ SCENES = (
     Scene("overview-light", theme="rsmq-light"),
     Scene("overview-narrow", size=(60, 16)),
     Scene("queue", keys=("j", "enter")),
+    Scene("filter", keys=("j", "enter", "slash", *"json.type=refund", "enter", "space", "space", "j", "space")),
     Scene("queue-light", keys=("j", "enter"), theme="rsmq-light"),
     Scene("message", keys=("j", "enter", "enter")),
+    Scene("confirm", keys=("j", "enter", "A", "x")),
     Scene("help", keys=("question_mark",)),
 )
 
@@ -40,7 +45,7 @@ async def picture(scene: Scene) -> str:
     source = ScriptedSource()
     snapshot = play_history(source)
     source.messages["orders"] = order_messages(60)
-    app = RsmqApp(source, clock=source.clock, theme=scene.theme, ascii_only=scene.ascii_only)
+    app = RsmqApp(source, clock=source.clock, triage=_triage(), theme=scene.theme, ascii_only=scene.ascii_only)
     app.animation_level = "none"
     async with app.run_test(size=scene.size) as pilot:
         source.play(snapshot)
@@ -48,9 +53,20 @@ async def picture(scene: Scene) -> str:
         for key in scene.keys:
             await pilot.press(key)
             await _settle(pilot)
+        # A preview has to be seen for a moment before its button works.
+        while pilot.app.screen.query("#yes:disabled"):
+            await pilot.pause(0.05)
         svg = app.export_screenshot(title=_TITLE, simplify=True)
     # The random ids that Rich gives a picture's parts are the only thing that differs between runs.
     return re.sub(r"terminal-\d+", "terminal", svg)
+
+
+def _triage() -> Any:
+    triage = ScriptedTriage()
+    triage.profile = "PROD-EU"
+    triage.what = "match json.type=refund, in the whole queue"
+    triage.states = {MessageState.READY: 1190, MessageState.IN_FLIGHT: 14}
+    return triage
 
 
 async def _settle(pilot: Pilot[None]) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.tui.scripted import ScriptedSource
+from tests.tui.scripted_triage import ScriptedTriage
 
 
 @pytest.fixture(autouse=True)
@@ -32,6 +33,17 @@ async def _until_nothing_is_ready(*_: float) -> None:
         if not ready:
             return
     raise AssertionError("the event loop never comes to rest")
+
+
+@pytest.fixture(autouse=True)
+def quick_eyes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A preview is seen as soon as it is on the screen."""
+    monkeypatch.setattr("rsmq_tui.tui.screens.confirm.SEEN_S", 0.001)
+
+
+@pytest.fixture
+def triage() -> ScriptedTriage:
+    return ScriptedTriage()
 
 
 @pytest.fixture

@@ -3,13 +3,16 @@
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from typing import Any
 
 from textual.pilot import Pilot
+from textual.screen import ModalScreen
 from textual.widget import Widget
 
 from rsmq_tui.monitor import Link, Snapshot
 from rsmq_tui.protocol import Row
 from rsmq_tui.tui.app import RsmqApp
+from rsmq_tui.tui.screens.confirm import ConfirmScreen
 from rsmq_tui.tui.widgets.row_table import RowTable
 from tests.tui.scripted import START_MS, ScriptedSource
 
@@ -34,9 +37,11 @@ async def opened(
     ascii_only: bool = False,
     theme: str | None = None,
     notifications: bool = False,
+    triage: Any = None,
+    read_only: bool = False,
 ) -> AsyncIterator[Pilot[None]]:
-    """Run the app on a source."""
-    app = RsmqApp(source, clock=source.clock, ascii_only=ascii_only, theme=theme)
+    """Run the app on a source, and on what makes its changes."""
+    app = RsmqApp(source, clock=source.clock, triage=triage, read_only=read_only, ascii_only=ascii_only, theme=theme)
     app.animation_level = "none"
     async with app.run_test(size=size, notifications=notifications) as pilot:
         yield pilot
@@ -86,6 +91,36 @@ async def press(pilot: Pilot[None], *keys: str) -> None:
     for key in keys:
         await pilot.press(key)
         await settled(pilot)
+
+
+async def say_yes(pilot: Pilot[None]) -> None:
+    """Wait for the preview, and say yes to it."""
+    await until(pilot, lambda: _is_armed(pilot), "the preview can be said yes to")
+    pilot.app.screen.query_one("#yes").focus()
+    await pilot.press("enter")
+    await until(pilot, lambda: not isinstance(pilot.app.screen, ModalScreen), "the dialogs close")
+
+
+async def made(pilot: Pilot[None]) -> str:
+    """Wait until a change is at its end, and return what is told of it."""
+    app = app_of(pilot)
+    await until(pilot, lambda: app.change_told is not None and not app.change_told.is_running, "the change ends")
+    assert app.change_told is not None
+    return app.change_told.words
+
+
+async def asked(pilot: Pilot[None]) -> None:
+    """Wait until the dialog of a preview is on the screen."""
+    is_there = "the dialog opens"
+    await until(pilot, lambda: isinstance(pilot.app.screen, ConfirmScreen) and pilot.app.screen.is_mounted, is_there)
+
+
+def _is_armed(pilot: Pilot[None]) -> bool:
+    screen = pilot.app.screen
+    if not (isinstance(screen, ConfirmScreen) and screen.is_mounted):
+        return False
+    yes = screen.query_one("#yes")
+    return bool(yes.display and not yes.disabled)
 
 
 def app_of(pilot: Pilot[None]) -> RsmqApp:

@@ -2,10 +2,11 @@
 
 import asyncio
 from bisect import bisect_left, bisect_right
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from dataclasses import replace
 
 from rsmq_tui.monitor import (
+    Filter,
     Link,
     MessageRow,
     MessageState,
@@ -13,11 +14,12 @@ from rsmq_tui.monitor import (
     Page,
     PageRequest,
     PeekError,
+    Progress,
     Snapshot,
     Thresholds,
 )
 from rsmq_tui.monitor.sampler import Sampler
-from rsmq_tui.protocol import Failure, Namespaces, Row
+from rsmq_tui.protocol import Failure, Namespaces, RawMessage, Row, name_bytes
 
 START_MS = 1_795_000_000_000
 
@@ -53,7 +55,8 @@ def row_of(
 class ScriptedSource:
     """Gives the snapshots that are played to it, and pages of the messages that it was given.
 
-    A page is made when it is asked for; while ``hold`` is set to an event, it is given only after that event.
+    A page is made when it is asked for; while ``hold`` is set to an event, it is given only after that event. A search
+    takes ``search_step`` messages at a time, and ``search_gate``, a semaphore, lets it take so many steps.
     """
 
     def __init__(self, clock: FakeClock | None = None, *, thresholds: Thresholds | None = None) -> None:
@@ -68,6 +71,11 @@ class ScriptedSource:
         self.peek_error: str | None = None
         self.read_error: str | None = None
         self.scan_error: str | None = None
+        self.search_error: str | None = None
+        self.search_step = 100
+        self.search_gate: asyncio.Semaphore | None = None
+        self.searches: list[Filter] = []
+        self.searches_closed = 0
         self.hold: asyncio.Event | None = None
         self.woken = 0
         self.paused = False
@@ -144,12 +152,35 @@ class ScriptedSource:
         body = self.bodies.get(id, b"" if row is None else row.preview)
         return MessageView(self.last.at_ms or START_MS, id, row, body, len(body or b""))
 
+    async def search(self, queue: str, wanted: Filter) -> AsyncGenerator[Progress, None]:
+        self.searches.append(wanted)
+        everything = [self._raw(row) for row in self.messages.get(queue, [])]
+        at_ms, matches, matched = self.last.at_ms or START_MS, wanted.predicate(), 0
+        try:
+            for start in range(0, max(1, len(everything)), self.search_step):
+                if self.search_gate is not None:
+                    await self.search_gate.acquire()
+                if self.search_error is not None:
+                    raise PeekError(self.search_error)
+                part = everything[start : start + self.search_step]
+                found = tuple(message for message in part if matches(message, at_ms))
+                matched += len(found)
+                yield Progress(at_ms, len(everything), start + len(part), matched, 0, found)
+                await asyncio.sleep(0)
+        finally:
+            self.searches_closed += 1
+
     async def due(self, queue: str, at_ms: int) -> tuple[tuple[str, int], ...]:
         if self.due_counts is not None:
             return self.due_counts
         rows = self.messages.get(queue, [])
         ready = sum(1 for row in rows if row.state is MessageState.READY)
         return (("now", ready), ("< 1 min", len(rows) - ready))
+
+    def _raw(self, row: MessageRow) -> RawMessage:
+        rc, fr = (str(row.rc).encode(), str(row.fr_ms or 0).encode()) if row.rc else (None, None)
+        body = self.bodies.get(row.id, row.preview)
+        return RawMessage(name_bytes(row.id), row.score.encode(), rc, fr, row.size, body)
 
     async def namespaces(self) -> Namespaces:
         if self.scan_error is not None:

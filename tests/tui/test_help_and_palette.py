@@ -18,6 +18,7 @@ from rsmq_tui.tui.widgets.key_hints import KeyHints
 from rsmq_tui.tui.widgets.line_view import LineView
 from tests.tui.driving import app_of, lines_of, opened, play, press, settled, text_of, until
 from tests.tui.scripted import ScriptedSource, messages_of
+from tests.tui.scripted_triage import ScriptedTriage
 from tests.tui.states import one_of_each, poll_of, queue_of
 
 # Keys that lead from the overview to each screen, and the places whose keys work there.
@@ -37,20 +38,27 @@ async def _go(pilot: Pilot[None], source: ScriptedSource, keys: tuple[str, ...])
 async def _whole_help(pilot: Pilot[None]) -> str:
     view = pilot.app.screen.query_one(LineView)
     seen = lines_of(view)
-    await press(pilot, "G")
-    return "\n".join(seen + lines_of(view))
+    while True:
+        await press(pilot, "pagedown")
+        if lines_of(view) == seen[-view.size.height :]:
+            return "\n".join(seen)
+        seen += lines_of(view)
 
 
+@pytest.mark.parametrize("changes", [True, False])
 @pytest.mark.parametrize("place", PLACES)
-async def test_help_lists_every_key_of_the_place(source: ScriptedSource, place: str) -> None:
+async def test_help_lists_every_key_of_the_place(
+    source: ScriptedSource, triage: ScriptedTriage, place: str, changes: bool
+) -> None:
     keys, where = PLACES[place]
-    async with opened(source, size=(120, 40)) as pilot:
+    async with opened(source, size=(120, 40), triage=triage, read_only=not changes) as pilot:
         await _go(pilot, source, keys)
         await press(pilot, "question_mark")
         assert isinstance(pilot.app.screen, HelpScreen)
         listed = [line.split() for line in (await _whole_help(pilot)).splitlines()]
-        for key in keys_of(*where):
-            assert [*key.shown.split(), *key.help.split()] in listed
+        for key in keys_of(*where, "change"):
+            is_listed = [*key.shown.split(), *key.help.split()] in listed
+            assert is_listed == (changes or not key.changes), key
 
 
 async def test_help_explains_every_verdict_in_words(source: ScriptedSource) -> None:
@@ -79,13 +87,17 @@ async def test_help_scrolls_and_closes_by_escape(source: ScriptedSource) -> None
         assert isinstance(pilot.app.screen, OverviewScreen)
 
 
+@pytest.mark.parametrize("changes", [True, False])
 @pytest.mark.parametrize("place", PLACES)
-async def test_hints_are_those_of_the_registry(source: ScriptedSource, place: str) -> None:
+async def test_hints_are_those_of_the_registry(
+    source: ScriptedSource, triage: ScriptedTriage, place: str, changes: bool
+) -> None:
     keys, where = PLACES[place]
-    async with opened(source, size=(160, 30)) as pilot:
+    async with opened(source, size=(300, 30), triage=triage, read_only=not changes) as pilot:
         await _go(pilot, source, keys)
         line = lines_of(pilot.app.screen.query_one(KeyHints))[0]
-        words = [f"{key.face or key.shown.split()[0]} {key.hint}" for key in keys_of(*where) if key.hint]
+        shown = keys_of(*where, changes=changes)
+        words = [f"{key.face or key.shown.split()[0]} {key.hint}" for key in shown if key.hint]
         assert sorted(part for part in line.strip().split("   ") if part) == sorted(words)
 
 
@@ -96,17 +108,39 @@ async def test_hints_that_do_not_fit_are_left_out_whole(source: ScriptedSource) 
         known = {f"{key.face or key.shown.split()[0]} {key.hint}" for key in KEYS}
         assert set(line.strip().split("   ")) <= known
         assert "enter open" in line
+        assert line.strip().endswith("? help")
 
 
+@pytest.mark.parametrize(
+    ("place", "words"),
+    [
+        ("overview", "enter open   / filter   s sort   a send"),
+        ("queue", "enter open   space mark   A all   / filter   x"),
+    ],
+)
+async def test_at_eighty_columns_the_most_important_hints_are_there(
+    source: ScriptedSource, triage: ScriptedTriage, place: str, words: str
+) -> None:
+    async with opened(source, size=(80, 24), triage=triage) as pilot:
+        await _go(pilot, source, PLACES[place][0])
+        line = lines_of(pilot.app.screen.query_one(KeyHints))[0]
+        assert words in line
+        assert "u undo" in line
+        assert line.strip().endswith("? help")
+
+
+@pytest.mark.parametrize("changes", [True, False])
 @pytest.mark.parametrize("place", PLACES)
-async def test_palette_offers_every_action_of_the_place(source: ScriptedSource, place: str) -> None:
+async def test_palette_offers_every_action_of_the_place(
+    source: ScriptedSource, triage: ScriptedTriage, place: str, changes: bool
+) -> None:
     keys, where = PLACES[place]
-    async with opened(source) as pilot:
+    async with opened(source, triage=triage, read_only=not changes) as pilot:
         await _go(pilot, source, keys)
         provider = DashboardCommands(pilot.app.screen)
         offered = {hit.text async for hit in provider.discover()}
         # Moving about in rows and lines is not something that one looks up a command for.
-        wanted = {key.help for key in keys_of(*where) if key.where not in ("table", "lines")}
+        wanted = {key.help for key in keys_of(*where, changes=changes) if key.where not in ("table", "lines")}
         wanted -= {"Find a command or a queue by name"}
         assert offered == wanted
         for help_text in wanted:

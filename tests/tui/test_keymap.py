@@ -6,13 +6,30 @@ import pytest
 from textual.app import App
 from textual.dom import DOMNode
 
+from rsmq_tui.triage.actions import (
+    Copy,
+    CreateQueue,
+    Delete,
+    DeleteQueue,
+    Hide,
+    Import,
+    Move,
+    Purge,
+    Redrive,
+    Release,
+    Send,
+    SetAttributes,
+)
 from rsmq_tui.tui.app import RsmqApp
-from rsmq_tui.tui.keymap import KEYS, Key, Where, bindings_of, keys_of
+from rsmq_tui.tui.keymap import KEYS, Key, Where, bindings_of, changes_something, keys_of
+from rsmq_tui.tui.screens.confirm import ConfirmScreen
+from rsmq_tui.tui.screens.form import FormScreen
 from rsmq_tui.tui.screens.help import HelpScreen
 from rsmq_tui.tui.screens.message import MessageScreen
 from rsmq_tui.tui.screens.namespaces import NamespaceScreen
 from rsmq_tui.tui.screens.overview import OverviewScreen
 from rsmq_tui.tui.screens.queue import QueueScreen
+from rsmq_tui.tui.widgets.choice_input import ChoiceInput
 from rsmq_tui.tui.widgets.line_view import LineView
 from rsmq_tui.tui.widgets.row_table import RowTable
 
@@ -23,29 +40,35 @@ OWNERS: dict[Where, tuple[type[DOMNode], ...]] = {
     "overview": (OverviewScreen,),
     "queue": (QueueScreen,),
     "message": (MessageScreen,),
-    "modal": (HelpScreen, NamespaceScreen),
+    "modal": (HelpScreen, NamespaceScreen, ConfirmScreen, FormScreen),
+    "dialog": (ConfirmScreen,),
+    "choice": (ChoiceInput,),
+    "change": (RsmqApp,),
 }
 
+ACTIONS = {action.name for action in (
+    Delete, Hide, Release, Move, Copy, Redrive, Purge, Send, CreateQueue, SetAttributes, DeleteQueue, Import
+)}  # fmt: skip
 # What dashboards.md, section 4, gives a meaning that no screen may change: key -> ids that may have it.
 RESERVED = {
     "j": {"table.down", "lines.down"},
-    "down": {"table.down", "lines.down"},
+    "down": {"table.down", "lines.down", "choice.next"},
     "k": {"table.up", "lines.up"},
-    "up": {"table.up", "lines.up"},
+    "up": {"table.up", "lines.up", "choice.previous"},
     "g": {"table.top", "lines.top"},
     "G": {"table.bottom", "lines.bottom"},
-    "h": {"queue.previous_part", "message.previous_view"},
-    "l": {"queue.next_part", "message.next_view"},
-    "left": {"queue.previous_part", "message.previous_view"},
-    "right": {"queue.next_part", "message.next_view"},
+    "h": {"queue.previous_part", "message.previous_view", "dialog.previous"},
+    "l": {"queue.next_part", "message.next_view", "dialog.next"},
+    "left": {"queue.previous_part", "message.previous_view", "dialog.previous"},
+    "right": {"queue.next_part", "message.next_view", "dialog.next"},
     "enter": {"table.open"},
-    "escape": {"overview.clear", "queue.back", "message.back", "modal.close"},
+    "escape": {"overview.clear", "queue.clear", "message.back", "modal.close", "change.cancel"},
     "q": {"app.back", "modal.close"},
     "ctrl+c": {"app.quit"},
     "question_mark": {"app.help"},
     "colon": {"app.palette"},
     "ctrl+p": {"app.palette"},
-    "slash": {"overview.filter"},
+    "slash": {"overview.filter", "queue.filter"},
     "left_square_bracket": {"queue.previous_page"},
     "right_square_bracket": {"queue.next_page"},
     "y": {"queue.copy_body", "message.copy_body"},
@@ -56,13 +79,23 @@ RESERVED = {
     "r": {"app.refresh"},
     "ctrl+r": {"app.refresh"},
     "t": {"app.time"},
+    "space": {"queue.mark"},
+    "v": {"queue.range"},
+    "asterisk": {"queue.mark_page"},
+    "A": {"queue.mark_all"},
+    "x": {"overview.delete", "queue.delete"},
+    "a": {"overview.send", "queue.send"},
+    "e": {"queue.edit"},
+    "plus": {"queue.hide"},
+    "minus": {"queue.hide"},
+    "0": {"queue.release"},
+    "R": {"overview.redrive", "queue.redrive"},
+    "M": {"queue.move"},
+    "u": {"overview.undo", "queue.undo"},
+    "E": {"overview.export", "queue.export"},
 }
-# Reserved for what comes later: mark, range, mark all, describe, delete, send, edit, visibility, redrive, move, undo,
-# export, wide, panels, panes, server, alerts.
-LATER = (
-    "space", "v", "asterisk", "A", "d", "x", "a", "e", "plus", "minus", "0", "R", "M", "u", "E", "w", "i",
-    "exclamation_mark", "tab", "shift+tab", *"123456789",
-)  # fmt: skip
+# Reserved for what comes later: describe, wide, panels, panes, server, alerts.
+LATER = ("d", "w", "i", "exclamation_mark", "tab", "shift+tab", *"123456789")
 
 
 def _pressed(key: Key) -> list[str]:
@@ -93,7 +126,7 @@ def test_every_action_exists_where_it_is_looked_for(key: Key) -> None:
         owners, name = (RsmqApp,), name.removeprefix("app.")
     for owner in owners:
         assert callable(getattr(owner, f"action_{name}", None)), f"{owner.__name__} has no action_{name}"
-    assert arguments in ("", "1)", "-1)")
+    assert arguments in ("", "1)", "-1)") or (name == "change" and arguments.strip("')") in ACTIONS)
 
 
 @pytest.mark.parametrize("screen", [OverviewScreen, QueueScreen, MessageScreen])
@@ -102,8 +135,9 @@ def test_no_two_keys_of_a_screen_clash(screen: type[OverviewScreen]) -> None:
     assert [name for name, times in pressed.items() if times > 1] == []
 
 
-def test_no_two_keys_of_a_dialog_clash() -> None:
-    pressed = Counter(name for key in keys_of("modal", "lines") for name in _pressed(key))
+@pytest.mark.parametrize("other", ["lines", "dialog", "choice"])
+def test_no_two_keys_of_a_dialog_clash(other: Where) -> None:
+    pressed = Counter(name for key in keys_of("modal", other) for name in _pressed(key))
     assert [name for name, times in pressed.items() if times > 1] == []
 
 
@@ -121,9 +155,40 @@ def test_no_key_is_one_that_terminals_and_shells_use() -> None:
     assert [key.id for key in KEYS if set(_pressed(key)) & taken] == []
 
 
-def test_nothing_is_destructive() -> None:
-    words = ("delete", "remove", "purge", "drop", "receive", "pop", "move to", "send")
-    assert [key.id for key in KEYS if any(word in f"{key.action} {key.help}".lower() for word in words)] == []
+CHANGING = (
+    "delete",
+    "remove",
+    "purge",
+    "drop",
+    "move",
+    "send",
+    "hide",
+    "create",
+    "change",
+    "undo",
+    "release",
+    "import",
+)
+
+
+def test_what_changes_something_is_known_to() -> None:
+    # Copying to the clipboard, exporting and marking do not change a queue.
+    known = {key.id for key in KEYS if key.changes}
+    for key in KEYS:
+        words = f"{key.action} {key.id}".lower()
+        assert (key.id in known) == any(word in words for word in (*CHANGING, "redrive", "queue.copy_to", "edit")), key
+
+
+@pytest.mark.parametrize("screen", [OverviewScreen, QueueScreen, MessageScreen])
+def test_an_action_either_changes_or_does_not(screen: type[OverviewScreen]) -> None:
+    for key in keys_of(*screen.WHERE):
+        assert changes_something(screen.WHERE, key.action.partition("(")[0]) == key.changes
+
+
+@pytest.mark.parametrize("screen", [OverviewScreen, QueueScreen, MessageScreen])
+def test_where_nothing_may_be_changed_there_is_no_such_key(screen: type[OverviewScreen]) -> None:
+    left = set(keys_of(*screen.WHERE, "app", "change", changes=False))
+    assert left == {key for key in keys_of(*screen.WHERE, "app", "change") if not key.changes}
 
 
 def test_every_key_says_what_it_does_in_one_line() -> None:

@@ -45,13 +45,13 @@ async def test_from_the_overview_to_one_message_and_back(redis_url: str, queues:
         assert "2 queues · 100 messages" in text_of(app_of(pilot))
         await pilot.press("enter")
         await until(pilot, lambda: len(names_in(pilot)) == table_of(pilot).visible_rows, "a page is shown")
-        tabs = "[ all 100 ] ready 90 hidden 10 1–15 of 100"
+        tabs = "[ all 100 ] ready 90 in flight – delayed – poison – 1–15 of 100"
         await until(pilot, lambda: tabs in " ".join(text_of(app_of(pilot)).split()), "its tabs")
         first = names_in(pilot)
         await pilot.press("right_square_bracket")
         await until(pilot, lambda: not set(names_in(pilot)) & set(first), "the next page is shown")
-        await pilot.press("h")
-        await until(pilot, lambda: len(names_in(pilot)) == 10, "the hidden ones are shown")
+        await pilot.press("l", "l")
+        await until(pilot, lambda: len(names_in(pilot)) == 10, "those in flight are shown")
         await until(pilot, lambda: "in flight" in lines_of(table_of(pilot))[1], "they are in flight")
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(pilot.app.screen, MessageScreen), "the message opens")

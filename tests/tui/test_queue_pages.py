@@ -37,21 +37,26 @@ def _tabs(pilot: Pilot[None]) -> str:
     return " ".join(lines_of(pilot.app.screen.query_one("#tabs", TextLine))[0].split())
 
 
-async def test_tabs_are_all_ready_and_hidden(source: ScriptedSource) -> None:
+async def test_all_and_ready_are_pages_and_other_tabs_are_searched(source: ScriptedSource) -> None:
     async with opened(source, size=(120, 36)) as pilot:
         ids = await _open(pilot, source)
         rows = table_of(pilot).visible_rows
-        assert _tabs(pilot) == f"[ all 100 ] ready 70 hidden 30 1–{rows} of 100"
+        assert _tabs(pilot) == f"[ all 100 ] ready 70 in flight – delayed – poison – 1–{rows} of 100"
         assert names_in(pilot) == ids[:rows]
         await press(pilot, "l")
-        assert _tabs(pilot) == f"all 100 [ ready 70 ] hidden 30 1–{rows} of 100"
+        assert _tabs(pilot) == f"all 100 [ ready 70 ] in flight – delayed – poison – 1–{rows} of 100"
+        assert names_in(pilot) == ids[:rows]
+        assert source.searches == []
         await press(pilot, "right")
-        assert _tabs(pilot) == f"all 100 ready 70 [ hidden 30 ] 71–{70 + rows} of 100"
-        assert names_in(pilot) == ids[70 : 70 + rows]
+        assert _tabs(pilot) == "all 100 ready 70 [ in flight 30 ] delayed – poison –"
+        assert names_in(pilot) == ids[70:]
+        await press(pilot, "l", "l")
+        assert _tabs(pilot) == "all 100 ready 70 in flight ~30 delayed ~0 [ poison 0 ]"
         await press(pilot, "l")
         assert _tabs(pilot).startswith("[ all 100 ]")
-        await press(pilot, "h", "h", "left")
+        await press(pilot, "h", "h", "left", "h", "h")
         assert _tabs(pilot).startswith("[ all 100 ]")
+        assert [str(wanted) for wanted in source.searches] == ["state:inflight", "state:delayed", "state:poison"]
 
 
 async def test_brackets_turn_pages_to_both_ends(source: ScriptedSource) -> None:
@@ -94,14 +99,9 @@ async def test_pages_of_a_part_end_with_the_part(source: ScriptedSource) -> None
         for _ in range(20):
             await press(pilot, "right_square_bracket")
         assert names_in(pilot)[-1] == ids[READY - 1]
-        await press(pilot, "l", "left_square_bracket")
-        assert names_in(pilot)[0] == ids[READY]
-        for _ in range(20):
-            await press(pilot, "right_square_bracket")
-        assert names_in(pilot)[-1] == ids[-1]
         for _ in range(20):
             await press(pilot, "left_square_bracket")
-        assert names_in(pilot)[0] == ids[READY]
+        assert names_in(pilot)[0] == ids[0]
 
 
 async def test_a_page_stays_while_messages_before_it_disappear(source: ScriptedSource) -> None:
@@ -169,14 +169,18 @@ async def test_an_older_reply_never_covers_a_newer_page() -> None:
         source.stubborn = True
         await pilot.press("l")
         await until(pilot, lambda: len(source.gates) == 1, "the ready ones are asked for")
+        await pilot.press("h")
+        await until(pilot, lambda: len(source.gates) == 2, "all are asked for")
+        source.messages["orders"] = source.messages["orders"][5:]
         await pilot.press("l")
-        await until(pilot, lambda: len(source.gates) == 2, "the hidden ones are asked for")
-        source.gates[1].set()
-        await until(pilot, lambda: names_in(pilot)[:1] == [ids[READY]], "the newer page is shown")
-        source.gates[0].set()
+        await until(pilot, lambda: len(source.gates) == 3, "the ready ones are asked for again")
+        source.gates[2].set()
+        await until(pilot, lambda: names_in(pilot)[:1] == [ids[5]], "the newest page is shown")
+        for gate in source.gates[:2]:
+            gate.set()
         await settled(pilot)
-        assert names_in(pilot)[0] == ids[READY]
-        assert "[ hidden 30 ]" in _tabs(pilot)
+        assert names_in(pilot)[0] == ids[5]
+        assert "[ ready 65 ]" in _tabs(pilot)
 
 
 async def test_polls_do_not_starve_a_slow_reply_nor_forget_which_page_was_asked_for() -> None:

@@ -130,7 +130,8 @@ async def test_a_body_too_long_for_a_page_says_that_enter_shows_it(source: Scrip
 @pytest.mark.parametrize(("keys", "words"), [
     ((), "There are no messages in this queue."),
     (("l",), "There are no ready messages in this queue."),
-    (("h",), "There are no hidden messages in this queue."),
+    (("l", "l"), "There are no in flight messages in this queue."),
+    (("h",), "There are no poison messages in this queue."),
 ])  # fmt: skip
 async def test_no_messages_are_said_to_be_none(source: ScriptedSource, keys: tuple[str, ...], words: str) -> None:
     async with opened(source) as pilot:
@@ -200,9 +201,9 @@ async def test_a_page_that_cannot_be_read_again_stays_and_says_why(
         assert table.styles.opacity == 1
 
 
-@pytest.mark.parametrize("key", ["h", "right_square_bracket"])
+@pytest.mark.parametrize("key", ["l", "right_square_bracket"])
 async def test_a_page_that_was_asked_for_in_vain_leaves_the_one_before(source: ScriptedSource, key: str) -> None:
-    source.messages["orders"] = messages_of([b"x"] * 100, hidden=50)
+    source.messages["orders"] = messages_of([b"x"] * 100, hidden=90)
     async with opened(source) as pilot:
         await _open(pilot, source)
         await press(pilot, "j")

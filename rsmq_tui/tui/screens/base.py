@@ -1,13 +1,16 @@
-"""What all full screens share: the snapshot, and the line at the top."""
+"""What all full screens share: the snapshot, the line at the top, and what is told of a change at the bottom."""
 
 from typing import ClassVar, cast
 
 from textual.reactive import var
 from textual.screen import Screen
+from textual.widgets import Input
 
 from rsmq_tui.monitor import Snapshot
 from rsmq_tui.tui.host import Dashboard
-from rsmq_tui.tui.keymap import Where
+from rsmq_tui.tui.keymap import Where, changes_something
+from rsmq_tui.tui.widgets.change_line import ChangeLine, ChangeTold
+from rsmq_tui.tui.widgets.key_hints import KeyHints
 
 
 class DashboardScreen(Screen[None]):
@@ -20,17 +23,27 @@ class DashboardScreen(Screen[None]):
     snapshot: var[Snapshot | None] = var(None)
 
     def on_mount(self) -> None:
-        """Follow the app's snapshot and its choice between ages and clock times."""
+        """Follow the app's snapshot, its choice between ages and clock times, and what it tells of a change."""
         self.watch(self.app, "snapshot", self._take)
         self.watch(self.app, "clock_times", self._refresh_words, init=False)
+        self.watch(self.app, "change_told", self._tell_change)
 
     def on_screen_resume(self) -> None:
         """Show what came in while another screen was in front."""
         self._refresh_words()
 
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Let a slash be typed in the filter; leave out what changes a queue where that may not be."""
+        if action == "filter" and isinstance(self.focused, Input):
+            return False
+        return self.dashboard.can_change or not changes_something(self.WHERE, action)
+
     def show_snapshot(self, snapshot: Snapshot) -> None:
         """Show the news."""
         raise NotImplementedError
+
+    def rest(self) -> None:
+        """Bring up to date what a poll alone does not: the user asked for it."""
 
     @property
     def dashboard(self) -> Dashboard:
@@ -47,3 +60,13 @@ class DashboardScreen(Screen[None]):
         if snapshot is not None:
             self.set_class(snapshot.link.failure is not None and snapshot.link.fresh_at_s is not None, "-stale")
             self.show_snapshot(snapshot)
+
+    def _tell_change(self, told: ChangeTold | None) -> None:
+        line = self.query_one_optional(ChangeLine)
+        if line is None:
+            # Most screens never need it.
+            if told is None:
+                return
+            line = ChangeLine()
+            self.mount(line, before=self.query_one(KeyHints))
+        line.tell(told)

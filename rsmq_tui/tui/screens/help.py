@@ -20,6 +20,7 @@ _TITLES: dict[Where, str] = {
     "message": "Message",
     "table": "Rows",
     "lines": "Lines",
+    "change": "While a change runs",
     "app": "Everywhere",
 }
 _WORDS = (
@@ -39,7 +40,7 @@ class HelpScreen(ModalScreen[None]):
 
     def __init__(self, where: Iterable[Where]) -> None:
         super().__init__()
-        self._where = (*where, "app")
+        self._where = (*where, "change", "app")
         self._view = LineView()
 
     def compose(self) -> ComposeResult:
@@ -50,9 +51,11 @@ class HelpScreen(ModalScreen[None]):
         """Fill it."""
         ascii_only = bool(getattr(self.app, "ascii_only", False))
         lines: list[list[Piece]] = []
+        changes = bool(getattr(self.app, "can_change", False))
         for where in self._where:
-            lines += [[], [(f" {_TITLES[where]}", "head")]]
-            lines += [[(f"   {key.shown:<16}", "strong"), (key.help, "")] for key in keys_of(where)]
+            if keys := list(keys_of(where, changes=changes)):
+                lines += [[], [(f" {_TITLES[where]}", "head")]]
+                lines += [[(f"   {key.shown:<16}", "strong"), (key.help, "")] for key in keys]
         lines += [[], [(" Verdicts, worst first", "head")]]
         lines += [
             [(f"   {verdict_words(verdict, ascii_only):<16}", f"verdict-{verdict}"), (MEANINGS[verdict], "")]

@@ -115,10 +115,6 @@ class OverviewScreen(DashboardScreen):
         if not self._filter:
             self.query_one("#filter").display = False
 
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Let a slash be typed in the filter."""
-        return action != "filter" or not isinstance(self.focused, Input)
-
     def action_filter(self) -> None:
         """Open the filter, at once: what is typed next must not reach the table."""
         entry = self.query_one("#filter")
@@ -147,6 +143,29 @@ class OverviewScreen(DashboardScreen):
         """Turn the order around."""
         self._reverse = not self._reverse
         self._rearrange()
+
+    def action_change(self, name: str) -> None:
+        """Ask for a change of the queue under the cursor, or for a queue to create."""
+        queue = self._queue_for(name)
+        if queue is not None:
+            self.dashboard.ask_change(name, queue)
+
+    def action_undo(self) -> None:
+        """Take back the last change."""
+        self.dashboard.undo(None)
+
+    def action_export(self) -> None:
+        """Write all messages of the queue under the cursor to a file."""
+        queue = self._queue_for("export")
+        if queue is not None:
+            self.dashboard.export(queue, None)
+
+    def _queue_for(self, name: str) -> str | None:
+        if name == "create":
+            return ""
+        if self.table.cursor_key is None:
+            self.notify("no queue is under the cursor", severity="warning", markup=False)
+        return self.table.cursor_key
 
     def _tell_why(self) -> None:
         """Say in a sentence why the queue under the cursor has its verdict, and what is odd about it."""

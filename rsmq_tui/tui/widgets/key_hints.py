@@ -2,12 +2,12 @@
 
 from textual.strip import Strip
 
-from rsmq_tui.tui.keymap import Where, keys_of
+from rsmq_tui.tui.keymap import Key, Where, keys_of
 from rsmq_tui.tui.widgets.painted import Painted, Piece, tokens
 
 
 class KeyHints(Painted):
-    """The hints of some places, as many as fit."""
+    """The hints of some places, as many as fit; those that are pinned come last and always."""
 
     COMPONENT_CLASSES = tokens("head", "muted")
     DEFAULT_CSS = """
@@ -20,14 +20,27 @@ class KeyHints(Painted):
 
     def paint(self) -> list[Strip]:
         """Paint key and word, one after the other."""
-        pieces: list[Piece] = [(" ", "")]
-        left = self.size.width - 1
-        for key in keys_of(*self._where):
-            if not key.hint:
+        changes = bool(getattr(self.app, "can_change", False))
+        hints = [key for key in keys_of(*self._where, changes=changes) if key.hint]
+        pinned = [key for key in hints if key.pinned]
+        left = self.size.width - 1 - sum(map(_width, pinned))
+        shown = []
+        for key in hints:
+            if key.pinned:
                 continue
-            shown = key.face or key.shown.split()[0]
-            left -= len(shown) + len(key.hint) + 4
+            left -= _width(key)
             if left < 0:
                 break
-            pieces += [(f"{shown} ", "head"), (f"{key.hint}   ", "muted")]
+            shown.append(key)
+        pieces: list[Piece] = [(" ", "")]
+        for key in (*shown, *pinned):
+            pieces += [(f"{_face(key)} ", "head"), (f"{key.hint}   ", "muted")]
         return [self.line(pieces)]
+
+
+def _face(key: Key) -> str:
+    return key.face or key.shown.split()[0]
+
+
+def _width(key: Key) -> int:
+    return len(_face(key)) + len(key.hint) + 4

@@ -92,6 +92,11 @@ class RowTable(Painted, Generic[R, C], can_focus=True):
         return self.keys[self._cursor] if self._cursor < len(self.keys) else None
 
     @property
+    def cursor_index(self) -> int:
+        """The place of the row under the cursor."""
+        return self._cursor
+
+    @property
     def cursor_row(self) -> R | None:
         """The row under the cursor."""
         return self.rows[self._cursor] if self._cursor < len(self.rows) else None

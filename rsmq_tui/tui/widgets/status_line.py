@@ -55,6 +55,8 @@ class StatusLine(Painted):
             return list(self.left)
         ns = printable(snapshot.ns, 40)
         pieces: list[Piece] = [(" rsmq-tui  ", "strong"), (f" {printable(snapshot.server)} · {ns} ", "")]
+        if getattr(self.app, "read_only", False):
+            pieces.append((" read-only ", "strong"))
         if snapshot.link.fresh_at_s is not None:
             queues = plural(len(snapshot.queues), "queue")
             pieces.append((f"   {queues} · {plural(snapshot.totals.depth, 'message')} ", ""))
