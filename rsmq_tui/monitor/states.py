@@ -1,6 +1,6 @@
 """What a consumer would find of a message: ready, in flight or delayed."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from enum import StrEnum
 
 from rsmq_tui.monitor.reading import read_score
@@ -23,22 +23,17 @@ def state_of(score: bytes, rc: bytes | None, at_ms: int) -> MessageState:
     return _hidden_state(rc)
 
 
-def count_states(messages: Iterable[tuple[bytes, bytes | None]], at_ms: int) -> dict[MessageState, int]:
+def count_states(scores: Sequence[bytes], rcs: Sequence[bytes | None], at_ms: int) -> dict[MessageState, int]:
     """Count messages, given by their raw scores and receive counts, by state at that server time."""
-    ready, in_flight, delayed = 0, 0, 0
-    for score, rc in messages:
-        due_ms = float(score)
-        if SECONDS_BELOW <= due_ms < MICROSECONDS_FROM:
-            state = MessageState.READY if due_ms <= at_ms else _hidden_state(rc)
-        else:
-            state = state_of(score, rc, at_ms)
-        if state is MessageState.READY:
-            ready += 1
-        elif state is MessageState.IN_FLIGHT:
-            in_flight += 1
-        else:
-            delayed += 1
-    return {MessageState.READY: ready, MessageState.IN_FLIGHT: in_flight, MessageState.DELAYED: delayed}
+    due_ms = list(map(float, scores))
+    if due_ms and SECONDS_BELOW <= min(due_ms) and max(due_ms) < MICROSECONDS_FROM:
+        # The usual case, and there may be millions.
+        hidden = [rc for due, rc in zip(due_ms, rcs, strict=True) if due > at_ms]
+        in_flight = sum(_hidden_state(rc) is MessageState.IN_FLIGHT for rc in hidden)
+        counts = (len(due_ms) - len(hidden), in_flight, len(hidden) - in_flight)
+        return dict(zip(MessageState, counts, strict=True))
+    states = [state_of(score, rc, at_ms) for score, rc in zip(scores, rcs, strict=True)]
+    return {state: states.count(state) for state in MessageState}
 
 
 def _hidden_state(rc: bytes | None) -> MessageState:

@@ -44,12 +44,13 @@ local attribute = {
   vt = true, delay = true, maxsize = true, created = true, modified = true, totalsent = true, totalrecv = true,
 }
 
-local outcome = {}
+local outcome, ids, counters = {}, {}, {}
 if kind ~= 'put' then
-  local ids, counters, seen = {}, {}, {}
+  local seen, at = {}, 5
   for n = 1, count do
-    ids[n] = argument(n, 1)
-    counters[n] = ids[n] .. ':rc'
+    local id = ARGV[at]
+    ids[n], counters[n] = id, id .. ':rc'
+    at = at + width
   end
   local scores = pcall('ZMSCORE', zset, unpack(ids))
   if scores.err then
@@ -57,15 +58,18 @@ if kind ~= 'put' then
     for n = 1, count do scores[n] = call('ZSCORE', zset, ids[n]) end
   end
   local rcs = count > 0 and call('HMGET', hash, unpack(counters)) or {}
+  at = 6
   for n = 1, count do
-    if seen[ids[n]] or not scores[n] then
+    local id, score, wanted = ids[n], scores[n], ARGV[at]
+    if seen[id] or not score then
       outcome[n] = 'g'
-    elseif tonumber(scores[n]) ~= tonumber(argument(n, 2)) or (rcs[n] or '') ~= argument(n, 3) then
+    elseif (score ~= wanted and tonumber(score) ~= tonumber(wanted)) or (rcs[n] or '') ~= ARGV[at + 1] then
       outcome[n] = 'c'
     else
       outcome[n] = 'd'
     end
-    seen[ids[n]] = true
+    seen[id] = true
+    at = at + width
   end
 end
 if kind == 'put' or kind == 'move' then
@@ -95,11 +99,11 @@ local function put(id, score, rc, fr, body)
   places[#places + 1] = id
 end
 
-local done, members, fields = 0, {}, {}
+local done, members, fields, last = 0, {}, {}, 0
 for n = 1, count do
   if outcome[n] == 'd' then
     done = done + 1
-    local id = argument(n, 1)
+    local id = ids[n] or argument(n, 1)
     if kind == 'put' then
       local body = argument(n, 5)
       put(id, argument(n, 2), argument(n, 3), argument(n, 4), body ~= '' and value(body))
@@ -110,10 +114,13 @@ for n = 1, count do
       if kind == 'move' then
         put(argument(n, 4), argument(n, 5), argument(n, 6), argument(n, 7), call('HGET', hash, id))
       end
-      members[#members + 1] = id
-      if not attribute[id] then fields[#fields + 1] = id end
-      fields[#fields + 1] = id .. ':rc'
-      fields[#fields + 1] = id .. ':fr'
+      members[done] = id
+      fields[last + 1], fields[last + 2] = counters[n], id .. ':fr'
+      last = last + 2
+      if not attribute[id] then
+        last = last + 1
+        fields[last] = id
+      end
     end
   end
 end

@@ -15,8 +15,8 @@ from rsmq_tui.triage.origins import Origins
 from rsmq_tui.triage.selection import Selection
 
 # One call holds the server for a millisecond or two: a move is five commands a message, the others one or two.
-CHUNK_MESSAGES = 500
-MOVE_MESSAGES = 250
+CHUNK_MESSAGES = 250
+MOVE_MESSAGES = 100
 CHUNK_BYTES = 1_000_000
 
 TOO_LONG = "longer than the target's maxsize"

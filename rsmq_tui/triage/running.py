@@ -15,7 +15,7 @@ from rsmq_tui.triage.reports import Tally
 from rsmq_tui.triage.words import EXPECTED, told
 
 # So many batches are written to disk at a time: waiting for the disk costs more than the server does.
-GROUP_BATCHES = 4
+GROUP_BATCHES = 16
 # How often, and how long after, the server is asked what became of a call whose reply was lost.
 _SETTLE_WAITS_S = (0.2, 0.5, 1.0, 2.0, 4.0)
 _ID_TIME_LENGTH = 10

@@ -49,7 +49,7 @@ class Selection:
         self.bytes += sum(message[4] for message in block)
         if self.bytes > _BODIES_BYTES:
             block = [(*message[:5], None) for message in block]
-        for state, count in count_states(((message[1], message[2]) for message in block), at_ms).items():
+        for state, count in count_states([row[1] for row in block], [row[2] for row in block], at_ms).items():
             self.states[state] += count
         # Our own file, never anybody else's: marshal is the fastest way there and back.
         packed = marshal.dumps(block)

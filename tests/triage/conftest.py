@@ -1,0 +1,42 @@
+"""Fixtures of the tests of changes: a desk to make them at, and queues to make them to."""
+
+import os
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from redis import Redis
+
+from rsmq_tui.protocol import Rsmq
+from rsmq_tui.triage.desk import Triage
+
+SHARED_MEMORY = Path("/dev/shm")
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Iterator[Path]:
+    """A folder in memory where there is one: a journal waits for the disk at every step."""
+    if not os.access(SHARED_MEMORY, os.W_OK):
+        yield tmp_path
+        return
+    with TemporaryDirectory(dir=SHARED_MEMORY, prefix="rsmq-tui-") as folder:
+        yield Path(folder)
+
+
+@pytest.fixture
+def folder(memory: Path) -> Path:
+    """Where the journal and the audit log will be; it is not there yet."""
+    return memory / "state"
+
+
+@pytest.fixture
+async def triage(redis_url: str, folder: Path) -> AsyncIterator[Triage]:
+    desk = Triage(redis_url, "rsmq", folder)
+    yield desk
+    await desk.aclose()
+
+
+@pytest.fixture
+def queues(client: Redis) -> Rsmq:
+    return Rsmq(client)

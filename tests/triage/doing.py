@@ -1,0 +1,88 @@
+"""Making changes as people do, preview first, and looking at what was written down of them."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from redis import Redis
+
+from rsmq_tui.protocol import Rsmq
+from rsmq_tui.triage.actions import (
+    Action,
+    Copy,
+    CreateQueue,
+    Delete,
+    DeleteQueue,
+    Hide,
+    Import,
+    Move,
+    Purge,
+    Redrive,
+    Release,
+    Send,
+    SetAttributes,
+)
+from rsmq_tui.triage.desk import Triage
+from rsmq_tui.triage.previews import Scope
+from rsmq_tui.triage.reports import Report
+from rsmq_tui.triage.transfer import to_line
+from tests.triage.keyspace import ODD, lay, message
+
+PER_QUEUE = 620
+
+
+async def done(triage: Triage, action: Action, scope: Scope | None = None) -> Report:
+    return await triage.run(await triage.preview(action, scope)).to_end()
+
+
+async def undone(triage: Triage, change: int | None = None) -> Report:
+    return await triage.run(await triage.preview_undo(change)).to_end()
+
+
+def audit_lines(folder: Path) -> list[dict[str, Any]]:
+    path = folder / "audit.jsonl"
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def fill(client: Redis) -> None:
+    """Queues in every condition: with more than one batch of messages, odd ones among them, received and not."""
+    queues = Rsmq(client)
+    for name in ("a", "b", "a-dlq"):
+        queues.create_queue(name, vt=1000)
+    queues.send_messages("a", [f"a {number}" for number in range(PER_QUEUE)])
+    queues.send_messages("a", ["late"] * 3, delay=1000)
+    queues.receive_messages("a", 30)
+    queues.send_messages("a-dlq", ["dead", "letters"])
+    queues.receive_messages("a-dlq", 1, vt=0)
+    for number, odd in enumerate(ODD.values()):
+        lay(client, "a", odd._replace(id=odd.id + b" %d" % number))
+    client.hset("rsmq:a:Q", mapping={"stray": "x", b"\xff:rc": b"\x00"})
+
+
+def export(path: Path) -> Path:
+    """Write a file to import: odd messages, and one whose id queue a knows."""
+    lines = [to_line(odd._replace(id=b"%d " % number + odd.id), 0) for number, odd in enumerate(ODD.values())]
+    path.write_text("\n".join([*lines, to_line(message(b"one 0"), 0)]) + "\n")
+    return path
+
+
+# Every action, and how it is asked for. What each needs is in the queues of ``fill``.
+ACTIONS = {
+    "delete": lambda path: Delete(queue="a"),
+    "purge": lambda path: Purge(queue="a"),
+    "hide": lambda path: Hide(queue="a", seconds=100),
+    "release": lambda path: Release(queue="a"),
+    "move": lambda path: Move(queue="a", target="b"),
+    "move to a queue that is made": lambda path: Move(queue="a", target="new", create=True),
+    "copy": lambda path: Copy(queue="a", target="b"),
+    "copy to a queue that is made": lambda path: Copy(queue="a", target="new", create=True),
+    "copy within": lambda path: Copy(queue="a", target="a"),
+    "redrive by name": lambda path: Redrive(queue="a-dlq"),
+    "redrive to a target": lambda path: Redrive(queue="a-dlq", target="b"),
+    "send": lambda path: Send(queue="b", bodies=(b"x", b"", b"\xff")),
+    "send to a queue that counts": lambda path: Send(queue="a", bodies=(b"x",), delay_s=5),
+    "create": lambda path: CreateQueue(queue="new", vt=5, delay=6, maxsize=2048),
+    "set": lambda path: SetAttributes(queue="a", vt=5, maxsize=-1),
+    "delete the queue": lambda path: DeleteQueue(queue="a"),
+    "import": lambda path: Import(queue="a", path=export(path / "export.jsonl")),
+}

@@ -1,0 +1,171 @@
+"""Ending a change in the middle, and what a change costs the server and this process."""
+
+import tracemalloc
+
+import pytest
+from redis import Redis
+
+from rsmq_tui.protocol import RawMessage, Rsmq
+from rsmq_tui.triage.actions import Action, Copy, Delete, Hide, Move, Send
+from rsmq_tui.triage.desk import Triage
+from rsmq_tui.triage.selection import Selection
+from tests.triage.doing import audit_lines, done, undone
+from tests.triage.keyspace import contents, markers
+
+MESSAGES = 9_000
+
+
+@pytest.fixture
+def many(queues: Rsmq) -> None:
+    for name in ("a", "b"):
+        queues.create_queue(name)
+    queues.send_messages("a", ["x" * 100] * MESSAGES)
+
+
+@pytest.mark.parametrize(
+    "action",
+    [Delete(queue="a"), Hide(queue="a", seconds=1000), Move(queue="a", target="b"), Copy(queue="a", target="b")],
+)
+async def test_a_change_ends_where_it_is_and_can_be_undone(
+    triage: Triage, client: Redis, queues: Rsmq, many: None, action: Action
+) -> None:
+    before = contents(client)
+    run = triage.run(await triage.preview(action))
+    async for tally in run:
+        assert tally.handled <= tally.planned == MESSAGES
+        run.cancel()
+
+    assert run.report is not None
+    assert run.report.stopped == "cancelled"
+    assert run.report.sentence.endswith("; cancelled")
+    assert 0 < run.report.tally.done < MESSAGES
+    really = {
+        "delete": MESSAGES - client.zcard("rsmq:a"),
+        "hide": queues.get_queue_attributes("a").hiddenmsgs,
+        "move": client.zcard("rsmq:b"),
+        "copy": client.zcard("rsmq:b"),
+    }
+    assert run.report.tally.done == really[action.name]
+    assert markers(client) == {}
+    back = await undone(triage)
+    assert back.tally.done == run.report.tally.done
+    assert contents(client) == before
+
+
+async def test_a_change_that_is_cancelled_before_it_begins_does_nothing(
+    triage: Triage, client: Redis, many: None
+) -> None:
+    before = contents(client)
+    run = triage.run(await triage.preview(Delete(queue="a")))
+    run.cancel()
+
+    report = await run.to_end()
+
+    assert (report.stopped, report.tally.done, report.undoable) == ("cancelled", 0, False)
+    assert contents(client) == before
+
+
+async def test_an_undo_that_is_cancelled_is_finished_by_another(triage: Triage, client: Redis, many: None) -> None:
+    before = contents(client)
+    await done(triage, Delete(queue="a"))
+    run = triage.run(await triage.preview_undo())
+    async for _ in run:
+        run.cancel()
+    assert run.report is not None
+    first = run.report.tally.done
+    assert 0 < first < MESSAGES
+
+    preview = await triage.preview_undo()
+    assert preview.count == MESSAGES - first
+    await triage.run(preview).to_end()
+
+    assert contents(client) == before
+
+
+async def test_an_undo_that_is_cancelled_can_be_undone_and_begun_again(
+    triage: Triage, client: Redis, many: None
+) -> None:
+    before = contents(client)
+    await done(triage, Delete(queue="a"))
+    run = triage.run(await triage.preview_undo())
+    async for _ in run:
+        run.cancel()
+    assert run.report is not None
+    await undone(triage, run.report.change)
+    assert not client.exists("rsmq:a")
+
+    preview = await triage.preview_undo(1)
+    assert preview.count == MESSAGES
+    await triage.run(preview).to_end()
+
+    assert contents(client) == before
+
+
+async def test_a_line_tells_that_it_was_cancelled(triage: Triage, many: None) -> None:
+    run = triage.run(await triage.preview(Delete(queue="a")))
+    async for _ in run:
+        run.cancel()
+
+    (line,) = audit_lines(triage.folder)
+    assert run.report is not None
+    assert (line["ended"], line["planned"], line["done"]) == ("cancelled", MESSAGES, run.report.tally.done)
+
+
+@pytest.mark.parametrize("size", [10, 1_000, 60_000])
+async def test_no_call_holds_the_server_for_long(triage: Triage, client: Redis, queues: Rsmq, size: int) -> None:
+    for name in ("a", "b"):
+        queues.create_queue(name, maxsize=-1)
+    count = min(2_000, 20_000_000 // size)
+    queues.send_messages("a", ["x" * size] * count)
+    client.config_resetstat()
+
+    await done(triage, Hide(queue="a", seconds=0))
+    await done(triage, Move(queue="a", target="b"))
+    await done(triage, Copy(queue="b", target="b"))
+    await done(triage, Delete(queue="b"))
+    await undone(triage)
+    await done(triage, Send(queue="a", bodies=(b"x" * size,) * count))
+
+    stats = client.info("commandstats")
+    slow = {name: stat["usec_per_call"] for name, stat in stats.items() if stat["usec_per_call"] > 5_000}
+    assert "cmdstat_evalsha" in stats
+    assert slow == {}
+
+
+def test_a_selection_of_many_takes_little_memory() -> None:
+    tracemalloc.start()
+    selection = Selection()
+    count, chunk = 100_000, 500
+    for start in range(0, count, chunk):
+        selection.add(
+            [
+                RawMessage(b"%032d" % number, b"1700000000000", b"1", None, 7, None)
+                for number in range(start, start + chunk)
+            ],
+            1_800_000_000_000,
+        )
+    chunks = seen = 0
+    for part in selection.chunks(400, 1_000_000):
+        assert len(part) <= 400
+        assert part[0].id == b"%032d" % seen
+        chunks, seen = chunks + 1, seen + len(part)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+
+    assert (selection.count, selection.bytes, seen) == (count, 7 * count, count)
+    assert sum(selection.states.values()) == count
+    # As objects they would take 30 MB; eight are kept before they go to the file.
+    assert peak < 16_000_000
+    selection.close()
+
+
+def test_a_chunk_holds_as_many_bytes_as_it_may() -> None:
+    selection = Selection()
+    sizes = [10, 10, 10, 500, 10, 90, 100, 101]
+    selection.add([RawMessage(b"%d" % size, b"1", None, None, size, None) for size in sizes], 1)
+
+    chunks = [[seen.size for seen in chunk] for chunk in selection.chunks(3, 100)]
+
+    assert chunks == [[10, 10, 10], [500], [10, 90], [100], [101]]
+    assert [seen.size for seen in selection] == sizes
+    selection.close()

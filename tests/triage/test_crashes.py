@@ -1,0 +1,253 @@
+"""kill -9 at every step of a change, of its undo and of the recovery: nothing lost, nothing doubled, all told."""
+
+import asyncio
+import subprocess
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+from redis import Redis
+
+from rsmq_tui.protocol import Rsmq
+from rsmq_tui.triage.desk import Triage
+from rsmq_tui.triage.journal import Change, Journal, State
+from rsmq_tui.triage.transfer import to_line
+from tests.triage.crashing import Crasher, mother
+from tests.triage.doing import audit_lines
+from tests.triage.keyspace import kept, lay, markers, message
+
+MESSAGES = 5
+
+
+@pytest.fixture(scope="module")
+def forking() -> Iterator["subprocess.Popen[str]"]:
+    with mother() as process:
+        yield process
+
+
+class Scene:
+    """The same queues, and a journal of their own, for each step at which somebody is killed."""
+
+    def __init__(self, client: Redis, url: str, root: Path, process: "subprocess.Popen[str]") -> None:
+        self.client = client
+        self.queues = Rsmq(client)
+        self._url, self._root, self._process = url, root, process
+        self._number = 0
+        self.begin()
+
+    def begin(self) -> None:
+        self._number += 1
+        self.folder = self._root / str(self._number)
+        self.folder.mkdir()
+        lines = [to_line(message(b"%d" % number, rc=b"03", body=b"\xff"), 0) for number in range(4)]
+        (self.folder / "export.jsonl").write_text("\n".join([*lines, lines[0]]))
+        self.crasher = Crasher(self._process, self._url, self.folder)
+        self.client.flushall()
+        for name in ("a", "b"):
+            self.queues.create_queue(name, vt=1000)
+        ids = self.queues.send_messages("a", [f"body {number}" for number in range(MESSAGES - 2)])
+        self.queues.receive_message("a")
+        self.received = ids[0].encode()
+        self.queues.change_message_visibility("a", ids[2], 1000)
+        lay(self.client, "a", message(b"\xff odd", rc=b"03", score=b"1.5"), message(b"no body", body=None))
+        # One that finds its id in use where it is moved to, and so gets another.
+        lay(self.client, "b", message(ids[1].encode(), body=b"other", score=b"inf"))
+        self.client.hset("rsmq:a:Q", "stray", "x")
+        self.before = self.kept()
+
+    def kept(self) -> dict[bytes, Any]:
+        return kept(self.client)
+
+    def consume(self) -> bytes | None:
+        """Take the one message that was received before from the queue, if it is there."""
+        if not self.client.zrem("rsmq:a", self.received):
+            return None
+        self.client.hdel("rsmq:a:Q", *(self.received + end for end in (b"", b":rc", b":fr")))
+        return self.received
+
+    def desk(self) -> Triage:
+        return Triage(self._url, "rsmq", self.folder)
+
+    async def recovered(self) -> list[Change]:
+        desk = self.desk()
+        found = await desk.recover()
+        assert await desk.recover() == []
+        await desk.aclose()
+        return found
+
+    async def undone(self, change: int | None = None) -> None:
+        desk = self.desk()
+        report = await desk.run(await desk.preview_undo(change)).to_end()
+        assert report.stopped is None
+        await desk.aclose()
+
+    def changes(self) -> list[Change]:
+        path = self.folder / "journal.sqlite"
+        if not path.exists():
+            return []
+        journal = Journal(path)
+        found = journal.changes()
+        journal.close()
+        return found
+
+    def check_all_is_told(self) -> None:
+        """Every change is known to its end, has one line in the audit log, and left no outcome on the server."""
+        changes = self.changes()
+        assert State.RUNNING not in {change.state for change in changes}
+        assert sorted(line["change"] for line in audit_lines(self.folder)) == sorted(
+            change.change for change in changes
+        )
+        told = {line["change"]: line for line in audit_lines(self.folder)}
+        for change in changes:
+            line = told[change.change]
+            assert (line["done"], line["skipped"], line["failed"]) == (change.done, change.skipped, change.failed)
+        assert set(markers(self.client).values()) <= {b""}
+
+
+@pytest.fixture
+def scene(client: Redis, redis_url: str, memory: Path, forking: "subprocess.Popen[str]") -> Scene:
+    return Scene(client, redis_url, memory, forking)
+
+
+def messages(kept: dict[bytes, Any]) -> list[tuple[bytes | None, bytes | None, bytes | None]]:
+    """What every message of all queues is, but for its id and when it becomes visible."""
+    found = []
+    for key, value in kept.items():
+        if not key.endswith(b":Q") and key != b"rsmq:QUEUES":
+            fields = kept.get(key + b":Q", {})
+            found += [(fields.get(id), fields.get(id + b":rc"), fields.get(id + b":fr")) for id, _ in value]
+    return sorted(found, key=repr)
+
+
+@pytest.mark.parametrize(
+    "what", ["delete", "hide", "move", "move to a queue that is made", "send", "import", "delete the queue"]
+)
+async def test_a_change_that_is_killed_is_known_and_can_be_undone(scene: Scene, what: str) -> None:
+    for kill_at in count(1):
+        killed = scene.crasher.run(what, kill_at)
+        recovered = await scene.recovered()
+        scene.check_all_is_told()
+
+        changes = scene.changes()
+        assert len(recovered) <= len(changes) <= 1
+        if what.startswith("move"):
+            assert messages(scene.kept()) == messages(scene.before)
+        if changes and changes[0].can_be_undone:
+            assert scene.kept() != scene.before
+            assert changes[0].state in (State.DONE, State.INTERRUPTED)
+            if what in ("delete", "move", "send", "copy", "redrive"):
+                assert changes[0].done == _changed(scene, what)
+            await scene.undone()
+        else:
+            assert killed
+        assert scene.kept() == scene.before
+        scene.check_all_is_told()
+        if not killed:
+            assert kill_at > 6
+            return
+        scene.begin()
+
+
+def _changed(scene: Scene, what: str) -> int:
+    """How many messages of the scene are changed on the server."""
+    if what in ("delete", "move", "redrive"):
+        return MESSAGES - scene.client.zcard("rsmq:a")
+    return scene.client.zcard("rsmq:b") - 1
+
+
+@pytest.mark.parametrize(
+    ("what", "taken"),
+    [
+        ("delete", False),
+        ("delete", True),
+        ("move", False),
+        ("move", True),
+        ("send", False),
+        ("delete the queue", False),
+    ],
+)
+async def test_an_undo_that_is_killed_is_finished_by_another(scene: Scene, what: str, taken: bool) -> None:
+    for kill_at in count(1):
+        assert not scene.crasher.run(what, 0)
+        killed = scene.crasher.run("undo", kill_at)
+        # A consumer does not wait for the recovery.
+        gone = scene.consume() if taken else None
+        await scene.recovered()
+        scene.check_all_is_told()
+
+        first = next(change for change in scene.changes() if change.change == 1)
+        if first.can_be_undone:
+            await scene.undone(1)
+        check_all_but_one(scene, gone)
+        scene.check_all_is_told()
+        if not killed:
+            assert kill_at > 6
+            return
+        scene.begin()
+
+
+def check_all_but_one(scene: Scene, id: bytes | None) -> None:
+    """Everything is as it was, but for what a consumer has taken."""
+    expected, now = dict(scene.before), scene.kept()
+    if id is None:
+        assert now == expected
+        return
+    expected[b"rsmq:a"] = [pair for pair in scene.before[b"rsmq:a"] if pair[0] != id]
+    mine = {id, id + b":rc", id + b":fr"}
+    fields = {name: value for name, value in scene.before[b"rsmq:a:Q"].items() if name not in mine}
+    expected[b"rsmq:a:Q"] = fields
+    assert now == expected
+
+
+async def test_a_recovery_that_is_killed_is_finished_by_another(scene: Scene) -> None:
+    for kill_at in count(1):
+        # After the journal has been written twice, and a batch was carried out of which it does not know.
+        assert scene.crasher.run("delete", 4)
+        killed = scene.crasher.run("recover", kill_at)
+        await scene.recovered()
+        scene.check_all_is_told()
+
+        (change,) = scene.changes()
+        assert change.state is State.INTERRUPTED
+        assert change.done == _changed(scene, "delete")
+        if change.can_be_undone:
+            await scene.undone()
+        assert scene.kept() == scene.before
+        if not killed:
+            assert kill_at > 6
+            return
+        scene.begin()
+
+
+async def test_two_recoveries_at_once_find_the_same(scene: Scene) -> None:
+    for kill_at in range(2, 8):
+        assert scene.crasher.run("delete", kill_at)
+        desks = [scene.desk() for _ in range(3)]
+        await asyncio.gather(*(desk.recover() for desk in desks))
+        scene.check_all_is_told()
+        (change,) = scene.changes()
+        assert change.done == _changed(scene, "delete")
+        if change.can_be_undone:
+            await scene.undone()
+        assert scene.kept() == scene.before
+        for desk in desks:
+            await desk.aclose()
+        scene.begin()
+
+
+async def test_a_call_that_arrives_after_the_recovery_is_not_carried_out(scene: Scene) -> None:
+    """The process is gone, but what it has sent may be on its way still."""
+    assert scene.crasher.run("delete", 2)
+    journal = Journal(scene.folder / "journal.sqlite")
+    (entry, *_) = list(journal.entries(1))
+    journal.close()
+    await scene.recovered()
+    desk = scene.desk()
+
+    with pytest.raises(Exception, match=entry.token):
+        await desk._editor.apply(entry.batch, entry.token)
+
+    assert scene.kept() == scene.before
+    await desk.aclose()

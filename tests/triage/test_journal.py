@@ -1,0 +1,371 @@
+"""The journal: one file that is the user's alone, with limits, and nothing changes where it cannot be written."""
+
+import asyncio
+import os
+import resource
+import sqlite3
+import stat
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+from redis import Redis
+
+from rsmq_tui.protocol import Rsmq
+from rsmq_tui.triage.actions import Delete, Hide, Send
+from rsmq_tui.triage.desk import Triage
+from rsmq_tui.triage.journal import Journal, JournalError, State
+from rsmq_tui.triage.liveness import begin_work, end_work, is_alive
+from rsmq_tui.triage.words import TriageError
+from tests.triage.doing import audit_lines, done, undone
+from tests.triage.keyspace import contents, kept
+
+
+@pytest.fixture(autouse=True)
+def some_messages(queues: Rsmq) -> None:
+    queues.create_queue("a", maxsize=-1)
+    queues.send_messages("a", ["x"] * 5)
+
+
+def begun(journal: Journal) -> int:
+    return journal.begin(
+        at_ms=1,
+        name="delete",
+        past="deleted",
+        profile="",
+        server="s",
+        ns="rsmq",
+        queue="a",
+        target=None,
+        what="",
+        planned=1,
+    )
+
+
+def files_of(folder: Path) -> list[Path]:
+    return list(folder.iterdir())
+
+
+def file_of(folder: Path) -> Path:
+    return folder / "journal.sqlite"
+
+
+async def test_both_files_are_the_users_alone(triage: Triage, folder: Path) -> None:
+    umask = os.umask(0)
+    try:
+        await done(triage, Delete(queue="a"))
+    finally:
+        os.umask(umask)
+
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in (folder, *files_of(folder))}
+    assert modes.pop(folder.name) == 0o700
+    assert {"journal.sqlite", "audit.jsonl"} <= modes.keys()
+    assert set(modes.values()) == {0o600}
+
+
+async def test_what_is_old_is_dropped(triage: Triage, redis_url: str, folder: Path) -> None:
+    for _ in range(2):
+        await done(triage, Hide(queue="a", seconds=5))
+    await undone(triage)
+    with closing(sqlite3.connect(file_of(folder))) as db, db:
+        db.execute("UPDATE changes SET alive_ms = alive_ms - 8 * 86400000 WHERE change <= 2")
+
+    # The undo is younger than what it has undone.
+    later = Triage(redis_url, "rsmq", folder)
+    with pytest.raises(TriageError, match="nothing to undo"):
+        await later.preview_undo()
+    await later.aclose()
+    with closing(Journal(file_of(folder))) as journal:
+        assert [change.change for change in journal.changes()] == [3]
+        assert not list(journal.entries(1))
+
+
+async def test_a_longer_memory_keeps_them(triage: Triage, redis_url: str, folder: Path) -> None:
+    await done(triage, Hide(queue="a", seconds=5))
+    with closing(sqlite3.connect(file_of(folder))) as db, db:
+        db.execute("UPDATE changes SET alive_ms = alive_ms - 8 * 86400000")
+
+    later = Triage(redis_url, "rsmq", folder, keep_days=9)
+    assert (await later.preview_undo()).keep_days == 9
+    await later.aclose()
+
+
+async def test_the_oldest_go_when_the_file_grows_too_long(
+    client: Redis, redis_url: str, folder: Path, queues: Rsmq
+) -> None:
+    queues.delete_queue("a")
+    queues.create_queue("a", maxsize=-1)
+    triage = Triage(redis_url, "rsmq", folder, limit_bytes=1_000_000)
+    for _ in range(5):
+        queues.send_messages("a", [os.urandom(1000)] * 300)
+        await done(triage, Delete(queue="a"))
+        # What was just done can always be undone.
+        await undone(triage)
+        assert client.zcard("rsmq:a") == 300
+        await done(triage, Delete(queue="a"))
+
+    with closing(Journal(file_of(folder))) as journal:
+        left = journal.changes()
+        assert 1 <= len(left) < 15
+        assert left[0].can_be_undone
+        assert journal.size_bytes() <= 1_000_000
+    await triage.aclose()
+    assert sum(path.stat().st_size for path in files_of(folder) if path.name.startswith("journal")) < 3_000_000
+    assert len(audit_lines(folder)) == 15
+
+
+@pytest.mark.parametrize("size", [10, 1_200, 5_000])
+async def test_what_would_not_fit_is_refused_before_anything_changes(
+    client: Redis, redis_url: str, folder: Path, queues: Rsmq, size: int
+) -> None:
+    queues.send_messages("a", ["x" * size] * 100)
+    before = contents(client)
+    needed = 105 * 200 + 100 * size
+    triage = Triage(redis_url, "rsmq", folder, limit_bytes=needed - 1000)
+
+    with pytest.raises(TriageError, match=r"the journal would need .* for 105 messages, and holds at most"):
+        await triage.preview(Delete(queue="a"))
+    assert contents(client) == before
+    await triage.aclose()
+
+    # What is said to fit does, and is kept.
+    triage = Triage(redis_url, "rsmq", folder, limit_bytes=needed + 1000)
+    await done(triage, Delete(queue="a"))
+    await undone(triage)
+    assert contents(client) == before
+    await triage.aclose()
+
+
+async def test_a_journal_of_a_later_version_is_left_alone(triage: Triage, client: Redis, folder: Path) -> None:
+    before = contents(client)
+    _of_a_later_version(folder)
+
+    with pytest.raises(TriageError, match="was written by a later rsmq-tui: update this one"):
+        await triage.preview(Delete(queue="a"))
+    with pytest.raises(TriageError, match="was written by a later rsmq-tui"):
+        await triage.recover()
+    assert contents(client) == before
+
+
+def _of_a_later_version(folder: Path) -> None:
+    folder.mkdir()
+    with closing(sqlite3.connect(file_of(folder))) as db:
+        db.execute("PRAGMA user_version = 99")
+
+
+def _corrupt(folder: Path) -> None:
+    folder.mkdir()
+    file_of(folder).write_bytes(b"not a database" * 1000)
+
+
+def _a_file_in_the_way(folder: Path) -> None:
+    folder.write_text("a file")
+
+
+def _a_folder_in_the_way(folder: Path) -> None:
+    file_of(folder).mkdir(parents=True)
+
+
+@pytest.mark.parametrize("spoil", [_corrupt, _a_file_in_the_way, _a_folder_in_the_way])
+async def test_a_journal_that_cannot_be_used_is_told_and_nothing_changes(
+    triage: Triage, client: Redis, folder: Path, spoil: Callable[[Path], None]
+) -> None:
+    before = contents(client)
+    spoil(folder)
+
+    for attempt in (triage.preview(Delete(queue="a")), triage.preview_undo()):
+        with pytest.raises(TriageError, match=r"the journal .* cannot be used"):
+            await attempt
+
+    assert contents(client) == before
+
+
+@contextmanager
+def full_disk(size: int) -> Iterator[None]:
+    """No file of this process may grow over that size."""
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, limits[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+
+
+async def test_a_disk_that_is_full_before_the_change_stops_it(triage: Triage, client: Redis, queues: Rsmq) -> None:
+    queues.send_messages("a", [os.urandom(1000)] * 300)
+    before = contents(client)
+    preview = await triage.preview(Delete(queue="a"))
+
+    with full_disk(100_000):
+        report = await triage.run(preview).to_end()
+
+    assert report.stopped is not None
+    assert "the journal" in report.stopped
+    assert report.tally.done == 0
+    assert contents(client) == before
+    await triage.recover()
+    assert (await done(triage, Delete(queue="a"))).tally.done == 305
+
+
+async def test_a_disk_that_becomes_full_stops_the_change_where_it_is(
+    triage: Triage, client: Redis, queues: Rsmq
+) -> None:
+    queues.send_messages("a", [os.urandom(1000) for _ in range(9_000)])
+    before = contents(client)
+    preview = await triage.preview(Delete(queue="a"))
+
+    with full_disk(6_000_000):
+        report = await triage.run(preview).to_end()
+
+    assert report.stopped is not None
+    assert 0 < report.tally.done == 9_005 - client.zcard("rsmq:a") < 9_005
+    # Here and now, without an end of this process.
+    await triage.recover()
+    assert (await undone(triage)).tally.done == report.tally.done
+    assert contents(client) == before
+
+
+async def test_an_audit_log_that_cannot_be_written_is_told(triage: Triage, client: Redis, folder: Path) -> None:
+    (folder / "audit.jsonl").mkdir(parents=True)
+
+    report = await done(triage, Delete(queue="a"))
+
+    assert report.tally.done == 5
+    assert report.stopped is not None
+    assert "audit.jsonl" in report.stopped
+    (folder / "audit.jsonl").rmdir()
+    await triage.recover()
+    assert [line["change"] for line in audit_lines(folder)] == [report.change]
+    await undone(triage, report.change)
+    assert client.zcard("rsmq:a") == 5
+
+
+async def test_a_line_of_the_audit_log_is_one_line_of_ascii(
+    triage: Triage, redis_url: str, folder: Path, client: Redis
+) -> None:
+    Rsmq(client, "n\u2028s\n").create_queue("a")
+    desk = Triage(redis_url.replace("://", "://default:secret@"), "n\u2028s\n", folder, profile="prod\x1b[31m")
+    client.execute_command("ACL", "SETUSER", "default", "nopass")
+
+    await done(desk, Send(queue="a", bodies=(b"secret body",)))
+
+    text = (folder / "audit.jsonl").read_bytes()
+    assert text.count(b"\n") == 1
+    assert text.isascii()
+    assert b"secret" not in text
+    (line,) = audit_lines(folder)
+    assert (line["ns"], line["profile"], line["planned"]) == ("n\u2028s\n", "prod\x1b[31m", 1)
+    assert isinstance(line["at_ms"], int)
+    assert line["who"]
+    assert line["host"]
+    await desk.aclose()
+
+
+async def test_several_desks_make_changes_at_once(redis_url: str, client: Redis, folder: Path, queues: Rsmq) -> None:
+    names = [f"q{number}" for number in range(6)]
+    for name in names:
+        queues.create_queue(name)
+        queues.send_messages(name, ["x"] * 700)
+    before = contents(client)
+    desks = [Triage(redis_url, "rsmq", folder) for _ in names]
+
+    reports = await asyncio.gather(*(done(desk, Delete(queue=name)) for desk, name in zip(desks, names, strict=True)))
+    assert [(report.stopped, report.tally.done) for report in reports] == [(None, 700)] * 6
+    assert sorted(line["change"] for line in audit_lines(folder)) == [1, 2, 3, 4, 5, 6]
+    await asyncio.gather(*(undone(desk, report.change) for desk, report in zip(desks, reports, strict=True)))
+
+    assert contents(client) == before
+    for desk in desks:
+        await desk.aclose()
+
+
+async def test_two_undos_of_one_change_restore_it_once(
+    triage: Triage, redis_url: str, client: Redis, folder: Path
+) -> None:
+    before = contents(client)
+    await done(triage, Delete(queue="a"))
+    other = Triage(redis_url, "rsmq", folder)
+    previews = [await desk.preview_undo() for desk in (triage, other)]
+
+    reports = await asyncio.gather(triage.run(previews[0]).to_end(), other.run(previews[1]).to_end())
+
+    assert sum(report.tally.done for report in reports) == 5
+    assert contents(client) == before
+    await other.aclose()
+
+
+async def test_a_change_that_another_desk_works_on_is_left_alone(
+    triage: Triage, redis_url: str, client: Redis, folder: Path, queues: Rsmq
+) -> None:
+    queues.send_messages("a", ["x"] * 5_000)
+    other = Triage(redis_url, "rsmq", folder)
+    run = triage.run(await triage.preview(Delete(queue="a")))
+
+    async for _ in run:
+        assert await other.recover() == []
+        with pytest.raises(TriageError, match=r"nothing to undo|cannot be undone: it is running"):
+            await other.preview_undo(1)
+
+    assert run.report is not None
+    assert (run.report.stopped, run.report.tally.done) == (None, 5_005)
+    await other.aclose()
+
+
+async def test_a_run_that_nobody_watches_to_its_end_can_be_undone(triage: Triage, client: Redis, queues: Rsmq) -> None:
+    queues.send_messages("a", ["x"] * 5_000)
+    before = contents(client)
+    run = triage.run(await triage.preview(Delete(queue="a")))
+    steps = aiter(run)
+    await anext(steps)
+    await steps.aclose()
+
+    await triage.recover()
+    assert contents(client) != before
+    await undone(triage)
+    assert kept(client) == before
+
+
+def test_who_is_at_work() -> None:
+    host, here = os.uname().nodename, os.getpid()
+    ended = os.fork()
+    if ended == 0:
+        os._exit(0)
+    os.waitpid(ended, 0)
+
+    assert not is_alive("j", 1, host, here, 0)
+    begin_work("j", 1)
+    assert is_alive("j", 1, host, here, 10**9)
+    assert not is_alive("j", 2, host, here, 0)
+    assert not is_alive("other", 1, host, here, 0)
+    end_work("j", 1)
+    assert not is_alive("j", 1, host, here, 0)
+    assert not is_alive("j", 1, host, ended, 0)
+    assert is_alive("j", 1, host, os.getppid(), 1_000)
+    # That number is another program's by now.
+    assert not is_alive("j", 1, host, os.getppid(), 3_600_000)
+    assert is_alive("j", 1, "elsewhere", ended, 1_000)
+    assert not is_alive("j", 1, "elsewhere", ended, 61_000)
+
+
+def test_a_journal_is_made_by_several_at_once(folder: Path) -> None:
+    async def make() -> list[Journal]:
+        return await asyncio.gather(*(asyncio.to_thread(Journal, file_of(folder)) for _ in range(8)))
+
+    journals = asyncio.run(make())
+    numbers = [begun(journal) for journal in journals]
+    assert sorted(numbers) == list(range(1, 9))
+    for journal, number in zip(journals, numbers, strict=True):
+        found = journal.change(number)
+        assert found is not None
+        assert (found.state, found.can_be_undone) == (State.RUNNING, False)
+        journal.leave(number)
+        journal.close()
+
+
+def test_a_journal_that_is_closed_is_told(folder: Path) -> None:
+    journal = Journal(file_of(folder))
+    journal.close()
+
+    with pytest.raises(JournalError, match="cannot be used"):
+        begun(journal)

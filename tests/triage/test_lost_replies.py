@@ -1,0 +1,142 @@
+"""Connections that break between a call and its reply: each batch is carried out exactly once all the same."""
+
+import re
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from redis import Redis
+
+from rsmq_tui.embedded import EmbeddedServer
+from rsmq_tui.protocol import Rsmq
+from rsmq_tui.triage import running
+from rsmq_tui.triage.actions import Action, Copy, Delete, DeleteQueue, Hide, Move, Send
+from rsmq_tui.triage.desk import Triage
+from tests.hostile.proxy import Proxy
+from tests.triage.doing import audit_lines, done, undone
+from tests.triage.keyspace import contents, kept, markers
+
+MESSAGES = 2_600
+ACTIONS: dict[str, Callable[[], Action]] = {
+    "delete": lambda: Delete(queue="a"),
+    "hide": lambda: Hide(queue="a", seconds=1000),
+    "move": lambda: Move(queue="a", target="b"),
+    "copy": lambda: Copy(queue="a", target="b"),
+    "send": lambda: Send(queue="a", bodies=(b"x",) * MESSAGES),
+    "delete the queue": lambda: DeleteQueue(queue="a"),
+}
+
+
+@pytest.fixture
+def proxy(redis_url: str, server: EmbeddedServer, queues: Rsmq) -> Iterator[Proxy]:
+    for name in ("a", "b"):
+        queues.create_queue(name)
+    queues.send_messages("a", ["x"] * MESSAGES)
+    with Proxy(server.port) as between:
+        yield between
+
+
+def losing(every: int, most: int) -> Callable[[bytes], tuple[bytes, bool]]:
+    """Lose one reply in so many, at most so often, and the connection with it."""
+    count, lost, lock = 0, 0, threading.Lock()
+
+    def change(data: bytes) -> tuple[bytes, bool]:
+        nonlocal count, lost
+        with lock:
+            count += 1
+            if count % every == 0 and lost < most:
+                lost += 1
+                return b"", True
+        return data, False
+
+    return change
+
+
+class LosingOutcomes:
+    """Loses so many replies that tell what became of a batch, bulk strings of letters, each with its connection."""
+
+    def __init__(self, most: int) -> None:
+        self.left = most
+
+    def __call__(self, data: bytes) -> tuple[bytes, bool]:
+        if self.left and re.match(rb"\$\d+\r\nd+\r\n", data):
+            self.left -= 1
+            return b"", True
+        return data, False
+
+
+@pytest.mark.parametrize("name", ACTIONS)
+async def test_a_lost_reply_is_asked_for_again(proxy: Proxy, client: Redis, folder: Path, name: str) -> None:
+    before = contents(client)
+    desk = Triage(proxy.url, "rsmq", folder)
+    preview = await desk.preview(ACTIONS[name]())
+    losing = LosingOutcomes(1 if name == "send" else 3)
+    proxy.change(losing)
+
+    report = await desk.run(preview).to_end()
+
+    assert report.stopped is None
+    assert report.tally.done == report.tally.handled == preview.count
+    assert markers(client) == {}
+    assert losing.left == 0
+    losing.left = 1
+    back = await undone(desk)
+    assert (back.stopped, back.tally.done) == (None, preview.count)
+    assert contents(client) == before
+    assert losing.left == 0
+    assert [line["done"] for line in audit_lines(folder)] == [preview.count] * 2
+    await desk.aclose()
+
+
+@pytest.mark.parametrize("every", [2, 3, 5, 7, 11])
+@pytest.mark.parametrize("name", ["delete", "move"])
+async def test_whatever_is_lost_what_is_said_is_what_was_done(
+    proxy: Proxy, client: Redis, folder: Path, name: str, every: int
+) -> None:
+    before = contents(client)
+    desk = Triage(proxy.url, "rsmq", folder)
+    preview = await desk.preview(ACTIONS[name]())
+    proxy.change(losing(every, 4))
+
+    report = await desk.run(preview).to_end()
+    proxy.forward()
+    recovered = await desk.recover()
+
+    left = client.zcard("rsmq:a")
+    change = max(line["change"] for line in audit_lines(folder)) if report.change is None else report.change
+    done_in_all = recovered[0].done if recovered else report.tally.done
+    assert done_in_all == MESSAGES - left
+    if name == "move":
+        assert client.zcard("rsmq:b") == MESSAGES - left
+    if left < MESSAGES:
+        await undone(desk, change)
+    assert kept(client) == before
+    await desk.aclose()
+
+
+async def test_a_server_that_goes_away_stops_the_change_and_what_was_done_is_found_out_later(
+    proxy: Proxy, client: Redis, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(running, "_SETTLE_WAITS_S", (0.01, 0.02))
+    before = contents(client)
+    desk = Triage(proxy.url, "rsmq", folder)
+    run = desk.run(await desk.preview(Delete(queue="a")))
+    async for tally in run:
+        if tally.done:
+            proxy.refuse()
+
+    assert run.report is not None
+    assert run.report.stopped is not None
+    assert "connection refused" in run.report.stopped or "closed the connection" in run.report.stopped
+    proxy.listen()
+    await desk.recover()
+    left = client.zcard("rsmq:a")
+    assert 0 < left < MESSAGES
+    assert markers(client).keys() == {key for key, value in markers(client).items() if not value}
+    back = await undone(desk, run.report.change)
+    assert back.tally.done == MESSAGES - left
+    assert kept(client) == before
+    again = await done(desk, Delete(queue="a"))
+    assert again.tally.done == MESSAGES
+    await desk.aclose()

@@ -1,0 +1,134 @@
+"""Messages that a consumer or a producer touches between preview and run: left alone, counted, with the reason."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from redis import Redis
+
+from rsmq_tui.protocol import Rsmq
+from rsmq_tui.triage.actions import Action, Copy, Delete, DeleteQueue, Hide, Move, Purge, Redrive, Release
+from rsmq_tui.triage.desk import Triage
+from tests.triage.doing import undone
+from tests.triage.keyspace import contents
+
+ACTIONS: dict[str, Callable[[], Action]] = {
+    "delete": lambda: Delete(queue="a-dlq"),
+    "purge": lambda: Purge(queue="a-dlq"),
+    "hide": lambda: Hide(queue="a-dlq", seconds=100),
+    "release": lambda: Release(queue="a-dlq"),
+    "move": lambda: Move(queue="a-dlq", target="a"),
+    "copy": lambda: Copy(queue="a-dlq", target="a"),
+    "redrive": lambda: Redrive(queue="a-dlq"),
+}
+SKIPPED = {"received or changed meanwhile": 2, "gone meanwhile": 1}
+
+
+@pytest.fixture
+def ids(queues: Rsmq) -> list[str]:
+    queues.create_queue("a")
+    queues.create_queue("a-dlq", vt=1000)
+    return queues.send_messages("a-dlq", ["received", "hidden", "deleted", "left", "alone"])
+
+
+def meddle(queues: Rsmq, ids: list[str]) -> None:
+    queues.receive_message("a-dlq")
+    queues.change_message_visibility("a-dlq", ids[1], 500)
+    queues.delete_message("a-dlq", ids[2])
+    queues.send_message("a-dlq", "new")
+
+
+def of(client: Redis, id: str, queue: str = "a-dlq") -> tuple[Any, ...]:
+    """Everything that a queue holds of a message."""
+    fields = client.hmget(f"rsmq:{queue}:Q", id, f"{id}:rc", f"{id}:fr")
+    return client.zscore(f"rsmq:{queue}", id), *fields
+
+
+@pytest.mark.parametrize("name", ACTIONS)
+async def test_between_preview_and_run(triage: Triage, client: Redis, queues: Rsmq, ids: list[str], name: str) -> None:
+    preview = await triage.preview(ACTIONS[name]())
+    meddle(queues, ids)
+    before = contents(client)
+    touched = [of(client, id) for id in ids[:3]]
+
+    report = await triage.run(preview).to_end()
+
+    assert report.stopped is None
+    assert report.tally.done == 2
+    assert dict(report.tally.skipped) == SKIPPED
+    assert not report.tally.failed
+    assert [of(client, id) for id in ids[:3]] == touched
+    # What arrived meanwhile was not previewed.
+    assert client.zcard("rsmq:a-dlq") == (3 if name in ("delete", "purge", "move", "redrive") else 5)
+    back = await undone(triage)
+    assert (back.tally.done, back.tally.skipped.total()) == (2, 0)
+    assert contents(client) == before
+
+
+@pytest.mark.parametrize("name", ["hide", "release", "move", "copy", "redrive"])
+async def test_between_run_and_undo(triage: Triage, client: Redis, queues: Rsmq, ids: list[str], name: str) -> None:
+    before = {id: of(client, id) for id in ids}
+    await triage.run(await triage.preview(ACTIONS[name]())).to_end()
+    where = "a" if name in ("move", "copy", "redrive") else "a-dlq"
+    queues.change_message_visibility(where, ids[1], 5)
+    queues.delete_message(where, ids[2])
+    now = of(client, ids[1], where)
+
+    report = await undone(triage)
+
+    assert report.tally.done == 3
+    assert dict(report.tally.skipped) == {"received or changed meanwhile": 1, "gone meanwhile": 1}
+    assert all(of(client, id) == before[id] for id in (ids[0], ids[3], ids[4]))
+    assert of(client, ids[1], where) == now
+
+
+async def test_a_queue_to_which_messages_come_meanwhile_is_kept(
+    triage: Triage, client: Redis, queues: Rsmq, ids: list[str]
+) -> None:
+    preview = await triage.preview(DeleteQueue(queue="a-dlq"))
+    arrived = queues.send_message("a-dlq", "new")
+    client.hset("rsmq:a-dlq:Q", "stray", "x")
+    before = contents(client)
+
+    report = await triage.run(preview).to_end()
+
+    assert report.tally.done == 5
+    assert report.tally.skipped.total() == 1
+    assert queues.get_queue_attributes("a-dlq").msgs == 1
+    assert client.hget("rsmq:a-dlq:Q", arrived) == b"new"
+    assert client.hget("rsmq:a-dlq:Q", "stray") == b"x"
+    await undone(triage)
+    assert contents(client) == before
+
+
+async def test_a_queue_whose_messages_are_received_meanwhile_is_kept(
+    triage: Triage, client: Redis, queues: Rsmq, ids: list[str]
+) -> None:
+    preview = await triage.preview(DeleteQueue(queue="a-dlq"))
+    received = queues.receive_message("a-dlq")
+    before = contents(client)
+
+    report = await triage.run(preview).to_end()
+
+    assert received is not None
+    assert report.tally.done == 4
+    assert report.tally.skipped.total() == 2
+    assert queues.delete_message("a-dlq", received.id)
+    assert client.sismember("rsmq:QUEUES", "a-dlq")
+    await undone(triage)
+    now = contents(client)
+    assert {id for id, _ in before[b"rsmq:a-dlq"]} - {id for id, _ in now[b"rsmq:a-dlq"]} == {received.id.encode()}
+
+
+async def test_a_queue_that_is_deleted_meanwhile_stops_the_run(
+    triage: Triage, client: Redis, queues: Rsmq, ids: list[str]
+) -> None:
+    preview = await triage.preview(Move(queue="a-dlq", target="a"))
+    queues.delete_queue("a")
+    before = contents(client)
+
+    report = await triage.run(preview).to_end()
+
+    assert report.tally.done == 0
+    assert dict(report.tally.failed) == {"the target queue does not exist": 5}
+    assert contents(client) == before

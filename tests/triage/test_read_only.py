@@ -1,0 +1,83 @@
+"""Read-only: refused below every screen and command, without a file and without a command that could write."""
+
+from pathlib import Path
+
+import pytest
+from redis import Redis
+
+from rsmq_tui.protocol import Rsmq
+from rsmq_tui.triage.actions import Delete
+from rsmq_tui.triage.desk import READ_ONLY, Triage
+from rsmq_tui.triage.words import TriageError
+from tests.hostile.keyspace import untouched
+from tests.triage.doing import ACTIONS, done, fill
+from tests.triage.keyspace import contents
+
+
+def files_in(folder: Path) -> dict[str, bytes]:
+    """What is in the folder; it need not be there."""
+    return {path.name: path.read_bytes() for path in folder.glob("*")} if folder.exists() else {}
+
+
+@pytest.mark.parametrize("name", ACTIONS)
+async def test_every_action_is_refused(client: Redis, redis_url: str, folder: Path, tmp_path: Path, name: str) -> None:
+    fill(client)
+    desk = Triage(redis_url, "rsmq", folder, read_only=True)
+
+    with untouched(client), pytest.raises(TriageError, match=READ_ONLY):
+        await desk.preview(ACTIONS[name](tmp_path))
+
+    assert files_in(folder) == {}
+    await desk.aclose()
+
+
+async def test_undo_and_recovery_are_refused_too(client: Redis, redis_url: str, folder: Path, queues: Rsmq) -> None:
+    queues.create_queue("a")
+    queues.send_message("a", "x")
+    writer = Triage(redis_url, "rsmq", folder)
+    await done(writer, Delete(queue="a"))
+    await writer.aclose()
+    files = files_in(folder)
+    assert files
+    desk = Triage(redis_url, "rsmq", folder, read_only=True)
+
+    with untouched(client):
+        for change in (None, 1):
+            with pytest.raises(TriageError, match=READ_ONLY):
+                await desk.preview_undo(change)
+        assert await desk.recover() == []
+
+    assert files_in(folder) == files
+    await desk.aclose()
+
+
+async def test_a_preview_of_another_desk_is_refused(
+    triage: Triage, client: Redis, redis_url: str, folder: Path, queues: Rsmq
+) -> None:
+    queues.create_queue("a")
+    queues.send_message("a", "x")
+    preview = await triage.preview(Delete(queue="a"))
+    desk = Triage(redis_url, "rsmq", folder, read_only=True)
+
+    with untouched(client), pytest.raises(TriageError, match=READ_ONLY):
+        desk.run(preview)
+
+    preview.close()
+    await desk.aclose()
+
+
+async def test_a_user_without_permission_to_write_changes_nothing_and_is_told(
+    client: Redis, redis_url: str, folder: Path
+) -> None:
+    fill(client)
+    before = contents(client)
+    client.acl_setuser("ann", enabled=True, passwords=["+secret"], keys="*", commands=["+@all", "-@write"])
+    desk = Triage(redis_url.replace("://", "://ann:secret@"), "rsmq", folder)
+
+    report = await done(desk, Delete(queue="a"))
+
+    assert report.stopped is not None
+    assert "may not" in report.stopped
+    assert not report.undoable
+    assert contents(client) == before
+    await desk.aclose()
