@@ -12,7 +12,9 @@ from rsmq_tui.cli.output import Column, Table, print_json, say, text_of, wants_j
 from rsmq_tui.cli.triage_of import open_journal
 from rsmq_tui.monitor.wording import clock, count
 from rsmq_tui.protocol.edits import FieldBatch, MessageBatch, Outcome
-from rsmq_tui.triage.journal import Change, Entry, Journal, JournalError
+from rsmq_tui.triage.changes import Change, Entry
+from rsmq_tui.triage.journal import Journal
+from rsmq_tui.triage.journal_file import JournalError
 from rsmq_tui.triage.transfer import to_fields
 
 _SHOWN = ("change", "at_ms", "name", "who", "host", "profile", "server", "ns", "queue", "target", "what", "planned",

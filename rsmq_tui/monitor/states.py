@@ -26,7 +26,7 @@ def state_of(score: bytes, rc: bytes | None, at_ms: int) -> MessageState:
 def count_states(scores: Sequence[bytes], rcs: Sequence[bytes | None], at_ms: int) -> dict[MessageState, int]:
     """Count messages, given by their raw scores and receive counts, by state at that server time."""
     due_ms = list(map(float, scores))
-    if due_ms and SECONDS_BELOW <= min(due_ms) and max(due_ms) < MICROSECONDS_FROM:
+    if due_ms and min(due_ms) >= SECONDS_BELOW and max(due_ms) < MICROSECONDS_FROM:
         # The usual case, and there may be millions.
         hidden = [rc for due, rc in zip(due_ms, rcs, strict=True) if due > at_ms]
         in_flight = sum(_hidden_state(rc) is MessageState.IN_FLIGHT for rc in hidden)

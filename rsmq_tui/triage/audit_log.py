@@ -4,7 +4,7 @@ import json
 import os
 from pathlib import Path
 
-from rsmq_tui.triage.journal import Change
+from rsmq_tui.triage.changes import Change
 
 
 class AuditLog:

@@ -13,8 +13,9 @@ from rsmq_tui.protocol import QueueReader
 from rsmq_tui.protocol.editor import QueueEditor
 from rsmq_tui.triage.actions import Action, MessageAction, Undo
 from rsmq_tui.triage.audit_log import AuditLog
+from rsmq_tui.triage.changes import Change, State
 from rsmq_tui.triage.exporting import Export, whole_file
-from rsmq_tui.triage.journal import KEEP_DAYS, LIMIT_BYTES, Change, Journal, State
+from rsmq_tui.triage.journal import KEEP_DAYS, LIMIT_BYTES, Journal
 from rsmq_tui.triage.marked_export import MarkedExport
 from rsmq_tui.triage.preparing import Prepared, prepare_messages
 from rsmq_tui.triage.previewing import Seeing, preview_of

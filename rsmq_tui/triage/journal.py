@@ -8,103 +8,23 @@ import getpass
 import os
 import socket
 import sqlite3
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 
-from rsmq_tui.protocol.edits import Batch, Outcome
-from rsmq_tui.triage.journal_schema import SCHEMA, VERSION, batch_of, batch_row, new_ids, packed_edits
+from rsmq_tui.protocol.edits import Outcome
+from rsmq_tui.triage.changes import Change, Entry, State
+from rsmq_tui.triage.journal_file import JournalError, JournalFile
+from rsmq_tui.triage.journal_schema import batch_of, batch_row, new_ids, packed_edits
 from rsmq_tui.triage.liveness import begin_work, end_work, is_alive
 
 KEEP_DAYS = 7
 LIMIT_BYTES = 1_000_000_000
 
-# The outcome of a batch that the server never carried out, and never will.
-NOT_CARRIED_OUT = ""
-
 _TOUCHED = (
     "EXISTS (SELECT 1 FROM batches WHERE batches.change = changes.change"
     f" AND instr(coalesce(outcome, ''), '{Outcome.DONE}'))"
 )
-
-
-class JournalError(Exception):
-    """The journal cannot be written or read, in words for people: nothing is changed without it."""
-
-
-class State(StrEnum):
-    """How far a change has come."""
-
-    RUNNING = "running"
-    DONE = "done"
-    STOPPED = "stopped"
-    INTERRUPTED = "interrupted"
-    UNDONE = "undone"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
-    """One change as the journal knows it; times in ms of the server, ``undoes`` is the change that it takes back.
-
-    ``touched`` says whether anything was done on the server, be it only a queue that was made for messages that did not
-    come; ``audited`` whether its line is in the audit log.
-    """
-
-    change: int
-    at_ms: int
-    name: str
-    past: str
-    who: str
-    host: str
-    pid: int
-    alive_ms: int
-    profile: str
-    server: str
-    ns: str
-    queue: str
-    target: str | None
-    what: str
-    planned: int
-    done: int
-    skipped: int
-    failed: int
-    state: State
-    undoes: int | None
-    audited: bool
-    touched: bool
-
-    @property
-    def can_be_undone(self) -> bool:
-        """True when something was done that was not taken back."""
-        return self.touched and self.state in (State.DONE, State.STOPPED, State.INTERRUPTED)
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """One batch of a change; ``outcome`` is None until it is known, and empty when it was never carried out.
-
-    ``undoes`` is the number of the batch that it takes back. ``counted`` says whether it is what people asked for, or
-    only serves it; ``renames`` that what finds its id taken comes again in a later batch.
-    """
-
-    number: int
-    token: str
-    batch: Batch
-    outcome: str | None
-    undoes: int | None
-    counted: bool = True
-    renames: bool = False
-
-    @property
-    def letters(self) -> str:
-        """What people are told of its outcome."""
-        if self.outcome is None or not self.counted:
-            return ""
-        return self.outcome.replace(Outcome.TAKEN, "") if self.renames else self.outcome
 
 
 class Journal:
@@ -118,18 +38,7 @@ class Journal:
         self.path = path
         self.keep_days = keep_days
         self.limit_bytes = limit_bytes
-        self._lock = threading.RLock()
-        with self._told():
-            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            # Bodies may be anybody's secrets: the file is the user's alone from its first byte on.
-            os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
-            self._db = sqlite3.connect(path, timeout=10, isolation_level=None, check_same_thread=False)
-            self._db.row_factory = sqlite3.Row
-            try:
-                self._open()
-            except BaseException:
-                self._db.close()
-                raise
+        self._file = JournalFile(path)
 
     def begin(
         self,
@@ -153,8 +62,8 @@ class Journal:
             profile, server, ns, queue, target, what, planned, undoes,
         )
         # fmt: on
-        with self._told(), self._transaction():
-            found = self._db.execute(
+        with self._file.told(), self._file.transaction():
+            found = self._file.db.execute(
                 "INSERT INTO changes (at_ms, name, past, who, host, pid, alive_ms, profile, server, ns, queue, target,"
                 " what, planned, undoes) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 values,
@@ -170,10 +79,10 @@ class Journal:
     def write(self, change: int, entries: Sequence[Entry], outcomes: Sequence[tuple[int, str]] = ()) -> None:
         """Write batches, durably, before they are carried out; and the outcomes of earlier ones with them."""
         rows = [(entry, packed_edits(entry.batch)) for entry in entries]
-        with self._told(), self._transaction():
+        with self._file.told(), self._file.transaction():
             self._record(change, outcomes)
             for entry, packed in rows:
-                self._db.execute(
+                self._file.db.execute(
                     "INSERT INTO batches (change, number, token, undoes, counted, renames, kind, queue, target,"
                     " must_exist, sent, listed_before, listed_after, edits)"
                     " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -187,7 +96,7 @@ class Journal:
 
     def record(self, change: int, outcomes: Sequence[tuple[int, str]]) -> None:
         """Note the outcomes of batches, by their numbers."""
-        with self._told(), self._transaction():
+        with self._file.told(), self._file.transaction():
             self._record(change, outcomes)
 
     def finish(self, change: int, state: State, *, done: int, skipped: int, failed: int) -> None:
@@ -195,16 +104,16 @@ class Journal:
 
         Where that one had taken a third back, the third can be undone again.
         """
-        with self._told(), self._transaction():
-            self._db.execute(
+        with self._file.told(), self._file.transaction():
+            self._file.db.execute(
                 "UPDATE changes SET state = ?, done = ?, skipped = ?, failed = ? WHERE change = ?"
                 " AND (state = 'running' OR ? != 'interrupted')",
                 (state, done, skipped, failed, change, state),
             )
             if state is State.DONE:
                 undone = "SELECT undoes FROM changes WHERE change = ?"
-                self._db.execute(f"UPDATE changes SET state = ? WHERE change = ({undone})", (State.UNDONE, change))
-                self._db.execute(
+                self._file.db.execute(f"UPDATE changes SET state = ? WHERE change = ({undone})", (State.UNDONE, change))
+                self._file.db.execute(
                     f"UPDATE changes SET state = ? WHERE state = ? AND change ="
                     f" (SELECT undoes FROM changes WHERE change = ({undone}))",
                     (State.DONE, State.UNDONE, change),
@@ -213,13 +122,13 @@ class Journal:
     def audit(self, change: int, write: Callable[[Change], None]) -> None:
         """Have the line of a change written to the audit log, once, whoever else is about to; raises what it raises."""
         try:
-            with self._transaction():
+            with self._file.transaction():
                 found = self.change(change)
                 if found is not None and not found.audited:
                     write(found)
-                    self._db.execute("UPDATE changes SET audited = 1 WHERE change = ?", (change,))
+                    self._file.db.execute("UPDATE changes SET audited = 1 WHERE change = ?", (change,))
         except sqlite3.Error as error:
-            raise self._error(error) from error
+            raise self._file.error(error) from error
 
     def change(self, change: int) -> Change | None:
         """Return one change, or None when it is not in the journal (any more)."""
@@ -258,14 +167,14 @@ class Journal:
 
     def entries(self, change: int, *, newest_first: bool = False) -> Iterator[Entry]:
         """Walk through the batches of a change, one of them in memory at a time."""
-        with self._told():
-            numbers = self._db.execute(
+        with self._file.told():
+            numbers = self._file.db.execute(
                 f"SELECT number FROM batches WHERE change = ? ORDER BY number {'DESC' if newest_first else 'ASC'}",
                 (change,),
             ).fetchall()
         for (number,) in numbers:
-            with self._told():
-                row = self._db.execute(
+            with self._file.told():
+                row = self._file.db.execute(
                     "SELECT * FROM batches WHERE change = ? AND number = ?", (change, number)
                 ).fetchone()
                 if row is None:
@@ -279,8 +188,8 @@ class Journal:
 
         What was taken back itself does not count: then it is to be done again.
         """
-        with self._told():
-            rows = self._db.execute(
+        with self._file.told():
+            rows = self._file.db.execute(
                 "SELECT change, number, batches.undoes FROM batches JOIN changes USING (change)"
                 " WHERE changes.undoes = ? AND outcome IS NOT NULL AND outcome != ''",
                 (change,),
@@ -290,8 +199,8 @@ class Journal:
 
     def sources(self, server: str, ns: str, target: str) -> dict[bytes, str]:
         """Return for all messages that were moved to ``target``, by id, the queue that each came from last."""
-        with self._told():
-            rows = self._db.execute(
+        with self._file.told():
+            rows = self._file.db.execute(
                 "SELECT batches.edits, batches.queue, outcome FROM batches JOIN changes USING (change)"
                 " WHERE changes.server = ? AND changes.ns = ? AND batches.target = ? AND batches.kind = 'move'"
                 " AND outcome IS NOT NULL"
@@ -307,91 +216,46 @@ class Journal:
 
     def prune(self) -> None:
         """Drop what is older than the journal keeps, and the oldest changes of one that is too long."""
-        with self._told():
+        with self._file.told():
             oldest_ms = _now_ms() - self.keep_days * 86_400_000
             needed = "SELECT undoes FROM changes WHERE state = 'running' AND undoes IS NOT NULL AND alive_ms >= ?"
-            self._db.execute(
+            self._file.db.execute(
                 f"DELETE FROM changes WHERE alive_ms < ? AND change NOT IN ({needed})", (oldest_ms, oldest_ms)
             )
             # The newest one stays: people were promised that they can undo it.
-            while self.size_bytes() > self.limit_bytes:
-                dropped = self._db.execute(
+            while self._file.size_bytes() > self.limit_bytes:
+                dropped = self._file.db.execute(
                     "DELETE FROM changes WHERE change = (SELECT min(change) FROM changes WHERE state != 'running'"
                     f" AND change != (SELECT max(change) FROM changes) AND change NOT IN ({needed}))",
                     (oldest_ms,),
                 )
                 if not dropped.rowcount:
                     break
-            self._db.execute("PRAGMA incremental_vacuum").fetchall()
+            self._file.db.execute("PRAGMA incremental_vacuum").fetchall()
 
     def size_bytes(self) -> int:
         """Return how much of the file is in use."""
-        pages, free, size = (
-            self._db.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "freelist_count", "page_size")
-        )
-        return int((pages - free) * size)
+        return self._file.size_bytes()
 
     def close(self) -> None:
         """Close the file, when nobody is at work in it any more."""
-        with self._lock:
-            self._db.close()
-
-    def _open(self) -> None:
-        self._db.execute("PRAGMA foreign_keys = ON")
-        if self._db.execute("PRAGMA auto_vacuum").fetchone()[0] == 0:
-            self._db.execute("PRAGMA auto_vacuum = INCREMENTAL")
-        self._db.execute("PRAGMA journal_mode = WAL")
-        # Written means written: a crash of the machine loses no batch that the server was asked for.
-        self._db.execute("PRAGMA synchronous = FULL")
-        with self._transaction():
-            version = self._db.execute("PRAGMA user_version").fetchone()[0]
-            if version > VERSION:
-                raise JournalError(f"{self.path} was written by a later rsmq-tui: update this one")
-            if version == 0:
-                for statement in SCHEMA.split(";"):
-                    self._db.execute(statement)
-                self._db.execute(f"PRAGMA user_version = {VERSION}")
+        self._file.close()
 
     def _record(self, change: int, outcomes: Sequence[tuple[int, str]]) -> None:
-        self._db.execute("UPDATE changes SET alive_ms = ? WHERE change = ?", (_now_ms(), change))
+        self._file.db.execute("UPDATE changes SET alive_ms = ? WHERE change = ?", (_now_ms(), change))
         # Once known, it is known: whoever comes second asks a server that has been told to forget it.
-        self._db.executemany(
+        self._file.db.executemany(
             "UPDATE batches SET outcome = ? WHERE change = ? AND number = ? AND outcome IS NULL",
             [(outcome, change, number) for number, outcome in outcomes],
         )
 
     def _changes(self, where: str, *values: object) -> Iterator[Change]:
-        with self._told():
-            rows = self._db.execute(f"SELECT *, {_TOUCHED} AS touched FROM changes {where}", values).fetchall()
+        with self._file.told():
+            rows = self._file.db.execute(f"SELECT *, {_TOUCHED} AS touched FROM changes {where}", values).fetchall()
         for row in rows:
             fields = dict(row)
             flags = {name: bool(fields[name]) for name in ("audited", "touched")}
             yield Change(**{**fields, **flags, "state": State(fields["state"])})
-
-    @contextmanager
-    def _transaction(self) -> Iterator[None]:
-        with self._lock:
-            self._db.execute("BEGIN IMMEDIATE")
-            try:
-                yield
-            except BaseException:
-                # A full disk has ended it already.
-                if self._db.in_transaction:
-                    self._db.execute("ROLLBACK")
-                raise
-            self._db.execute("COMMIT")
-
-    @contextmanager
-    def _told(self) -> Iterator[None]:
-        # A thread whose caller was cancelled works on: to close the file under it would end the program.
-        try:
-            with self._lock:
-                yield
-        except (sqlite3.Error, OSError, ValueError) as error:
-            raise self._error(error) from error
-
-    def _error(self, error: Exception) -> JournalError:
-        return JournalError(f"the journal {self.path} cannot be used: {error}")
 
 
 def user_name() -> str:

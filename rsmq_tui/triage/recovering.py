@@ -7,7 +7,8 @@ from itertools import islice
 
 from rsmq_tui.protocol.editor import QueueEditor
 from rsmq_tui.triage.audit_log import AuditLog
-from rsmq_tui.triage.journal import NOT_CARRIED_OUT, Change, Entry, Journal, State
+from rsmq_tui.triage.changes import NOT_CARRIED_OUT, Change, Entry, State
+from rsmq_tui.triage.journal import Journal
 from rsmq_tui.triage.reports import Tally
 
 _TOKENS_PER_CALL = 500

@@ -9,13 +9,14 @@ from rsmq_tui.protocol import REPLY_ERRORS, SERVER_ERRORS, RawMessage, RsmqError
 from rsmq_tui.protocol.editor import QueueEditor, VoidedError
 from rsmq_tui.protocol.edits import Batch, Edit, MessageBatch, Outcome
 from rsmq_tui.protocol.ids import random_suffix
-from rsmq_tui.triage.journal import NOT_CARRIED_OUT, Entry, Journal, State
+from rsmq_tui.triage.changes import NOT_CARRIED_OUT, Entry, State
+from rsmq_tui.triage.journal import Journal
 from rsmq_tui.triage.preparing import Prepared
 from rsmq_tui.triage.reports import Tally
 from rsmq_tui.triage.words import EXPECTED, told
 
 # So many batches are written to disk at a time: waiting for the disk costs more than the server does.
-GROUP_BATCHES = 16
+GROUP_BATCHES = 8
 # How often, and how long after, the server is asked what became of a call whose reply was lost.
 _SETTLE_WAITS_S = (0.2, 0.5, 1.0, 2.0, 4.0)
 _ID_TIME_LENGTH = 10

@@ -5,7 +5,8 @@ from collections.abc import AsyncGenerator
 
 from rsmq_tui.protocol.editor import QueueEditor
 from rsmq_tui.protocol.edits import EditKind, MessageBatch, Outcome
-from rsmq_tui.triage.journal import Entry, Journal
+from rsmq_tui.triage.changes import Entry
+from rsmq_tui.triage.journal import Journal
 from rsmq_tui.triage.preparing import Prepared, removal_of
 
 

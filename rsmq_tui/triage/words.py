@@ -3,7 +3,7 @@
 from rsmq_tui.monitor.peek import PeekError
 from rsmq_tui.monitor.wording import SENTENCE_MAX, printable
 from rsmq_tui.protocol import SERVER_ERRORS, RsmqError, failure_of
-from rsmq_tui.triage.journal import JournalError
+from rsmq_tui.triage.journal_file import JournalError
 
 
 class TriageError(Exception):

@@ -47,7 +47,7 @@ async def _search(url: str, wanted: Filter, depth: int, *, whole: bool) -> float
 
 
 def _read_all(client: redis.Redis, depth: int) -> float:
-    """Read every body by rank, as one writes it first, in steps of the same size; return how many seconds that takes."""
+    """Read every body by rank, as one writes it first, in steps of the same size; return the seconds it took."""
     started_s, read = time.perf_counter(), 0
     while ids := client.zrange(_ZSET, read, read + CHUNK_MESSAGES - 1):
         read += len(client.hmget(_HASH, ids))

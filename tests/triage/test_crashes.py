@@ -11,8 +11,9 @@ import pytest
 from redis import Redis
 
 from rsmq_tui.protocol import Rsmq
+from rsmq_tui.triage.changes import Change, State
 from rsmq_tui.triage.desk import Triage
-from rsmq_tui.triage.journal import Change, Journal, State
+from rsmq_tui.triage.journal import Journal
 from rsmq_tui.triage.transfer import to_line
 from tests.triage.crashing import Crasher, mother
 from tests.triage.doing import audit_lines

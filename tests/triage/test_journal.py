@@ -14,8 +14,10 @@ from redis import Redis
 
 from rsmq_tui.protocol import Rsmq
 from rsmq_tui.triage.actions import Delete, Hide, Send
+from rsmq_tui.triage.changes import State
 from rsmq_tui.triage.desk import Triage
-from rsmq_tui.triage.journal import Journal, JournalError, State
+from rsmq_tui.triage.journal import Journal
+from rsmq_tui.triage.journal_file import JournalError
 from rsmq_tui.triage.liveness import begin_work, end_work, is_alive
 from rsmq_tui.triage.words import TriageError
 from tests.triage.doing import audit_lines, done, undone

@@ -1,0 +1,214 @@
+"""What each change has to be asked for, and how the answers become an action."""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Generic, Literal, TypeVar
+
+from rsmq_tui.monitor import QueueState, Snapshot
+from rsmq_tui.monitor.wording import printable
+from rsmq_tui.triage.actions import (
+    Action,
+    Copy,
+    CreateQueue,
+    Delete,
+    DeleteQueue,
+    Hide,
+    Import,
+    Move,
+    Purge,
+    Redrive,
+    Release,
+    Send,
+    SetAttributes,
+)
+
+T = TypeVar("T")
+
+HIDE_SECONDS = ("30", "300", "3600")
+_NAME_MAX = 60
+_ON = "yes"
+
+# What was typed into each field, by its id; a switch that is on holds "yes", and a body is bytes.
+Answers = Mapping[str, str | bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One thing to ask for; ``choices`` are suggestions, ``hint`` is what an empty field means."""
+
+    id: str
+    label: str
+    value: str = ""
+    hint: str = ""
+    choices: tuple[str, ...] = ()
+    kind: Literal["text", "number", "switch", "body"] = "text"
+    body: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class Form(Generic[T]):
+    """Fields under a title; ``build`` makes what is asked for of the answers, or raises ValueError or OSError."""
+
+    title: str
+    fields: tuple[Field, ...]
+    build: Callable[[Answers], T]
+
+
+def plain_action(name: str, queue: str) -> Action:
+    """Return the action of that name, which needs nothing but a queue."""
+    plain = {"delete": Delete, "release": Release, "purge": Purge, "delete-queue": DeleteQueue}
+    return plain[name](queue=queue)
+
+
+def form_of(name: str, queue: str, snapshot: Snapshot | None, body: bytes | None) -> Form[Action] | None:
+    """Return the form of the action of that name, or None where there is nothing to ask for."""
+    queues = snapshot.queues if snapshot else ()
+    # Only what can be a queue's name is worth suggesting; nothing else may reach an input either.
+    names = tuple(queue.name for queue in queues if queue.name.isascii() and queue.name.isprintable())
+    others = tuple(name for name in names if name != queue)
+    shown = printable(queue, _NAME_MAX)
+    match name:
+        case "hide":
+            seconds = Field("seconds", "seconds from now", HIDE_SECONDS[0], choices=HIDE_SECONDS, kind="number")
+            return Form(f"Hide messages of {shown}", (seconds,), lambda got: _hide(queue, got))
+        case "move":
+            return Form(f"Move messages of {shown}", _target(others), lambda got: _move(Move, queue, got))
+        case "copy":
+            return Form(f"Copy messages of {shown}", _target(names), lambda got: _move(Copy, queue, got))
+        case "redrive":
+            to = Field("target", "to queue", hint="back to where each came from", choices=others)
+            origin = Field("origin", "or as named in", hint="a path into the JSON body, as meta.queue")
+            return Form(f"Redrive {shown}", (to, origin), lambda got: _redrive(queue, got))
+        case "send":
+            fields = (
+                Field("body", "body", kind="body", body=body or b""),
+                Field("file", "or a file", hint="path of a file, sent whole"),
+                Field("delay", "delay in s", hint="the queue's own", kind="number"),
+            )
+            return Form(f"Send a message to {shown}", fields, lambda got: _send(queue, got))
+        case "create":
+            wanted = (Field("name", "name", hint="letters, digits, - and _"), *_attributes("30", "0", "65536"))
+            return Form("Create a queue", wanted, _create)
+        case "set":
+            state = next((state for state in queues if state.name == queue), None)
+            return Form(f"Attributes of {shown}", _attributes(*_now(state)), lambda got: _set(queue, state, got))
+        case "import":
+            file = Field("file", "file", hint="path of an export, one JSON object a line")
+            return Form(f"Import into {shown}", (file,), lambda got: Import(queue=queue, path=_path(got, "file")))
+    return None
+
+
+def export_form(queue: str) -> Form[Path]:
+    """Return the form of an export, which gives the path of a file that is not there."""
+    safe = "".join(character if character.isalnum() and character.isascii() else "-" for character in queue)
+    file = Field("file", "file", f"{safe[:_NAME_MAX]}.jsonl", hint="path of a file to write")
+    return Form(f"Export messages of {printable(queue, _NAME_MAX)}", (file,), _new_path)
+
+
+def _target(names: tuple[str, ...]) -> tuple[Field, ...]:
+    return (
+        Field("target", "to queue", choices=names, hint="name of a queue"),
+        Field("create", "make it if it is missing", kind="switch"),
+    )
+
+
+def _attributes(vt: str, delay: str, maxsize: str) -> tuple[Field, ...]:
+    return (
+        Field("vt", "vt in s", vt, kind="number"),
+        Field("delay", "delay in s", delay, kind="number"),
+        Field("maxsize", "maxsize (-1 none)", maxsize, kind="number"),
+    )
+
+
+def _now(state: QueueState | None) -> tuple[str, str, str]:
+    if state is None:
+        return "", "", ""
+    return _plain(state.vt_s), _plain(state.delay_s), _plain(state.maxsize)
+
+
+def _plain(value: float | None) -> str:
+    return "" if value is None or not math.isfinite(value) else f"{value:.0f}"
+
+
+def _hide(queue: str, got: Answers) -> Hide:
+    return Hide(queue=queue, seconds=_seconds(got, "seconds"))
+
+
+def _move(kind: type[Move], queue: str, got: Answers) -> Move:
+    target = _text(got, "target")
+    if not target:
+        raise ValueError("which queue? ↓ suggests")
+    return kind(queue=queue, target=target, create=_text(got, "create") == _ON)
+
+
+def _redrive(queue: str, got: Answers) -> Redrive:
+    target, origin = _text(got, "target") or None, _text(got, "origin") or None
+    if target and origin:
+        raise ValueError("either a queue or a path, not both")
+    return Redrive(queue=queue, target=target, origin=origin)
+
+
+def _send(queue: str, got: Answers) -> Send:
+    body = got["body"]
+    file, delay = _text(got, "file"), _text(got, "delay")
+    if file and body:
+        raise ValueError("either a body or a file, not both")
+    raw = _read(_path(got, "file")) if file else body if isinstance(body, bytes) else body.encode()
+    return Send(queue=queue, bodies=(raw,), delay_s=_seconds(got, "delay") if delay else None)
+
+
+def _create(got: Answers) -> CreateQueue:
+    name = _text(got, "name")
+    if not name:
+        raise ValueError("a queue needs a name")
+    return CreateQueue(queue=name, vt=_number(got, "vt"), delay=_number(got, "delay"), maxsize=_number(got, "maxsize"))
+
+
+def _set(queue: str, state: QueueState | None, got: Answers) -> SetAttributes:
+    # What was not touched is not written: another client may have its reasons for it.
+    now = dict(zip(("vt", "delay", "maxsize"), _now(state), strict=True))
+    changed = {name: _number(got, name) for name in now if _text(got, name) not in ("", now[name])}
+    if not changed:
+        raise ValueError("nothing is different")
+    return SetAttributes(queue=queue, **changed)
+
+
+def _read(path: Path) -> bytes:
+    if not path.is_file():
+        raise ValueError(f"{printable(str(path), _NAME_MAX)} is no file")
+    return path.read_bytes()
+
+
+def _path(got: Answers, id: str) -> Path:
+    text = _text(got, id)
+    if not text:
+        raise ValueError("which file?")
+    return Path(text).expanduser()
+
+
+def _new_path(got: Answers) -> Path:
+    path = _path(got, "file")
+    if path.exists():
+        raise ValueError(f"{printable(path.name, _NAME_MAX)} is already there")
+    return path.absolute()
+
+
+def _seconds(got: Answers, id: str) -> int:
+    seconds = _number(got, id)
+    if not 0 <= seconds <= 9_999_999:
+        raise ValueError("seconds are 0 to 9,999,999")
+    return seconds
+
+
+def _number(got: Answers, id: str) -> int:
+    try:
+        return int(_text(got, id))
+    except ValueError:
+        raise ValueError(f"{id} is a whole number") from None
+
+
+def _text(got: Answers, id: str) -> str:
+    value = got.get(id, "")
+    return "" if isinstance(value, bytes) else value.strip()

@@ -1,0 +1,143 @@
+"""Which messages an action is for: those that were marked, all that match, or the one under the cursor."""
+
+from collections.abc import Iterable, Sequence, Set
+
+from rsmq_tui.monitor import Filter, MessageRow, Page
+from rsmq_tui.monitor.wording import count
+from rsmq_tui.triage.previews import Everything, Marked, Matching, Scope, Shown
+
+
+class Marks:
+    """Marks by id, each with what was shown when it was made; or everything that matches, and no marks.
+
+    A range is open from ``start_range`` until its end is marked: rows between are told by ``ranged``.
+    """
+
+    def __init__(self) -> None:
+        self._shown: dict[str, Shown] = {}
+        self._range: tuple[str, int] | None = None
+        self._elsewhere: set[str] = set()
+        self.is_all = False
+
+    def __len__(self) -> int:
+        """How many messages are marked one by one."""
+        return len(self._shown)
+
+    @property
+    def ids(self) -> Set[str]:
+        """The ids of those that are marked."""
+        return self._shown.keys()
+
+    @property
+    def has_range(self) -> bool:
+        """True while a range is open."""
+        return self._range is not None
+
+    def toggle(self, row: MessageRow) -> None:
+        """Mark a message, or take its mark away."""
+        self.is_all = False
+        if self._shown.pop(row.id, None) is None:
+            self._shown[row.id] = shown(row)
+        self._elsewhere.discard(row.id)
+
+    def mark(self, rows: Iterable[MessageRow]) -> None:
+        """Mark messages as they are shown now."""
+        self.is_all = False
+        for row in rows:
+            self._shown[row.id] = shown(row)
+            self._elsewhere.discard(row.id)
+
+    def mark_or_clear(self, rows: Sequence[MessageRow]) -> None:
+        """Mark messages, or take their marks away when all of them are marked."""
+        if rows and all(row.id in self._shown for row in rows):
+            for row in rows:
+                del self._shown[row.id]
+        else:
+            self.mark(rows)
+
+    def mark_all(self) -> None:
+        """Mark everything that matches, in the whole queue; marks on single messages end."""
+        self.clear()
+        self.is_all = True
+
+    def lose(self, id: str) -> None:
+        """Forget a message that has left the queue."""
+        self._shown.pop(id, None)
+
+    def keep(self, id: str) -> None:
+        """Remember that a message is still in the queue, though not where it was when it was marked."""
+        self._elsewhere.add(id)
+
+    def clear(self) -> bool:
+        """Take all marks away, and tell whether there were any."""
+        had_any = bool(self._shown) or self.is_all
+        self._shown.clear()
+        self._elsewhere.clear()
+        self._range, self.is_all = None, False
+        return had_any
+
+    def start_range(self, id: str, index: int) -> None:
+        """Open a range at a row."""
+        self._range = id, index
+
+    def end_range(self) -> bool:
+        """Close the range without marking it, and tell whether one was open."""
+        was_open, self._range = self._range is not None, None
+        return was_open
+
+    def ranged(self, rows: Sequence[MessageRow], keys: Sequence[str], cursor: int) -> Sequence[MessageRow]:
+        """Return the rows from the start of the range to the cursor; where the start has left, its place counts."""
+        if self._range is None:
+            return ()
+        start_id, place = self._range
+        start = keys.index(start_id) if start_id in keys else min(place, len(keys) - 1)
+        return rows[min(start, cursor) : max(start, cursor) + 1]
+
+    def missing(self, page: Page) -> list[str]:
+        """Return the ids of those that should be on that page, by what was shown of them, and are not."""
+        here = {row.id for row in page.rows}
+        if len(page.rows) == page.depth:
+            return [id for id in self._shown if id not in here]
+        if not page.rows:
+            return []
+        is_end = page.is_last and page.request.part == "all"
+        first = (float("-inf"), "") if page.is_first else _place(shown(page.rows[0]))
+        last = (float("inf"), "") if is_end else _place(shown(page.rows[-1]))
+        return [
+            id
+            for id, seen in self._shown.items()
+            if id not in here and id not in self._elsewhere and first <= _place(seen) <= last
+        ]
+
+    def scope(self, wanted: Filter, row: MessageRow | None) -> Scope | None:
+        """Return what an action is for: the marks, else all that match, else the row under the cursor."""
+        if self._shown:
+            return Marked(tuple(self._shown.values()))
+        if self.is_all:
+            return all_of(wanted)
+        return None if row is None else Marked((shown(row),))
+
+    def words(self, wanted: Filter, known: int | None, *, is_final: bool) -> str:
+        """Say what is marked, if anything: ``known`` of all that match are known, more may come."""
+        if self.is_all:
+            what = "in the queue" if wanted.is_empty else "matching"
+            number = "" if known is None else f"{count(known)}{'' if is_final else '+'} "
+            return f"all {number}{what}"
+        return f"{count(len(self._shown))} marked" if self._shown else ""
+
+
+def all_of(wanted: Filter) -> Scope:
+    """Return all that matches, in the whole queue."""
+    return Everything() if wanted.is_empty else Matching(wanted)
+
+
+def shown(row: MessageRow) -> Shown:
+    """Return what a row shows of its message."""
+    return Shown(row.id, row.score, row.rc)
+
+
+def _place(seen: Shown) -> tuple[float, str]:
+    try:
+        return float(seen.score), seen.id
+    except ValueError:
+        return float("inf"), seen.id

@@ -1,0 +1,83 @@
+"""The tabs over the messages of a queue: what each lists, and how they are written on one line."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from rsmq_tui.monitor import Filter, parse_filter
+from rsmq_tui.monitor.wording import UNKNOWN, printable
+from rsmq_tui.protocol import Part
+from rsmq_tui.tui.widgets.painted import Piece
+
+
+@dataclass(frozen=True, slots=True)
+class Tab:
+    """Lists a ``part`` of the queue in pages, or where it is None what the ``term`` of a filter finds."""
+
+    name: str
+    term: str = ""
+    part: Part | None = None
+
+
+TABS = (
+    Tab("all", part="all"),
+    Tab("ready", "state:ready", part="ready"),
+    Tab("in flight", "state:inflight"),
+    Tab("delayed", "state:delayed"),
+    Tab("poison", "state:poison"),
+)
+
+
+def wanted_in(tab: Tab, typed: Filter) -> Filter:
+    """Return the filter for what is in a tab and matches what was typed."""
+    if not tab.term:
+        return typed
+    own = parse_filter(tab.term, typed.poison_rc)
+    text = f"{tab.term} {typed.text}".strip()
+    return Filter(text, (*own.terms, *typed.terms), typed.poison_rc)
+
+
+def nothing_in(tab: Tab, typed: Filter) -> str:
+    """Say that a tab is empty, and what to do."""
+    if typed.is_empty:
+        return (
+            f"There are no {tab.name} messages in this queue." if tab.term else "There are no messages in this queue."
+        )
+    return f"No message matches {printable(wanted_in(tab, typed).text, 60)}. Press esc to see all."
+
+
+def tab_pieces(chosen: Tab, numbers: Mapping[str, str], marked: str, place: str, width: int) -> list[Piece]:
+    """Write the tabs with their numbers, what is marked, and where in the queue one is; what matters least goes first.
+
+    Where not all tabs fit, the chosen one says which of them it is.
+    """
+    full = [_words(tab, numbers) for tab in TABS]
+    short = [words if tab is chosen else tab.name for tab, words in zip(TABS, full, strict=True)]
+    told: list[Piece] = [(f"   {marked}", "strong")] if marked else []
+    where: list[Piece] = [(f"   {place}", "muted")] if place else []
+    lines = (
+        [*_tabs(full, chosen), *told, *where],
+        [*_tabs(full, chosen), *told],
+        [*_tabs(short, chosen), *told, *where],
+        [*_tabs(short, chosen), *told],
+        [*_alone(chosen, numbers), *told, *where],
+    )
+    fitting = (pieces for pieces in lines if sum(len(text) for text, _ in pieces) <= width)
+    return next(fitting, [*_alone(chosen, numbers), *told])
+
+
+def _tabs(words: Sequence[str], chosen: Tab) -> list[Piece]:
+    pieces: list[Piece] = [(" ", "")]
+    for tab, text in zip(TABS, words, strict=True):
+        pieces.append((f"[ {text} ]", "strong") if tab is chosen else (f"  {text}  ", "muted"))
+    return pieces
+
+
+def _alone(chosen: Tab, numbers: Mapping[str, str]) -> list[Piece]:
+    return [
+        (f" [ {_words(chosen, numbers)} ]", "strong"),
+        (f" {TABS.index(chosen) + 1}/{len(TABS)}", "muted"),
+    ]
+
+
+def _words(tab: Tab, numbers: Mapping[str, str]) -> str:
+    return f"{tab.name} {numbers.get(tab.name, UNKNOWN)}"

@@ -1,0 +1,200 @@
+"""A change before it happens: what it is for, in exact numbers, and a button that makes it."""
+
+import time
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, ClassVar
+
+from rich.table import Table
+from rich.text import Text
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widgets import Button, Input, Static
+
+from rsmq_tui.monitor.wording import count, plural, printable
+from rsmq_tui.triage.actions import MessageAction, Undo
+from rsmq_tui.triage.words import TriageError
+from rsmq_tui.tui.keymap import bindings_of
+from rsmq_tui.tui.widgets.dialog_button import DialogButton
+from rsmq_tui.tui.widgets.painted import tokens
+
+if TYPE_CHECKING:
+    from rsmq_tui.triage.previewing import Seeing
+    from rsmq_tui.triage.previews import Preview
+
+Look = Callable[[Callable[["Seeing"], None]], Awaitable["Preview"]]
+
+# How long a preview has been on the screen before it can be said yes to: keys that were typed ahead confirm nothing.
+SEEN_S = 0.25
+_SEEING_EVERY_S = 0.1
+_TITLE_MAX = 100
+_VALUE_MAX = 400
+
+
+class ConfirmScreen(ModalScreen["Preview | None"]):
+    """Gives the preview that was said yes to, or None.
+
+    ``look`` makes the preview and tells how far it is; until it is there, there is only Cancel. A change that ends a
+    queue or all its messages wants the queue's name typed as well.
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings_of("modal"), *bindings_of("dialog")]
+    COMPONENT_CLASSES = tokens("muted", "strong", "alarm")
+
+    def __init__(self, verb: str, look: Look) -> None:
+        super().__init__()
+        self._verb = verb
+        self._look = look
+        self._preview: Preview | None = None
+        self._told_s = 0.0
+        self._is_seen = False
+
+    def compose(self) -> ComposeResult:
+        """Words, the name to be typed, buttons."""
+        with Vertical(classes="dialog"):
+            with VerticalScroll(classes="words", can_focus=False):
+                yield Static(markup=False, id="words")
+            yield Input(id="typed", compact=True)
+            with Horizontal(classes="buttons"):
+                yield DialogButton("Cancel", id="cancel")
+                yield DialogButton(self._verb, id="yes", disabled=True)
+
+    def on_mount(self) -> None:
+        """Begin to look; the harmless button has the focus."""
+        self.query_one(".dialog").border_title = Content(f"{self._verb} …")
+        self.query_one("#typed").display = False
+        self.query_one("#yes").display = False
+        self.query_one("#cancel").focus()
+        self._say("looking …")
+        self.run_worker(self._find_out(), group="preview")
+
+    def on_unmount(self) -> None:
+        """Free what was seen, unless it was said yes to."""
+        if self._preview is not None:
+            self._preview.close()
+
+    @on(Button.Pressed, "#cancel")
+    def _cancel(self) -> None:
+        self.action_close()
+
+    @on(Button.Pressed, "#yes")
+    def _say_yes(self) -> None:
+        preview, self._preview = self._preview, None
+        self.dismiss(preview)
+
+    @on(Input.Changed, "#typed")
+    def _check_name(self) -> None:
+        self._arm()
+
+    @on(Input.Submitted, "#typed")
+    def _leave_name(self) -> None:
+        if self._is_armed:
+            self.query_one("#yes").focus()
+
+    def action_close(self) -> None:
+        """Close without a change."""
+        self.dismiss(None)
+
+    async def _find_out(self) -> None:
+        try:
+            preview = await self._look(self._tell_progress)
+        except TriageError as error:
+            self._refuse(str(error))
+            return
+        self._preview = preview
+        self.query_one(".dialog").border_title = Content(printable(preview.title, _TITLE_MAX))
+        rows, notes = _rows(preview), _notes(preview)
+        if not preview.count:
+            self.query_one("#words", Static).update(
+                self._table(rows, ["There is nothing to do: " + _why_nothing(preview)])
+            )
+            self._only_close()
+            return
+        self.query_one("#words", Static).update(self._table(rows, notes))
+        if preview.action.asks_for_name:
+            name = self.query_one("#typed", Input)
+            name.placeholder = f"type the queue's name: {preview.action.queue}"
+            name.display = True
+            name.focus()
+        yes = self.query_one("#yes", Button)
+        yes.label = Content(_button(preview))
+        yes.display = True
+        self.call_after_refresh(self.set_timer, SEEN_S, self._see)
+
+    def _see(self) -> None:
+        self._is_seen = True
+        self._arm()
+
+    def _arm(self) -> None:
+        self.query_one("#yes", Button).disabled = not self._is_armed
+
+    @property
+    def _is_armed(self) -> bool:
+        preview = self._preview
+        if preview is None or not self._is_seen:
+            return False
+        return not preview.action.asks_for_name or self.query_one("#typed", Input).value == preview.action.queue
+
+    def _tell_progress(self, seeing: "Seeing") -> None:
+        now_s = time.monotonic()
+        if now_s - self._told_s >= _SEEING_EVERY_S:
+            self._told_s = now_s
+            scanned = f"{count(seeing.scanned)} of {count(max(seeing.scanned, seeing.depth))} scanned"
+            self._say(f"looking … {scanned}, {count(seeing.matched)} match")
+
+    def _refuse(self, sentence: str) -> None:
+        self._say(printable(sentence, _VALUE_MAX), "alarm")
+        self._only_close()
+
+    def _only_close(self) -> None:
+        self.query_one("#cancel", Button).label = Content("Close")
+        self.query_one("#yes").display = False
+
+    def _say(self, words: str, token: str = "") -> None:
+        self.query_one("#words", Static).update(Text(words, self._style(token)))
+
+    def _table(self, rows: list[tuple[str, str]], notes: list[str]) -> Table:
+        """Set rows out as label and words; rich wraps the words beside their label."""
+        table = Table.grid(padding=(0, 2), expand=True)
+        table.add_column(no_wrap=True)
+        table.add_column(ratio=1, overflow="fold")
+        for label, words in rows:
+            table.add_row(Text(label, self._style("muted")), Text(words))
+        table.add_row(Text(), Text())
+        for note in notes:
+            table.add_row(Text(), Text(note))
+        return table
+
+    def _style(self, token: str) -> str:
+        return str(self.get_component_rich_style(f"token--{token}", partial=True)) if token else ""
+
+
+def _rows(preview: "Preview") -> list[tuple[str, str]]:
+    rows = [(label, printable(words, _VALUE_MAX)) for label, words in preview.rows]
+    if preview.elsewhere:
+        rows.append(("not", f"{plural(preview.elsewhere, 'message')} changed or left since shown, and left out"))
+    if preview.unsearched:
+        rows.append(("not", f"{plural(preview.unsearched, 'message')} too long to be matched, and left out"))
+    return rows
+
+
+def _notes(preview: "Preview") -> list[str]:
+    return [printable(note, _VALUE_MAX) for note in preview.notes]
+
+
+def _why_nothing(preview: "Preview") -> str:
+    if isinstance(preview.action, Undo):
+        return "all of it was taken back already."
+    if preview.elsewhere:
+        return "what was marked has changed or left since it was shown."
+    return "no such message is in the queue."
+
+
+def _button(preview: "Preview") -> str:
+    action = preview.action
+    if isinstance(action, MessageAction | Undo) and action.name != "delete-queue":
+        return f"{action.verb} {count(preview.count)}"
+    return action.verb

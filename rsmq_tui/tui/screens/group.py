@@ -1,0 +1,124 @@
+"""What the messages of a queue consist of, counted while a search of it runs."""
+
+import asyncio
+import time
+from contextlib import aclosing
+from typing import ClassVar
+
+from textual import on, work
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widgets import Input
+
+from rsmq_tui.monitor import Filter, Group, GroupingError, Groups, PeekError, Progress, Source
+from rsmq_tui.monitor.wording import count, printable
+from rsmq_tui.tui.grouped import GROUP_COLUMNS, GroupContext, term_of
+from rsmq_tui.tui.keymap import bindings_of
+from rsmq_tui.tui.widgets.painted import Piece
+from rsmq_tui.tui.widgets.row_table import RowTable
+from rsmq_tui.tui.widgets.text_line import TextLine
+
+_GROUPS_SHOWN = 200
+_FOLLOW_S = 0.2
+_FIRST = "json.type"
+# Counting gives way to keys and polls after this long.
+_TURN_S = 0.005
+
+
+class GroupScreen(ModalScreen[str | None]):
+    """Asks what to group by, and counts what matches; gives the filter of the group that was chosen, or None."""
+
+    BINDINGS: ClassVar[list[BindingType]] = bindings_of("modal")
+
+    def __init__(self, source: Source, queue: str, wanted: Filter) -> None:
+        super().__init__()
+        self.table: RowTable[Group, GroupContext] = RowTable(GROUP_COLUMNS, GroupContext(0, 0), id="groups")
+        self._entry = Input(_FIRST, placeholder="json.customer.type, or shape", id="by", compact=True)
+        self._told = TextLine(id="counted")
+        self._source, self._queue, self._wanted = source, queue, wanted
+        self._groups: Groups | None = None
+        self._at_ms = 0
+        self._words: Piece = (" enter counts", "muted")
+        self._shown_total = -1
+
+    def compose(self) -> ComposeResult:
+        """What to group by, how far the count is, and the groups."""
+        with Vertical():
+            yield self._entry
+            yield self._told
+            yield self.table
+
+    def on_mount(self) -> None:
+        """Ask first."""
+        box = self.query_one(Vertical)
+        of = f" of what matches {self._wanted.text}" if self._wanted.text else ""
+        box.border_title = Content(printable(f"Group {self._queue}{of} by", 80))
+        self.table.empty_text = []
+        self._ticking = self.set_interval(_FOLLOW_S, self._show)
+        self._entry.focus()
+        self._show()
+
+    @on(Input.Submitted)
+    def _count_by(self, event: Input.Submitted) -> None:
+        try:
+            groups = Groups(event.value.strip())
+        except GroupingError as error:
+            self._words = (f" {printable(str(error), 200)}", "alarm")
+            self._show()
+            return
+        self._groups, self._at_ms, self._shown_total = groups, 0, -1
+        self._count(groups)
+        self.set_focus(self.table)
+
+    @on(RowTable.Opened)
+    def _choose(self, event: RowTable.Opened) -> None:
+        groups = self._groups
+        if groups is None:
+            return
+        # All labels, not only those in sight.
+        labels = frozenset(group.label for group in groups.top(groups.total))
+        term = term_of(event.key, groups.path, labels)
+        if term is None:
+            self.notify("no filter finds exactly this group", severity="warning", markup=False)
+        else:
+            self.dismiss(term)
+
+    def action_close(self) -> None:
+        """Close without a choice."""
+        self.dismiss(None)
+
+    @work(group="group", exclusive=True)
+    async def _count(self, groups: Groups) -> None:
+        try:
+            async with aclosing(self._source.search(self._queue, self._wanted)) as found:
+                async for progress in found:
+                    await _add(groups, progress)
+                    self._at_ms = progress.at_ms
+                    scanned = f"{count(progress.scanned)} of {count(progress.depth)}"
+                    self._words = (f" {count(groups.total)} counted · scanned {scanned}", "muted")
+        except PeekError as error:
+            self._words = (f" {printable(str(error), 200)}", "alarm")
+        else:
+            self._words = (f" {count(groups.total)} counted · enter filters by a group", "muted")
+        self._show()
+
+    def _show(self) -> None:
+        self._told.show([self._words])
+        groups = self._groups
+        if groups is None or groups.total == self._shown_total:
+            return
+        self._shown_total = groups.total
+        rows = groups.top(_GROUPS_SHOWN)
+        self.table.show(rows, [group.label for group in rows], GroupContext(self._at_ms, groups.total))
+
+
+async def _add(groups: Groups, progress: Progress) -> None:
+    turn_ends_s = time.monotonic() + _TURN_S
+    for message in progress.messages:
+        groups.add(message, progress.at_ms)
+        if time.monotonic() > turn_ends_s:
+            await asyncio.sleep(0)
+            turn_ends_s = time.monotonic() + _TURN_S

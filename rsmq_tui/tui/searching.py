@@ -1,0 +1,152 @@
+"""What a search of a queue has found: the first by due time, and how far it has come."""
+
+from bisect import insort
+from enum import Enum, auto
+from operator import itemgetter
+
+from rich.cells import cell_len
+
+from rsmq_tui.monitor import Filter, MessageRow, Progress
+from rsmq_tui.monitor.reading import read_score
+from rsmq_tui.monitor.search import found_row
+from rsmq_tui.monitor.wording import compact, count, duration, printable
+from rsmq_tui.protocol import RawMessage
+from rsmq_tui.tui.widgets.painted import Piece
+
+ROWS_MAX = 1_000
+
+_Place = tuple[float, bytes]
+
+
+class Stage(Enum):
+    """How a search stands."""
+
+    RUNNING = auto()
+    STOPPED = auto()
+    DONE = auto()
+    FAILED = auto()
+
+
+class Hits:
+    """The first ROWS_MAX matches by due time; those beyond are only counted, so that memory stays bounded.
+
+    ``rows`` and ``keys`` are the same objects until something was found that belongs among them. ``before`` is what the
+    same search found earlier.
+    """
+
+    def __init__(self, wanted: Filter, before: "Hits | None" = None) -> None:
+        self.wanted = wanted
+        self.before = None if before is None else before.listed
+        self.stage = Stage.RUNNING
+        self.error = ""
+        self.at_ms = self.scanned = self.depth = self.matched = self.not_searched = 0
+        self.rows: tuple[MessageRow, ...] = ()
+        self.keys: tuple[str, ...] = ()
+        self._kept: list[tuple[_Place, MessageRow]] = []
+        self._arranged = True
+
+    def add(self, progress: Progress) -> None:
+        """Take what was found since the last time."""
+        self.at_ms, self.depth = progress.at_ms, progress.depth
+        self.scanned, self.matched = progress.scanned, progress.matched
+        self.not_searched = progress.not_searched
+        for message in progress.messages:
+            self._keep(message, progress.at_ms)
+
+    def arrange(self) -> None:
+        """Bring ``rows`` and ``keys`` up to date."""
+        if not self._arranged:
+            self._arranged = True
+            self.rows = tuple(row for _, row in self._kept)
+            self.keys = tuple(row.id for row in self.rows)
+
+    def end(self, stage: Stage, error: str = "") -> None:
+        """Say how it ended; what ends first counts."""
+        if self.stage is Stage.RUNNING:
+            self.stage, self.error = stage, error
+        if self.stage in (Stage.STOPPED, Stage.DONE):
+            self.before = None
+
+    @property
+    def is_running(self) -> bool:
+        """True while more may be found."""
+        return self.stage is Stage.RUNNING
+
+    @property
+    def listed(self) -> "Hits":
+        """What to list: until the same search has come to an end again, what it found earlier."""
+        if self.before is not None and self.stage in (Stage.RUNNING, Stage.FAILED):
+            return self.before
+        return self
+
+    def _keep(self, message: RawMessage, at_ms: int) -> None:
+        due_ms, _ = read_score(message.score.decode("latin-1"))
+        place = (float("inf") if due_ms is None else due_ms, message.id)
+        kept = self._kept
+        if len(kept) == ROWS_MAX:
+            if place >= kept[-1][0]:
+                return
+            kept.pop()
+        insort(kept, (place, found_row(message, at_ms)), key=itemgetter(0))
+        self._arranged = False
+
+
+class Searches:
+    """What was found for each tab, by its name, and how much those held that were searched without a filter."""
+
+    def __init__(self) -> None:
+        self._hits: dict[str, Hits] = {}
+        self._counted: dict[str, int] = {}
+
+    @property
+    def numbers(self) -> dict[str, str]:
+        """How much tabs hold: about, for it was counted some time ago."""
+        return {name: f"~{compact(number)}" for name, number in self._counted.items()}
+
+    def found(self, tab: str) -> Hits | None:
+        """Return what was found for a tab."""
+        return self._hits.get(tab)
+
+    def begin(self, tab: str, wanted: Filter) -> Hits:
+        """Begin to search for a tab, anew where that was done or is under way."""
+        before = self._hits.get(tab)
+        hits = self._hits[tab] = Hits(wanted, before)
+        if before is not None:
+            before.end(Stage.STOPPED)
+        return hits
+
+    def count(self, tab: str, number: int) -> None:
+        """Take how much a tab holds."""
+        self._counted[tab] = number
+
+    def forget(self) -> None:
+        """Forget what was found: another filter asks for something else."""
+        self._hits.clear()
+
+
+def search_pieces(
+    hits: Hits, text: str, matched: str, now_ms: int, width: int, *, ascii_only: bool = False
+) -> list[Piece]:
+    """Say what is searched for, how much was found, and how far the search has come, in so many cells."""
+    told = [_stage(hits, now_ms, ascii_only=ascii_only)]
+    if hits.listed.matched > ROWS_MAX:
+        told.append((f" · first {count(ROWS_MAX)} of {count(hits.listed.matched)} shown", "muted"))
+    if hits.not_searched:
+        told.append((f" · {count(hits.not_searched)} too long to search", "verdict-aged"))
+    wanted = f"filter: {printable(text)}   " if text else ""
+    room = width - 1 - len(matched) - sum(len(words) for words, _ in told)
+    if cell_len(wanted) > room:
+        wanted = f"{printable(text, room - 3)}   " if text and room > 6 else ""
+    return [(f" {wanted}", ""), (matched, "strong"), *told]
+
+
+def _stage(hits: Hits, now_ms: int, *, ascii_only: bool) -> Piece:
+    if hits.stage is Stage.RUNNING:
+        how_far = f"scanned {count(hits.scanned)} of {count(hits.depth)}" if hits.at_ms else "searching"
+        return f" · {how_far} · esc stops", "muted"
+    if hits.stage is Stage.FAILED:
+        return f" · {'X' if ascii_only else '✗'} {printable(hits.error, 200)}", "alarm"
+    age = f"{duration(max(0, now_ms - hits.at_ms))} ago" if hits.at_ms else "before the first answer"
+    if hits.stage is Stage.STOPPED:
+        return f" · stopped at {count(hits.scanned)} of {count(hits.depth)}, {age} · r again", "verdict-aged"
+    return f" · as of {age} · r again" if now_ms - hits.at_ms >= 1000 else " · as of now", "muted"

@@ -1,0 +1,297 @@
+"""The messages of one queue: a page of them, or what a search found; under tabs, behind a filter, with marks."""
+
+from collections.abc import Sequence
+from contextlib import aclosing
+from dataclasses import replace
+from typing import cast
+
+from textual import on, work
+from textual.app import ComposeResult
+from textual.containers import Vertical
+
+from rsmq_tui.monitor import Filter, MessageRow, PageRequest, PeekError, QueueState, Snapshot, parse_filter
+from rsmq_tui.monitor.wording import compact, printable
+from rsmq_tui.tui.columns import MESSAGE_COLUMNS, MessageContext
+from rsmq_tui.tui.host import Dashboard
+from rsmq_tui.tui.marks import Marks
+from rsmq_tui.tui.message_tabs import TABS, nothing_in, wanted_in
+from rsmq_tui.tui.paging import Pager
+from rsmq_tui.tui.searching import Hits, Searches, Stage
+from rsmq_tui.tui.widgets.list_head import ListHead
+from rsmq_tui.tui.widgets.row_table import RowTable
+
+# While a search runs, the screen follows it so often.
+_FOLLOW_S = 0.1
+# Each of those that are missed is looked for in a round trip of its own.
+_MISSING_MAX = 20
+
+
+class MessageList(Vertical):
+    """Shows a tab of a queue: in pages that are read again at each poll, or, filtered, what a search of it found.
+
+    A search costs much, and is made again only by ``search_again``; each tab keeps what was found for it until the
+    filter changes.
+    """
+
+    def __init__(self, queue: str) -> None:
+        super().__init__()
+        self.table = RowTable(MESSAGE_COLUMNS, MessageContext(0, 0), id="messages")
+        self.head = ListHead()
+        self.marks = Marks()
+        self.typed = parse_filter("")
+        self._queue = queue
+        self._tab = TABS[0]
+        self._pager = Pager(queue)
+        self._searches = Searches()
+        self._snapshot: Snapshot | None = None
+        self._state: QueueState | None = None
+        self._read_for_ms: int | None = None
+
+    def compose(self) -> ComposeResult:
+        """Tabs and filter, messages."""
+        yield self.head
+        yield self.table
+
+    def on_mount(self) -> None:
+        """Begin in the table."""
+        self._ticking = self.set_interval(_FOLLOW_S, self._follow, pause=True)
+        self.table.empty_text = [("  Reading …", "muted")]
+        self.table.focus()
+
+    @property
+    def wanted(self) -> Filter:
+        """The filter for what this tab shows."""
+        return wanted_in(self._tab, self.typed)
+
+    def show_snapshot(self, snapshot: Snapshot, state: QueueState | None) -> None:
+        """Tell the time that has passed, and read the page again."""
+        is_elsewhere = self._snapshot is not None and snapshot.ns != self._snapshot.ns
+        self._snapshot, self._state = snapshot, state
+        if is_elsewhere:
+            # A queue of the same name in another namespace is another queue.
+            self.marks.clear()
+            self._searches = Searches()
+            self.apply(self.typed)
+        self.show()
+        # A poll does not ask again while a reply is under way: on a slow link none would ever come in.
+        is_news = snapshot.at_ms != self._read_for_ms and self._pager.pending is None
+        if is_news and self._pager.request.count and not self._is_search:
+            self._read(self._pager.request)
+
+    def show(self) -> None:
+        """Show the tabs and the rows, with their marks."""
+        self._show_head()
+        hits = self._found
+        self.table.set_class(hits is None and self._pager.is_stale, "-stale")
+        if hits is not None:
+            self._show_hits(hits)
+        else:
+            self._show_page()
+
+    def choose_tab(self, step: int) -> None:
+        """Show the next tab or the one before."""
+        self.end_search()
+        self._tab = TABS[(TABS.index(self._tab) + step) % len(TABS)]
+        self._begin()
+
+    def apply(self, typed: Filter) -> None:
+        """Show only what matches; an empty filter shows all."""
+        self.end_search()
+        self.typed = typed
+        self._searches.forget()
+        self._begin()
+
+    def turn(self, step: int) -> None:
+        """Turn to the next page or the one before; an open range goes on there."""
+        if self._is_search:
+            self.table.action_page(step)
+            return
+        request = self._pager.turned(step)
+        if request is None:
+            return
+        edge = len(self.table.keys) - 1 if step > 0 else 0
+        if self.marks.has_range:
+            self.marks.mark(self.marks.ranged(self.table.rows, self.table.keys, edge))
+        self._read(request, cursor=0 if step > 0 else self.table.visible_rows - 1)
+
+    def search_again(self) -> None:
+        """Search anew where a search was made; until it has ended, what was found before is shown."""
+        if self._is_search:
+            self._search()
+
+    def end_search(self) -> bool:
+        """Stop searching, keep what was found, and tell whether a search was under way."""
+        hits = self._found
+        if hits is None or not hits.is_running:
+            return False
+        self.workers.cancel_group(self, "search")
+        hits.end(Stage.STOPPED)
+        self.show()
+        return True
+
+    @on(RowTable.Overrun)
+    def _turn_on(self, event: RowTable.Overrun) -> None:
+        self.turn(event.step)
+
+    @on(RowTable.Moved)
+    def _stretch_range(self) -> None:
+        if self.marks.has_range:
+            self.show()
+
+    @on(RowTable.Resized)
+    def _fill(self) -> None:
+        if self.table.visible_rows != self._pager.request.count and not self._is_search:
+            self._read(self._pager.request)
+        else:
+            self._show_head()
+
+    @property
+    def _dashboard(self) -> Dashboard:
+        return cast("Dashboard", self.app)
+
+    @property
+    def _is_search(self) -> bool:
+        return self._tab.part is None or not self.typed.is_empty
+
+    @property
+    def _found(self) -> Hits | None:
+        return self._searches.found(self._tab.name) if self._is_search else None
+
+    def _begin(self) -> None:
+        """Show what another tab or filter asks for; marks stay, but all that matches is something else now."""
+        self.marks.end_range()
+        if self.marks.is_all:
+            self.marks.clear()
+        if self._is_search and self._found is None:
+            self._search()
+        elif self._tab.part is not None and not self._is_search:
+            self._read(self._pager.of_part(self._tab.part), cursor=0)
+        self.show()
+
+    def _search(self) -> None:
+        self._ticking.resume()
+        self._find(self._searches.begin(self._tab.name, self.wanted))
+        self.show()
+
+    @work(group="search", exclusive=True)
+    async def _find(self, hits: Hits) -> None:
+        before = hits.before
+        try:
+            async with aclosing(self._dashboard.source.search(self._queue, hits.wanted)) as found:
+                async for progress in found:
+                    if not hits.is_running:
+                        return
+                    hits.add(progress)
+        except PeekError as error:
+            hits.end(Stage.FAILED, str(error))
+        hits.end(Stage.DONE)
+        if hits.stage is Stage.DONE:
+            self._take_found(hits, before)
+        self.show()
+
+    def _take_found(self, hits: Hits, before: Hits | None) -> None:
+        hits.arrange()
+        if self.typed.is_empty:
+            self._searches.count(self._tab.name, hits.matched)
+        if before is not None and hits.matched == len(hits.rows):
+            gone = self.marks.ids & set(before.keys) - set(hits.keys)
+            self._look_for([*gone][:_MISSING_MAX])
+
+    def _follow(self) -> None:
+        self.show()
+        hits = self._found
+        if hits is None or not hits.is_running:
+            self._ticking.pause()
+
+    def _read(self, request: PageRequest, cursor: int | None = None) -> None:
+        """Ask for a page, and where its cursor then goes; the worker of an older question is cancelled."""
+        self._read_for_ms = self._snapshot.at_ms if self._snapshot else None
+        self._fetch(self._pager.ask(request, self.table.visible_rows), cursor)
+
+    @work(group="peek", exclusive=True)
+    async def _fetch(self, request: PageRequest, cursor: int | None) -> None:
+        try:
+            page = await self._dashboard.source.peek(request)
+        except PeekError as error:
+            if self._pager.fail(request, str(error)):
+                if self._pager.page is not None and not self._is_search:
+                    # It is still that of another tab.
+                    self._tab = next(tab for tab in TABS if tab.part == self._pager.request.part)
+                self.show()
+            return
+        if not self._pager.take(request, page):
+            return
+        self.show()
+        if cursor is not None and not self._is_search:
+            self.table.place_cursor(cursor)
+            if self.marks.has_range and self.table.cursor_key is not None:
+                self.marks.start_range(self.table.cursor_key, self.table.cursor_index)
+                self.show()
+        if missing := self.marks.missing(page)[:_MISSING_MAX]:
+            self._look_for(missing)
+
+    @work(group="missing", exclusive=True)
+    async def _look_for(self, ids: list[str]) -> None:
+        """Let those lose their marks that have left the queue; others have only moved in it."""
+        for id in ids:
+            try:
+                view = await self._dashboard.source.read(self._queue, id)
+            except PeekError:
+                return
+            if view.row is None:
+                self.marks.lose(id)
+            else:
+                self.marks.keep(id)
+        self.show()
+
+    def _show_hits(self, hits: Hits) -> None:
+        hits.arrange()
+        words = "Searching …" if hits.is_running else printable(hits.error, 200) or nothing_in(self._tab, self.typed)
+        self.table.empty_text = [(f"  {words}", "alarm" if hits.error else "muted")]
+        self._show_rows(hits.listed.rows, hits.listed.keys, hits.at_ms)
+
+    def _show_page(self) -> None:
+        page, error = self._pager.page, self._pager.error
+        if page is not None:
+            self.table.empty_text = [(f"  {nothing_in(self._tab, self.typed)}", "muted")]
+            self._show_rows(page.rows, [row.id for row in page.rows], page.at_ms)
+        elif error is not None:
+            self.table.empty_text = [(f"  {printable(error, 200)}", "alarm")]
+            self.table.show((), (), self.table.context)
+
+    def _show_rows(self, rows: Sequence[MessageRow], keys: Sequence[str], at_ms: int) -> None:
+        app, marks = self._dashboard, self.marks
+        context = MessageContext(
+            self._now_ms(at_ms),
+            app.source.thresholds.poison_rc,
+            app.clock_times,
+            app.ascii_only,
+            marks.ids,
+            all_marked=marks.is_all,
+        )
+        self.table.show(rows, keys, context)
+        if marks.has_range:
+            # Its end is where the cursor is among these rows.
+            ranged = frozenset(row.id for row in marks.ranged(rows, keys, self.table.cursor_index))
+            self.table.show(rows, keys, replace(context, ranged=ranged))
+
+    def _show_head(self) -> None:
+        pager, state, hits = self._pager, self._state, self._found
+        now = pager.page if hits is None else None
+        depth, ready = (now.depth, now.ready) if now else (state.depth, state.ready) if state else (None, None)
+        numbers = self._searches.numbers | {"all": compact(depth), "ready": compact(ready)}
+        if hits is None:
+            marked = self.marks.words(self.wanted, ready if self._tab.term else depth, is_final=True)
+            self.head.show_tabs(self._tab, numbers, marked, pager.place, pager.staleness(self._now_ms(0)))
+            self.head.hide_search()
+            return
+        noun = "match"
+        if self.typed.is_empty:
+            noun = self._tab.name
+            numbers[noun] = compact(hits.matched if hits.stage is Stage.DONE else None)
+        marked = self.marks.words(self.wanted, hits.matched, is_final=hits.stage is Stage.DONE)
+        self.head.show_tabs(self._tab, numbers, marked)
+        self.head.show_search(hits, self.typed.text, noun, self._now_ms(hits.at_ms))
+
+    def _now_ms(self, at_ms: int) -> int:
+        return max(at_ms, self._snapshot.at_ms if self._snapshot else 0)

@@ -1,0 +1,38 @@
+"""What the queue screen asks of the app, kept instead of done."""
+
+from dataclasses import dataclass, field
+
+import pytest
+
+from rsmq_tui.triage.previews import Scope
+from rsmq_tui.tui.app import RsmqApp
+
+
+@dataclass
+class Asked:
+    """What was asked for, the last at the end."""
+
+    changes: list[tuple[str, str, Scope | None, bytes | None]] = field(default_factory=list)
+    undone: list[str | None] = field(default_factory=list)
+    exported: list[tuple[str, Scope | None]] = field(default_factory=list)
+
+    @property
+    def scope(self) -> Scope | None:
+        """What the last change was asked for."""
+        return self.changes[-1][2]
+
+
+def keep_what_is_asked(monkeypatch: pytest.MonkeyPatch) -> Asked:
+    """Let changes be asked for, and keep what was asked."""
+    asked = Asked()
+
+    def ask_change(
+        app: RsmqApp, name: str, queue: str, scope: Scope | None = None, *, body: bytes | None = None
+    ) -> None:
+        asked.changes.append((name, queue, scope, body))
+
+    monkeypatch.setattr(RsmqApp, "can_change", property(lambda app: True))
+    monkeypatch.setattr(RsmqApp, "ask_change", ask_change)
+    monkeypatch.setattr(RsmqApp, "undo", lambda app, queue: asked.undone.append(queue))
+    monkeypatch.setattr(RsmqApp, "export", lambda app, queue, scope: asked.exported.append((queue, scope)))
+    return asked

@@ -1,0 +1,59 @@
+"""The dashboard on a real server with a real journal, for tests that change queues."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import redis
+from textual.pilot import Pilot
+
+from rsmq_tui.monitor import LivePoller
+from rsmq_tui.protocol import QueueReader
+from rsmq_tui.triage.desk import Triage
+from rsmq_tui.tui.app import RsmqApp
+from rsmq_tui.tui.screens.overview import OverviewScreen
+from tests.tui.driving import names_in, until
+
+
+@asynccontextmanager
+async def changing(
+    url: str, folder: Path, *, size: tuple[int, int] = (120, 36), read_only: bool = False, notifications: bool = False
+) -> AsyncIterator[Pilot[None]]:
+    """Open the dashboard; the first poll is on the screen."""
+    triage = Triage(url, "rsmq", folder, read_only=read_only)
+    app = RsmqApp(LivePoller(QueueReader(url), interval_s=0.05), triage=triage)
+    app.animation_level = "none"
+    async with app.run_test(size=size, notifications=notifications) as pilot:
+        await until(pilot, lambda: app.snapshot is not None and app.snapshot.link.fresh_at_s, "the first poll arrives")
+        yield pilot
+
+
+async def on_queue(pilot: Pilot[None], queue: str) -> None:
+    """Put the overview's cursor on a queue."""
+    screen = pilot.app.screen
+    assert isinstance(screen, OverviewScreen)
+    await until(pilot, lambda: queue in names_in(pilot), "the queue is shown")
+    screen.table.place_cursor(names_in(pilot).index(queue))
+
+
+async def in_queue(pilot: Pilot[None], queue: str, messages: int) -> None:
+    """Open a queue's screen, and wait for its messages."""
+    await on_queue(pilot, queue)
+    await pilot.press("enter")
+    await until(pilot, lambda: not isinstance(pilot.app.screen, OverviewScreen), "the queue opens")
+    await until(pilot, lambda: len(names_in(pilot)) == messages, "its messages are shown")
+
+
+def everything(client: redis.Redis) -> dict[bytes, Any]:
+    """All that is on the server, key by key, but for the marks that end by themselves of calls that were given up."""
+    found: dict[bytes, Any] = {}
+    for key in sorted(client.scan_iter()):
+        kind = client.type(key)
+        if kind == b"hash":
+            found[key] = client.hgetall(key)
+        elif kind == b"zset":
+            found[key] = client.zrange(key, 0, -1, withscores=True)
+        elif kind == b"set":
+            found[key] = client.smembers(key)
+    return found

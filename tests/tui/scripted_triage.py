@@ -1,0 +1,161 @@
+"""A triage that changes nothing: it previews what a test made up, and runs as far as the test lets it."""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from dataclasses import fields
+from pathlib import Path
+
+from rsmq_tui.monitor import MessageState
+from rsmq_tui.triage.actions import Action, MessageAction, Undo
+from rsmq_tui.triage.changes import Change, State
+from rsmq_tui.triage.previewing import Seeing
+from rsmq_tui.triage.previews import Preview, Scope
+from rsmq_tui.triage.reports import Report, Tally
+from rsmq_tui.triage.selection import Selection
+from rsmq_tui.triage.words import TriageError
+from tests.tui.scripted import START_MS
+
+
+class Gate(asyncio.Semaphore):
+    """Lets so many steps go on; at first none."""
+
+    def __init__(self) -> None:
+        super().__init__(0)
+
+    def release(self, steps: int = 1) -> None:
+        for _ in range(steps):
+            super().release()
+
+
+class ScriptedTriage:
+    """Previews are for ``count`` messages, or fail with ``refusal``.
+
+    ``look`` and ``gate`` are semaphores that let a preview and each step of a run go on; without, nothing waits.
+    """
+
+    def __init__(self, *, read_only: bool = False, count: int = 1204, server: str = "redis://cache-1:6379/0") -> None:
+        self.read_only = read_only
+        self.server, self.ns, self.profile = server, "rsmq", ""
+        self.count = count
+        self.notes: tuple[str, ...] = ("Only if unchanged since this preview; others are skipped.",)
+        self.what = "every message of the queue"
+        self.states: dict[MessageState, int] = {}
+        self.elsewhere = self.unsearched = 0
+        self.seen: tuple[Seeing, ...] = ()
+        self.refusal: str | None = None
+        self.run_refusal: str | None = None
+        self.look: Gate | None = None
+        self.gate: Gate | None = None
+        self.steps = 4
+        self.skipped = self.failed = 0
+        self.stopped: str | None = None
+        self.interrupted: list[Change] = []
+        self.asked: list[tuple[Action | None, Scope | str | None]] = []
+        self.runs: list[ScriptedRun] = []
+        self.exported: list[tuple[str, Scope | None, Path]] = []
+        self.recoveries = 0
+        self.closed = False
+
+    def watch(self, ns: str) -> None:
+        self.ns = ns
+
+    async def preview(
+        self, action: Action, scope: Scope | None = None, seeing: Callable[[Seeing], None] = lambda _: None
+    ) -> Preview:
+        self.asked.append((action, scope))
+        return await self._preview(action, self.what, seeing)
+
+    async def preview_undo(self, change: int | None = None, *, queue: str | None = None) -> Preview:
+        self.asked.append((None, queue))
+        summary = f"change 7: deleted {self.count:,} messages, every message of the queue"
+        return await self._preview(Undo(queue=queue or "orders", change=7, summary=summary), summary, lambda _: None)
+
+    def run(self, preview: Preview) -> "ScriptedRun":
+        self.runs.append(ScriptedRun(self, preview))
+        return self.runs[-1]
+
+    async def export(self, queue: str, scope: Scope | None, path: Path) -> AsyncGenerator[Seeing, None]:
+        self.exported.append((queue, scope, path))
+        for step in range(1, self.steps + 1):
+            if self.gate is not None:
+                await self.gate.acquire()
+            yield Seeing(step * 100, 400, step * 100)
+
+    async def recover(self) -> list[Change]:
+        self.recoveries += 1
+        return self.interrupted
+
+    async def aclose(self) -> None:
+        self.closed = True
+
+    async def _preview(self, action: Action, what: str, seeing: Callable[[Seeing], None]) -> Preview:
+        for seen in self.seen:
+            seeing(seen)
+        if self.look is not None:
+            await self.look.acquire()
+        if self.refusal is not None:
+            raise TriageError(self.refusal)
+        return Preview(
+            action=action,
+            what=what,
+            server=self.server,
+            ns=self.ns,
+            profile=self.profile,
+            at_ms=START_MS,
+            count=self.count,
+            selection=self._selection() if isinstance(action, MessageAction) else None,
+            elsewhere=self.elsewhere,
+            unsearched=self.unsearched,
+            notes=self.notes,
+        )
+
+
+    def _selection(self) -> Selection:
+        selection = Selection()
+        selection.states |= self.states or {MessageState.READY: self.count}
+        return selection
+
+
+class ScriptedRun:
+    """Handles a part of the messages with each step."""
+
+    def __init__(self, triage: ScriptedTriage, preview: Preview) -> None:
+        self.preview = preview
+        self.report: Report | None = None
+        self.cancelled = False
+        self._triage = triage
+
+    def cancel(self) -> None:
+        self.cancelled = True
+
+    async def __aiter__(self) -> AsyncIterator[Tally]:
+        triage, preview = self._triage, self.preview
+        if triage.run_refusal is not None:
+            raise TriageError(triage.run_refusal)
+        tally = Tally(planned=preview.count)
+        stopped = triage.stopped
+        for step in range(1, triage.steps + 1):
+            if triage.gate is not None:
+                await triage.gate.acquire()
+            tally.skipped["received or changed meanwhile"] = triage.skipped
+            tally.failed["its id is already in use there"] = triage.failed
+            tally.done = preview.count * step // triage.steps - triage.skipped - triage.failed
+            yield tally
+            if self.cancelled:
+                stopped = "cancelled"
+                break
+        tally.skipped, tally.failed = +tally.skipped, +tally.failed
+        action = preview.action
+        self.report = Report(action.name, action.past, action.queue, tally, 7, stopped)
+
+
+def change_of(**values: object) -> Change:
+    """A change as the journal knows it."""
+    known: dict[str, object] = {
+        "change": 7, "at_ms": START_MS, "name": "delete", "past": "deleted", "who": "eva", "host": "here", "pid": 1,
+        "alive_ms": START_MS, "profile": "", "server": "redis://cache-1:6379/0", "ns": "rsmq", "queue": "orders",
+        "target": None, "what": "every message of the queue", "planned": 1204, "done": 812, "skipped": 0, "failed": 0,
+        "state": State.INTERRUPTED, "undoes": None,
+    }  # fmt: skip
+    nothing = {field.name: 0 for field in fields(Change)}
+    return Change(**{**nothing, **known, **values})  # type: ignore[arg-type]

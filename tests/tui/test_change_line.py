@@ -1,0 +1,234 @@
+"""What is told of a change while it runs, at its end, and of one that was interrupted."""
+
+import pytest
+from textual.pilot import Pilot
+
+from rsmq_tui.tui import changing
+from rsmq_tui.tui.screens.help import HelpScreen
+from rsmq_tui.tui.screens.overview import OverviewScreen
+from rsmq_tui.tui.screens.queue import QueueScreen
+from rsmq_tui.tui.widgets.change_line import ChangeLine
+from tests.tui.driving import app_of, asked, lines_of, made, opened, play, press, say_yes, text_of, until
+from tests.tui.scripted import ScriptedSource, messages_of
+from tests.tui.scripted_triage import Gate, ScriptedTriage, change_of
+from tests.tui.states import poll_of, queue_of
+
+
+async def _begin(pilot: Pilot[None], source: ScriptedSource) -> None:
+    """Start a change that waits."""
+    source.messages["orders"] = messages_of([b"one", b"two"])
+    await play(pilot, source, poll_of(source, [queue_of("orders", ready=1204)]))
+    app_of(pilot).ask_change("delete", "orders")
+    await asked(pilot)
+    await say_yes(pilot)
+    await until(pilot, lambda: app_of(pilot)._changes.is_running, "the change runs")
+
+
+def _line(pilot: Pilot[None]) -> str:
+    return lines_of(pilot.app.screen.query_one(ChangeLine))[0].strip()
+
+
+@pytest.fixture
+def gate(triage: ScriptedTriage) -> Gate:
+    triage.gate = Gate()
+    return triage.gate
+
+
+async def test_progress_with_a_bar_and_how_to_cancel(
+    source: ScriptedSource, triage: ScriptedTriage, gate: Gate
+) -> None:
+    triage.skipped, triage.failed = 9, 2
+    async with opened(source, triage=triage) as pilot:
+        await _begin(pilot, source)
+        gate.release()
+        await until(pilot, lambda: "301 / 1,204" in _line(pilot), "the progress is told")
+        assert _line(pilot) == "deleting  █████░░░░░░░░░░░░░░░ 301 / 1,204 · 9 skipped · 2 failed · esc cancels"
+        gate.release()
+        await until(pilot, lambda: "602 / 1,204" in _line(pilot), "it goes on")
+
+
+async def test_without_unicode_the_bar_is_ascii(source: ScriptedSource, triage: ScriptedTriage, gate: Gate) -> None:
+    async with opened(source, triage=triage, ascii_only=True) as pilot:
+        await _begin(pilot, source)
+        gate.release(2)
+        await until(pilot, lambda: "##########.........." in _line(pilot), "the progress is told")
+        assert text_of(app_of(pilot)).isascii()
+
+
+async def test_a_narrow_line_has_its_numbers(source: ScriptedSource, triage: ScriptedTriage, gate: Gate) -> None:
+    async with opened(source, size=(40, 10), triage=triage) as pilot:
+        await _begin(pilot, source)
+        gate.release()
+        await until(pilot, lambda: "301 / 1,204 · esc cancels" in _line(pilot), "the progress is told")
+
+
+async def test_it_goes_on_while_screens_change(source: ScriptedSource, triage: ScriptedTriage, gate: Gate) -> None:
+    async with opened(source, triage=triage) as pilot:
+        await _begin(pilot, source)
+        gate.release()
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(pilot.app.screen, QueueScreen), "the queue opens")
+        await until(pilot, lambda: "301 / 1,204" in _line(pilot), "it is told here as well")
+        gate.release(3)
+        assert await made(pilot) == "deleted 1,204, skipped 0, failed 0 · u undoes"
+        assert _line(pilot) == "deleted 1,204, skipped 0, failed 0 · u undoes"
+        await press(pilot, "q")
+        assert isinstance(pilot.app.screen, OverviewScreen)
+        assert _line(pilot) == "deleted 1,204, skipped 0, failed 0 · u undoes"
+
+
+async def test_escape_cancels_before_it_means_anything_else(
+    source: ScriptedSource, triage: ScriptedTriage, gate: Gate
+) -> None:
+    async with opened(source, triage=triage) as pilot:
+        await _begin(pilot, source)
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(pilot.app.screen, QueueScreen), "the queue opens")
+        await pilot.press("escape")
+        assert isinstance(pilot.app.screen, QueueScreen)
+        await until(pilot, lambda: "stopping after what is under way" in _line(pilot), "it says so")
+        gate.release()
+        assert await made(pilot) == "deleted 301, skipped 0, failed 0; cancelled · u undoes"
+        await press(pilot, "escape")
+        assert isinstance(pilot.app.screen, OverviewScreen)
+
+
+async def test_escape_still_closes_what_lies_in_front(
+    source: ScriptedSource, triage: ScriptedTriage, gate: Gate
+) -> None:
+    async with opened(source, triage=triage) as pilot:
+        await _begin(pilot, source)
+        await pilot.press("question_mark")
+        await until(pilot, lambda: isinstance(pilot.app.screen, HelpScreen), "the help opens")
+        await pilot.press("escape")
+        await until(pilot, lambda: isinstance(pilot.app.screen, OverviewScreen), "the help closes")
+        assert not triage.runs[0].cancelled
+        gate.release(4)
+        await made(pilot)
+
+
+async def test_one_thing_at_a_time(source: ScriptedSource, triage: ScriptedTriage, gate: Gate) -> None:
+    async with opened(source, triage=triage, notifications=True) as pilot:
+        await _begin(pilot, source)
+        await pilot.press("P", "u", "E")
+        await until(pilot, lambda: "one thing at a time" in text_of(app_of(pilot)), "it is told")
+        assert isinstance(pilot.app.screen, OverviewScreen)
+        gate.release(4)
+        await made(pilot)
+
+
+async def test_a_change_that_could_not_begin(source: ScriptedSource, triage: ScriptedTriage) -> None:
+    triage.run_refusal = "the journal cannot be written: disk full"
+    async with opened(source, triage=triage) as pilot:
+        await play(pilot, source, poll_of(source, [queue_of("orders", ready=1204)]))
+        app_of(pilot).ask_change("delete", "orders")
+        await say_yes(pilot)
+        assert await made(pilot) == "it failed: the journal cannot be written: disk full"
+
+
+async def test_a_change_that_was_stopped_says_why(source: ScriptedSource, triage: ScriptedTriage) -> None:
+    triage.stopped, triage.steps = "the server is gone", 1
+    async with opened(source, triage=triage) as pilot:
+        await play(pilot, source, poll_of(source, [queue_of("orders", ready=1204)]))
+        app_of(pilot).ask_change("delete", "orders")
+        await say_yes(pilot)
+        assert (await made(pilot)).endswith("; the server is gone · u undoes")
+        assert app_of(pilot).change_told is not None
+        assert app_of(pilot).change_told.is_alarm
+
+
+async def test_the_end_is_told_for_a_while(
+    source: ScriptedSource, triage: ScriptedTriage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(changing, "TOLD_S", 0.05)
+    async with opened(source, triage=triage) as pilot:
+        await play(pilot, source, poll_of(source, [queue_of("orders", ready=1204)]))
+        app_of(pilot).ask_change("delete", "orders")
+        await say_yes(pilot)
+        await until(pilot, lambda: triage.runs and triage.runs[0].report is not None, "it is at its end")
+        await until(pilot, lambda: app_of(pilot).change_told is None, "the line leaves")
+        assert not pilot.app.screen.query_one(ChangeLine).display
+        assert source.woken
+
+
+@pytest.mark.parametrize("key", ["q", "ctrl+c"])
+async def test_quitting_waits_for_what_is_under_way(
+    source: ScriptedSource, triage: ScriptedTriage, gate: Gate, key: str
+) -> None:
+    async with opened(source, triage=triage) as pilot:
+        app = app_of(pilot)
+        await _begin(pilot, source)
+        await pilot.press(key)
+        await until(pilot, lambda: "stopping after what is under way" in _line(pilot), "it is told")
+        assert app.is_running
+        assert triage.runs[0].cancelled
+        gate.release()
+        await until(pilot, lambda: not app.is_running, "then it quits")
+        assert triage.runs[0].report is not None
+    assert triage.closed
+
+
+async def test_quitting_twice_does_not_wait(source: ScriptedSource, triage: ScriptedTriage, gate: Gate) -> None:
+    async with opened(source, triage=triage) as pilot:
+        app = app_of(pilot)
+        await _begin(pilot, source)
+        await pilot.press("ctrl+c", "ctrl+c")
+        await until(pilot, lambda: not app.is_running, "it quits")
+    assert triage.closed
+
+
+async def test_what_was_interrupted_is_told(source: ScriptedSource, triage: ScriptedTriage) -> None:
+    triage.interrupted = [change_of(), change_of(queue="\x1b[2J[/foo]", ns="mail")]
+    async with opened(source, triage=triage, notifications=True) as pilot:
+        await play(pilot, source, poll_of(source, [queue_of("orders")]))
+        text = text_of(app_of(pilot))
+        words = " ".join(text.replace("│", " ").replace("▌", " ").split())
+        assert "A change was interrupted: deleted 812 of 1,204 in" in words
+        assert "␛[2J[/foo] (namespace mail)" in words
+        await play(pilot, source, poll_of(source, [queue_of("orders")]))
+        assert triage.recoveries == 1
+
+
+@pytest.mark.parametrize("read_only", [True, False])
+async def test_nothing_is_recovered_before_the_server_is_there_or_where_nothing_may_change(
+    source: ScriptedSource, triage: ScriptedTriage, read_only: bool
+) -> None:
+    async with opened(source, triage=triage, read_only=read_only) as pilot:
+        await pilot.pause()
+        assert triage.recoveries == 0
+        await play(pilot, source, poll_of(source, [queue_of("orders")]))
+        assert triage.recoveries == int(not read_only)
+
+
+async def test_triage_is_made_when_it_is_needed_and_not_before(source: ScriptedSource, triage: ScriptedTriage) -> None:
+    opened_for: list[str] = []
+
+    def opening() -> ScriptedTriage:
+        opened_for.append("it")
+        return triage
+
+    async with opened(source, triage=opening) as pilot:
+        app = app_of(pilot)
+        await pilot.pause()
+        app._switch("mail")
+        assert opened_for == []
+        await play(pilot, source, poll_of(source, [queue_of("orders")]))
+        assert opened_for == ["it"]
+        assert triage.ns == "mail"
+        app._switch("jobs")
+        assert triage.ns == "jobs"
+    assert triage.closed
+
+
+async def test_an_export_can_be_cancelled(source: ScriptedSource, triage: ScriptedTriage, gate: Gate) -> None:
+    async with opened(source, triage=triage) as pilot:
+        await play(pilot, source, poll_of(source, [queue_of("orders", ready=400)]))
+        await pilot.press("E")
+        await until(pilot, lambda: pilot.app.screen.query("#file"), "the form opens")
+        await pilot.press("enter")
+        await until(pilot, lambda: "exporting" in text_of(app_of(pilot)), "it begins")
+        gate.release()
+        await until(pilot, lambda: "100 / 400" in _line(pilot), "the progress is told")
+        await pilot.press("escape")
+        gate.release()
+        assert await made(pilot) == "export cancelled: no file was written"

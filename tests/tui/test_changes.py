@@ -1,0 +1,337 @@
+"""Every change from its key to the server, and back by u."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+import redis
+from textual.pilot import Pilot
+from textual.widgets import Checkbox, Input
+
+from rsmq_tui.protocol import Rsmq
+from rsmq_tui.tui.screens.form import FormScreen
+from tests.tui.changing import changing, everything, in_queue, on_queue
+from tests.tui.driving import app_of, asked, made, say_yes, text_of, until
+
+
+@pytest.fixture
+def queues(client: redis.Redis) -> Rsmq:
+    rsmq = Rsmq(client)
+    for name in ("orders", "other", "orders-dlq"):
+        rsmq.create_queue(name, vt=600)
+    rsmq.send_messages("orders", [f'{{"order": {number}}}' for number in range(5)])
+    rsmq.send_messages("orders-dlq", [f"dead {number}" for number in range(3)])
+    return rsmq
+
+
+async def _fill(pilot: Pilot[None], **values: str | bool) -> None:
+    """Wait for the form, fill it in, and ask for its preview."""
+    app = pilot.app
+    await until(pilot, lambda: isinstance(app.screen, FormScreen) and app.screen.is_mounted, "the form opens")
+    for id, value in values.items():
+        if isinstance(value, bool):
+            app.screen.query_one(f"#{id}", Checkbox).value = value
+        elif id == "body":
+            app.screen.query_one(f"#{id}").load_text(value)  # type: ignore[attr-defined]
+        else:
+            app.screen.query_one(f"#{id}", Input).value = value
+    app.screen.query_one("#yes").focus()
+    await pilot.press("enter")
+
+
+async def _type_name(pilot: Pilot[None], name: str) -> None:
+    await asked(pilot)
+    await until(pilot, lambda: pilot.app.screen.query_one("#typed").display, "the name is asked for")
+    await pilot.press(*name)
+
+
+async def _undone(pilot: Pilot[None], client: redis.Redis, before: dict[bytes, object]) -> None:
+    """Undo by its key, and see that everything is as it was."""
+    await pilot.press("u")
+    await say_yes(pilot)
+    assert (await made(pilot)).startswith("put back ")
+    assert everything(client) == before
+
+
+OF_A_MESSAGE = {
+    "x": ({}, "deleted 1,", lambda: (4, 3, 0)),
+    "plus": ({"seconds": "300"}, "hidden 1,", lambda: (5, 3, 0)),
+    "minus": ({"seconds": "30"}, "hidden 1,", lambda: (5, 3, 0)),
+    "0": ({}, "released 1,", lambda: (5, 3, 0)),
+    "M": ({"target": "other"}, "moved 1,", lambda: (4, 3, 1)),
+    "C": ({"target": "other"}, "copied 1,", lambda: (5, 3, 1)),
+}
+
+
+@pytest.mark.parametrize("key", OF_A_MESSAGE)
+async def test_the_message_under_the_cursor(
+    redis_url: str, client: redis.Redis, queues: Rsmq, tmp_path: Path, key: str
+) -> None:
+    values, told, depths = OF_A_MESSAGE[key]
+    before = everything(client)
+    async with changing(redis_url, tmp_path) as pilot:
+        await in_queue(pilot, "orders", 5)
+        await pilot.press(key)
+        if values:
+            await _fill(pilot, **values)
+        await say_yes(pilot)
+        assert (await made(pilot)).startswith(told)
+        assert everything(client) != before
+        assert tuple(client.zcard(f"rsmq:{name}") for name in ("orders", "orders-dlq", "other")) == depths()
+        await until(pilot, lambda: " · u undoes" in text_of(app_of(pilot)), "the end is told")
+        await _undone(pilot, client, before)
+
+
+async def test_hiding_is_for_as_long_as_was_said(
+    redis_url: str, client: redis.Redis, queues: Rsmq, tmp_path: Path
+) -> None:
+    async with changing(redis_url, tmp_path) as pilot:
+        await in_queue(pilot, "orders", 5)
+        await pilot.press("plus")
+        await _fill(pilot, seconds="3600")
+        await asked(pilot)
+        await until(pilot, lambda: "3,600 s from now" in text_of(app_of(pilot)), "the preview says how long")
+        await say_yes(pilot)
+        await made(pilot)
+        seconds, _ = client.time()
+        assert client.zcount("rsmq:orders", (seconds + 3500) * 1000, (seconds + 3700) * 1000) == 1
+
+
+ON_THE_OVERVIEW: Sequence[tuple[str, str, dict[str, str | bool], str]] = (
+    ("a", "other", {"body": "hello\nworld"}, "sent 1,"),
+    ("c", "other", {"name": "fresh", "vt": "5"}, "created 1,"),
+    ("equals_sign", "other", {"vt": "77", "maxsize": "-1"}, "changed 1,"),
+    ("R", "orders-dlq", {}, "redriven 3,"),
+    ("R", "orders-dlq", {"target": "other"}, "redriven 3,"),
+)
+
+
+@pytest.mark.parametrize(("key", "queue", "values", "told"), ON_THE_OVERVIEW)
+async def test_the_queue_under_the_cursor(
+    redis_url: str,
+    client: redis.Redis,
+    queues: Rsmq,
+    tmp_path: Path,
+    key: str,
+    queue: str,
+    values: dict[str, str | bool],
+    told: str,
+) -> None:
+    before = everything(client)
+    async with changing(redis_url, tmp_path) as pilot:
+        await on_queue(pilot, queue)
+        await pilot.press(key)
+        await _fill(pilot, **values)
+        await say_yes(pilot)
+        assert (await made(pilot)).startswith(told)
+        assert everything(client) != before
+        await _undone(pilot, client, before)
+
+
+@pytest.mark.parametrize(("key", "told"), [("P", "deleted 5,"), ("x", "deleted 6,")])
+async def test_what_ends_a_queue_and_back(
+    redis_url: str, client: redis.Redis, queues: Rsmq, tmp_path: Path, key: str, told: str
+) -> None:
+    before = everything(client)
+    async with changing(redis_url, tmp_path) as pilot:
+        await on_queue(pilot, "orders")
+        await pilot.press(key)
+        await _type_name(pilot, "order")
+        await pilot.press("enter")
+        assert everything(client) == before
+        await pilot.press("s")
+        await say_yes(pilot)
+        assert (await made(pilot)).startswith(told)
+        assert client.exists("rsmq:orders") == 0
+        await _undone(pilot, client, before)
+
+
+async def test_the_next_snapshot_shows_the_effect(
+    redis_url: str, client: redis.Redis, queues: Rsmq, tmp_path: Path
+) -> None:
+    async with changing(redis_url, tmp_path) as pilot:
+        await pilot.press("p")
+        await until(pilot, lambda: app_of(pilot).snapshot.paused, "it is paused")  # type: ignore[union-attr]
+        await on_queue(pilot, "orders")
+        await pilot.press("P")
+        await _type_name(pilot, "orders")
+        await say_yes(pilot)
+        await made(pilot)
+        await until(pilot, lambda: "3 queues · 3 messages" in text_of(app_of(pilot)), "a change wakes the source")
+
+
+async def test_a_file_is_sent_byte_for_byte(redis_url: str, client: redis.Redis, queues: Rsmq, tmp_path: Path) -> None:
+    body = b"\xff\x00\x1b[2J\r\n"
+    (tmp_path / "body.bin").write_bytes(body)
+    async with changing(redis_url, tmp_path) as pilot:
+        await on_queue(pilot, "other")
+        await pilot.press("a")
+        await _fill(pilot, file=str(tmp_path / "body.bin"), delay="60")
+        await say_yes(pilot)
+        await made(pilot)
+    ((id, score),) = client.zrange("rsmq:other", 0, -1, withscores=True)
+    assert client.hget("rsmq:other:Q", id) == body
+    assert score > (client.time()[0] + 50) * 1000
+
+
+async def test_a_copy_is_edited_and_sent(redis_url: str, client: redis.Redis, queues: Rsmq, tmp_path: Path) -> None:
+    async with changing(redis_url, tmp_path) as pilot:
+        await in_queue(pilot, "orders", 5)
+        await pilot.press("e")
+        await until(pilot, lambda: '{"order": 0}' in text_of(app_of(pilot)), "the form has the body")
+        await until(pilot, lambda: isinstance(pilot.app.screen, FormScreen), "the form opens")
+        await pilot.press("delete", "left_square_bracket")
+        await _fill(pilot)
+        await say_yes(pilot)
+        await made(pilot)
+    bodies = [value for name, value in client.hgetall("rsmq:orders:Q").items() if len(name) == 32]
+    assert sorted(bodies) == sorted([b'["order": 0}', *(b'{"order": %d}' % number for number in range(5))])
+
+
+async def test_what_is_exported_can_be_imported(
+    redis_url: str, client: redis.Redis, queues: Rsmq, tmp_path: Path
+) -> None:
+    client.hset("rsmq:orders:Q", client.zrange("rsmq:orders", 0, 0)[0], b"\xff\x00")
+    before, file = everything(client), tmp_path / "all.jsonl"
+    async with changing(redis_url, tmp_path) as pilot:
+        await on_queue(pilot, "orders")
+        await pilot.press("E")
+        await _fill(pilot, file=str(file))
+        assert await made(pilot) == f"exported 5 messages to {file}"
+        assert everything(client) == before
+        assert file.stat().st_mode & 0o77 == 0
+        await pilot.press("P")
+        await _type_name(pilot, "orders")
+        await say_yes(pilot)
+        await made(pilot)
+        await pilot.press("I")
+        await _fill(pilot, file=str(file))
+        await say_yes(pilot)
+        assert (await made(pilot)).startswith("imported 5,")
+        assert everything(client) == before
+
+
+async def test_an_export_never_overwrites(redis_url: str, client: redis.Redis, queues: Rsmq, tmp_path: Path) -> None:
+    file = tmp_path / "mine"
+    file.write_text("precious")
+    async with changing(redis_url, tmp_path) as pilot:
+        await on_queue(pilot, "orders")
+        await pilot.press("E")
+        await _fill(pilot, file=str(file))
+        await until(pilot, lambda: "mine is already there" in text_of(app_of(pilot)), "it is refused")
+    assert file.read_text() == "precious"
+
+
+async def test_a_missing_target_is_refused_and_made_when_asked(
+    redis_url: str, client: redis.Redis, queues: Rsmq, tmp_path: Path
+) -> None:
+    async with changing(redis_url, tmp_path) as pilot:
+        await in_queue(pilot, "orders", 5)
+        await pilot.press("M")
+        await _fill(pilot, target="nowhere")
+        await asked(pilot)
+        await until(pilot, lambda: "queue nowhere does not exist" in text_of(app_of(pilot)), "it is refused")
+        await pilot.press("enter")
+        # Back in the form, with what was typed.
+        assert pilot.app.screen.query_one("#target", Input).value == "nowhere"
+        await _fill(pilot, create=True)
+        await say_yes(pilot)
+        assert (await made(pilot)).startswith("moved 1,")
+    assert client.zcard("rsmq:nowhere") == 1
+
+
+async def test_what_changed_since_the_preview_is_left_alone(
+    redis_url: str, client: redis.Redis, queues: Rsmq, tmp_path: Path
+) -> None:
+    async with changing(redis_url, tmp_path) as pilot:
+        await on_queue(pilot, "orders")
+        await pilot.press("P")
+        await _type_name(pilot, "orders")
+        await until(pilot, lambda: not pilot.app.screen.query_one("#yes").disabled, "it can be said yes to")
+        queues.receive_messages("orders", 2)
+        await say_yes(pilot)
+        assert await made(pilot) == "deleted 3, skipped 2 (received or changed meanwhile), failed 0 · u undoes"
+    assert client.zcard("rsmq:orders") == 2
+
+
+async def test_a_name_that_cannot_be_is_refused(
+    redis_url: str, client: redis.Redis, queues: Rsmq, tmp_path: Path
+) -> None:
+    client.sadd("rsmq:QUEUES", b"\x1b[2J[/foo]")
+    before = everything(client)
+    async with changing(redis_url, tmp_path) as pilot:
+        await on_queue(pilot, "\x1b[2J[/foo]")
+        for key in ("P", "x"):
+            await pilot.press(key)
+            await asked(pilot)
+            await until(pilot, lambda: "Invalid qname" in text_of(app_of(pilot)), "it is refused")
+            await pilot.press("escape")
+        assert everything(client) == before
+
+
+async def test_undo_with_nothing_to_undo(redis_url: str, queues: Rsmq, tmp_path: Path) -> None:
+    async with changing(redis_url, tmp_path) as pilot:
+        await pilot.press("u")
+        await asked(pilot)
+        await until(pilot, lambda: "nothing to undo in namespace rsmq" in text_of(app_of(pilot)), "it says so")
+
+
+async def test_another_namespace_is_changed_after_a_switch(
+    redis_url: str, client: redis.Redis, queues: Rsmq, tmp_path: Path
+) -> None:
+    Rsmq(client, ns="mail").create_queue("letters")
+    async with changing(redis_url, tmp_path) as pilot:
+        app_of(pilot)._switch("mail")
+        await on_queue(pilot, "letters")
+        await pilot.press("a")
+        await _fill(pilot, body="dear")
+        await say_yes(pilot)
+        await made(pilot)
+    assert client.zcard("mail:letters") == 1
+
+
+async def _purge_many(pilot: Pilot[None], client: redis.Redis) -> None:
+    await on_queue(pilot, "orders")
+    await pilot.press("P")
+    await _type_name(pilot, "orders")
+    await say_yes(pilot)
+    await until(pilot, lambda: client.zcard("rsmq:orders") < 20_000, "the change is under way")
+
+
+async def test_a_change_that_is_cancelled_can_be_undone(
+    redis_url: str, client: redis.Redis, queues: Rsmq, tmp_path: Path
+) -> None:
+    queues.send_messages("orders", ["x"] * 20_000)
+    before = everything(client)
+    async with changing(redis_url, tmp_path) as pilot:
+        await _purge_many(pilot, client)
+        await pilot.press("escape")
+        told = await made(pilot)
+        assert told.endswith("; cancelled · u undoes")
+        assert 0 < client.zcard("rsmq:orders") < 20_005
+        await _undone(pilot, client, before)
+
+
+@pytest.mark.parametrize("keys", [("q",), ("ctrl+c",), ("ctrl+c", "ctrl+c")])
+async def test_quitting_in_the_middle_loses_nothing(
+    redis_url: str,
+    client: redis.Redis,
+    queues: Rsmq,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    keys: tuple[str, ...],
+) -> None:
+    queues.send_messages("orders", ["x"] * 20_000)
+    before = everything(client)
+    async with changing(redis_url, tmp_path) as pilot:
+        app = app_of(pilot)
+        await _purge_many(pilot, client)
+        await pilot.press(*keys)
+        await until(pilot, lambda: not app.is_running, "it quits")
+    assert app.return_code == 0
+    # The next start is another process, for which this one is gone.
+    monkeypatch.setattr("rsmq_tui.triage.journal.is_alive", lambda *_: False)
+    async with changing(redis_url, tmp_path, notifications=True) as pilot:
+        if len(keys) == 2:
+            await until(pilot, lambda: "A change was interrupted" in text_of(app_of(pilot)), "it is told")
+        await _undone(pilot, client, before)

@@ -1,0 +1,205 @@
+"""The dialog before a change: exact, harmless by default, and deaf to keys that were typed ahead."""
+
+import pytest
+from textual.pilot import Pilot
+from textual.widgets import Button, Input, Static
+
+from rsmq_tui.triage.actions import Delete, DeleteQueue, Purge
+from rsmq_tui.triage.previewing import Seeing
+from rsmq_tui.tui.screens.overview import OverviewScreen
+from tests.tui.driving import app_of, asked, made, opened, play, press, say_yes, text_of, until
+from tests.tui.scripted import ScriptedSource
+from tests.tui.scripted_triage import Gate, ScriptedTriage
+from tests.tui.states import poll_of, queue_of
+
+HOSTILE = "\x1b[2J[/foo]\u202egnp.exe\x00[red]"
+
+
+async def _asked(pilot: Pilot[None], source: ScriptedSource, name: str = "delete") -> None:
+    await play(pilot, source, poll_of(source, [queue_of("orders", ready=1204)]))
+    app_of(pilot).ask_change(name, "orders")
+    await asked(pilot)
+
+
+def _focused(pilot: Pilot[None]) -> str | None:
+    return pilot.app.focused and pilot.app.focused.id
+
+
+def _yes(pilot: Pilot[None]) -> Button:
+    return pilot.app.screen.query_one("#yes", Button)
+
+
+async def test_it_says_what_where_how_many_and_how_to_undo(source: ScriptedSource, triage: ScriptedTriage) -> None:
+    triage.profile, triage.elsewhere, triage.unsearched = "PROD-EU", 3, 1
+    async with opened(source, triage=triage) as pilot:
+        await _asked(pilot, source)
+        await until(pilot, lambda: not _yes(pilot).disabled, "the preview is there")
+        text = text_of(app_of(pilot))
+        for words in (
+            "Delete 1,204 messages",
+            "orders on PROD-EU (redis://cache-1:6379/0, ns rsmq)",
+            "every message of the queue",
+            "u, or rsmq-tui undo",
+            "3 messages changed or left since shown",
+            "1 message too long to be matched",
+            "Only if unchanged since this preview; others are skipped.",
+        ):
+            assert words in text
+        assert _yes(pilot).label.plain == "Delete 1,204"
+        assert _focused(pilot) == "cancel"
+
+
+async def test_enter_cancels_and_nothing_happens(source: ScriptedSource, triage: ScriptedTriage) -> None:
+    async with opened(source, triage=triage) as pilot:
+        await _asked(pilot, source)
+        await until(pilot, lambda: not _yes(pilot).disabled, "the preview is there")
+        await press(pilot, "enter")
+        assert isinstance(pilot.app.screen, OverviewScreen)
+        assert triage.runs == []
+
+
+@pytest.mark.parametrize("key", ["escape", "q"])
+async def test_escape_and_q_cancel(source: ScriptedSource, triage: ScriptedTriage, key: str) -> None:
+    async with opened(source, triage=triage) as pilot:
+        await _asked(pilot, source)
+        await press(pilot, key)
+        assert isinstance(pilot.app.screen, OverviewScreen)
+        assert triage.runs == []
+
+
+@pytest.mark.parametrize("keys", [("right", "enter"), ("l", "enter"), ("tab", "enter")])
+async def test_the_other_button_makes_the_change(
+    source: ScriptedSource, triage: ScriptedTriage, keys: tuple[str, ...]
+) -> None:
+    async with opened(source, triage=triage) as pilot:
+        await _asked(pilot, source)
+        await until(pilot, lambda: not _yes(pilot).disabled, "the preview is there")
+        await press(pilot, *keys)
+        assert [run.preview.action for run in triage.runs] == [Delete(queue="orders")]
+        assert await made(pilot) == "deleted 1,204, skipped 0, failed 0 · u undoes"
+
+
+@pytest.mark.parametrize("ahead", [("right", "enter"), ("tab", "tab", "enter"), ("y", "enter"), ("enter", "enter")])
+async def test_keys_typed_ahead_confirm_nothing(
+    source: ScriptedSource, triage: ScriptedTriage, monkeypatch: pytest.MonkeyPatch, ahead: tuple[str, ...]
+) -> None:
+    monkeypatch.setattr("rsmq_tui.tui.screens.confirm.SEEN_S", 60.0)
+    triage.look = Gate()
+    async with opened(source, triage=triage) as pilot:
+        await _asked(pilot, source)
+        await pilot.press(*ahead[:1])
+        triage.look.release()
+        await pilot.press(*ahead[1:])
+        await pilot.pause()
+        assert triage.runs == []
+
+
+async def test_the_button_waits_until_the_preview_was_seen(
+    source: ScriptedSource, triage: ScriptedTriage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rsmq_tui.tui.screens.confirm.SEEN_S", 60.0)
+    async with opened(source, triage=triage) as pilot:
+        await _asked(pilot, source)
+        await until(pilot, lambda: "Delete 1,204 messages" in text_of(app_of(pilot)), "the preview is there")
+        assert _yes(pilot).disabled
+        await pilot.click("#yes")
+        await press(pilot, "right", "enter")
+        assert triage.runs == []
+
+
+async def test_looking_tells_how_far_it_is_and_can_be_cancelled(source: ScriptedSource, triage: ScriptedTriage) -> None:
+    triage.look = Gate()
+    triage.seen = (Seeing(12_000, 38_112, 1_204),)
+    async with opened(source, triage=triage) as pilot:
+        await _asked(pilot, source)
+        words = "looking … 12,000 of 38,112 scanned, 1,204 match"
+        await until(pilot, lambda: words in text_of(app_of(pilot)), "the progress is told")
+        assert not _yes(pilot).display
+        await press(pilot, "escape")
+        assert isinstance(pilot.app.screen, OverviewScreen)
+        assert triage.runs == []
+
+
+async def test_a_preview_of_nothing_only_closes(source: ScriptedSource, triage: ScriptedTriage) -> None:
+    triage.count = 0
+    async with opened(source, triage=triage) as pilot:
+        await _asked(pilot, source)
+        await until(pilot, lambda: "no such message is in the queue" in text_of(app_of(pilot)), "it says so")
+        assert not _yes(pilot).display
+        assert pilot.app.screen.query_one("#cancel", Button).label.plain == "Close"
+        await press(pilot, "right", "enter")
+        assert isinstance(pilot.app.screen, OverviewScreen)
+        assert triage.runs == []
+
+
+async def test_a_refusal_is_its_sentence(source: ScriptedSource, triage: ScriptedTriage) -> None:
+    triage.refusal = f"the journal is full {HOSTILE}"
+    async with opened(source, triage=triage) as pilot:
+        await _asked(pilot, source)
+        await until(pilot, lambda: "the journal is full ␛[2J[/foo]" in text_of(app_of(pilot)), "it is told")
+        await press(pilot, "enter")
+        assert isinstance(pilot.app.screen, OverviewScreen)
+
+
+@pytest.mark.parametrize(("name", "action"), [("purge", Purge), ("delete-queue", DeleteQueue)])
+async def test_what_ends_a_queue_wants_its_name(
+    source: ScriptedSource, triage: ScriptedTriage, name: str, action: type[Purge]
+) -> None:
+    async with opened(source, triage=triage) as pilot:
+        await _asked(pilot, source, name)
+        await until(pilot, lambda: pilot.app.screen.query_one("#typed").display, "the name is asked for")
+        assert _focused(pilot) == "typed"
+        for typed in ("", "order", "Orders", "orders "):
+            pilot.app.screen.query_one("#typed", Input).value = typed
+            await press(pilot, "enter")
+            assert _yes(pilot).disabled
+        assert triage.runs == []
+        pilot.app.screen.query_one("#typed", Input).value = "orders"
+        await until(pilot, lambda: not _yes(pilot).disabled, "the name is right")
+        await press(pilot, "enter")
+        assert triage.runs == []
+        await press(pilot, "enter")
+        assert [run.preview.action for run in triage.runs] == [action(queue="orders")]
+
+
+async def test_what_the_server_is_called_cannot_act_on_the_terminal(
+    source: ScriptedSource, triage: ScriptedTriage
+) -> None:
+    triage.server = triage.profile = HOSTILE
+    triage.notes = (HOSTILE,)
+    async with opened(source, triage=triage) as pilot:
+        await play(pilot, source, poll_of(source, [queue_of(HOSTILE, ready=3)]))
+        app_of(pilot).ask_change("delete", HOSTILE)
+        await asked(pilot)
+        await until(pilot, lambda: not _yes(pilot).disabled, "the preview is there")
+        text = text_of(app_of(pilot))
+        assert "␛[2J[/foo]" in text
+        assert not {"\x1b", "\u202e", "\x00"} & set(text)
+
+
+@pytest.mark.parametrize("size", [(40, 10), (80, 24), (132, 36)])
+@pytest.mark.parametrize("name", ["delete", "purge"])
+async def test_it_fits_any_screen(
+    source: ScriptedSource, triage: ScriptedTriage, size: tuple[int, int], name: str
+) -> None:
+    async with opened(source, size=size, triage=triage) as pilot:
+        await _asked(pilot, source, name)
+        await until(pilot, lambda: _yes(pilot).display, "the preview is there")
+        await pilot.pause()
+        text = text_of(app_of(pilot))
+        assert f"{name.title()} 1,204 messages" in text
+        assert f"Cancel     {name.title()} 1,204" in " ".join(text.split("  ")) or f"{name.title()} 1,204 " in text
+        screen = pilot.app.screen
+        for widget in (screen.query_one("#cancel"), _yes(pilot), screen.query_one("#words", Static)):
+            assert widget.region.height > 0
+        assert screen.region.contains_region(_yes(pilot).region)
+
+
+async def test_undo_is_previewed_as_any_change(source: ScriptedSource, triage: ScriptedTriage) -> None:
+    async with opened(source, triage=triage) as pilot:
+        await play(pilot, source, poll_of(source, [queue_of("orders", ready=1)]))
+        await pilot.press("u")
+        await asked(pilot)
+        await say_yes(pilot)
+        assert await made(pilot) == "put back 1,204, skipped 0, failed 0"
+        assert triage.asked == [(None, None)]

@@ -1,0 +1,189 @@
+"""Read-only: no key changes anything, and a user of the server who may only read is all that it takes."""
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+import redis
+from textual.pilot import Pilot
+
+from rsmq_tui.protocol import Rsmq
+from rsmq_tui.tui.keymap import KEYS, Where, keys_of
+from rsmq_tui.tui.screens.message import MessageScreen
+from rsmq_tui.tui.screens.overview import OverviewScreen
+from rsmq_tui.tui.screens.queue import QueueScreen
+from tests.tui.changing import changing, everything, on_queue
+from tests.tui.driving import app_of, names_in, opened, play, press, text_of, until
+from tests.tui.scripted import ScriptedSource
+from tests.tui.scripted_triage import ScriptedTriage
+from tests.tui.states import poll_of, queue_of
+
+README = Path(__file__).parents[2] / "README.md"
+SCREENS: dict[type, tuple[Where, ...]] = {
+    OverviewScreen: OverviewScreen.WHERE,
+    QueueScreen: QueueScreen.WHERE,
+    MessageScreen: MessageScreen.WHERE,
+}
+# These end the dashboard.
+_LEAVING = {"q", "ctrl+c"}
+
+
+def acl_lines() -> list[str]:
+    """The rules of the users that README says how to make."""
+    found = re.findall(r"^ACL SETUSER \S+ (.*)$", README.read_text(), re.MULTILINE)
+    assert found
+    return found
+
+
+@pytest.fixture
+def filled(client: redis.Redis) -> Rsmq:
+    rsmq = Rsmq(client)
+    rsmq.create_queue("orders", vt=600)
+    rsmq.create_queue("empty")
+    rsmq.send_messages("orders", [f'{{"order": {number}}}' for number in range(40)])
+    rsmq.receive_messages("orders", 5)
+    Rsmq(client, ns="rsmq-mail").create_queue("letters")
+    return rsmq
+
+
+def _reader(client: redis.Redis, url: str, rules: str) -> str:
+    rules = re.sub(r">\S+", ">secret", rules)
+    client.execute_command("ACL", "SETUSER", "viewer", "reset", *rules.split())
+    return url.replace("redis://", "redis://viewer:secret@")
+
+
+async def _back(pilot: Pilot[None], to: type) -> None:
+    """Close whatever a key has opened."""
+    for _ in range(5):
+        if isinstance(pilot.app.screen, to):
+            return
+        await pilot.press("escape")
+        await pilot.pause(0.02)
+    raise AssertionError(f"no way back to {to.__name__} from {pilot.app.screen}")
+
+
+async def _to(pilot: Pilot[None], screen: type) -> None:
+    """From the overview to a screen, or stay."""
+    if screen is not OverviewScreen:
+        await on_queue(pilot, "orders")
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(pilot.app.screen, QueueScreen), "the queue opens")
+        await until(pilot, lambda: len(names_in(pilot)) > 5, "its messages are shown")
+    if screen is MessageScreen:
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(pilot.app.screen, MessageScreen), "the message opens")
+
+
+async def _press_everything(pilot: Pilot[None], screen: type) -> None:
+    """Press every key that there is, whether the screen has it or not, and see that one can go on."""
+    await _to(pilot, screen)
+    for pressed in dict.fromkeys(name for key in KEYS for name in key.keys.split(",")):
+        if pressed in _LEAVING:
+            continue
+        await pilot.press(pressed)
+        await pilot.pause(0.02)
+        if not isinstance(pilot.app.screen, screen):
+            while len(pilot.app.screen_stack) > 1:
+                pilot.app.pop_screen()
+            await pilot.pause()
+            await _to(pilot, screen)
+
+
+@pytest.mark.parametrize("rules", acl_lines())
+@pytest.mark.parametrize("screen", SCREENS)
+async def test_a_user_who_may_only_read_sees_everything_and_changes_nothing(
+    client: redis.Redis, redis_url: str, filled: Rsmq, tmp_path: Path, screen: type, rules: str
+) -> None:
+    url = _reader(client, redis_url, rules)
+    before = everything(client)
+    client.execute_command("ACL", "LOG", "RESET")
+    os.chdir(tmp_path)
+    async with changing(url, tmp_path / "state", read_only=True) as pilot:
+        assert "read-only" in text_of(app_of(pilot))
+        await _press_everything(pilot, screen)
+        await until(pilot, lambda: app_of(pilot).snapshot and not app_of(pilot).snapshot.link.failure, "it is live")
+        assert app_of(pilot).snapshot is not None
+        assert not app_of(pilot).snapshot.link.failure
+    assert everything(client) == before
+    assert not (tmp_path / "state").exists()
+    log = client.execute_command("ACL", "LOG")
+    # Whether scripts may be used is found out by trying.
+    tried = set() if "evalsha" in rules else {b"evalsha", b"eval"}
+    assert {entry[b"object"] for entry in log} <= tried, "the server refused something"
+
+
+@pytest.mark.parametrize("rules", acl_lines())
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("DEL", "rsmq:orders"), ("ZADD", "rsmq:orders", "1", "x"), ("HSET", "rsmq:orders:Q", "vt", "1"),
+        ("FLUSHALL",), ("CONFIG", "SET", "maxmemory", "1"), ("CLIENT", "KILL", "TYPE", "normal"), ("KEYS", "*"),
+        ("EVAL", "return redis.call('DEL', KEYS[1])", "1", "rsmq:orders"), ("GET", "elsewhere"),
+    ],
+    ids=lambda command: command[0],
+)  # fmt: skip
+def test_that_user_can_do_nothing_else(
+    client: redis.Redis, redis_url: str, filled: Rsmq, rules: str, command: tuple[str, ...]
+) -> None:
+    client.set("elsewhere", "x")
+    before = client.dbsize()
+    with (
+        redis.Redis.from_url(_reader(client, redis_url, rules)) as viewer,
+        pytest.raises(redis.exceptions.RedisError, match=r"(?i)permission|NOPERM"),
+    ):
+        viewer.execute_command(*command)
+    assert client.dbsize() == before
+
+
+@pytest.mark.parametrize("screen", SCREENS)
+async def test_no_key_changes_anything_even_where_the_server_would_let_it(
+    client: redis.Redis, redis_url: str, filled: Rsmq, tmp_path: Path, screen: type, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    before = everything(client)
+    async with changing(redis_url, tmp_path / "state", read_only=True) as pilot:
+        await _press_everything(pilot, screen)
+    assert everything(client) == before
+    assert not (tmp_path / "state").exists()
+
+
+@pytest.mark.parametrize("triage", [None, ScriptedTriage(read_only=True)], ids=["none", "read-only"])
+async def test_keys_that_change_something_are_gone(source: ScriptedSource, triage: ScriptedTriage | None) -> None:
+    async with opened(source, triage=triage) as pilot:
+        await play(pilot, source, poll_of(source, [queue_of("orders", ready=3)]))
+        changing_keys = [key for key in keys_of("overview") if key.changes]
+        assert changing_keys
+        for key in changing_keys:
+            await press(pilot, *key.keys.split(","))
+            assert isinstance(pilot.app.screen, OverviewScreen)
+        active = {binding.binding.id for binding in pilot.app.active_bindings.values()}
+        assert not active & {key.id for key in changing_keys}
+        assert ("read-only" in text_of(app_of(pilot))) == (triage is not None)
+
+
+async def test_what_asks_past_the_keys_is_refused(source: ScriptedSource) -> None:
+    triage = ScriptedTriage(read_only=True)
+    async with opened(source, triage=triage, notifications=True) as pilot:
+        await play(pilot, source, poll_of(source, [queue_of("orders", ready=3)]))
+        app = app_of(pilot)
+        app.ask_change("purge", "orders")
+        app.undo(None)
+        await until(pilot, lambda: "this is read-only" in text_of(app), "it is told")
+        assert isinstance(app.screen, OverviewScreen)
+        assert triage.asked == []
+
+
+async def test_an_export_only_reads(
+    client: redis.Redis, redis_url: str, filled: Rsmq, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    before = everything(client)
+    async with changing(redis_url, tmp_path / "state", read_only=True) as pilot:
+        await on_queue(pilot, "orders")
+        await pilot.press("E")
+        await until(pilot, lambda: pilot.app.screen.query("#file"), "the form opens")
+        await pilot.press("enter")
+        await until(pilot, lambda: "exported 40 messages" in text_of(app_of(pilot)), "it is done")
+    assert len((tmp_path / "orders.jsonl").read_text().splitlines()) == 40
+    assert everything(client) == before

@@ -1,0 +1,127 @@
+"""Filter, tabs, marks and groups on a real server: what is found is what is there, and nothing of it changes."""
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from typing import NamedTuple
+
+import pytest
+import redis
+from textual.pilot import Pilot
+
+from rsmq_tui.monitor import LivePoller
+from rsmq_tui.protocol import QueueReader, Rsmq
+from rsmq_tui.triage.previews import Everything, Marked, Matching
+from rsmq_tui.tui.app import RsmqApp
+from tests.tui.asked import Asked, keep_what_is_asked
+from tests.tui.driving import app_of, names_in, table_of, text_of, until
+
+COUNT, IN_FLIGHT, DELAYED, POISON = 3_000, 40, 25, 6
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> Asked:
+    return keep_what_is_asked(monkeypatch)
+
+
+class Planted(NamedTuple):
+    """The ids of messages: all that are not delayed in the order of sending, those in flight, and the poison."""
+
+    sent: list[str]
+    in_flight: list[str]
+    poison: list[str]
+
+
+@pytest.fixture
+def planted(client: redis.Redis) -> Iterator[Planted]:
+    """A queue with messages in every state; nothing of it may change."""
+    rsmq = Rsmq(client)
+    rsmq.create_queue("orders", vt=600)
+    bodies = [f'{{"type": "{"refund" if number % 5 == 0 else "order"}", "n": {number}}}' for number in range(COUNT)]
+    sent = list(rsmq.send_messages("orders", bodies))
+    rsmq.send_messages("orders", ['{"type": "late"}'] * DELAYED, delay=900)
+    in_flight = [message.id for message in rsmq.receive_messages("orders", IN_FLIGHT)]
+    poison = in_flight[:POISON]
+    client.hset("rsmq:orders:Q", mapping={f"{id}:rc": 5 for id in poison})
+    before = {key: client.dump(key) for key in client.scan_iter()}
+    yield Planted(sent, in_flight, poison)
+    assert {key: client.dump(key) for key in client.scan_iter()} == before
+
+
+@asynccontextmanager
+async def _opened(url: str) -> AsyncIterator[Pilot[None]]:
+    app = RsmqApp(LivePoller(QueueReader(url), interval_s=0.05))
+    app.animation_level = "none"
+    async with app.run_test(size=(130, 34)) as pilot:
+        await until(pilot, lambda: names_in(pilot) == ["orders"], "the queue is shown")
+        await pilot.press("enter")
+        await until(pilot, lambda: len(names_in(pilot)) == table_of(pilot).visible_rows, "a page is shown")
+        yield pilot
+
+
+async def _shows(pilot: Pilot[None], words: str) -> None:
+    await until(pilot, lambda: words in " ".join(text_of(app_of(pilot)).split()), f"{words!r} is shown")
+
+
+async def test_tabs_hold_what_is_in_that_state(redis_url: str, planted: Planted, asked: Asked) -> None:
+    async with _opened(redis_url) as pilot:
+        await pilot.press("l", "l")
+        await _shows(pilot, f"[ in flight {IN_FLIGHT} ]")
+        assert set(names_in(pilot)) == set(planted.in_flight)
+        await pilot.press("l")
+        await _shows(pilot, f"[ delayed {DELAYED} ]")
+        assert not set(names_in(pilot)) & set(planted.sent)
+        await pilot.press("l")
+        await _shows(pilot, f"[ poison {POISON} ]")
+        assert set(names_in(pilot)) == set(planted.poison)
+        await pilot.press("asterisk", "x")
+        assert isinstance(asked.scope, Marked)
+        assert {shown.id for shown in asked.scope.messages} == set(planted.poison)
+        assert {shown.rc for shown in asked.scope.messages} == {5}
+
+
+async def test_a_filter_finds_all_and_a_takes_all_of_them(redis_url: str, planted: Planted, asked: Asked) -> None:
+    async with _opened(redis_url) as pilot:
+        await pilot.press("slash", *"json.type=refund", "enter")
+        await _shows(pilot, "600 match · as of")
+        # By due time: what is in flight comes last.
+        refunds = set(planted.sent[::5])
+        late = refunds.intersection(planted.in_flight)
+        assert set(names_in(pilot)) == refunds
+        assert set(names_in(pilot)[len(refunds) - len(late) :]) == late
+        await pilot.press("A", "x")
+        await _shows(pilot, "all 600 matching")
+        assert isinstance(asked.scope, Matching)
+        assert asked.scope.filter.text == "json.type=refund"
+        await pilot.press("escape", "escape")
+        await _shows(pilot, f"of {COUNT + DELAYED:,}")
+        await pilot.press("A", "x")
+        assert asked.scope == Everything()
+        await _shows(pilot, f"all {COUNT + DELAYED:,} in the queue")
+
+
+async def test_marks_outlast_polls_and_end_with_their_messages(
+    redis_url: str, client: redis.Redis, asked: Asked
+) -> None:
+    rsmq = Rsmq(client)
+    rsmq.create_queue("orders", vt=600)
+    sent = list(rsmq.send_messages("orders", ["x"] * 50))
+    async with _opened(redis_url) as pilot:
+        await pilot.press("space", "space", "space")
+        await _shows(pilot, "3 marked")
+        rsmq.delete_message("orders", sent[1])
+        taken = rsmq.receive_message("orders")
+        assert taken is not None
+        assert taken.id == sent[0]
+        await _shows(pilot, "2 marked")
+        await pilot.press("x")
+        assert isinstance(asked.scope, Marked)
+        assert [(shown.id, shown.rc) for shown in asked.scope.messages] == [(sent[0], 0), (sent[2], 0)]
+
+
+async def test_groups_of_the_whole_queue(redis_url: str, planted: Planted) -> None:
+    async with _opened(redis_url) as pilot:
+        await pilot.press("b", "enter")
+        await until(pilot, lambda: names_in(pilot) == ["order", "refund", "late"], "the groups are shown")
+        await _shows(pilot, f"{COUNT + DELAYED:,} counted")
+        await pilot.press("j", "j", "enter")
+        await _shows(pilot, f"{DELAYED} match")

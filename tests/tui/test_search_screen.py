@@ -1,0 +1,323 @@
+"""The filter of the queue screen: typed, wrong, applied, searched for, stopped, and searched for again."""
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+from textual.pilot import Pilot
+from textual.widgets import Input
+
+from rsmq_tui.tui.screens.overview import OverviewScreen
+from rsmq_tui.tui.screens.queue import QueueScreen
+from rsmq_tui.tui.searching import ROWS_MAX
+from rsmq_tui.tui.widgets.filter_line import FilterProblem
+from rsmq_tui.tui.widgets.text_line import TextLine
+from tests.tui.driving import (
+    app_of,
+    lines_of,
+    names_in,
+    opened,
+    play,
+    poll_again,
+    press,
+    settled,
+    table_of,
+    text_of,
+    until,
+)
+from tests.tui.scripted import ScriptedSource, messages_of
+from tests.tui.states import poll_of, queue_of
+
+SIZE = (120, 30)
+
+
+def bodies(count: int) -> list[bytes]:
+    return [
+        b'{"type": "%s", "n": %d}' % (b"refund" if number % 4 == 0 else b"order", number) for number in range(count)
+    ]
+
+
+async def _open(pilot: Pilot[None], source: ScriptedSource, count: int = 100, *, hidden: int = 0) -> list[str]:
+    """Open a queue of so many messages; give their ids."""
+    source.messages["orders"] = messages_of(bodies(count), hidden=hidden)
+    await play(pilot, source, poll_of(source, [queue_of("orders", ready=count - hidden, hidden=hidden)]))
+    await press(pilot, "enter")
+    return [row.id for row in source.messages["orders"]]
+
+
+async def _type(pilot: Pilot[None], text: str) -> None:
+    """Open the filter and put a text into it."""
+    await press(pilot, "slash")
+    _entry(pilot).value = text
+    await settled(pilot)
+
+
+async def _filter(pilot: Pilot[None], text: str) -> None:
+    await _type(pilot, text)
+    await press(pilot, "enter")
+
+
+def _entry(pilot: Pilot[None]) -> Input:
+    return pilot.app.screen.query_one("#filter", Input)
+
+
+def _told(pilot: Pilot[None]) -> str:
+    return " ".join("".join(lines_of(pilot.app.screen.query_one("#search", TextLine))).split())
+
+
+class TestTyping:
+    async def test_every_key_is_a_letter_there(self, source: ScriptedSource) -> None:
+        async with opened(source, size=SIZE) as pilot:
+            await _open(pilot, source)
+            await press(pilot, "slash", *"xAvMq", "slash", "space", "plus", "asterisk", *"hl0")
+            assert _entry(pilot).value == "xAvMq/ +*hl0"
+            assert "\n xAvMq/ +*hl0" in text_of(app_of(pilot))
+            assert isinstance(pilot.app.screen, QueueScreen)
+
+    @pytest.mark.parametrize(("text", "pointer", "words"), [
+        ("rc>=x", "rc>=^", "a receive count is a whole number"),
+        ("ready colour:red", "ready ^^^^^^", "no field is called colour"),
+        ("state:redy", "state:^^^^", "did you mean ready?"),
+        ('body:"abc', "body:^^^^", "the quote has no end"),
+        ("body~(a+)+", "body~^^^^^", "a repeat within a repeat"),
+    ])  # fmt: skip
+    async def test_what_is_wrong_is_said_and_pointed_at_while_one_types(
+        self, source: ScriptedSource, text: str, pointer: str, words: str
+    ) -> None:
+        async with opened(source, size=SIZE) as pilot:
+            await _open(pilot, source)
+            await _type(pilot, text)
+            drawn, *told = lines_of(pilot.app.screen.query_one(FilterProblem))
+            start = pointer.index("^")
+            assert drawn.rstrip() == " " * (start + 1) + pointer[start:]
+            assert words in " ".join(told)
+            await press(pilot, "enter")
+            assert source.searches == []
+            assert _entry(pilot).has_focus
+            _entry(pilot).value = "state:ready"
+            await settled(pilot)
+            assert not pilot.app.screen.query_one(FilterProblem).display
+
+    async def test_the_pointer_follows_a_filter_that_is_wider_than_the_screen(self, source: ScriptedSource) -> None:
+        async with opened(source, size=(40, 16)) as pilot:
+            await _open(pilot, source)
+            await press(pilot, "slash", *("a" * 60), "space", *"rc>x")
+            pointer = lines_of(pilot.app.screen.query_one(FilterProblem))[0]
+            line = next(line for line in text_of(app_of(pilot)).splitlines() if "rc>x" in line)
+            assert pointer.index("^") == line.index("x")
+
+    async def test_escape_leaves_what_was_typed_unapplied(self, source: ScriptedSource) -> None:
+        async with opened(source, size=SIZE) as pilot:
+            await _open(pilot, source)
+            await _type(pilot, "refund")
+            await press(pilot, "escape")
+            assert table_of(pilot).has_focus
+            assert source.searches == []
+            assert not _entry(pilot).parent.display  # type: ignore[union-attr]
+
+    async def test_a_filter_can_be_changed(self, source: ScriptedSource) -> None:
+        async with opened(source, size=SIZE) as pilot:
+            ids = await _open(pilot, source)
+            await _filter(pilot, "json.type=refund")
+            await press(pilot, "slash")
+            assert _entry(pilot).value == "json.type=refund"
+            await press(pilot, "space", *"json.n<9", "enter")
+            assert names_in(pilot) == [ids[0], ids[4], ids[8]]
+            await _filter(pilot, "  ")
+            await until(pilot, lambda: len(names_in(pilot)) == table_of(pilot).visible_rows, "a page is shown")
+            assert "1–" in text_of(app_of(pilot))
+
+
+class TestSearching:
+    async def test_what_matches_is_shown_by_due_time_and_counted(self, source: ScriptedSource) -> None:
+        async with opened(source, size=SIZE) as pilot:
+            ids = await _open(pilot, source, hidden=10)
+            source.messages["orders"].reverse()
+            await _filter(pilot, "json.type=refund")
+            assert names_in(pilot) == ids[::4]
+            assert _told(pilot) == "filter: json.type=refund 25 match · as of now"
+            await press(pilot, "j", "enter")
+            assert "pretty" in text_of(app_of(pilot))
+            await press(pilot, "escape")
+            assert names_in(pilot) == ids[::4]
+            assert table_of(pilot).cursor_key == ids[4]
+            assert len(source.searches) == 1
+
+    async def test_matches_arrive_with_the_search_and_escape_stops_it(self, source: ScriptedSource) -> None:
+        source.search_gate = asyncio.Semaphore(2)
+        source.search_step = 20
+        async with opened(source, size=SIZE) as pilot:
+            ids = await _open(pilot, source)
+            await _type(pilot, "json.type=refund")
+            await pilot.press("enter")
+            await until(pilot, lambda: names_in(pilot) == ids[:40:4], "the first matches are shown")
+            progress = "filter: json.type=refund 10 match · scanned 40 of 100 · esc stops"
+            await until(pilot, lambda: _told(pilot) == progress, "how far it is")
+            # Polls and keys go on meanwhile.
+            source.play(poll_of(source, [queue_of("orders", ready=123)], source.last.at_ms + 1000))
+            await until(pilot, lambda: "all 123" in text_of(app_of(pilot)), "a poll arrives")
+            await pilot.press("j", "j")
+            assert table_of(pilot).cursor_key == ids[8]
+            source.search_gate.release()
+            await until(pilot, lambda: names_in(pilot) == ids[:60:4], "more are shown")
+            assert table_of(pilot).cursor_key == ids[8]
+            await pilot.press("escape")
+            await settled(pilot)
+            assert names_in(pilot) == ids[:60:4]
+            assert "15 match · stopped at 60 of 100" in _told(pilot)
+            assert source.searches_closed == 1
+            await press(pilot, "escape")
+            await until(pilot, lambda: len(names_in(pilot)) == table_of(pilot).visible_rows, "a page is shown")
+            await press(pilot, "escape")
+            assert isinstance(pilot.app.screen, OverviewScreen)
+
+    async def test_only_r_searches_again_and_the_line_says_how_old_it_is(self, source: ScriptedSource) -> None:
+        async with opened(source, size=SIZE) as pilot:
+            ids = await _open(pilot, source)
+            await _filter(pilot, "json.type=refund")
+            await press(pilot, "j", "j")
+            source.messages["orders"] = source.messages["orders"][5:]
+            for _ in range(3):
+                await poll_again(pilot, 4000)
+            assert len(source.searches) == 1
+            assert names_in(pilot) == ids[::4]
+            assert "25 match · as of 12 s ago · r again" in _told(pilot)
+            assert "1m 12s ago" in lines_of(table_of(pilot))[1]
+            await press(pilot, "r")
+            assert names_in(pilot) == ids[8::4]
+            assert table_of(pilot).cursor_key == ids[8]
+            assert _told(pilot).endswith("23 match · as of now")
+
+    async def test_while_it_searches_again_what_was_found_stays(self, source: ScriptedSource) -> None:
+        async with opened(source, size=SIZE) as pilot:
+            ids = await _open(pilot, source)
+            await _filter(pilot, "json.type=refund")
+            source.search_gate = asyncio.Semaphore(0)
+            await pilot.press("r")
+            await until(pilot, lambda: "esc stops" in _told(pilot), "it searches")
+            assert names_in(pilot) == ids[::4]
+            source.search_error = "the server [/went] away\x1b[2J"
+            source.search_gate.release()
+            await settled(pilot)
+            assert names_in(pilot) == ids[::4]
+            assert "✗ the server [/went] away␛[2J" in _told(pilot)
+
+    async def test_what_was_in_flight_is_ready_once_its_time_has_come(self, source: ScriptedSource) -> None:
+        async with opened(source, size=SIZE) as pilot:
+            ids = await _open(pilot, source, hidden=3)
+            await press(pilot, "l", "l")
+            assert names_in(pilot) == ids[-3:]
+            assert "in flight in 20 s" in " ".join(lines_of(table_of(pilot))[1].split())
+            await poll_again(pilot, 25_000)
+            row = " ".join(lines_of(table_of(pilot))[1].split())
+            assert "ready 4 s ago" in row or "ready 5 s ago" in row
+
+    async def test_a_tab_and_what_was_typed_are_one_filter(self, source: ScriptedSource) -> None:
+        async with opened(source, size=SIZE) as pilot:
+            ids = await _open(pilot, source, hidden=10)
+            await _filter(pilot, "json.type=refund")
+            await press(pilot, "l", "l")
+            assert [str(wanted) for wanted in source.searches] == [
+                'json.type=refund', "state:ready json.type=refund", "state:inflight json.type=refund",
+            ]  # fmt: skip
+            assert names_in(pilot) == [ids[92], ids[96]]
+            # What was found for a tab is kept until the filter changes.
+            await press(pilot, "h", "h")
+            assert len(names_in(pilot)) == 25
+            assert len(source.searches) == 3
+            await press(pilot, "escape", "l", "l")
+            assert len(names_in(pilot)) == 10
+
+    async def test_leaving_a_tab_stops_its_search(self, source: ScriptedSource) -> None:
+        source.search_gate = asyncio.Semaphore(0)
+        async with opened(source, size=SIZE) as pilot:
+            await _open(pilot, source)
+            await pilot.press("l", "l")
+            await until(pilot, lambda: source.searches, "it searches")
+            await pilot.press("h")
+            await settled(pilot)
+            assert source.searches_closed == 1
+            assert "[ ready 100 ]" in text_of(app_of(pilot))
+            await pilot.press("l")
+            await pilot.pause()
+            assert "stopped at 0 of 0" in _told(pilot)
+            await pilot.press("h", "h", "escape")
+            await settled(pilot)
+            assert isinstance(pilot.app.screen, OverviewScreen)
+
+    async def test_leaving_the_screen_stops_the_search(self, source: ScriptedSource) -> None:
+        source.search_gate = asyncio.Semaphore(1)
+        async with opened(source, size=SIZE) as pilot:
+            await _open(pilot, source, 300)
+            await pilot.press("l", "l")
+            await until(pilot, lambda: source.searches, "it searches")
+            await pilot.press("q")
+            await until(pilot, lambda: source.searches_closed, "the search is closed")
+            await settled(pilot)
+
+    async def test_only_so_many_rows_are_kept_and_that_is_said(self, source: ScriptedSource) -> None:
+        async with opened(source, size=(140, 30)) as pilot:
+            ids = await _open(pilot, source, 2_500)
+            source.messages["orders"].reverse()
+            await _filter(pilot, "order")
+            wanted = [id for number, id in enumerate(ids) if number % 4]
+            assert names_in(pilot) == wanted[:ROWS_MAX]
+            assert _told(pilot) == "filter: order 1,875 match · as of now · first 1,000 of 1,875 shown"
+
+    async def test_another_namespace_is_searched_anew_and_nothing_of_it_is_marked(self, source: ScriptedSource) -> None:
+        async with opened(source, size=SIZE) as pilot:
+            ids = await _open(pilot, source)
+            await _filter(pilot, "json.type=refund")
+            await press(pilot, "space", "space")
+            source.messages["orders"] = source.messages["orders"][50:]
+            await play(pilot, source, replace(source.last, ns="mail", at_ms=source.last.at_ms + 1000))
+            await settled(pilot)
+            assert names_in(pilot) == ids[52::4]
+            assert "marked" not in text_of(app_of(pilot))
+
+    async def test_r_while_it_searches_begins_again(self, source: ScriptedSource) -> None:
+        source.search_gate = asyncio.Semaphore(1)
+        source.search_step = 50
+        async with opened(source, size=SIZE) as pilot:
+            ids = await _open(pilot, source)
+            await pilot.press("slash", *"refund", "enter")
+            await until(pilot, lambda: len(names_in(pilot)) == 13, "the first are found")
+            await pilot.press("r")
+            await until(pilot, lambda: len(source.searches) == 2 and source.searches_closed == 1, "it begins again")
+            assert len(names_in(pilot)) == 13
+            source.search_gate = None
+            await pilot.press("r")
+            await settled(pilot)
+            assert names_in(pilot) == ids[::4]
+            assert source.searches_closed == 3
+
+    async def test_nothing_found_and_a_failure_are_told(self, source: ScriptedSource) -> None:
+        async with opened(source, size=SIZE) as pilot:
+            await _open(pilot, source)
+            await _filter(pilot, "[/x]")
+            assert "No message matches [/x]. Press esc to see all." in text_of(app_of(pilot))
+            source.search_error = "NOPERM [/read]"
+            await _filter(pilot, "other")
+            assert "✗ NOPERM [/read]" in _told(pilot)
+            assert "No message matches" not in text_of(app_of(pilot))
+            assert isinstance(pilot.app.screen, QueueScreen)
+
+
+@pytest.mark.parametrize("size", [(40, 10), (80, 24), (20, 6)], ids=str)
+async def test_narrow_terminals_keep_the_count_and_how_to_stop(source: ScriptedSource, size: tuple[int, int]) -> None:
+    source.search_gate = asyncio.Semaphore(1)
+    async with opened(source, size=size) as pilot:
+        source.search_step = 50
+        await _open(pilot, source)
+        await pilot.press("slash", *"refund", "enter")
+        await until(pilot, lambda: "13 match" in _told(pilot), "the first are found")
+        if size[0] >= 40:
+            assert "scanned 50" in _told(pilot)
+            assert len(lines_of(table_of(pilot))) >= 3
+        if size[0] >= 80:
+            assert "filter: refund" in _told(pilot)
+            assert _told(pilot).endswith("esc stops")
+        assert {len(line) for line in text_of(app_of(pilot)).splitlines()} == {size[0]}
+        await pilot.press("escape", "slash", *"rc>x")
+        await settled(pilot)
+        assert {len(line) for line in text_of(app_of(pilot)).splitlines()} == {size[0]}
