@@ -17,7 +17,7 @@ async def test_an_empty_server(client: Redis, redis_url: str) -> None:
             await press(pilot, "escape", "t", "r", "n")
             await until(pilot, "none found")
             await press(pilot, "enter", "escape", "?")
-            await until(pilot, "Verdicts, worst first")
+            await until(pilot, "─ Help ─")
             await press(pilot, "escape")
             await polls(pilot)
 

@@ -107,7 +107,7 @@ def test_a_storm_in_a_real_terminal(hostile: Redis, proxy: Proxy, tmp_path: Path
                 terminal.type("?")
             terminal.wait_for_output()
         terminal.resize(160, 48)
-        terminal.wait_for("Verdicts, worst first", "● live")
+        terminal.wait_for("─ Help ─", "● live")
         terminal.type("\x1b")
         terminal.wait_for("BODY")
         terminal.type("\x03")

@@ -14,8 +14,8 @@ OWN_COMMANDS = {"CSI H", "CSI m", "CSI h", "CSI l", "CSI J", "CSI p", "CSI u", "
 NAME = SNIPPETS["osc-title"] + SNIPPETS["markup-action"]
 # Keys, and what is on the screen after them, or not any more.
 STEPS = (
-    ("?", "Verdicts, worst first"),
-    ("\x1b", "!Verdicts, worst first"),
+    ("?", "─ Help ─"),
+    ("\x1b", "!─ Help ─"),
     (":", "Search for commands"),
     ("queue pwned", "queue ␛]0;PWNED-title␇"),
     ("\x1b", "!queue ␛]0;PWNED-title␇"),

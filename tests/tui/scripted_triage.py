@@ -109,7 +109,6 @@ class ScriptedTriage:
             notes=self.notes,
         )
 
-
     def _selection(self) -> Selection:
         selection = Selection()
         selection.states |= self.states or {MessageState.READY: self.count}
@@ -130,6 +129,7 @@ class ScriptedRun:
 
     async def __aiter__(self) -> AsyncIterator[Tally]:
         triage, preview = self._triage, self.preview
+        preview.close()
         if triage.run_refusal is not None:
             raise TriageError(triage.run_refusal)
         tally = Tally(planned=preview.count)

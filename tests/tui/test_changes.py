@@ -312,6 +312,8 @@ async def test_a_change_that_is_cancelled_can_be_undone(
         await _undone(pilot, client, before)
 
 
+# Who does not wait for what is under way leaves its connections to the end of the process.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("keys", [("q",), ("ctrl+c",), ("ctrl+c", "ctrl+c")])
 async def test_quitting_in_the_middle_loses_nothing(
     redis_url: str,
