@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from rsmq_tui.monitor import Filter, parse_filter
-from rsmq_tui.monitor.wording import UNKNOWN, printable
+from rsmq_tui.monitor.wording import UNKNOWN, compact, printable
 from rsmq_tui.protocol import Part
 from rsmq_tui.tui.widgets.painted import Piece
 
@@ -43,6 +43,11 @@ def nothing_in(tab: Tab, typed: Filter) -> str:
             f"There are no {tab.name} messages in this queue." if tab.term else "There are no messages in this queue."
         )
     return f"No message matches {printable(wanted_in(tab, typed).text, 60)}. Press esc to see all."
+
+
+def told_number(number: float | None, *, is_sure: bool) -> str:
+    """Say how much a tab holds; about so much, where it is not sure that it still does."""
+    return compact(number) if is_sure or number is None else f"~{compact(number)}"
 
 
 def tab_pieces(chosen: Tab, numbers: Mapping[str, str], marked: str, place: str, width: int) -> list[Piece]:

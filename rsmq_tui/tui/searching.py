@@ -9,11 +9,13 @@ from rich.cells import cell_len
 from rsmq_tui.monitor import Filter, MessageRow, Progress
 from rsmq_tui.monitor.reading import read_score
 from rsmq_tui.monitor.search import found_row
-from rsmq_tui.monitor.wording import compact, count, duration, printable
+from rsmq_tui.monitor.wording import count, duration, printable
 from rsmq_tui.protocol import RawMessage
+from rsmq_tui.tui.message_tabs import told_number
 from rsmq_tui.tui.widgets.painted import Piece
 
 ROWS_MAX = 1_000
+_NOW_MS = 1_000
 
 _Place = tuple[float, bytes]
 
@@ -31,14 +33,14 @@ class Hits:
     """The first ROWS_MAX matches by due time; those beyond are only counted, so that memory stays bounded.
 
     ``rows`` and ``keys`` are the same objects until something was found that belongs among them. ``before`` is what the
-    same search found earlier.
+    same search found earlier, and ``error`` why it failed: until the server has answered, it is as failed as that.
     """
 
     def __init__(self, wanted: Filter, before: "Hits | None" = None) -> None:
         self.wanted = wanted
-        self.before = None if before is None else before.listed
+        self.before = None if before is None or not before.listed.at_ms else before.listed
         self.stage = Stage.RUNNING
-        self.error = ""
+        self.error = "" if before is None else before.error
         self.at_ms = self.scanned = self.depth = self.matched = self.not_searched = 0
         self.rows: tuple[MessageRow, ...] = ()
         self.keys: tuple[str, ...] = ()
@@ -47,6 +49,7 @@ class Hits:
 
     def add(self, progress: Progress) -> None:
         """Take what was found since the last time."""
+        self.error = ""
         self.at_ms, self.depth = progress.at_ms, progress.depth
         self.scanned, self.matched = progress.scanned, progress.matched
         self.not_searched = progress.not_searched
@@ -61,9 +64,10 @@ class Hits:
             self.keys = tuple(row.id for row in self.rows)
 
     def end(self, stage: Stage, error: str = "") -> None:
-        """Say how it ended; what ends first counts."""
+        """Say how it ended; what ends first counts. What is stopped before it got over a failure has failed."""
         if self.stage is Stage.RUNNING:
-            self.stage, self.error = stage, error
+            is_as_failed = stage is Stage.STOPPED and self.error
+            self.stage, self.error = (Stage.FAILED, self.error) if is_as_failed else (stage, error)
         if self.stage in (Stage.STOPPED, Stage.DONE):
             self.before = None
 
@@ -71,6 +75,15 @@ class Hits:
     def is_running(self) -> bool:
         """True while more may be found."""
         return self.stage is Stage.RUNNING
+
+    @property
+    def is_stale(self) -> bool:
+        """True when what is listed could not be found again."""
+        return bool(self.error and self.listed.at_ms)
+
+    def is_of_now(self, now_ms: int) -> bool:
+        """Tell whether what was found is not even a second old."""
+        return now_ms - self.at_ms < _NOW_MS
 
     @property
     def listed(self) -> "Hits":
@@ -101,7 +114,7 @@ class Searches:
     @property
     def numbers(self) -> dict[str, str]:
         """How much tabs hold: about, for it was counted some time ago."""
-        return {name: f"~{compact(number)}" for name, number in self._counted.items()}
+        return {name: told_number(number, is_sure=False) for name, number in self._counted.items()}
 
     def found(self, tab: str) -> Hits | None:
         """Return what was found for a tab."""
@@ -125,9 +138,11 @@ class Searches:
 
 
 def search_pieces(
-    hits: Hits, text: str, matched: str, now_ms: int, width: int, *, ascii_only: bool = False
+    hits: Hits, text: str, noun: str, now_ms: int, width: int, *, ascii_only: bool = False
 ) -> list[Piece]:
     """Say what is searched for, how much was found, and how far the search has come, in so many cells."""
+    counted = hits.listed if hits.error else hits
+    matched = f"{count(counted.matched if counted.at_ms or not hits.error else None)} {noun}"
     told = [_stage(hits, now_ms, ascii_only=ascii_only)]
     if hits.listed.matched > ROWS_MAX:
         told.append((f" · first {count(ROWS_MAX)} of {count(hits.listed.matched)} shown", "muted"))
@@ -141,12 +156,20 @@ def search_pieces(
 
 
 def _stage(hits: Hits, now_ms: int, *, ascii_only: bool) -> Piece:
-    if hits.stage is Stage.RUNNING:
+    if hits.error:
+        return f" · {'X' if ascii_only else '✗'} {_staleness(hits.listed, now_ms)}{printable(hits.error, 200)}", "alarm"
+    if hits.is_running:
         how_far = f"scanned {count(hits.scanned)} of {count(hits.depth)}" if hits.at_ms else "searching"
         return f" · {how_far} · esc stops", "muted"
-    if hits.stage is Stage.FAILED:
-        return f" · {'X' if ascii_only else '✗'} {printable(hits.error, 200)}", "alarm"
     age = f"{duration(max(0, now_ms - hits.at_ms))} ago" if hits.at_ms else "before the first answer"
     if hits.stage is Stage.STOPPED:
         return f" · stopped at {count(hits.scanned)} of {count(hits.depth)}, {age} · r again", "verdict-aged"
-    return f" · as of {age} · r again" if now_ms - hits.at_ms >= 1000 else " · as of now", "muted"
+    return " · as of now" if hits.is_of_now(now_ms) else f" · as of {age} · r again", "muted"
+
+
+def _staleness(listed: Hits, now_ms: int) -> str:
+    """Say how old what is listed is, and where it is not all that there was; nothing where there is nothing."""
+    if not listed.at_ms:
+        return ""
+    part = "" if listed.stage is Stage.DONE else f", at {count(listed.scanned)} of {count(listed.depth)}"
+    return f"stale {max(0, now_ms - listed.at_ms) / 1000:.0f} s{part}: "

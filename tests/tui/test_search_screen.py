@@ -7,6 +7,8 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import Input
 
+from rsmq_tui.monitor import Link
+from rsmq_tui.protocol import Failure
 from rsmq_tui.tui.screens.overview import OverviewScreen
 from rsmq_tui.tui.screens.queue import QueueScreen
 from rsmq_tui.tui.searching import ROWS_MAX
@@ -21,6 +23,7 @@ from tests.tui.driving import (
     poll_again,
     press,
     settled,
+    shown,
     table_of,
     text_of,
     until,
@@ -55,6 +58,18 @@ async def _type(pilot: Pilot[None], text: str) -> None:
 async def _filter(pilot: Pilot[None], text: str) -> None:
     await _type(pilot, text)
     await press(pilot, "enter")
+
+
+async def _poll(pilot: Pilot[None], source: ScriptedSource) -> None:
+    """Let a poll succeed, whatever is under way."""
+    source.play(replace(source.last, at_ms=source.last.at_ms + 1000, link=Link(fresh_at_s=source.clock.now_s)))
+    await until(pilot, lambda: app_of(pilot).snapshot is source.last, "the poll arrives")
+    await pilot.pause()
+
+
+async def _fail_poll(pilot: Pilot[None], source: ScriptedSource) -> None:
+    source.play_failure(Failure("connection refused.", "is it running?"))
+    await shown(pilot, source)
 
 
 def _entry(pilot: Pilot[None]) -> Input:
@@ -200,7 +215,7 @@ class TestSearching:
             source.search_gate.release()
             await settled(pilot)
             assert names_in(pilot) == ids[::4]
-            assert "✗ the server [/went] away␛[2J" in _told(pilot)
+            assert _told(pilot).endswith("25 match · ✗ stale 0 s: the server [/went] away␛[2J")
 
     async def test_what_was_in_flight_is_ready_once_its_time_has_come(self, source: ScriptedSource) -> None:
         async with opened(source, size=SIZE) as pilot:
@@ -298,9 +313,193 @@ class TestSearching:
             assert "No message matches [/x]. Press esc to see all." in text_of(app_of(pilot))
             source.search_error = "NOPERM [/read]"
             await _filter(pilot, "other")
-            assert "✗ NOPERM [/read]" in _told(pilot)
+            assert _told(pilot) == "filter: other – match · ✗ NOPERM [/read]"
             assert "No message matches" not in text_of(app_of(pilot))
             assert isinstance(pilot.app.screen, QueueScreen)
+
+
+class TestFailing:
+    async def test_the_next_poll_that_succeeds_searches_again(self, source: ScriptedSource) -> None:
+        async with opened(source, size=SIZE) as pilot:
+            ids = await _open(pilot, source)
+            source.search_error = "connection refused"
+            await _filter(pilot, "json.type=refund")
+            assert names_in(pilot) == []
+            await _fail_poll(pilot, source)
+            assert len(source.searches) == 1
+            source.search_error = None
+            await poll_again(pilot)
+            assert names_in(pilot) == ids[::4]
+            assert _told(pilot) == "filter: json.type=refund 25 match · as of now"
+            # And that was that.
+            for _ in range(3):
+                await poll_again(pilot)
+            assert len(source.searches) == 2
+
+    async def test_once_per_poll_and_no_more_often(self, source: ScriptedSource) -> None:
+        async with opened(source, size=SIZE) as pilot:
+            await _open(pilot, source)
+            source.search_error = "NOPERM"
+            await press(pilot, "l", "l")
+            for polled in range(1, 4):
+                # Neither keys nor a screen that was in front are a poll.
+                await press(pilot, "t", "question_mark", "escape", "h", "l", "enter", "j")
+                assert len(source.searches) == polled
+                await poll_again(pilot)
+            await _fail_poll(pilot, source)
+            await press(pilot, "p")
+            assert len(source.searches) == 4
+            await press(pilot, "r")
+            assert len(source.searches) == 5
+
+    async def test_not_while_one_is_under_way(self, source: ScriptedSource) -> None:
+        async with opened(source, size=SIZE) as pilot:
+            ids = await _open(pilot, source)
+            source.search_error = "LOADING"
+            await _filter(pilot, "json.type=refund")
+            source.search_error, source.search_gate, source.search_step = None, asyncio.Semaphore(0), 50
+            for _ in range(3):
+                await _poll(pilot, source)
+            assert len(source.searches) == 2
+            # It looks as it did until there is an answer.
+            assert _told(pilot) == "filter: json.type=refund – match · ✗ LOADING"
+            source.search_gate.release()
+            await until(pilot, lambda: names_in(pilot) == ids[:50:4], "what it finds is shown at once")
+            assert "13 match · scanned 50 of 100 · esc stops" in _told(pilot)
+            source.search_gate.release()
+            await settled(pilot)
+            assert names_in(pilot) == ids[::4]
+
+    async def test_what_was_found_before_stays_and_is_dimmed(self, source: ScriptedSource) -> None:
+        async with opened(source, size=SIZE) as pilot:
+            ids = await _open(pilot, source)
+            await _filter(pilot, "json.type=refund")
+            source.search_error = "LOADING"
+            await press(pilot, "r")
+            assert table_of(pilot).opacity < 1
+            assert names_in(pilot) == ids[::4]
+            assert _told(pilot) == "filter: json.type=refund 25 match · ✗ stale 0 s: LOADING"
+            await poll_again(pilot, 7000)
+            assert "25 match · ✗ stale 7 s: LOADING" in _told(pilot)
+            await press(pilot, "A")
+            assert "all matching" in text_of(app_of(pilot))
+            source.search_error = None
+            source.messages["orders"] = source.messages["orders"][8:]
+            await poll_again(pilot)
+            assert names_in(pilot) == ids[8::4]
+            assert table_of(pilot).opacity == 1
+
+    async def test_a_part_of_what_there_is_is_called_a_part(self, source: ScriptedSource) -> None:
+        source.search_gate, source.search_step = asyncio.Semaphore(1), 40
+        async with opened(source, size=SIZE) as pilot:
+            ids = await _open(pilot, source)
+            await pilot.press("slash", *"refund", "enter")
+            await until(pilot, lambda: len(names_in(pilot)) == 10, "the first are found")
+            source.search_error = "gone"
+            source.search_gate.release()
+            await settled(pilot)
+            assert _told(pilot) == "filter: refund 10 match · ✗ stale 0 s, at 40 of 100: gone"
+            assert table_of(pilot).opacity < 1
+            source.search_error = source.search_gate = None
+            await poll_again(pilot)
+            assert names_in(pilot) == ids[::4]
+
+    async def test_each_tab_for_itself(self, source: ScriptedSource) -> None:
+        async with opened(source, size=SIZE) as pilot:
+            ids = await _open(pilot, source, hidden=10)
+            source.search_error = "BUSY"
+            await press(pilot, "l", "l", "l")
+            await press(pilot, "h")
+            source.search_error = None
+            await poll_again(pilot)
+            assert names_in(pilot) == ids[90:]
+            assert [str(wanted) for wanted in source.searches] == [
+                "state:inflight", "state:delayed", "state:inflight",
+            ]  # fmt: skip
+            await press(pilot, "l")
+            assert "✗ BUSY" in _told(pilot)
+            await poll_again(pilot)
+            assert "There are no delayed messages" in text_of(app_of(pilot))
+
+    @pytest.mark.parametrize("answers", [True, False])
+    async def test_escape_does_not_stop_what_looks_failed(self, source: ScriptedSource, answers: bool) -> None:
+        async with opened(source, size=SIZE) as pilot:
+            await _open(pilot, source)
+            source.search_error = "BUSY"
+            await _filter(pilot, "refund")
+            if not answers:
+                source.search_gate = asyncio.Semaphore(0)
+            await _poll(pilot, source)
+            assert len(source.searches) == 2
+            await pilot.press("escape")
+            await settled(pilot)
+            assert "1–" in text_of(app_of(pilot))
+            assert source.searches_closed == 2
+
+    async def test_a_search_that_was_left_is_made_when_one_comes_back(self, source: ScriptedSource) -> None:
+        async with opened(source, size=SIZE) as pilot:
+            ids = await _open(pilot, source, hidden=10)
+            source.search_error = "BUSY"
+            await press(pilot, "l", "l")
+            source.search_error, source.search_gate = None, asyncio.Semaphore(0)
+            await _poll(pilot, source)
+            await pilot.press("h", "l")
+            await settled(pilot)
+            assert "✗ BUSY" in _told(pilot)
+            source.search_gate = None
+            await poll_again(pilot)
+            assert names_in(pilot) == ids[90:]
+
+    async def test_marks_outlast_it(self, source: ScriptedSource) -> None:
+        async with opened(source, size=SIZE) as pilot:
+            await _open(pilot, source)
+            await _filter(pilot, "refund")
+            await press(pilot, "space", "space")
+            source.search_error = "BUSY"
+            await press(pilot, "r")
+            assert "2 marked" in text_of(app_of(pilot))
+            source.search_error = None
+            source.messages["orders"] = source.messages["orders"][1:]
+            await poll_again(pilot)
+            assert "1 marked" in text_of(app_of(pilot))
+
+
+class TestNumbers:
+    """A tab says a number as sure only as long as it is."""
+
+    async def test_what_was_counted_some_time_ago_is_about(self, source: ScriptedSource) -> None:
+        async with opened(source, size=SIZE) as pilot:
+            await _open(pilot, source, hidden=10)
+            await press(pilot, "l", "l")
+            assert "[ in flight 10 ]" in text_of(app_of(pilot))
+            await poll_again(pilot)
+            assert "[ in flight ~10 ]" in text_of(app_of(pilot))
+            await press(pilot, "r")
+            assert "[ in flight 10 ]" in text_of(app_of(pilot))
+            await press(pilot, "l")
+            assert "in flight ~10 " in text_of(app_of(pilot))
+
+    async def test_nor_is_one_that_could_not_be_counted_again(self, source: ScriptedSource) -> None:
+        async with opened(source, size=SIZE) as pilot:
+            await _open(pilot, source, hidden=10)
+            await press(pilot, "l", "l")
+            source.search_error = "BUSY"
+            await press(pilot, "r")
+            assert "[ in flight ~10 ]" in text_of(app_of(pilot))
+            assert _told(pilot) == "10 in flight · ✗ stale 0 s: BUSY"
+            await press(pilot, "l")
+            assert "[ delayed – ]" in text_of(app_of(pilot))
+            assert _told(pilot) == "– delayed · ✗ BUSY"
+
+    async def test_while_the_server_is_away_none_is_sure(self, source: ScriptedSource) -> None:
+        async with opened(source, size=SIZE) as pilot:
+            await _open(pilot, source, hidden=10)
+            await press(pilot, "l", "l")
+            await _fail_poll(pilot, source)
+            text = text_of(app_of(pilot))
+            assert "all ~100 " in text
+            assert "ready ~90 " in text
+            assert "[ in flight ~10 ]" in text
 
 
 @pytest.mark.parametrize("size", [(40, 10), (80, 24), (20, 6)], ids=str)

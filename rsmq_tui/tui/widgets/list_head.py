@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from textual.app import ComposeResult
 from textual.containers import Vertical
 
-from rsmq_tui.monitor.wording import count, printable
+from rsmq_tui.monitor.wording import printable
 from rsmq_tui.tui.message_tabs import Tab, tab_pieces
 from rsmq_tui.tui.searching import Hits, search_pieces
 from rsmq_tui.tui.widgets.filter_line import FilterLine
@@ -44,9 +44,8 @@ class ListHead(Vertical):
     def show_search(self, hits: Hits, typed: str, noun: str, now_ms: int) -> None:
         """Show how a search stands, whose matches go by that noun."""
         self._told.display = not self.filter_line.is_open
-        matched = f"{count(hits.matched)} {noun}"
         ascii_only, width = self._told.ascii_only, self.size.width
-        self._told.show(search_pieces(hits, typed, matched, now_ms, width, ascii_only=ascii_only))
+        self._told.show(search_pieces(hits, typed, noun, now_ms, width, ascii_only=ascii_only))
 
     def hide_search(self) -> None:
         """Show no search."""

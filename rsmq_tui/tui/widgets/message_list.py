@@ -10,11 +10,11 @@ from textual.app import ComposeResult
 from textual.containers import Vertical
 
 from rsmq_tui.monitor import Filter, MessageRow, PageRequest, PeekError, QueueState, Snapshot, parse_filter
-from rsmq_tui.monitor.wording import compact, printable
+from rsmq_tui.monitor.wording import printable
 from rsmq_tui.tui.columns import MESSAGE_COLUMNS, MessageContext
 from rsmq_tui.tui.host import Dashboard
 from rsmq_tui.tui.marks import Marks
-from rsmq_tui.tui.message_tabs import TABS, nothing_in, wanted_in
+from rsmq_tui.tui.message_tabs import TABS, nothing_in, told_number, wanted_in
 from rsmq_tui.tui.paging import Pager
 from rsmq_tui.tui.searching import Hits, Searches, Stage
 from rsmq_tui.tui.widgets.list_head import ListHead
@@ -29,8 +29,8 @@ _MISSING_MAX = 20
 class MessageList(Vertical):
     """Shows a tab of a queue: in pages that are read again at each poll, or, filtered, what a search of it found.
 
-    A search costs much, and is made again only by ``search_again``; each tab keeps what was found for it until the
-    filter changes.
+    A search costs much, and is made again only by ``search_again``, or where it failed by the next poll that succeeds.
+    Each tab keeps what was found for it until the filter changes.
     """
 
     def __init__(self, queue: str) -> None:
@@ -46,6 +46,7 @@ class MessageList(Vertical):
         self._snapshot: Snapshot | None = None
         self._state: QueueState | None = None
         self._read_for_ms: int | None = None
+        self._searched_for_ms: int | None = None
 
     def compose(self) -> ComposeResult:
         """Tabs and filter, messages."""
@@ -77,12 +78,13 @@ class MessageList(Vertical):
         is_news = snapshot.at_ms != self._read_for_ms and self._pager.pending is None
         if is_news and self._pager.request.count and not self._is_search:
             self._read(self._pager.request)
+        self._search_after_failure(snapshot)
 
     def show(self) -> None:
         """Show the tabs and the rows, with their marks."""
         self._show_head()
         hits = self._found
-        self.table.set_class(hits is None and self._pager.is_stale, "-stale")
+        self.table.set_class(self._pager.is_stale if hits is None else hits.is_stale, "-stale")
         if hits is not None:
             self._show_hits(hits)
         else:
@@ -120,14 +122,17 @@ class MessageList(Vertical):
             self._search()
 
     def end_search(self) -> bool:
-        """Stop searching, keep what was found, and tell whether a search was under way."""
+        """Stop searching, keep what was found, and tell whether that stopped a search.
+
+        One that has not yet got over a failure looks failed, and stays so.
+        """
         hits = self._found
         if hits is None or not hits.is_running:
             return False
         self.workers.cancel_group(self, "search")
         hits.end(Stage.STOPPED)
         self.show()
-        return True
+        return hits.stage is Stage.STOPPED
 
     @on(RowTable.Overrun)
     def _turn_on(self, event: RowTable.Overrun) -> None:
@@ -168,7 +173,16 @@ class MessageList(Vertical):
             self._read(self._pager.of_part(self._tab.part), cursor=0)
         self.show()
 
+    def _search_after_failure(self, snapshot: Snapshot) -> None:
+        """Search again what could not be searched, once a poll since then has got an answer."""
+        hits = self._found
+        if hits is None or hits.stage is not Stage.FAILED or snapshot.link.failure is not None:
+            return
+        if snapshot.at_ms != self._searched_for_ms:
+            self._search()
+
     def _search(self) -> None:
+        self._note_search()
         self._ticking.resume()
         self._find(self._searches.begin(self._tab.name, self.wanted))
         self.show()
@@ -184,10 +198,15 @@ class MessageList(Vertical):
                     hits.add(progress)
         except PeekError as error:
             hits.end(Stage.FAILED, str(error))
+            self._note_search()
         hits.end(Stage.DONE)
         if hits.stage is Stage.DONE:
             self._take_found(hits, before)
         self.show()
+
+    def _note_search(self) -> None:
+        """Remember the poll that a search was last begun or failed at."""
+        self._searched_for_ms = self._snapshot.at_ms if self._snapshot else None
 
     def _take_found(self, hits: Hits, before: Hits | None) -> None:
         hits.arrange()
@@ -246,7 +265,7 @@ class MessageList(Vertical):
 
     def _show_hits(self, hits: Hits) -> None:
         hits.arrange()
-        words = "Searching …" if hits.is_running else printable(hits.error, 200) or nothing_in(self._tab, self.typed)
+        words = printable(hits.error, 200) or ("Searching …" if hits.is_running else nothing_in(self._tab, self.typed))
         self.table.empty_text = [(f"  {words}", "alarm" if hits.error else "muted")]
         self._show_rows(hits.listed.rows, hits.listed.keys, hits.at_ms)
 
@@ -279,19 +298,23 @@ class MessageList(Vertical):
         pager, state, hits = self._pager, self._state, self._found
         now = pager.page if hits is None else None
         depth, ready = (now.depth, now.ready) if now else (state.depth, state.ready) if state else (None, None)
-        numbers = self._searches.numbers | {"all": compact(depth), "ready": compact(ready)}
+        is_sure = self._snapshot is not None and self._snapshot.link.failure is None
+        numbers = self._searches.numbers
+        numbers |= {"all": told_number(depth, is_sure=is_sure), "ready": told_number(ready, is_sure=is_sure)}
         if hits is None:
             marked = self.marks.words(self.wanted, ready if self._tab.term else depth, is_final=True)
             self.head.show_tabs(self._tab, numbers, marked, pager.place, pager.staleness(self._now_ms(0)))
             self.head.hide_search()
             return
-        noun = "match"
+        noun, now_ms = "match", self._now_ms(hits.at_ms)
         if self.typed.is_empty:
             noun = self._tab.name
-            numbers[noun] = compact(hits.matched if hits.stage is Stage.DONE else None)
-        marked = self.marks.words(self.wanted, hits.matched, is_final=hits.stage is Stage.DONE)
+            if not hits.error:
+                found = hits.matched if hits.stage is Stage.DONE else None
+                numbers[noun] = told_number(found, is_sure=is_sure and hits.is_of_now(now_ms))
+        marked = self.marks.words(self.wanted, None if hits.error else hits.matched, is_final=hits.stage is Stage.DONE)
         self.head.show_tabs(self._tab, numbers, marked)
-        self.head.show_search(hits, self.typed.text, noun, self._now_ms(hits.at_ms))
+        self.head.show_search(hits, self.typed.text, noun, now_ms)
 
     def _now_ms(self, at_ms: int) -> int:
         return max(at_ms, self._snapshot.at_ms if self._snapshot else 0)
