@@ -43,7 +43,12 @@ async def _make(
     preview = None
     try:
         await _tell_what_was_interrupted(triage)
-        preview = await ask(triage, lambda seeing: line.show(seeing_words(seeing)))
+        try:
+            preview = await ask(triage, lambda seeing: line.show(seeing_words(seeing)))
+        except asyncio.CancelledError:
+            line.clear()
+            say("interrupted before anything was changed")
+            raise
         line.clear()
         if not options.yes:
             _show(options, preview)
@@ -89,7 +94,8 @@ async def _tell_what_was_interrupted(triage: Triage) -> None:
     for change in await triage.recover():
         told = f"change {change.change} ({change.name} in {change.queue}, {clock(change.at_ms, date=True)})"
         undo = f"; rsmq-tui undo {change.change} takes it back" if change.can_be_undone else ""
-        say(f"{told} was interrupted with {change.done:,} of {change.planned:,} done{undo}")
+        doubt = f" ({change.doubt})" if change.doubt else ""
+        say(f"{told} was interrupted with {change.done:,} of {change.planned:,} done{doubt}{undo}")
 
 
 def _refusal(error: TriageError, triage: Triage, queue: str | None) -> str:

@@ -1,6 +1,7 @@
 """`rsmq-tui`: the dashboard, and what it does without a screen."""
 
 import argparse
+import errno
 import gc
 import os
 import sys
@@ -100,6 +101,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return EXIT_PIPE_CLOSED
     except UsageError as error:
         print(f"rsmq-tui: {error}", file=sys.stderr)
+        return EXIT_UNREACHABLE
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO):
+            raise
+        # What was printed could not be written; Python would try once more when it ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        print(f"rsmq-tui: the output cannot be written: {error.strerror}", file=sys.stderr)
         return EXIT_UNREACHABLE
     except KeyboardInterrupt:
         return 130

@@ -62,6 +62,8 @@ def _bodies(options: argparse.Namespace) -> tuple[bytes, ...]:
     given = [options.bodies, options.files, options.lines]
     if sum(map(bool, given)) != 1:
         raise UsageError("send wants bodies, or --file, or --lines: one of them")
+    if options.bodies == ["-"]:
+        return (_content("-"),)
     if options.bodies:
         return tuple(map(os.fsencode, options.bodies))
     if options.files:

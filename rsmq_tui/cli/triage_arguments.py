@@ -175,10 +175,22 @@ def _fill_journal(group: Group) -> None:
         parser.add_argument("change", type=count, metavar="CHANGE", help="its number")
 
 
+class _Once(argparse.Action):
+    """An option that is refused when it is given twice: the last one alone would be taken for both."""
+
+    def __call__(
+        self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: object, option: str | None = None
+    ) -> None:
+        """Take the value."""
+        if getattr(namespace, self.dest, None) is not None:
+            parser.error(f"{option} was given twice: put both into one, with a space between them")
+        setattr(namespace, self.dest, values)
+
+
 def _filter(*, required: bool) -> argparse.ArgumentParser:
     parent = argparse.ArgumentParser(add_help=False)
     which = parent.add_mutually_exclusive_group(required=required)
-    which.add_argument("--filter", metavar="F", help="those that match; see below")
+    which.add_argument("--filter", action=_Once, metavar="F", help="those that match; see below")
     if required:
         which.add_argument("--id", dest="ids", nargs="+", action="extend", metavar="ID", help="those of these ids")
         which.add_argument("--all", action="store_true", help="every message of the queue")

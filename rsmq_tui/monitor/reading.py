@@ -5,8 +5,11 @@ Nothing here raises: a value that cannot be read is None, and the sentence says 
 
 import math
 import re
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from enum import StrEnum
 
 from rsmq_tui.monitor.wording import duration, printable
 from rsmq_tui.protocol import MICROSECONDS_FROM, SECONDS_BELOW, leading_int, sent_ms
@@ -78,6 +81,38 @@ def read_score(raw: str) -> tuple[float | None, str | None]:
     if score < MICROSECONDS_FROM:
         return score, None
     return score / 1000, "scores are in microseconds: clients that write milliseconds see every message as hidden"
+
+
+class ScoreUnit(StrEnum):
+    """What a score counts, where that is not ms."""
+
+    SECONDS = "seconds"
+    MICROSECONDS = "microseconds"
+
+
+def score_units(scores: Sequence[bytes]) -> Counter[ScoreUnit]:
+    """Count the raw scores that are in another unit than ms."""
+    numbers = list(map(float, scores))
+    if not numbers or (min(numbers) >= SECONDS_BELOW and max(numbers) < MICROSECONDS_FROM):
+        # The usual case, and there may be millions.
+        return Counter()
+    return Counter(unit for number in numbers if (unit := _unit_of(number)) is not None)
+
+
+def score_like(score: bytes, due_ms: int) -> bytes:
+    """Return the raw score for that time in the unit of another, as clients that write it do."""
+    match _unit_of(float(score)):
+        case ScoreUnit.SECONDS:
+            return b"%d" % (due_ms // 1000)
+        case ScoreUnit.MICROSECONDS:
+            return b"%d" % (due_ms * 1000)
+    return b"%d" % due_ms
+
+
+def _unit_of(score: float) -> ScoreUnit | None:
+    if TIME_FROM <= score < SECONDS_BELOW:
+        return ScoreUnit.SECONDS
+    return ScoreUnit.MICROSECONDS if MICROSECONDS_FROM <= score < math.inf else None
 
 
 def read_id(identity: str, now_ms: int) -> tuple[int | None, str | None]:

@@ -2,6 +2,7 @@
 
 A call first asks for its marker, a key of its own, and leaves its outcome there: whoever loses the connection, or dies,
 between asking and being answered can tell later whether it was carried out, and can make sure that it never will be.
+A marker has no lifetime: what has one is what a server that runs out of memory takes away first.
 Everything that may be refused is checked before the first write, so that a call is carried out whole or not at all.
 """
 
@@ -11,8 +12,7 @@ from rsmq_tui.protocol.scripts import Script
 DONE, GONE, CHANGED, TAKEN = "d", "g", "c", "t"
 
 # KEYS zset, hash of the queue; for a move also zset, hash of the target; last the marker.
-# ARGV kind, marker's lifetime in ms, '1' when the queue written to must exist, what each edit adds to totalsent (1, 0
-# or -1), then for each edit
+# ARGV kind, '1' when the queue written to must exist, what each edit adds to totalsent (1, 0 or -1), then for each edit
 #   remove  id, score, rc
 #   rescore id, score, rc, new score
 #   move    id, score, rc, new id, new score, rc, fr
@@ -21,7 +21,7 @@ DONE, GONE, CHANGED, TAKEN = "d", "g", "c", "t"
 # Returns one of the letters above for each edit.
 EDIT_MESSAGES = Script("""
 local call, pcall = redis.call, redis.pcall
-local kind, lifetime, must_exist, sent = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
+local kind, must_exist, sent = ARGV[1], ARGV[2], tonumber(ARGV[3])
 local zset, hash, marker = KEYS[1], KEYS[2], KEYS[#KEYS]
 local to_zset, to_hash = zset, hash
 if #KEYS == 5 then to_zset, to_hash = KEYS[3], KEYS[4] end
@@ -35,30 +35,39 @@ if kind == 'remove' or kind == 'move' then call('ZREM', zset, marker) call('HDEL
 if kind ~= 'remove' then call('ZADD', to_zset, 'XX', 0, marker) end
 
 local width = ({remove = 3, rescore = 4, move = 7, put = 5})[kind]
-local count = (#ARGV - 4) / width
-local function argument(n, field) return ARGV[4 + (n - 1) * width + field] end
+local count = (#ARGV - 3) / width
+local function argument(n, field) return ARGV[3 + (n - 1) * width + field] end
 local function value(raw) return string.sub(raw, 2) end
+local function scores_of(key, names)
+  local scores = pcall('ZMSCORE', key, unpack(names))
+  if scores.err then
+    scores = {}
+    for n = 1, #names do scores[n] = call('ZSCORE', key, names[n]) end
+  end
+  return scores
+end
 
 -- A member of the zset may be called as a field of the queue is: that field is the queue's, and no body.
 local attribute = {
   vt = true, delay = true, maxsize = true, created = true, modified = true, totalsent = true, totalrecv = true,
 }
 
-local outcome, ids, counters = {}, {}, {}
+-- Nor is the body of a message called as another's counter: 'a:rc', beside 'a', is left where it is.
+local outcome, ids, counters, bodies = {}, {}, {}, {}
 if kind ~= 'put' then
-  local seen, at = {}, 5
+  local seen, at = {}, 4
   for n = 1, count do
     local id = ARGV[at]
     ids[n], counters[n] = id, id .. ':rc'
     at = at + width
   end
-  local scores = pcall('ZMSCORE', zset, unpack(ids))
-  if scores.err then
-    scores = {}
-    for n = 1, count do scores[n] = call('ZSCORE', zset, ids[n]) end
-  end
+  local scores = scores_of(zset, ids)
   local rcs = count > 0 and call('HMGET', hash, unpack(counters)) or {}
-  at = 6
+  if kind ~= 'rescore' then
+    for n = 1, count do counters[count + n] = ids[n] .. ':fr' end
+    bodies = scores_of(zset, counters)
+  end
+  at = 5
   for n = 1, count do
     local id, score, wanted = ids[n], scores[n], ARGV[at]
     if seen[id] or not score then
@@ -73,14 +82,25 @@ if kind ~= 'put' then
   end
 end
 if kind == 'put' or kind == 'move' then
-  local seen = {}
+  local seen, names, id_at = {}, {}, kind == 'put' and 1 or 4
   for n = 1, count do
-    local id, score = argument(n, kind == 'put' and 1 or 4), argument(n, kind == 'put' and 2 or 5)
+    local id = argument(n, id_at)
+    names[2 * n - 1], names[2 * n] = id .. ':rc', id .. ':fr'
+  end
+  local there = count > 0 and call('HMGET', to_hash, unpack(names)) or {}
+  -- A counter that is there is somebody else's; only the body of a message that is there may be one and the same.
+  local function is_taken(place, raw)
+    local now = there[place]
+    return now and not ('=' .. now == raw and call('ZSCORE', to_zset, names[place]))
+  end
+  for n = 1, count do
+    local id, score = argument(n, id_at), argument(n, id_at + 1)
     -- What Lua takes for a number, ZADD may not: refused now as well.
     if not string.match(score, '^%-?%d+%.?%d*$') then call('ZADD', to_zset, 'XX', score, marker) end
     if (outcome[n] or 'd') == 'd' then
       local taken = seen[id] or call('ZSCORE', to_zset, id)
       if not taken and not attribute[id] then taken = call('HEXISTS', to_hash, id) == 1 end
+      taken = taken or is_taken(2 * n - 1, argument(n, id_at + 2)) or is_taken(2 * n, argument(n, id_at + 3))
       outcome[n] = taken and 't' or 'd'
       seen[id] = true
     end
@@ -115,8 +135,14 @@ for n = 1, count do
         put(argument(n, 4), argument(n, 5), argument(n, 6), argument(n, 7), call('HGET', hash, id))
       end
       members[done] = id
-      fields[last + 1], fields[last + 2] = counters[n], id .. ':fr'
-      last = last + 2
+      if not bodies[n] then
+        last = last + 1
+        fields[last] = counters[n]
+      end
+      if not bodies[count + n] then
+        last = last + 1
+        fields[last] = counters[count + n]
+      end
       if not attribute[id] then
         last = last + 1
         fields[last] = id
@@ -125,21 +151,21 @@ for n = 1, count do
   end
 end
 if #places > 0 then call('ZADD', to_zset, unpack(places)) end
-if #fields > 0 then
+if #members > 0 and kind ~= 'rescore' then
   call('ZREM', zset, unpack(members))
-  call('HDEL', hash, unpack(fields))
+  if last > 0 then call('HDEL', hash, unpack(fields)) end
 elseif #members > 0 then
   call('ZADD', zset, 'XX', unpack(members))
 end
 if sent ~= 0 and done > 0 then pcall('HINCRBY', to_hash, 'totalsent', sent * done) end
 local told = table.concat(outcome)
 -- Removing must work on a server that is out of memory, although the marker then cannot be left.
-local marked = pcall('SET', marker, told, 'PX', lifetime)
+local marked = pcall('SET', marker, told)
 return told
 """)
 
-# KEYS zset, hash, index, marker; ARGV marker's lifetime in ms, queue, whether it is listed before and after ('1', '0'),
-# '1' when it must hold no message, then (field, before, after)*, '' for none, or = and the value.
+# KEYS zset, hash, index, marker; ARGV queue, whether it is listed before and after ('1', '0'), '1' when it must hold no
+# message, then (field, before, after)*, '' for none, or = and the value.
 # All of it or, if anything is not as it was, nothing: returns 'd' or 'c'.
 EDIT_FIELDS = Script("""
 local call = redis.call
@@ -148,15 +174,15 @@ if call('EXISTS', marker) == 1 then return redis.error_reply('RSMQ voided') end
 local depth = call('ZCARD', zset)
 call('HLEN', hash)
 local told = 'd'
-if tostring(call('SISMEMBER', index, ARGV[2])) ~= ARGV[3] then told = 'c' end
-if ARGV[5] == '1' and depth > 0 then told = 'c' end
-for n = 6, #ARGV, 3 do
+if tostring(call('SISMEMBER', index, ARGV[1])) ~= ARGV[2] then told = 'c' end
+if ARGV[4] == '1' and depth > 0 then told = 'c' end
+for n = 5, #ARGV, 3 do
   local now = call('HGET', hash, ARGV[n])
   if (now and '=' .. now or '') ~= ARGV[n + 1] then told = 'c' end
 end
 if told == 'd' then
   local set, removed = {}, {}
-  for n = 6, #ARGV, 3 do
+  for n = 5, #ARGV, 3 do
     if ARGV[n + 2] == '' then
       removed[#removed + 1] = ARGV[n]
     else
@@ -164,21 +190,21 @@ if told == 'd' then
       set[#set + 1] = string.sub(ARGV[n + 2], 2)
     end
   end
-  local joins, leaves = ARGV[3] == '0' and ARGV[4] == '1', ARGV[3] == '1' and ARGV[4] == '0'
+  local joins, leaves = ARGV[2] == '0' and ARGV[3] == '1', ARGV[2] == '1' and ARGV[3] == '0'
   -- What this user may not do is refused now, not in the middle; a SADD can only be tried, and taken back.
   if #removed > 0 then call('HDEL', hash, marker) end
   if joins or leaves then call('SREM', index, marker) end
-  if joins then call('SADD', index, ARGV[2]) end
+  if joins then call('SADD', index, ARGV[1]) end
   if #set > 0 then
     local reply = redis.pcall('HSET', hash, unpack(set))
     if type(reply) == 'table' and reply.err then
-      if joins then call('SREM', index, ARGV[2]) end
+      if joins then call('SREM', index, ARGV[1]) end
       return reply
     end
   end
   if #removed > 0 then call('HDEL', hash, unpack(removed)) end
-  if leaves then call('SREM', index, ARGV[2]) end
+  if leaves then call('SREM', index, ARGV[1]) end
 end
-redis.pcall('SET', marker, told, 'PX', ARGV[1])
+redis.pcall('SET', marker, told)
 return told
 """)

@@ -10,8 +10,8 @@ from redis.exceptions import NoScriptError, ResponseError
 
 from rsmq_tui.protocol.client import RAW
 from rsmq_tui.protocol.connection import TIMEOUT_S, Traffic, check_url, connect_async, server_label
-from rsmq_tui.protocol.edits import VOID_LIFETIME_MS, Batch
-from rsmq_tui.protocol.errors import rsmq_error
+from rsmq_tui.protocol.edits import Batch, EditKind, FieldBatch, Outcome
+from rsmq_tui.protocol.errors import RsmqError, rsmq_error
 from rsmq_tui.protocol.keys import Keys, name_bytes
 from rsmq_tui.protocol.messages import RawMessage
 from rsmq_tui.protocol.operations import raise_refusal
@@ -19,7 +19,8 @@ from rsmq_tui.protocol.read_scripts import ATTRIBUTE_FIELDS
 from rsmq_tui.protocol.running import raising_nonsense
 
 _FIELDS = tuple(name.encode() for name in ATTRIBUTE_FIELDS)
-_FIELDS_PER_CALL = 250
+# Strays may be whole bodies: sixteen of 64 KiB take a millisecond.
+_FIELDS_PER_CALL = 16
 
 
 class VoidedError(Exception):
@@ -75,6 +76,16 @@ class QueueEditor:
         """Read the server's clock, in microseconds since the epoch."""
         seconds, microseconds = await self._client.time()
         return int(seconds) * 1_000_000 + int(microseconds)
+
+    @raising_nonsense
+    async def clock_and_run_id(self) -> tuple[int, str | None]:
+        """Read the clock, and what the server calls itself from its start to its end: None where it does not tell."""
+        try:
+            (seconds, microseconds), told = await self._read(("TIME",), ("INFO", "server"))
+        except ResponseError:
+            return await self.clock_us(), None
+        run_id = told.get("run_id") if isinstance(told, dict) else None
+        return int(seconds) * 1_000_000 + int(microseconds), None if run_id is None else str(run_id)
 
     @raising_nonsense
     async def fields(self, queue: str) -> QueueFields:
@@ -135,15 +146,6 @@ class QueueEditor:
         return _ms(clock), list(zip(values[::3], values[1::3], values[2::3], strict=True))
 
     @raising_nonsense
-    async def counters(self, queue: str, ids: Sequence[bytes]) -> tuple[int, list[tuple[Any, Any]]]:
-        """Read the server's clock in ms and each id's raw rc and fr."""
-        if not ids:
-            return await self.clock_us() // 1000, []
-        names = [name for id in ids for name in (id + b":rc", id + b":fr")]
-        clock, values = await self._read(("TIME",), ("HMGET", self._keys.attributes(queue), *names))
-        return _ms(clock), list(zip(values[::2], values[1::2], strict=True))
-
-    @raising_nonsense
     async def stray_fields(self, queue: str, cursor: int) -> tuple[int, dict[bytes, bytes]]:
         """Read some of the hash that is no attribute of the queue; the cursor is 0 at first and at the end."""
         (reply,) = await self._read(("HSCAN", self._keys.attributes(queue), cursor, "COUNT", _FIELDS_PER_CALL))
@@ -170,13 +172,36 @@ class QueueEditor:
 
     @raising_nonsense
     async def settle(self, token: str) -> str | None:
-        """Return the outcome of a call whose reply was not seen, or None: it was not carried out, and never will be."""
+        """Return the outcome of a call whose reply was not seen, or None: nothing tells, and from now on it is void.
+
+        A marker may have been lost, with its server or for want of memory: ``look`` tells what the call may have done.
+        """
         marker = self._keys.marker(token)
         (left,) = await self._read(("GET", marker))
         if left is None:
             # Only now: a server that is out of memory still tells what was done.
-            _, left = await self._read(("SET", marker, b"", "NX", "PX", VOID_LIFETIME_MS), ("GET", marker))
+            _, left = await self._read(("SET", marker, b"", "NX"), ("GET", marker))
         return left.decode() if left else None
+
+    @raising_nonsense
+    async def look(self, batch: Batch) -> str:
+        """Return what a void call may have done before: an outcome, empty when all is as it was."""
+        attributes = self._keys.attributes(batch.queue)
+        try:
+            if isinstance(batch, FieldBatch):
+                listed, *values = await self._read(
+                    ("SISMEMBER", self._keys.index, name_bytes(batch.queue)),
+                    *(("HGET", attributes, name) for name, _, _ in batch.fields),
+                )
+                return batch.traces(values, bool(listed))
+            zset, ids = self._keys.messages(batch.queue), batch.ids
+            rcs, *scores = await self._read(
+                ("HMGET", attributes, *(id + b":rc" for id in ids)), *(("ZSCORE", zset, id) for id in ids)
+            )
+        except RsmqError:
+            # Something else is there by that name.
+            return "" if not isinstance(batch, FieldBatch) and batch.kind is EditKind.PUT else Outcome.DONE * batch.size
+        return batch.traces(zip(scores, rcs, strict=True))
 
     async def forget(self, tokens: Sequence[str]) -> None:
         """Remove what these calls left: their outcomes are known."""

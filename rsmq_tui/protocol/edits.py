@@ -14,11 +14,6 @@ from rsmq_tui.protocol.keys import Keys, name_bytes
 from rsmq_tui.protocol.messages import RawMessage
 from rsmq_tui.protocol.operations import Argument, Operation
 
-# A marker outlives every plausible wait until somebody looks what became of a call.
-MARKER_LIFETIME_MS = 30 * 86_400_000
-# A call that was given up may be on its way still: nobody removes what forbids it.
-VOID_LIFETIME_MS = 86_400_000
-
 
 class Outcome(StrEnum):
     """What became of one edit."""
@@ -83,7 +78,7 @@ class MessageBatch:
         """Return the call that carries it out once, and leaves its outcome under the marker."""
         queues = (self.queue,) if self.target is None else (self.queue, self.target)
         names = [key for queue in queues for key in (keys.messages(queue), keys.attributes(queue))]
-        arguments: list[Argument] = [self.kind, MARKER_LIFETIME_MS, "1" if self.must_exist else "0", self.sent]
+        arguments: list[Argument] = [self.kind, "1" if self.must_exist else "0", self.sent]
         match self.kind:
             case EditKind.REMOVE:
                 for before, _ in self._edits():
@@ -99,6 +94,35 @@ class MessageBatch:
                 for _, after in self._edits():
                     arguments += (after.id, after.score, _raw(after.rc), _raw(after.fr), _raw(after.body))
         return Operation(EDIT_MESSAGES, (*names, marker), tuple(arguments), bytes.decode)
+
+    @property
+    def size(self) -> int:
+        """How many messages it is for."""
+        return len(self.edits)
+
+    @property
+    def ids(self) -> list[bytes]:
+        """The ids of its messages in ``queue``."""
+        return [message.id for message, _ in self._edits()]
+
+    def traces(self, now: Iterable[tuple[bytes | None, bytes | None]]) -> str:
+        """Tell from the score and rc of each message what it may have done: an outcome, empty when surely nothing.
+
+        Done is then what is no longer as it was before, whoever changed it: undoing is guarded.
+        """
+        letters = [
+            self._trace(message, score, rc) for (message, _), (score, rc) in zip(self._edits(), now, strict=True)
+        ]
+        return "".join(letters) if Outcome.DONE in letters else ""
+
+    def _trace(self, message: RawMessage, score: bytes | None, rc: bytes | None) -> Outcome:
+        same = score is not None and _same_score(score, message.score) and (rc or b"") == (message.rc or b"")
+        if self.kind is EditKind.PUT:
+            return Outcome.DONE if same else Outcome.GONE
+        if same:
+            return Outcome.GONE
+        # What is there still was neither removed nor moved.
+        return Outcome.DONE if score is None or self.kind is EditKind.RESCORE else Outcome.CHANGED
 
     def _edits(self) -> Iterable[tuple[RawMessage, RawMessage]]:
         """Walk through both sides; the one that a kind does not have is the other one."""
@@ -136,12 +160,22 @@ class FieldBatch:
 
     def operation(self, keys: Keys, marker: bytes) -> Operation[str]:
         """Return the call that carries it out once, and leaves its outcome under the marker."""
-        arguments: list[Argument] = [MARKER_LIFETIME_MS, name_bytes(self.queue)]
+        arguments: list[Argument] = [name_bytes(self.queue)]
         arguments += ("1" if flag else "0" for flag in (self.listed_before, self.listed_after, self.empty))
         for name, before, after in self.fields:
             arguments += (name, _raw(before), _raw(after))
         names = (keys.messages(self.queue), keys.attributes(self.queue), keys.index, marker)
         return Operation(EDIT_FIELDS, names, tuple(arguments), bytes.decode)
+
+    @property
+    def size(self) -> int:
+        """It is all or nothing."""
+        return 1
+
+    def traces(self, values: Iterable[bytes | None], listed: bool) -> str:
+        """Tell from its fields and its place in the index what it may have done, as ``MessageBatch.traces``."""
+        same = listed == self.listed_before and list(values) == [before for _, before, _ in self.fields]
+        return "" if same else Outcome.DONE
 
     def _takes_queue_away(self) -> bool:
         """Tell whether undoing it removes the queue, which must then hold no message."""
@@ -153,3 +187,10 @@ Batch = MessageBatch | FieldBatch
 
 def _raw(value: bytes | None) -> bytes:
     return b"" if value is None else b"=" + value
+
+
+def _same_score(one: bytes, other: bytes) -> bool:
+    try:
+        return one == other or float(one) == float(other)
+    except ValueError:
+        return False

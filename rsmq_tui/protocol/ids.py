@@ -24,13 +24,20 @@ _PREFIXES = {
     30: (8, 1_000),  # rsmq_async 3 to 15 for Rust: milliseconds
     28: (6, 1_000_000),  # rsmq_async 7: seconds
 }
+_CANONICAL_LENGTH = 32
 _LOWER_BASE36 = re.compile(r"[0-9a-z]+")
 _ALL_HEX = re.compile(r"[0-9a-f]{32}")
 
 
-def random_suffix() -> bytes:
-    """Return the 22 random characters that end an id."""
-    return os.urandom(SUFFIX_LENGTH).translate(_TO_ALPHABET)
+def random_suffix(length: int = SUFFIX_LENGTH) -> bytes:
+    """Return the random characters that end an id."""
+    return os.urandom(length).translate(_TO_ALPHABET)
+
+
+def another_id(id: bytes) -> bytes:
+    """Return a new id of the same time and kind; what is of no known kind keeps what the canonical time takes."""
+    time_length, _ = _PREFIXES.get(len(id), _PREFIXES[_CANONICAL_LENGTH])
+    return id[:time_length] + random_suffix(len(id) - time_length if len(id) in _PREFIXES else SUFFIX_LENGTH)
 
 
 def make_id(at_us: int) -> str:

@@ -1,6 +1,7 @@
 """The values that operations take and give."""
 
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 
@@ -43,6 +44,10 @@ class RawMessage(NamedTuple):
     fr: bytes | None
     size: int
     body: bytes | None
+
+
+# Makes a RawMessage of its fields in order. Calling the class takes three times as long, and there may be millions.
+raw_message = partial(tuple.__new__, RawMessage)
 
 
 @dataclass(frozen=True, slots=True)

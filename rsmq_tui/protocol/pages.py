@@ -150,13 +150,17 @@ class QueuePages:
         zset, attributes = self._of(queue)
         clock, depth = _whole(await self._runner.commands(("TIME",), ("ZCARD", zset)))
         now = clock[0] * 1000 + clock[1] // 1000
-        ready, rank, below = _whole(
+        ready, rank, score, below = _whole(
             await self._runner.commands(
                 ("ZCOUNT", zset, "-inf", now),
                 ("ZRANK", zset, name_bytes(anchor.id)),
+                ("ZSCORE", zset, name_bytes(anchor.id)),
                 ("ZCOUNT", zset, "-inf", f"({anchor.score}"),
             )
         )
+        # One that was received since then lies elsewhere: its old place is what is meant.
+        if score is None or float(score) != float(anchor.score):
+            rank = None
         low, high = (ready if part == "hidden" else 0), (ready if part == "ready" else depth)
         # Without scripts a vanished anchor is placed before all messages of its score.
         at = below if rank is None else rank

@@ -101,8 +101,9 @@ local function is_before(one, other)
   return #one < #other
 end
 local function rank_of(score, id)
-  local rank = redis.call('ZRANK', KEYS[1], id)
-  if rank then return rank, true end
+  -- One that was received since then lies elsewhere: its old place is what is meant.
+  local now_at = redis.call('ZSCORE', KEYS[1], id)
+  if now_at and tonumber(now_at) == tonumber(score) then return redis.call('ZRANK', KEYS[1], id), true end
   local from = redis.call('ZCOUNT', KEYS[1], '-inf', '(' .. score)
   local to = redis.call('ZCOUNT', KEYS[1], '-inf', score)
   while from < to do

@@ -51,6 +51,14 @@ class QueueReader:
         self.pages = QueuePages(self._runner, Keys(ns))
         self.scan = QueueScan(self._runner, Keys(ns))
 
+    def within(self, ns: str) -> "QueueReader":
+        """Return a reader of another namespace that shares the connections of this one, which reads on in its own."""
+        other = object.__new__(QueueReader)
+        other.traffic, other.label = self.traffic, self.label
+        other._client, other._runner, other._tracked = self._client, self._runner, self._tracked
+        other.watch(ns)
+        return other
+
     @property
     def scripts_refused(self) -> str | None:
         """Why scripts cannot be used here, once that is known."""

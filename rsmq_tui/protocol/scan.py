@@ -8,7 +8,6 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, Coroutine, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import compress
 from typing import Any, NamedTuple, TypeVar
 
@@ -16,7 +15,7 @@ from redis.exceptions import ResponseError
 
 from rsmq_tui.protocol.errors import rsmq_error
 from rsmq_tui.protocol.keys import Keys
-from rsmq_tui.protocol.messages import RawMessage
+from rsmq_tui.protocol.messages import RawMessage, raw_message
 from rsmq_tui.protocol.running import ScriptRunner, raising_nonsense
 from rsmq_tui.protocol.scan_seen import WINDOW_IDS, Seen
 from rsmq_tui.protocol.validation import MAXSIZE_MAX
@@ -24,16 +23,13 @@ from rsmq_tui.protocol.validation import MAXSIZE_MAX
 T = TypeVar("T")
 
 # How many messages a round trip takes. On two cores over loopback, ZSCAN takes 1 µs a message.
-CHUNK_MESSAGES = 1_000
+CHUNK_MESSAGES = 500
 CHUNK_MESSAGES_MIN = 10
 # What one call may copy, and with that the longest body that a scan reads: a server copies a gigabyte a second.
 SCAN_BODY_BYTES = 1_000_000
 # How many bodies one call reads where the queue limits them: 250 of 64 KiB take 1.5 ms.
 _BODIES_PER_CALL = 250
 _COUNTS_PER_CALL = 250
-
-# Calling RawMessage takes three times as long.
-_raw_message = partial(tuple.__new__, RawMessage)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +56,11 @@ class ScanChunk:
     @property
     def messages(self) -> list[RawMessage]:
         """All of them."""
-        return list(map(_raw_message, zip(*self.columns, strict=True)))
+        return list(map(raw_message, zip(*self.columns, strict=True)))
 
     def message(self, index: int) -> RawMessage:
         """Return one of them."""
-        message: RawMessage = _raw_message([column[index] for column in self.columns])
+        message: RawMessage = raw_message([column[index] for column in self.columns])
         return message
 
 

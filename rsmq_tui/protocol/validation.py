@@ -76,3 +76,11 @@ def body_bytes(body: object) -> tuple[bytes, int]:
         raise rsmq_error("messageNotString") from error
     units = len(body) if body.isascii() else len(body.encode("utf-16-le")) // 2
     return encoded, units
+
+
+def stored_size(body: bytes) -> int:
+    """Return the size of a body that is stored as ``maxsize`` measures it: as a text where it is UTF-8, else bytes."""
+    try:
+        return body_bytes(body.decode())[1]
+    except UnicodeDecodeError:
+        return len(body)

@@ -90,7 +90,7 @@ class Move(MessageAction):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Copy(Move):
-    """Put copies into ``target``, as ``Move`` does, that were never received; within one queue they get new ids."""
+    """Put copies into ``target`` that were never received and are visible at once; within one queue under new ids."""
 
     name = "copy"
     verb = "Copy"

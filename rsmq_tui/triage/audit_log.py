@@ -13,11 +13,11 @@ class AuditLog:
     def __init__(self, path: Path) -> None:
         self.path = path
 
-    def has(self, change: Change) -> bool:
-        """Tell whether it has the line of that change; raises OSError."""
+    def has(self, change: Change, ended: str | None = None) -> bool:
+        """Tell whether it has the line of that change, with that end (and its counts); raises OSError."""
         try:
             with self.path.open(encoding="ascii", errors="replace") as lines:
-                return any(_is_of(line, change) for line in lines)
+                return any(_is_of(line, change, ended) for line in lines)
         except FileNotFoundError:
             return False
 
@@ -53,7 +53,7 @@ class AuditLog:
             os.close(descriptor)
 
 
-def _is_of(line: str, change: Change) -> bool:
+def _is_of(line: str, change: Change, ended: str | None) -> bool:
     # Numbers begin anew with a new journal: the time tells.
     if f'"change": {change.change},' not in line:
         return False
@@ -61,4 +61,7 @@ def _is_of(line: str, change: Change) -> bool:
         found = json.loads(line)
     except ValueError:
         return False
-    return (found.get("change"), found.get("at_ms")) == (change.change, change.at_ms)
+    if (found.get("change"), found.get("at_ms")) != (change.change, change.at_ms):
+        return False
+    counts = change.done, change.skipped, change.failed
+    return ended is None or (ended, counts) == (found["ended"], (found["done"], found["skipped"], found["failed"]))

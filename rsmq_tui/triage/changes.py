@@ -24,7 +24,9 @@ class Change:
     """One change as the journal knows it; times in ms of the server, ``undoes`` is the change that it takes back.
 
     ``touched`` says whether anything was done on the server, be it only a queue that was made for messages that did not
-    come; ``audited`` whether its line is in the audit log.
+    come; ``audited`` whether its line is in the audit log, ``settled`` whether that is not the last of it.
+    ``run_id`` is what the server called itself then, None where it did not tell; ``unsure`` how many of ``done`` may
+    not be its work.
     """
 
     change: int
@@ -49,18 +51,28 @@ class Change:
     undoes: int | None
     audited: bool
     touched: bool
+    run_id: str | None = None
+    unsure: int = 0
+    settled: bool = False
 
     @property
     def can_be_undone(self) -> bool:
         """True when something was done that was not taken back."""
         return self.touched and self.state in (State.DONE, State.STOPPED, State.INTERRUPTED)
 
+    @property
+    def doubt(self) -> str:
+        """What is not certain of it, in a sentence without an end, or empty."""
+        told = f"it is not certain that {self.unsure:,} of {self.done:,} were {self.past}"
+        return told if self.unsure else ""
+
 
 @dataclass(frozen=True, slots=True)
 class Entry:
     """One batch of a change; ``outcome`` is None until it is known, and empty when it was never carried out.
 
-    ``undoes`` is the number of the batch that it takes back. ``counted`` says whether it is what people asked for, or
+    ``unsure`` says that only what is there now told the outcome. ``undoes`` is the number of the batch that it takes
+    back. ``counted`` says whether it is what people asked for, or
     only serves it; ``renames`` that what finds its id taken comes again in a later batch.
     """
 
@@ -71,6 +83,7 @@ class Entry:
     undoes: int | None
     counted: bool = True
     renames: bool = False
+    unsure: bool = False
 
     @property
     def letters(self) -> str:

@@ -8,13 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from rsmq_tui.monitor.filters import parse_filter
-from rsmq_tui.monitor.wording import plural
 from rsmq_tui.protocol import QueueReader
 from rsmq_tui.protocol.editor import QueueEditor
 from rsmq_tui.triage.actions import Action, MessageAction, Undo
 from rsmq_tui.triage.audit_log import AuditLog
 from rsmq_tui.triage.changes import Change, State
-from rsmq_tui.triage.exporting import Export, whole_file
+from rsmq_tui.triage.exporting import Export, Exported, whole_file
 from rsmq_tui.triage.journal import KEEP_DAYS, LIMIT_BYTES, Journal
 from rsmq_tui.triage.marked_export import MarkedExport
 from rsmq_tui.triage.preparing import Prepared, prepare_messages
@@ -24,10 +23,14 @@ from rsmq_tui.triage.queue_actions import prepare_other
 from rsmq_tui.triage.recovering import recover
 from rsmq_tui.triage.reports import Report, Tally
 from rsmq_tui.triage.running import Runner
-from rsmq_tui.triage.undoing import planned_undo, prepare_undo
+from rsmq_tui.triage.undoing import planned_undo, prepare_undo, undo_summary
 from rsmq_tui.triage.words import EXPECTED, TriageError, told
 
 READ_ONLY = "this is read-only: nothing can be changed here"
+_LEFT_ALONE = "What anybody has touched since is left alone, and told."
+_ANOTHER_SERVER = (
+    "The server behind this address was restarted, or is another one, since: check that it is the right one."
+)
 
 
 class Triage:
@@ -56,6 +59,7 @@ class Triage:
         self._reader = QueueReader(url, ns)
         self._journal: Journal | None = None
         self._audit = AuditLog(folder / "audit.jsonl")
+        self._opening = asyncio.Lock()
 
     @property
     def server(self) -> str:
@@ -70,7 +74,7 @@ class Triage:
     def watch(self, ns: str) -> None:
         """Change the queues of another namespace from now on."""
         self._editor = self._editor.within(ns)
-        self._reader.watch(ns)
+        self._reader = self._reader.within(ns)
 
     async def preview(
         self, action: Action, scope: Scope | None = None, seeing: Callable[[Seeing], None] = lambda _: None
@@ -88,12 +92,18 @@ class Triage:
         self._refuse_if_read_only()
         try:
             journal = await self._open()
-            await recover(self._editor, journal, self._audit)
+            await self._recover(journal)
             found = await self._undoable(journal, change, queue)
             planned = await asyncio.to_thread(planned_undo, journal, found.change)
+            _, run_id = await self._editor.clock_and_run_id()
         except EXPECTED as error:
             raise TriageError(told(error)) from error
-        summary = f"change {found.change}: {found.past} {plural(found.done, 'message')}, {found.what}"
+        summary = undo_summary(found)
+        notes = [_LEFT_ALONE]
+        if found.doubt:
+            notes.append(f"{found.doubt[0].upper()}{found.doubt[1:]}: that may have been somebody else.")
+        if None not in (run_id, found.run_id) and run_id != found.run_id:
+            notes.append(_ANOTHER_SERVER)
         return Preview(
             action=Undo(queue=found.queue, change=found.change, summary=summary),
             what=summary,
@@ -103,7 +113,7 @@ class Triage:
             at_ms=found.at_ms,
             count=planned,
             keep_days=journal.keep_days,
-            notes=("What anybody has touched since is left alone, and told.",),
+            notes=tuple(notes),
         )
 
     def run(self, preview: Preview) -> "Run":
@@ -111,7 +121,7 @@ class Triage:
         self._refuse_if_read_only()
         return Run(preview, self._steps, self._finished)
 
-    async def export(self, queue: str, scope: Scope | None, path: Path) -> AsyncGenerator[Seeing, None]:
+    async def export(self, queue: str, scope: Scope | None, path: Path) -> AsyncGenerator[Exported, None]:
         """Write messages to a file as lines of JSON, yielding how far it is; nothing changes on the server."""
         wanted = scope.filter if isinstance(scope, Matching) else parse_filter("")
         limit = scope.limit if isinstance(scope, Matching) else None
@@ -127,7 +137,8 @@ class Triage:
                         exporting = Export(self._reader, queue, wanted, write, limit)
                 async with aclosing(exporting.__aiter__()) as seen:
                     async for seeing in seen:
-                        yield seeing
+                        unsearched = exporting.unsearched if isinstance(exporting, Export) else 0
+                        yield Exported(seeing, exporting.written, exporting.cut, exporting.gone, unsearched)
         except EXPECTED as error:
             raise TriageError(told(error)) from error
 
@@ -136,7 +147,7 @@ class Triage:
         if self.read_only or not (self.folder / "journal.sqlite").exists():
             return []
         try:
-            return await recover(self._editor, await self._open(), self._audit)
+            return await self._recover(await self._open())
         except EXPECTED as error:
             raise TriageError(told(error)) from error
 
@@ -144,20 +155,26 @@ class Triage:
         """Close the connections and the journal."""
         await self._editor.aclose()
         await self._reader.aclose()
-        if self._journal is not None:
-            await asyncio.to_thread(self._journal.close)
+        async with self._opening:
+            if self._journal is not None:
+                await asyncio.to_thread(self._journal.close)
 
     def _refuse_if_read_only(self) -> None:
         if self.read_only:
             raise TriageError(READ_ONLY)
 
     async def _open(self) -> Journal:
-        if self._journal is None:
-            path = self.folder / "journal.sqlite"
-            limits = {"keep_days": self._keep_days, "limit_bytes": self._limit_bytes}
-            self._journal = await asyncio.to_thread(Journal, path, **limits)
-            await asyncio.to_thread(self._journal.prune)
-        return self._journal
+        async with self._opening:
+            if self._journal is None:
+                path = self.folder / "journal.sqlite"
+                limits = {"keep_days": self._keep_days, "limit_bytes": self._limit_bytes}
+                self._journal = await asyncio.to_thread(Journal, path, **limits)
+            return self._journal
+
+    async def _recover(self, journal: Journal) -> list[Change]:
+        found = await recover(self._editor, journal, self._audit)
+        await asyncio.to_thread(journal.prune)
+        return found
 
     async def _undoable(self, journal: Journal, change: int | None, queue: str | None) -> Change:
         if change is None:
@@ -180,18 +197,20 @@ class Triage:
         editor = self._editor if self._editor.ns == preview.ns else self._editor.within(preview.ns)
         undoes = action.change if isinstance(action, Undo) else None
         if isinstance(action, Undo):
+            if await asyncio.to_thread(journal.change, action.change) is None:
+                raise TriageError(f"change {action.change} was dropped from the journal meanwhile")
             steps = prepare_undo(editor, journal, action.change)
         elif isinstance(action, MessageAction):
             if preview.selection is None:
                 raise TypeError("a preview of messages without a selection")
-            steps = prepare_messages(editor, journal, action, preview.selection)
+            steps = prepare_messages(editor, journal, action, preview.selection, preview.fields)
         else:
-            steps = prepare_other(editor, action)
+            steps = prepare_other(editor, preview)
         target = action.to if isinstance(action, MessageAction) else None
-        at_ms = await editor.clock_us() // 1000
-        change = await asyncio.to_thread(
+        at_us, run_id = await editor.clock_and_run_id()
+        begin = partial(
             journal.begin,
-            at_ms=at_ms,
+            at_ms=at_us // 1000,
             name=action.name,
             past=action.past,
             profile=preview.profile,
@@ -202,7 +221,9 @@ class Triage:
             what=preview.what,
             planned=preview.count,
             undoes=undoes,
+            run_id=run_id,
         )
+        change = await _begun(journal, begin)
         return Runner(editor, journal, change, Tally(planned=preview.count)), steps
 
     async def _finished(self, runner: Runner) -> None:
@@ -239,6 +260,9 @@ class Run:
         except EXPECTED as error:
             preview.close()
             raise TriageError(told(error)) from error
+        except BaseException:
+            preview.close()
+            raise
         runner = self._runner
         if self._cancelled:
             runner.stop()
@@ -262,6 +286,21 @@ class Run:
         if self.report is None:
             raise RuntimeError("a run without an end")
         return self.report
+
+
+async def _begun(journal: Journal, begin: Callable[[], int]) -> int:
+    """Begin a change; when this is cancelled, a thread does so nevertheless, and nobody works on it."""
+    beginning = asyncio.ensure_future(asyncio.to_thread(begin))
+    try:
+        return await asyncio.shield(beginning)
+    except asyncio.CancelledError:
+        beginning.add_done_callback(partial(_leave, journal))
+        raise
+
+
+def _leave(journal: Journal, beginning: "asyncio.Future[int]") -> None:
+    if not beginning.cancelled() and beginning.exception() is None:
+        journal.leave(beginning.result())
 
 
 _Steps = Callable[[Preview], Coroutine[Any, Any, tuple[Runner, AsyncGenerator[Prepared, None]]]]

@@ -5,6 +5,7 @@ import tempfile
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import aclosing, contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 from rsmq_tui.monitor.filters import Filter
 from rsmq_tui.monitor.peek import read_message
@@ -14,17 +15,32 @@ from rsmq_tui.triage.previewing import Seeing
 from rsmq_tui.triage.transfer import to_line
 
 
+class Exported(NamedTuple):
+    """How far an export has come: how many messages it has written, and how many it has left out.
+
+    ``cut`` counts those whose bodies are too long to be read, ``gone`` those that left the queue meanwhile, and
+    ``unsearched`` those that could not be matched because their bodies are too long.
+    """
+
+    seeing: Seeing
+    written: int
+    cut: int
+    gone: int
+    unsearched: int
+
+
 class Export:
     """Hands every message of a queue that matches, as a line, to ``write``; iterate over it for its progress.
 
     ``written`` counts lines, ``cut`` messages that were left out because even alone their bodies are too long to read,
-    and ``unsearched`` those that could not be matched. Raises ``PeekError``, and what ``write`` raises.
+    ``gone`` those that left the queue before they were read, and ``unsearched`` those that could not be matched. Raises
+    ``PeekError``, and what ``write`` raises.
     """
 
     def __init__(
         self, reader: QueueReader, queue: str, wanted: Filter, write: Callable[[str], object], limit: int | None = None
     ) -> None:
-        self.written = self.cut = self.unsearched = self.depth = 0
+        self.written = self.cut = self.gone = self.unsearched = self.depth = 0
         self._reader, self._queue, self._wanted, self._limit = reader, queue, wanted, limit
         self._write = write
 
@@ -41,6 +57,7 @@ class Export:
             # Too long for a scan, which reads many at once.
             view = await read_message(self._reader, self._queue, name_of(message.id))
             if view.row is None:
+                self.gone += 1
                 return
             if view.body is None:
                 self.cut += 1

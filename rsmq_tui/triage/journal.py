@@ -15,8 +15,9 @@ from pathlib import Path
 from rsmq_tui.protocol.edits import Outcome
 from rsmq_tui.triage.changes import Change, Entry, State
 from rsmq_tui.triage.journal_file import JournalError, JournalFile
-from rsmq_tui.triage.journal_schema import batch_of, batch_row, new_ids, packed_edits
+from rsmq_tui.triage.journal_schema import FIELDS, batch_of, batch_row, new_ids, packed_edits
 from rsmq_tui.triage.liveness import begin_work, end_work, is_alive
+from rsmq_tui.triage.reports import Tally
 
 KEEP_DAYS = 7
 LIMIT_BYTES = 1_000_000_000
@@ -25,6 +26,13 @@ _TOUCHED = (
     "EXISTS (SELECT 1 FROM batches WHERE batches.change = changes.change"
     f" AND instr(coalesce(outcome, ''), '{Outcome.DONE}'))"
 )
+_UNKNOWN = "EXISTS (SELECT 1 FROM batches WHERE batches.change = changes.change AND outcome IS NULL)"
+_ENDED = "state IN ('done', 'stopped', 'interrupted')"
+_UNDOABLE = f"{_ENDED} AND {_TOUCHED}"
+
+_DAY_MS = 86_400_000
+# A call that was given up may be on its way so long, and its marker is what forbids it.
+_VOID_MS = _DAY_MS
 
 
 class Journal:
@@ -54,18 +62,19 @@ class Journal:
         what: str,
         planned: int,
         undoes: int | None = None,
+        run_id: str | None = None,
     ) -> int:
         """Note that a change begins, and return its number; ``leave`` it when nobody works on it any more."""
         # fmt: off
         values = (
             at_ms, name, past, user_name(), socket.gethostname(), os.getpid(), _now_ms(),
-            profile, server, ns, queue, target, what, planned, undoes,
+            profile, server, run_id, ns, queue, target, what, planned, undoes,
         )
         # fmt: on
         with self._file.told(), self._file.transaction():
             found = self._file.db.execute(
-                "INSERT INTO changes (at_ms, name, past, who, host, pid, alive_ms, profile, server, ns, queue, target,"
-                " what, planned, undoes) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                "INSERT INTO changes (at_ms, name, past, who, host, pid, alive_ms, profile, server, run_id, ns, queue,"
+                " target, what, planned, undoes) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 values,
             )
             change = int(found.lastrowid or 0)
@@ -99,18 +108,62 @@ class Journal:
         with self._file.told(), self._file.transaction():
             self._record(change, outcomes)
 
-    def finish(self, change: int, state: State, *, done: int, skipped: int, failed: int) -> None:
+    def settle(self, change: int, found: Sequence[Entry], void: Sequence[str] = ()) -> None:
+        """Note what was found out of batches later, and count it where the change has ended without.
+
+        ``void`` are the tokens of those whose markers forbid their calls from now on.
+        """
+        with self._file.told(), self._file.transaction():
+            tally = Tally()
+            new = [
+                entry
+                for entry in found
+                if self._record(change, [(entry.number, entry.outcome or "")], unsure=entry.unsure)
+            ]
+            for entry in new:
+                tally.take(entry.letters, unsure=entry.unsure)
+            if new:
+                self._file.db.execute(
+                    "UPDATE changes SET done = done + ?, skipped = skipped + ?, failed = failed + ?,"
+                    " unsure = unsure + ?, settled = max(settled, audited), audited = 0"
+                    " WHERE change = ? AND state != 'running'",
+                    (*tally.counts.values(), change),
+                )
+            self._leave_markers(change, void)
+
+    def leave_markers(self, change: int, tokens: Sequence[str]) -> None:
+        """Note that the markers of these calls were left on the server."""
+        with self._file.told(), self._file.transaction():
+            self._leave_markers(change, tokens)
+
+    def left_markers(self, server: str, limit: int) -> list[tuple[str, str]]:
+        """Return the namespaces and tokens of markers that were left on a server, and nobody needs any more."""
+        with self._file.told():
+            rows = self._file.db.execute(
+                "SELECT ns, token FROM markers WHERE server = ? AND at_ms < ? ORDER BY at_ms LIMIT ?",
+                (server, _now_ms() - _VOID_MS, limit),
+            ).fetchall()
+        return [(ns, token) for ns, token in rows]
+
+    def drop_markers(self, tokens: Sequence[str]) -> None:
+        """Note that markers are no longer on the server."""
+        with self._file.told(), self._file.transaction():
+            self._file.db.executemany("DELETE FROM markers WHERE token = ?", [(token,) for token in tokens])
+
+    def finish(self, change: int, state: State, *, done: int, skipped: int, failed: int, unsure: int = 0) -> None:
         """Note how a change ended; one that takes another back marks that as undone.
 
-        Where that one had taken a third back, the third can be undone again.
+        Not where it found all of it changed since: it may be tried again. Where that one had taken a third back, the
+        third can be undone again.
         """
         with self._file.told(), self._file.transaction():
             self._file.db.execute(
-                "UPDATE changes SET state = ?, done = ?, skipped = ?, failed = ? WHERE change = ?"
+                "UPDATE changes SET state = ?, done = ?, skipped = ?, failed = ?, unsure = ? WHERE change = ?"
                 " AND (state = 'running' OR ? != 'interrupted')",
-                (state, done, skipped, failed, change, state),
+                (state, done, skipped, failed, unsure, change, state),
             )
-            if state is State.DONE:
+            taken_back = not skipped + failed or any(self._changes("WHERE change = ? AND touched", change))
+            if state is State.DONE and taken_back:
                 undone = "SELECT undoes FROM changes WHERE change = ?"
                 self._file.db.execute(f"UPDATE changes SET state = ? WHERE change = ({undone})", (State.UNDONE, change))
                 self._file.db.execute(
@@ -143,7 +196,7 @@ class Journal:
         return next(
             self._changes(
                 "WHERE server = ? AND ns = ? AND ? IN (queue, target, '') AND undoes IS NULL AND touched"
-                " AND state IN ('done', 'stopped', 'interrupted') ORDER BY change DESC LIMIT 1",
+                f" AND {_ENDED} ORDER BY change DESC LIMIT 1",
                 server,
                 ns,
                 queue or "",
@@ -154,8 +207,7 @@ class Journal:
     def unfinished(self, server: str) -> list[Change]:
         """Return the changes on that server of which something is not known or told, and nobody is at work on."""
         found = self._changes(
-            "WHERE server = ? AND (state = 'running' OR NOT audited OR EXISTS"
-            " (SELECT 1 FROM batches WHERE batches.change = changes.change AND outcome IS NULL))",
+            f"WHERE server = ? AND (state = 'running' OR NOT audited OR {_UNKNOWN})",
             server,
         )
         now_ms, journal = _now_ms(), str(self.path)
@@ -180,7 +232,7 @@ class Journal:
                 if row is None:
                     raise JournalError(f"change {change} was dropped from the journal meanwhile")
                 batch = batch_of(row)
-            flags = bool(row["counted"]), bool(row["renames"])
+            flags = bool(row["counted"]), bool(row["renames"]), bool(row["unsure"])
             yield Entry(number, row["token"], batch, row["outcome"], row["undoes"], *flags)
 
     def undone_numbers(self, change: int) -> set[int]:
@@ -191,8 +243,10 @@ class Journal:
         with self._file.told():
             rows = self._file.db.execute(
                 "SELECT change, number, batches.undoes FROM batches JOIN changes USING (change)"
-                " WHERE changes.undoes = ? AND outcome IS NOT NULL AND outcome != ''",
-                (change,),
+                " WHERE changes.undoes = ? AND instr(coalesce(outcome, ''), ?)"
+                # All or nothing, and guarded: what was perhaps not taken back is tried again.
+                " AND NOT (batches.unsure AND kind = ?)",
+                (change, Outcome.DONE, FIELDS),
             ).fetchall()
         again = {undo: self.undone_numbers(undo) for undo in {row[0] for row in rows}}
         return {undone for undo, number, undone in rows if number not in again[undo]}
@@ -215,18 +269,33 @@ class Journal:
             }
 
     def prune(self) -> None:
-        """Drop what is older than the journal keeps, and the oldest changes of one that is too long."""
+        """Drop what is older than the journal keeps, and the oldest changes of one that is too long.
+
+        What is not known or told yet stays; so does the newest that can be undone, whatever the clock says.
+        """
         with self._file.told():
-            oldest_ms = _now_ms() - self.keep_days * 86_400_000
+            now_ms, keep_ms = _now_ms(), self.keep_days * _DAY_MS
+            oldest_ms = now_ms - keep_ms
             needed = "SELECT undoes FROM changes WHERE state = 'running' AND undoes IS NOT NULL AND alive_ms >= ?"
-            self._file.db.execute(
-                f"DELETE FROM changes WHERE alive_ms < ? AND change NOT IN ({needed})", (oldest_ms, oldest_ms)
+            newest = f"SELECT change FROM changes WHERE {_UNDOABLE} ORDER BY change DESC LIMIT 1"
+            old = (
+                "alive_ms < ? AND state != 'running' AND audited"
+                f" AND (alive_ms < ? OR NOT {_UNKNOWN}) AND change NOT IN ({needed}) AND change NOT IN ({newest})"
             )
+            limits = (oldest_ms, oldest_ms - keep_ms, oldest_ms)
+            with self._file.transaction():
+                self._file.db.execute(
+                    "INSERT OR IGNORE INTO markers SELECT token, server, ns, alive_ms FROM batches JOIN changes"
+                    f" USING (change) WHERE outcome IS NULL AND {old}",
+                    limits,
+                )
+                self._file.db.execute(f"DELETE FROM changes WHERE {old}", limits)
             # The newest one stays: people were promised that they can undo it.
             while self._file.size_bytes() > self.limit_bytes:
                 dropped = self._file.db.execute(
                     "DELETE FROM changes WHERE change = (SELECT min(change) FROM changes WHERE state != 'running'"
-                    f" AND change != (SELECT max(change) FROM changes) AND change NOT IN ({needed}))",
+                    f" AND audited AND NOT {_UNKNOWN} AND change != (SELECT max(change) FROM changes)"
+                    f" AND change NOT IN ({needed}))",
                     (oldest_ms,),
                 )
                 if not dropped.rowcount:
@@ -241,12 +310,19 @@ class Journal:
         """Close the file, when nobody is at work in it any more."""
         self._file.close()
 
-    def _record(self, change: int, outcomes: Sequence[tuple[int, str]]) -> None:
+    def _record(self, change: int, outcomes: Sequence[tuple[int, str]], *, unsure: bool = False) -> int:
+        """Note outcomes, and return how many were not known before."""
         self._file.db.execute("UPDATE changes SET alive_ms = ? WHERE change = ?", (_now_ms(), change))
         # Once known, it is known: whoever comes second asks a server that has been told to forget it.
+        return self._file.db.executemany(
+            "UPDATE batches SET outcome = ?, unsure = ? WHERE change = ? AND number = ? AND outcome IS NULL",
+            [(outcome, unsure, change, number) for number, outcome in outcomes],
+        ).rowcount
+
+    def _leave_markers(self, change: int, tokens: Sequence[str]) -> None:
         self._file.db.executemany(
-            "UPDATE batches SET outcome = ? WHERE change = ? AND number = ? AND outcome IS NULL",
-            [(outcome, change, number) for number, outcome in outcomes],
+            "INSERT OR IGNORE INTO markers SELECT ?, server, ns, ? FROM changes WHERE change = ?",
+            [(token, _now_ms(), change) for token in tokens],
         )
 
     def _changes(self, where: str, *values: object) -> Iterator[Change]:
@@ -254,7 +330,7 @@ class Journal:
             rows = self._file.db.execute(f"SELECT *, {_TOUCHED} AS touched FROM changes {where}", values).fetchall()
         for row in rows:
             fields = dict(row)
-            flags = {name: bool(fields[name]) for name in ("audited", "touched")}
+            flags = {name: bool(fields[name]) for name in ("audited", "touched", "settled")}
             yield Change(**{**fields, **flags, "state": State(fields["state"])})
 
 

@@ -86,7 +86,7 @@ class JournalFile:
             version = self.db.execute("PRAGMA user_version").fetchone()[0]
             if version > VERSION:
                 raise JournalError(f"{self.path} was written by a later rsmq-tui: update this one")
-            if version == 0:
+            if version < VERSION:
                 for statement in SCHEMA.split(";"):
                     self.db.execute(statement)
                 self.db.execute(f"PRAGMA user_version = {VERSION}")

@@ -6,13 +6,18 @@ from rsmq_tui.protocol import RawMessage
 from rsmq_tui.protocol.edits import Batch, Edit, EditKind, FieldBatch, FieldEdit, MessageBatch
 from rsmq_tui.triage.packing import pack, unpack
 
-VERSION = 1
+VERSION = 2
 
-# outcome: NULL until it is known, '' for a call that was never carried out, else its letters.
+# outcome: NULL until it is known, '' for a call that was never carried out, else its letters; unsure: nothing but what
+# is there told them. settled: the audit log has a line of the change, and some of it became known later.
+# markers: what was left on a server that is to be removed, but not at once: it may forbid a call that is on its way.
 # undoes: no reference, because what was undone is dropped first; the numbers of changes never come again.
 # edits: packed columns. Of messages what each was (id, score, rc, fr, size, body; no id where it was not there) and
 # what it becomes (id, score, rc, fr); a body is kept only of what is taken away. Of fields: name, value, new value.
+# The first version was never released.
 SCHEMA = """
+DROP TABLE IF EXISTS batches;
+DROP TABLE IF EXISTS changes;
 CREATE TABLE changes (
     change INTEGER PRIMARY KEY AUTOINCREMENT,
     at_ms INTEGER NOT NULL,
@@ -24,6 +29,7 @@ CREATE TABLE changes (
     alive_ms INTEGER NOT NULL,
     profile TEXT NOT NULL,
     server TEXT NOT NULL,
+    run_id TEXT,
     ns TEXT NOT NULL,
     queue TEXT NOT NULL,
     target TEXT,
@@ -32,9 +38,11 @@ CREATE TABLE changes (
     done INTEGER NOT NULL DEFAULT 0,
     skipped INTEGER NOT NULL DEFAULT 0,
     failed INTEGER NOT NULL DEFAULT 0,
+    unsure INTEGER NOT NULL DEFAULT 0,
     state TEXT NOT NULL DEFAULT 'running',
     undoes INTEGER,
-    audited INTEGER NOT NULL DEFAULT 0
+    audited INTEGER NOT NULL DEFAULT 0,
+    settled INTEGER NOT NULL DEFAULT 0
 );
 CREATE TABLE batches (
     change INTEGER NOT NULL REFERENCES changes (change) ON DELETE CASCADE,
@@ -51,8 +59,15 @@ CREATE TABLE batches (
     listed_before INTEGER NOT NULL,
     listed_after INTEGER NOT NULL,
     outcome TEXT,
+    unsure INTEGER NOT NULL DEFAULT 0,
     edits BLOB NOT NULL,
     UNIQUE (change, number)
+);
+CREATE TABLE markers (
+    token TEXT PRIMARY KEY,
+    server TEXT NOT NULL,
+    ns TEXT NOT NULL,
+    at_ms INTEGER NOT NULL
 );
 """
 

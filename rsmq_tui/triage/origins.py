@@ -26,6 +26,11 @@ class Origins:
         self._named = name_without_dead(action.queue)
         self._path = None if action.origin is None else _path_of(action.origin)
 
+    @property
+    def need_bodies(self) -> bool:
+        """True where the bodies tell, and must be there."""
+        return self._action.target is None and self._path is not None
+
     async def of(self, messages: Sequence[RawMessage]) -> dict[bytes, str]:
         """Return the queue of each message that it is known of, by id."""
         if self._action.target is not None:

@@ -1,14 +1,15 @@
 """From what people asked for to the batches that the server is asked for, a chunk of messages at a time."""
 
 from collections import Counter
-from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import islice
 
-from rsmq_tui.protocol import RawMessage, make_id
+from rsmq_tui.monitor.reading import score_like, score_units
+from rsmq_tui.protocol import RawMessage, RsmqError, make_id, validation
 from rsmq_tui.protocol.editor import QueueEditor, QueueFields
 from rsmq_tui.protocol.edits import Batch, Edit, EditKind, FieldBatch, FieldEdit, MessageBatch, Outcome
+from rsmq_tui.protocol.messages import raw_message
 from rsmq_tui.triage.actions import Copy, Delete, DeleteQueue, Hide, MessageAction, Move, Redrive, Release
 from rsmq_tui.triage.journal import Journal
 from rsmq_tui.triage.origins import Origins
@@ -18,13 +19,21 @@ from rsmq_tui.triage.selection import Selection
 CHUNK_MESSAGES = 250
 MOVE_MESSAGES = 100
 CHUNK_BYTES = 1_000_000
+# Fields that are compared byte for byte take four times as long.
+STRAY_BYTES = 250_000
 
 TOO_LONG = "longer than the target's maxsize"
 NO_TARGET = "the target queue does not exist"
+NO_QUEUE = "the target is no queue"
 NO_ORIGIN = "nothing says where it came from"
 
-# Calling the classes takes three times as long, and there are millions of messages.
-_raw_message = partial(tuple.__new__, RawMessage)
+# What is compared of a queue that is deleted: one of the same name that was made since is another.
+_IDENTITY = (b"created", b"vt", b"delay", b"maxsize")
+_TARGETS_KNOWN = 1_000
+# A UTF-16 code unit, in which maxsize is measured, takes up to three bytes of UTF-8.
+_BYTES_PER_UNIT = 3
+
+# As raw_message.
 _edit = partial(tuple.__new__, Edit)
 
 
@@ -35,8 +44,7 @@ class Prepared:
     ``failed`` counts by reason those that cannot be done at all. ``counted`` says whether the batch is what people
     asked for, or only serves it; ``renames`` that a message whose id is taken gets another one. ``alone`` asks for
     everything before it to be carried out first, and for it itself before the next is prepared. ``undoes`` is the
-    number of the batch that it takes
-    back, in the change that is being undone.
+    number of the batch that it takes back, in the change that is being undone.
     """
 
     batch: Batch | None = None
@@ -49,10 +57,13 @@ class Prepared:
 
 
 async def prepare_messages(
-    editor: QueueEditor, journal: Journal, action: MessageAction, selection: Selection
+    editor: QueueEditor, journal: Journal, action: MessageAction, selection: Selection, seen: QueueFields | None
 ) -> AsyncGenerator[Prepared, None]:
-    """Prepare a change of messages; raises what the editor raises."""
+    """Prepare a change of messages; ``seen`` is what the queue was then. Raises what the editor raises."""
     own = await editor.fields(action.queue)
+    if isinstance(action, DeleteQueue) and not _is_same_queue(own, seen):
+        yield Prepared(sorted_out=Outcome.CHANGED * (selection.count + 1))
+        return
     targets = Targets(editor, own)
     if isinstance(action, Move) and action.create and action.target != action.queue:
         made = await targets.create(action.target)
@@ -63,11 +74,10 @@ async def prepare_messages(
     for chunk in selection.chunks(size, CHUNK_BYTES):
         match action:
             case Delete() | DeleteQueue():
-                yield await _removal(editor, action.queue, chunk, own.exists)
-            case Hide(seconds=seconds):
-                yield await _rescore(editor, action.queue, chunk, own.exists, seconds * 1000)
-            case Release():
-                yield await _rescore(editor, action.queue, chunk, own.exists, 0)
+                yield await removal_of(editor, action.queue, chunk, own.exists)
+            case Hide() | Release():
+                later_ms = action.seconds * 1000 if isinstance(action, Hide) else 0
+                yield await _rescore(editor, action.queue, chunk, own.exists, later_ms)
             case Copy(target=target):
                 yield await _copies(editor, action.queue, target, chunk, targets)
             case Move(target=target):
@@ -77,7 +87,7 @@ async def prepare_messages(
                 async for prepared in _redrive(editor, action.queue, chunk, targets, origins):
                     yield prepared
     if isinstance(action, DeleteQueue):
-        async for prepared in _last_of(editor, action.queue):
+        async for prepared in _last_of(editor, action.queue, seen):
             yield prepared
 
 
@@ -110,7 +120,7 @@ async def removal_of(
                 # Left out of the journal, and seen for what it is by the next look.
                 sorted_out.append(Outcome.CHANGED if rc is not None or body is not None else Outcome.GONE)
                 continue
-            whole = _raw_message((message.id, message.score, rc, fr, len(body or b""), body))
+            whole = raw_message((message.id, message.score, rc, fr, len(body or b""), body))
         edits.append(_edit((whole, None)))
     batch = MessageBatch(EditKind.REMOVE, queue, tuple(edits), must_exist=exists, sent=sent) if edits else None
     return Prepared(batch, "".join(sorted_out))
@@ -125,16 +135,29 @@ class Targets:
         self._known: dict[str, QueueFields] = {}
 
     async def fields(self, queue: str) -> QueueFields:
-        """Return a queue's fields, as they were when it was first asked for."""
+        """Return a queue's fields, as they were when it was asked for lately; raises ``RsmqError`` where it is none."""
         if queue not in self._known:
+            validation.queue_name(queue)
+            if len(self._known) >= _TARGETS_KNOWN:
+                self._known.clear()
             self._known[queue] = await self._editor.fields(queue)
         return self._known[queue]
 
     async def maxsize(self, queue: str) -> int | None:
-        """Return the longest body that a queue takes, in bytes, or None where there is no limit."""
+        """Return the longest body that a queue takes, in UTF-16 code units, or None where there is no limit."""
         raw = (await self.fields(queue)).attributes.get(b"maxsize", b"")
         limit = int(raw) if raw.isdigit() else -1
         return None if limit < 0 else limit
+
+    async def fitting(self, queue: str, target: str, messages: Sequence[RawMessage]) -> list[RawMessage]:
+        """Return those of a queue's messages that a target takes; bodies are read where their lengths do not tell."""
+        limit = await self.maxsize(target)
+        if limit is None or all(message.size <= limit for message in messages):
+            return list(messages)
+        unsure = [message.id for message in messages if limit < message.size <= limit * _BYTES_PER_UNIT]
+        read = (await self._editor.values(queue, unsure))[1] if unsure else ()
+        units = {id: validation.stored_size(body or b"") for id, (body, _, _) in zip(unsure, read, strict=True)}
+        return [message for message in messages if units.get(message.id, message.size) <= limit]
 
     async def create(self, queue: str) -> FieldBatch | None:
         """Return the batch that makes a queue with our own attributes, or None where it is there."""
@@ -157,22 +180,20 @@ def creation(queue: str, values: dict[bytes, bytes], there: QueueFields) -> Fiel
     return FieldBatch(queue, tuple(fields), there.listed, listed_after=True)
 
 
-async def _removal(editor: QueueEditor, queue: str, chunk: list[RawMessage], exists: bool) -> Prepared:
-    return await removal_of(editor, queue, chunk, exists)
-
-
 async def _rescore(editor: QueueEditor, queue: str, chunk: list[RawMessage], exists: bool, later_ms: int) -> Prepared:
     at_ms = await editor.clock_us() // 1000
-    due = b"%d" % (at_ms + later_ms)
+    scores = [message.score for message in chunk]
+    due_ms = at_ms + later_ms
+    dues = [score_like(score, due_ms) for score in scores] if score_units(scores) else [b"%d" % due_ms] * len(chunk)
     edits = [
-        _edit((_raw_message((id, score, rc, None, size, None)), _raw_message((id, due, rc, None, size, None))))
-        for id, score, rc, _, size, _ in chunk
+        _edit((raw_message((id, score, rc, None, size, None)), raw_message((id, due, rc, None, size, None))))
+        for (id, score, rc, _, size, _), due in zip(chunk, dues, strict=True)
     ]
     return Prepared(MessageBatch(EditKind.RESCORE, queue, tuple(edits), must_exist=exists))
 
 
 async def _move(editor: QueueEditor, queue: str, target: str, chunk: list[RawMessage], targets: Targets) -> Prepared:
-    prepared, fitting = await _fitting(target, chunk, targets)
+    prepared, fitting = await _fitting(queue, target, chunk, targets)
     edits = [_edit((message, message)) for message in (message._replace(body=None) for message in fitting)]
     if edits:
         prepared.batch = MessageBatch(EditKind.MOVE, queue, tuple(edits), target)
@@ -181,15 +202,17 @@ async def _move(editor: QueueEditor, queue: str, target: str, chunk: list[RawMes
 
 
 async def _copies(editor: QueueEditor, queue: str, target: str, chunk: list[RawMessage], targets: Targets) -> Prepared:
-    prepared, fitting = await _fitting(target, chunk, targets)
+    prepared, fitting = await _fitting(queue, target, chunk, targets)
     at_ms, whole = await editor.messages(queue, [message.id for message in fitting])
     edits = []
     for number, (message, now) in enumerate(zip(fitting, whole, strict=True)):
         if now is None or now.rc != message.rc or float(now.score) != float(message.score):
             prepared.sorted_out += Outcome.GONE if now is None else Outcome.CHANGED
             continue
-        id = make_id(at_ms * 1000 + number).encode() if target == queue else now.id
-        edits.append(Edit(None, now._replace(id=id, rc=None, fr=None, score=b"%d" % at_ms)))
+        within = target == queue
+        id = make_id(at_ms * 1000 + number).encode() if within else now.id
+        score = score_like(now.score, at_ms) if within else b"%d" % at_ms
+        edits.append(Edit(None, now._replace(id=id, rc=None, fr=None, score=score)))
     if edits:
         prepared.batch = MessageBatch(EditKind.PUT, target, tuple(edits))
         prepared.renames = True
@@ -199,55 +222,81 @@ async def _copies(editor: QueueEditor, queue: str, target: str, chunk: list[RawM
 async def _redrive(
     editor: QueueEditor, queue: str, chunk: list[RawMessage], targets: Targets, origins: Origins
 ) -> AsyncGenerator[Prepared, None]:
-    at_ms, whole = await editor.messages(queue, [message.id for message in chunk])
+    read = editor.messages if origins.need_bodies else editor.seen
+    at_ms, whole = await read(queue, [message.id for message in chunk])
     left = Prepared()
-    ways: dict[str, list[Edit]] = {}
+    ways: dict[str, list[RawMessage]] = {}
     known = await origins.of([message for message in whole if message is not None])
     for message, now in zip(chunk, whole, strict=True):
         if now is None or now.rc != message.rc:
             left.sorted_out += Outcome.GONE if now is None else Outcome.CHANGED
-            continue
-        target = known.get(now.id)
-        limit = None if target is None else await targets.maxsize(target)
-        if target is None or target == queue:
+        elif (target := known.get(now.id, queue)) == queue:
             left.failed[NO_ORIGIN] += 1
-        elif not (await targets.fields(target)).exists:
-            left.failed[NO_TARGET] += 1
-        elif limit is not None and now.size > limit:
-            left.failed[TOO_LONG] += 1
         else:
-            before = now._replace(score=message.score, body=None)
-            again = before._replace(score=b"%d" % at_ms, rc=None, fr=None)
-            ways.setdefault(target, []).append(Edit(before, again))
+            ways.setdefault(target, []).append(now._replace(score=message.score, body=None))
+    batches = []
+    for target, messages in ways.items():
+        try:
+            prepared, fitting = await _fitting(queue, target, messages, targets)
+        except RsmqError:
+            # Bodies may name anything.
+            left.failed[NO_QUEUE] += len(messages)
+            continue
+        left.failed.update(prepared.failed)
+        edits = [Edit(before, before._replace(score=b"%d" % at_ms, rc=None, fr=None)) for before in fitting]
+        if edits:
+            batches.append(MessageBatch(EditKind.MOVE, queue, tuple(edits), target))
     yield left
-    for target, edits in ways.items():
-        yield Prepared(MessageBatch(EditKind.MOVE, queue, tuple(edits), target), renames=True)
+    for batch in batches:
+        yield Prepared(batch, renames=True)
 
 
-async def _fitting(target: str, chunk: list[RawMessage], targets: Targets) -> tuple[Prepared, list[RawMessage]]:
+async def _fitting(
+    queue: str, target: str, chunk: list[RawMessage], targets: Targets
+) -> tuple[Prepared, list[RawMessage]]:
     """Sort out what the target does not take."""
     prepared = Prepared()
     if not (await targets.fields(target)).exists:
         prepared.failed[NO_TARGET] += len(chunk)
         return prepared, []
-    limit = await targets.maxsize(target)
-    fitting = [message for message in chunk if limit is None or message.size <= limit]
+    fitting = await targets.fitting(queue, target, chunk)
     if len(fitting) < len(chunk):
         prepared.failed[TOO_LONG] += len(chunk) - len(fitting)
     return prepared, fitting
 
 
-async def _last_of(editor: QueueEditor, queue: str) -> AsyncGenerator[Prepared, None]:
+async def _last_of(editor: QueueEditor, queue: str, seen: QueueFields | None) -> AsyncGenerator[Prepared, None]:
     """Prepare what is left of a queue when its messages are gone: stray fields, then the queue itself."""
     yield Prepared(alone=True)
     listed = (await editor.fields(queue)).listed
-    cursor, first = 0, True
-    while cursor or first:
-        first = False
-        cursor, strays = await editor.stray_fields(queue, cursor)
-        rest = iter(strays.items())
-        while part := tuple(FieldEdit(name, value, None) for name, value in islice(rest, CHUNK_MESSAGES)):
-            yield Prepared(FieldBatch(queue, part, listed, listed, empty=True), counted=False, alone=True)
+    async for part in _strays(editor, queue):
+        fields = tuple(FieldEdit(name, value, None) for name, value in part.items())
+        yield Prepared(FieldBatch(queue, fields, listed, listed, empty=True), counted=False, alone=True)
     last = await editor.fields(queue)
+    if not _is_same_queue(last, seen):
+        yield Prepared(sorted_out=Outcome.CHANGED)
+        return
     fields = tuple(FieldEdit(name, value, None) for name, value in last.attributes.items())
     yield Prepared(FieldBatch(queue, fields, last.listed, False, empty=True))
+
+
+async def _strays(editor: QueueEditor, queue: str) -> AsyncIterator[dict[bytes, bytes]]:
+    """Walk through the stray fields, as many at a time as one call takes."""
+    part: dict[bytes, bytes] = {}
+    heavy = 0
+    cursor: int | None = None
+    while cursor != 0:
+        cursor, found = await editor.stray_fields(queue, cursor or 0)
+        # What a scan returns once more must not come again when it is gone.
+        for name, value in [pair for pair in found.items() if pair[0] not in part]:
+            if part and (len(part) == CHUNK_MESSAGES or heavy + len(value) > STRAY_BYTES):
+                yield part
+                part, heavy = {}, 0
+            part[name] = value
+            heavy += len(value)
+    if part:
+        yield part
+
+
+def _is_same_queue(now: QueueFields, seen: QueueFields | None) -> bool:
+    return seen is None or all(now.attributes.get(name) == seen.attributes.get(name) for name in _IDENTITY)

@@ -1,25 +1,30 @@
 """Finding out what a change would do: which messages it is for, and what each of them is now."""
 
+import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from itertools import islice
+from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from rsmq_tui.monitor.filters import parse_filter
 from rsmq_tui.monitor.search import search
 from rsmq_tui.monitor.wording import plural, printable, size
 from rsmq_tui.protocol import QueueReader, RawMessage, leading_int, name_bytes, name_of, rsmq_error
-from rsmq_tui.protocol.editor import QueueEditor
+from rsmq_tui.protocol.editor import QueueEditor, QueueFields
 from rsmq_tui.triage.actions import (
     Action,
+    Copy,
     CreateQueue,
     Delete,
     DeleteQueue,
+    Hide,
     Import,
     MessageAction,
     Move,
     Redrive,
+    Release,
     Send,
     SetAttributes,
 )
@@ -28,7 +33,7 @@ from rsmq_tui.triage.origins import name_without_dead
 from rsmq_tui.triage.previews import Everything, Marked, Matching, Named, Preview, Scope, Shown
 from rsmq_tui.triage.queue_actions import check
 from rsmq_tui.triage.selection import Selection
-from rsmq_tui.triage.transfer import read_file
+from rsmq_tui.triage.transfer import FileSeen, file_seen, read_file
 from rsmq_tui.triage.words import TriageError
 
 _CHUNK_MESSAGES = 500
@@ -71,8 +76,8 @@ async def preview_of(
         keep_days=journal.keep_days,
     )
     if not isinstance(action, MessageAction):
-        return await _of_another(editor, base, action)
-    notes = await _notes(editor, action)
+        return await _of_another(editor, base, action, seeing)
+    own, notes = await _notes(editor, action)
     selection = Selection()
     try:
         elsewhere = unsearched = 0
@@ -94,7 +99,8 @@ async def preview_of(
         selection=selection,
         elsewhere=elsewhere,
         unsearched=unsearched,
-        notes=notes,
+        notes=(*notes, *_unit_notes(action, selection)),
+        fields=own,
     )
 
 
@@ -105,14 +111,14 @@ def _what(action: Action, scope: Scope | None) -> str:
         case Named(ids=ids):
             return f"the message {ids[0]}" if len(ids) == 1 else f"the {len(ids):,} messages of those ids"
         case Matching(filter=wanted, limit=limit) if wanted.text.strip():
-            first = f"the first {limit:,} that " if limit is not None else ""
+            first = f"any {limit:,} that " if limit is not None else ""
             return f"{first}match {wanted.text}, in the whole queue"
         case Matching(limit=limit) if limit is not None:
-            return f"the first {limit:,} messages found"
+            return f"any {plural(limit, 'message')} of the queue"
     return "every message of the queue" if isinstance(action, MessageAction) else action.queue
 
 
-async def _of_another(editor: QueueEditor, base: Preview, action: Action) -> Preview:
+async def _of_another(editor: QueueEditor, base: Preview, action: Action, seeing: SeeingCallback) -> Preview:
     match action:
         case Send(bodies=bodies):
             if not bodies:
@@ -121,13 +127,14 @@ async def _of_another(editor: QueueEditor, base: Preview, action: Action) -> Pre
                 raise rsmq_error("queueNotFound")
             return replace(base, count=len(bodies), what=f"{size(sum(map(len, bodies)))} in all")
         case Import(path=path):
-            count = sum(1 for _ in read_file(path))
+            seen = file_seen(await asyncio.to_thread(path.stat))
+            count = await _counted(path, seen, seeing)
             if not count:
                 raise TriageError(f"{path} holds no message")
             if not (await editor.fields(action.queue)).exists:
                 raise rsmq_error("queueNotFound")
             note = "Ids that the queue already knows are left alone."
-            return replace(base, count=count, what=printable(f"from {path}"), notes=(note,))
+            return replace(base, count=count, what=printable(f"from {path}"), notes=(note,), file=seen)
         case CreateQueue(vt=vt, delay=delay, maxsize=maxsize):
             if b"vt" in (await editor.fields(action.queue)).attributes:
                 raise rsmq_error("queueExists")
@@ -136,8 +143,23 @@ async def _of_another(editor: QueueEditor, base: Preview, action: Action) -> Pre
             there = await editor.fields(action.queue)
             if not there.exists:
                 raise rsmq_error("queueNotFound")
-            return replace(base, what=_settings(action, there.attributes))
+            note = "Only if nobody changes these meanwhile."
+            return replace(base, what=_settings(action, there.attributes), notes=(note,), fields=there)
     return base
+
+
+async def _counted(path: Path, seen: FileSeen, seeing: SeeingCallback) -> int:
+    """Count the messages of a file, all of which can be read."""
+    messages = read_file(path, seen)
+
+    def read_on() -> int:
+        return sum(1 for _ in islice(messages, _CHUNK_MESSAGES))
+
+    count = 0
+    while found := await asyncio.to_thread(read_on):
+        count += found
+        seeing(Seeing(count, count, count))
+    return count
 
 
 def _settings(action: SetAttributes, now: Mapping[bytes, bytes]) -> str:
@@ -149,7 +171,24 @@ def _settings(action: SetAttributes, now: Mapping[bytes, bytes]) -> str:
     )
 
 
-async def _notes(editor: QueueEditor, action: MessageAction) -> tuple[str, ...]:
+def _unit_notes(action: MessageAction, selection: Selection) -> Iterator[str]:
+    """Say where scores are not in ms, and what those will be that are written."""
+    match action:
+        case Copy(target=target) if target != action.queue:
+            then = "the copies have milliseconds"
+        case Redrive():
+            then = "where they go they have milliseconds"
+        case Hide() | Release() | Copy():
+            then = "so are the new ones"
+        case Move():
+            then = "they stay as they are"
+        case _:
+            return
+    for unit, count in selection.units.items():
+        yield f"The scores of {plural(count, 'message')} are in {unit}: {then}."
+
+
+async def _notes(editor: QueueEditor, action: MessageAction) -> tuple[QueueFields, tuple[str, ...]]:
     notes = ["Only if unchanged since this preview; others are skipped."]
     own = await editor.fields(action.queue)
     if not own.attributes and not own.depth and not own.listed:
@@ -174,7 +213,9 @@ async def _notes(editor: QueueEditor, action: MessageAction) -> tuple[str, ...]:
                 raise TriageError(f"queue {target} does not exist: create it first")
         case DeleteQueue():
             notes.append("If messages arrive or are received meanwhile, the queue is kept with those.")
-    return tuple(notes)
+    if isinstance(action, Copy):
+        notes.append("The copies are visible at once.")
+    return own, tuple(notes)
 
 
 async def _select_marked(editor: QueueEditor, queue: str, messages: Sequence[Shown], selection: Selection) -> int:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from rsmq_tui.monitor.filters import Filter
 from rsmq_tui.monitor.states import MessageState
 from rsmq_tui.monitor.wording import plural
+from rsmq_tui.protocol.editor import QueueFields
 from rsmq_tui.triage.actions import (
     Action,
     Copy,
@@ -19,6 +20,7 @@ from rsmq_tui.triage.actions import (
     Undo,
 )
 from rsmq_tui.triage.selection import Selection
+from rsmq_tui.triage.transfer import FileSeen
 
 
 class Shown(NamedTuple):
@@ -65,7 +67,8 @@ class Preview:
 
     ``count`` is how many messages (or queues) it is for, ``elsewhere`` how many of the marked ones have changed since
     they were shown, or of the named ones are not there, and are left out, ``unsearched`` how many could not be matched
-    because their bodies are too long. ``notes`` are sentences that whoever decides should read.
+    because their bodies are too long. ``notes`` are sentences that whoever decides should read. ``fields`` is what the
+    queue was, and ``file`` which file was read, where the change is only for these.
     """
 
     action: Action
@@ -80,6 +83,8 @@ class Preview:
     unsearched: int = 0
     keep_days: int = 7
     notes: tuple[str, ...] = ()
+    fields: QueueFields | None = None
+    file: FileSeen | None = None
 
     @property
     def title(self) -> str:

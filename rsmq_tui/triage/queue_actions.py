@@ -7,11 +7,13 @@ from rsmq_tui.protocol.editor import QueueEditor, QueueFields
 from rsmq_tui.protocol.edits import FieldBatch, FieldEdit
 from rsmq_tui.triage.actions import Action, CreateQueue, Import, Move, Redrive, Send, SetAttributes
 from rsmq_tui.triage.preparing import Prepared, creation, puts
+from rsmq_tui.triage.previews import Preview
 from rsmq_tui.triage.transfer import read_file
 
 
-async def prepare_other(editor: QueueEditor, action: Action) -> AsyncGenerator[Prepared, None]:
+async def prepare_other(editor: QueueEditor, preview: Preview) -> AsyncGenerator[Prepared, None]:
     """Prepare such a change; raises what the editor raises, and ``RsmqError`` for what the protocol refuses."""
+    action = preview.action
     match action:
         case Send():
             messages = await _new_messages(editor, action)
@@ -24,12 +26,12 @@ async def prepare_other(editor: QueueEditor, action: Action) -> AsyncGenerator[P
                 yield Prepared(batch)
         case Import():
             await _existing(editor, action.queue)
-            for batch in puts(action.queue, read_file(action.path)):
+            for batch in puts(action.queue, read_file(action.path, preview.file)):
                 yield Prepared(batch)
         case CreateQueue():
             yield Prepared(await _creation(editor, action))
         case SetAttributes():
-            yield Prepared(await _setting(editor, action))
+            yield Prepared(await _setting(editor, action, preview.fields))
         case _:
             raise TypeError(f"not prepared here: {action}")
 
@@ -62,7 +64,7 @@ async def _existing(editor: QueueEditor, queue: str) -> QueueFields:
 
 async def _new_messages(editor: QueueEditor, action: Send) -> Iterator[RawMessage]:
     there = await _existing(editor, action.queue)
-    longest = max((validation.body_bytes(body)[1] for body in action.bodies), default=0)
+    longest = max((validation.stored_size(body) for body in action.bodies), default=0)
     limit = there.attributes.get(b"maxsize", b"-1")
     if limit.isdigit() and longest > int(limit):
         raise rsmq_error("messageTooLong")
@@ -91,8 +93,10 @@ async def _creation(editor: QueueEditor, action: CreateQueue) -> FieldBatch:
     return creation(action.queue, values, there)
 
 
-async def _setting(editor: QueueEditor, action: SetAttributes) -> FieldBatch:
-    there = await _existing(editor, action.queue)
+async def _setting(editor: QueueEditor, action: SetAttributes, seen: QueueFields | None) -> FieldBatch:
+    now = await _existing(editor, action.queue)
+    # What has changed since people saw it is left alone.
+    there = seen or now
     values = {b"modified": b"%d" % (await editor.clock_us() // 1_000_000)}
     for name, value in ((b"vt", action.vt), (b"maxsize", action.maxsize), (b"delay", action.delay)):
         if value is not None:

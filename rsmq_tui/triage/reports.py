@@ -15,20 +15,33 @@ _FAILED = {Outcome.TAKEN: "its id is already in use there"}
 
 @dataclass(slots=True)
 class Tally:
-    """Counts of messages (or of the one queue) that were done, skipped, and failed, each with its reasons."""
+    """Counts of messages (or of the one queue) that were done, skipped, and failed, each with its reasons.
+
+    ``unsure`` of those that were done may be somebody else's work; of ``unknown`` more nobody knows yet.
+    """
 
     planned: int = 0
     done: int = 0
     skipped: Counter[str] = field(default_factory=Counter)
     failed: Counter[str] = field(default_factory=Counter)
+    unsure: int = 0
+    unknown: int = 0
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """What the journal keeps of it."""
+        skipped, failed = self.skipped.total(), self.failed.total()
+        return {"done": self.done, "skipped": skipped, "failed": failed, "unsure": self.unsure}
 
     @property
     def handled(self) -> int:
         """How many of the planned ones are behind us."""
         return self.done + self.skipped.total() + self.failed.total()
 
-    def take(self, outcome: str) -> None:
+    def take(self, outcome: str, *, unsure: bool = False) -> None:
         """Count the letters of an outcome."""
+        if unsure:
+            self.unsure += outcome.count(Outcome.DONE)
         for letter, count in Counter(outcome).items():
             known = Outcome(letter)
             if known is Outcome.DONE:
@@ -56,8 +69,8 @@ class Report:
 
     @property
     def undoable(self) -> bool:
-        """True when something was done."""
-        return self.change is not None and self.tally.done > 0
+        """True when something was done, or may have been."""
+        return self.change is not None and self.tally.done + self.tally.unknown > 0
 
     @property
     def sentence(self) -> str:
@@ -66,6 +79,10 @@ class Report:
         parts = [f"{self.past} {tally.done:,}"]
         parts.append(f"skipped {tally.skipped.total():,}{_reasons(tally.skipped)}")
         parts.append(f"failed {tally.failed.total():,}{_reasons(tally.failed)}")
+        if tally.unsure:
+            parts.append(f"not certain for {tally.unsure:,}")
+        if tally.unknown:
+            parts.append(f"{tally.unknown:,} not known yet: the next start finds out")
         told = ", ".join(parts)
         return f"{told}; {self.stopped}" if self.stopped else told
 

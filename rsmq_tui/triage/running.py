@@ -8,10 +8,11 @@ from dataclasses import dataclass, field, replace
 from rsmq_tui.protocol import REPLY_ERRORS, SERVER_ERRORS, RawMessage, RsmqError
 from rsmq_tui.protocol.editor import QueueEditor, VoidedError
 from rsmq_tui.protocol.edits import Batch, Edit, MessageBatch, Outcome
-from rsmq_tui.protocol.ids import random_suffix
+from rsmq_tui.protocol.ids import another_id
 from rsmq_tui.triage.changes import NOT_CARRIED_OUT, Entry, State
 from rsmq_tui.triage.journal import Journal
 from rsmq_tui.triage.preparing import Prepared
+from rsmq_tui.triage.recovering import found_out
 from rsmq_tui.triage.reports import Tally
 from rsmq_tui.triage.words import EXPECTED, told
 
@@ -19,7 +20,6 @@ from rsmq_tui.triage.words import EXPECTED, told
 GROUP_BATCHES = 8
 # How often, and how long after, the server is asked what became of a call whose reply was lost.
 _SETTLE_WAITS_S = (0.2, 0.5, 1.0, 2.0, 4.0)
-_ID_TIME_LENGTH = 10
 # In which the server says that it did nothing of it: all that it may refuse is refused before the first write.
 _REFUSALS: tuple[type[Exception], ...] = (RsmqError, *REPLY_ERRORS)
 
@@ -99,11 +99,9 @@ class Runner:
     async def finish(self) -> None:
         """Write down how it ended; raises ``JournalError``."""
         state = State.STOPPED if self.stopped else State.DONE
-        tally = self.tally
-        counts = {"done": tally.done, "skipped": tally.skipped.total(), "failed": tally.failed.total()}
         await asyncio.to_thread(self._journal.record, self.change, self._outcomes)
         await self._forget(self._spent)
-        await asyncio.to_thread(self._journal.finish, self.change, state, **counts)
+        await asyncio.to_thread(self._journal.finish, self.change, state, **self.tally.counts)
 
     def leave(self) -> None:
         """Note that nobody works on it any more, however it ended."""
@@ -185,25 +183,35 @@ class Runner:
             self._outcomes.append((entry.number, NOT_CARRIED_OUT))
             raise
         except SERVER_ERRORS as error:
+            unknown = entry.batch.size if entry.counted else 0
+            self.tally.unknown += unknown
             for wait_s in _SETTLE_WAITS_S:
                 try:
                     settled = await self._editor.settle(entry.token)
+                    if settled is None:
+                        await self._find_out(entry)
                 except SERVER_ERRORS:
                     await asyncio.sleep(wait_s)
                     continue
+                self.tally.unknown -= unknown
                 if settled is not None:
                     return settled
-                self._outcomes.append((entry.number, NOT_CARRIED_OUT))
                 break
             raise error
+
+    async def _find_out(self, entry: Entry) -> None:
+        """Write down what a call that is void from now on may have done before."""
+        found = await found_out(self._editor, entry)
+        await asyncio.to_thread(self._journal.settle, self.change, [found], [entry.token])
+        self.tally.take(found.letters, unsure=found.unsure)
 
     async def _forget(self, spent: Sequence[str]) -> None:
         """Remove what finished calls left on the server; their outcomes are on disk by now."""
         try:
             await self._editor.forget(spent)
         except SERVER_ERRORS:
-            # They end by themselves after a while; the change is done and told.
-            return
+            # The change is done and told: they are removed another day.
+            await asyncio.to_thread(self._journal.leave_markers, self.change, spent)
 
 
 def _renamed(step: Prepared, batch: Batch, outcome: str) -> MessageBatch | None:
@@ -219,4 +227,4 @@ def _renamed(step: Prepared, batch: Batch, outcome: str) -> MessageBatch | None:
 
 
 def _under_another_id(message: RawMessage) -> RawMessage:
-    return message._replace(id=message.id[:_ID_TIME_LENGTH] + random_suffix())
+    return message._replace(id=another_id(message.id))

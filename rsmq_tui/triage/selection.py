@@ -4,15 +4,17 @@ A selection may hold millions. It keeps them in a file once they are many, so th
 """
 
 import marshal
+from collections import Counter
 from collections.abc import Iterable, Iterator
-from functools import partial
 from itertools import chain
 from os import SEEK_END
 from tempfile import SpooledTemporaryFile
 from typing import Any
 
+from rsmq_tui.monitor.reading import ScoreUnit, score_units
 from rsmq_tui.monitor.states import MessageState, count_states
 from rsmq_tui.protocol import RawMessage
+from rsmq_tui.protocol.messages import raw_message
 
 _IN_MEMORY_BYTES = 8_000_000
 _LENGTH_BYTES = 8
@@ -21,15 +23,12 @@ _LENGTH_BYTES = 8
 # Bodies that were read while looking are kept up to this much; those of later messages are read again.
 _BODIES_BYTES = 64_000_000
 
-# Calling RawMessage takes three times as long.
-_raw_message = partial(tuple.__new__, RawMessage)
-
 
 class Selection:
     """Messages of one queue in the order they were added; ``close`` frees the file.
 
-    ``states`` counts them by what they were when seen, ``bytes`` sums the lengths of their bodies. A message whose body
-    is None has none, or is to be read before it is taken away.
+    ``states`` counts them by what they were when seen, ``bytes`` sums the lengths of their bodies, and ``units`` counts
+    those whose scores are not in ms. A message whose body is None has none, or is to be read before it is taken away.
     """
 
     def __init__(self) -> None:
@@ -37,6 +36,7 @@ class Selection:
         self.bytes = 0
         self.at_ms = 0
         self.states = dict.fromkeys(MessageState, 0)
+        self.units: Counter[ScoreUnit] = Counter()
         self._file = SpooledTemporaryFile(max_size=_IN_MEMORY_BYTES)  # noqa: SIM115 # it lives as long as this does
 
     def add(self, messages: Iterable[RawMessage], at_ms: int) -> None:
@@ -49,8 +49,10 @@ class Selection:
         self.bytes += sum(message[4] for message in block)
         if self.bytes > _BODIES_BYTES:
             block = [(*message[:5], None) for message in block]
-        for state, count in count_states([row[1] for row in block], [row[2] for row in block], at_ms).items():
+        scores = [row[1] for row in block]
+        for state, count in count_states(scores, [row[2] for row in block], at_ms).items():
             self.states[state] += count
+        self.units.update(score_units(scores))
         # Our own file, never anybody else's: marshal is the fastest way there and back.
         packed = marshal.dumps(block)
         self._file.seek(0, SEEK_END)
@@ -88,7 +90,7 @@ class Selection:
                 return
             packed = self._file.read(int.from_bytes(head, "big"))
             place += _LENGTH_BYTES + len(packed)
-            yield list(map(_raw_message, marshal.loads(packed)))
+            yield list(map(raw_message, marshal.loads(packed)))
 
     def close(self) -> None:
         """Free the file."""

@@ -7,10 +7,11 @@ left out where they are absent; ``body`` as text, or ``body_base64`` where it is
 import base64
 import binascii
 import json
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from rsmq_tui.monitor.wording import printable
 from rsmq_tui.protocol import RawMessage, sent_ms
@@ -19,6 +20,14 @@ from rsmq_tui.triage.words import TriageError
 _SHOWN_CHARS = 60
 # What ZADD takes, and some more of what floats are.
 _SCORE = re.compile(rb"[+-]?(?:[0-9]{1,400}(?:\.[0-9]{0,400})?(?:[eE][+-]?[0-9]{1,9})?|inf(?:inity)?)", re.IGNORECASE)
+
+
+class FileSeen(NamedTuple):
+    """Which file was read, and how it was then."""
+
+    inode: int
+    size: int
+    mtime_ns: int
 
 
 def to_line(message: RawMessage, at_ms: int) -> str:
@@ -66,9 +75,19 @@ def from_line(line: str) -> RawMessage:
     return RawMessage(raw_id, raw_score, _raw(fields.get("rc")), _raw(fields.get("fr")), len(body or b""), body)
 
 
-def read_file(path: Path) -> Iterator[RawMessage]:
-    """Walk through the messages of an export; raises ``TriageError`` that names the line, and OSError."""
+def file_seen(stat: os.stat_result) -> FileSeen:
+    """Return what tells a file from another, or from itself when it was written to."""
+    return FileSeen(stat.st_ino, stat.st_size, stat.st_mtime_ns)
+
+
+def read_file(path: Path, seen: FileSeen | None = None) -> Iterator[RawMessage]:
+    """Walk through the messages of an export; raises ``TriageError`` that names the line, and OSError.
+
+    Where it was seen before, another file is refused.
+    """
     with path.open(encoding="utf-8", errors="surrogateescape") as lines:
+        if seen is not None and file_seen(os.fstat(lines.fileno())) != seen:
+            raise TriageError(f"{path} is not the file that was previewed: preview it again")
         for number, line in enumerate(lines, 1):
             if not line.strip():
                 continue

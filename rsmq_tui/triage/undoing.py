@@ -3,9 +3,11 @@
 import asyncio
 from collections.abc import AsyncGenerator
 
+from rsmq_tui.monitor.wording import plural
 from rsmq_tui.protocol.editor import QueueEditor
 from rsmq_tui.protocol.edits import EditKind, MessageBatch, Outcome
-from rsmq_tui.triage.changes import Entry
+from rsmq_tui.triage.actions import CreateQueue, SetAttributes
+from rsmq_tui.triage.changes import Change, Entry
 from rsmq_tui.triage.journal import Journal
 from rsmq_tui.triage.preparing import Prepared, removal_of
 
@@ -13,13 +15,14 @@ from rsmq_tui.triage.preparing import Prepared, removal_of
 async def prepare_undo(editor: QueueEditor, journal: Journal, change: int) -> AsyncGenerator[Prepared, None]:
     """Prepare the way back of what was done; raises what the editor and the journal raise."""
     already = await asyncio.to_thread(journal.undone_numbers, change)
+    is_rest = await asyncio.to_thread(_is_rest, journal, change, already)
     entries = journal.entries(change, newest_first=True)
     while (entry := await asyncio.to_thread(next, entries, None)) is not None:
         if entry.number in already:
             continue
         prepared = await _inverse(editor, entry)
         if prepared is not None:
-            prepared.undoes, prepared.counted = entry.number, entry.counted
+            prepared.undoes, prepared.counted = entry.number, entry.counted or is_rest
             yield prepared
 
 
@@ -40,6 +43,36 @@ async def _inverse(editor: QueueEditor, entry: Entry) -> Prepared | None:
 
 
 def planned_undo(journal: Journal, change: int) -> int:
-    """Count what there is to take back."""
-    already = journal.undone_numbers(change)
-    return sum(entry.letters.count(Outcome.DONE) for entry in journal.entries(change) if entry.number not in already)
+    """Count what there is to take back; where nothing that people asked for is left, what only served it counts."""
+    counted, served = _left(journal, change, journal.undone_numbers(change))
+    return counted or served
+
+
+def undo_summary(change: Change) -> str:
+    """Say in a line what there is to take back."""
+    if change.name in (CreateQueue.name, SetAttributes.name):
+        done = f"{change.past} queue {change.queue}, {change.what}"
+    elif not change.done:
+        done = f"made queue {change.target}" if change.target is not None else f"changed queue {change.queue}"
+    else:
+        done = f"{change.past} {plural(change.done, 'message')}, {change.what}"
+    return f"change {change.change}: {done}"
+
+
+def _is_rest(journal: Journal, change: int, already: set[int]) -> bool:
+    """Tell whether only what served a change is left to be taken back, as a queue made for messages that never came."""
+    found = journal.change(change)
+    if found is not None and found.done and not already:
+        # To look through all of its batches is not for nothing.
+        return False
+    return not _left(journal, change, already)[0]
+
+
+def _left(journal: Journal, change: int, already: set[int]) -> tuple[int, int]:
+    """Count what is left of what people asked for, and of what served it."""
+    counted = served = 0
+    for entry in journal.entries(change):
+        if entry.number not in already:
+            counted += entry.letters.count(Outcome.DONE)
+            served += 0 if entry.counted else (entry.outcome or "").count(Outcome.DONE)
+    return counted, served

@@ -13,6 +13,7 @@ from textual import events, work
 from textual.app import App, SystemCommand
 from textual.binding import BindingType
 from textual.filter import LineFilter
+from textual.notifications import SeverityLevel
 from textual.reactive import var
 from textual.screen import ModalScreen, Screen
 
@@ -100,6 +101,20 @@ class RsmqApp(App[None]):
         if isinstance(event, events.Paste) and not event.is_forwarded:
             event = events.Paste("\n".join(map(printable, event.text.splitlines())))
         await super().on_event(event)
+
+    def notify(
+        self,
+        message: str,
+        *,
+        title: str = "",
+        severity: SeverityLevel = "information",
+        timeout: float | None = None,
+        markup: bool = True,
+    ) -> None:
+        """Show a toast, unless the same one is still there: a key that is pressed often must not cover the screen."""
+        if any(toast.message == message and toast.title == title for toast in self._notifications):
+            return
+        super().notify(message, title=title, severity=severity, timeout=timeout, markup=markup)
 
     def on_mount(self) -> None:
         """Choose a theme and begin to poll."""

@@ -1,6 +1,7 @@
 """What each change has to be asked for, and how the answers become an action."""
 
 import math
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +30,7 @@ T = TypeVar("T")
 HIDE_SECONDS = ("30", "300", "3600")
 _NAME_MAX = 60
 _ON = "yes"
+_UNITS_S = {"": 1, "s": 1, "m": 60, "h": 3_600, "d": 86_400}
 
 # What was typed into each field, by its id; a switch that is on holds "yes", and a body is bytes.
 Answers = Mapping[str, str | bytes]
@@ -43,7 +45,7 @@ class Field:
     value: str = ""
     hint: str = ""
     choices: tuple[str, ...] = ()
-    kind: Literal["text", "number", "switch", "body"] = "text"
+    kind: Literal["text", "switch", "body"] = "text"
     body: bytes = b""
 
 
@@ -71,7 +73,7 @@ def form_of(name: str, queue: str, snapshot: Snapshot | None, body: bytes | None
     shown = printable(queue, _NAME_MAX)
     match name:
         case "hide":
-            seconds = Field("seconds", "seconds from now", HIDE_SECONDS[0], choices=HIDE_SECONDS, kind="number")
+            seconds = Field("seconds", "seconds from now", HIDE_SECONDS[0], choices=HIDE_SECONDS)
             return Form(f"Hide messages of {shown}", (seconds,), lambda got: _hide(queue, got))
         case "move":
             return Form(f"Move messages of {shown}", _target(others), lambda got: _move(Move, queue, got))
@@ -85,7 +87,7 @@ def form_of(name: str, queue: str, snapshot: Snapshot | None, body: bytes | None
             fields = (
                 Field("body", "body", kind="body", body=body or b""),
                 Field("file", "or a file", hint="path of a file, sent whole"),
-                Field("delay", "delay in s", hint="the queue's own", kind="number"),
+                Field("delay", "delay in s", hint="the queue's own"),
             )
             return Form(f"Send a message to {shown}", fields, lambda got: _send(queue, got))
         case "create":
@@ -116,9 +118,9 @@ def _target(names: tuple[str, ...]) -> tuple[Field, ...]:
 
 def _attributes(vt: str, delay: str, maxsize: str) -> tuple[Field, ...]:
     return (
-        Field("vt", "vt in s", vt, kind="number"),
-        Field("delay", "delay in s", delay, kind="number"),
-        Field("maxsize", "maxsize (-1 none)", maxsize, kind="number"),
+        Field("vt", "vt in s", vt),
+        Field("delay", "delay in s", delay),
+        Field("maxsize", "maxsize (-1 none)", maxsize),
     )
 
 
@@ -163,13 +165,19 @@ def _create(got: Answers) -> CreateQueue:
     name = _text(got, "name")
     if not name:
         raise ValueError("a queue needs a name")
-    return CreateQueue(queue=name, vt=_number(got, "vt"), delay=_number(got, "delay"), maxsize=_number(got, "maxsize"))
+    return CreateQueue(
+        queue=name, vt=_seconds(got, "vt"), delay=_seconds(got, "delay"), maxsize=_number(got, "maxsize")
+    )
 
 
 def _set(queue: str, state: QueueState | None, got: Answers) -> SetAttributes:
     # What was not touched is not written: another client may have its reasons for it.
     now = dict(zip(("vt", "delay", "maxsize"), _now(state), strict=True))
-    changed = {name: _number(got, name) for name in now if _text(got, name) not in ("", now[name])}
+    changed = {
+        name: (_number if name == "maxsize" else _seconds)(got, name)
+        for name in now
+        if _text(got, name) not in ("", now[name])
+    }
     if not changed:
         raise ValueError("nothing is different")
     return SetAttributes(queue=queue, **changed)
@@ -196,7 +204,10 @@ def _new_path(got: Answers) -> Path:
 
 
 def _seconds(got: Answers, id: str) -> int:
-    seconds = _number(got, id)
+    found = re.fullmatch(r"(\d{1,9})\s*([smhd]?)", _text(got, id))
+    if found is None:
+        raise ValueError(f"{id}: a number of seconds, or 2m, 3h, 1d")
+    seconds = int(found[1]) * _UNITS_S[found[2]]
     if not 0 <= seconds <= 9_999_999:
         raise ValueError("seconds are 0 to 9,999,999")
     return seconds

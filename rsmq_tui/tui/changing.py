@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from textual.screen import ModalScreen
 from textual.worker import Worker
 
 from rsmq_tui.monitor import Snapshot
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from rsmq_tui.triage.actions import Action
     from rsmq_tui.triage.changes import Change
     from rsmq_tui.triage.desk import Run, Triage
+    from rsmq_tui.triage.exporting import Exported
     from rsmq_tui.triage.previewing import Seeing
     from rsmq_tui.triage.previews import Preview, Scope
     from rsmq_tui.triage.reports import Report
@@ -79,7 +81,8 @@ class Changes:
     @property
     def is_running(self) -> bool:
         """True while a change is being made."""
-        return self._worker is not None and self._worker.is_running
+        # One that was only just begun is not what Textual calls running.
+        return self._worker is not None and not self._worker.is_finished
 
     def ask(self, name: str, queue: str, scope: "Scope | None", body: bytes | None) -> None:
         """Ask for what the action of that name needs, then show what it would do."""
@@ -103,12 +106,14 @@ class Changes:
 
     def export(self, queue: str, scope: "Scope | None") -> None:
         """Ask for a file, then write messages to it; that changes nothing, and may be done where nothing else may."""
-        if self._opening is None or self._is_busy():
+        if self._opening is None or self._is_busy() or self._has_dialog:
             return
         from rsmq_tui.tui.change_forms import export_form  # noqa: PLC0415
         from rsmq_tui.tui.screens.form import FormScreen  # noqa: PLC0415
 
         def begin(path: Path) -> None:
+            if self._is_busy() or self._app.screen is not screen:
+                return
             screen.dismiss()
             self._start(self._export(queue, scope, path), "exporting", None)
 
@@ -144,7 +149,7 @@ class Changes:
 
     async def aclose(self) -> None:
         """Let go of the server and the journal; what is still running is given up, and settled at the next start."""
-        if self._worker is not None and self._worker.is_running:
+        if self._worker is not None and self.is_running:
             self._worker.cancel()
             with suppress(TimeoutError):
                 async with asyncio.timeout(_GIVE_UP_S):
@@ -156,36 +161,47 @@ class Changes:
 
     def _may_begin(self) -> bool:
         if not self.can_change:
-            self._app.notify("this is read-only: nothing can be changed here", severity="warning", markup=False)
+            from rsmq_tui.triage.desk import READ_ONLY  # noqa: PLC0415
+
+            self._app.notify(READ_ONLY, severity="warning", markup=False)
             return False
-        return not self._is_busy()
+        return not self._is_busy() and not self._has_dialog
 
     def _is_busy(self) -> bool:
         if self.is_running:
             self._app.notify("one thing at a time: esc cancels what is running", severity="warning", markup=False)
         return self.is_running
 
+    @property
+    def _has_dialog(self) -> bool:
+        return isinstance(self._app.screen, ModalScreen)
+
     def _preview(self, action: "Action", scope: "Scope | None", behind: "FormScreen[Any] | None" = None) -> None:
-        self._confirm(action.verb, lambda seeing: self.triage.preview(action, scope, seeing), behind)
+        if behind is None or self._app.screen is behind:
+            self._confirm(action.verb, lambda seeing: self.triage.preview(action, scope, seeing), scope, behind)
 
     def _confirm(
         self,
         verb: str,
         look: "Callable[[Callable[[Seeing], None]], Awaitable[Preview]]",
+        scope: "Scope | None" = None,
         behind: "FormScreen[Any] | None" = None,
     ) -> None:
         from rsmq_tui.tui.screens.confirm import ConfirmScreen  # noqa: PLC0415
 
-        self._app.push_screen(ConfirmScreen(verb, look), partial(self._begin, behind))
+        self._app.push_screen(ConfirmScreen(verb, look), partial(self._begin, scope, behind))
 
-    def _begin(self, behind: "FormScreen[Any] | None", preview: "Preview | None") -> None:
+    def _begin(self, scope: "Scope | None", behind: "FormScreen[Any] | None", preview: "Preview | None") -> None:
+        # Without a change, a form behind it is as it was: what was typed is not lost.
         if preview is None:
-            # A form behind it is as it was: what was typed is not lost.
+            return
+        if self._is_busy():
+            preview.close()
             return
         if behind is not None:
             behind.dismiss()
         self._run = run = self.triage.run(preview)
-        self._start(self._make(run), _DOING[preview.action.name], preview.count)
+        self._start(self._make(run, scope), _DOING[preview.action.name], preview.count)
 
     def _start(self, work: Coroutine[Any, Any, ChangeTold], words: str, planned: int | None) -> None:
         self._is_stopping = False
@@ -206,24 +222,25 @@ class Changes:
             self._app.source.wake()
         self._tell(told)
 
-    async def _make(self, run: "Run") -> ChangeTold:
+    async def _make(self, run: "Run", scope: "Scope | None") -> ChangeTold:
         words = _DOING[run.preview.action.name]
         async for tally in run:
             counts = {"skipped": tally.skipped.total(), "failed": tally.failed.total()}
             self._tell_progress(words, tally.handled, tally.planned, **counts)
         if run.report is None:
             raise RuntimeError("a change without an end")
-        return _end_of(run.report)
+        return replace(_end_of(run.report), scope=scope)
 
     async def _export(self, queue: str, scope: "Scope | None", path: Path) -> ChangeTold:
-        written = 0
-        async with aclosing(self.triage.export(queue, scope, path)) as seen:
-            async for seeing in seen:
-                written = seeing.matched
-                self._tell_progress("exporting", seeing.scanned, max(seeing.scanned, seeing.depth))
+        exported: Exported | None = None
+        async with aclosing(self.triage.export(queue, scope, path)) as parts:
+            async for exported in parts:
+                seeing = exported.seeing
+                left_out = exported.cut + exported.gone + exported.unsearched
+                self._tell_progress("exporting", seeing.scanned, max(seeing.scanned, seeing.depth), skipped=left_out)
                 if self._is_stopping:
                     return ChangeTold("export cancelled: no file was written")
-        return ChangeTold(f"exported {plural(written, 'message')} to {path}")
+        return _end_of_export(exported, path)
 
     async def _recover(self) -> None:
         from rsmq_tui.triage.changes import State  # noqa: PLC0415
@@ -264,6 +281,22 @@ def _end_of(report: "Report") -> ChangeTold:
     undoes = " · u undoes" if report.undoable and report.name != "undo" else ""
     is_alarm = bool(report.tally.failed) or report.stopped not in (None, "cancelled")
     return ChangeTold(report.sentence + undoes, is_alarm=is_alarm)
+
+
+def _end_of_export(exported: "Exported | None", path: Path) -> ChangeTold:
+    if exported is None:
+        return ChangeTold(f"exported {plural(0, 'message')} to {path}")
+    # What could not be matched may not have been wanted: it is no part of the whole.
+    whole = exported.written + exported.cut + exported.gone
+    some = f"{count(exported.written)} of " if exported.written < whole else ""
+    reasons = (
+        (exported.cut, "too long to be read"),
+        (exported.gone, "gone meanwhile"),
+        (exported.unsearched, "too long to be matched"),
+    )
+    left_out = ", ".join(f"{count(number)} {reason}" for number, reason in reasons if number)
+    but = f" (left out: {left_out})" if left_out else ""
+    return ChangeTold(f"exported {some}{plural(whole, 'message')}{but} to {path}", is_alarm=bool(left_out))
 
 
 def _interrupted(change: "Change", ns: str) -> str:

@@ -10,14 +10,15 @@ from rsmq_tui.triage.previews import Everything, Marked, Matching, Scope, Shown
 class Marks:
     """Marks by id, each with what was shown when it was made; or everything that matches, and no marks.
 
-    A range is open from ``start_range`` until its end is marked: rows between are told by ``ranged``.
+    A range is open from ``start_range`` until its end is marked: rows between are told by ``ranged``. Once everything
+    was marked and no longer is, an action is for nothing until there are marks, or ``clear`` begins anew.
     """
 
     def __init__(self) -> None:
         self._shown: dict[str, Shown] = {}
         self._range: tuple[str, int] | None = None
         self._elsewhere: set[str] = set()
-        self.is_all = False
+        self.is_all = self.is_all_ended = False
 
     def __len__(self) -> int:
         """How many messages are marked one by one."""
@@ -35,14 +36,14 @@ class Marks:
 
     def toggle(self, row: MessageRow) -> None:
         """Mark a message, or take its mark away."""
-        self.is_all = False
+        self.is_all = self.is_all_ended = False
         if self._shown.pop(row.id, None) is None:
             self._shown[row.id] = shown(row)
         self._elsewhere.discard(row.id)
 
     def mark(self, rows: Iterable[MessageRow]) -> None:
         """Mark messages as they are shown now."""
-        self.is_all = False
+        self.is_all = self.is_all_ended = False
         for row in rows:
             self._shown[row.id] = shown(row)
             self._elsewhere.discard(row.id)
@@ -60,6 +61,13 @@ class Marks:
         self.clear()
         self.is_all = True
 
+    def end_all(self) -> bool:
+        """Mark nothing where everything was marked, and tell whether it was: nobody knows what is left to be meant."""
+        if not self.is_all:
+            return False
+        self.is_all, self.is_all_ended = False, True
+        return True
+
     def lose(self, id: str) -> None:
         """Forget a message that has left the queue."""
         self._shown.pop(id, None)
@@ -70,10 +78,11 @@ class Marks:
 
     def clear(self) -> bool:
         """Take all marks away, and tell whether there were any."""
-        had_any = bool(self._shown) or self.is_all
+        had_any = bool(self._shown) or self.is_all or self.is_all_ended
         self._shown.clear()
         self._elsewhere.clear()
-        self._range, self.is_all = None, False
+        self._range = None
+        self.is_all = self.is_all_ended = False
         return had_any
 
     def start_range(self, id: str, index: int) -> None:
@@ -115,7 +124,7 @@ class Marks:
             return Marked(tuple(self._shown.values()))
         if self.is_all:
             return all_of(wanted)
-        return None if row is None else Marked((shown(row),))
+        return None if row is None or self.is_all_ended else Marked((shown(row),))
 
     def words(self, wanted: Filter, known: int | None, *, is_final: bool) -> str:
         """Say what is marked, if anything: ``known`` of all that match are known, more may come."""
@@ -123,6 +132,8 @@ class Marks:
             what = "in the queue" if wanted.is_empty else "matching"
             number = "" if known is None else f"{count(known)}{'' if is_final else '+'} "
             return f"all {number}{what}"
+        if self.is_all_ended:
+            return "all off: 0 marked"
         return f"{count(len(self._shown))} marked" if self._shown else ""
 
 

@@ -38,10 +38,11 @@ class Hits:
 
     def __init__(self, wanted: Filter, before: "Hits | None" = None) -> None:
         self.wanted = wanted
-        self.before = None if before is None or not before.listed.at_ms else before.listed
+        self.at_ms: int = 0
+        self.error: str = "" if before is None else before.error
+        self.before: Hits | None = None if before is None or not before.listed.at_ms else before.listed
         self.stage = Stage.RUNNING
-        self.error = "" if before is None else before.error
-        self.at_ms = self.scanned = self.depth = self.matched = self.not_searched = 0
+        self.scanned = self.depth = self.matched = self.not_searched = 0
         self.rows: tuple[MessageRow, ...] = ()
         self.keys: tuple[str, ...] = ()
         self._kept: list[tuple[_Place, MessageRow]] = []

@@ -5,6 +5,7 @@ from redis import Redis
 
 from tests.hostile.keyspace import untouched
 from tests.hostile.proxy import Proxy
+from tests.hostile.using import choose_tab
 from tests.hostile.watching import dashboard, is_dimmed, is_fresh, open_queue, press, until
 
 REFUSALS = {
@@ -73,10 +74,13 @@ async def test_refusals(orders: Redis, proxy: Proxy) -> None:
             for refusal, words in (REFUSALS | dict.fromkeys(HOSTILE, "")).items():
                 proxy.answer(refusal + b"\r\n")
                 await until(pilot, "✗ stale", words, lambda: is_dimmed(pilot))
-                await press(pilot, "l", "h", "y")
+                # A page that cannot be read leaves the tab where it was; what is searched for is called failed there.
+                await press(pilot, "l", "h", "y", "l", "l", "r")
                 # Each y says in a corner why it failed; a pile of those would soon lie over the status line.
                 pilot.app.clear_notifications()
                 proxy.forward()
+                await until(pilot, "● live", lambda: is_fresh(pilot))
+                await choose_tab(pilot)
                 await until(pilot, "● live", '{"order": 1}', lambda: is_fresh(pilot))
 
 
@@ -120,4 +124,6 @@ async def test_a_server_that_turns_into_something_else_below_a_queue(orders: Red
                 await until(pilot, "● live")
                 while len(pilot.app.screen_stack) > 2:
                     await press(pilot, "escape")
+                await until(pilot, lambda: is_fresh(pilot))
+                await choose_tab(pilot)
                 await until(pilot, '{"order": 1}', lambda: is_fresh(pilot))

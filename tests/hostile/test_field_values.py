@@ -3,8 +3,10 @@
 import pytest
 from redis import Redis
 
+from rsmq_tui.tui.message_tabs import TABS
 from tests.hostile.keyspace import untouched
 from tests.hostile.payloads import ESCAPES, MARKUP, SNIPPETS, UNREADABLE, plant_message, plant_queue
+from tests.hostile.using import choose_tab
 from tests.hostile.watching import dashboard, open_message, open_queue, polls, press, until
 
 NUMBERS = [
@@ -83,10 +85,10 @@ async def test_no_score_disturbs_anything(client: Redis, redis_url: str) -> None
             await until(pilot, "● live", f"{len(SCORES) + 1} queues")
             await press(pilot, "t")
             await open_queue(pilot, "orders")
-            for _ in range(2):
+            for _ in TABS:
                 await press(pilot, "l", "t")
                 await polls(pilot, 1)
-            await press(pilot, "l")
+            await choose_tab(pilot)
             for row in range(0, len(SCORES), 4):
                 await open_message(pilot, row)
                 await press(pilot, "escape")

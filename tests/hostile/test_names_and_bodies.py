@@ -17,6 +17,7 @@ from tests.hostile.payloads import (
     plant_message,
     plant_queue,
 )
+from tests.hostile.using import walk_tabs
 from tests.hostile.watching import dashboard, dashboard_app, open_message, open_queue, polls, press, until
 
 NAMES = [*SNIPPETS.values(), LONG_NAME.encode(), ESCAPES, MARKUP, UNREADABLE]
@@ -54,7 +55,9 @@ async def test_the_queue_screen_shows_every_id_and_body(client: Redis, redis_url
 
             for shown in ("␛[2J␛[1;1H␛[31mPWNED", "[@click=app.quit]x[/]", "[/foo]", r"\u202egnp.exe", r"\xff\xfe"):
                 assert shown in text
-            await press(pilot, "t", "l", "l", "l", "end", "Y", "y")
+            await press(pilot, "t")
+            await walk_tabs(pilot)
+            await press(pilot, "end", "Y", "y")
             await until(pilot, "copied the body")
             assert dashboard_app(pilot).clipboard == SNIPPETS["quotes"].decode()
 

@@ -13,6 +13,7 @@ from redis import Redis
 from rsmq_tui.embedded import EmbeddedServer
 from tests.hostile.keyspace import untouched
 from tests.hostile.payloads import fill
+from tests.hostile.using import look_at_changes, use_groups, walk_tabs
 from tests.hostile.watching import Dashboard, dashboard, open_message, open_queue, polls, press, text_of, until
 
 PASSWORD = "correct-horse"
@@ -22,7 +23,10 @@ async def tour(pilot: Dashboard) -> None:
     """Look at everything that there is."""
     await until(pilot, "● live", "● ok       orders")
     await open_queue(pilot, "orders")
-    await press(pilot, "l", "l", "l", "t")
+    await walk_tabs(pilot)
+    await press(pilot, "t")
+    await use_groups(pilot, "json.order")
+    await look_at_changes(pilot, "xM=P")
     assert '"order": 1' in await open_message(pilot)
     await press(pilot, "l", "y", "escape", "escape")
     await polls(pilot)

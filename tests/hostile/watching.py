@@ -1,8 +1,11 @@
 """The dashboard on a real server, what its screen says, and whether it is fit for a terminal."""
 
+import tempfile
 import unicodedata
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
+from functools import partial
+from pathlib import Path
 
 from textual import events
 from textual.drivers.headless_driver import HeadlessDriver
@@ -13,6 +16,8 @@ from textual.strip import Strip
 
 from rsmq_tui.monitor import LivePoller
 from rsmq_tui.protocol import QueueReader
+from rsmq_tui.triage.desk import Triage
+from rsmq_tui.triage.journal import Journal
 from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.widgets.row_table import RowTable
 
@@ -29,11 +34,20 @@ _LOOK_S = 0.015
 async def dashboard(
     url: str, *, ns: str = "rsmq", size: tuple[int, int] = (160, 48), timeout_s: float = 20.0, interval_s: float = 0.1
 ) -> AsyncIterator[Dashboard]:
-    """Open the dashboard; an exception in it is raised at the end, as its own."""
-    app = RsmqApp(LivePoller(QueueReader(url, ns, timeout_s=timeout_s), interval_s=interval_s))
-    async with app.run_test(size=size, notifications=True, tooltips=True) as pilot:
-        yield pilot
-        assert_up(pilot)
+    """Open the dashboard with its changes, of which none may be made; an exception in it is raised as its own."""
+    with tempfile.TemporaryDirectory() as parent:
+        folder = Path(parent) / "journal"
+        app = RsmqApp(
+            LivePoller(QueueReader(url, ns, timeout_s=timeout_s), interval_s=interval_s),
+            triage=partial(Triage, url, ns, folder),
+        )
+        async with app.run_test(size=size, notifications=True, tooltips=True) as pilot:
+            yield pilot
+            assert_up(pilot)
+        assert not (folder / "audit.jsonl").exists()
+        if (file := folder / "journal.sqlite").exists():
+            with closing(Journal(file)) as journal:
+                assert journal.changes() == []
 
 
 def strips(pilot: Dashboard) -> list[Strip]:

@@ -28,7 +28,6 @@ async def test_messages_are_read_byte_for_byte(editor: QueueEditor, client: Redi
     at_ms, found = await editor.messages("a", [b"missing", there.id])
     _, seen = await editor.seen("a", [b"missing", there.id])
     _, values = await editor.values("a", [there.id, b"missing"])
-    _, counters = await editor.counters("a", [there.id, b"missing"])
 
     assert since_ms <= at_ms <= now_ms(client)
     assert found[0] is seen[0] is None
@@ -37,11 +36,10 @@ async def test_messages_are_read_byte_for_byte(editor: QueueEditor, client: Redi
     assert found[1] == there._replace(score=found[1].score)
     assert seen[1] == found[1]._replace(body=None)
     assert values == [(there.body, there.rc, there.fr), (None, None, None)]
-    assert counters == [(there.rc, there.fr), (None, None)]
 
 
 async def test_no_ids_are_no_messages(editor: QueueEditor, client: Redis) -> None:
-    for read in (editor.messages, editor.seen, editor.values, editor.counters):
+    for read in (editor.messages, editor.seen, editor.values):
         at_ms, found = await read("a", [])
         assert found == []
         assert abs(at_ms - now_ms(client)) < 60_000

@@ -93,10 +93,13 @@ class TestByRank:
 
         assert letters(await reader.pages.page("q", where=where, anchor=anchor("d", 4), count=3)) == found
 
-    async def test_an_anchor_that_moved_is_found_where_it_is(self, client: redis.Redis, reader: QueueReader) -> None:
+    @pytest.mark.parametrize(("where", "found"), [("after", "cde"), ("at", "cde"), ("before", "acd")])
+    async def test_an_anchor_that_was_received_stands_for_its_old_place(
+        self, client: redis.Redis, reader: QueueReader, where: str, found: str
+    ) -> None:
         fill(client, {"b": LATER_MS + 0.5})
 
-        assert letters(await reader.pages.page("q", where="after", anchor=anchor("b", 2), count=3)) == "hij"
+        assert letters(await reader.pages.page("q", where=where, anchor=anchor("b", 2), count=3)) == found
 
     async def test_walking_down_and_up_sees_each_message_once(self, client: redis.Redis, reader: QueueReader) -> None:
         scores = dict(client.zrange("rsmq:q", 0, -1, withscores=True))

@@ -5,20 +5,25 @@ import os
 import resource
 import sqlite3
 import stat
+import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from redis import Redis
 
 from rsmq_tui.protocol import Rsmq
+from rsmq_tui.triage import journal as journal_module
 from rsmq_tui.triage.actions import Delete, Hide, Send
 from rsmq_tui.triage.changes import State
 from rsmq_tui.triage.desk import Triage
 from rsmq_tui.triage.journal import Journal
 from rsmq_tui.triage.journal_file import JournalError
 from rsmq_tui.triage.liveness import begin_work, end_work, is_alive
+from rsmq_tui.triage.selection import Selection
 from rsmq_tui.triage.words import TriageError
 from tests.triage.doing import audit_lines, done, undone
 from tests.triage.keyspace import contents, kept
@@ -81,6 +86,135 @@ async def test_what_is_old_is_dropped(triage: Triage, redis_url: str, folder: Pa
     with closing(Journal(file_of(folder))) as journal:
         assert [change.change for change in journal.changes()] == [3]
         assert not list(journal.entries(1))
+
+
+async def test_what_is_not_known_or_told_is_not_dropped_for_its_age(triage: Triage, folder: Path) -> None:
+    for _ in range(5):
+        await done(triage, Hide(queue="a", seconds=5))
+    with closing(sqlite3.connect(file_of(folder))) as db, db:
+        db.execute("UPDATE changes SET alive_ms = alive_ms - 8 * 86400000")
+        db.execute("UPDATE changes SET state = 'running', audited = 0 WHERE change = 1")
+        db.execute("UPDATE changes SET audited = 0 WHERE change = 2")
+        db.execute("UPDATE batches SET outcome = NULL WHERE change IN (1, 3)")
+
+    with closing(Journal(file_of(folder))) as journal:
+        journal.prune()
+        # The newest is what people undo.
+        assert [change.change for change in journal.changes()] == [5, 3, 2, 1]
+        with closing(sqlite3.connect(file_of(folder))) as db, db:
+            db.execute("UPDATE changes SET alive_ms = alive_ms - 8 * 86400000")
+        journal.prune()
+        assert [change.change for change in journal.changes()] == [5, 2, 1]
+
+
+async def test_a_clock_that_jumps_leaves_what_was_not_settled(
+    triage: Triage, redis_url: str, client: Redis, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = contents(client)
+    run = triage.run(await triage.preview(Delete(queue="a")))
+    steps = aiter(run)
+    await anext(steps)
+    await steps.aclose()
+    now_ms = time.time_ns() // 1_000_000
+    monkeypatch.setattr(journal_module, "_now_ms", lambda: now_ms + 8 * 86_400_000)
+
+    later = Triage(redis_url, "rsmq", folder)
+    (change,) = await later.recover()
+
+    assert (change.state, change.done) == (State.INTERRUPTED, 5)
+    assert [line["done"] for line in audit_lines(folder)] == [5]
+    await undone(later)
+    assert kept(client) == before
+    await later.aclose()
+
+
+async def test_an_undo_that_finds_everything_changed_can_be_tried_again(
+    triage: Triage, client: Redis, folder: Path
+) -> None:
+    before = contents(client)
+    await done(triage, Hide(queue="a", seconds=50))
+    hidden = client.zrange("rsmq:a", 0, -1, withscores=True)
+    client.zadd("rsmq:a", {id: 1 for id, _ in hidden})
+    assert (await undone(triage, 1)).tally.done == 0
+
+    client.zadd("rsmq:a", dict(hidden))
+    again = await undone(triage, 1)
+
+    assert again.tally.done == 5
+    assert contents(client) == before
+    with closing(Journal(file_of(folder))) as journal:
+        assert [change.state for change in journal.changes()] == [State.DONE, State.DONE, State.UNDONE]
+
+
+async def test_an_undo_of_what_was_dropped_meanwhile_is_told(triage: Triage, folder: Path, client: Redis) -> None:
+    await done(triage, Delete(queue="a"))
+    preview = await triage.preview_undo()
+    with closing(sqlite3.connect(file_of(folder))) as db, db:
+        db.execute("PRAGMA foreign_keys = ON")
+        db.execute("DELETE FROM changes")
+
+    with pytest.raises(TriageError, match="change 1 was dropped from the journal meanwhile"):
+        await triage.run(preview).to_end()
+    assert client.zcard("rsmq:a") == 0
+
+
+async def test_a_desk_opens_one_journal(triage: Triage, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened = []
+
+    def opening(*given: Any, **named: Any) -> Journal:
+        opened.append(Journal(*given, **named))
+        return opened[-1]
+
+    monkeypatch.setattr("rsmq_tui.triage.desk.Journal", opening)
+
+    previews = [triage.preview(Delete(queue="a")) for _ in range(5)]
+    for preview in await asyncio.gather(*previews):
+        preview.close()
+
+    assert len(opened) == 1
+
+
+async def test_a_run_that_is_given_up_while_it_begins_is_left(
+    triage: Triage, client: Redis, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = contents(client)
+    preview = await triage.preview(Delete(queue="a"))
+    closed, begins, begin, close = [], threading.Event(), Journal.begin, Selection.close
+    monkeypatch.setattr(Selection, "close", lambda selection: closed.append(close(selection)))
+
+    def slowly(journal: Journal, **given: Any) -> int:
+        begins.set()
+        time.sleep(0.2)
+        return begin(journal, **given)
+
+    monkeypatch.setattr(Journal, "begin", slowly)
+    running = asyncio.create_task(triage.run(preview).to_end())
+    await asyncio.to_thread(begins.wait)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    await asyncio.sleep(0.4)
+
+    (change,) = await triage.recover()
+    assert (change.state, change.done, closed) == (State.INTERRUPTED, 0, [None])
+    assert contents(client) == before
+
+
+async def test_a_journal_that_was_never_released_is_made_anew(triage: Triage, folder: Path) -> None:
+    _of_a_version_before(folder)
+
+    await done(triage, Delete(queue="a"))
+    assert (await undone(triage)).tally.done == 5
+
+
+def _of_a_version_before(folder: Path) -> None:
+    folder.mkdir()
+    with closing(sqlite3.connect(file_of(folder))) as db, db:
+        db.execute("CREATE TABLE changes (change INTEGER PRIMARY KEY)")
+        db.execute("CREATE TABLE batches (change INTEGER NOT NULL REFERENCES changes (change))")
+        db.execute("INSERT INTO changes VALUES (1)")
+        db.execute("INSERT INTO batches VALUES (1)")
+        db.execute("PRAGMA user_version = 1")
 
 
 async def test_a_longer_memory_keeps_them(triage: Triage, redis_url: str, folder: Path) -> None:

@@ -177,22 +177,6 @@ async def test_a_file_that_cannot_be_imported_is_told(triage: Triage, queues: Rs
         await triage.preview(Import(queue="nowhere", path=export(tmp_path / "export.jsonl")))
 
 
-async def test_a_file_that_changes_after_the_preview_stops_the_run(
-    triage: Triage, client: Redis, queues: Rsmq, tmp_path: Path
-) -> None:
-    queues.create_queue("a")
-    before = contents(client)
-    path = export(tmp_path / "export.jsonl")
-    preview = await triage.preview(Import(queue="a", path=path))
-    path.write_text("{")
-
-    report = await triage.run(preview).to_end()
-
-    assert report.stopped is not None
-    assert "not a JSON object" in report.stopped
-    assert contents(client) == before
-
-
 async def test_a_queue_is_made(triage: Triage, client: Redis, queues: Rsmq) -> None:
     report = await done(triage, CreateQueue(queue="new", vt=5, delay=6, maxsize=2048))
 

@@ -152,7 +152,7 @@ async def test_what_matches_in_the_whole_queue(
 
 async def test_no_more_than_the_limit(triage: Triage, client: Redis, queues: Rsmq, ids: list[str]) -> None:
     preview = await triage.preview(Delete(queue="a"), Matching(parse_filter("body"), 4))
-    assert preview.what == "the first 4 that match body, in the whole queue"
+    assert preview.what == "any 4 that match body, in the whole queue"
 
     assert (await triage.run(preview).to_end()).tally.done == 4
     assert client.zcard("rsmq:a") == 2

@@ -8,6 +8,7 @@ from pathlib import Path
 from rsmq_tui.monitor import MessageState
 from rsmq_tui.triage.actions import Action, MessageAction, Undo
 from rsmq_tui.triage.changes import Change, State
+from rsmq_tui.triage.exporting import Exported
 from rsmq_tui.triage.previewing import Seeing
 from rsmq_tui.triage.previews import Preview, Scope
 from rsmq_tui.triage.reports import Report, Tally
@@ -48,6 +49,7 @@ class ScriptedTriage:
         self.gate: Gate | None = None
         self.steps = 4
         self.skipped = self.failed = 0
+        self.cut = self.gone = 0
         self.stopped: str | None = None
         self.interrupted: list[Change] = []
         self.asked: list[tuple[Action | None, Scope | str | None]] = []
@@ -74,12 +76,13 @@ class ScriptedTriage:
         self.runs.append(ScriptedRun(self, preview))
         return self.runs[-1]
 
-    async def export(self, queue: str, scope: Scope | None, path: Path) -> AsyncGenerator[Seeing, None]:
+    async def export(self, queue: str, scope: Scope | None, path: Path) -> AsyncGenerator[Exported, None]:
         self.exported.append((queue, scope, path))
         for step in range(1, self.steps + 1):
             if self.gate is not None:
                 await self.gate.acquire()
-            yield Seeing(step * 100, 400, step * 100)
+            written = step * 100 - self.cut - self.gone
+            yield Exported(Seeing(step * 100, 400, step * 100), written, self.cut, self.gone, self.unsearched)
 
     async def recover(self) -> list[Change]:
         self.recoveries += 1

@@ -2,13 +2,16 @@
 
 import pytest
 from textual.pilot import Pilot
+from textual.widgets import Button
 
+from rsmq_tui.monitor import MessageView
+from rsmq_tui.triage.actions import Delete
 from rsmq_tui.tui import changing
 from rsmq_tui.tui.screens.help import HelpScreen
 from rsmq_tui.tui.screens.overview import OverviewScreen
 from rsmq_tui.tui.screens.queue import QueueScreen
 from rsmq_tui.tui.widgets.change_line import ChangeLine
-from tests.tui.driving import app_of, asked, lines_of, made, opened, play, press, say_yes, text_of, until
+from tests.tui.driving import app_of, asked, lines_of, made, opened, play, press, say_yes, settled, text_of, until
 from tests.tui.scripted import ScriptedSource, messages_of
 from tests.tui.scripted_triage import Gate, ScriptedTriage, change_of
 from tests.tui.states import poll_of, queue_of
@@ -220,6 +223,70 @@ async def test_triage_is_made_when_it_is_needed_and_not_before(source: ScriptedS
     assert triage.closed
 
 
+@pytest.mark.parametrize(
+    ("counts", "told"),
+    [
+        ((0, 0, 0), "exported 400 messages to "),
+        ((10, 3, 0), "exported 387 of 400 messages (left out: 10 too long to be read, 3 gone meanwhile) to "),
+        ((0, 0, 2), "exported 400 messages (left out: 2 too long to be matched) to "),
+    ],
+)
+async def test_an_export_tells_what_it_left_out(
+    source: ScriptedSource, triage: ScriptedTriage, counts: tuple[int, int, int], told: str
+) -> None:
+    triage.cut, triage.gone, triage.unsearched = counts
+    async with opened(source, triage=triage) as pilot:
+        await play(pilot, source, poll_of(source, [queue_of("orders", ready=400)]))
+        await pilot.press("E")
+        await until(pilot, lambda: pilot.app.screen.query("#file"), "the form opens")
+        await pilot.press("enter")
+        assert (await made(pilot)).startswith(told)
+        assert app_of(pilot).change_told is not None
+        assert app_of(pilot).change_told.is_alarm == any(counts)
+
+
+async def test_a_change_that_was_said_yes_to_while_another_runs_is_not_made(
+    source: ScriptedSource, triage: ScriptedTriage, gate: Gate
+) -> None:
+    async with opened(source, triage=triage, notifications=True) as pilot:
+        await play(pilot, source, poll_of(source, [queue_of("orders", ready=1204)]))
+        app = app_of(pilot)
+        app.ask_change("delete", "orders")
+        await asked(pilot)
+        preview = await triage.preview(Delete(queue="orders"))
+        app._changes._begin(None, None, preview)
+        await say_yes(pilot)
+        await until(pilot, lambda: "one thing at a time" in text_of(app), "it is told")
+        assert [run.preview for run in triage.runs] == [preview]
+        gate.release(4)
+        await made(pilot)
+
+
+async def test_dialogs_do_not_stack(source: ScriptedSource, triage: ScriptedTriage) -> None:
+    async with opened(source, triage=triage) as pilot:
+        await play(pilot, source, poll_of(source, [queue_of("orders", ready=1204)]))
+        app = app_of(pilot)
+        for _ in range(2):
+            app.ask_change("delete", "orders")
+            app.ask_change("send", "orders", body=b"x")
+            app.undo(None)
+            app.export("orders", None)
+        await asked(pilot)
+        assert len(app.screen_stack) == 2
+        # However often it is pressed, only the dialog closes.
+        await pilot.press("q", "escape", "escape")
+        await until(pilot, lambda: isinstance(app.screen, OverviewScreen), "the dialog closes")
+        app.ask_change("delete", "orders")
+        await asked(pilot)
+        await until(pilot, lambda: not app.screen.query_one("#yes").disabled, "the preview is there")
+        yes = app.screen.query_one("#yes", Button)
+        yes.press()
+        yes.press()
+        await made(pilot)
+        assert isinstance(app.screen, OverviewScreen)
+        assert len(triage.runs) == 1
+
+
 async def test_an_export_can_be_cancelled(source: ScriptedSource, triage: ScriptedTriage, gate: Gate) -> None:
     async with opened(source, triage=triage) as pilot:
         await play(pilot, source, poll_of(source, [queue_of("orders", ready=400)]))
@@ -232,3 +299,40 @@ async def test_an_export_can_be_cancelled(source: ScriptedSource, triage: Script
         await pilot.press("escape")
         gate.release()
         assert await made(pilot) == "export cancelled: no file was written"
+
+
+async def test_an_edit_is_dropped_where_something_else_was_opened_meanwhile(
+    source: ScriptedSource, triage: ScriptedTriage
+) -> None:
+    async with opened(source, triage=triage) as pilot:
+        source.messages["orders"] = messages_of([b"one", b"two"])
+        await play(pilot, source, poll_of(source, [queue_of("orders", ready=2)]))
+        await press(pilot, "enter")
+        read, gate = source.read, Gate()
+
+        async def slow_read(queue: str, id: str) -> MessageView:
+            await gate.acquire()
+            return await read(queue, id)
+
+        source.read = slow_read  # type: ignore[method-assign]
+        await pilot.press("e", "question_mark")
+        await until(pilot, lambda: isinstance(pilot.app.screen, HelpScreen), "the help opens")
+        gate.release()
+        await settled(pilot)
+        assert isinstance(pilot.app.screen, HelpScreen)
+        await press(pilot, "escape")
+        assert isinstance(pilot.app.screen, QueueScreen)
+
+
+async def test_the_same_toast_is_shown_once(source: ScriptedSource, triage: ScriptedTriage) -> None:
+    async with opened(source, triage=triage, notifications=True) as pilot:
+        source.messages["orders"] = messages_of([b"one", b"two"])
+        await play(pilot, source, poll_of(source, [queue_of("orders", ready=2)]))
+        await press(pilot, "enter")
+        source.read_error = "the server is away"
+        await press(pilot, *"yyyyyyyy")
+        await until(pilot, lambda: "the server is away" in text_of(app_of(pilot)), "it is told")
+        assert text_of(app_of(pilot)).count("the server is away") == 1
+        app_of(pilot).clear_notifications()
+        await press(pilot, "y")
+        await until(pilot, lambda: "the server is away" in text_of(app_of(pilot)), "it is told again")

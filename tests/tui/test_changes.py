@@ -11,7 +11,7 @@ from textual.widgets import Checkbox, Input
 from rsmq_tui.protocol import Rsmq
 from rsmq_tui.tui.screens.form import FormScreen
 from tests.tui.changing import changing, everything, in_queue, on_queue
-from tests.tui.driving import app_of, asked, made, say_yes, text_of, until
+from tests.tui.driving import app_of, asked, made, press, say_yes, text_of, until
 
 
 @pytest.fixture
@@ -288,6 +288,50 @@ async def test_another_namespace_is_changed_after_a_switch(
         await say_yes(pilot)
         await made(pilot)
     assert client.zcard("mail:letters") == 1
+
+
+async def test_a_change_that_only_made_a_queue_is_undone(
+    redis_url: str, client: redis.Redis, queues: Rsmq, tmp_path: Path
+) -> None:
+    async with changing(redis_url, tmp_path) as pilot:
+        await in_queue(pilot, "orders", 5)
+        await pilot.press("M")
+        await _fill(pilot, target="fresh", create=True)
+        await asked(pilot)
+        await until(pilot, lambda: "Queue fresh is made" in text_of(app_of(pilot)), "it says so")
+        queues.receive_messages("orders", 5)
+        before = everything(client)
+        await say_yes(pilot)
+        assert (await made(pilot)).startswith("moved 0, skipped 1")
+        assert client.exists("rsmq:fresh:Q")
+        await pilot.press("u")
+        await asked(pilot)
+        await until(pilot, lambda: "Undo change 1: made queue fresh" in text_of(app_of(pilot)), "it can be undone")
+        await _confirmed(pilot)
+        assert (await made(pilot)).startswith("put back 1, skipped 0")
+        assert everything(client) == before
+
+
+async def _confirmed(pilot: Pilot[None]) -> None:
+    app_of(pilot).change_told = None
+    await say_yes(pilot)
+
+
+async def test_marks_outlive_an_export_after_a_change_that_was_not_made(
+    redis_url: str, queues: Rsmq, tmp_path: Path
+) -> None:
+    async with changing(redis_url, tmp_path) as pilot:
+        await in_queue(pilot, "orders", 5)
+        await press(pilot, "space", "space", "x")
+        await asked(pilot)
+        await pilot.press("escape", "E")
+        await _fill(pilot, file=str(tmp_path / "some.jsonl"))
+        assert (await made(pilot)).startswith("exported 2 messages to ")
+        assert "2 marked" in text_of(app_of(pilot))
+        await pilot.press("x")
+        await _confirmed(pilot)
+        assert (await made(pilot)).startswith("deleted 2,")
+        await until(pilot, lambda: "2 marked" not in text_of(app_of(pilot)), "the marks are gone")
 
 
 async def _purge_many(pilot: Pilot[None], client: redis.Redis) -> None:

@@ -22,6 +22,7 @@ from tests.tui.driving import (
     press,
     settled,
     table_of,
+    text_of,
     until,
 )
 from tests.tui.scripted import START_MS, ScriptedSource, messages_of
@@ -194,13 +195,29 @@ class TestAll:
             await settled(pilot)
             assert "all 300 matching" in _tabs(pilot)
 
-    async def test_a_mark_ends_it(self, source: ScriptedSource, asked: Asked) -> None:
+    @pytest.mark.parametrize("key", ["space", "v", "asterisk"])
+    async def test_a_mark_ends_it_and_marks_nothing(self, source: ScriptedSource, asked: Asked, key: str) -> None:
+        async with opened(source, size=SIZE, notifications=True) as pilot:
+            shown = await _open(pilot, source)
+            await press(pilot, "A", key)
+            assert "all off: 0 marked" in _tabs(pilot)
+            assert _column(pilot, 5).strip() == ""
+            # Whoever wanted all but this one does not get just this one.
+            await press(pilot, "x", "j", "x")
+            assert asked.changes == []
+            assert "nothing is marked" in text_of(app_of(pilot))
+            await press(pilot, "space", "x")
+            assert asked.scope == Marked((shown[1],))
+            assert "1 marked" in _tabs(pilot)
+
+    async def test_escape_begins_anew(self, source: ScriptedSource, asked: Asked) -> None:
         async with opened(source, size=SIZE) as pilot:
             shown = await _open(pilot, source)
-            await press(pilot, "A", "space", "x")
-            assert asked.scope == Marked((shown[0],))
             await press(pilot, "A", "escape", "x")
+            assert asked.scope == Marked((shown[0],))
+            await press(pilot, "A", "space", "escape", "j", "x")
             assert asked.scope == Marked((shown[1],))
+            assert "all off" not in _tabs(pilot)
 
 
 class TestAsking:
@@ -254,18 +271,18 @@ class TestAsking:
     ) -> None:
         async with opened(source, size=SIZE) as pilot:
             await _open(pilot, source)
-            await press(pilot, "slash", *"9", "enter", "space", "x")
+            await press(pilot, "slash", *"9", "enter", "j", "space", "x")
             app = app_of(pilot)
             app.change_told = ChangeTold("deleting", is_running=True)
             await settled(pilot)
             assert "1 marked" in _tabs(pilot)
             source.messages["orders"].pop(9)
-            app.change_told = ChangeTold("deleted 1")
+            app.change_told = ChangeTold("deleted 1", scope=asked.scope)
             await settled(pilot)
             assert "marked" not in _tabs(pilot)
             assert len(names_in(pilot)) == 18
-            # Other changes leave marks alone.
-            await press(pilot, "space", "u")
+            # Other changes leave marks alone, also after one that was asked for and not made.
+            await press(pilot, "space", "x", "u")
             app.change_told = ChangeTold("put back 1")
             await settled(pilot)
             assert "1 marked" in _tabs(pilot)
@@ -283,3 +300,5 @@ async def test_narrow_terminals_show_the_marks_and_their_number(
         assert _column(pilot, 2) == "●●"
         await press(pilot, "A")
         assert "all 100 in the queue" in _tabs(pilot)
+        await press(pilot, "space")
+        assert "all off: 0 marked" in _tabs(pilot)

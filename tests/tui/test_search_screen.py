@@ -68,7 +68,7 @@ async def _poll(pilot: Pilot[None], source: ScriptedSource) -> None:
 
 
 async def _fail_poll(pilot: Pilot[None], source: ScriptedSource) -> None:
-    source.play_failure(Failure("connection refused.", "is it running?"))
+    source.play_failure(Failure("refused", "connection refused", "is it running?"))
     await shown(pilot, source)
 
 

@@ -83,7 +83,9 @@ class ConfirmScreen(ModalScreen["Preview | None"]):
     @on(Button.Pressed, "#yes")
     def _say_yes(self) -> None:
         preview, self._preview = self._preview, None
-        self.dismiss(preview)
+        # A second press may come before the dialog is gone.
+        if preview is not None:
+            self.dismiss(preview)
 
     @on(Input.Changed, "#typed")
     def _check_name(self) -> None:
@@ -96,7 +98,8 @@ class ConfirmScreen(ModalScreen["Preview | None"]):
 
     def action_close(self) -> None:
         """Close without a change."""
-        self.dismiss(None)
+        if self.is_active:
+            self.dismiss(None)
 
     async def _find_out(self) -> None:
         try:

@@ -11,7 +11,7 @@ from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widget import Widget
-from textual.widgets import Button, Checkbox, Input, Static
+from textual.widgets import Button, Input, Static
 
 from rsmq_tui.monitor.wording import printable
 from rsmq_tui.tui.change_forms import Answers, Field, Form
@@ -19,6 +19,7 @@ from rsmq_tui.tui.keymap import bindings_of
 from rsmq_tui.tui.widgets.body_area import BodyArea
 from rsmq_tui.tui.widgets.choice_input import ChoiceInput
 from rsmq_tui.tui.widgets.dialog_button import DialogButton
+from rsmq_tui.tui.widgets.tick_box import TickBox
 
 T = TypeVar("T")
 
@@ -66,6 +67,7 @@ class FormScreen(ModalScreen[None], Generic[T]):
         self.dismiss()
 
     @on(Input.Submitted)
+    @on(TickBox.Submitted)
     @on(Button.Pressed, "#yes")
     def _submit(self) -> None:
         self.run_worker(self._build(self._answers()), group="form", exclusive=True)
@@ -98,14 +100,13 @@ class FormScreen(ModalScreen[None], Generic[T]):
 
 def _entry(field: Field) -> Widget:
     if field.kind == "switch":
-        return Checkbox(Content(field.label), id=field.id, compact=True)
+        return TickBox(Content(field.label), id=field.id, compact=True)
     if field.kind == "body":
         return BodyArea(field.body, id=field.id)
     return ChoiceInput(
         field.value,
         choices=field.choices,
         placeholder=_placeholder(field),
-        is_number=field.kind == "number",
         id=field.id,
     )
 
@@ -117,7 +118,7 @@ def _placeholder(field: Field) -> str:
 
 def _answer(entry: Widget) -> str | bytes:
     match entry:
-        case Checkbox(value=value):
+        case TickBox(value=value):
             return "yes" if value else ""
         case BodyArea(body=body):
             return body

@@ -48,7 +48,7 @@ class QueueScreen(DashboardScreen):
         self._charts_at = 0
         self._due_for_ms: int | None = None
         self._is_counting = False
-        self._is_asked = False
+        self._asked: Scope | None = None
 
     def compose(self) -> ComposeResult:
         """Status, title, charts, facts, messages, hints."""
@@ -117,7 +117,9 @@ class QueueScreen(DashboardScreen):
     def action_mark(self) -> None:
         """Mark the message under the cursor, or take its mark off, and go on to the next; or end a range."""
         messages, table = self.messages, self.messages.table
-        if messages.marks.has_range:
+        if messages.marks.end_all():
+            messages.show()
+        elif messages.marks.has_range:
             self.action_range()
         elif table.cursor_row is not None:
             messages.marks.toggle(table.cursor_row)
@@ -127,7 +129,9 @@ class QueueScreen(DashboardScreen):
     def action_range(self) -> None:
         """Begin a range, or mark all from there on."""
         marks, table = self.messages.marks, self.messages.table
-        if marks.has_range:
+        if marks.end_all():
+            pass
+        elif marks.has_range:
             marks.mark(marks.ranged(table.rows, table.keys, table.cursor_index))
             marks.end_range()
         elif table.cursor_key is not None:
@@ -136,7 +140,8 @@ class QueueScreen(DashboardScreen):
 
     def action_mark_page(self) -> None:
         """Mark all rows that are here, or take their marks off."""
-        self.messages.marks.mark_or_clear(self.messages.table.rows)
+        if not self.messages.marks.end_all():
+            self.messages.marks.mark_or_clear(self.messages.table.rows)
         self.messages.show()
 
     def action_mark_all(self) -> None:
@@ -148,9 +153,11 @@ class QueueScreen(DashboardScreen):
         """Ask for a change of what is marked, of all that match, or of the message under the cursor."""
         scope = self.scope if name in _FOR_MESSAGES else None
         if name in _FOR_MESSAGES and scope is None:
-            self.notify("there is no message here", severity="warning", markup=False)
+            left = self.messages.marks.is_all_ended
+            words = "nothing is marked: space marks, esc begins anew" if left else "there is no message here"
+            self.notify(words, severity="warning", markup=False)
             return
-        self._is_asked = scope is not None
+        self._asked = scope
         self.dashboard.ask_change(name, self.queue, scope)
 
     def action_edit(self) -> None:
@@ -165,7 +172,6 @@ class QueueScreen(DashboardScreen):
 
     def action_undo(self) -> None:
         """Take the last change of this queue back."""
-        self._is_asked = False
         self.dashboard.undo(self.queue)
 
     def action_group(self) -> None:
@@ -203,15 +209,16 @@ class QueueScreen(DashboardScreen):
         if told is None or told.is_running:
             return
         # What was asked for has been done to what was marked, and what was found is not what it was.
-        if self._is_asked:
-            self._is_asked = False
+        if told.scope is not None and told.scope is self._asked:
+            self._asked = None
             self.messages.marks.clear()
         self.messages.search_again()
 
     @work(group="edit", exclusive=True)
     async def _edit(self, id: str) -> None:
         body = await self._body_of(id)
-        if body is not None:
+        # Whoever has gone on to something else meanwhile is not disturbed there.
+        if body is not None and self.is_active:
             self.dashboard.ask_change("send", self.queue, body=body)
 
     @work(group="copy", exclusive=True)

@@ -1,12 +1,16 @@
 """The line that tells of a change: how far it is, and what it came to."""
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
 from textual.strip import Strip
 
 from rsmq_tui.monitor.wording import count, printable
 from rsmq_tui.tui.widgets.painted import Painted, Piece, tokens
+
+if TYPE_CHECKING:
+    from rsmq_tui.triage.previews import Scope
 
 _BAR_CELLS = 20
 
@@ -15,7 +19,8 @@ _BAR_CELLS = 20
 class ChangeTold:
     """What there is to tell: ``words``, and while the change runs how many of the ``planned`` are behind us.
 
-    ``planned`` is None where there is nothing to count; ``is_alarm`` is set when something failed.
+    ``planned`` is None where there is nothing to count; ``is_alarm`` is set when something failed, or was left out.
+    ``scope`` is told at the end: which messages the change was asked for.
     """
 
     words: str
@@ -26,6 +31,7 @@ class ChangeTold:
     failed: int = 0
     is_stopping: bool = False
     is_alarm: bool = False
+    scope: "Scope | None" = None
 
 
 class ChangeLine(Painted):

@@ -1,7 +1,7 @@
 """An input with suggestions, which the arrow keys walk through."""
 
 from collections.abc import Sequence
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 from textual.binding import BindingType
 from textual.widgets import Input
@@ -14,9 +14,8 @@ class ChoiceInput(Input):
 
     BINDINGS: ClassVar[list[BindingType]] = bindings_of("choice")
 
-    def __init__(self, value: str, *, choices: Sequence[str], placeholder: str, is_number: bool, id: str) -> None:
-        kind: Literal["integer", "text"] = "integer" if is_number else "text"
-        super().__init__(value, placeholder=placeholder, type=kind, id=id, compact=True)
+    def __init__(self, value: str, *, choices: Sequence[str], placeholder: str, id: str) -> None:
+        super().__init__(value, placeholder=placeholder, id=id, compact=True)
         self._choices = choices
         self._chosen: str | None = value
         self._typed = ""

@@ -20,7 +20,7 @@ _LINES_MAX = 3
 class FilterProblem(Painted):
     """Points at what is wrong in the line above, and says what it is."""
 
-    COMPONENT_CLASSES = tokens("alarm")
+    COMPONENT_CLASSES = tokens("alarm", "muted")
     DEFAULT_CSS = """
     FilterProblem { height: auto; display: none; background: $panel; }
     """

@@ -1,0 +1,101 @@
+"""Queues and files that are not what the preview showed any more: nothing is done to them."""
+
+import os
+from pathlib import Path
+
+import pytest
+from redis import Redis
+
+from rsmq_tui.protocol import Rsmq
+from rsmq_tui.triage.actions import DeleteQueue, Import, SetAttributes
+from rsmq_tui.triage.desk import Triage
+from rsmq_tui.triage.previewing import Seeing
+from tests.triage.keyspace import contents
+
+SKIPPED = "received or changed meanwhile"
+
+
+async def test_attributes_that_somebody_changed_stay(triage: Triage, client: Redis, queues: Rsmq) -> None:
+    queues.create_queue("a")
+    preview = await triage.preview(SetAttributes(queue="a", vt=60))
+    assert preview.what == "vt 30 -> 60"
+    queues.set_queue_attributes("a", vt=45)
+    before = contents(client)
+
+    report = await triage.run(preview).to_end()
+
+    assert (report.tally.done, dict(report.tally.skipped)) == (0, {SKIPPED: 1})
+    assert contents(client) == before
+
+
+@pytest.mark.parametrize("other", ["made again", "changed", "deleted"])
+async def test_a_queue_that_is_another_is_not_deleted(triage: Triage, client: Redis, queues: Rsmq, other: str) -> None:
+    queues.create_queue("a")
+    queues.send_message("a", "x")
+    preview = await triage.preview(DeleteQueue(queue="a"))
+    if other == "changed":
+        queues.set_queue_attributes("a", delay=5)
+    else:
+        queues.delete_queue("a")
+    if other == "made again":
+        queues.create_queue("a")
+        client.hset("rsmq:a:Q", "created", "1")
+    before = contents(client)
+
+    report = await triage.run(preview).to_end()
+
+    assert (report.tally.done, dict(report.tally.skipped)) == (0, {SKIPPED: 2})
+    assert contents(client) == before
+
+
+async def test_a_queue_that_is_changed_while_it_is_emptied_stays(triage: Triage, client: Redis, queues: Rsmq) -> None:
+    queues.create_queue("a")
+    queues.send_messages("a", ["x"] * 3_000)
+
+    run = triage.run(await triage.preview(DeleteQueue(queue="a")))
+    async for tally in run:
+        if tally.done < 3_000:
+            queues.set_queue_attributes("a", vt=5)
+
+    assert run.report is not None
+    assert (run.report.tally.done, dict(run.report.tally.skipped)) == (3_000, {SKIPPED: 1})
+    assert queues.get_queue_attributes("a").vt == 5
+
+
+@pytest.mark.parametrize("change", ["replaced", "written to", "same length"])
+async def test_another_file_is_not_imported(
+    triage: Triage, client: Redis, queues: Rsmq, tmp_path: Path, change: str
+) -> None:
+    queues.create_queue("a")
+    before = contents(client)
+    path = tmp_path / "export.jsonl"
+    path.write_text('{"id": "one", "score": 1}\n')
+    preview = await triage.preview(Import(queue="a", path=path))
+    match change:
+        case "replaced":
+            other = tmp_path / "other"
+            other.write_text('{"id": "two", "score": 1}\n')
+            other.replace(path)
+        case "written to":
+            path.write_text('{"id": "one", "score": 1}\n{"id": "two", "score": 1}\n')
+        case "same length":
+            path.write_text('{"id": "two", "score": 1}\n')
+            os.utime(path, ns=(0, 0))
+
+    report = await triage.run(preview).to_end()
+
+    assert report.stopped is not None
+    assert report.stopped.endswith("is not the file that was previewed: preview it again")
+    assert contents(client) == before
+
+
+async def test_a_look_at_a_file_tells_how_far_it_is(triage: Triage, queues: Rsmq, tmp_path: Path) -> None:
+    queues.create_queue("a")
+    path = tmp_path / "export.jsonl"
+    path.write_text("".join(f'{{"id": "{number}", "score": 1}}\n' for number in range(1_200)))
+    seen: list[Seeing] = []
+
+    preview = await triage.preview(Import(queue="a", path=path), seeing=seen.append)
+
+    assert preview.count == 1_200
+    assert [seeing.scanned for seeing in seen] == [500, 1_000, 1_200]

@@ -1,0 +1,269 @@
+"""Calls of which nothing tells whether they were carried out: lost with their markers, or behind another server."""
+
+import asyncio
+import sqlite3
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from redis import Redis
+from redis.exceptions import ConnectionError as LostError
+
+from rsmq_tui.embedded import EmbeddedServer
+from rsmq_tui.protocol import Rsmq
+from rsmq_tui.protocol.editor import QueueEditor
+from rsmq_tui.protocol.edits import Batch
+from rsmq_tui.triage import journal as journal_module
+from rsmq_tui.triage import running
+from rsmq_tui.triage.actions import Action, Copy, CreateQueue, Delete, DeleteQueue, Hide, Move, Send, SetAttributes
+from rsmq_tui.triage.changes import State
+from rsmq_tui.triage.desk import Triage
+from rsmq_tui.triage.journal import Journal
+from rsmq_tui.triage.reports import Report
+from tests.triage.doing import audit_lines, done, undone
+from tests.triage.keyspace import contents, kept, markers
+
+MESSAGES = 20
+DAY_MS = 86_400_000
+ACTIONS: dict[str, Callable[[], Action]] = {
+    "delete": lambda: Delete(queue="a"),
+    "hide": lambda: Hide(queue="a", seconds=1000),
+    "move": lambda: Move(queue="a", target="b"),
+    "copy": lambda: Copy(queue="a", target="b"),
+    "send": lambda: Send(queue="a", bodies=(b"x",) * MESSAGES),
+    "set": lambda: SetAttributes(queue="a", vt=5),
+    "create": lambda: CreateQueue(queue="new"),
+    "delete the queue": lambda: DeleteQueue(queue="empty"),
+}
+
+
+@pytest.fixture(autouse=True)
+def some_messages(queues: Rsmq, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(running, "_SETTLE_WAITS_S", (0.01,))
+    for name in ("a", "b", "empty"):
+        queues.create_queue(name)
+    queues.send_messages("a", ["x"] * MESSAGES)
+
+
+class Losing:
+    """Loses the replies of calls, with or without carrying them out, and what they left on the server."""
+
+    def __init__(self, client: Redis, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._client, self._patch = client, monkeypatch
+        self.markers_too = True
+
+    def lose(self, *, carried_out: bool = True, link: bool = False) -> None:
+        """From now on; ``link`` loses the questions afterwards as well."""
+        apply = QueueEditor.apply
+
+        async def losing(editor: QueueEditor, batch: Batch, token: str) -> str:
+            if carried_out:
+                await apply(editor, batch, token)
+            if self.markers_too:
+                self._client.delete(f"{editor.ns}:rsmq-tui:{token}")
+            raise LostError("lost")
+
+        async def refusing(editor: QueueEditor, token: str) -> str | None:
+            raise LostError("lost")
+
+        self._patch.setattr(QueueEditor, "apply", losing)
+        if link:
+            self._patch.setattr(QueueEditor, "settle", refusing)
+
+    def find(self) -> None:
+        """No more."""
+        self._patch.undo()
+
+
+@pytest.fixture
+def losing(client: Redis) -> Any:
+    with pytest.MonkeyPatch.context() as patch:
+        yield Losing(client, patch)
+
+
+async def lost(triage: Triage, action: Action, losing: Losing, **how: bool) -> Report:
+    preview = await triage.preview(action)
+    losing.lose(**how)
+    try:
+        return await triage.run(preview).to_end()
+    finally:
+        losing.find()
+
+
+@pytest.mark.parametrize("link", [False, True])
+@pytest.mark.parametrize("name", ACTIONS)
+async def test_what_was_done_can_be_undone_without_its_marker(
+    triage: Triage, client: Redis, losing: Losing, name: str, link: bool
+) -> None:
+    before = contents(client)
+
+    report = await lost(triage, ACTIONS[name](), losing, link=link)
+
+    assert report.stopped is not None
+    assert report.undoable
+    assert contents(client) != before
+    preview = await triage.preview_undo(report.change)
+    assert any("It is not certain that" in note for note in preview.notes)
+    assert preview.count == (MESSAGES if name in ("delete", "hide", "move", "copy", "send") else 1)
+    assert (await triage.run(preview).to_end()).stopped is None
+    assert kept(client) == before
+
+
+@pytest.mark.parametrize("link", [False, True])
+@pytest.mark.parametrize("name", ACTIONS)
+async def test_what_is_all_as_it_was_was_not_carried_out(
+    triage: Triage, client: Redis, losing: Losing, folder: Path, name: str, link: bool
+) -> None:
+    before = contents(client)
+
+    report = await lost(triage, ACTIONS[name](), losing, carried_out=False, link=link)
+    await triage.recover()
+
+    assert report.tally.done == report.tally.unsure == 0
+    assert kept(client) == before
+    with closing(Journal(folder / "journal.sqlite")) as journal:
+        (change,) = journal.changes()
+    assert (change.done, change.unsure, change.touched, change.doubt) == (0, 0, False, "")
+
+
+async def test_what_somebody_took_meanwhile_counts_as_done_but_not_for_certain(
+    triage: Triage, client: Redis, queues: Rsmq, losing: Losing
+) -> None:
+    preview = await triage.preview(Delete(queue="a"))
+    queues.receive_messages("a", 2)
+    (id, *_) = client.zrange("rsmq:a", 0, 0)
+    client.zrem("rsmq:a", id)
+    client.hdel("rsmq:a:Q", *(id + end for end in (b"", b":rc", b":fr")))
+    losing.lose(carried_out=False, link=True)
+    report = await triage.run(preview).to_end()
+    losing.find()
+
+    assert f"{MESSAGES} not known yet: the next start finds out" in report.sentence
+    (change,) = await triage.recover()
+
+    assert (change.done, change.unsure, change.skipped) == (1, 1, MESSAGES - 1)
+    assert change.doubt == "it is not certain that 1 of 1 were deleted"
+    assert (await undone(triage, change.change)).tally.done == 1
+    assert client.zcard("rsmq:a") == MESSAGES
+
+
+async def test_a_server_that_is_out_of_memory_loses_no_message(triage: Triage, client: Redis, losing: Losing) -> None:
+    before = contents(client)
+    preview = await triage.preview(Delete(queue="a"))
+    losing.markers_too = False
+    losing.lose()
+    client.config_set("maxmemory", 1)
+    try:
+        report = await triage.run(preview).to_end()
+    finally:
+        client.config_set("maxmemory", 0)
+        losing.find()
+
+    assert client.zcard("rsmq:a") == 0
+    assert report.undoable
+    await triage.recover()
+    assert (await undone(triage)).tally.done == MESSAGES
+    assert kept(client) == before
+
+
+async def test_the_counts_and_the_audit_log_learn_what_was_found_out_later(
+    triage: Triage, losing: Losing, folder: Path
+) -> None:
+    losing.markers_too = False
+    report = await lost(triage, Delete(queue="a"), losing, link=True)
+    assert (report.tally.done, report.tally.unknown, report.undoable) == (0, MESSAGES, True)
+
+    (change,) = await triage.recover()
+    assert await triage.recover() == []
+
+    assert (change.state, change.done, change.unsure, change.can_be_undone) == (State.STOPPED, MESSAGES, 0, True)
+    lines = audit_lines(folder)
+    assert [(line["change"], line["done"]) for line in lines] == [(report.change, 0), (report.change, MESSAGES)]
+    assert lines[1]["ended"] == "settled"
+
+
+async def test_markers_that_are_not_needed_are_removed_another_day(
+    triage: Triage, client: Redis, losing: Losing, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await lost(triage, Delete(queue="a"), losing, carried_out=False)
+    assert list(markers(client).values()) == [b""]
+
+    async def refusing(editor: QueueEditor, tokens: Any) -> None:
+        raise LostError("lost")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(QueueEditor, "forget", refusing)
+        assert (await done(triage, Delete(queue="a"))).stopped is None
+    assert len(markers(client)) == 2
+    await triage.recover()
+    assert len(markers(client)) == 2
+    now_ms = time.time_ns() // 1_000_000
+    monkeypatch.setattr(journal_module, "_now_ms", lambda: now_ms + DAY_MS + 1000)
+
+    await triage.recover()
+
+    assert markers(client) == {}
+    with closing(sqlite3.connect(folder / "journal.sqlite")) as db:
+        assert db.execute("SELECT * FROM markers").fetchall() == []
+
+
+@asynccontextmanager
+async def another_server_behind(port: int, other: EmbeddedServer) -> AsyncIterator[None]:
+    """Somebody else's server is now at the address of one that is gone."""
+
+    async def pump(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
+        while data := await source.read(65_536):
+            sink.write(data)
+        sink.close()
+
+    async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        other_reader, other_writer = await asyncio.open_connection("127.0.0.1", other.port)
+        await asyncio.gather(pump(reader, other_writer), pump(other_reader, writer))
+
+    server = await asyncio.start_server(connected, "127.0.0.1", port)
+    try:
+        yield
+    finally:
+        server.close()
+
+
+async def test_another_server_at_the_same_address_is_told_and_decides_nothing(folder: Path, losing: Losing) -> None:
+    with EmbeddedServer() as first, EmbeddedServer() as other:
+        url, port = first.url, first.port
+        queues = Rsmq(Redis.from_url(url))
+        queues.create_queue("a")
+        queues.send_messages("a", ["x"] * MESSAGES)
+        desk = Triage(url, "rsmq", folder)
+        losing.markers_too = False
+        await lost(desk, Delete(queue="a"), losing, link=True)
+        await desk.recover()
+        assert len((await desk.preview_undo()).notes) == 1
+        await undone(desk)
+        await lost(desk, Delete(queue="a"), losing, link=True)
+        await desk.aclose()
+        first.stop()
+        Rsmq(Redis.from_url(other.url)).create_queue("a")
+
+        async with another_server_behind(port, other):
+            desk = Triage(url, "rsmq", folder)
+            (change,) = await desk.recover()
+            preview = await desk.preview_undo()
+            await desk.aclose()
+
+    assert (change.done, change.unsure, change.can_be_undone) == (MESSAGES, MESSAGES, True)
+    assert preview.count == MESSAGES
+    assert any("was restarted, or is another one, since" in note for note in preview.notes)
+
+
+async def test_a_server_that_does_not_say_who_it_is_is_believed(client: Redis, redis_url: str, folder: Path) -> None:
+    client.acl_setuser("mute", enabled=True, passwords=["+p"], keys=["*"], commands=["+@all", "-info"])
+    desk = Triage(redis_url.replace("://", "://mute:p@"), "rsmq", folder)
+    await done(desk, Delete(queue="a"))
+
+    assert len((await desk.preview_undo()).notes) == 1
+    assert (await undone(desk)).tally.done == MESSAGES
+    await desk.aclose()
+    client.acl_deluser("mute")
