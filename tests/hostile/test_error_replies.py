@@ -68,7 +68,7 @@ HOSTILE = (
 
 async def test_refusals(orders: Redis, proxy: Proxy) -> None:
     with untouched(orders):
-        async with dashboard(proxy.url, size=(120, 30), interval_s=0.03) as pilot:
+        async with dashboard(proxy.url, size=(120, 30), timeout_s=1.0, interval_s=0.03) as pilot:
             await until(pilot, "● live", "orders")
             await open_queue(pilot, "orders")
             for refusal, words in (REFUSALS | dict.fromkeys(HOSTILE, "")).items():
