@@ -36,7 +36,7 @@ _ANOTHER_SERVER = (
 class Triage:
     """Changes the queues of one namespace on one server, or refuses to when it is read-only.
 
-    ``folder`` holds the journal and the audit log; nothing is made there before the first change. Every method raises
+    ``folder`` holds the journal and the audit log; nothing is made there before the first preview. Every method raises
     ``TriageError``. Close it with ``aclose``.
     """
 
