@@ -13,15 +13,8 @@ from dataclasses import dataclass, field, replace
 from typing import NoReturn
 
 from rsmq_tui.monitor.json_paths import JsonPath, JsonPathError, path_text, quoted, read_path, unquote
-from rsmq_tui.monitor.matching import (
-    Predicate,
-    Searched,
-    Term,
-    body_search_of,
-    compile_regex,
-    predicate_of,
-    searched_of,
-)
+from rsmq_tui.monitor.matching import Predicate, Searched, Term, body_search_of, predicate_of, searched_of
+from rsmq_tui.monitor.regexes import compile_regex
 from rsmq_tui.monitor.verdicts import Thresholds
 
 TEXT_MAX = 4_000

@@ -2,13 +2,13 @@
 
 import operator
 import re
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from rsmq_tui.monitor.json_paths import Absent, JsonPath, load, value_at, value_text
 from rsmq_tui.monitor.reading import read_score
+from rsmq_tui.monitor.regexes import bytes_search, text_search
 from rsmq_tui.protocol import RawMessage, leading_int, name_bytes, name_of, sent_ms
 
 Predicate = Callable[[RawMessage, int], bool]
@@ -29,8 +29,6 @@ _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
 _COST = {"size": 0, "rc": 1, "state": 2, "due": 2, "id": 2, "age": 3, "body": 4, "json": 5}
 _JSON_NUMBER = re.compile(r"-?[0-9]{1,300}(?:\.[0-9]{1,300})?(?:[eE][+-]?[0-9]{1,3})?")
 _JSON_WORDS = {"true": True, "false": False, "null": None}
-_UNBOUNDED = re.compile(r"[*+]|\{[0-9]*,\}")
-_CLASS = re.compile(r"\[\^?\]?(?:[^\]\\]|\\.)*\]", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,23 +57,6 @@ class Term:
         return self.field in ("body", "json")
 
 
-def compile_regex(text: str) -> tuple[re.Pattern[str] | None, str | None]:
-    """Return the regex, or a sentence that says why it cannot be one.
-
-    A repeat of what repeats itself, such as (a+)+, is refused: it can take for ever on some bodies.
-    """
-    if _repeats_repeat(text):
-        return None, "a repeat within a repeat can take for ever: leave one out, or make the inner group atomic, (?>…)"
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return re.compile(text), None
-    except re.error as error:
-        return None, f"not a regex: {error.msg}"
-    except (OverflowError, RecursionError):
-        return None, "not a regex: it is too large"
-
-
 def predicate_of(terms: Sequence[Term], poison_rc: int) -> Predicate:
     """Return what tells whether all terms hold."""
     tests = _tests(terms, poison_rc)
@@ -95,7 +76,7 @@ def body_search_of(terms: Sequence[Term]) -> Callable[[bytes], object] | None:
     if len(terms) != 1 or terms[0].inverted or (terms[0].field, terms[0].operator) != ("body", "~"):
         return None
     text = str(terms[0].value)
-    search, search_bytes = _search(text), _bytes_search(text)
+    search, search_bytes = text_search(text), bytes_search(text)
 
     def in_text(body: bytes) -> object:
         return search(body.decode("utf-8", "surrogateescape"), 0, REGEX_CHARS)
@@ -141,7 +122,7 @@ def _on_body(term: Term, document: "_Document") -> Predicate:
         return body is not None and search(body.decode("utf-8", "surrogateescape"), 0, REGEX_CHARS) is not None
 
     if term.field == "body" and term.operator == "~" and not inverted:
-        search = _search(str(term.value))
+        search = text_search(str(term.value))
         return is_found
     return holds
 
@@ -181,7 +162,7 @@ def _state_test(states: tuple[str, ...], poison_rc: int) -> Predicate:
 def _id_test(term: Term) -> Predicate:
     text = str(term.value)
     if term.operator == "~":
-        search = _search(text)
+        search = text_search(text)
         return lambda raw, at_ms: search(name_of(raw.id), 0, REGEX_CHARS) is not None
     wanted = name_bytes(text)
     if term.operator == "=":
@@ -194,7 +175,7 @@ def _body_test(term: Term, document: "_Document") -> _OnBody:
     if term.field == "json":
         return _json_test(term, document)
     if term.operator == "~":
-        search = _search(text)
+        search = text_search(text)
         return lambda body: search(body.decode("utf-8", "surrogateescape"), 0, REGEX_CHARS) is not None
     needle = text.casefold()
     return lambda body: needle in body.decode("utf-8", "surrogateescape").casefold()
@@ -223,7 +204,7 @@ def _json_compare(term: Term) -> Callable[[Any], bool]:
         needle = text.casefold()
         return lambda value: needle in value_text(value).casefold()
     if term.operator == "~":
-        search = _search(text)
+        search = text_search(text)
         return lambda value: search(value_text(value), 0, REGEX_CHARS) is not None
     compare = _COMPARE[term.operator]
     number = None if term.is_quoted or not _JSON_NUMBER.fullmatch(text) else _number(text)
@@ -265,52 +246,3 @@ def _due_ms(raw: RawMessage) -> float:
 
 def _number(text: str) -> float:
     return float(text) if set(text) & set(".eE") else int(text)
-
-
-def _search(text: str) -> Callable[[str, int, int], re.Match[str] | None]:
-    pattern, problem = compile_regex(text)
-    if pattern is None:
-        raise ValueError(problem)
-    return pattern.search
-
-
-def _bytes_search(text: str) -> Callable[[bytes, int, int], re.Match[bytes] | None] | None:
-    """Return the same regex for bytes that are ASCII, or None where it says something about other characters."""
-    if not text.isascii():
-        return None
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return re.compile(text.encode()).search
-    except re.error:
-        return None
-
-
-def _repeats_repeat(pattern: str) -> bool:
-    """Tell whether a group that repeats something without bound is itself repeated so."""
-    # For each open group: whether it is atomic, and whether it repeats something.
-    groups = [[False, False]]
-    at, closed_repeats = 0, False
-    while at < len(pattern):
-        sign = pattern[at]
-        repeat = _UNBOUNDED.match(pattern, at)
-        if repeat and at:
-            is_possessive = pattern[repeat.end() : repeat.end() + 1] == "+"
-            if closed_repeats and not is_possessive:
-                return True
-            groups[-1][1] = groups[-1][1] or not is_possessive
-            at, closed_repeats = repeat.end() + is_possessive, False
-            continue
-        closed_repeats = False
-        if sign == "\\":
-            at += 1
-        elif sign == "[" and (found := _CLASS.match(pattern, at)):
-            at = found.end() - 1
-        elif sign == "(":
-            groups.append([pattern.startswith("(?>", at), False])
-        elif sign == ")" and len(groups) > 1:
-            is_atomic, repeats = groups.pop()
-            closed_repeats = repeats and not is_atomic
-            groups[-1][1] = groups[-1][1] or closed_repeats
-        at += 1
-    return False

@@ -1,11 +1,10 @@
 """The one door to every change: preview, run, undo, recovery. Screens and commands both come in here."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from rsmq_tui.monitor.filters import parse_filter
 from rsmq_tui.protocol import QueueReader
@@ -21,7 +20,8 @@ from rsmq_tui.triage.previewing import Seeing, preview_of
 from rsmq_tui.triage.previews import Marked, Matching, Named, Preview, Scope
 from rsmq_tui.triage.queue_actions import prepare_other
 from rsmq_tui.triage.recovering import recover
-from rsmq_tui.triage.reports import Report, Tally
+from rsmq_tui.triage.reports import Tally
+from rsmq_tui.triage.run import Run
 from rsmq_tui.triage.running import Runner
 from rsmq_tui.triage.undoing import planned_undo, prepare_undo, undo_summary
 from rsmq_tui.triage.words import EXPECTED, TriageError, told
@@ -116,7 +116,7 @@ class Triage:
             notes=tuple(notes),
         )
 
-    def run(self, preview: Preview) -> "Run":
+    def run(self, preview: Preview) -> Run:
         """Carry out what was previewed: iterate over the run for its progress, then read its ``report``."""
         self._refuse_if_read_only()
         return Run(preview, self._steps, self._finished)
@@ -234,60 +234,6 @@ class Triage:
         await asyncio.to_thread(journal.prune)
 
 
-class Run:
-    """One change being made: iterate for the tally after each group of batches; afterwards there is a ``report``.
-
-    ``cancel`` ends it soon, with everything told and undoable that was done by then.
-    """
-
-    def __init__(self, preview: Preview, steps: "_Steps", finished: "_Finished") -> None:
-        self.preview = preview
-        self.report: Report | None = None
-        self._steps, self._finished = steps, finished
-        self._runner: Runner | None = None
-        self._cancelled = False
-
-    def cancel(self) -> None:
-        """Ask to end soon."""
-        self._cancelled = True
-        if self._runner is not None:
-            self._runner.stop()
-
-    async def __aiter__(self) -> AsyncIterator[Tally]:
-        preview = self.preview
-        try:
-            self._runner, steps = await self._steps(preview)
-        except EXPECTED as error:
-            preview.close()
-            raise TriageError(told(error)) from error
-        except BaseException:
-            preview.close()
-            raise
-        runner = self._runner
-        if self._cancelled:
-            runner.stop()
-        try:
-            async for tally in runner.run(steps):
-                yield tally
-            await self._finished(runner)
-        except EXPECTED as error:
-            runner.stopped = runner.stopped or told(error)
-        finally:
-            preview.close()
-            runner.leave()
-        self.report = Report(
-            preview.action.name, preview.action.past, preview.action.queue, runner.tally, runner.change, runner.stopped
-        )
-
-    async def to_end(self) -> Report:
-        """Run without looking at the progress."""
-        async for _ in self:
-            pass
-        if self.report is None:
-            raise RuntimeError("a run without an end")
-        return self.report
-
-
 async def _begun(journal: Journal, begin: Callable[[], int]) -> int:
     """Begin a change; when this is cancelled, a thread does so nevertheless, and nobody works on it."""
     beginning = asyncio.ensure_future(asyncio.to_thread(begin))
@@ -301,7 +247,3 @@ async def _begun(journal: Journal, begin: Callable[[], int]) -> int:
 def _leave(journal: Journal, beginning: "asyncio.Future[int]") -> None:
     if not beginning.cancelled() and beginning.exception() is None:
         journal.leave(beginning.result())
-
-
-_Steps = Callable[[Preview], Coroutine[Any, Any, tuple[Runner, AsyncGenerator[Prepared, None]]]]
-_Finished = Callable[[Runner], Coroutine[Any, Any, None]]

@@ -6,8 +6,9 @@ from rsmq_tui.protocol import RawMessage, make_id, rsmq_error, validation
 from rsmq_tui.protocol.editor import QueueEditor, QueueFields
 from rsmq_tui.protocol.edits import FieldBatch, FieldEdit
 from rsmq_tui.triage.actions import Action, CreateQueue, Import, Move, Redrive, Send, SetAttributes
-from rsmq_tui.triage.preparing import Prepared, creation, puts
+from rsmq_tui.triage.preparing import Prepared, puts
 from rsmq_tui.triage.previews import Preview
+from rsmq_tui.triage.targets import creation
 from rsmq_tui.triage.transfer import read_file
 
 

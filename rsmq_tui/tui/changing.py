@@ -18,11 +18,12 @@ from rsmq_tui.tui.widgets.change_line import ChangeTold
 if TYPE_CHECKING:
     from rsmq_tui.triage.actions import Action
     from rsmq_tui.triage.changes import Change
-    from rsmq_tui.triage.desk import Run, Triage
+    from rsmq_tui.triage.desk import Triage
     from rsmq_tui.triage.exporting import Exported
     from rsmq_tui.triage.previewing import Seeing
     from rsmq_tui.triage.previews import Preview, Scope
     from rsmq_tui.triage.reports import Report
+    from rsmq_tui.triage.run import Run
     from rsmq_tui.tui.app import RsmqApp
     from rsmq_tui.tui.screens.form import FormScreen
 
