@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from rsmq_tui.cli.errors import UsageError
 from rsmq_tui.cli.interrupts import EXIT_INTERRUPTED, Interrupts, run_interruptibly
 from rsmq_tui.cli.output import ProgressLine, fields_json, print_words, say, wants_json
+from rsmq_tui.cli.target import profile_of
 from rsmq_tui.cli.triage_of import triage_of
 from rsmq_tui.monitor.wording import clock, plural
 from rsmq_tui.protocol import RsmqError
@@ -32,7 +33,7 @@ def make_change(options: argparse.Namespace, action: Action, scope: Scope | None
 
 def make(options: argparse.Namespace, ask: Ask, queue: str | None = None) -> int:
     """Do that with whatever ``ask`` previews."""
-    triage = triage_of(options)
+    triage = triage_of(profile_of(options))
     return run_interruptibly(lambda interrupts: _make(options, triage, ask, queue, interrupts))
 
 

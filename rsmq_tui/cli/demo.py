@@ -8,6 +8,8 @@ from pathlib import Path
 
 from rsmq_tui.embedded import EmbeddedError, EmbeddedServer, WorkloadProcess
 from rsmq_tui.monitor import Thresholds
+from rsmq_tui.profiles import Profile
+from rsmq_tui.protocol import Address
 
 # Nobody watching a demo wants to wait for the usual minute or two before trouble is called by its name.
 DEMO_THRESHOLDS = Thresholds(stalled_ms=8_000, growing_ms=20_000, growing_messages=100, growing_share=0.1)
@@ -32,7 +34,10 @@ def _with_dashboard(url: str, options: argparse.Namespace) -> int:
     with WorkloadProcess(url, ns=options.ns) as workload, tempfile.TemporaryDirectory(prefix="rsmq-tui-") as folder:
         print("Filling the demo's queues …", file=sys.stderr)
         workload.wait_ready()
-        return open_dashboard(options, url, DEMO_THRESHOLDS, Path(folder))
+        profile = Profile(
+            "", Address(url), (options.ns,), options.read_only, interval_s=options.interval, thresholds=DEMO_THRESHOLDS
+        )
+        return open_dashboard(options, profile, Path(folder))
 
 
 def _headless(url: str, options: argparse.Namespace) -> int:

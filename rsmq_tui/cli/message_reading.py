@@ -22,7 +22,7 @@ from rsmq_tui.cli.output import (
     text_of,
     wants_json,
 )
-from rsmq_tui.cli.target import reader_of
+from rsmq_tui.cli.target import profile_of, reader_of
 from rsmq_tui.monitor.grouping import GroupingError, Groups
 from rsmq_tui.monitor.peek import MessageRow, MessageView, PeekError, read_message
 from rsmq_tui.monitor.search import Progress, search
@@ -49,7 +49,7 @@ def get_messages(options: argparse.Namespace) -> int:
 @asynccontextmanager
 async def reader_for(options: argparse.Namespace) -> AsyncIterator[QueueReader]:
     """Give a reader of the options' server; what it cannot read becomes a ``UsageError``."""
-    reader = reader_of(options.redis_url, options.ns)
+    reader = reader_of(profile_of(options))
     try:
         yield reader
     except PeekError as error:

@@ -7,6 +7,7 @@ from rsmq_tui.cli.errors import UsageError
 from rsmq_tui.cli.interrupts import run_interruptibly
 from rsmq_tui.cli.output import Column, Table, print_json, say, wants_json
 from rsmq_tui.cli.snapshot import poll_once, queue_as_json
+from rsmq_tui.cli.target import profile_of
 from rsmq_tui.monitor import QueueState, Snapshot
 from rsmq_tui.monitor.wording import count, duration, seconds
 from rsmq_tui.triage.actions import Action, CreateQueue, DeleteQueue, Purge, SetAttributes
@@ -31,7 +32,7 @@ def _action(options: argparse.Namespace) -> Action:
 
 
 async def _list(options: argparse.Namespace) -> int:
-    snapshot = await poll_once(options.redis_url, options.ns)
+    snapshot = await poll_once(profile_of(options))
     failure = snapshot.link.failure
     if failure is not None:
         raise UsageError(f"cannot read {snapshot.server}: {failure.sentence}; {failure.hint}")

@@ -6,8 +6,9 @@ import json
 import sys
 from typing import Any
 
-from rsmq_tui.cli.target import reader_of
+from rsmq_tui.cli.target import profile_of, reader_of
 from rsmq_tui.monitor import LivePoller, QueueState, Snapshot
+from rsmq_tui.profiles import Profile
 
 _SCHEMA = 1
 _EXIT_UNREACHABLE = 2
@@ -18,7 +19,7 @@ def run(options: argparse.Namespace) -> int:
 
     Raises ``UsageError`` for a URL that cannot be one.
     """
-    snapshot = asyncio.run(poll_once(options.redis_url, options.ns))
+    snapshot = asyncio.run(poll_once(profile_of(options)))
     failure = snapshot.link.failure
     if failure is not None:
         print(f"rsmq-tui: cannot read {snapshot.server}: {failure.sentence}; {failure.hint}", file=sys.stderr)
@@ -58,9 +59,9 @@ def queue_as_json(queue: QueueState, at_ms: int) -> dict[str, Any]:
     }
 
 
-async def poll_once(url: str, ns: str) -> Snapshot:
-    """Poll once; raises ``UsageError`` for a URL that cannot be one."""
-    poller = LivePoller(reader_of(url, ns))
+async def poll_once(profile: Profile) -> Snapshot:
+    """Poll once; raises ``UsageError`` for an address that cannot be one."""
+    poller = LivePoller(reader_of(profile), thresholds=profile.thresholds)
     try:
         first = await poller.poll()
         # The first poll looks at receive counts after the rows; the second one's verdicts know them.

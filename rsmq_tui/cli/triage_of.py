@@ -1,11 +1,11 @@
 """The server whose queues a command is to change, and the journal that it writes."""
 
-import argparse
 import os
 from pathlib import Path
 
 from rsmq_tui.cli.errors import UsageError
 from rsmq_tui.monitor.wording import printable
+from rsmq_tui.profiles import Profile
 from rsmq_tui.triage.desk import Triage
 from rsmq_tui.triage.journal import KEEP_DAYS, LIMIT_BYTES, Journal
 from rsmq_tui.triage.paths import state_folder
@@ -13,15 +13,16 @@ from rsmq_tui.triage.paths import state_folder
 _MB = 1_000_000
 
 
-def triage_of(options: argparse.Namespace, url: str | None = None, folder: Path | None = None) -> Triage:
-    """Return what changes the queues of that server; raises ``UsageError`` for a URL or a limit that cannot be one."""
+def triage_of(profile: Profile, folder: Path | None = None) -> Triage:
+    """Return what changes the queues of that server; raises ``UsageError`` for an address or a limit that is none."""
     keep_days, limit_bytes = _limits()
     try:
         return Triage(
-            url or options.redis_url,
-            options.ns,
+            profile.address,
+            profile.ns,
             folder or state_folder(),
-            read_only=options.read_only,
+            read_only=profile.read_only,
+            profile=profile.name,
             keep_days=keep_days,
             limit_bytes=limit_bytes,
         )

@@ -11,6 +11,7 @@ Keys, fields, scores, ids and errors are those of the canonical client, rsmq 0.1
 is above it.
 """
 
+from rsmq_tui.protocol.address import Address
 from rsmq_tui.protocol.aio import AsyncRsmq
 from rsmq_tui.protocol.client import Rsmq
 from rsmq_tui.protocol.connection import Traffic, check_url, connect, connect_async, server_label
@@ -32,6 +33,7 @@ __all__ = [
     "REPLY_ERRORS",
     "SECONDS_BELOW",
     "SERVER_ERRORS",
+    "Address",
     "Anchor",
     "AsyncRsmq",
     "Failure",

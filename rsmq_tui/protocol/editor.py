@@ -8,8 +8,9 @@ from typing import Any
 
 from redis.exceptions import NoScriptError, ResponseError
 
+from rsmq_tui.protocol.address import Address
 from rsmq_tui.protocol.client import RAW
-from rsmq_tui.protocol.connection import TIMEOUT_S, Traffic, check_url, connect_async, server_label
+from rsmq_tui.protocol.connection import TIMEOUT_S, Traffic, connect_async
 from rsmq_tui.protocol.edits import Batch, EditKind, FieldBatch, Outcome
 from rsmq_tui.protocol.errors import RsmqError, rsmq_error
 from rsmq_tui.protocol.keys import Keys, name_bytes
@@ -45,16 +46,17 @@ class QueueFields:
 
 
 class QueueEditor:
-    """Changes the queues of ``ns`` at ``url``. Close it with ``aclose``; raises ValueError for a URL that is none.
+    """Changes the queues of ``ns`` on a server. Close it with ``aclose``; raises ValueError for a URL that is none.
 
     Every method raises redis-py's errors when the server cannot be asked, and ``RsmqError`` for what it refuses.
     """
 
-    def __init__(self, url: str, ns: str = "rsmq", *, timeout_s: float = TIMEOUT_S) -> None:
+    def __init__(self, server: Address | str, ns: str = "rsmq", *, timeout_s: float = TIMEOUT_S) -> None:
         self.ns = ns
-        self.label = server_label(check_url(url))
+        address = Address.of(server)
+        self.label = address.label
         self.traffic = Traffic()
-        self._client = connect_async(url, timeout_s=timeout_s, traffic=self.traffic)
+        self._client = connect_async(address.url, timeout_s=timeout_s, traffic=self.traffic)
         self._client.set_response_callback("ZSCORE", lambda response, **options: response)
         self._command: Callable[..., Any] = self._client.execute_command
         self._keys = Keys(ns)

@@ -5,7 +5,8 @@ from typing import Any
 
 from redis.exceptions import ResponseError
 
-from rsmq_tui.protocol.connection import TIMEOUT_S, Traffic, check_url, connect_async, server_label
+from rsmq_tui.protocol.address import Address
+from rsmq_tui.protocol.connection import TIMEOUT_S, Traffic, connect_async
 from rsmq_tui.protocol.failures import failure_of
 from rsmq_tui.protocol.keys import Keys, name_of
 from rsmq_tui.protocol.pages import QueuePages
@@ -27,16 +28,16 @@ class Namespaces:
 
 
 class QueueReader:
-    """Reads the queues of ``ns`` at ``url``: ``rows`` for all of them, ``pages`` and ``scan`` for one.
+    """Reads the queues of ``ns`` on a server: ``rows`` for all of them, ``pages`` and ``scan`` for one.
 
     ``traffic`` counts what it has cost. Close it with ``aclose``. Raises ValueError for a URL that cannot be one.
     """
 
-    def __init__(self, url: str, ns: str = "rsmq", *, timeout_s: float = TIMEOUT_S) -> None:
+    def __init__(self, server: Address | str, ns: str = "rsmq", *, timeout_s: float = TIMEOUT_S) -> None:
         self.traffic = Traffic()
-        # It refuses a bad URL without repeating it; to take the label of one would not.
-        self._client = connect_async(url, timeout_s=timeout_s, traffic=self.traffic)
-        self.label = server_label(check_url(url))
+        address = Address.of(server)
+        self._client = connect_async(address.url, timeout_s=timeout_s, traffic=self.traffic)
+        self.label = address.label
         # Scores stay as the server writes them: redis-py would make floats of them.
         self._client.set_response_callback("ZSCORE", _as_it_is)
         self._client.set_response_callback("ZSCAN", _as_it_is)

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from rsmq_tui.monitor.filters import parse_filter
-from rsmq_tui.protocol import QueueReader
+from rsmq_tui.protocol import Address, QueueReader
 from rsmq_tui.protocol.editor import QueueEditor
 from rsmq_tui.triage.actions import Action, MessageAction, Undo
 from rsmq_tui.triage.audit_log import AuditLog
@@ -42,7 +42,7 @@ class Triage:
 
     def __init__(
         self,
-        url: str,
+        server: Address | str,
         ns: str,
         folder: Path,
         *,
@@ -55,8 +55,8 @@ class Triage:
         self.profile = profile
         self.folder = folder
         self._keep_days, self._limit_bytes = keep_days, limit_bytes
-        self._editor = QueueEditor(url, ns)
-        self._reader = QueueReader(url, ns)
+        self._editor = QueueEditor(server, ns)
+        self._reader = QueueReader(server, ns)
         self._journal: Journal | None = None
         self._audit = AuditLog(folder / "audit.jsonl")
         self._opening = asyncio.Lock()
