@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import NoReturn
 
 from rsmq_tui.monitor.json_paths import JsonPath, JsonPathError, path_text, quoted, read_path, unquote
-from rsmq_tui.monitor.matching import Predicate, Searched, Term, body_search_of, predicate_of, searched_of
+from rsmq_tui.monitor.matching import BodySearch, Predicate, Searched, Term, body_search_of, predicate_of, searched_of
 from rsmq_tui.monitor.regexes import compile_regex
 from rsmq_tui.monitor.verdicts import Thresholds
 
@@ -102,8 +102,8 @@ class Filter:
         """
         return predicate_of(self.terms, self.poison_rc)
 
-    def body_search(self) -> Callable[[bytes], object] | None:
-        """Return what finds it in a body, where nothing else is looked at: faster than ``predicate``."""
+    def body_search(self) -> BodySearch | None:
+        """Return what finds it in bodies, where nothing else is looked at: faster than ``predicate``."""
         return body_search_of(self.terms)
 
     def searched(self) -> Searched:
@@ -256,6 +256,9 @@ def _read_span(text: str) -> _Value | str:
         return "a span of time has a unit, ms, s, m, h or d: 250ms, 30s, 1h30m, 2d"
     span_ms = sum(float(number) * _UNITS_MS[unit] for number, unit in _SPAN.findall(text))
     return round(-span_ms if text.startswith("-") else span_ms)
+
+
+read_span = _read_span
 
 
 def _read_size(text: str) -> _Value | str:

@@ -13,6 +13,8 @@ from rsmq_tui.protocol import RawMessage, leading_int, name_bytes, name_of, sent
 
 Predicate = Callable[[RawMessage, int], bool]
 Searched = Callable[[RawMessage, int], bool]
+# Which of some bodies match, by their places.
+BodySearch = Callable[[Sequence[bytes | None]], list[int]]
 _OnBody = Callable[[bytes], bool]
 
 # A regex is tried on this much of a body: what takes quadratic time, such as .*a.*b, must still come to an end.
@@ -68,8 +70,8 @@ def predicate_of(terms: Sequence[Term], poison_rc: int) -> Predicate:
     return lambda raw, at_ms: all(test(raw, at_ms) for test in tests)
 
 
-def body_search_of(terms: Sequence[Term]) -> Callable[[bytes], object] | None:
-    """Return what finds something in a body, where the terms want nothing else of a message, or None.
+def body_search_of(terms: Sequence[Term]) -> BodySearch | None:
+    """Return what tells which of some bodies match, where the terms want nothing else of a message, or None.
 
     A search through a million bodies is made of nothing else: bytes that are ASCII are searched as they are.
     """
@@ -78,12 +80,19 @@ def body_search_of(terms: Sequence[Term]) -> Callable[[bytes], object] | None:
     text = str(terms[0].value)
     search, search_bytes = text_search(text), bytes_search(text)
 
-    def in_text(body: bytes) -> object:
+    def is_in(body: bytes) -> object:
+        if search_bytes is not None and body.isascii():
+            return search_bytes(body, 0, REGEX_CHARS)
         return search(body.decode("utf-8", "surrogateescape"), 0, REGEX_CHARS)
 
-    if search_bytes is None:
-        return in_text
-    return lambda body: search_bytes(body, 0, REGEX_CHARS) if body.isascii() else in_text(body)
+    def matching(bodies: Sequence[bytes | None]) -> list[int]:
+        there = [body for body in bodies if body is not None]
+        is_plain = len(there) == len(bodies) and all(map(bytes.isascii, there))
+        if search_bytes is not None and is_plain and max(map(len, there), default=0) <= REGEX_CHARS:
+            return [index for index, body in enumerate(there) if search_bytes(body)]
+        return [index for index, body in enumerate(bodies) if body is not None and is_in(body)]
+
+    return matching
 
 
 def searched_of(terms: Sequence[Term], poison_rc: int) -> Searched:

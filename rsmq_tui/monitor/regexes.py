@@ -33,7 +33,7 @@ def text_search(text: str) -> Callable[[str, int, int], re.Match[str] | None]:
     return pattern.search
 
 
-def bytes_search(text: str) -> Callable[[bytes, int, int], re.Match[bytes] | None] | None:
+def bytes_search(text: str) -> Callable[..., re.Match[bytes] | None] | None:
     """Return the same regex for bytes that are ASCII, or None where it says something about other characters."""
     if not text.isascii():
         return None

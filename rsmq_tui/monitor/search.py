@@ -2,13 +2,13 @@
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from rsmq_tui.monitor.filters import Filter
-from rsmq_tui.monitor.matching import Predicate
+from rsmq_tui.monitor.matching import BodySearch, Predicate
 from rsmq_tui.monitor.peek import PEEK_ERRORS, MessageRow, row_of, told
 from rsmq_tui.protocol import (
     PREVIEW_BYTES,
@@ -22,7 +22,7 @@ from rsmq_tui.protocol import (
 
 # Matching gives way to whatever else waits in the loop after this long.
 _TURN_S = 0.005
-_TURN_MESSAGES = 32
+_TURN_MESSAGES = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class _Ways(NamedTuple):
     """How a filter is matched; ``body_search`` is the faster way, where there is one."""
 
     predicate: Predicate
-    body_search: Callable[[bytes], object] | None
+    body_search: BodySearch | None
 
 
 async def search(
@@ -111,9 +111,8 @@ async def _matching(chunk: ScanChunk, ways: _Ways) -> list[RawMessage]:
     messages = () if ways.body_search else chunk.messages
     for start in range(0, len(chunk), _TURN_MESSAGES):
         stop = start + _TURN_MESSAGES
-        if (is_in := ways.body_search) is not None:
-            part = enumerate(chunk.bodies[start:stop], start)
-            found += [chunk.message(index) for index, body in part if body is not None and is_in(body)]
+        if ways.body_search is not None:
+            found += [chunk.message(start + index) for index in ways.body_search(chunk.bodies[start:stop])]
         else:
             found += [message for message in messages[start:stop] if ways.predicate(message, chunk.at_ms)]
         if time.monotonic() > turn_ends_s:

@@ -92,14 +92,6 @@ class _Group(NamedTuple):
         return [id for id, size in zip(self.ids, self.sizes, strict=True) if size <= SCAN_BODY_BYTES]
 
 
-class _Trip(NamedTuple):
-    """What one round trip brought: where to go on and what is there, and the group before it, read."""
-
-    cursor: bytes | None
-    found: _Group | None
-    ready: ScanChunk | None
-
-
 class QueueScan:
     """Scans queues of one namespace; raises ``wrongType`` where a key of the queue is something else."""
 
@@ -121,68 +113,55 @@ class QueueScan:
         zset, attributes = self._keys.messages(queue), self._keys.attributes(queue)
         measured = sizes if not bodies else not await _to_end(self._limits_bodies(attributes))
         wanted = _Wanted(zset, attributes, counts, bodies, measured)
-        seen = Seen(WINDOW_IDS)
+        seen, step = Seen(WINDOW_IDS), count
         waiting: deque[_Group] = deque()
         cursor: bytes | None = b"0"
-        step = count
-        trip: asyncio.Task[_Trip] | None = asyncio.create_task(self._trip(wanted, cursor, step, None))
+        looking: asyncio.Task[tuple[bytes | None, _Group]] | None = None
+        before: asyncio.Task[ScanChunk] | None = None
+        reading: asyncio.Task[ScanChunk] | None = None
         try:
-            while trip is not None:
-                went_on, found, ready = await _to_end(trip)
-                if found is not None:
-                    cursor = went_on
+            while True:
+                if looking is not None:
+                    cursor, found = await _to_end(looking)
+                    looking = None
                     fresh = _fresh(found, seen)
                     waiting.extend(_groups(fresh) if bodies and measured else (fresh,))
-                    step = _fitting(fresh.sizes, count)
-                if ready is not None and found is not None and bodies and not measured:
-                    step = _fitting(ready.columns[4], count)
-                group = waiting.popleft() if waiting else None
+                    step = _fitting(fresh.sizes, count) if measured else step
                 # Messages that wait are read before more are looked for.
-                ahead = None if waiting else cursor
-                trip = None
-                if ahead is not None or group is not None:
-                    trip = asyncio.create_task(self._trip(wanted, ahead, step, group))
-                    # The question goes out before this answer is read: else the server and we would take turns.
-                    await self._runner.until_sent(trip)
-                if ready is not None:
-                    yield ready
+                if cursor is not None and len(waiting) <= 1:
+                    looking = await self._sent(self._look(wanted, cursor, step))
+                before, reading = reading, None
+                if waiting:
+                    reading = await self._sent(self._read(wanted, waiting.popleft()))
+                if before is not None:
+                    chunk = await _to_end(before)
+                    step = _fitting(chunk.columns[4], count) if bodies and not measured else step
+                    yield chunk
+                elif looking is None and reading is None:
+                    return
         finally:
-            if trip is not None:
-                trip.cancel()
-                await asyncio.gather(trip, return_exceptions=True)
+            under_way = [task for task in (looking, before, reading) if task is not None]
+            for task in under_way:
+                task.cancel()
+            await asyncio.gather(*under_way, return_exceptions=True)
+
+    async def _sent(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        """Begin to ask; the question goes out before the last answer is read: else the server and we take turns."""
+        task = asyncio.create_task(work)
+        await self._runner.until_sent(task)
+        return task
 
     async def _limits_bodies(self, attributes: bytes) -> bool:
         """Tell whether clients keep bodies of this queue so short that they may be read without being measured."""
         (maxsize,) = await self._ask(("HGET", attributes, "maxsize"))
         return maxsize is not None and maxsize.isdigit() and int(maxsize) <= MAXSIZE_MAX
 
-    async def _trip(self, wanted: _Wanted, cursor: bytes | None, step: int, group: _Group | None) -> _Trip:
-        """In one round trip, take a step from the cursor and read the group that was found before."""
-        commands: list[Sequence[bytes | str | int]] = []
-        if cursor is not None:
-            commands += [("TIME",), ("ZCARD", wanted.zset), ("ZSCAN", wanted.zset, cursor, "COUNT", step)]
-        # Bodies never change: read a moment after the rest, they are those of the same messages.
-        short = [] if group is None or not wanted.bodies else group.short
-        per_call = len(short) if wanted.measured else _BODIES_PER_CALL
-        commands += [("HMGET", wanted.attributes, *part) for part in _parts(short, per_call)]
-        counted = group.ids if group is not None and wanted.counts else ()
-        commands += [
-            ("HMGET", wanted.attributes, *(name for id in part for name in (id + b":rc", id + b":fr")))
-            for part in _parts(counted, _COUNTS_PER_CALL)
-        ]
-        replies = await self._ask(*commands) if commands else []
-        following, found = None, None
-        if cursor is not None:
-            following, found = await self._found(wanted, *replies[:3])
-            del replies[:3]
-        if group is None:
-            return _Trip(following, found, None)
-        values = [value for reply in replies for value in reply]
-        ready = await self._read(wanted, group, values[: len(short)], values[len(short) :])
-        return _Trip(following, found, ready)
-
     @raising_nonsense
-    async def _found(self, wanted: _Wanted, time: Any, depth: Any, reply: Any) -> tuple[bytes | None, _Group]:
+    async def _look(self, wanted: _Wanted, cursor: bytes, step: int) -> tuple[bytes | None, _Group]:
+        """Take a step from the cursor, and return where to go on and what is there."""
+        time, depth, reply = await self._ask(
+            ("TIME",), ("ZCARD", wanted.zset), ("ZSCAN", wanted.zset, cursor, "COUNT", step)
+        )
         following, found = reply
         ids, scores = found[::2], found[1::2]
         sizes: list[int] | None = [] if wanted.measured else None
@@ -194,10 +173,18 @@ class QueueScan:
         return None if int(following) == 0 else following, _Group(at_ms, depth, ids, scores, sizes)
 
     @raising_nonsense
-    async def _read(
-        self, wanted: _Wanted, group: _Group, read: list[bytes | None], counts: list[bytes | None]
-    ) -> ScanChunk:
-        """Put together what is known of a group; ``read`` are the bodies of those that are short enough."""
+    async def _read(self, wanted: _Wanted, group: _Group) -> ScanChunk:
+        """Read what is wanted of a group, a moment after it was found: bodies never change."""
+        short = group.short if wanted.bodies else []
+        per_call = len(short) if wanted.measured else _BODIES_PER_CALL
+        commands: list[Sequence[bytes | str | int]] = []
+        commands += [("HMGET", wanted.attributes, *part) for part in _parts(short, per_call)]
+        commands += [
+            ("HMGET", wanted.attributes, *(name for id in part for name in (id + b":rc", id + b":fr")))
+            for part in _parts(group.ids if wanted.counts else (), _COUNTS_PER_CALL)
+        ]
+        values = [value for reply in await self._ask(*commands) for value in reply] if commands else []
+        read, counts = values[: len(short)], values[len(short) :]
         ids, sizes = group.ids, group.sizes
         nothing: list[bytes | None] = [None] * len(ids)
         rcs, frs = (counts[::2], counts[1::2]) if wanted.counts else (nothing, nothing)
@@ -205,7 +192,7 @@ class QueueScan:
             known = [0] * len(ids) if sizes is None else sizes
             return ScanChunk(group.at_ms, group.depth, (ids, group.scores, rcs, frs, known, nothing))
         if None not in read and len(read) == len(ids):
-            known = list(map(len, read)) if sizes is None else sizes  # type: ignore[arg-type] # none of them is None
+            known = list(map(len, read)) if sizes is None else sizes
             return ScanChunk(group.at_ms, group.depth, (ids, group.scores, rcs, frs, known, read))
         bodies = dict(zip(group.short, read, strict=True))
         without = [id for id, body in bodies.items() if body is None]

@@ -26,11 +26,11 @@ class Seen:
     def fresh(self, found: Sequence[bytes], depth: int) -> list[bool] | None:
         """Tell which of these ids are new, or None for all; the queue held ``depth`` messages at that moment."""
         self._deepest = max(self._deepest, depth)
-        ids, recent, before = set(found), self._recent, self._before
-        fresh: list[bool] | None = None
+        recent, before = self._recent, self._before
         collapsed = bool(self._hashes) and depth * self._window <= _BUCKET_MAX * self._deepest
-        if collapsed or len(ids) < len(found) or not (ids.isdisjoint(recent) and ids.isdisjoint(before)):
-            old = self._old(ids) if collapsed else set()
+        fresh: list[bool] | None = None
+        if collapsed or not (recent.isdisjoint(found) and before.isdisjoint(found)) or len(set(found)) < len(found):
+            old = self._old(found) if collapsed else set()
             fresh = []
             for id in found:
                 is_fresh = id not in recent and id not in before and hash(id) not in old
@@ -38,13 +38,13 @@ class Seen:
                     recent.add(id)
                 fresh.append(is_fresh)
         else:
-            recent |= ids
+            recent.update(found)
         if len(recent) >= self._window:
             # Python's hash of bytes has 64 bits and a secret of this process: nobody can make two ids collide.
             self._hashes.append(array("q", map(hash, before)))
             self._before, self._recent = recent, set()
         return fresh
 
-    def _old(self, ids: set[bytes]) -> set[int]:
+    def _old(self, ids: Sequence[bytes]) -> set[int]:
         wanted = {hash(id) for id in ids}
         return {old for run in self._hashes for old in wanted.intersection(run)} if wanted else wanted
