@@ -1,15 +1,18 @@
-"""The dashboard on a server that is there, or will be."""
+"""The dashboard on servers that are there, or will be."""
 
 import argparse
 import sys
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rsmq_tui.cli.target import profile_of, reader_of
+from rsmq_tui.cli.target import profiles_of, reader_of
 from rsmq_tui.monitor import LivePoller
 from rsmq_tui.profiles import Profile
 from rsmq_tui.tui.app import RsmqApp
+from rsmq_tui.tui.sites import Site
 
 if TYPE_CHECKING:
     from rsmq_tui.triage.desk import Triage
@@ -17,19 +20,43 @@ if TYPE_CHECKING:
 
 def run(options: argparse.Namespace) -> int:
     """Open the dashboard; raises ``UsageError`` for an address that cannot be one."""
-    return open_dashboard(options, profile_of(options))
+    return open_dashboard(options, profiles_of(options))
 
 
-def open_dashboard(options: argparse.Namespace, profile: Profile, folder: Path | None = None) -> int:
-    """Open the dashboard on that server and return the exit status; ``folder`` is for the journal of changes."""
-    poller = LivePoller(reader_of(profile), interval_s=profile.interval_s, thresholds=profile.thresholds)
+def open_dashboard(options: argparse.Namespace, profiles: Sequence[Profile], folder: Path | None = None) -> int:
+    """Open the dashboard on those servers and return the exit status; ``folder`` is for the journal of changes."""
+    sites = _sites(profiles, folder)
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         print("rsmq-tui: the dashboard needs a terminal; `rsmq-tui snapshot` prints queues as JSON", file=sys.stderr)
         return 2
-    triage = partial(_triage, profile, folder)
-    app = RsmqApp(poller, triage=triage, read_only=profile.read_only, ascii_only=options.ascii, theme=options.theme)
+    app = RsmqApp(sites, ascii_only=options.ascii, theme=options.theme)
     app.run()
     return app.return_code or 0
+
+
+def _sites(profiles: Sequence[Profile], folder: Path | None) -> list[Site]:
+    """Make a site of each namespace of each profile."""
+    wanted = [(profile, ns) for profile in profiles for ns in profile.namespaces]
+    sites = []
+    for profile, ns in wanted:
+        name = profile.name or profile.address.label
+        several_ns = len(profile.namespaces) > 1
+        place = "" if len(wanted) == 1 else f"{name} {ns}" if several_ns else name
+        poller = LivePoller(
+            reader_of(profile, ns), interval_s=profile.interval_s, place=place, thresholds=profile.thresholds
+        )
+        triage = partial(_triage, replace(profile, namespaces=(ns,)), folder)
+        sites.append(
+            Site(
+                poller,
+                place=place,
+                name=profile.name,
+                colour=profile.colour,
+                triage=triage,
+                read_only=profile.read_only,
+            )
+        )
+    return sites
 
 
 def _triage(profile: Profile, folder: Path | None) -> "Triage":

@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import os
 import sys
 import tempfile
 from pathlib import Path
@@ -31,13 +32,18 @@ def _with_dashboard(url: str, options: argparse.Namespace) -> int:
     from rsmq_tui.cli.dashboard import open_dashboard  # noqa: PLC0415 - headless runs must not load the screens
 
     # What is undone here is of no use once the server is gone.
-    with WorkloadProcess(url, ns=options.ns) as workload, tempfile.TemporaryDirectory(prefix="rsmq-tui-") as folder:
+    with WorkloadProcess(url, ns=_ns(options)) as workload, tempfile.TemporaryDirectory(prefix="rsmq-tui-") as folder:
         print("Filling the demo's queues …", file=sys.stderr)
         workload.wait_ready()
         profile = Profile(
-            "", Address(url), (options.ns,), options.read_only, interval_s=options.interval, thresholds=DEMO_THRESHOLDS
+            "",
+            Address(url),
+            (_ns(options),),
+            options.read_only,
+            interval_s=options.interval or 1.0,
+            thresholds=DEMO_THRESHOLDS,
         )
-        return open_dashboard(options, profile, Path(folder))
+        return open_dashboard(options, (profile,), Path(folder))
 
 
 def _headless(url: str, options: argparse.Namespace) -> int:
@@ -47,8 +53,13 @@ def _headless(url: str, options: argparse.Namespace) -> int:
         stop = asyncio.Event()
         if options.seconds is not None:
             asyncio.get_running_loop().call_later(options.seconds, stop.set)
-        await run_workload(url, ns=options.ns, stop=stop)
+        await run_workload(url, ns=_ns(options), stop=stop)
 
     print(url, flush=True)
     asyncio.run(work())
     return 0
+
+
+def _ns(options: argparse.Namespace) -> str:
+    named: str | None = options.ns
+    return os.environ.get("RSMQ_NS", "rsmq") if named is None else named

@@ -29,7 +29,7 @@ class LivePoller:
 
     The next poll is scheduled only after the previous one has come back, so polls never overlap. A failure yields the
     last good snapshot with its ``link`` saying what failed, and the next attempts come after 1, 2, 4 … 30 seconds.
-    ``clock`` is a monotonic clock in seconds, and the only local time used.
+    ``place`` names it among several; ``clock`` is a monotonic clock in seconds, and the only local time used.
     """
 
     def __init__(
@@ -37,20 +37,22 @@ class LivePoller:
         reader: QueueReader,
         *,
         interval_s: float = 1.0,
+        place: str = "",
         thresholds: Thresholds | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.thresholds = thresholds or Thresholds()
         self._reader = reader
         self._interval_s = interval_s
+        self._place = place
         self._clock = clock
-        self._sampler = Sampler(self.thresholds)
+        self._sampler = Sampler(self.thresholds, place)
         self._wake = asyncio.Event()
         self._paused = False
         self._failures = 0
         self._look_at_index = 0
         self._wanted_ns: str | None = None
-        self._last = Snapshot(0, reader.label, reader.ns, interval_s=interval_s)
+        self._last = Snapshot(0, reader.label, reader.ns, interval_s=interval_s, place=place)
 
     async def snapshots(self) -> AsyncIterator[Snapshot]:
         """Poll, yield, wait; for ever."""
@@ -166,6 +168,7 @@ class LivePoller:
             paused=self._paused,
             notes=self._notes(index.problem),
             namespaces=namespaces,
+            place=self._place,
         )
 
     def _next_to_look_at(self, names: tuple[str, ...]) -> tuple[str, ...]:
@@ -191,8 +194,8 @@ class LivePoller:
         self._reader.watch(self._wanted_ns)
         self._wanted_ns = None
         self._look_at_index = 0
-        self._sampler = Sampler(self.thresholds)
-        self._last = Snapshot(0, self._reader.label, self._reader.ns, interval_s=self._interval_s)
+        self._sampler = Sampler(self.thresholds, self._place)
+        self._last = Snapshot(0, self._reader.label, self._reader.ns, interval_s=self._interval_s, place=self._place)
 
     def _delay_s(self) -> float:
         """Return how long to wait before the next attempt, after the failures so far."""

@@ -15,11 +15,15 @@ _DRAIN_SPAN_MS = 60_000
 
 
 class Sampler:
-    """Keeps a tracker for each queue; a poll is ``begin``, then ``take`` for its rows as they come, then ``finish``."""
+    """Keeps a tracker for each queue; a poll is ``begin``, then ``take`` for its rows as they come, then ``finish``.
 
-    def __init__(self, thresholds: Thresholds) -> None:
+    ``place`` tells which of several servers the queues are on.
+    """
+
+    def __init__(self, thresholds: Thresholds, place: str = "") -> None:
         self.trend = Trend()
         self._thresholds = thresholds
+        self._place = place
         self._trackers: dict[str, QueueTracker] = {}
         self._states: list[QueueState] = []
         self._totals = RunningTotals()
@@ -45,7 +49,7 @@ class Sampler:
         for name, row in zip(names, rows, strict=True):
             tracker = trackers.get(name)
             if tracker is None:
-                tracker = trackers[name] = QueueTracker(name, self.trend.add_queue(name), self._thresholds)
+                tracker = trackers[name] = QueueTracker(name, self.trend.add_queue(name), self._thresholds, self._place)
             before = tracker.state
             if before is not None and at_ms < tracker.stale_from_ms and (row is tracker.row or row == tracker.row):
                 keep(before)

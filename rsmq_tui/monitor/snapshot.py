@@ -44,7 +44,8 @@ class QueueState(NamedTuple):
 
     ``ready``, ``hidden`` and ``depth`` are counts; ``*_s`` rates are messages a second over the last ten seconds or so;
     ``oldest_ready_ms`` is when the first ready message was sent (or became visible, where its id carries no time), so
-    that its age is the snapshot's time minus this; ``since_ms`` is when the verdict's condition began.
+    that its age is the snapshot's time minus this; ``since_ms`` is when the verdict's condition began. ``place`` tells
+    which of several servers it is on, and is empty where there is one.
     """
 
     name: str
@@ -71,6 +72,12 @@ class QueueState(NamedTuple):
     drain_s: float | None
     broken: str | None
     problems: tuple[str, ...]
+    place: str = ""
+
+    @property
+    def key(self) -> str:
+        """Its name among the queues of all servers."""
+        return f"{self.place}\0{self.name}" if self.place else self.name
 
     def oldest_ready_age_ms(self, at_ms: int) -> int | None:
         """How long ago the first ready message was sent, in ms."""
@@ -121,6 +128,9 @@ class Snapshot:
 
     ``queues`` is ordered by name. ``notes`` are sentences about the whole server. ``namespaces`` lists what else there
     is, and is looked for only when ``ns`` is empty. Snapshots are compared by identity: each poll is news.
+
+    ``place`` tells which of several servers it is of. One of all of them has their own as its ``parts``, and is stamped
+    with the latest of their times.
     """
 
     at_ms: int
@@ -135,6 +145,12 @@ class Snapshot:
     paused: bool = False
     notes: tuple[str, ...] = ()
     namespaces: tuple[str, ...] | None = None
+    place: str = ""
+    parts: tuple["Snapshot", ...] = ()
+
+    def part(self, place: str) -> "Snapshot":
+        """Return the snapshot of one of several servers, or this one where there is one."""
+        return next((part for part in self.parts if part.place == place), self)
 
     @property
     def is_empty(self) -> bool:

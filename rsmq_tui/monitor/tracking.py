@@ -29,6 +29,7 @@ class QueueTracker:
         "_head_key",
         "_last_receive_ms",
         "_name",
+        "_place",
         "_raw_fields",
         "_ready_since_ms",
         "_thresholds",
@@ -41,7 +42,7 @@ class QueueTracker:
         "state",
     )
 
-    def __init__(self, name: str, series: QueueSeries, thresholds: Thresholds) -> None:
+    def __init__(self, name: str, series: QueueSeries, thresholds: Thresholds, place: str = "") -> None:
         self.series = series
         self.row: Row | None = None
         self.sample: Sample | None = None
@@ -50,6 +51,7 @@ class QueueTracker:
         self.poison = 0
         self.highest_rc = 0
         self._name = name
+        self._place = place
         self._thresholds = thresholds
         self._raw_fields: list[bytes | None] = []
         self._attributes = Attributes()
@@ -113,6 +115,7 @@ class QueueTracker:
             drain_s,
             None,
             (*attributes.problems, *problems, *head_problems),
+            self._place,
         )
         return self.state
 
@@ -150,6 +153,7 @@ class QueueTracker:
             self._name, "rsmq", depth if isinstance(depth, int) else None, None, None, None,
             attributes.vt_s, attributes.delay_s, attributes.maxsize, attributes.created_ms, attributes.modified_ms,
             None, None, None, None, None, 0, 0, Verdict.BROKEN, None, Drain.UNKNOWN, None, broken, attributes.problems,
+            self._place,
         )
         # fmt: on
 

@@ -6,6 +6,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from rich.text import Text
@@ -18,6 +19,7 @@ from textual.reactive import var
 from textual.screen import ModalScreen, Screen
 
 from rsmq_tui.monitor import Snapshot, Source
+from rsmq_tui.monitor.together import Together
 from rsmq_tui.monitor.wording import printable
 from rsmq_tui.tui.ascii_filter import AsciiFilter
 from rsmq_tui.tui.changing import Changes
@@ -25,6 +27,7 @@ from rsmq_tui.tui.commands import DashboardCommands
 from rsmq_tui.tui.keymap import bindings_of
 from rsmq_tui.tui.screens.base import DashboardScreen
 from rsmq_tui.tui.screens.overview import OverviewScreen
+from rsmq_tui.tui.sites import Site
 from rsmq_tui.tui.theming import DEFAULT_THEME, TOKENS, load_themes
 from rsmq_tui.tui.widgets.change_line import ChangeTold
 from rsmq_tui.tui.widgets.painted import Painted
@@ -38,9 +41,9 @@ _ASCII = AsciiFilter()
 
 
 class RsmqApp(App[None]):
-    """Shows a source's snapshots until the user quits.
+    """Shows the snapshots of one source, or of several sites side by side, until the user quits.
 
-    ``clock`` is the monotonic clock in seconds that the source tells its freshness in; ``ascii_only`` draws with ASCII
+    ``clock`` is the monotonic clock in seconds that sources tell their freshness in; ``ascii_only`` draws with ASCII
     characters alone. State flows one way: source, ``snapshot``, screens, widgets. Changes go through ``triage``, which
     may also be what makes it when it is first needed; without it, or where that is ``read_only``, nothing is changed.
     """
@@ -58,7 +61,7 @@ class RsmqApp(App[None]):
 
     def __init__(
         self,
-        source: Source,
+        source: Source | Sequence[Site],
         *,
         triage: "Triage | Callable[[], Triage] | None" = None,
         read_only: bool = False,
@@ -67,11 +70,13 @@ class RsmqApp(App[None]):
         theme: str | None = None,
     ) -> None:
         super().__init__()
-        self.source = source
+        given = source if isinstance(source, Sequence) else (Site(source, triage=triage, read_only=read_only),)
+        self.sites: Sequence[Site] = tuple(given)
         self.clock = clock
         self.ascii_only = ascii_only
-        self.read_only = read_only or bool(getattr(triage, "read_only", False))
-        self._changes = Changes(self, triage, read_only=self.read_only)
+        self.read_only = all(site.read_only for site in self.sites)
+        self._together = Together([site.place for site in self.sites])
+        self._changes = Changes(self)
         self._is_quitting = False
         self._wanted_theme = theme
         self._themes = load_themes()
@@ -89,7 +94,7 @@ class RsmqApp(App[None]):
 
     def get_default_screen(self) -> Screen[None]:
         """Start on the overview."""
-        return OverviewScreen()
+        return OverviewScreen(len(self.sites))
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         """Offer Textual's theme picker and screenshot besides our own commands."""
@@ -122,14 +127,16 @@ class RsmqApp(App[None]):
         if self._themes.problems:
             words = "\n".join(self._themes.problems)
             self.notify(words, title="Not every theme could be read", severity="warning", markup=False, timeout=10)
-        self._poll()
+        for site in self.sites:
+            self._poll(site)
         if not self.is_headless:
             self._end_on_signals()
 
     async def on_unmount(self) -> None:
         """Let go of the server."""
         await self._changes.aclose()
-        await self.source.aclose()
+        for site in self.sites:
+            await site.aclose()
 
     def watch_theme(self, theme: str) -> None:
         """Draw everything in the new colours."""
@@ -139,8 +146,12 @@ class RsmqApp(App[None]):
 
     @property
     def can_change(self) -> bool:
-        """True where queues may be changed."""
-        return self._changes.can_change
+        """True where queues of any server may be changed."""
+        return any(site.can_change for site in self.sites)
+
+    def site(self, place: str) -> Site:
+        """Return the server of that name, or the first."""
+        return next((site for site in self.sites if site.place == place), self.sites[0])
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Leave escape to the screens and dialogs unless a change runs behind no dialog."""
@@ -148,32 +159,34 @@ class RsmqApp(App[None]):
             return self._changes.is_running and not isinstance(self.screen, ModalScreen)
         return super().check_action(action, parameters)
 
-    def ask_change(self, name: str, queue: str, scope: "Scope | None" = None, *, body: bytes | None = None) -> None:
+    def ask_change(
+        self, name: str, queue: str, scope: "Scope | None" = None, *, body: bytes | None = None, place: str = ""
+    ) -> None:
         """Ask for the change of that name, show what it would do, and make it when the answer is yes."""
-        self._changes.ask(name, queue, scope, body)
+        self._changes.ask(self.site(place), name, queue, scope, body)
 
-    def undo(self, queue: str | None) -> None:
+    def undo(self, queue: str | None, place: str = "") -> None:
         """Show what taking back the last change (of that queue) would do, and do it when the answer is yes."""
-        self._changes.undo(queue)
+        self._changes.undo(self.site(place), queue)
 
-    def export(self, queue: str, scope: "Scope | None") -> None:
+    def export(self, queue: str, scope: "Scope | None", place: str = "") -> None:
         """Ask for a file and write messages to it."""
-        self._changes.export(queue, scope)
+        self._changes.export(self.site(place), queue, scope)
 
-    def open_queue(self, queue: str) -> None:
+    def open_queue(self, queue: str, place: str = "") -> None:
         """Go to a queue's own screen."""
         # Imported when first needed: the overview shows its first numbers before anything else is loaded.
         from rsmq_tui.tui.screens.queue import QueueScreen  # noqa: PLC0415
 
         while len(self.screen_stack) > 1:
             self.pop_screen()
-        self.push_screen(QueueScreen(queue))
+        self.push_screen(QueueScreen(queue, place))
 
-    def open_message(self, queue: str, id: str) -> None:
+    def open_message(self, queue: str, id: str, place: str = "") -> None:
         """Go to one message."""
         from rsmq_tui.tui.screens.message import MessageScreen  # noqa: PLC0415
 
-        self.push_screen(MessageScreen(queue, id))
+        self.push_screen(MessageScreen(queue, id, place))
 
     def copy_text(self, text: str, what: str) -> None:
         """Copy to the terminal's clipboard (OSC 52), which works over SSH too."""
@@ -202,24 +215,29 @@ class RsmqApp(App[None]):
         """Show the keys of this screen."""
         from rsmq_tui.tui.screens.help import HelpScreen  # noqa: PLC0415
 
-        self.push_screen(HelpScreen(getattr(self.screen, "WHERE", ())))
+        where = getattr(self.screen, "WHERE", ())
+        self.push_screen(HelpScreen(where, changes=bool(getattr(self.screen, "can_change", False))))
 
     def action_namespaces(self) -> None:
         """Look for namespaces."""
         from rsmq_tui.tui.screens.namespaces import NamespaceScreen  # noqa: PLC0415
 
-        self.push_screen(NamespaceScreen(self.source), self._switch)
+        site = self.site(getattr(self.screen, "chosen_place", ""))
+        self.push_screen(NamespaceScreen(site.source), partial(self._switch, site))
 
     def action_pause(self) -> None:
         """Pause or resume polling."""
         if self.snapshot is not None:
-            self.source.set_paused(not self.snapshot.paused)
+            paused = not self.snapshot.paused
+            for site in self.sites:
+                site.source.set_paused(paused)
 
     def action_refresh_now(self) -> None:
         """Poll now, and let the tables sort or search again."""
         if isinstance(self.screen, DashboardScreen):
             self.screen.rest()
-        self.source.wake()
+        for site in self.sites:
+            site.source.wake()
 
     def action_time(self) -> None:
         """Show times as ages or as clock times."""
@@ -231,10 +249,9 @@ class RsmqApp(App[None]):
         if names:
             self.theme = names[(names.index(self.theme) + 1) % len(names) if self.theme in names else 0]
 
-    def _switch(self, ns: str | None) -> None:
+    def _switch(self, site: Site, ns: str | None) -> None:
         if ns is not None:
-            self.source.switch(ns)
-            self._changes.switch(ns)
+            site.switch(ns)
 
     def _quit(self, return_code: int = 0) -> None:
         if self._is_quitting or not self._changes.is_running:
@@ -273,8 +290,8 @@ class RsmqApp(App[None]):
         self.notify(f"There is no theme {wanted}. There are: {known}.", severity="warning", markup=False)
         return DEFAULT_THEME if DEFAULT_THEME in self.available_themes else "textual-dark"
 
-    @work(group="poll", exclusive=True)
-    async def _poll(self) -> None:
-        async for snapshot in self.source.snapshots():
-            self.snapshot = snapshot
-            self._changes.follow(snapshot)
+    @work(group="poll")
+    async def _poll(self, site: Site) -> None:
+        async for snapshot in site.source.snapshots():
+            self.snapshot = snapshot if len(self.sites) == 1 else self._together.take(snapshot)
+            self._changes.follow(site, snapshot)

@@ -13,12 +13,12 @@ from textual.worker import Worker
 
 from rsmq_tui.monitor import Snapshot
 from rsmq_tui.monitor.wording import count, plural, printable
+from rsmq_tui.tui.sites import Site
 from rsmq_tui.tui.widgets.change_line import ChangeTold
 
 if TYPE_CHECKING:
     from rsmq_tui.triage.actions import Action
     from rsmq_tui.triage.changes import Change
-    from rsmq_tui.triage.desk import Triage
     from rsmq_tui.triage.exporting import Exported
     from rsmq_tui.triage.previewing import Seeing
     from rsmq_tui.triage.previews import Preview, Scope
@@ -50,34 +50,14 @@ _DOING = {
 
 
 class Changes:
-    """Makes the changes that an app's user asks for, one at a time.
+    """Makes the changes that an app's user asks for, one at a time, each on one of its sites."""
 
-    ``opening`` is the triage, or makes it when it is first needed: the first numbers are on the screen before it is
-    loaded. None, and read-only, mean that nothing is changed.
-    """
-
-    def __init__(self, app: "RsmqApp", opening: "Triage | Callable[[], Triage] | None", *, read_only: bool) -> None:
-        self.can_change = opening is not None and not read_only
+    def __init__(self, app: "RsmqApp") -> None:
         self._app = app
-        self._opening = opening
-        self._triage: Triage | None = None
-        self._ns: str | None = None
         self._run: Run | None = None
         self._worker: Worker[None] | None = None
         self._is_stopping = False
         self._ended = asyncio.Event()
-        self._has_recovered = not self.can_change
-
-    @property
-    def triage(self) -> "Triage":
-        """The triage, made when it is first asked for."""
-        if self._triage is None:
-            if self._opening is None:
-                raise RuntimeError("there is nothing to change queues with")
-            self._triage = self._opening() if callable(self._opening) else self._opening
-            if self._ns is not None:
-                self._triage.watch(self._ns)
-        return self._triage
 
     @property
     def is_running(self) -> bool:
@@ -85,29 +65,30 @@ class Changes:
         # One that was only just begun is not what Textual calls running.
         return self._worker is not None and not self._worker.is_finished
 
-    def ask(self, name: str, queue: str, scope: "Scope | None", body: bytes | None) -> None:
+    def ask(self, site: Site, name: str, queue: str, scope: "Scope | None", body: bytes | None) -> None:
         """Ask for what the action of that name needs, then show what it would do."""
-        if not self._may_begin():
+        if not self._may_begin(site):
             return
         # Imported when first needed, as all that only a change needs.
         from rsmq_tui.tui.change_forms import form_of, plain_action  # noqa: PLC0415
         from rsmq_tui.tui.screens.form import FormScreen  # noqa: PLC0415
 
-        form = form_of(name, queue, self._app.snapshot, body)
+        snapshot = self._app.snapshot
+        form = form_of(name, queue, snapshot and snapshot.part(site.place), body)
         if form is None:
-            self._preview(plain_action(name, queue), scope)
+            self._preview(site, plain_action(name, queue), scope)
             return
-        screen: FormScreen[Action] = FormScreen(form, lambda action: self._preview(action, scope, screen))
+        screen: FormScreen[Action] = FormScreen(form, lambda action: self._preview(site, action, scope, screen))
         self._app.push_screen(screen)
 
-    def undo(self, queue: str | None) -> None:
+    def undo(self, site: Site, queue: str | None) -> None:
         """Show what taking back the last change would do."""
-        if self._may_begin():
-            self._confirm("Undo", lambda _: self.triage.preview_undo(queue=queue))
+        if self._may_begin(site):
+            self._confirm(site, "Undo", lambda _: site.triage.preview_undo(queue=queue))
 
-    def export(self, queue: str, scope: "Scope | None") -> None:
+    def export(self, site: Site, queue: str, scope: "Scope | None") -> None:
         """Ask for a file, then write messages to it; that changes nothing, and may be done where nothing else may."""
-        if self._opening is None or self._is_busy() or self._has_dialog:
+        if not site.can_export or self._is_busy() or self._has_dialog:
             return
         from rsmq_tui.tui.change_forms import export_form  # noqa: PLC0415
         from rsmq_tui.tui.screens.form import FormScreen  # noqa: PLC0415
@@ -116,7 +97,7 @@ class Changes:
             if self._is_busy() or self._app.screen is not screen:
                 return
             screen.dismiss()
-            self._start(self._export(queue, scope, path), "exporting", None)
+            self._start(site, self._export(site, queue, scope, path), "exporting", None)
 
         screen = FormScreen(export_form(queue), begin, yes="Export", note="nothing changes on the server")
         self._app.push_screen(screen)
@@ -136,32 +117,22 @@ class Changes:
         async with asyncio.timeout(_QUIT_S):
             await self._ended.wait()
 
-    def follow(self, snapshot: Snapshot) -> None:
-        """Once the server is there and shown, find out what became of changes that were interrupted."""
-        if not self._has_recovered and snapshot.link.failure is None:
-            self._has_recovered = True
-            self._app.call_after_refresh(lambda: self._app.run_worker(self._recover(), group="recover"))
-
-    def switch(self, ns: str) -> None:
-        """Change the queues of another namespace from now on."""
-        self._ns = ns
-        if self._triage is not None:
-            self._triage.watch(ns)
+    def follow(self, site: Site, snapshot: Snapshot) -> None:
+        """Once a server is there and shown, find out what became of changes that were interrupted."""
+        if not site.has_recovered and snapshot.link.failure is None:
+            site.has_recovered = True
+            self._app.call_after_refresh(lambda: self._app.run_worker(self._recover(site), group="recover"))
 
     async def aclose(self) -> None:
-        """Let go of the server and the journal; what is still running is given up, and settled at the next start."""
+        """Give up what is still running; it is settled at the next start."""
         if self._worker is not None and self.is_running:
             self._worker.cancel()
             with suppress(TimeoutError):
                 async with asyncio.timeout(_GIVE_UP_S):
                     await self._ended.wait()
-        if self._triage is not None:
-            await self._triage.aclose()
-        elif self._opening is not None and not callable(self._opening):
-            await self._opening.aclose()
 
-    def _may_begin(self) -> bool:
-        if not self.can_change:
+    def _may_begin(self, site: Site) -> bool:
+        if not site.can_change:
             from rsmq_tui.triage.desk import READ_ONLY  # noqa: PLC0415
 
             self._app.notify(READ_ONLY, severity="warning", markup=False)
@@ -177,12 +148,15 @@ class Changes:
     def _has_dialog(self) -> bool:
         return isinstance(self._app.screen, ModalScreen)
 
-    def _preview(self, action: "Action", scope: "Scope | None", behind: "FormScreen[Any] | None" = None) -> None:
+    def _preview(
+        self, site: Site, action: "Action", scope: "Scope | None", behind: "FormScreen[Any] | None" = None
+    ) -> None:
         if behind is None or self._app.screen is behind:
-            self._confirm(action.verb, lambda seeing: self.triage.preview(action, scope, seeing), scope, behind)
+            self._confirm(site, action.verb, lambda seeing: site.triage.preview(action, scope, seeing), scope, behind)
 
     def _confirm(
         self,
+        site: Site,
         verb: str,
         look: "Callable[[Callable[[Seeing], None]], Awaitable[Preview]]",
         scope: "Scope | None" = None,
@@ -190,9 +164,11 @@ class Changes:
     ) -> None:
         from rsmq_tui.tui.screens.confirm import ConfirmScreen  # noqa: PLC0415
 
-        self._app.push_screen(ConfirmScreen(verb, look), partial(self._begin, scope, behind))
+        self._app.push_screen(ConfirmScreen(verb, look, site.colour), partial(self._begin, site, scope, behind))
 
-    def _begin(self, scope: "Scope | None", behind: "FormScreen[Any] | None", preview: "Preview | None") -> None:
+    def _begin(
+        self, site: Site, scope: "Scope | None", behind: "FormScreen[Any] | None", preview: "Preview | None"
+    ) -> None:
         # Without a change, a form behind it is as it was: what was typed is not lost.
         if preview is None:
             return
@@ -201,16 +177,16 @@ class Changes:
             return
         if behind is not None:
             behind.dismiss()
-        self._run = run = self.triage.run(preview)
-        self._start(self._make(run, scope), _DOING[preview.action.name], preview.count)
+        self._run = run = site.triage.run(preview)
+        self._start(site, self._make(run, scope), _DOING[preview.action.name], preview.count)
 
-    def _start(self, work: Coroutine[Any, Any, ChangeTold], words: str, planned: int | None) -> None:
+    def _start(self, site: Site, work: Coroutine[Any, Any, ChangeTold], words: str, planned: int | None) -> None:
         self._is_stopping = False
         self._ended.clear()
         self._tell(ChangeTold(words, is_running=True, planned=planned))
-        self._worker = self._app.run_worker(self._to_end(work), name=words, group="change")
+        self._worker = self._app.run_worker(self._to_end(site, work), name=words, group="change")
 
-    async def _to_end(self, work: Coroutine[Any, Any, ChangeTold]) -> None:
+    async def _to_end(self, site: Site, work: Coroutine[Any, Any, ChangeTold]) -> None:
         from rsmq_tui.triage.words import TriageError  # noqa: PLC0415
 
         try:
@@ -220,7 +196,7 @@ class Changes:
         finally:
             self._run = None
             self._ended.set()
-            self._app.source.wake()
+            site.source.wake()
         self._tell(told)
 
     async def _make(self, run: "Run", scope: "Scope | None") -> ChangeTold:
@@ -232,9 +208,9 @@ class Changes:
             raise RuntimeError("a change without an end")
         return replace(_end_of(run.report), scope=scope)
 
-    async def _export(self, queue: str, scope: "Scope | None", path: Path) -> ChangeTold:
+    async def _export(self, site: Site, queue: str, scope: "Scope | None", path: Path) -> ChangeTold:
         exported: Exported | None = None
-        async with aclosing(self.triage.export(queue, scope, path)) as parts:
+        async with aclosing(site.triage.export(queue, scope, path)) as parts:
             async for exported in parts:
                 seeing = exported.seeing
                 left_out = exported.cut + exported.gone + exported.unsearched
@@ -243,18 +219,18 @@ class Changes:
                     return ChangeTold("export cancelled: no file was written")
         return _end_of_export(exported, path)
 
-    async def _recover(self) -> None:
+    async def _recover(self, site: Site) -> None:
         from rsmq_tui.triage.changes import State  # noqa: PLC0415
         from rsmq_tui.triage.words import TriageError  # noqa: PLC0415
 
         try:
-            found = await self.triage.recover()
+            found = await site.triage.recover()
         except TriageError as error:
             self._app.notify(printable(str(error)), title="What was interrupted is not known", markup=False)
             return
         for change in found:
             if change.state is State.INTERRUPTED:
-                self._app.notify(_interrupted(change, self.triage.ns), severity="warning", markup=False, timeout=20)
+                self._app.notify(_interrupted(change, site.triage.ns), severity="warning", markup=False, timeout=20)
 
     def _tell_progress(self, words: str, handled: int, planned: int, *, skipped: int = 0, failed: int = 0) -> None:
         told = ChangeTold(

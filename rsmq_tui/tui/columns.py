@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rsmq_tui.charts import sparkline
-from rsmq_tui.monitor import MessageRow, MessageState, QueueState, Trend, Verdict, outlook
+from rsmq_tui.monitor import MessageRow, MessageState, QueueState, Snapshot, Verdict, outlook
 from rsmq_tui.monitor.wording import UNKNOWN, clock, compact, count, duration, rate, size
 from rsmq_tui.tui.signs import MESSAGE_TOKENS, verdict_words
 from rsmq_tui.tui.widgets.painted import Piece
@@ -16,13 +16,19 @@ SPARK_WIDTH = 8
 
 @dataclass(frozen=True, slots=True)
 class QueueContext:
-    """What the cells of the queue table need besides their queue; ``changed`` got another verdict in this poll."""
+    """What the cells of the queue table need besides their queue; ``changed`` got another verdict in this poll.
 
-    at_ms: int
-    trend: Trend
+    Each queue's age and past are told by the snapshot of its own server.
+    """
+
+    snapshot: Snapshot
     changed: frozenset[str] = frozenset()
     ascii_only: bool = False
     clock_times: bool = False
+
+    def of(self, queue: QueueState) -> Snapshot:
+        """Return the snapshot of the queue's server."""
+        return self.snapshot.part(queue.place) if queue.place else self.snapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,14 +45,16 @@ class MessageContext:
 
 
 def _verdict(queue: QueueState, context: QueueContext) -> Piece:
-    emphasis = " changed" if queue.name in context.changed else ""
+    if queue.place and context.of(queue).link.failure is not None:
+        return f"{'x' if context.ascii_only else '✗'} stale", "muted"
+    emphasis = " changed" if queue.key in context.changed else ""
     return verdict_words(queue.verdict, context.ascii_only), f"verdict-{queue.verdict}{emphasis}"
 
 
 def _oldest(queue: QueueState, context: QueueContext) -> Piece:
     if context.clock_times:
         return clock(queue.oldest_ready_ms).split(".")[0], ""
-    return duration(queue.oldest_ready_age_ms(context.at_ms)), ""
+    return duration(queue.oldest_ready_age_ms(context.of(queue).at_ms)), ""
 
 
 def _rate(per_s: float | None) -> Piece:
@@ -55,12 +63,12 @@ def _rate(per_s: float | None) -> Piece:
 
 
 def _spark(queue: QueueState, context: QueueContext) -> Piece:
-    values = context.trend.throughput(queue.name)
+    values = context.of(queue).trend.throughput(queue.name)
     return sparkline(values, SPARK_WIDTH, ascii=context.ascii_only).plain, "spark"
 
 
 def _outlook(queue: QueueState, context: QueueContext) -> Piece:
-    words = outlook(queue, context.at_ms)
+    words = outlook(queue, context.of(queue).at_ms)
     if queue.problems and queue.verdict is Verdict.OK:
         return queue.problems[0], "muted"
     return words, "muted" if queue.verdict is Verdict.OK else f"verdict-{queue.verdict}"
@@ -80,9 +88,21 @@ QUEUE_COLUMNS: tuple[Column[QueueState, QueueContext], ...] = (
     Column("clears", "CLEARS", 20, _outlook, drop=8, most=26),
 )
 
+_SERVER: Column[QueueState, QueueContext] = Column(
+    "server", "SERVER", 10, lambda queue, _: (queue.place, "muted"), drop=2, most=16
+)
+
+
+def columns_of(servers: int) -> tuple[Column[QueueState, QueueContext], ...]:
+    """Return the columns of the queue table: where several servers are watched, each queue's stands before it."""
+    verdict, *others = QUEUE_COLUMNS
+    return QUEUE_COLUMNS if servers == 1 else (verdict, _SERVER, *others)
+
+
 # Column id -> what to sort by, and whether large comes first.
 _SORTS: dict[str, tuple[Callable[[QueueState], Any], bool]] = {
     "verdict": (lambda queue: queue.verdict.rank, False),
+    "server": (lambda queue: queue.place, False),
     "queue": (lambda queue: queue.name, False),
     "ready": (lambda queue: queue.ready, True),
     "hidden": (lambda queue: queue.hidden, True),
@@ -95,13 +115,12 @@ _SORTS: dict[str, tuple[Callable[[QueueState], Any], bool]] = {
     "trend": (lambda queue: None if queue.arrivals_s is None else queue.arrivals_s + (queue.deletes_s or 0.0), True),
     "clears": (lambda queue: queue.drain_s, True),
 }
-SORT_COLUMNS = tuple(_SORTS)
 
 
 def trouble(queue: QueueState) -> tuple[Any, ...]:
     """Sort by trouble: the worst verdict, then the oldest ready message, then the most ready ones."""
     oldest = queue.oldest_ready_ms
-    return queue.verdict.rank, oldest is None, oldest or 0, -(queue.ready or 0), queue.name
+    return queue.verdict.rank, oldest is None, oldest or 0, -(queue.ready or 0), queue.name, queue.place
 
 
 def sort_queues(queues: list[QueueState], column: str | None, reverse: bool) -> bool:
@@ -113,7 +132,7 @@ def sort_queues(queues: list[QueueState], column: str | None, reverse: bool) -> 
     downwards ^= reverse
     known = [queue for queue in queues if value(queue) is not None]
     unknown = [queue for queue in queues if value(queue) is None]
-    known.sort(key=lambda queue: queue.name)
+    known.sort(key=lambda queue: (queue.name, queue.place))
     known.sort(key=value, reverse=downwards)
     queues[:] = known + unknown
     return downwards

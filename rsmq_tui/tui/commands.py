@@ -33,16 +33,19 @@ class DashboardCommands(Provider):
         snapshot = app.snapshot
         found = 0
         for queue in snapshot.queues if snapshot else ():
-            title = f"queue {printable(queue.name, 80)}"
+            where = f" on {printable(queue.place, 40)}" if queue.place else ""
+            title = f"queue {printable(queue.name, 80)}{where}"
             if (score := matcher.match(title)) > 0:
-                yield Hit(score, _highlighted(matcher, title), partial(app.open_queue, queue.name), text=title)
+                yield Hit(
+                    score, _highlighted(matcher, title), partial(app.open_queue, queue.name, queue.place), text=title
+                )
                 found += 1
                 if found == _QUEUE_HITS_MAX:
                     return
 
     def _keys(self) -> Iterator[Key]:
         where = getattr(self.screen, "WHERE", ())
-        keys = keys_of(*where, "app", changes=cast("Dashboard", self.app).can_change)
+        keys = keys_of(*where, "app", changes=bool(getattr(self.screen, "can_change", False)))
         return (key for key in keys if key.where not in ("table", "lines") and key.id != "app.palette")
 
     def _runner(self, key: Key) -> Callable[[], Any]:

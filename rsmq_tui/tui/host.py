@@ -1,18 +1,21 @@
 """What screens and commands may ask of the app they live in."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from rsmq_tui.monitor import Snapshot, Source
+from rsmq_tui.monitor import Snapshot
+from rsmq_tui.tui.sites import Site
 
 if TYPE_CHECKING:
     from rsmq_tui.triage.previews import Scope
 
 
 class Dashboard(Protocol):
-    """The app, as its screens know it."""
+    """The app, as its screens know it.
 
-    source: Source
+    ``place`` tells in all of this which of several servers is meant, and is empty where there is one.
+    """
+
     clock: Callable[[], float]
     ascii_only: bool
     clock_times: bool
@@ -20,7 +23,16 @@ class Dashboard(Protocol):
 
     @property
     def can_change(self) -> bool:
-        """True where queues may be changed."""
+        """True where queues of any server may be changed."""
+        ...
+
+    @property
+    def sites(self) -> Sequence[Site]:
+        """The servers that are watched."""
+        ...
+
+    def site(self, place: str) -> Site:
+        """Return the server of that name."""
         ...
 
     @property
@@ -28,26 +40,28 @@ class Dashboard(Protocol):
         """True where whoever started the dashboard said that nothing may be changed."""
         ...
 
-    def ask_change(self, name: str, queue: str, scope: "Scope | None" = None, *, body: bytes | None = None) -> None:
+    def ask_change(
+        self, name: str, queue: str, scope: "Scope | None" = None, *, body: bytes | None = None, place: str = ""
+    ) -> None:
         """Ask for the change of that name, show what it would do, and make it when the answer is yes.
 
         ``scope`` says which messages it is for; ``body`` is what a message to send begins with.
         """
         ...
 
-    def undo(self, queue: str | None) -> None:
+    def undo(self, queue: str | None, place: str = "") -> None:
         """Show what taking back the last change (of that queue) would do, and do it when the answer is yes."""
         ...
 
-    def export(self, queue: str, scope: "Scope | None") -> None:
+    def export(self, queue: str, scope: "Scope | None", place: str = "") -> None:
         """Ask for a file and write messages to it."""
         ...
 
-    def open_queue(self, queue: str) -> None:
+    def open_queue(self, queue: str, place: str = "") -> None:
         """Go to a queue's own screen."""
         ...
 
-    def open_message(self, queue: str, id: str) -> None:
+    def open_message(self, queue: str, id: str, place: str = "") -> None:
         """Go to one message."""
         ...
 

@@ -1,9 +1,9 @@
 """Where files are: those that come with the program, and the user's own."""
 
-import os
 from pathlib import Path
 
 import rsmq_tui
+from rsmq_tui.folders import config_folder
 
 _PACKAGE = Path(rsmq_tui.__file__).parent
 
@@ -16,5 +16,4 @@ def shipped_themes() -> Path:
 
 def user_themes() -> Path:
     """Return the folder of the user's own themes, which need not exist."""
-    base = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
-    return Path(base) / "rsmq-tui" / "themes"
+    return config_folder() / "themes"

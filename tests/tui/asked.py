@@ -6,6 +6,7 @@ import pytest
 
 from rsmq_tui.triage.previews import Scope
 from rsmq_tui.tui.app import RsmqApp
+from rsmq_tui.tui.sites import Site
 
 
 @dataclass
@@ -27,12 +28,12 @@ def keep_what_is_asked(monkeypatch: pytest.MonkeyPatch) -> Asked:
     asked = Asked()
 
     def ask_change(
-        app: RsmqApp, name: str, queue: str, scope: Scope | None = None, *, body: bytes | None = None
+        app: RsmqApp, name: str, queue: str, scope: Scope | None = None, *, body: bytes | None = None, place: str = ""
     ) -> None:
         asked.changes.append((name, queue, scope, body))
 
-    monkeypatch.setattr(RsmqApp, "can_change", property(lambda app: True))
+    monkeypatch.setattr(Site, "can_change", property(lambda site: True))
     monkeypatch.setattr(RsmqApp, "ask_change", ask_change)
-    monkeypatch.setattr(RsmqApp, "undo", lambda app, queue: asked.undone.append(queue))
-    monkeypatch.setattr(RsmqApp, "export", lambda app, queue, scope: asked.exported.append((queue, scope)))
+    monkeypatch.setattr(RsmqApp, "undo", lambda app, queue, place: asked.undone.append(queue))
+    monkeypatch.setattr(RsmqApp, "export", lambda app, queue, scope, place: asked.exported.append((queue, scope)))
     return asked

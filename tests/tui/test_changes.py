@@ -281,7 +281,7 @@ async def test_another_namespace_is_changed_after_a_switch(
 ) -> None:
     Rsmq(client, ns="mail").create_queue("letters")
     async with changing(redis_url, tmp_path) as pilot:
-        app_of(pilot)._switch("mail")
+        app_of(pilot).sites[0].switch("mail")
         await on_queue(pilot, "letters")
         await pilot.press("a")
         await _fill(pilot, body="dear")

@@ -9,6 +9,7 @@ from textual.widgets import Input
 from rsmq_tui.monitor import Snapshot
 from rsmq_tui.tui.host import Dashboard
 from rsmq_tui.tui.keymap import Where, changes_something
+from rsmq_tui.tui.sites import Site
 from rsmq_tui.tui.widgets.change_line import ChangeLine, ChangeTold
 from rsmq_tui.tui.widgets.key_hints import KeyHints
 
@@ -16,11 +17,15 @@ from rsmq_tui.tui.widgets.key_hints import KeyHints
 class DashboardScreen(Screen[None]):
     """A screen that shows the app's last snapshot by ``show_snapshot``, as long as it is in front.
 
-    ``WHERE`` names the keys that work here.
+    ``WHERE`` names the keys that work here. ``place`` tells which of several servers it shows; None is all of them.
     """
 
     WHERE: ClassVar[tuple[Where, ...]] = ()
     snapshot: var[Snapshot | None] = var(None)
+
+    def __init__(self, place: str | None = None) -> None:
+        super().__init__()
+        self.place = place
 
     def on_mount(self) -> None:
         """Follow the app's snapshot, its choice between ages and clock times, and what it tells of a change."""
@@ -36,7 +41,7 @@ class DashboardScreen(Screen[None]):
         """Let a slash be typed in the filter; leave out what changes a queue where that may not be."""
         if action == "filter" and isinstance(self.focused, Input):
             return False
-        return self.dashboard.can_change or not changes_something(self.WHERE, action)
+        return self.can_change or not changes_something(self.WHERE, action)
 
     def show_snapshot(self, snapshot: Snapshot) -> None:
         """Show the news."""
@@ -50,8 +55,22 @@ class DashboardScreen(Screen[None]):
         """The app that this screen lives in."""
         return cast("Dashboard", self.app)
 
+    @property
+    def can_change(self) -> bool:
+        """True where what this screen shows may be changed."""
+        return self.dashboard.can_change if self.place is None else self.site.can_change
+
+    @property
+    def site(self) -> Site:
+        """The server that this screen shows, or the first of all."""
+        return self.dashboard.site(self.place or "")
+
     def _take(self, snapshot: Snapshot | None) -> None:
-        self.snapshot = snapshot
+        news = snapshot if snapshot is None or self.place is None else snapshot.part(self.place)
+        if news is self.snapshot:
+            # Another server had news.
+            return
+        self.snapshot = news
         if self.is_current:
             self._refresh_words()
 

@@ -38,16 +38,17 @@ class ConfirmScreen(ModalScreen["Preview | None"]):
     """Gives the preview that was said yes to, or None.
 
     ``look`` makes the preview and tells how far it is; until it is there, there is only Cancel. A change that ends a
-    queue or all its messages wants the queue's name typed as well.
+    queue or all its messages wants the queue's name typed as well. ``colour`` marks the server that it is for.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [*bindings_of("modal"), *bindings_of("dialog")]
     COMPONENT_CLASSES = tokens("muted", "strong", "alarm")
 
-    def __init__(self, verb: str, look: Look) -> None:
+    def __init__(self, verb: str, look: Look, colour: str | None = None) -> None:
         super().__init__()
         self._verb = verb
         self._look = look
+        self._colour = colour
         self._preview: Preview | None = None
         self._told_s = 0.0
         self._is_seen = False
@@ -64,7 +65,10 @@ class ConfirmScreen(ModalScreen["Preview | None"]):
 
     def on_mount(self) -> None:
         """Begin to look; the harmless button has the focus."""
-        self.query_one(".dialog").border_title = Content(f"{self._verb} …")
+        dialog = self.query_one(".dialog")
+        dialog.border_title = Content(f"{self._verb} …")
+        if self._colour is not None:
+            dialog.styles.border = ("heavy", self._colour)
         self.query_one("#typed").display = False
         self.query_one("#yes").display = False
         self.query_one("#cancel").focus()

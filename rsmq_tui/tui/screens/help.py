@@ -34,12 +34,13 @@ _WORDS = (
 
 
 class HelpScreen(ModalScreen[None]):
-    """Lists the keys of the places given."""
+    """Lists the keys of the places given, those that change a queue only where ``changes`` says so."""
 
     BINDINGS: ClassVar[list[BindingType]] = bindings_of("modal")
 
-    def __init__(self, where: Iterable[Where]) -> None:
+    def __init__(self, where: Iterable[Where], *, changes: bool = False) -> None:
         super().__init__()
+        self._changes = changes
         self._where = (*where, "change", "app")
         self._view = LineView()
 
@@ -51,9 +52,8 @@ class HelpScreen(ModalScreen[None]):
         """Fill it."""
         ascii_only = bool(getattr(self.app, "ascii_only", False))
         lines: list[list[Piece]] = []
-        changes = bool(getattr(self.app, "can_change", False))
         for where in self._where:
-            if keys := list(keys_of(where, changes=changes)):
+            if keys := list(keys_of(where, changes=self._changes)):
                 lines += [[], [(f" {_TITLES[where]}", "head")]]
                 lines += [[(f"   {key.shown:<16}", "strong"), (key.help, "")] for key in keys]
         lines += [[], [(" Verdicts, worst first", "head")]]

@@ -28,8 +28,8 @@ class MessageScreen(DashboardScreen):
     WHERE: ClassVar[tuple[Where, ...]] = ("message", "lines")
     BINDINGS: ClassVar[list[BindingType]] = bindings_of("message")
 
-    def __init__(self, queue: str, id: str) -> None:
-        super().__init__()
+    def __init__(self, queue: str, id: str, place: str = "") -> None:
+        super().__init__(place)
         self.queue = queue
         self.message_id = id
         self.body_view = LineView(id="body")
@@ -83,7 +83,7 @@ class MessageScreen(DashboardScreen):
     @work(group="message", exclusive=True)
     async def _fetch(self) -> None:
         try:
-            self._message = await self.dashboard.source.read(self.queue, self.message_id)
+            self._message = await self.site.source.read(self.queue, self.message_id)
         except PeekError as error:
             self._error = str(error)
         else:

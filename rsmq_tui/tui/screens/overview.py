@@ -12,7 +12,7 @@ from textual.widgets import Input
 from rsmq_tui.charts import Series
 from rsmq_tui.monitor import QueueState, Snapshot, reason
 from rsmq_tui.monitor.wording import compact, printable, rate
-from rsmq_tui.tui.columns import QUEUE_COLUMNS, SORT_COLUMNS, QueueContext, sort_queues
+from rsmq_tui.tui.columns import QueueContext, columns_of, sort_queues
 from rsmq_tui.tui.keymap import Where, bindings_of
 from rsmq_tui.tui.screens.base import DashboardScreen
 from rsmq_tui.tui.signs import verdict_words
@@ -36,9 +36,9 @@ class OverviewScreen(DashboardScreen):
     WHERE: ClassVar[tuple[Where, ...]] = ("overview", "table")
     BINDINGS: ClassVar[list[BindingType]] = bindings_of("overview")
 
-    def __init__(self) -> None:
+    def __init__(self, servers: int = 1) -> None:
         super().__init__()
-        self.table = RowTable(QUEUE_COLUMNS, QueueContext(0, Snapshot(0, "", "").trend), id="queues")
+        self.table = RowTable(columns_of(servers), QueueContext(Snapshot(0, "", "")), id="queues")
         self.chart = ChartPanel("Throughput, 10 min", ("series-first", "series-second"), id="throughput")
         self.sparks = SparkPanel(("ready",), ("hidden",), ("arrivals/s", "deletes/s"), id="sparks")
         self._why = TextLine(id="why")
@@ -72,8 +72,7 @@ class OverviewScreen(DashboardScreen):
         self._show_chart(snapshot)
         self._tell_sums(snapshot)
         context = QueueContext(
-            snapshot.at_ms,
-            snapshot.trend,
+            snapshot,
             _changed(self._last, snapshot),
             self.dashboard.ascii_only,
             self.dashboard.clock_times,
@@ -81,7 +80,7 @@ class OverviewScreen(DashboardScreen):
         self._last = snapshot
         self.table.empty_text = self._why_empty(snapshot)
         rows = self._arranged(snapshot)
-        keys = self.table.keys if rows is self.table.rows else [queue.name for queue in rows]
+        keys = self.table.keys if rows is self.table.rows else [queue.key for queue in rows]
         self.table.show(rows, keys, context)
         self._tell_why()
 
@@ -91,7 +90,9 @@ class OverviewScreen(DashboardScreen):
 
     @on(RowTable.Opened)
     def _open(self, event: RowTable.Opened) -> None:
-        self.dashboard.open_queue(event.key)
+        queue = self.table.cursor_row
+        if queue is not None and queue.key == event.key:
+            self.dashboard.open_queue(queue.name, queue.place)
 
     @on(RowTable.Moved)
     def _keep_places(self) -> None:
@@ -134,7 +135,7 @@ class OverviewScreen(DashboardScreen):
 
     def action_sort_next(self) -> None:
         """Sort by the next column; after the last one by trouble again."""
-        columns = (None, *SORT_COLUMNS)
+        columns = (None, *(column.id for column in self.table.columns))
         self._sort = columns[(columns.index(self._sort) + 1) % len(columns)]
         self._reverse = False
         self._rearrange()
@@ -148,24 +149,30 @@ class OverviewScreen(DashboardScreen):
         """Ask for a change of the queue under the cursor, or for a queue to create."""
         queue = self._queue_for(name)
         if queue is not None:
-            self.dashboard.ask_change(name, queue)
+            self.dashboard.ask_change(name, queue, place=self.chosen_place)
 
     def action_undo(self) -> None:
         """Take back the last change."""
-        self.dashboard.undo(None)
+        self.dashboard.undo(None, self.chosen_place)
 
     def action_export(self) -> None:
         """Write all messages of the queue under the cursor to a file."""
         queue = self._queue_for("export")
         if queue is not None:
-            self.dashboard.export(queue, None)
+            self.dashboard.export(queue, None, self.chosen_place)
+
+    @property
+    def chosen_place(self) -> str:
+        """The server of the queue under the cursor."""
+        return "" if self.table.cursor_row is None else self.table.cursor_row.place
 
     def _queue_for(self, name: str) -> str | None:
         if name == "create":
             return ""
-        if self.table.cursor_key is None:
+        if self.table.cursor_row is None:
             self.notify("no queue is under the cursor", severity="warning", markup=False)
-        return self.table.cursor_key
+            return None
+        return self.table.cursor_row.name
 
     def _tell_why(self) -> None:
         """Say in a sentence why the queue under the cursor has its verdict, and what is odd about it."""
@@ -173,10 +180,12 @@ class OverviewScreen(DashboardScreen):
         if queue is None or snapshot is None:
             self._why.show([])
             return
-        words = reason(queue, snapshot.at_ms, self.dashboard.source.thresholds)
+        at_ms = snapshot.part(queue.place).at_ms
+        words = reason(queue, at_ms, self.dashboard.site(queue.place).source.thresholds)
+        where = f" on {printable(queue.place, 40)}" if queue.place else ""
         pieces: list[Piece] = [
             (f" {verdict_words(queue.verdict, self.dashboard.ascii_only)} ", f"verdict-{queue.verdict}"),
-            (f"{printable(queue.name, 40)}: {words}", ""),
+            (f"{printable(queue.name, 40)}{where}: {words}", ""),
         ]
         if queue.problems:
             pieces.append((f"   ! {'; '.join(queue.problems)}", "verdict-aged"))
@@ -267,9 +276,9 @@ def _changed(before: Snapshot | None, now: Snapshot) -> frozenset[str]:
     if before is None or before is now:
         return frozenset()
     return frozenset(
-        new.name
+        new.key
         for old, new in zip(before.queues, now.queues, strict=False)
-        if old is not new and old.verdict is not new.verdict and old.name == new.name
+        if old is not new and old.verdict is not new.verdict and old.key == new.key
     )
 
 
@@ -282,12 +291,14 @@ def _is(one: object, other: object) -> bool:
 
 
 def _matching(queues: Sequence[QueueState], wanted: str) -> list[QueueState]:
-    """Return the queues whose name holds each word, or whose verdict begins with it, and none of those behind a !."""
+    """Return the queues whose name or server holds each word, or whose verdict begins with it; with a ! the others."""
     rows = list(queues)
     for word in wanted.lower().split():
         excluded, part = word.startswith("!"), word.removeprefix("!")
         if part:
-            rows = [
-                queue for queue in rows if (part in queue.name.lower() or queue.verdict.startswith(part)) != excluded
-            ]
+            rows = [queue for queue in rows if _holds(queue, part) != excluded]
     return rows
+
+
+def _holds(queue: QueueState, part: str) -> bool:
+    return part in queue.name.lower() or part in queue.place.lower() or queue.verdict.startswith(part)

@@ -35,10 +35,10 @@ class QueueScreen(DashboardScreen):
     WHERE: ClassVar[tuple[Where, ...]] = ("queue", "table")
     BINDINGS: ClassVar[list[BindingType]] = bindings_of("queue")
 
-    def __init__(self, queue: str) -> None:
-        super().__init__()
+    def __init__(self, queue: str, place: str = "") -> None:
+        super().__init__(place)
         self.queue = queue
-        self.messages = MessageList(queue)
+        self.messages = MessageList(queue, place)
         self._title = TextLine(id="title")
         self._facts = TextLine(id="facts")
         self._depth = ChartPanel("Depth", ("series-first", "series-third"), id="depth")
@@ -65,9 +65,9 @@ class QueueScreen(DashboardScreen):
 
     def show_snapshot(self, snapshot: Snapshot) -> None:
         """Show the queue's state and its messages."""
-        app = self.dashboard
+        ascii_only, thresholds = self.dashboard.ascii_only, self.site.source.thresholds
         state = next((queue for queue in snapshot.queues if queue.name == self.queue), None)
-        self._title.show(title_pieces(self.queue, state, snapshot, app.source.thresholds, ascii_only=app.ascii_only))
+        self._title.show(title_pieces(self.queue, state, snapshot, thresholds, ascii_only=ascii_only))
         self._facts.show(fact_pieces(state))
         self._show_charts(snapshot, state)
         self.messages.show_snapshot(snapshot, state)
@@ -78,7 +78,7 @@ class QueueScreen(DashboardScreen):
 
     @on(RowTable.Opened)
     def _open(self, event: RowTable.Opened) -> None:
-        self.dashboard.open_message(self.queue, event.key)
+        self.dashboard.open_message(self.queue, event.key, self.site.place)
 
     @on(FilterLine.Applied)
     def _apply(self, event: FilterLine.Applied) -> None:
@@ -96,7 +96,7 @@ class QueueScreen(DashboardScreen):
     def action_filter(self) -> None:
         """Open the filter."""
         messages = self.messages
-        messages.head.filter_line.poison_rc = self.dashboard.source.thresholds.poison_rc
+        messages.head.filter_line.poison_rc = self.site.source.thresholds.poison_rc
         messages.head.filter_line.open(messages.typed.text)
         messages.show()
 
@@ -158,7 +158,7 @@ class QueueScreen(DashboardScreen):
             self.notify(words, severity="warning", markup=False)
             return
         self._asked = scope
-        self.dashboard.ask_change(name, self.queue, scope)
+        self.dashboard.ask_change(name, self.queue, scope, place=self.site.place)
 
     def action_edit(self) -> None:
         """Edit a copy of the message under the cursor."""
@@ -168,15 +168,15 @@ class QueueScreen(DashboardScreen):
     def action_export(self) -> None:
         """Write what is marked, or else all that matches, to a file: that takes nothing away."""
         marks, wanted = self.messages.marks, self.messages.wanted
-        self.dashboard.export(self.queue, marks.scope(wanted, None) or all_of(wanted))
+        self.dashboard.export(self.queue, marks.scope(wanted, None) or all_of(wanted), self.site.place)
 
     def action_undo(self) -> None:
         """Take the last change of this queue back."""
-        self.dashboard.undo(self.queue)
+        self.dashboard.undo(self.queue, self.site.place)
 
     def action_group(self) -> None:
         """Count what the messages consist of."""
-        self.app.push_screen(GroupScreen(self.dashboard.source, self.queue, self.messages.wanted), self._narrow)
+        self.app.push_screen(GroupScreen(self.site.source, self.queue, self.messages.wanted), self._narrow)
 
     def action_copy_id(self) -> None:
         """Copy the id of the message under the cursor."""
@@ -197,7 +197,7 @@ class QueueScreen(DashboardScreen):
         """Filter by a group too."""
         if term is not None:
             text = f"{self.messages.typed.text} {term}".strip()
-            self.messages.apply(parse_filter(text, self.dashboard.source.thresholds.poison_rc))
+            self.messages.apply(parse_filter(text, self.site.source.thresholds.poison_rc))
 
     def _close_filter(self) -> None:
         self.messages.head.filter_line.close()
@@ -219,7 +219,7 @@ class QueueScreen(DashboardScreen):
         body = await self._body_of(id)
         # Whoever has gone on to something else meanwhile is not disturbed there.
         if body is not None and self.is_active:
-            self.dashboard.ask_change("send", self.queue, body=body)
+            self.dashboard.ask_change("send", self.queue, body=body, place=self.site.place)
 
     @work(group="copy", exclusive=True)
     async def _copy_body(self, id: str) -> None:
@@ -230,7 +230,7 @@ class QueueScreen(DashboardScreen):
     async def _body_of(self, id: str) -> bytes | None:
         """Read a body whole; say why where there is none."""
         try:
-            view = await self.dashboard.source.read(self.queue, id)
+            view = await self.site.source.read(self.queue, id)
         except PeekError as error:
             self.notify(str(error), severity="warning", markup=False)
             return None
@@ -257,7 +257,7 @@ class QueueScreen(DashboardScreen):
     @work(group="due", exclusive=True)
     async def _count_due(self, at_ms: int) -> None:
         try:
-            due = await self.dashboard.source.due(self.queue, at_ms)
+            due = await self.site.source.due(self.queue, at_ms)
         except PeekError:
             self._due.add_class("-stale")
         else:

@@ -20,7 +20,7 @@ class KeyHints(Painted):
 
     def paint(self) -> list[Strip]:
         """Paint key and word, one after the other."""
-        changes = bool(getattr(self.app, "can_change", False))
+        changes = bool(getattr(self.screen, "can_change", False))
         hints = [key for key in keys_of(*self._where, changes=changes) if key.hint]
         pinned = [key for key in hints if key.pinned]
         left = self.size.width - 1 - sum(map(_width, pinned))

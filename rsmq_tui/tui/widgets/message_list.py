@@ -33,13 +33,14 @@ class MessageList(Vertical):
     Each tab keeps what was found for it until the filter changes.
     """
 
-    def __init__(self, queue: str) -> None:
+    def __init__(self, queue: str, place: str = "") -> None:
         super().__init__()
         self.table = RowTable(MESSAGE_COLUMNS, MessageContext(0, 0), id="messages")
         self.head = ListHead()
         self.marks = Marks()
         self.typed = parse_filter("")
         self._queue = queue
+        self._place = place
         self._tab = TABS[0]
         self._pager = Pager(queue)
         self._searches = Searches()
@@ -191,7 +192,7 @@ class MessageList(Vertical):
     async def _find(self, hits: Hits) -> None:
         before = hits.before
         try:
-            async with aclosing(self._dashboard.source.search(self._queue, hits.wanted)) as found:
+            async with aclosing(self._dashboard.site(self._place).source.search(self._queue, hits.wanted)) as found:
                 async for progress in found:
                     if not hits.is_running:
                         return
@@ -230,7 +231,7 @@ class MessageList(Vertical):
     @work(group="peek", exclusive=True)
     async def _fetch(self, request: PageRequest, cursor: int | None) -> None:
         try:
-            page = await self._dashboard.source.peek(request)
+            page = await self._dashboard.site(self._place).source.peek(request)
         except PeekError as error:
             if self._pager.fail(request, str(error)):
                 if self._pager.page is not None and not self._is_search:
@@ -254,7 +255,7 @@ class MessageList(Vertical):
         """Let those lose their marks that have left the queue; others have only moved in it."""
         for id in ids:
             try:
-                view = await self._dashboard.source.read(self._queue, id)
+                view = await self._dashboard.site(self._place).source.read(self._queue, id)
             except PeekError:
                 return
             if view.row is None:
@@ -282,7 +283,7 @@ class MessageList(Vertical):
         app, marks = self._dashboard, self.marks
         context = MessageContext(
             self._now_ms(at_ms),
-            app.source.thresholds.poison_rc,
+            app.site(self._place).source.thresholds.poison_rc,
             app.clock_times,
             app.ascii_only,
             marks.ids,

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from rich.segment import Segment
 from rich.style import Style
 from rich.text import Text
+from textual.color import Color
 from textual.geometry import Region, Size
 from textual.strip import Strip
 from textual.widget import Widget
@@ -18,7 +19,8 @@ from rsmq_tui.charts import Palette
 from rsmq_tui.monitor import Verdict
 from rsmq_tui.tui.theming import palette
 
-# A piece of a line: its text, which fits where it is put, and the tokens of its style: "verdict-stalled cursor".
+# A piece of a line: its text, which fits where it is put, and the tokens of its style: "verdict-stalled cursor". A
+# token that is a colour, #rrggbb, lies behind the text.
 Piece = tuple[str, str]
 VERDICT_TOKENS = tuple(f"verdict-{verdict}" for verdict in Verdict)
 
@@ -96,9 +98,19 @@ class Painted(Widget):
         if style is None:
             style = self.rich_style
             for token in tokens.split():
-                style += self.get_component_rich_style(f"token--{token}", partial=True)
+                if token.startswith("#"):
+                    style += self._upon(token)
+                else:
+                    style += self.get_component_rich_style(f"token--{token}", partial=True)
             self._token_styles[tokens] = style
         return style
+
+    def _upon(self, colour: str) -> Style:
+        """Return a style that is legible on that colour, or stands out where there are no colours."""
+        if self.app.native_ansi_color or self.app.no_color:
+            return Style(reverse=True, bold=True)
+        behind = Color.parse(colour)
+        return Style(color=behind.get_contrast_text(1.0).rich_color, bgcolor=behind.rich_color, bold=True)
 
     def palette(self, names: Sequence[str]) -> Palette:
         """Return the theme's colours of these series, for a chart."""

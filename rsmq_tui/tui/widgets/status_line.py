@@ -1,5 +1,6 @@
 """The line at the top of every screen: where we are, how fresh it is, and what looking costs."""
 
+from collections.abc import Sequence
 from typing import cast
 
 from rich.cells import cell_len
@@ -9,6 +10,7 @@ from textual.strip import Strip
 from rsmq_tui.monitor import Snapshot
 from rsmq_tui.monitor.wording import count, plural, printable, size
 from rsmq_tui.tui.host import Dashboard
+from rsmq_tui.tui.sites import Site
 from rsmq_tui.tui.widgets.painted import Painted, Piece, tokens
 
 
@@ -54,8 +56,13 @@ class StatusLine(Painted):
         if self.left is not None:
             return list(self.left)
         ns = printable(snapshot.ns, 40)
-        pieces: list[Piece] = [(" rsmq-tui  ", "strong"), (f" {printable(snapshot.server)} · {ns} ", "")]
-        if getattr(self.app, "read_only", False):
+        sites = self._sites
+        names: list[Piece] = []
+        for site in sites:
+            if site.name or len(sites) > 1:
+                names += [(f" {printable(site.place or site.name, 24)} ", site.colour or "strong"), (" ", "")]
+        pieces: list[Piece] = [(" rsmq-tui  ", "strong"), *names, (f" {printable(snapshot.server)} · {ns} ", "")]
+        if all(site.read_only for site in sites):
             pieces.append((" read-only ", "strong"))
         if snapshot.link.fresh_at_s is not None:
             queues = plural(len(snapshot.queues), "queue")
@@ -90,6 +97,12 @@ class StatusLine(Painted):
         if age_s is not None and age_s > 2 * snapshot.interval_s + 1.5:
             return (f"{'?' if self.ascii_only else '◌'} stale {age_s:.0f} s · waiting for the server ", "alarm")
         return (f"{'o' if self.ascii_only else '●'} live ", "live")
+
+    @property
+    def _sites(self) -> Sequence[Site]:
+        """The servers that the screen shows."""
+        dashboard, place = cast("Dashboard", self.app), getattr(self.screen, "place", None)
+        return dashboard.sites if place is None else (dashboard.site(place),)
 
     @property
     def app_clock(self) -> float:

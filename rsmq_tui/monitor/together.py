@@ -1,0 +1,104 @@
+"""Several servers side by side: their snapshots made into one."""
+
+from collections.abc import Iterable, Sequence
+from itertools import chain
+
+from rsmq_tui.monitor.series import TotalsPoint, Trend
+from rsmq_tui.monitor.snapshot import Cost, Link, Snapshot, Totals, Verdict
+from rsmq_tui.monitor.wording import plural, printable
+
+_POINT_MS = 1_000
+
+
+class Together:
+    """Keeps the last snapshot of each server, and makes one of all of them whenever one of them has news.
+
+    A server that does not answer keeps its last queues, its counts in the sums, and a note; none waits for another.
+    """
+
+    def __init__(self, places: Sequence[str]) -> None:
+        self._last: dict[str, Snapshot | None] = dict.fromkeys(places)
+        self._trend = Trend()
+
+    def take(self, snapshot: Snapshot) -> Snapshot:
+        """Take the news of one server, and return what is known of all."""
+        self._last[snapshot.place] = snapshot
+        parts = tuple(part for part in self._last.values() if part is not None)
+        live = [part for part in parts if part.link.failure is None]
+        totals, at_ms = _totals(parts, live), max(part.at_ms for part in parts)
+        points = self._trend.totals
+        if live and (not points or at_ms - points[-1].at_ms >= _POINT_MS):
+            points.append(
+                TotalsPoint(at_ms, totals.ready, totals.hidden, totals.arrivals_s, totals.deletes_s, totals.receives_s)
+            )
+        namespaces = {part.ns for part in parts}
+        return Snapshot(
+            at_ms=at_ms,
+            server=plural(len(self._last), "server"),
+            ns=namespaces.pop() if len(namespaces) == 1 else "several namespaces",
+            queues=tuple(chain.from_iterable(part.queues for part in parts)),
+            totals=totals,
+            trend=self._trend,
+            cost=_cost(parts),
+            link=_link(parts, live),
+            interval_s=max(part.interval_s for part in parts),
+            paused=all(part.paused for part in parts),
+            notes=tuple(chain.from_iterable(_notes(part) for part in parts)),
+            parts=parts,
+        )
+
+
+def _totals(parts: Sequence[Snapshot], live: Sequence[Snapshot]) -> Totals:
+    verdicts = dict.fromkeys(Verdict, 0)
+    for part in parts:
+        for verdict, number in part.totals.verdicts.items():
+            verdicts[verdict] += number
+    known = [part for part in parts if part.totals.oldest_ready_ms is not None]
+    # Clocks differ: ages are compared, not times.
+    oldest = max(known, key=lambda part: part.at_ms - (part.totals.oldest_ready_ms or 0), default=None)
+    return Totals(
+        depth=sum(part.totals.depth for part in parts),
+        ready=sum(part.totals.ready for part in parts),
+        hidden=sum(part.totals.hidden for part in parts),
+        arrivals_s=_sum(part.totals.arrivals_s for part in live),
+        deletes_s=_sum(part.totals.deletes_s for part in live),
+        receives_s=_sum(part.totals.receives_s for part in live),
+        oldest=None if oldest is None else f"{oldest.totals.oldest} on {oldest.place}",
+        oldest_ready_ms=None if oldest is None else _on_the_latest_clock(oldest, parts),
+        verdicts=verdicts,
+    )
+
+
+def _on_the_latest_clock(oldest: Snapshot, parts: Iterable[Snapshot]) -> int:
+    """Return when that server's oldest message was sent, so that its age is right by the time of all of them."""
+    age_ms = oldest.at_ms - (oldest.totals.oldest_ready_ms or 0)
+    return max(part.at_ms for part in parts) - age_ms
+
+
+def _sum(rates: Iterable[float | None]) -> float | None:
+    known = [rate for rate in rates if rate is not None]
+    return sum(known) if known else None
+
+
+def _cost(parts: Sequence[Snapshot]) -> Cost:
+    return Cost(
+        round_trip_ms=max(part.cost.round_trip_ms for part in parts),
+        poll_ms=max(part.cost.poll_ms for part in parts),
+        bytes=sum(part.cost.bytes for part in parts),
+        commands=sum(part.cost.commands for part in parts),
+    )
+
+
+def _link(parts: Sequence[Snapshot], live: Sequence[Snapshot]) -> Link:
+    """Return a link that fails when every server does: what is wrong with some of them is in the notes."""
+    fresh = [part.link.fresh_at_s for part in parts if part.link.fresh_at_s is not None]
+    again = [part.link.retry_at_s for part in parts if part.link.retry_at_s is not None]
+    failure = None if live else parts[0].link.failure
+    return Link(failure, max(fresh, default=None), min(again, default=None) if failure else None)
+
+
+def _notes(part: Snapshot) -> Iterable[str]:
+    place = printable(part.place, 40)
+    if part.link.failure is not None:
+        yield f"{place} is stale: {part.link.failure.sentence}"
+    yield from (f"{place}: {note}" for note in part.notes)

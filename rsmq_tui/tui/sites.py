@@ -1,0 +1,75 @@
+"""The servers that the dashboard watches: where each one's numbers come from, and what changes its queues."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from rsmq_tui.monitor import Source
+
+if TYPE_CHECKING:
+    from rsmq_tui.triage.desk import Triage
+
+
+class Site:
+    """One server, in one namespace at a time.
+
+    ``place`` names it among several, in the table's server column, and is empty where there is one; ``name`` is the
+    profile's, shown at the top in its ``colour``, which is ``#rrggbb``. ``triage`` is what changes its queues, or makes
+    it when it is first needed: the first numbers are on the screen before it is loaded. Without it, and where it or the
+    site is ``read_only``, nothing is changed.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        *,
+        place: str = "",
+        name: str = "",
+        colour: str | None = None,
+        triage: "Triage | Callable[[], Triage] | None" = None,
+        read_only: bool = False,
+    ) -> None:
+        self.source = source
+        self.place = place
+        self.name = name
+        self.colour = colour
+        self.read_only = read_only or bool(getattr(triage, "read_only", False))
+        self.has_recovered = triage is None or self.read_only
+        self._opening = triage
+        self._triage: Triage | None = None
+        self._ns: str | None = None
+
+    @property
+    def can_export(self) -> bool:
+        """True where messages may be written to a file."""
+        return self._opening is not None
+
+    @property
+    def can_change(self) -> bool:
+        """True where queues may be changed."""
+        return self._opening is not None and not self.read_only
+
+    @property
+    def triage(self) -> "Triage":
+        """What changes its queues, made when it is first asked for."""
+        if self._triage is None:
+            if self._opening is None:
+                raise RuntimeError("there is nothing to change queues with")
+            self._triage = self._opening() if callable(self._opening) else self._opening
+            if self._ns is not None:
+                self._triage.watch(self._ns)
+        return self._triage
+
+    def switch(self, ns: str) -> None:
+        """Watch and change the queues of another namespace from now on."""
+        self._ns = ns
+        self.source.switch(ns)
+        if self._triage is not None:
+            self._triage.watch(ns)
+
+    async def aclose(self) -> None:
+        """Let go of the server and the journal."""
+        if self._triage is not None:
+            await self._triage.aclose()
+        elif self._opening is not None and not callable(self._opening):
+            await self._opening.aclose()
+        await self.source.aclose()

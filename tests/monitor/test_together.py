@@ -1,0 +1,97 @@
+"""Several servers side by side."""
+
+from dataclasses import replace
+from itertools import pairwise
+
+from rsmq_tui.monitor import Cost, Link, Snapshot, TotalsPoint, Verdict
+from rsmq_tui.monitor.together import Together
+from rsmq_tui.protocol import Failure
+from tests.tui.scripted import START_MS, ScriptedSource
+from tests.tui.states import poll_of, queue_of
+
+DOWN = Failure("refused", "the connection was refused", "is it running?")
+
+
+def _poll(place: str, ready: int, *, at_ms: int = START_MS, oldest_s: int = 60, **values: object) -> Snapshot:
+    queue = queue_of("orders", ready=ready, oldest_ready_ms=at_ms - oldest_s * 1000, arrivals_s=2.0, deletes_s=1.0,
+                     receives_s=1.5, place=place)  # fmt: skip
+    return replace(poll_of(ScriptedSource(), [queue], at_ms), place=place, **values)
+
+
+def test_queues_of_the_same_name_are_told_apart() -> None:
+    together = Together(["prod", "test"])
+    together.take(_poll("prod", 3))
+    both = together.take(_poll("test", 4))
+    assert [(queue.place, queue.name, queue.ready) for queue in both.queues] == [
+        ("prod", "orders", 3),
+        ("test", "orders", 4),
+    ]
+    assert len({queue.key for queue in both.queues}) == 2
+    assert both.part("test").queues[0].ready == 4
+    assert both.server == "2 servers"
+
+
+def test_the_sums_are_of_all_servers() -> None:
+    together = Together(["prod", "test"])
+    together.take(_poll("prod", 3, oldest_s=60, cost=Cost(1.0, 2.0, 300, 4)))
+    both = together.take(_poll("test", 4, oldest_s=90, cost=Cost(5.0, 1.0, 100, 3)))
+    totals = both.totals
+    assert (totals.depth, totals.ready, totals.arrivals_s, totals.deletes_s) == (7, 7, 4.0, 2.0)
+    assert totals.oldest == "orders on test"
+    assert totals.verdicts[Verdict.OK] == 2
+    assert both.cost == Cost(5.0, 2.0, 400, 7)
+
+
+def test_ages_are_right_though_the_servers_clocks_differ() -> None:
+    together = Together(["fast", "slow"])
+    together.take(_poll("fast", 1, at_ms=START_MS + 3_600_000, oldest_s=10))
+    both = together.take(_poll("slow", 1, oldest_s=90))
+    assert both.totals.oldest == "orders on slow"
+    assert both.at_ms - (both.totals.oldest_ready_ms or 0) == 90_000
+    assert both.part("slow").at_ms == START_MS
+
+
+def test_a_server_that_does_not_answer_keeps_its_queues_and_has_a_note() -> None:
+    together = Together(["prod", "test"])
+    together.take(_poll("prod", 3))
+    before = together.take(_poll("test", 4))
+    both = together.take(replace(before.part("prod"), link=Link(DOWN, 900.0, 1001.0)))
+    assert both.link.failure is None
+    assert both.notes == ("prod is stale: the connection was refused",)
+    assert [queue.ready for queue in both.queues] == [3, 4]
+    # What it counted is still there, but nobody knows how fast it moves.
+    assert (both.totals.ready, both.totals.arrivals_s) == (7, 2.0)
+
+
+def test_it_fails_when_every_server_does() -> None:
+    together = Together(["prod", "test"])
+    one = replace(_poll("prod", 3), link=Link(DOWN, 900.0, 1004.0))
+    together.take(one)
+    both = together.take(replace(_poll("test", 4), link=Link(DOWN, 910.0, 1002.0)))
+    assert both.link == Link(DOWN, 910.0, 1002.0)
+    assert together.take(_poll("test", 5)).link.failure is None
+
+
+def test_one_that_never_answered_delays_nobody() -> None:
+    together = Together(["prod", "test"])
+    first = together.take(_poll("test", 4))
+    assert [queue.place for queue in first.queues] == ["test"]
+    assert first.link.failure is None
+
+
+def test_the_past_has_a_point_a_second_however_many_servers_there_are() -> None:
+    places = [f"s{number}" for number in range(5)]
+    together = Together(places)
+    for step in range(4):
+        for place in places:
+            last = together.take(_poll(place, 1, at_ms=START_MS + step * 1000))
+    points = last.trend.totals
+    assert [later.at_ms - earlier.at_ms for earlier, later in pairwise(points)] == [1000] * 3
+    assert isinstance(points[-1], TotalsPoint)
+
+
+def test_it_is_paused_when_all_are() -> None:
+    together = Together(["prod", "test"])
+    together.take(_poll("prod", 3, paused=True))
+    assert not together.take(_poll("test", 4)).paused
+    assert together.take(_poll("test", 4, paused=True)).paused

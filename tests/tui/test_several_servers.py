@@ -1,0 +1,216 @@
+"""One table of the queues of several servers, and what is done to each where it is."""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import redis
+from textual.pilot import Pilot
+
+from rsmq_tui.embedded import EmbeddedServer
+from rsmq_tui.monitor import LivePoller, QueueState, Verdict
+from rsmq_tui.protocol import Failure, QueueReader, Rsmq
+from rsmq_tui.triage.desk import Triage
+from rsmq_tui.tui.app import RsmqApp
+from rsmq_tui.tui.screens.confirm import ConfirmScreen
+from rsmq_tui.tui.screens.queue import QueueScreen
+from rsmq_tui.tui.sites import Site
+from tests.tui.driving import app_of, made, press, say_yes, settled, table_of, text_of, until
+from tests.tui.scripted import START_MS, FakeClock, ScriptedSource, messages_of
+from tests.tui.scripted_triage import ScriptedTriage
+from tests.tui.states import poll_of, queue_of
+
+RED, GREEN = "#ff5f5f", "#5fd787"
+DOWN = Failure("refused", "the connection was refused", "is it running?")
+
+
+class _Servers:
+    """Three of them: prod, test, and one that may only be looked at."""
+
+    def __init__(self) -> None:
+        clock = FakeClock()
+        self.sources = {place: ScriptedSource(clock) for place in ("prod", "test", "look")}
+        self.triages = {place: ScriptedTriage(count=3, server=f"redis://{place}:6379/0") for place in self.sources}
+        colours = {"prod": RED, "test": GREEN}
+        self.sites = [
+            Site(
+                source,
+                place=place,
+                name=place,
+                colour=colours.get(place),
+                triage=self.triages[place],  # type: ignore[arg-type] # it does what the app asks for
+                read_only=place == "look",
+            )
+            for place, source in self.sources.items()
+        ]
+        self.app = RsmqApp(self.sites, clock=clock)
+        self.app.animation_level = "none"
+
+    def play(self, place: str, queues: Sequence[QueueState], at_ms: int = START_MS) -> None:
+        source = self.sources[place]
+        found = [queue._replace(place=place) for queue in queues]
+        source.play(replace(poll_of(source, found, at_ms), place=place, server=f"redis://{place}:6379/0"))
+
+    @asynccontextmanager
+    async def opened(self, size: tuple[int, int] = (140, 36)) -> AsyncIterator[Pilot[None]]:
+        async with self.app.run_test(size=size, notifications=True) as pilot:
+            self.play("prod", [queue_of("orders", ready=5, oldest_ready_ms=START_MS - 60_000, verdict=Verdict.AGED)])
+            self.play("test", [queue_of("orders", ready=70), queue_of("mail", hidden=2)])
+            self.play("look", [queue_of("seen", ready=1)])
+            await until(pilot, lambda: len(table_of(pilot).keys) == 4, "all queues are there")
+            yield pilot
+
+
+def _rows(pilot: Pilot[None]) -> list[tuple[str, str]]:
+    return [(queue.place, queue.name) for queue in table_of(pilot).rows]
+
+
+async def _on(pilot: Pilot[None], place: str, name: str) -> None:
+    table = table_of(pilot)
+    table.place_cursor(_rows(pilot).index((place, name)))
+    await settled(pilot)
+
+
+async def test_queues_of_all_servers_stand_in_one_table() -> None:
+    servers = _Servers()
+    async with servers.opened() as pilot:
+        assert _rows(pilot)[0] == ("prod", "orders")
+        assert sorted(_rows(pilot)) == [("look", "seen"), ("prod", "orders"), ("test", "mail"), ("test", "orders")]
+        text = text_of(app_of(pilot))
+        assert "SERVER" in text
+        assert "3 servers · rsmq" in text
+        assert "4 queues · 78 messages" in text
+
+
+async def test_a_queue_is_opened_and_followed_where_it_is() -> None:
+    servers = _Servers()
+    servers.sources["test"].messages["orders"] = messages_of([b"from test"])
+    servers.sources["prod"].messages["orders"] = messages_of([b"from prod"])
+    async with servers.opened() as pilot:
+        await _on(pilot, "test", "orders")
+        await press(pilot, "enter")
+        await until(pilot, lambda: "from test" in text_of(app_of(pilot)), "its messages are shown")
+        screen = pilot.app.screen
+        assert isinstance(screen, QueueScreen)
+        assert "redis://test:6379/0" in text_of(app_of(pilot))
+        assert "from prod" not in text_of(app_of(pilot))
+        shown = screen.snapshot
+        servers.play("prod", [queue_of("orders", ready=6)])
+        await until(pilot, lambda: app_of(pilot).snapshot.part("prod").totals.ready == 6, "another has news")
+        assert screen.snapshot is shown
+        servers.play("test", [queue_of("orders", ready=71)])
+        await until(pilot, lambda: screen.snapshot.totals.ready == 71, "this one has news")
+
+
+async def test_a_change_is_made_where_the_queue_is_and_bears_the_servers_colour() -> None:
+    servers = _Servers()
+    async with servers.opened() as pilot:
+        await _on(pilot, "prod", "orders")
+        await press(pilot, "u")
+        await until(pilot, lambda: isinstance(pilot.app.screen, ConfirmScreen), "it asks")
+        await until(pilot, lambda: "redis://prod:6379/0" in text_of(app_of(pilot)), "it names the server")
+        border = pilot.app.screen.query_one(".dialog").styles.border_top
+        assert border[1].hex.lower() == RED
+        await press(pilot, "escape")
+        assert [len(triage.asked) for triage in servers.triages.values()] == [1, 0, 0]
+
+
+async def test_what_may_only_be_looked_at_is_not_changed() -> None:
+    servers = _Servers()
+    async with servers.opened() as pilot:
+        await _on(pilot, "look", "seen")
+        await press(pilot, "P")
+        await until(pilot, lambda: "read-only" in text_of(app_of(pilot)), "it says why")
+        assert not isinstance(pilot.app.screen, ConfirmScreen)
+        await press(pilot, "enter")
+        await until(pilot, lambda: isinstance(pilot.app.screen, QueueScreen), "it is opened")
+        assert "delete" not in text_of(app_of(pilot)).splitlines()[-1]
+        await press(pilot, "d")
+        assert not isinstance(pilot.app.screen, ConfirmScreen)
+        assert servers.triages["look"].asked == []
+
+
+async def test_a_server_that_does_not_answer_is_marked_and_the_others_go_on() -> None:
+    servers = _Servers()
+    async with servers.opened() as pilot:
+        servers.sources["prod"].play_failure(DOWN)
+        servers.play("test", [queue_of("orders", ready=72)])
+        await until(pilot, lambda: "prod is stale: the connection was refused" in text_of(app_of(pilot)), "it says so")
+        lines = text_of(app_of(pilot)).splitlines()
+        (row,) = [line for line in lines if " prod " in line and " orders " in line and "stale" in line]
+        assert "✗ stale" in row
+        await until(pilot, lambda: "72" in text_of(app_of(pilot)), "the other is followed")
+        assert "● live" in text_of(app_of(pilot))
+
+
+async def test_sorting_and_filtering_know_the_server() -> None:
+    servers = _Servers()
+    async with servers.opened() as pilot:
+        await press(pilot, "slash", *"test")
+        assert {place for place, _ in _rows(pilot)} == {"test"}
+        await press(pilot, "escape")
+        table = table_of(pilot)
+        await press(pilot, "s", "s")
+        assert table.sorted_by == ("server", False)
+        assert [place for place, _ in _rows(pilot)] == ["look", "prod", "test", "test"]
+
+
+async def test_pause_refresh_and_leaving_are_for_all_of_them() -> None:
+    servers = _Servers()
+    async with servers.opened() as pilot:
+        await press(pilot, "r")
+        assert [source.woken for source in servers.sources.values()] == [1, 1, 1]
+        await press(pilot, "p")
+        assert all(source.paused for source in servers.sources.values())
+    assert all(source.closed for source in servers.sources.values())
+
+
+async def test_another_namespace_is_that_of_the_server_under_the_cursor() -> None:
+    servers = _Servers()
+    servers.sources["test"].found = replace(servers.sources["test"].found, names=("mail", "rsmq"))
+    async with servers.opened() as pilot:
+        await _on(pilot, "test", "mail")
+        await press(pilot, "n")
+        await until(pilot, lambda: "enter switches" in text_of(app_of(pilot)), "they are found")
+        await press(pilot, "enter")
+        assert [source.switched for source in servers.sources.values()] == [[], ["mail"], []]
+
+
+async def test_the_palette_finds_queues_by_server() -> None:
+    servers = _Servers()
+    async with servers.opened() as pilot:
+        await press(pilot, "colon", *"orders on prod")
+        await until(pilot, lambda: "queue orders on prod" in text_of(app_of(pilot)), "it is found")
+
+
+async def test_two_real_servers_and_one_that_is_not_there(tmp_path: Path) -> None:
+    with EmbeddedServer() as one, EmbeddedServer() as other:
+        for server, ready in ((one, 3), (other, 5)):
+            with redis.Redis.from_url(server.url) as client:
+                rsmq = Rsmq(client)
+                rsmq.create_queue("orders")
+                rsmq.send_messages("orders", [b"x"] * ready)
+        urls = {"one": one.url, "other": other.url, "gone": "redis://127.0.0.1:1"}
+        sites = [
+            Site(
+                LivePoller(QueueReader(url), place=place, interval_s=0.2),
+                place=place,
+                name=place,
+                triage=Triage(url, "rsmq", tmp_path, profile=place),
+            )
+            for place, url in urls.items()
+        ]
+        app = RsmqApp(sites)
+        app.animation_level = "none"
+        async with app.run_test(size=(140, 36), notifications=True) as pilot:
+            await until(pilot, lambda: len(table_of(pilot).keys) == 2, "both are there")
+            await until(pilot, lambda: "gone is stale" in text_of(app_of(pilot)), "the third is told of")
+            await _on(pilot, "other", "orders")
+            await press(pilot, "enter")
+            await until(pilot, lambda: "5 messages" in text_of(app_of(pilot)), "its screen is there")
+            await press(pilot, "asterisk", "x")
+            await say_yes(pilot)
+            await made(pilot)
+        with redis.Redis.from_url(one.url) as client, redis.Redis.from_url(other.url) as changed:
+            assert (client.zcard("rsmq:orders"), changed.zcard("rsmq:orders")) == (3, 0)
