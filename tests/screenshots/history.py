@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from rsmq_tui.monitor import Cost, MessageRow, MessageState, Snapshot
@@ -45,15 +45,15 @@ STORIES = {
 }
 
 
-def play_history(source: ScriptedSource) -> Snapshot:
-    """Poll the stories every five seconds for ten minutes, and return the last snapshot."""
-    counters = {name: [0.0, 0.0, story.depth] for name, story in STORIES.items()}
+def play_history(source: ScriptedSource, names: Sequence[str] = tuple(STORIES)) -> Snapshot:
+    """Poll these stories every five seconds for ten minutes, and return the last snapshot."""
+    counters = {name: [0.0, 0.0, STORIES[name].depth] for name in names}
     snapshot = source.last
     for t in range(0, SPAN_S + 1, STEP_S):
-        rows = {name: _row(story, counters[name], t) for name, story in STORIES.items()}
+        rows = {name: _row(STORIES[name], counters[name], t) for name in names}
         snapshot = source.snapshot_of(dict(sorted(rows.items())), START_MS + t * 1000)
         source.sampler.take_receive_counts(["invoices"], [[17, 3, 9]])
-    orders = next(queue for queue in snapshot.queues if queue.name == "orders")
+    orders = next((queue for queue in snapshot.queues if queue.name == "orders"), snapshot.queues[0])
     ready, depth = orders.ready or 0, orders.depth or 0
     source.depths["orders"] = (depth, ready)
     source.due_counts = (("now", ready), ("< 10 s", 61), ("< 1 min", 118), ("< 10 min", 33))

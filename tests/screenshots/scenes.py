@@ -2,18 +2,30 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from textual.pilot import Pilot
 
-from rsmq_tui.monitor import MessageState
+from rsmq_tui.monitor import Link, MessageState
+from rsmq_tui.protocol import Failure
 from rsmq_tui.tui.app import RsmqApp
+from rsmq_tui.tui.sites import Site
 from tests.screenshots.history import order_messages, play_history
-from tests.tui.scripted import ScriptedSource
+from tests.tui.scripted import FakeClock, ScriptedSource
 from tests.tui.scripted_triage import ScriptedTriage
 
 _TITLE = "rsmq-tui"
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """One of several servers in a picture, in its profile's colour; one that ``is_down`` has just stopped answering."""
+
+    name: str
+    colour: str
+    queues: Sequence[str]
+    is_down: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +37,15 @@ class Scene:
     size: tuple[int, int] = (132, 32)
     theme: str = "rsmq-dark"
     ascii_only: bool = False
+    servers: Sequence[Server] = ()
 
+
+_SERVERS = (
+    Server("prod-eu", "#ff5f5f", ("orders", "invoices", "thumbnails", "webhooks")),
+    Server("prod-us", "#ff9f43", ("orders", "emails", "search-index", "audit-log"), is_down=True),
+    Server("staging", "#5fd787", ("webhooks", "reminders", "search-index")),
+)
+_DOWN = Failure("timeout", "no answer within 5 s", "is it busy, or is the network?")
 
 SCENES = (
     Scene("overview"),
@@ -36,19 +56,18 @@ SCENES = (
     Scene("queue-light", keys=("j", "enter"), theme="rsmq-light"),
     Scene("message", keys=("j", "enter", "enter")),
     Scene("confirm", keys=("j", "enter", "A", "x")),
+    Scene("servers", size=(132, 19), servers=_SERVERS),
     Scene("help", keys=("question_mark",)),
 )
 
 
 async def picture(scene: Scene) -> str:
     """Drive the app to the scene and return its picture as SVG, the same bytes at each run."""
-    source = ScriptedSource()
-    snapshot = play_history(source)
-    source.messages["orders"] = order_messages(60)
-    app = RsmqApp(source, clock=source.clock, triage=_triage(), theme=scene.theme, ascii_only=scene.ascii_only)
+    clock = FakeClock()
+    sites = [_site(server, clock) for server in scene.servers] or [_one_site(clock)]
+    app = RsmqApp(sites, clock=clock, theme=scene.theme, ascii_only=scene.ascii_only)
     app.animation_level = "none"
     async with app.run_test(size=scene.size) as pilot:
-        source.play(snapshot)
         await _settle(pilot)
         for key in scene.keys:
             await pilot.press(key)
@@ -59,6 +78,24 @@ async def picture(scene: Scene) -> str:
         svg = app.export_screenshot(title=_TITLE, simplify=True)
     # The random ids that Rich gives a picture's parts are the only thing that differs between runs.
     return re.sub(r"terminal-\d+", "terminal", svg)
+
+
+def _one_site(clock: FakeClock) -> Site:
+    source = ScriptedSource(clock)
+    source.messages["orders"] = order_messages(60)
+    source.play(play_history(source))
+    return Site(source, triage=_triage())
+
+
+def _site(server: Server, clock: FakeClock) -> Site:
+    source = ScriptedSource(clock, place=server.name)
+    snapshot = play_history(source, server.queues)
+    if server.is_down:
+        link = Link(_DOWN, clock.now_s - 12, clock.now_s + 4)
+        source.play(replace(snapshot, link=link))
+    else:
+        source.play(snapshot)
+    return Site(source, place=server.name, name=server.name, colour=server.colour, triage=_triage())
 
 
 def _triage() -> Any:

@@ -59,10 +59,12 @@ class ScriptedSource:
     takes ``search_step`` messages at a time, and ``search_gate``, a semaphore, lets it take so many steps.
     """
 
-    def __init__(self, clock: FakeClock | None = None, *, thresholds: Thresholds | None = None) -> None:
+    def __init__(
+        self, clock: FakeClock | None = None, *, thresholds: Thresholds | None = None, place: str = ""
+    ) -> None:
         self.thresholds = thresholds or Thresholds()
         self.clock = clock or FakeClock()
-        self.sampler = Sampler(self.thresholds)
+        self.sampler = Sampler(self.thresholds, place)
         self.messages: dict[str, list[MessageRow]] = {}
         self.bodies: dict[str, bytes] = {}
         self.depths: dict[str, tuple[int, int]] = {}
@@ -82,7 +84,7 @@ class ScriptedSource:
         self.switched: list[str] = []
         self.requests: list[PageRequest] = []
         self.closed = False
-        self.last = Snapshot(0, "redis://cache-1:6379/0", "rsmq")
+        self.last = Snapshot(0, f"redis://{place or 'cache-1'}:6379/0", "rsmq", place=place)
         self._queue: asyncio.Queue[Snapshot] = asyncio.Queue()
 
     def snapshot_of(self, rows: dict[str, Row], at_ms: int = START_MS) -> Snapshot:

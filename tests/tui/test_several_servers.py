@@ -142,6 +142,7 @@ async def test_a_server_that_does_not_answer_is_marked_and_the_others_go_on() ->
         assert "✗ stale" in row
         await until(pilot, lambda: "72" in text_of(app_of(pilot)), "the other is followed")
         assert "● live" in text_of(app_of(pilot))
+        assert "✗ prod" in text_of(app_of(pilot)).splitlines()[0]
 
 
 async def test_sorting_and_filtering_know_the_server() -> None:
