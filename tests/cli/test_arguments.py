@@ -78,14 +78,6 @@ def test_a_usage_error_is_exit_status_2() -> None:
     assert "Traceback" not in refused.stderr
 
 
-def test_rsmqctl_says_what_there_is_instead() -> None:
-    told = run(module="rsmq_tui.cli.rsmqctl")
-    assert told.returncode == 2
-    assert told.stdout == ""
-    assert "rsmq-tui snapshot" in told.stderr
-    assert len(told.stderr.splitlines()) == 1
-
-
 @pytest.mark.parametrize(("arguments", "unwanted"), [
     (["snapshot"], ["textual", "rich", "plotext"]),
     (["demo", "--headless", "--seconds", "0.1"], ["textual", "rich", "plotext"]),

@@ -1,0 +1,86 @@
+"""The arguments of `rsmq-tui exporter`."""
+
+import argparse
+
+from rsmq_tui.cli.command_parser import Commands, Parents, leaf
+
+PORT = 9767
+HOST = "127.0.0.1"
+_STATUSES = """\
+exit status: 0 ended by SIGTERM, or what was to be printed was; 2 a usage error, or it cannot listen there; 130 ended by
+Ctrl+C. A server that cannot be reached ends nothing: rsmq_up is 0 and /healthz answers 503 until it is back."""
+_EXAMPLES = (
+    "rsmq-tui exporter",
+    "rsmq-tui -r redis://db1:6379 exporter --host 0.0.0.0 --port 9767",
+    "rsmq-tui exporter --print-rules > rsmq-alerts.yml",
+    "rsmq-tui exporter --print-dashboard > rsmq-dashboard.json",
+)
+
+
+def add_exporter(commands: Commands, common: Parents) -> None:
+    """Add the command."""
+    parser = leaf(commands, "exporter", "serve the state of all queues as Prometheus metrics", common, ())
+    parser.epilog = "\n\n".join(["\n".join(["examples:", *(f"  {example}" for example in _EXAMPLES)]), _STATUSES])
+    parser.fill = lambda: _fill(parser)
+
+
+def _fill(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--port", type=_port, default=PORT, metavar="N", help=f"where to listen (default {PORT}; 0: any that is free)"
+    )
+    parser.add_argument(
+        "--host",
+        default=HOST,
+        metavar="ADDRESS",
+        help=f"address to listen on (default {HOST}: only this machine, as queue names are open to whoever can "
+        "connect; most exporters listen on 0.0.0.0, all addresses)",
+    )
+    parser.add_argument(
+        "--interval",
+        type=_seconds,
+        metavar="S",
+        default=argparse.SUPPRESS,
+        help="seconds between polls in the background, from which verdicts are made, instead of the profile's "
+        "(default 1)",
+    )
+    parser.add_argument(
+        "--min-interval",
+        type=_seconds_or_none,
+        default=1.0,
+        metavar="S",
+        help="a scrape within S seconds of a poll is answered with what that found (default 1)",
+    )
+    parser.add_argument(
+        "--timeout",
+        type=_seconds,
+        default=3.0,
+        metavar="S",
+        help="a server that takes longer than this to be polled is told as down (default 3)",
+    )
+    printed = parser.add_mutually_exclusive_group()
+    printed.add_argument("--print-rules", action="store_true", help="print example alert rules for Prometheus, as YAML")
+    printed.add_argument("--print-dashboard", action="store_true", help="print a dashboard to import into Grafana")
+
+
+def _port(text: str) -> int:
+    if not (text.isascii() and text.isdecimal() and len(text) <= 5 and int(text) <= 65535):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a port: a whole number from 0 to 65,535")
+    return int(text)
+
+
+def _seconds(text: str) -> float:
+    return _number_of_seconds(text, 0.1)
+
+
+def _seconds_or_none(text: str) -> float:
+    return _number_of_seconds(text, 0.0)
+
+
+def _number_of_seconds(text: str, least: float) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not least <= value <= 1e6:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds, {least:g} or more")
+    return value

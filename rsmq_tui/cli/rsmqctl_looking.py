@@ -1,0 +1,191 @@
+"""`rsmqctl message peek` and `list`: what is in a queue, without touching it."""
+
+import argparse
+import asyncio
+import sys
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager
+from typing import Any
+
+from rsmq_tui.cli.interrupts import EXIT_INTERRUPTED, Interrupts, run_interruptibly
+from rsmq_tui.cli.output import Column, Table, print_json, print_words, text_of
+from rsmq_tui.cli.rsmqctl_output import body_fields, print_body, print_none, with_exact_last
+from rsmq_tui.cli.rsmqctl_server import FailedError, Server, refused, shown
+from rsmq_tui.cli.target import reader_of
+from rsmq_tui.monitor.peek import MessageRow, MessageView, PageRequest, PeekError, read_message, read_page
+from rsmq_tui.monitor.wording import UNKNOWN, clock, count, duration, size
+from rsmq_tui.protocol import SERVER_ERRORS, Part, QueueReader, RsmqError
+
+_PAGE = 100
+_CANCEL_AGAIN_S = 0.05
+# Up to here every whole number is a float of its own.
+_EXACT_MAX = 2**53
+
+
+def peek(server: Server, options: argparse.Namespace) -> None:
+    """Print the next messages, or the one that was named, whole; raises ``FailedError``."""
+    look = _peek if options.message_id is None else _peek_one
+    if not _run(look(server, options)):
+        server.refuse_missing(options.name)
+        if options.message_id is not None:
+            raise FailedError(f"No such message on queue {shown(options.name)}: {shown(options.message_id)}")
+        print_none(options)
+
+
+def list_messages(server: Server, options: argparse.Namespace) -> None:
+    """Print what is in a queue, line by line; raises ``FailedError``."""
+    if not _run(_list(server, options)):
+        server.refuse_missing(options.name)
+        print_none(options)
+
+
+def _run(look: Coroutine[Any, Any, int]) -> int:
+    """Look, and return how many messages were found; raises KeyboardInterrupt."""
+    found = 0
+
+    async def command(interrupts: Interrupts) -> int:
+        nonlocal found
+        interrupted = asyncio.Event()
+        interrupts.gently = interrupted.set
+        looking, waiting = asyncio.ensure_future(look), asyncio.ensure_future(interrupted.wait())
+        await asyncio.wait((looking, waiting), return_when=asyncio.FIRST_COMPLETED)
+        if not interrupted.is_set():
+            waiting.cancel()
+            found = await looking
+            return 0
+        # Python 3.11 may lose a cancellation that comes while redis-py writes: one was not enough.
+        while not looking.done():
+            looking.cancel()
+            await asyncio.wait((looking,), timeout=_CANCEL_AGAIN_S)
+        if not looking.cancelled():
+            looking.exception()
+        return EXIT_INTERRUPTED
+
+    if run_interruptibly(command):
+        raise KeyboardInterrupt
+    return found
+
+
+@asynccontextmanager
+async def _reader(server: Server, queue: str) -> AsyncIterator[QueueReader]:
+    reader = reader_of(server.profile)
+    try:
+        yield reader
+    except PeekError as error:
+        cause = error.__cause__
+        if isinstance(cause, RsmqError):
+            raise refused(f"Failed to look into queue: {shown(queue)}", queue, cause) from cause
+        raise (
+            server.failed(cause) if isinstance(cause, SERVER_ERRORS) else FailedError(f"rsmqctl: {error}")
+        ) from cause
+    finally:
+        await reader.aclose()
+
+
+async def _pages(reader: QueueReader, queue: str, part: Part) -> AsyncIterator[tuple[int, int, tuple[MessageRow, ...]]]:
+    """Give the rows page by page, each with the time and the depth that it was read at."""
+    page = await read_page(reader, PageRequest(queue, part, count=_PAGE))
+    while page.rows:
+        yield page.at_ms, page.depth, page.rows
+        if page.is_last:
+            return
+        page = await read_page(reader, PageRequest(queue, part, "after", page.rows[-1].anchor, _PAGE))
+
+
+async def _peek(server: Server, options: argparse.Namespace) -> int:
+    wanted, printed = options.count or 1, 0
+    async with _reader(server, options.name) as reader:
+        async for _, _, rows in _pages(reader, options.name, "ready"):
+            for row in rows:
+                # Receiving passes over what has no body.
+                view = None if row.preview is None else await read_message(reader, options.name, row.id)
+                if view is None or view.row is None:
+                    continue
+                _print_view(options, view, view.row)
+                printed += 1
+                if printed == wanted:
+                    return printed
+    return printed
+
+
+async def _peek_one(server: Server, options: argparse.Namespace) -> int:
+    async with _reader(server, options.name) as reader:
+        view = await read_message(reader, options.name, options.message_id)
+    if view.row is None:
+        return 0
+    _print_view(options, view, view.row)
+    return 1
+
+
+async def _list(server: Server, options: argparse.Namespace) -> int:
+    printed = depth = 0
+    table = _table() if options.output == "text" else None
+    async with _reader(server, options.name) as reader:
+        async for at_ms, depth, rows in _pages(reader, options.name, "all"):  # noqa: B007
+            for row in rows[: options.count - printed]:
+                _print_row(table, row, at_ms)
+                printed += 1
+            sys.stdout.flush()
+            if printed == options.count:
+                break
+    if printed < depth:
+        told = f"rsmqctl: {count(printed)} of {count(depth)} messages; --count N prints more"
+        print(told, file=sys.stderr)
+    return printed
+
+
+def _print_view(options: argparse.Namespace, view: MessageView, row: MessageRow) -> None:
+    if options.output != "text":
+        fields = {"id": row.id, **body_fields("message", view.body), "rc": row.rc, "ts": row.fr_ms}
+        fields |= _fields(row) | ({"too_long": True} if view.body is None and view.size else {})
+        print_json(with_exact_last(fields))
+    else:
+        first = "" if row.fr_ms is None else f", first received {clock(row.fr_ms, date=True)}"
+        print_words(f"id    {row.id}")
+        print_words(f"rc    {row.rc}{first}")
+        print_words(f"sent  {clock(row.sent_ms, date=True)}")
+        print_words(f"state {row.state.value}, {_due(row, view.at_ms)}")
+        print_body(b"" if view.body is None else view.body)
+    sys.stdout.flush()
+    if view.body is None:
+        why = f"its body of {size(view.size)} is too long to be printed" if view.size else "it has no body"
+        print(f"rsmqctl: {shown(row.id)}: {why}", file=sys.stderr)
+
+
+def _fields(row: MessageRow) -> dict[str, Any]:
+    due = row.due_ms
+    exact = due is not None and abs(due) < _EXACT_MAX and due == int(due)
+    return {
+        "state": row.state.value,
+        "due_ms": int(due) if exact and due is not None else due,
+        "sent_ms": row.sent_ms,
+        "size": row.size,
+    }
+
+
+def _table() -> Table:
+    return Table(
+        Column("ID", 32),
+        Column("STATE", 9),
+        Column("DUE", 11, right=True),
+        Column("RC", 4, right=True),
+        Column("SIZE", 9, right=True),
+        Column("BODY", 0),
+    )
+
+
+def _print_row(table: Table | None, row: MessageRow, at_ms: int) -> None:
+    if table is None:
+        fields = {"id": row.id, "rc": row.rc, "ts": row.fr_ms, **_fields(row)}
+        whole = len(row.preview or b"") == row.size
+        print_json(fields | body_fields("preview", row.preview, whole=whole))
+        return
+    body = UNKNOWN if row.preview is None else text_of(row.preview)
+    table.print(row.id, row.state.value, _due(row, at_ms), count(row.rc), size(row.size), body)
+
+
+def _due(row: MessageRow, at_ms: int) -> str:
+    if row.due_ms is None:
+        return "never"
+    wait_ms = row.due_ms - at_ms
+    return f"in {duration(wait_ms)}" if wait_ms > 0 else f"{duration(-wait_ms)} ago"

@@ -1,0 +1,123 @@
+"""The server of one `rsmqctl` command: its queues, and what to say when it refuses."""
+
+import argparse
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rsmq_tui.cli.errors import UsageError
+from rsmq_tui.cli.target import profile_of
+from rsmq_tui.monitor.wording import SENTENCE_MAX, printable
+from rsmq_tui.protocol import SERVER_ERRORS, ExplainedError, Failure, Rsmq, RsmqError, connect, failure_of
+
+_NAME_MAX = 200
+# What reading a reply raises that is of another shape than the one asked for.
+_SHAPE_ERRORS = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError)
+_DEFAULT_NS = "rsmq"
+_REASONS = {
+    "invalidFormat id": "an id has 32 letters and digits; `rsmq-tui messages` works on any",
+    "messageTooLong": "the message is longer than the queue's maxsize; `rsmqctl queue set -m` changes that",
+    "wrongType": "a key of this queue holds another type of value than RSMQ's",
+    "invalidValue maxsize": "maxsize must be between 1024 and 65536, or -1 for no limit",
+}
+_PERMISSIONS = "grant it +@read +@write +@scripting +time on the keys of the namespace"
+
+
+class FailedError(Exception):
+    """What was asked for failed, in the one line that says so."""
+
+
+class Server:
+    """The server that the options name; ``rsmq`` are its queues, ``ns`` their namespace.
+
+    Close it with ``close``. Raises ``UsageError`` for options that name none.
+    """
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self.profile = profile_of(options)
+        self.ns = self.profile.ns
+        try:
+            self._client = connect(self.profile.address, self.ns)
+        except ValueError as error:
+            raise UsageError(str(error)) from error
+        self.rsmq = Rsmq(self._client, self.ns)
+
+    @contextmanager
+    def calls(self, *, changing: str = "") -> Iterator[Rsmq]:
+        """Give the queues for calls whose errors become a ``FailedError``; ``RsmqError`` is left to the command.
+
+        ``changing`` names the command where it changes something, which a read-only server refuses.
+        """
+        if changing and self.profile.read_only:
+            raise FailedError(
+                f"rsmqctl: this is read-only, and `{changing}` would change the queue; `message peek`, `message list` "
+                "and `queue describe` only look"
+            )
+        try:
+            yield self.rsmq
+        except SERVER_ERRORS as error:
+            raise self.failed(error, changing=bool(changing)) from error
+        except _SHAPE_ERRORS as error:
+            raise FailedError(
+                f"rsmqctl: what answers at {self.profile.address.label} does not speak as Redis does; is a Redis "
+                "server listening on that port?"
+            ) from error
+
+    def missing(self, queue: str) -> FailedError:
+        """Return the error of a queue that is not there."""
+        within = "" if self.ns == _DEFAULT_NS else f" in namespace {printable(self.ns, _NAME_MAX)}"
+        return FailedError(f"No such queue{within}: {shown(queue)}")
+
+    def refuse_missing(self, queue: str) -> None:
+        """Raise the error of a queue that is not there, if it is not; a name that clients cannot write to is looked up.
+
+        To be asked after a call that found nothing, so that a call that does needs one round trip.
+        """
+        with self.calls() as rsmq:
+            try:
+                rsmq.get_queue_attributes(queue)
+            except RsmqError as error:
+                if error.code == "queueNotFound":
+                    raise self.missing(queue) from error
+                if error.code != "invalidFormat":
+                    raise refused(f"Failed to look into queue: {shown(queue)}", queue, error) from error
+                if queue not in rsmq.list_queues():
+                    raise self.missing(queue) from error
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._client.close()
+
+    def failed(self, error: BaseException, *, changing: bool = False) -> FailedError:
+        """Return what an error of ``SERVER_ERRORS`` means, and what to try."""
+        failure = failure_of(error)
+        is_unsure = changing and failure.kind in ("timeout", "closed") and not isinstance(error, ExplainedError)
+        # A connection that never came about carried nothing; an ExplainedError says why there is none.
+        return self.told(failure, changing=changing, is_unsure=is_unsure and "connecting" not in str(error))
+
+    def told(self, failure: Failure, *, changing: bool = False, is_unsure: bool = False) -> FailedError:
+        """Return the error that tells a failure; ``is_unsure`` when the change may have been made."""
+        sentence, hint = printable(failure.sentence, SENTENCE_MAX), failure.hint
+        if failure.kind == "noperm":
+            sentence, hint = "this user may not do that", _PERMISSIONS
+        elif failure.kind == "loading":
+            hint = "try again when it is done"
+        elif failure.kind == "readonly" and changing:
+            hint = "point the URL at the primary"
+        deed, unsure = "change" if changing else "read", " Whether the change was made is not known." * is_unsure
+        return FailedError(f"rsmqctl: cannot {deed} {self.profile.address.label}: {sentence}; {hint}{unsure}")
+
+
+def refused(beginning: str, queue: str, error: RsmqError) -> FailedError:
+    """Return the error of what the protocol refuses, behind the beginning of its sentence."""
+    if error.code in ("invalidFormat", "missingParameter") and "qname" in str(error):
+        named = "" if beginning.endswith(f": {shown(queue)}") else f" {shown(queue)}:"
+        unless = ", and is not QUEUES" if queue == "QUEUES" else ""
+        return FailedError(f"{beginning}:{named} a queue's name has 1 to 160 letters, digits, _ and -{unless}")
+    words = str(error)
+    item = "id" if "id format" in words else words.split(" ", 1)[0]
+    return FailedError(f"{beginning}: {_REASONS.get(error.code) or _REASONS.get(f'{error.code} {item}') or words}")
+
+
+def shown(text: str) -> str:
+    """Return a name or an id as it may be printed: one line, harmless, not endless."""
+    return printable(text, _NAME_MAX)

@@ -1,0 +1,207 @@
+"""What a poll says in Prometheus' words. Names, units and labels here are a promise: alert rules are written on them.
+
+Times are in seconds and sizes in bytes. Of a server that did not answer there are no queues: what they were a minute
+ago must not look like now. Counters are the queues' own, so that they go on where they were when the exporter starts
+anew, and fall only when a queue was deleted and created again, which Prometheus takes for the reset that it is.
+"""
+
+import math
+import platform
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric, SummaryMetricFamily
+from prometheus_client.process_collector import ProcessCollector
+from prometheus_client.registry import Collector
+
+from rsmq_tui import __version__
+from rsmq_tui.exporter.labels import label_value
+from rsmq_tui.exporter.watching import Reading, Target
+from rsmq_tui.monitor import QueueState, Verdict
+
+TARGET_LABELS = ("profile", "server", "ns")
+QUEUE_LABELS = (*TARGET_LABELS, "queue")
+_UNITS = ("seconds", "bytes")
+
+# From a queue and the server's time in ms to a sample, if there is one; and what takes a sample with its labels.
+_Value = Callable[[QueueState, int], float | None]
+_Add = Callable[[Sequence[str], float], None]
+
+
+class _QueueMetric(NamedTuple):
+    """A metric that each queue has one sample of, or none."""
+
+    name: str
+    words: str
+    value: _Value
+
+
+def _oldest_age_s(queue: QueueState, at_ms: int) -> float | None:
+    if queue.ready == 0:
+        return 0.0
+    age_ms = queue.oldest_ready_age_ms(at_ms)
+    return None if age_ms is None else age_ms / 1000
+
+
+_GAUGES = (
+    _QueueMetric("rsmq_queue_depth_messages", "Messages stored in the queue.", lambda queue, _: queue.depth),
+    _QueueMetric("rsmq_queue_ready_messages", "Messages that a consumer would get now.", lambda queue, _: queue.ready),
+    _QueueMetric(
+        "rsmq_queue_hidden_messages", "Messages in flight or delayed: not visible yet.", lambda queue, _: queue.hidden
+    ),
+    _QueueMetric(
+        "rsmq_queue_oldest_ready_age_seconds",
+        "Time since the first ready message was sent; 0 where none is ready, absent where it cannot be told.",
+        _oldest_age_s,
+    ),
+    _QueueMetric(
+        "rsmq_queue_poison_messages",
+        "Messages received too often, among those around the first hidden one that were last looked at.",
+        lambda queue, _: None if queue.depth is None or queue.broken else queue.poison,
+    ),
+    _QueueMetric(
+        "rsmq_queue_highest_receives",
+        "Highest receive count among the messages around the first hidden one that were last looked at.",
+        lambda queue, _: None if queue.depth is None or queue.broken else queue.highest_rc,
+    ),
+    _QueueMetric(
+        "rsmq_queue_problems",
+        "Oddities in the queue's keys, as other clients left them; rsmq-tui says each in a sentence.",
+        lambda queue, _: len(queue.problems) + bool(queue.broken),
+    ),
+    _QueueMetric(
+        "rsmq_queue_vt_seconds", "Attribute vt: how long a received message stays hidden.", lambda queue, _: queue.vt_s
+    ),
+    _QueueMetric(
+        "rsmq_queue_delay_seconds",
+        "Attribute delay: how long a new message stays hidden.",
+        lambda queue, _: queue.delay_s,
+    ),
+    _QueueMetric(
+        "rsmq_queue_maxsize_bytes",
+        "Attribute maxsize: longest body that is taken; +Inf where there is no limit.",
+        lambda queue, _: math.inf if queue.maxsize == -1 else queue.maxsize,
+    ),
+    _QueueMetric(
+        "rsmq_queue_created_timestamp_seconds",
+        "When the queue was created, as its creator wrote it.",
+        lambda queue, _: None if queue.created_ms is None else queue.created_ms / 1000,
+    ),
+    _QueueMetric(
+        "rsmq_queue_modified_timestamp_seconds",
+        "When the queue's attributes were last changed, as whoever did it wrote it.",
+        lambda queue, _: None if queue.modified_ms is None else queue.modified_ms / 1000,
+    ),
+)
+_COUNTERS = (
+    _QueueMetric(
+        "rsmq_queue_sent_messages_total", "Messages sent since the queue was created.", lambda queue, _: queue.totalsent
+    ),
+    _QueueMetric(
+        "rsmq_queue_received_messages_total",
+        "Receives since the queue was created; a message received twice counts twice.",
+        lambda queue, _: queue.totalrecv,
+    ),
+)
+
+
+class ReadingsCollector(Collector):
+    """Gives the metrics of some readings."""
+
+    def __init__(self, readings: Iterable[Reading]) -> None:
+        self._readings = tuple(readings)
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield every metric; one without a sample is yielded too, so that its name and meaning can be read."""
+        yield _build_info()
+        yield from _of_targets(self._readings)
+        yield from _of_queues(self._readings)
+
+
+def registry_of(readings: Iterable[Reading]) -> CollectorRegistry:
+    """Return a registry of the readings' metrics and of what this process uses."""
+    # Without names, so that nothing is collected only to learn them, and ?name[]= finds them all the same.
+    registry = CollectorRegistry(support_collectors_without_names=True)
+    registry.register(ReadingsCollector(readings))
+    ProcessCollector(registry=registry)
+    return registry
+
+
+def _build_info() -> Metric:
+    family = GaugeMetricFamily(
+        "rsmq_exporter_build_info", "The exporter's version; always 1.", labels=("version", "python_version")
+    )
+    family.add_metric((__version__, platform.python_version()), 1)
+    return family
+
+
+def _of_targets(readings: tuple[Reading, ...]) -> Iterator[Metric]:
+    up = _gauge("rsmq_up", "Whether the server answered the last poll.", TARGET_LABELS)
+    queues = _gauge("rsmq_queues", "Queues in the namespace.", TARGET_LABELS)
+    last = _gauge(
+        "rsmq_last_poll_timestamp_seconds", "When the last good poll was made, by the server's clock.", TARGET_LABELS
+    )
+    round_trip = _gauge("rsmq_poll_round_trip_seconds", "Round trip of the last good poll.", TARGET_LABELS)
+    duration = SummaryMetricFamily(
+        "rsmq_poll_duration_seconds", "How long good polls took.", labels=TARGET_LABELS, unit="seconds"
+    )
+    sent = _counter("rsmq_poll_bytes_total", "Bytes that good polls cost, in both directions.", TARGET_LABELS)
+    commands = _counter("rsmq_poll_commands_total", "Commands that good polls sent.", TARGET_LABELS)
+    failures = _counter("rsmq_poll_failures_total", "Polls that failed, by what went wrong.", (*TARGET_LABELS, "kind"))
+    for reading in readings:
+        labels, tally = _labels(reading.target), reading.tally
+        up.add_metric(labels, reading.failure is None)
+        duration.add_metric(labels, tally.polls, tally.seconds)
+        sent.add_metric(labels, tally.bytes)
+        commands.add_metric(labels, tally.commands)
+        for kind, number in tally.failures.items():
+            failures.add_metric((*labels, label_value(kind)), number)
+        if reading.snapshot is not None:
+            last.add_metric(labels, reading.snapshot.at_ms / 1000)
+        if (snapshot := reading.current) is not None:
+            queues.add_metric(labels, len(snapshot.queues))
+            round_trip.add_metric(labels, snapshot.cost.round_trip_ms / 1000)
+    yield from (up, queues, last, round_trip, duration, sent, commands, failures)
+
+
+def _of_queues(readings: tuple[Reading, ...]) -> Iterator[Metric]:
+    gauges = [_gauge(metric.name, metric.words, QUEUE_LABELS) for metric in _GAUGES]
+    counters = [_counter(metric.name, metric.words, QUEUE_LABELS) for metric in _COUNTERS]
+    verdicts = _gauge(
+        "rsmq_queue_verdict", "1 for the verdict that the queue has, 0 for the others.", (*QUEUE_LABELS, "verdict")
+    )
+    families: list[tuple[_Add, _Value]] = []
+    families += ((family.add_metric, metric.value) for family, metric in zip(gauges, _GAUGES, strict=True))
+    families += ((family.add_metric, metric.value) for family, metric in zip(counters, _COUNTERS, strict=True))
+    for reading in readings:
+        if (snapshot := reading.current) is None:
+            continue
+        of_target, at_ms = _labels(reading.target), snapshot.at_ms
+        for queue in snapshot.queues:
+            labels = (*of_target, label_value(queue.name))
+            for add, value_of in families:
+                value = value_of(queue, at_ms)
+                if value is not None:
+                    add(labels, value)
+            for verdict in Verdict:
+                verdicts.add_metric((*labels, verdict.value), queue.verdict is verdict)
+    yield from gauges
+    yield verdicts
+    yield from counters
+
+
+def _labels(target: Target) -> tuple[str, ...]:
+    return label_value(target.profile), label_value(target.server), label_value(target.ns)
+
+
+def _gauge(name: str, words: str, labels: tuple[str, ...]) -> GaugeMetricFamily:
+    return GaugeMetricFamily(name, words, labels=labels, unit=_unit(name))
+
+
+def _counter(name: str, words: str, labels: tuple[str, ...]) -> CounterMetricFamily:
+    return CounterMetricFamily(name, words, labels=labels, unit=_unit(name.removesuffix("_total")))
+
+
+def _unit(name: str) -> str:
+    return next((unit for unit in _UNITS if name.endswith(f"_{unit}")), "")

@@ -1,0 +1,207 @@
+"""The exporter's HTTP side: `/metrics`, `/healthz`, and nothing else. Each request has a thread of its own."""
+
+import socket
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler
+from socketserver import BaseServer, TCPServer, ThreadingMixIn
+from typing import Any, cast
+from urllib.parse import parse_qs, urlsplit
+
+from rsmq_tui import __version__
+from rsmq_tui.exporter.rendering import Renderer, Wanted
+from rsmq_tui.exporter.watching import Reading
+from rsmq_tui.monitor.wording import printable
+
+# A scraper keeps its connection between two scrapes, which are seldom two minutes apart.
+_IDLE_S = 120.0
+# Prometheus says how long it waits; the answer has to be there before.
+_MARGIN_S = 0.5
+_LEAST_S = 0.1
+# How often the listening thread looks whether it is to end.
+_STOP_S = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """Where answers come from; both are called from any thread.
+
+    ``scrape`` gets how many seconds it may take at most (None: as long as it likes), and raises ``UnavailableError``
+    when the exporter is ending. ``failed`` gives the targets whose last poll failed.
+    """
+
+    scrape: Callable[[float | None], tuple[Reading, ...]]
+    failed: Callable[[], tuple[Reading, ...]]
+
+
+class UnavailableError(Exception):
+    """The exporter is ending and takes no more scrapes."""
+
+
+class MetricsServer(ThreadingMixIn, TCPServer):
+    """Listens on ``host`` and ``port`` from the beginning (0: a free one), and serves between ``start`` and ``stop``.
+
+    Raises OSError where it cannot listen, and UnicodeError for what cannot be a host.
+    """
+
+    allow_reuse_address = True
+    daemon_threads = True
+    request_queue_size = 64
+    # Each has a thread; scrapers are few.
+    connections_max = 100
+
+    answers: Answers
+
+    def __init__(self, host: str, port: int) -> None:
+        self.renderer = Renderer()
+        self._busy = 0
+        self._changed = threading.Condition()
+        self._open: set[Any] = set()
+        family, _, _, _, address = socket.getaddrinfo(
+            host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        self.address_family = family
+        super().__init__(cast("tuple[str, int]", address), _Handler)
+        self._thread = threading.Thread(target=self.serve_forever, args=(_STOP_S,), name="exporter", daemon=True)
+
+    @property
+    def url(self) -> str:
+        """Where it listens."""
+        host, port = self.server_address[:2]
+        shown = str(host)
+        return f"http://{f'[{shown}]' if ':' in shown else shown}:{port}"
+
+    def start(self, answers: Answers) -> None:
+        """Serve these answers, in a thread."""
+        self.answers = answers
+        self._thread.start()
+
+    def stop(self, patience_s: float) -> None:
+        """Take no more connections, give the requests under way ``patience_s`` to end, and close everything."""
+        self.shutdown()
+        with self._changed:
+            self._changed.wait_for(lambda: self._busy == 0, patience_s)
+            idle = tuple(self._open)
+        for connection in idle:
+            with suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
+        self.server_close()
+
+    @contextmanager
+    def busy(self) -> Iterator[None]:
+        """Count a request that ``stop`` waits for."""
+        with self._changed:
+            self._busy += 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._busy -= 1
+                self._changed.notify_all()
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Serve a connection in a thread, or close it where there are too many."""
+        with self._changed:
+            refused = len(self._open) >= self.connections_max
+            if not refused:
+                self._open.add(request)
+        if refused:
+            self.shutdown_request(request)
+        else:
+            super().process_request(request, client_address)
+
+    def shutdown_request(self, request: Any) -> None:
+        """Close a connection."""
+        with self._changed:
+            self._open.discard(request)
+        super().shutdown_request(request)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Take note of an error; a client that hung up is none."""
+        if not isinstance(sys.exception(), OSError):
+            super().handle_error(request, client_address)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    """Answers the requests of one connection."""
+
+    protocol_version = "HTTP/1.1"
+    server_version = f"rsmq-tui/{__version__}"
+    sys_version = ""
+    timeout = _IDLE_S
+    disable_nagle_algorithm = True
+    server: BaseServer
+
+    def do_GET(self) -> None:
+        """Answer GET."""
+        server = cast("MetricsServer", self.server)
+        with server.busy():
+            # A body, which no GET needs, would be taken for the next request.
+            if "Content-Length" in self.headers or "Transfer-Encoding" in self.headers:
+                self.close_connection = True
+            parts = urlsplit(self.path)
+            match parts.path:
+                case "/metrics":
+                    self._metrics(server, parts.query)
+                case "/healthz":
+                    self._health(server.answers)
+                case _:
+                    self._say(HTTPStatus.NOT_FOUND, "there is /metrics and /healthz here")
+
+    do_HEAD = do_GET  # noqa: N815 - as above; only the body is left out
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the library's name
+        """Log nothing: a line for each scrape helps nobody."""
+
+    def _metrics(self, server: MetricsServer, query: str) -> None:
+        try:
+            readings = server.answers.scrape(self._limit_s())
+        except UnavailableError:
+            self.close_connection = True
+            self._say(HTTPStatus.SERVICE_UNAVAILABLE, "the exporter is ending")
+            return
+        wanted = Wanted(
+            self.headers.get("Accept", ""),
+            self.headers.get("Accept-Encoding", ""),
+            tuple(parse_qs(query).get("name[]", ())),
+        )
+        self._send(HTTPStatus.OK, *server.renderer.render(readings, wanted))
+
+    def _health(self, answers: Answers) -> None:
+        failed = answers.failed()
+        if failed:
+            self._say(HTTPStatus.SERVICE_UNAVAILABLE, "\n".join(map(_sentence, failed)))
+        else:
+            self._say(HTTPStatus.OK, "ok")
+
+    def _limit_s(self) -> float | None:
+        """Return how long the scraper waits for an answer, if it says so."""
+        try:
+            told_s = float(self.headers.get("X-Prometheus-Scrape-Timeout-Seconds", ""))
+        except ValueError:
+            return None
+        return max(_LEAST_S, told_s - _MARGIN_S) if 0 < told_s < 1e6 else None
+
+    def _say(self, status: HTTPStatus, text: str) -> None:
+        self._send(status, f"{text}\n".encode(), {"Content-Type": "text/plain; charset=utf-8"})
+
+    def _send(self, status: HTTPStatus, body: bytes, headers: dict[str, str]) -> None:
+        self.send_response(status)
+        for name, value in headers.items():
+            self.send_header(name, value)
+        self.send_header("Content-Length", str(len(body)))
+        if self.close_connection:
+            self.send_header("Connection", "close")
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+
+def _sentence(reading: Reading) -> str:
+    target, failure = reading.target, reading.failure
+    where = " ".join(filter(None, (target.profile, target.server, target.ns)))
+    return f"{printable(where)}: {failure.sentence}; {failure.hint}" if failure else printable(where)

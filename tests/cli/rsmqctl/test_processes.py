@@ -1,0 +1,158 @@
+"""`rsmqctl` as a process: its entry point, closed pipes, Ctrl+C, a full disk, and what it loads."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from redis import Redis
+
+from rsmq_tui.protocol import Rsmq
+from tests.cli.running import SECONDS_MAX, environment, run
+
+MODULE = "rsmq_tui.cli.rsmqctl"
+
+
+def started(*arguments: str, url: str, **settings: int) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [sys.executable, "-m", MODULE, *arguments],
+        # Buffered, whatever it is for these tests.
+        env=environment(REDIS_URL=url, PYTHONUNBUFFERED=""),
+        stdin=subprocess.DEVNULL,
+        **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | settings,
+    )
+
+
+def test_a_session_of_processes(redis_url: str, client: Redis) -> None:
+    def ctl(*arguments: str) -> tuple[int, str, str]:
+        done = run(*arguments, module=MODULE, env={"REDIS_URL": redis_url})
+        return done.returncode, done.stdout, done.stderr
+
+    assert ctl("queue", "create", "-n", "q") == (0, "", "")
+    assert ctl("queue", "list") == (0, '["q"]\n', "")
+    status, id, _ = ctl("message", "send", "-n", "q", "-m", "grüße")
+    assert status == 0
+    status, message, _ = ctl("message", "receive", "-n", "q")
+    assert list(json.loads(message).items())[:3] == [("id", id.strip()), ("message", "grüße"), ("rc", 1)]
+    assert ctl("message", "delete", "-n", "q", "-i", id.strip()) == (0, "", "")
+    assert ctl("message", "pop", "-n", "q") == (0, "No messages on queue: q\n", "")
+    assert ctl("queue", "describe", "-n", "no") == (1, "", "No such queue: no\n")
+    assert ctl("queue", "describe")[0] == 2
+
+
+def test_the_entry_point() -> None:
+    # What pip installs next to the interpreter, where the project is installed.
+    script = f"import sys; from {MODULE} import main; sys.argv[0] = 'rsmqctl'; sys.exit(main())"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, timeout=SECONDS_MAX, check=False)
+    assert done.returncode == 0
+    assert done.stdout.startswith(b"usage: rsmqctl")
+
+
+def test_a_body_from_a_pipe(redis_url: str, rsmq: Rsmq, queue: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", MODULE, "message", "send", "-n", queue, "--body-file", "-"],
+        env=environment(REDIS_URL=redis_url),
+        input=b"\xff\x00\n",
+        capture_output=True,
+        timeout=SECONDS_MAX,
+        check=False,
+    )  # fmt: skip
+    received = rsmq.receive_message(queue)
+    assert (done.returncode, done.stdout) == (0, f"{received.id}\n".encode())
+    assert received.body == b"\xff\x00\n"
+
+
+def test_a_reader_who_has_gone(redis_url: str, rsmq: Rsmq, queue: str) -> None:
+    # So short that they would all fit into the buffer.
+    rsmq.send_messages(queue, ["x"] * 20)
+    read, write = os.pipe()
+    os.close(read)
+    try:
+        process = started("message", "pop", "-n", queue, "--count", "20", url=redis_url, stdout=write)
+    finally:
+        os.close(write)
+    _, err = process.communicate(timeout=SECONDS_MAX)
+    assert (process.returncode, err) == (141, b"")
+    # It stopped at the first that it could not print.
+    assert rsmq.get_queue_attributes(queue).msgs == 19
+
+
+def test_help_whose_reader_has_gone() -> None:
+    read, write = os.pipe()
+    os.close(read)
+    try:
+        process = started("--help", url="", stdout=write)
+    finally:
+        os.close(write)
+    _, err = process.communicate(timeout=SECONDS_MAX)
+    assert (process.returncode, err) == (141, b"")
+
+
+def test_a_closed_stdout_takes_no_message(redis_url: str, rsmq: Rsmq, queue: str) -> None:
+    rsmq.send_message(queue, "a")
+    done = subprocess.run(
+        ["sh", "-c", '"$@" >&-', "sh", sys.executable, "-m", MODULE, "message", "pop", "-n", queue],
+        env=environment(REDIS_URL=redis_url), stderr=subprocess.PIPE, timeout=SECONDS_MAX, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (1, b"rsmqctl: standard output is closed: nothing was done\n")
+    assert rsmq.get_queue_attributes(queue).msgs == 1
+
+
+def test_an_output_that_cannot_be_written(redis_url: str, rsmq: Rsmq, queue: str) -> None:
+    with Path("/dev/full").open("wb") as full:
+        process = started("queue", "describe", "-n", queue, url=redis_url, stdout=full.fileno())
+        _, err = process.communicate(timeout=SECONDS_MAX)
+    assert (process.returncode, err) == (1, b"rsmqctl: the output cannot be written: No space left on device\n")
+
+
+@pytest.mark.parametrize("command", [["queue", "list"], ["message", "pop", "-n", "q"], ["message", "peek", "-n", "q"]])
+def test_ctrl_c_ends_it_with_130_and_without_a_word(command: list[str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        silent.settimeout(SECONDS_MAX)
+        process = started(*command, url=f"redis://127.0.0.1:{silent.getsockname()[1]}")
+        connection, _ = silent.accept()
+        with connection:
+            connection.settimeout(SECONDS_MAX)
+            # Its question has come, and will not be answered.
+            assert connection.recv(1)
+            process.send_signal(signal.SIGINT)
+            out, err = process.communicate(timeout=SECONDS_MAX)
+    assert (process.returncode, out, err) == (130, b"", b"")
+
+
+def test_ctrl_c_while_it_reads_the_body() -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-m", MODULE, "-r", "redis://127.0.0.1:1", "message", "send", "-n", "q", "--body-file", "-"],
+        env=environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    assert process.stdin is not None
+    # More than a pipe holds: when it is taken, the command is reading.
+    process.stdin.write(b"x" * 1_000_000)
+    process.stdin.flush()
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=SECONDS_MAX)
+    assert (process.returncode, out, err) == (130, b"", b"")
+
+
+def test_help_and_usage_errors_do_without_redis_and_nothing_loads_what_draws() -> None:
+    code = (
+        f"import sys; from {MODULE} import main\n"
+        "try: main(sys.argv[2:])\nexcept SystemExit: pass\n"
+        "sys.exit(sorted(set(sys.argv[1].split(',')) & sys.modules.keys()) or 0)"
+    )
+
+    def loads(unwanted: str, *arguments: str) -> int:
+        done = subprocess.run(
+            [sys.executable, "-c", code, unwanted, *arguments],
+            env=environment(REDIS_URL="redis://127.0.0.1:1"), capture_output=True, timeout=SECONDS_MAX, check=False,
+        )  # fmt: skip
+        return done.returncode
+
+    assert loads("redis", "queue", "--help") == 0
+    assert loads("redis", "queue") == 0
+    assert loads("textual,rich,plotext,sqlite3", "queue", "list") == 0
+    assert loads("redis", "queue", "list") == 1

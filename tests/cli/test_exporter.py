@@ -1,0 +1,165 @@
+"""`rsmq-tui exporter` as it is started and ended, and what it prints instead of serving."""
+
+import re
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from redis import Redis
+
+import rsmq_tui.exporter
+from rsmq_tui.protocol import Rsmq
+from tests.cli.conftest import Command
+from tests.cli.running import SECONDS_MAX, environment
+from tests.exporter.scraping import ask
+
+FOLDER = Path(rsmq_tui.exporter.__file__).parent
+
+
+@contextmanager
+def started(*arguments: str) -> Iterator[tuple["subprocess.Popen[str]", str, str]]:
+    """A process that serves on a free port, its URL, and the line that it began with."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "rsmq_tui", *arguments, "--port", "0"],
+        env=environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    with process:
+        try:
+            assert process.stderr is not None
+            line = process.stderr.readline()
+            found = re.search(r"http://\S+/metrics$", line)
+            assert found, line
+            yield process, found[0].removesuffix("/metrics"), line
+        finally:
+            process.kill()
+
+
+def test_it_serves_until_it_is_ended(redis_url: str, client: Redis) -> None:
+    Rsmq(client, ns="jobs").create_queue("orders")
+    Rsmq(client, ns="jobs").send_messages("orders", ["a", "b"])
+    with started("-r", redis_url, "exporter", "--ns", "jobs") as (process, url, line):
+        answer = ask(url)
+        health = ask(url, "/healthz")
+        process.send_signal(signal.SIGTERM)
+        out, err = process.communicate(timeout=SECONDS_MAX)
+
+    assert "for this machine only (--host 0.0.0.0 lets others in): http://127.0.0.1:" in line
+    assert answer.value("rsmq_queue_ready_messages", ns="jobs", queue="orders") == 2
+    assert answer.value("rsmq_up", ns="jobs") == 1
+    # Where no profile was named, there is no such label: an empty one is none.
+    assert {sample.labels.get("profile", "") for sample in answer.samples} == {""}
+    assert (health.status, health.text) == (200, "ok\n")
+    assert (process.returncode, out, err) == (0, "", "")
+
+
+def test_ctrl_c_ends_it_even_without_a_server() -> None:
+    with started("-r", "redis://user:secret@127.0.0.1:1/0", "exporter", "--host", "0.0.0.0") as (process, url, line):
+        port = url.rpartition(":")[2]
+        answer = ask(f"http://127.0.0.1:{port}")
+        health = ask(f"http://127.0.0.1:{port}", "/healthz")
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=SECONDS_MAX)
+
+    assert line == f"rsmq-tui: listening: http://0.0.0.0:{port}/metrics\n"
+    assert answer.value("rsmq_up", server="redis://127.0.0.1:1/0") == 0
+    assert (health.status, "connection refused" in health.text) == (503, True)
+    assert "secret" not in f"{line}{answer.text}{health.text}{out}{err}"
+    assert (process.returncode, out, err) == (130, "", "")
+
+
+def test_several_profiles_are_served_at_once(redis_url: str, client: Redis, tmp_path: Path) -> None:
+    for ns in ("jobs", "mails"):
+        Rsmq(client, ns=ns).create_queue("orders")
+    config = tmp_path / "config.toml"
+    config.write_text(
+        f'[profiles.live]\nurl = "{redis_url}"\nnamespaces = ["jobs", "mails"]\n'
+        '[profiles.dead]\nurl = "redis://127.0.0.1:1/0"\n'
+    )
+    with started("--config", str(config), "exporter", "--profile", "live,dead") as (process, url, _):
+        answer = ask(url)
+        health = ask(url, "/healthz")
+        process.send_signal(signal.SIGTERM)
+        out, err = process.communicate(timeout=SECONDS_MAX)
+
+    assert answer.values("rsmq_up", profile="live") == [1, 1]
+    assert answer.value("rsmq_up", profile="dead") == 0
+    assert [answer.values("rsmq_queues", ns=ns) for ns in ("jobs", "mails", "rsmq")] == [[1], [1], []]
+    assert health.status == 503
+    assert health.text.startswith("dead redis://127.0.0.1:1/0 rsmq: connection refused;")
+    assert health.text.count("\n") == 1
+    assert (process.returncode, out, err) == (0, "", "")
+
+
+def test_a_port_that_is_taken_is_one_sentence(command: Command) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        done = command("exporter", "--port", str(port))
+
+    assert (done.status, done.out) == (2, b"")
+    assert done.err == (
+        f"rsmq-tui: cannot listen on 127.0.0.1 port {port}: Address already in use; "
+        "choose another with --host and --port\n"
+    )
+
+
+@pytest.mark.parametrize("host", ["192.0.2.1", "no\x00host", "x" * 70, "[::1"])
+def test_an_address_that_cannot_be_had_is_one_sentence(command: Command, host: str) -> None:
+    done = command("exporter", "--host", host)
+
+    assert (done.status, done.out) == (2, b"")
+    assert done.err.count("\n") == 1
+    assert done.err.startswith("rsmq-tui: cannot listen on ")
+    assert done.err.rstrip("\n").isprintable()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--port", "65536"], "is not a port: a whole number from 0 to 65,535"),
+        (["--port", "-1"], "is not a port"),
+        (["--port", "9e3"], "is not a port"),
+        (["--timeout", "0"], "is not a number of seconds, 0.1 or more"),
+        (["--interval", "nan"], "is not a number of seconds, 0.1 or more"),
+        (["--min-interval", "-1"], "is not a number of seconds, 0 or more"),
+        (["--print-rules", "--print-dashboard"], "not allowed with"),
+    ],
+)
+def test_wrong_values_are_refused_with_what_is_allowed(anywhere: Command, arguments: list[str], told: str) -> None:
+    done = anywhere("exporter", *arguments)
+
+    assert (done.status, told in done.err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("option", "name"), [("--print-rules", "alert_rules.yml"), ("--print-dashboard", "grafana_dashboard.json")]
+)
+def test_the_examples_are_printed_as_they_are(anywhere: Command, option: str, name: str) -> None:
+    done = anywhere("exporter", option)
+
+    assert (done.status, done.err) == (0, "")
+    assert done.out == (FOLDER / name).read_bytes()
+
+
+def test_its_help_has_examples_and_exit_statuses(anywhere: Command) -> None:
+    done = anywhere("exporter", "--help")
+
+    assert done.status == 0
+    for word in ("--print-rules > ", "--host", "--min-interval", "exit status: 0", "130"):
+        assert word in done.text
+
+
+@pytest.mark.parametrize("module", ["rsmq_tui.cli.main", "rsmq_tui.cli.dashboard", "rsmq_tui.monitor"])
+def test_nothing_else_loads_prometheus(module: str) -> None:
+    code = f"import sys, rsmq_tui.cli.main as main, {module}; main.parser(); print(*sorted(sys.modules))"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+
+    assert not {"prometheus_client", "http.server", "rsmq_tui.exporter"} & set(loaded.stdout.split())
