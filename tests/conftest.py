@@ -1,5 +1,6 @@
 """Fixtures shared by all tests: one embedded server for a session, emptied for each test."""
 
+import os
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
@@ -7,6 +8,14 @@ import redis
 import redis.asyncio
 
 from rsmq_tui.embedded import EmbeddedServer
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_configuration() -> Iterator[None]:
+    """Nobody's own configuration file decides what a test finds."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("RSMQ_TUI_CONFIG", os.devnull)
+        yield
 
 
 @pytest.fixture(scope="session")

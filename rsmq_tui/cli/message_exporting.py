@@ -39,6 +39,8 @@ async def _export(options: argparse.Namespace, wanted: Filter) -> int:
         say(unsearched_words(export.unsearched))
     if export.cut:
         say(f"{plural(export.cut, 'message')} left out: too long a body to be read")
+    if export.gone:
+        say(f"{plural(export.gone, 'message')} left out: gone while it was looked for")
     if options.output != "-":
         say(f"{plural(export.written, 'message')} of {options.queue} in {options.output}")
     return EXIT_FAILED if export.cut else 0

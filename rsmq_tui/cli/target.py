@@ -1,24 +1,50 @@
 """The servers that a command is to read."""
 
 import argparse
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rsmq_tui.cli.errors import UsageError
+from rsmq_tui.folders import config_folder
+from rsmq_tui.monitor.wording import printable
 from rsmq_tui.profiles import Profile
 from rsmq_tui.protocol import Address, QueueReader
+
+if TYPE_CHECKING:
+    from rsmq_tui.profiles.config import Config
+
+DEFAULT_URL = "redis://localhost:6379"
 
 
 def profiles_of(options: argparse.Namespace) -> tuple[Profile, ...]:
     """Return the servers that were asked for, at least one; raises ``UsageError`` for one that cannot be."""
-    return (profile_of(options),)
+    wanted = _names(options)
+    url = getattr(options, "redis_url", None)
+    if wanted and url:
+        raise UsageError("-r and --profile both name a server: give one of them")
+    config = config_of(options)
+    url = url or os.environ.get("REDIS_URL")
+    if not wanted and not url and config is not None and config.default is not None:
+        wanted = (config.default,)
+    if not wanted:
+        return (_unnamed(url or DEFAULT_URL, config, options),)
+    known = {} if config is None else config.profiles
+    for name in wanted:
+        if name not in known:
+            raise UsageError(_unknown(name, tuple(known), options))
+    naming_ns = frozenset() if config is None else config.naming_ns
+    return tuple(_as_asked(known[name], options, names_ns=name in naming_ns) for name in wanted)
 
 
 def profile_of(options: argparse.Namespace) -> Profile:
     """Return the one server of a command that works on no more; raises ``UsageError``."""
-    try:
-        address = Address(options.redis_url)
-    except ValueError as error:
-        raise UsageError(str(error)) from error
-    return Profile("", address, (options.ns,), options.read_only, interval_s=options.interval)
+    found = profiles_of(options)
+    if len(found) > 1:
+        names = ", ".join(profile.name for profile in found)
+        raise UsageError(f"this works on one server at a time: name one of the profiles {names}")
+    return found[0]
 
 
 def reader_of(profile: Profile, ns: str | None = None) -> QueueReader:
@@ -27,3 +53,70 @@ def reader_of(profile: Profile, ns: str | None = None) -> QueueReader:
         return QueueReader(profile.address, profile.ns if ns is None else ns)
     except ValueError as error:
         raise UsageError(str(error)) from error
+
+
+def config_path(options: argparse.Namespace) -> tuple[Path, bool]:
+    """Return where the configuration file is, and whether somebody said so: then it has to be there."""
+    said = getattr(options, "config", None) or os.environ.get("RSMQ_TUI_CONFIG")
+    return (Path(said).expanduser(), True) if said else (config_folder() / "config.toml", False)
+
+
+def config_of(options: argparse.Namespace) -> "Config | None":
+    """Read the configuration file, if there is one; raises ``UsageError``.
+
+    A command that does not offer profiles reads none.
+    """
+    if not hasattr(options, "profile"):
+        return None
+    path, said = config_path(options)
+    if not said and not path.exists():
+        return None
+    # What reads it costs the first paint some ms, of those who have one.
+    from rsmq_tui.profiles.config import read_config  # noqa: PLC0415
+    from rsmq_tui.profiles.table import ConfigError  # noqa: PLC0415
+
+    try:
+        return read_config(path)
+    except ConfigError as error:
+        raise UsageError(printable(str(error))) from error
+
+
+def _names(options: argparse.Namespace) -> tuple[str, ...]:
+    given = [name.strip() for text in getattr(options, "profile", None) or () for name in text.split(",")]
+    if given and not all(given):
+        raise UsageError("--profile wants the names of profiles, with commas between them")
+    return tuple(dict.fromkeys(given))
+
+
+def _unnamed(url: str, config: "Config | None", options: argparse.Namespace) -> Profile:
+    try:
+        address = Address(url)
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+    watched = Profile("", address) if config is None else replace(config.watched, address=address)
+    return _as_asked(watched, options, names_ns=config is not None and "" in config.naming_ns)
+
+
+def _as_asked(profile: Profile, options: argparse.Namespace, *, names_ns: bool) -> Profile:
+    """Return the profile with what the options say otherwise."""
+    ns = getattr(options, "ns", None)
+    if ns is None and not names_ns:
+        ns = os.environ.get("RSMQ_NS")
+    interval_s = getattr(options, "interval", None)
+    return replace(
+        profile,
+        namespaces=profile.namespaces if ns is None else (ns,),
+        read_only=profile.read_only or bool(getattr(options, "read_only", False)),
+        interval_s=profile.interval_s if interval_s is None else interval_s,
+    )
+
+
+def _unknown(name: str, known: tuple[str, ...], options: argparse.Namespace) -> str:
+    from difflib import get_close_matches  # noqa: PLC0415
+
+    path, _ = config_path(options)
+    if not known:
+        return f"there is no profile {printable(name)}: {path} names none; `rsmq-tui profiles example` shows how"
+    close = get_close_matches(name, known, n=1)
+    meant = f"did you mean {close[0]}? " if close else ""
+    return f"there is no profile {printable(name)}: {meant}there are {', '.join(known)}"

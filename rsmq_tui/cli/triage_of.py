@@ -4,11 +4,11 @@ import os
 from pathlib import Path
 
 from rsmq_tui.cli.errors import UsageError
+from rsmq_tui.folders import state_folder
 from rsmq_tui.monitor.wording import printable
 from rsmq_tui.profiles import Profile
 from rsmq_tui.triage.desk import Triage
 from rsmq_tui.triage.journal import KEEP_DAYS, LIMIT_BYTES, Journal
-from rsmq_tui.triage.paths import state_folder
 
 _MB = 1_000_000
 

@@ -15,6 +15,7 @@ from typing import NoReturn
 from rsmq_tui.monitor.json_paths import JsonPath, JsonPathError, path_text, quoted, read_path, unquote
 from rsmq_tui.monitor.matching import BodySearch, Predicate, Searched, Term, body_search_of, predicate_of, searched_of
 from rsmq_tui.monitor.regexes import compile_regex
+from rsmq_tui.monitor.spans import read_span
 from rsmq_tui.monitor.verdicts import Thresholds
 
 TEXT_MAX = 4_000
@@ -45,9 +46,6 @@ _EXAMPLES = {
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _OPERATOR = re.compile(r">=|<=|!=|[=<>~:]")
 _WORD = re.compile(r"\S*")
-_UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
-_SPAN = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,3})?)(ms|s|m|h|d)")
-_SPANS = re.compile(rf"-?(?:{_SPAN.pattern})+|-?0")
 _SIZE = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,3})?)(?:([kmg])(?:i?b)?|b)?", re.IGNORECASE)
 _SIZES = {"": 1, "k": 1024, "m": 1024**2, "g": 1024**3}
 _NUMBER = re.compile(r"-?[0-9]{1,15}")
@@ -251,16 +249,6 @@ def _read_count(text: str) -> _Value | str:
     return int(text) if _NUMBER.fullmatch(text) else "a receive count is a whole number: rc>=5"
 
 
-def _read_span(text: str) -> _Value | str:
-    if not _SPANS.fullmatch(text):
-        return "a span of time has a unit, ms, s, m, h or d: 250ms, 30s, 1h30m, 2d"
-    span_ms = sum(float(number) * _UNITS_MS[unit] for number, unit in _SPAN.findall(text))
-    return round(-span_ms if text.startswith("-") else span_ms)
-
-
-read_span = _read_span
-
-
 def _read_size(text: str) -> _Value | str:
     found = _SIZE.fullmatch(text)
     if found is None:
@@ -271,8 +259,8 @@ def _read_size(text: str) -> _Value | str:
 _READERS: dict[str, Callable[[str], _Value | str]] = {
     "state": _read_states,
     "rc": _read_count,
-    "age": _read_span,
-    "due": _read_span,
+    "age": read_span,
+    "due": read_span,
     "size": _read_size,
 }
 

@@ -2,9 +2,10 @@
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from rsmq_tui.monitor.filters import Filter
 from rsmq_tui.monitor.peek import MessageView, Page, PageRequest, read_due, read_message, read_namespaces, read_page
@@ -14,6 +15,9 @@ from rsmq_tui.monitor.snapshot import Cost, Link, Snapshot
 from rsmq_tui.monitor.verdicts import Thresholds
 from rsmq_tui.monitor.wording import SENTENCE_MAX, printable
 from rsmq_tui.protocol import SERVER_ERRORS, Namespaces, QueueReader, failure_of
+
+if TYPE_CHECKING:
+    from rsmq_tui.monitor.auditing import AuditProgress
 
 RETRY_FIRST_S = 1.0
 RETRY_MAX_S = 30.0
@@ -109,6 +113,13 @@ class LivePoller:
     def search(self, queue: str, wanted: Filter) -> AsyncGenerator[Progress, None]:
         """Look for what matches in the whole queue; it raises ``PeekError``."""
         return search(self._reader, queue, wanted)
+
+    def audit(self, queues: Sequence[str] | None) -> "AsyncGenerator[AuditProgress, None]":
+        """Look for what does not fit together in these queues, or in all; it raises ``PeekError``."""
+        # Loaded when somebody asks: what the audit knows of other clients is a lot of words.
+        from rsmq_tui.monitor.auditing import audit  # noqa: PLC0415
+
+        return audit(self._reader, queues)
 
     async def due(self, queue: str, at_ms: int) -> tuple[tuple[str, int], ...]:
         """Count when the messages of a queue become visible; raises ``PeekError``."""

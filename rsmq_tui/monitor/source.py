@@ -1,7 +1,7 @@
 """Where screens get what they show: a live server here, a recording or a script elsewhere."""
 
-from collections.abc import AsyncGenerator, AsyncIterator
-from typing import Protocol
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from typing import TYPE_CHECKING, Protocol
 
 from rsmq_tui.monitor.filters import Filter
 from rsmq_tui.monitor.peek import MessageView, Page, PageRequest
@@ -9,6 +9,9 @@ from rsmq_tui.monitor.search import Progress
 from rsmq_tui.monitor.snapshot import Snapshot
 from rsmq_tui.monitor.verdicts import Thresholds
 from rsmq_tui.protocol import Namespaces
+
+if TYPE_CHECKING:
+    from rsmq_tui.monitor.auditing import AuditProgress
 
 
 class Source(Protocol):
@@ -42,6 +45,13 @@ class Source(Protocol):
 
     def search(self, queue: str, wanted: Filter) -> AsyncGenerator[Progress, None]:
         """Look for what matches in the whole queue, without changing anything; it raises ``PeekError``.
+
+        Close it with ``aclose`` when leaving early.
+        """
+        ...
+
+    def audit(self, queues: Sequence[str] | None) -> "AsyncGenerator[AuditProgress, None]":
+        """Look for what does not fit together in these queues, or in all; it raises ``PeekError``.
 
         Close it with ``aclose`` when leaving early.
         """

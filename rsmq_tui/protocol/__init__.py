@@ -11,21 +11,24 @@ Keys, fields, scores, ids and errors are those of the canonical client, rsmq 0.1
 is above it.
 """
 
-from rsmq_tui.protocol.address import Address
+from rsmq_tui.protocol.address import Address, Node, Password, Sentinels, Tls, socket_url_of, url_of
 from rsmq_tui.protocol.aio import AsyncRsmq
 from rsmq_tui.protocol.client import Rsmq
-from rsmq_tui.protocol.connection import Traffic, check_url, connect, connect_async, server_label
+from rsmq_tui.protocol.connection import connect, connect_async
 from rsmq_tui.protocol.errors import RsmqError, rsmq_error
-from rsmq_tui.protocol.failures import REPLY_ERRORS, SERVER_ERRORS, Failure, failure_of
+from rsmq_tui.protocol.failures import REPLY_ERRORS, SERVER_ERRORS, ExplainedError, Failure, failure_of
 from rsmq_tui.protocol.ids import make_id, sent_ms
 from rsmq_tui.protocol.keys import name_bytes, name_of
 from rsmq_tui.protocol.messages import Message, QueueAttributes, RawMessage, StoredMessage
+from rsmq_tui.protocol.metering import Traffic
 from rsmq_tui.protocol.operations import leading_int
 from rsmq_tui.protocol.pages import PREVIEW_BYTES, Anchor, Part, PeekedMessage, RawPage, Where, WholeMessage
 from rsmq_tui.protocol.read_scripts import MICROSECONDS_FROM, SECONDS_BELOW, Row
 from rsmq_tui.protocol.reader import Namespaces, QueueReader
+from rsmq_tui.protocol.routes import slot_of
 from rsmq_tui.protocol.rows import Index
 from rsmq_tui.protocol.scan import ScanChunk
+from rsmq_tui.protocol.urls import check_url, server_label
 
 __all__ = [
     "MICROSECONDS_FROM",
@@ -36,11 +39,14 @@ __all__ = [
     "Address",
     "Anchor",
     "AsyncRsmq",
+    "ExplainedError",
     "Failure",
     "Index",
     "Message",
     "Namespaces",
+    "Node",
     "Part",
+    "Password",
     "PeekedMessage",
     "QueueAttributes",
     "QueueReader",
@@ -50,7 +56,9 @@ __all__ = [
     "Rsmq",
     "RsmqError",
     "ScanChunk",
+    "Sentinels",
     "StoredMessage",
+    "Tls",
     "Traffic",
     "Where",
     "WholeMessage",
@@ -65,4 +73,7 @@ __all__ = [
     "rsmq_error",
     "sent_ms",
     "server_label",
+    "slot_of",
+    "socket_url_of",
+    "url_of",
 ]

@@ -1,28 +1,147 @@
 """Where a server is and how to get in: what a profile or a URL comes down to."""
 
+import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+from urllib.parse import parse_qs, quote, urlsplit
 
-from rsmq_tui.protocol.connection import check_url, server_label
+from rsmq_tui.protocol.urls import check_url, server_label
+
+DEFAULT_PORT = 6379
+DEFAULT_SENTINEL_PORT = 26379
+_PORT_MAX = 65535
+_NODE = re.compile(r"(?:\[(?P<address>[^\s\[\]@/]+)\]|(?P<host>[^\s:/?#@\[\],]+))(?::(?P<port>[0-9]{1,5}))?")
+
+Password = Callable[[], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One process that listens on a port of a host."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"{_bracketed(self.host)}:{self.port}"
+
+    @classmethod
+    def parse(cls, text: str, default_port: int) -> "Node":
+        """Read ``host``, ``host:port``, ``[address]`` or ``[address]:port``; raises ValueError with what is allowed."""
+        found = _NODE.fullmatch(text)
+        port = int(found["port"] or default_port) if found else 0
+        if found is None or not 0 < port <= _PORT_MAX:
+            raise ValueError(f"it is written host:port, such as localhost:{default_port} or [::1]:{default_port}")
+        return cls(found["host"] or found["address"], port)
+
+
+@dataclass(frozen=True, slots=True)
+class Tls:
+    """What is checked and shown when a connection is encrypted.
+
+    ``ca`` is a file of certificates to trust beside the system's; ``cert`` and ``key`` are shown to the server.
+    ``verify`` is ``full``, ``chain`` (any host name will do) or ``none`` (anybody will do).
+    """
+
+    ca: Path | None = None
+    cert: Path | None = None
+    key: Path | None = None
+    verify: Literal["full", "chain", "none"] = "full"
+
+
+@dataclass(frozen=True, slots=True)
+class Sentinels:
+    """Who tells where the master of a service is; they may want TLS, a user and a password of their own."""
+
+    service: str
+    nodes: tuple[Node, ...]
+    user: str | None = None
+    password: Password | None = field(default=None, repr=False, compare=False)
+    tls: Tls | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """One server as its clients reach it; raises ValueError for a URL that cannot be one.
+    """One server, or one cluster, as its clients reach it; raises ValueError for what cannot be one.
 
-    ``url`` may hold a password, which is why it is not shown; ``label`` may be.
+    ``url`` may hold a password, which is why it is not shown; ``label`` may be. ``password`` is asked for each time
+    that a connection is made, and kept no longer; it may raise ``ExplainedError``. With ``sentinels`` these tell where
+    the server is, with ``cluster`` any of those nodes does; the URL then only says whether TLS is spoken, and which
+    database is meant.
     """
 
     url: str = field(repr=False)
+    user: str | None = None
+    password: Password | None = field(default=None, repr=False, compare=False)
+    tls: Tls | None = None
+    sentinels: Sentinels | None = None
+    cluster: tuple[Node, ...] = ()
 
     def __post_init__(self) -> None:
         check_url(self.url)
+        parts = urlsplit(self.url)
+        if self.tls is not None and not self.is_secure:
+            raise ValueError("TLS is spoken to rediss:// addresses only")
+        if self.user is not None and parts.username:
+            raise ValueError("the user is named twice: in the URL and beside it")
+        if self.password is not None and self.has_password:
+            raise ValueError("the password is given twice: in the URL and beside it")
+        if (self.sentinels or self.cluster) and parts.scheme == "unix":
+            raise ValueError("a unix socket leads to one server, not to a cluster, nor to what sentinels watch")
+        if self.sentinels and self.cluster:
+            raise ValueError("sentinels do not watch clusters: a cluster knows by itself who does what")
+        if self.sentinels and not (self.sentinels.nodes and self.sentinels.service):
+            raise ValueError("where sentinels tell which server it is, at least one is named, and the service")
+        if self.cluster and self.database:
+            raise ValueError("a cluster has no other database than 0")
+
+    @property
+    def database(self) -> int:
+        """The number of the database."""
+        parts = urlsplit(self.url)
+        given = parse_qs(parts.query).get("db", [""])[0]
+        return int(given or (parts.scheme != "unix" and parts.path.strip("/")) or 0)
+
+    @property
+    def is_secure(self) -> bool:
+        """Whether TLS is spoken."""
+        return urlsplit(self.url).scheme == "rediss"
+
+    @property
+    def has_password(self) -> bool:
+        """Whether the URL itself holds a password."""
+        parts = urlsplit(self.url)
+        return bool(parts.password or parse_qs(parts.query).get("password"))
 
     @property
     def label(self) -> str:
-        """The address as it may be shown: without user, password and options."""
+        """The address as it may be shown, and what a server is known by: without user, password and options.
+
+        Of several sentinels or nodes of a cluster it names the first, so that it stays when more are named.
+        """
+        if self.sentinels:
+            return f"sentinel://{self.sentinels.nodes[0]}/{self.sentinels.service}/{self.database}"
+        if self.cluster:
+            return f"cluster://{self.cluster[0]}"
         return server_label(self.url)
 
     @classmethod
     def of(cls, server: "Address | str") -> "Address":
         """Return the address itself, or that of a URL."""
         return server if isinstance(server, Address) else cls(server)
+
+
+def url_of(host: str, port: int = DEFAULT_PORT, *, db: int = 0, tls: bool = False) -> str:
+    """Return the URL of a server on a host."""
+    return f"{'rediss' if tls else 'redis'}://{_bracketed(host)}:{port}/{db}"
+
+
+def socket_url_of(path: Path, *, db: int = 0) -> str:
+    """Return the URL of a server on a unix socket."""
+    return f"unix://{quote(str(path))}?db={db}"
+
+
+def _bracketed(host: str) -> str:
+    return f"[{host}]" if ":" in host else host

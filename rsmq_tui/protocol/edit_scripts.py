@@ -14,6 +14,7 @@ DONE, GONE, CHANGED, TAKEN = "d", "g", "c", "t"
 # KEYS zset, hash of the queue; for a move also zset, hash of the target; last the marker.
 # ARGV kind, '1' when the queue written to must exist, what each edit adds to totalsent (1, 0 or -1), then for each edit
 #   remove  id, score, rc
+#   drop    id, score, rc: as remove, but only what has no body
 #   rescore id, score, rc, new score
 #   move    id, score, rc, new id, new score, rc, fr
 #   put     id, score, rc, fr, body
@@ -22,6 +23,8 @@ DONE, GONE, CHANGED, TAKEN = "d", "g", "c", "t"
 EDIT_MESSAGES = Script("""
 local call, pcall = redis.call, redis.pcall
 local kind, must_exist, sent = ARGV[1], ARGV[2], tonumber(ARGV[3])
+local is_drop = kind == 'drop'
+if is_drop then kind = 'remove' end
 local zset, hash, marker = KEYS[1], KEYS[2], KEYS[#KEYS]
 local to_zset, to_hash = zset, hash
 if #KEYS == 5 then to_zset, to_hash = KEYS[3], KEYS[4] end
@@ -73,6 +76,8 @@ if kind ~= 'put' then
     if seen[id] or not score then
       outcome[n] = 'g'
     elseif (score ~= wanted and tonumber(score) ~= tonumber(wanted)) or (rcs[n] or '') ~= ARGV[at + 1] then
+      outcome[n] = 'c'
+    elseif is_drop and call('HEXISTS', hash, id) == 1 then
       outcome[n] = 'c'
     else
       outcome[n] = 'd'
@@ -205,6 +210,49 @@ if told == 'd' then
   if #removed > 0 then call('HDEL', hash, unpack(removed)) end
   if leaves then call('SREM', index, ARGV[1]) end
 end
+redis.pcall('SET', marker, told)
+return told
+""")
+
+# KEYS zset, hash, marker; ARGV 'stray' or 'owned', then (field, before, after)*, '' for none, or = and the value.
+# A stray field is neither a message's body nor its counter; an owned one is the counter of a message that is there.
+# Returns one of the letters above for each field.
+EDIT_LOOSE = Script("""
+local call = redis.call
+local zset, hash, marker = KEYS[1], KEYS[2], KEYS[3]
+if call('EXISTS', marker) == 1 then return redis.error_reply('RSMQ voided') end
+call('ZCARD', zset) call('HLEN', hash)
+local counters = {[':rc'] = 3, [':fr'] = 3, [':meta'] = 5}
+local function is_owned(name)
+  local long = counters[string.sub(name, -3)] or counters[string.sub(name, -5)]
+  return long and call('ZSCORE', zset, string.sub(name, 1, -1 - long))
+end
+local outcome, set, removed = {}, {}, {}
+for n = 2, #ARGV, 3 do
+  local name, before, after = ARGV[n], ARGV[n + 1], ARGV[n + 2]
+  local now, told = call('HGET', hash, name), 'd'
+  if (now and '=' .. now or '') ~= before then
+    told = now and 'c' or 'g'
+  elseif call('ZSCORE', zset, name) then
+    told = 'c'
+  elseif ARGV[1] == 'stray' then
+    if is_owned(name) then told = 'c' end
+  elseif not is_owned(name) then
+    told = 'g'
+  end
+  outcome[#outcome + 1] = told
+  if told == 'd' and after == '' then
+    removed[#removed + 1] = name
+  elseif told == 'd' then
+    set[#set + 1] = name
+    set[#set + 1] = string.sub(after, 2)
+  end
+end
+-- What this user may not do is refused now, not in the middle.
+if #removed > 0 then call('HDEL', hash, marker) end
+if #set > 0 then call('HSET', hash, unpack(set)) end
+if #removed > 0 then call('HDEL', hash, unpack(removed)) end
+local told = table.concat(outcome)
 redis.pcall('SET', marker, told)
 return told
 """)

@@ -6,17 +6,20 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from redis.exceptions import NoScriptError, ResponseError
+from redis.exceptions import MovedError, NoScriptError, ReadOnlyError, ResponseError
 
 from rsmq_tui.protocol.address import Address
 from rsmq_tui.protocol.client import RAW
-from rsmq_tui.protocol.connection import TIMEOUT_S, Traffic, connect_async
-from rsmq_tui.protocol.edits import Batch, EditKind, FieldBatch, Outcome
+from rsmq_tui.protocol.connection import TIMEOUT_S
+from rsmq_tui.protocol.edits import Batch, EditKind, FieldBatch, LooseBatch, MessageBatch, Outcome
 from rsmq_tui.protocol.errors import RsmqError, rsmq_error
 from rsmq_tui.protocol.keys import Keys, name_bytes
+from rsmq_tui.protocol.links import Links
 from rsmq_tui.protocol.messages import RawMessage
-from rsmq_tui.protocol.operations import raise_refusal
+from rsmq_tui.protocol.metering import Traffic
+from rsmq_tui.protocol.operations import Operation, raise_refusal
 from rsmq_tui.protocol.read_scripts import ATTRIBUTE_FIELDS
+from rsmq_tui.protocol.routes import has_moved
 from rsmq_tui.protocol.running import raising_nonsense
 
 _FIELDS = tuple(name.encode() for name in ATTRIBUTE_FIELDS)
@@ -56,16 +59,15 @@ class QueueEditor:
         address = Address.of(server)
         self.label = address.label
         self.traffic = Traffic()
-        self._client = connect_async(address.url, timeout_s=timeout_s, traffic=self.traffic)
-        self._client.set_response_callback("ZSCORE", lambda response, **options: response)
-        self._command: Callable[..., Any] = self._client.execute_command
+        self._links = Links(address, timeout_s=timeout_s, traffic=self.traffic)
+        self._client = self._links.of(ns).client
         self._keys = Keys(ns)
 
     def within(self, ns: str) -> "QueueEditor":
         """Return an editor for another namespace that shares the connections of this one."""
         other = object.__new__(QueueEditor)
         other.ns, other.label, other.traffic = ns, self.label, self.traffic
-        other._client, other._command, other._keys = self._client, self._command, Keys(ns)
+        other._links, other._client, other._keys = self._links, self._links.of(ns).client, Keys(ns)
         return other
 
     @staticmethod
@@ -163,9 +165,10 @@ class QueueEditor:
         operation = batch.operation(self._keys, self._keys.marker(token))
         try:
             try:
-                reply = await self._command(*operation.by_sha, **RAW)
-            except NoScriptError:
-                reply = await self._command(*operation.by_text, **RAW)
+                reply = await self._run(operation)
+            except (MovedError, ReadOnlyError):
+                # Nothing was done. Where the address leads to another server by now, that one is asked.
+                reply = await self._run(operation)
         except ResponseError as error:
             if "RSMQ voided" in str(error):
                 raise VoidedError(token) from None
@@ -196,13 +199,16 @@ class QueueEditor:
                     *(("HGET", attributes, name) for name, _, _ in batch.fields),
                 )
                 return batch.traces(values, bool(listed))
+            if isinstance(batch, LooseBatch):
+                return batch.traces(await self._read(*(("HGET", attributes, name) for name, _, _ in batch.fields)))
             zset, ids = self._keys.messages(batch.queue), batch.ids
             rcs, *scores = await self._read(
                 ("HMGET", attributes, *(id + b":rc" for id in ids)), *(("ZSCORE", zset, id) for id in ids)
             )
         except RsmqError:
             # Something else is there by that name.
-            return "" if not isinstance(batch, FieldBatch) and batch.kind is EditKind.PUT else Outcome.DONE * batch.size
+            is_put = isinstance(batch, MessageBatch) and batch.kind is EditKind.PUT
+            return "" if is_put else Outcome.DONE * batch.size
         return batch.traces(zip(scores, rcs, strict=True))
 
     async def forget(self, tokens: Sequence[str]) -> None:
@@ -212,19 +218,31 @@ class QueueEditor:
 
     async def aclose(self) -> None:
         """Close the connections."""
-        await self._client.aclose()
+        await self._links.aclose()
+
+    async def _run(self, operation: Operation[str]) -> Any:
+        command: Callable[..., Any] = self._client.execute_command
+        try:
+            return await command(*operation.by_sha, **RAW)
+        except NoScriptError:
+            return await command(*operation.by_text, **RAW)
 
     async def _read(self, *commands: Sequence[bytes | str | int]) -> list[Any]:
-        async with self._client.pipeline(transaction=False) as pipeline:
-            for command in commands:
-                pipeline.execute_command(*command, **RAW)
-            replies = await pipeline.execute(raise_on_error=False)
+        replies = await self._send(*commands)
+        if has_moved(replies):
+            replies = await self._send(*commands)
         for reply in replies:
             if isinstance(reply, ResponseError) and "WRONGTYPE" in str(reply):
                 raise rsmq_error("wrongType") from reply
             if isinstance(reply, Exception):
                 raise reply
         return replies
+
+    async def _send(self, *commands: Sequence[bytes | str | int]) -> list[Any]:
+        async with self._client.pipeline(transaction=False) as pipeline:
+            for command in commands:
+                pipeline.execute_command(*command, **RAW)
+            return await pipeline.execute(raise_on_error=False)
 
 
 def _ms(clock: Any) -> int:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
-from rsmq_tui.protocol.edit_scripts import CHANGED, DONE, EDIT_FIELDS, EDIT_MESSAGES, GONE, TAKEN
+from rsmq_tui.protocol.edit_scripts import CHANGED, DONE, EDIT_FIELDS, EDIT_LOOSE, EDIT_MESSAGES, GONE, TAKEN
 from rsmq_tui.protocol.keys import Keys, name_bytes
 from rsmq_tui.protocol.messages import RawMessage
 from rsmq_tui.protocol.operations import Argument, Operation
@@ -25,9 +25,10 @@ class Outcome(StrEnum):
 
 
 class EditKind(StrEnum):
-    """How the messages of a batch change."""
+    """How the messages of a batch change; dropped is what has no body, and only that."""
 
     REMOVE = "remove"
+    DROP = "drop"
     PUT = "put"
     RESCORE = "rescore"
     MOVE = "move"
@@ -35,6 +36,7 @@ class EditKind(StrEnum):
 
 _INVERSE = {
     EditKind.REMOVE: EditKind.PUT,
+    EditKind.DROP: EditKind.PUT,
     EditKind.PUT: EditKind.REMOVE,
     EditKind.RESCORE: EditKind.RESCORE,
     EditKind.MOVE: EditKind.MOVE,
@@ -80,7 +82,7 @@ class MessageBatch:
         names = [key for queue in queues for key in (keys.messages(queue), keys.attributes(queue))]
         arguments: list[Argument] = [self.kind, "1" if self.must_exist else "0", self.sent]
         match self.kind:
-            case EditKind.REMOVE:
+            case EditKind.REMOVE | EditKind.DROP:
                 for before, _ in self._edits():
                     arguments += (before.id, before.score, before.rc or b"")
             case EditKind.RESCORE:
@@ -143,20 +145,25 @@ class FieldEdit(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FieldBatch:
-    """Edits of a queue's hash and of its place in the index, all or none; ``empty`` allows no message in it."""
+    """Edits of a queue's hash and of its place in the index, all or none; ``empty`` allows no message in it.
+
+    ``held`` says that the messages were there before the queue was: undoing may leave them without it again.
+    """
 
     queue: str
     fields: tuple[FieldEdit, ...]
     listed_before: bool
     listed_after: bool
     empty: bool = False
+    held: bool = False
 
     def inverse(self, outcome: str) -> "FieldBatch | None":
         """Return the batch that undoes it, or None where it was not done."""
         if outcome != Outcome.DONE:
             return None
         fields = tuple(FieldEdit(name, after, before) for name, before, after in self.fields)
-        return FieldBatch(self.queue, fields, self.listed_after, self.listed_before, self._takes_queue_away())
+        empty = self._takes_queue_away() and not self.held
+        return FieldBatch(self.queue, fields, self.listed_after, self.listed_before, empty, self.held)
 
     def operation(self, keys: Keys, marker: bytes) -> Operation[str]:
         """Return the call that carries it out once, and leaves its outcome under the marker."""
@@ -164,7 +171,7 @@ class FieldBatch:
         arguments += ("1" if flag else "0" for flag in (self.listed_before, self.listed_after, self.empty))
         for name, before, after in self.fields:
             arguments += (name, _raw(before), _raw(after))
-        names = (keys.messages(self.queue), keys.attributes(self.queue), keys.index, marker)
+        names = (_zset(keys, self.queue, marker), keys.attributes(self.queue), keys.index, marker)
         return Operation(EDIT_FIELDS, names, tuple(arguments), bytes.decode)
 
     @property
@@ -182,7 +189,59 @@ class FieldBatch:
         return any(name == b"vt" and before is None for name, before, _ in self.fields)
 
 
-Batch = MessageBatch | FieldBatch
+class LooseKind(StrEnum):
+    """Whose the fields of a batch are: nobody's, or the counters of messages that are there."""
+
+    STRAY = "stray"
+    OWNED = "owned"
+
+
+@dataclass(frozen=True, slots=True)
+class LooseBatch:
+    """Edits of single fields of a queue's hash, each for itself; one whose owner is another by then is left alone."""
+
+    kind: LooseKind
+    queue: str
+    fields: tuple[FieldEdit, ...]
+
+    def inverse(self, outcome: str) -> "LooseBatch | None":
+        """Return the batch that undoes what that outcome says was done, or None where nothing was."""
+        fields = tuple(
+            FieldEdit(name, after, before)
+            for (name, before, after), letter in zip(self.fields, outcome, strict=True)
+            if letter == Outcome.DONE
+        )
+        return LooseBatch(self.kind, self.queue, fields) if fields else None
+
+    def operation(self, keys: Keys, marker: bytes) -> Operation[str]:
+        """Return the call that carries it out once, and leaves its outcome under the marker."""
+        arguments: list[Argument] = [self.kind]
+        for name, before, after in self.fields:
+            arguments += (name, _raw(before), _raw(after))
+        names = (_zset(keys, self.queue, marker), keys.attributes(self.queue), marker)
+        return Operation(EDIT_LOOSE, names, tuple(arguments), bytes.decode)
+
+    @property
+    def size(self) -> int:
+        """How many fields it is for."""
+        return len(self.fields)
+
+    def traces(self, values: Iterable[bytes | None]) -> str:
+        """Tell from its fields what it may have done, as ``MessageBatch.traces``."""
+        letters = [
+            Outcome.GONE if value == before else Outcome.DONE
+            for (_, before, _), value in zip(self.fields, values, strict=True)
+        ]
+        return "".join(letters) if Outcome.DONE in letters else ""
+
+
+Batch = MessageBatch | FieldBatch | LooseBatch
+
+
+def _zset(keys: Keys, queue: str, marker: bytes) -> bytes:
+    """Return where a queue's messages are; one of the index's name has none, and the marker's key is no zset yet."""
+    messages = keys.messages(queue)
+    return marker if messages == keys.index else messages
 
 
 def _raw(value: bytes | None) -> bytes:

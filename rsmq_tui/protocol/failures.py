@@ -17,9 +17,6 @@ SERVER_ERRORS: tuple[type[Exception], ...] = (
     TimeoutError,
 )
 
-# Those in which the server itself answers: it did nothing of what it was asked.
-REPLY_ERRORS: tuple[type[Exception], ...] = (exceptions.ResponseError, exceptions.AuthenticationError)
-
 
 @dataclass(frozen=True, slots=True)
 class Failure:
@@ -30,11 +27,31 @@ class Failure:
     hint: str
 
 
+class ExplainedError(exceptions.ConnectionError):
+    """Why there is no connection, in words of our own; nothing was asked of the server."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(failure.sentence)
+        self.failure = failure
+
+
+# Those after which it is known that the server did nothing of what it was asked: it says so, or never was asked.
+REPLY_ERRORS: tuple[type[Exception], ...] = (
+    exceptions.ResponseError,
+    exceptions.AuthenticationError,
+    ExplainedError,
+)
+
+
 # The first word of a server's error reply -> (kind, sentence, hint)
 _REPLIES = {
     "LOADING": ("loading", "the server is loading its data into memory", "wait: the dashboard retries by itself"),
-    "NOAUTH": ("noauth", "the server wants a password", "put it in the URL: redis://user:password@host:6379/0"),
-    "WRONGPASS": ("noauth", "the server refused the user name or password", "check the URL's user and password"),
+    "NOAUTH": (
+        "noauth",
+        "the server wants a password",
+        "put it in the URL (redis://user:password@host:6379/0), or let a profile say where it is kept",
+    ),
+    "WRONGPASS": ("noauth", "the server refused the user name or password", "check the user and the password"),
     "NOPERM": (
         "noperm",
         "this user may not read the queues",
@@ -50,7 +67,13 @@ _REPLIES = {
         "the namespace spans cluster slots",
         "RSMQ works on a cluster only with a hash tag: {rsmq}",
     ),
-    "MOVED": ("moved", "the server is part of a cluster and another node holds these keys", "connect to that node"),
+    "MOVED": (
+        "moved",
+        "the server is part of a cluster and another node holds these keys",
+        "connect to that node, or name the cluster in a profile",
+    ),
+    "ASK": ("migrating", "the cluster is moving these keys to another node", "wait until it has"),
+    "TRYAGAIN": ("migrating", "the cluster is moving these keys to another node", "wait until it has"),
     "MISCONF": ("misconf", "the server refuses writes because it cannot save to disk", "see its log"),
 }
 
@@ -68,6 +91,8 @@ _UNKNOWN_HOST = (
 
 def failure_of(error: BaseException) -> Failure:
     """Tell what an error of ``SERVER_ERRORS`` means."""
+    if isinstance(error, ExplainedError):
+        return error.failure
     text = " ".join(str(error).split())
     # A server repeats the arguments of a command that it does not know: those of AUTH are a user and a password.
     text = re.sub(r",? with args beginning with:.*", "", text)
@@ -75,7 +100,7 @@ def failure_of(error: BaseException) -> Failure:
     if code in _REPLIES:
         return Failure(*_REPLIES[code])
     if isinstance(error, exceptions.AuthenticationError):
-        return Failure("noauth", "the server refused to authenticate", "check the URL's user and password")
+        return Failure("noauth", "the server refused to authenticate", "check the user and the password")
     if isinstance(error, exceptions.MaxConnectionsError) or "max number of clients" in text:
         return Failure("busy", "the server has no connection left to give", "raise maxclients or close idle clients")
     if isinstance(error, (exceptions.TimeoutError, TimeoutError)):
@@ -97,6 +122,8 @@ def _reply_code(error: BaseException, text: str) -> str:
         exceptions.MasterDownError: "MASTERDOWN",
         exceptions.ClusterCrossSlotError: "CROSSSLOT",
         exceptions.MovedError: "MOVED",
+        exceptions.AskError: "ASK",
+        exceptions.TryAgainError: "TRYAGAIN",
         exceptions.ClusterDownError: "CLUSTERDOWN",
     }
     for known, code in classes.items():

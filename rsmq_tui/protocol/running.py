@@ -10,8 +10,9 @@ from redis.asyncio import Redis
 from redis.asyncio.client import Pipeline
 from redis.exceptions import ClusterCrossSlotError, InvalidResponse, NoPermissionError, NoScriptError, ResponseError
 
-from rsmq_tui.protocol.connection import Traffic
 from rsmq_tui.protocol.failures import SERVER_ERRORS
+from rsmq_tui.protocol.metering import Traffic
+from rsmq_tui.protocol.routes import has_moved
 from rsmq_tui.protocol.scripts import Script
 
 Call = tuple[Sequence[bytes], Sequence[bytes | str | int]]
@@ -90,7 +91,14 @@ class ScriptRunner:
         await asyncio.sleep(0)
 
     async def commands(self, *commands: Sequence[bytes | str | int]) -> list[Any]:
-        """Send plain commands in one round trip; a command's own error is its result, not an exception."""
+        """Send plain commands in one round trip; a command's own error is its result, not an exception.
+
+        A cluster that has moved the keys is followed once.
+        """
+        replies = await self._commands(*commands)
+        return await self._commands(*commands) if has_moved(replies) else replies
+
+    async def _commands(self, *commands: Sequence[bytes | str | int]) -> list[Any]:
         self.traffic.commands += len(commands)
         async with self.client.pipeline(transaction=False) as pipeline:
             for command in commands:

@@ -15,8 +15,9 @@ import hiredis
 from redis import exceptions
 from redis.asyncio import Redis
 
-from rsmq_tui.protocol.connection import Traffic
 from rsmq_tui.protocol.failures import SERVER_ERRORS
+from rsmq_tui.protocol.metering import Traffic
+from rsmq_tui.protocol.routes import has_moved
 
 # Older servers remember all the keys that a script was given each time that it reads one of them.
 _TRACKS_SCRIPTS_FROM = (7, 2)
@@ -45,10 +46,16 @@ class TrackedConnection:
         self._turn.set()
 
     async def begin(self, *commands: Sequence[bytes | str | int]) -> list[Any]:
-        """Send the first commands of a poll, as ``commands``; a connection that died in between is replaced."""
-        if self._connection is not None and (self.tracks or self._refused):
+        """Send the first commands of a poll, as ``commands``; a connection that died in between is replaced.
+
+        So is one to a server of a cluster that has given the keys away.
+        """
+        connection = self._connection
+        if connection is not None and (self.tracks or self._refused) and not connection.should_reconnect():
             with suppress(exceptions.ConnectionError):
-                return await self.commands(*commands)
+                replies = await self.commands(*commands)
+                if not has_moved(replies):
+                    return replies
         await self._renew()
         return await self.commands(*commands)
 

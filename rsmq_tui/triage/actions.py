@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
+from rsmq_tui.monitor.audit_findings import Finding, FindingKind
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Action:
@@ -159,6 +161,21 @@ class DeleteQueue(MessageAction):
     verb = "Delete queue"
     past = "deleted"
     asks_for_name = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fix(Action):
+    """Mend what an audit found in a queue."""
+
+    name = "fix"
+    verb = "Fix"
+    past = "fixed"
+    findings: tuple[Finding, ...]
+
+    @property
+    def kinds(self) -> frozenset[FindingKind]:
+        """What is to be mended."""
+        return frozenset(finding.kind for finding in self.findings)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

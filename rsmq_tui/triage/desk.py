@@ -9,10 +9,11 @@ from pathlib import Path
 from rsmq_tui.monitor.filters import parse_filter
 from rsmq_tui.protocol import Address, QueueReader
 from rsmq_tui.protocol.editor import QueueEditor
-from rsmq_tui.triage.actions import Action, MessageAction, Undo
+from rsmq_tui.triage.actions import Action, Fix, MessageAction, Undo
 from rsmq_tui.triage.audit_log import AuditLog
 from rsmq_tui.triage.changes import Change, State
 from rsmq_tui.triage.exporting import Export, Exported, whole_file
+from rsmq_tui.triage.fixing import prepare_fix
 from rsmq_tui.triage.journal import KEEP_DAYS, LIMIT_BYTES, Journal
 from rsmq_tui.triage.marked_export import MarkedExport
 from rsmq_tui.triage.preparing import Prepared, prepare_messages
@@ -204,6 +205,8 @@ class Triage:
             if preview.selection is None:
                 raise TypeError("a preview of messages without a selection")
             steps = prepare_messages(editor, journal, action, preview.selection, preview.fields)
+        elif isinstance(action, Fix):
+            steps = prepare_fix(editor, self._reader.within(preview.ns), action)
         else:
             steps = prepare_other(editor, preview)
         target = action.to if isinstance(action, MessageAction) else None

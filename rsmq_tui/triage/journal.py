@@ -15,7 +15,7 @@ from pathlib import Path
 from rsmq_tui.protocol.edits import Outcome
 from rsmq_tui.triage.changes import Change, Entry, State
 from rsmq_tui.triage.journal_file import JournalError, JournalFile
-from rsmq_tui.triage.journal_schema import FIELDS, batch_of, batch_row, new_ids, packed_edits
+from rsmq_tui.triage.journal_schema import FIELDS, batch_of, batch_row, known_name, new_ids, packed_edits, stored_name
 from rsmq_tui.triage.liveness import begin_work, end_work, is_alive
 from rsmq_tui.triage.reports import Tally
 
@@ -68,7 +68,7 @@ class Journal:
         # fmt: off
         values = (
             at_ms, name, past, user_name(), socket.gethostname(), os.getpid(), _now_ms(),
-            profile, server, run_id, ns, queue, target, what, planned, undoes,
+            profile, server, run_id, ns, stored_name(queue), target, what, planned, undoes,
         )
         # fmt: on
         with self._file.told(), self._file.transaction():
@@ -199,7 +199,7 @@ class Journal:
                 f" AND {_ENDED} ORDER BY change DESC LIMIT 1",
                 server,
                 ns,
-                queue or "",
+                stored_name(queue or ""),
             ),
             None,
         )
@@ -257,7 +257,7 @@ class Journal:
             rows = self._file.db.execute(
                 "SELECT batches.edits, batches.queue, outcome FROM batches JOIN changes USING (change)"
                 " WHERE changes.server = ? AND changes.ns = ? AND batches.target = ? AND batches.kind = 'move'"
-                " AND outcome IS NOT NULL"
+                " AND batches.queue != batches.target AND outcome IS NOT NULL"
                 " ORDER BY batches.change, batches.number",
                 (server, ns, target),
             )
@@ -331,7 +331,8 @@ class Journal:
         for row in rows:
             fields = dict(row)
             flags = {name: bool(fields[name]) for name in ("audited", "touched", "settled")}
-            yield Change(**{**fields, **flags, "state": State(fields["state"])})
+            named = {"queue": known_name(fields["queue"]), "state": State(fields["state"])}
+            yield Change(**{**fields, **flags, **named})
 
 
 def user_name() -> str:

@@ -2,8 +2,8 @@
 
 from sqlite3 import Row
 
-from rsmq_tui.protocol import RawMessage
-from rsmq_tui.protocol.edits import Batch, Edit, EditKind, FieldBatch, FieldEdit, MessageBatch
+from rsmq_tui.protocol import RawMessage, name_bytes, name_of
+from rsmq_tui.protocol.edits import Batch, Edit, EditKind, FieldBatch, FieldEdit, LooseBatch, LooseKind, MessageBatch
 from rsmq_tui.triage.packing import pack, unpack
 
 VERSION = 2
@@ -14,6 +14,7 @@ VERSION = 2
 # undoes: no reference, because what was undone is dropped first; the numbers of changes never come again.
 # edits: packed columns. Of messages what each was (id, score, rc, fr, size, body; no id where it was not there) and
 # what it becomes (id, score, rc, fr); a body is kept only of what is taken away. Of fields: name, value, new value.
+# must_exist and sent say of a batch of fields whether it must be empty, and whether its messages came before the queue.
 # The first version was never released.
 SCHEMA = """
 DROP TABLE IF EXISTS batches;
@@ -76,16 +77,33 @@ _BEFORE = 6
 Values = tuple[object, ...]
 
 
+def stored_name(name: str | None) -> str | bytes | None:
+    """Return what a table holds of a queue's name: bytes where it is no UTF-8, which SQLite does not take for text."""
+    try:
+        return None if name is None else name_bytes(name).decode()
+    except UnicodeDecodeError:
+        return name_bytes(name or "")
+
+
+def known_name(stored: str | bytes) -> str:
+    """Return the name of which that is held."""
+    return name_of(stored) if isinstance(stored, bytes) else stored
+
+
 def batch_row(batch: Batch) -> Values:
     """Return what the table of batches holds of a batch, from ``kind`` to ``listed_after``."""
     if isinstance(batch, FieldBatch):
-        return FIELDS, batch.queue, None, batch.empty, 0, batch.listed_before, batch.listed_after
-    return batch.kind, batch.queue, batch.target, batch.must_exist, batch.sent, 0, 0
+        flags = batch.empty, int(batch.held), batch.listed_before, batch.listed_after
+        return FIELDS, stored_name(batch.queue), None, *flags
+    if isinstance(batch, LooseBatch):
+        return batch.kind, stored_name(batch.queue), None, 0, 0, 0, 0
+    names = stored_name(batch.queue), stored_name(batch.target)
+    return batch.kind, *names, batch.must_exist, batch.sent, 0, 0
 
 
 def packed_edits(batch: Batch) -> bytes:
     """Return what the table of batches holds of its edits."""
-    if isinstance(batch, FieldBatch):
+    if isinstance(batch, FieldBatch | LooseBatch):
         return pack(list(zip(*batch.fields, strict=True)) or [(), (), ()])
     before = _columns([edit.before for edit in batch.edits])
     after = _columns([edit.after for edit in batch.edits])
@@ -96,10 +114,13 @@ def packed_edits(batch: Batch) -> bytes:
 def batch_of(row: Row) -> Batch:
     """Read a batch back; a message that it put there comes without its body. Raises ValueError for what is broken."""
     columns = unpack(row["edits"])
-    if row["kind"] == FIELDS:
+    queue = known_name(row["queue"])
+    if row["kind"] == FIELDS or row["kind"] in set(LooseKind):
         fields = tuple(FieldEdit(name or b"", *values) for name, *values in zip(*columns, strict=True))
+        if row["kind"] != FIELDS:
+            return LooseBatch(LooseKind(row["kind"]), queue, fields)
         listed = bool(row["listed_before"]), bool(row["listed_after"])
-        return FieldBatch(row["queue"], fields, *listed, bool(row["must_exist"]))
+        return FieldBatch(queue, fields, *listed, bool(row["must_exist"]), bool(row["sent"]))
     sizes = [int(size or 0) for size in columns[4]]
     before = [
         None if id is None else RawMessage(id, score or b"", rc, fr, size, body)
@@ -111,9 +132,9 @@ def batch_of(row: Row) -> Batch:
     ]
     return MessageBatch(
         EditKind(row["kind"]),
-        row["queue"],
+        queue,
         tuple(map(Edit, before, after)),
-        row["target"],
+        None if row["target"] is None else known_name(row["target"]),
         bool(row["must_exist"]),
         row["sent"],
     )

@@ -213,7 +213,7 @@ async def _last_of(editor: QueueEditor, queue: str, seen: QueueFields | None) ->
     """Prepare what is left of a queue when its messages are gone: stray fields, then the queue itself."""
     yield Prepared(alone=True)
     listed = (await editor.fields(queue)).listed
-    async for part in _strays(editor, queue):
+    async for part in strays(editor, queue):
         fields = tuple(FieldEdit(name, value, None) for name, value in part.items())
         yield Prepared(FieldBatch(queue, fields, listed, listed, empty=True), counted=False, alone=True)
     last = await editor.fields(queue)
@@ -224,8 +224,8 @@ async def _last_of(editor: QueueEditor, queue: str, seen: QueueFields | None) ->
     yield Prepared(FieldBatch(queue, fields, last.listed, False, empty=True))
 
 
-async def _strays(editor: QueueEditor, queue: str) -> AsyncIterator[dict[bytes, bytes]]:
-    """Walk through the stray fields, as many at a time as one call takes."""
+async def strays(editor: QueueEditor, queue: str) -> AsyncIterator[dict[bytes, bytes]]:
+    """Walk through all fields of a queue that are no attributes, as many at a time as one call takes."""
     part: dict[bytes, bytes] = {}
     heavy = 0
     cursor: int | None = None

@@ -19,6 +19,7 @@ from rsmq_tui.triage.actions import (
     CreateQueue,
     Delete,
     DeleteQueue,
+    Fix,
     Hide,
     Import,
     MessageAction,
@@ -39,6 +40,9 @@ from rsmq_tui.triage.words import TriageError
 _CHUNK_MESSAGES = 500
 # What the journal needs for a message besides its body.
 _OVERHEAD_BYTES = 200
+
+
+_FIX_NOTE = "Looked for once more, and changed only where it is still wrong then."
 
 
 class Seeing(NamedTuple):
@@ -145,6 +149,14 @@ async def _of_another(editor: QueueEditor, base: Preview, action: Action, seeing
                 raise rsmq_error("queueNotFound")
             note = "Only if nobody changes these meanwhile."
             return replace(base, what=_settings(action, there.attributes), notes=(note,), fields=there)
+        case Fix(findings=findings):
+            mended = [finding for finding in findings if finding.fix is not None]
+            if not mended:
+                raise TriageError("nothing of this can be fixed here: look at it by hand")
+            planned = sum(finding.count for finding in mended)
+            what = printable("; ".join(finding.what for finding in mended))
+            notes = tuple(f"{finding.kind}: {finding.fix}." for finding in mended)
+            return replace(base, count=planned, what=what, notes=(*notes, _FIX_NOTE))
     return base
 
 

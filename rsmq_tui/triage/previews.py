@@ -13,6 +13,7 @@ from rsmq_tui.triage.actions import (
     Copy,
     CreateQueue,
     DeleteQueue,
+    Fix,
     Hide,
     MessageAction,
     Send,
@@ -95,7 +96,7 @@ class Preview:
     def object(self) -> str:
         """What it would be done to: a number of messages, or a queue."""
         action = self.action
-        if isinstance(action, CreateQueue | SetAttributes):
+        if isinstance(action, CreateQueue | SetAttributes | Fix):
             return f"queue {action.queue}"
         if isinstance(action, DeleteQueue):
             return f"{action.queue} and its {plural(self.count - 1, 'message')}"

@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator, Iterator
 from rsmq_tui.protocol import RawMessage, make_id, rsmq_error, validation
 from rsmq_tui.protocol.editor import QueueEditor, QueueFields
 from rsmq_tui.protocol.edits import FieldBatch, FieldEdit
-from rsmq_tui.triage.actions import Action, CreateQueue, Import, Move, Redrive, Send, SetAttributes
+from rsmq_tui.triage.actions import Action, CreateQueue, Fix, Import, Move, Redrive, Send, SetAttributes
 from rsmq_tui.triage.preparing import Prepared, puts
 from rsmq_tui.triage.previews import Preview
 from rsmq_tui.triage.targets import creation
@@ -39,6 +39,9 @@ async def prepare_other(editor: QueueEditor, preview: Preview) -> AsyncGenerator
 
 def check(action: Action) -> None:
     """Raise ``RsmqError`` where the protocol would refuse an action whatever the server holds."""
+    if isinstance(action, Fix):
+        # What is wrong with a queue may be its name.
+        return
     validation.queue_name(action.queue)
     match action:
         case Move(target=str() as target) | Redrive(target=str() as target):

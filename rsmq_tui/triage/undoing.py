@@ -3,10 +3,10 @@
 import asyncio
 from collections.abc import AsyncGenerator
 
-from rsmq_tui.monitor.wording import plural
+from rsmq_tui.monitor.wording import plural, printable
 from rsmq_tui.protocol.editor import QueueEditor
-from rsmq_tui.protocol.edits import EditKind, MessageBatch, Outcome
-from rsmq_tui.triage.actions import CreateQueue, SetAttributes
+from rsmq_tui.protocol.edits import Batch, EditKind, FieldBatch, MessageBatch, Outcome
+from rsmq_tui.triage.actions import CreateQueue, Fix, SetAttributes
 from rsmq_tui.triage.changes import Change, Entry
 from rsmq_tui.triage.journal import Journal
 from rsmq_tui.triage.preparing import Prepared, removal_of
@@ -17,13 +17,22 @@ async def prepare_undo(editor: QueueEditor, journal: Journal, change: int) -> As
     already = await asyncio.to_thread(journal.undone_numbers, change)
     is_rest = await asyncio.to_thread(_is_rest, journal, change, already)
     entries = journal.entries(change, newest_first=True)
+    kind: str | None = None
     while (entry := await asyncio.to_thread(next, entries, None)) is not None:
         if entry.number in already:
             continue
         prepared = await _inverse(editor, entry)
         if prepared is not None:
             prepared.undoes, prepared.counted = entry.number, entry.counted or is_rest
+            before, kind = kind, _kind(entry.batch)
+            if before not in (None, kind):
+                # A message that was changed in several ways is changed back in the opposite order.
+                yield Prepared(alone=True)
             yield prepared
+
+
+def _kind(batch: Batch) -> str:
+    return "fields" if isinstance(batch, FieldBatch) else batch.kind.value
 
 
 async def _inverse(editor: QueueEditor, entry: Entry) -> Prepared | None:
@@ -32,10 +41,10 @@ async def _inverse(editor: QueueEditor, entry: Entry) -> Prepared | None:
     inverse = entry.batch.inverse(entry.outcome)
     if inverse is None:
         return None
-    if not isinstance(inverse, MessageBatch):
+    if isinstance(inverse, FieldBatch):
         # A queue must be there before its messages are, and empty before it goes.
         return Prepared(inverse, alone=True)
-    if inverse.kind is not EditKind.REMOVE:
+    if not isinstance(inverse, MessageBatch) or inverse.kind is not EditKind.REMOVE:
         return Prepared(inverse)
     # What it puts there is not in the journal: it is read, so that taking it away can be taken back as well.
     seen = [before for before, _ in inverse.edits if before is not None]
@@ -50,8 +59,8 @@ def planned_undo(journal: Journal, change: int) -> int:
 
 def undo_summary(change: Change) -> str:
     """Say in a line what there is to take back."""
-    if change.name in (CreateQueue.name, SetAttributes.name):
-        done = f"{change.past} queue {change.queue}, {change.what}"
+    if change.name in (CreateQueue.name, SetAttributes.name, Fix.name):
+        done = f"{change.past} queue {printable(change.queue)}, {change.what}"
     elif not change.done:
         done = f"made queue {change.target}" if change.target is not None else f"changed queue {change.queue}"
     else:

@@ -1,12 +1,11 @@
 """The dashboard: one mutable cell, the last snapshot, and the ways between screens."""
 
-import asyncio
-import signal
 import time
 import traceback
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from rich.text import Text
@@ -24,15 +23,17 @@ from rsmq_tui.monitor.wording import printable
 from rsmq_tui.tui.ascii_filter import AsciiFilter
 from rsmq_tui.tui.changing import Changes
 from rsmq_tui.tui.commands import DashboardCommands
+from rsmq_tui.tui.ending import end_on_signals
 from rsmq_tui.tui.keymap import bindings_of
 from rsmq_tui.tui.screens.base import DashboardScreen
 from rsmq_tui.tui.screens.overview import OverviewScreen
 from rsmq_tui.tui.sites import Site
-from rsmq_tui.tui.theming import DEFAULT_THEME, TOKENS, load_themes
+from rsmq_tui.tui.theming import TOKENS, first_theme, load_themes
 from rsmq_tui.tui.widgets.change_line import ChangeTold
 from rsmq_tui.tui.widgets.painted import Painted
 
 if TYPE_CHECKING:
+    from rsmq_tui.monitor.audit_findings import Finding
     from rsmq_tui.triage.desk import Triage
     from rsmq_tui.triage.previews import Scope
 
@@ -121,16 +122,24 @@ class RsmqApp(App[None]):
             return
         super().notify(message, title=title, severity=severity, timeout=timeout, markup=markup)
 
+    def deliver_screenshot(
+        self, filename: str | None = None, path: str | None = None, time_format: str | None = None
+    ) -> str | None:
+        """Save a picture of the screen in the user's downloads, or here where there are none."""
+        downloads = Path.home() / "Downloads"
+        folder = path or str(downloads if downloads.is_dir() else Path.cwd())
+        return super().deliver_screenshot(filename, folder, time_format)
+
     def on_mount(self) -> None:
         """Choose a theme and begin to poll."""
-        self.theme = self._first_theme()
+        self.theme = first_theme(self, self._wanted_theme, self._themes.themes)
         if self._themes.problems:
             words = "\n".join(self._themes.problems)
             self.notify(words, title="Not every theme could be read", severity="warning", markup=False, timeout=10)
         for site in self.sites:
             self._poll(site)
         if not self.is_headless:
-            self._end_on_signals()
+            end_on_signals(self._quit)
 
     async def on_unmount(self) -> None:
         """Let go of the server."""
@@ -172,6 +181,16 @@ class RsmqApp(App[None]):
     def export(self, queue: str, scope: "Scope | None", place: str = "") -> None:
         """Ask for a file and write messages to it."""
         self._changes.export(self.site(place), queue, scope)
+
+    def fix(self, queue: str, findings: "tuple[Finding, ...]", place: str = "") -> None:
+        """Show what mending these findings of a queue would do, and do it when the answer is yes."""
+        self._changes.fix(self.site(place), queue, findings)
+
+    def open_audit(self, queue: str | None, place: str = "") -> None:
+        """Go to the audit of a queue, or of all."""
+        from rsmq_tui.tui.screens.audit import AuditScreen  # noqa: PLC0415
+
+        self.push_screen(AuditScreen(queue, place))
 
     def open_queue(self, queue: str, place: str = "") -> None:
         """Go to a queue's own screen."""
@@ -266,29 +285,10 @@ class RsmqApp(App[None]):
             await self._changes.stop()
         self.exit(None, return_code)
 
-    def _end_on_signals(self) -> None:
-        """Give the terminal back before the program ends because it was told to, or because the terminal is gone."""
-        for name in ("SIGTERM", "SIGHUP"):
-            number = getattr(signal, name, None)
-            # nohup ignores SIGHUP, and so do we then.
-            if number is not None and signal.getsignal(number) is not signal.SIG_IGN:
-                with suppress(NotImplementedError, RuntimeError, ValueError):
-                    asyncio.get_running_loop().add_signal_handler(number, self._quit, 128 + number)
-
     def _fatal_error(self) -> None:
         """Show where the program failed; Textual would add the values of variables, and one may be a password."""
         lines = traceback.format_exc().splitlines()
         self.panic(Text("\n".join(map(printable, lines))))
-
-    def _first_theme(self) -> str:
-        """Return the theme that was asked for, else the one that suits the terminal's colours."""
-        plain = self.console.color_system in (None, "standard") and not self.is_headless
-        wanted = self._wanted_theme or ("rsmq-ansi" if plain else DEFAULT_THEME)
-        if wanted in self.available_themes:
-            return wanted
-        known = ", ".join(self._themes.themes)
-        self.notify(f"There is no theme {wanted}. There are: {known}.", severity="warning", markup=False)
-        return DEFAULT_THEME if DEFAULT_THEME in self.available_themes else "textual-dark"
 
     @work(group="poll")
     async def _poll(self, site: Site) -> None:

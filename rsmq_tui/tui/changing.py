@@ -17,6 +17,7 @@ from rsmq_tui.tui.sites import Site
 from rsmq_tui.tui.widgets.change_line import ChangeTold
 
 if TYPE_CHECKING:
+    from rsmq_tui.monitor.audit_findings import Finding
     from rsmq_tui.triage.actions import Action
     from rsmq_tui.triage.changes import Change
     from rsmq_tui.triage.exporting import Exported
@@ -46,6 +47,7 @@ _DOING = {
     "delete-queue": "deleting",
     "import": "importing",
     "undo": "putting back",
+    "fix": "fixing",
 }
 
 
@@ -80,6 +82,13 @@ class Changes:
             return
         screen: FormScreen[Action] = FormScreen(form, lambda action: self._preview(site, action, scope, screen))
         self._app.push_screen(screen)
+
+    def fix(self, site: Site, queue: str, findings: "tuple[Finding, ...]") -> None:
+        """Show what mending these findings would do."""
+        if self._may_begin(site):
+            from rsmq_tui.triage.actions import Fix  # noqa: PLC0415
+
+            self._preview(site, Fix(queue=queue, findings=findings), None)
 
     def undo(self, site: Site, queue: str | None) -> None:
         """Show what taking back the last change would do."""

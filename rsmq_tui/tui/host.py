@@ -7,6 +7,7 @@ from rsmq_tui.monitor import Snapshot
 from rsmq_tui.tui.sites import Site
 
 if TYPE_CHECKING:
+    from rsmq_tui.monitor.audit_findings import Finding
     from rsmq_tui.triage.previews import Scope
 
 
@@ -55,6 +56,14 @@ class Dashboard(Protocol):
 
     def export(self, queue: str, scope: "Scope | None", place: str = "") -> None:
         """Ask for a file and write messages to it."""
+        ...
+
+    def fix(self, queue: str, findings: "tuple[Finding, ...]", place: str = "") -> None:
+        """Show what mending these findings of a queue would do, and do it when the answer is yes."""
+        ...
+
+    def open_audit(self, queue: str | None, place: str = "") -> None:
+        """Go to the audit of a queue, or of all."""
         ...
 
     def open_queue(self, queue: str, place: str = "") -> None:

@@ -6,7 +6,7 @@ from typing import Literal
 
 from textual.binding import Binding, BindingType
 
-Where = Literal["app", "change", "table", "lines", "overview", "queue", "message", "modal", "dialog", "choice"]
+Where = Literal["app", "change", "table", "lines", "overview", "queue", "message", "audit", "modal", "dialog", "choice"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +107,7 @@ KEYS = (
     _change("overview.set", "equals_sign", "change('set')", "Change vt, delay and maxsize of the queue", "set"),
     _change("overview.import", "I", "change('import')", "Put messages from a file back into the queue"),
     Key("overview.export", "E", "export", "Write all messages of the queue to a file", "overview", "export"),
+    Key("overview.audit", "F", "audit", "Audit: look for what does not fit together in the keys", "overview", "audit"),
     Key("overview.clear", "escape", "clear", "Clear the filter, then the sorting", "overview"),
     Key("queue.mark", "space", "mark", "Mark the message, or take the mark off", "queue", "mark"),
     Key("queue.mark_all", "A", "mark_all", "Mark all that match, in the whole queue", "queue", "all"),
@@ -140,7 +141,13 @@ KEYS = (
     Key("queue.export", "E", "export", "Write what is marked or matches to a file", "queue", "export"),
     _change("queue.set", "equals_sign", "change('set')", "Change vt, delay and maxsize of this queue", "set"),
     _change("queue.purge", "P", "change('purge')", "Remove every message of this queue", "purge"),
+    Key("queue.audit", "F", "audit", "Audit: look for what does not fit together in this queue", "queue"),
     Key("queue.clear", "escape", "clear", "Clear the marks, then the filter, then go back", "queue", "back"),
+    Key(
+        "audit.fix", "f", "fix", "Show what a fix would do to the queue under the cursor", "audit", "fix", changes=True
+    ),
+    Key("audit.undo", "u", "undo", "Undo the last change", "audit", "undo", changes=True),
+    Key("audit.back", "escape", "app.leave", "Go back", "audit", "back"),
     Key("message.next_view", "l,right", "view(1)", "Next of pretty, raw, hex", "message", "pretty/raw/hex", "h l"),
     Key("message.previous_view", "h,left", "view(-1)", "Previous of pretty, raw, hex", "message"),
     Key("lines.down", "j,down", "scroll_lines(1)", "One line down", "lines"),

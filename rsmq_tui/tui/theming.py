@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from textual.app import App
 from textual.color import Color, ColorParseError
 from textual.theme import BUILTIN_THEMES, Theme
 
@@ -69,6 +70,16 @@ def load_themes(folders: Iterable[Path] | None = None) -> Themes:
             else:
                 themes[theme.name] = theme
     return Themes(themes, tuple(problems))
+
+
+def first_theme(app: App[Any], wanted: str | None, ours: Iterable[str]) -> str:
+    """Return the theme that was asked for, else the one that suits the terminal's colours; say when there is none."""
+    plain = app.console.color_system in (None, "standard") and not app.is_headless
+    wanted = wanted or ("rsmq-ansi" if plain else DEFAULT_THEME)
+    if wanted in app.available_themes:
+        return wanted
+    app.notify(f"There is no theme {wanted}. There are: {', '.join(ours)}.", severity="warning", markup=False)
+    return DEFAULT_THEME if DEFAULT_THEME in app.available_themes else "textual-dark"
 
 
 def read_theme(path: Path) -> Theme:

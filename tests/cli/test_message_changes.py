@@ -63,7 +63,7 @@ def test_yes_makes_the_change_and_undo_takes_it_back(
     (report,) = done.lines
     assert (done.status, done.err) == (0, "")
     assert report == {"action": arguments[0], "queue": arguments[1], "planned": number, "done": number,
-                      "skipped": {}, "failed": {}, "change": 1, "stopped": None}  # fmt: skip
+                      "skipped": {}, "failed": {}, "unknown": 0, "unsure": 0, "change": 1, "stopped": None}  # fmt: skip
     after = keys()
     assert after != before
     preview = command("undo")

@@ -87,7 +87,9 @@ async def test_a_password_that_is_wanted_and_not_given(failure_at: FailureOf, lo
     failure = await failure_at(locked.url)
 
     assert failure == Failure(
-        "noauth", "the server wants a password", "put it in the URL: redis://user:password@host:6379/0"
+        "noauth",
+        "the server wants a password",
+        "put it in the URL (redis://user:password@host:6379/0), or let a profile say where it is kept",
     )
 
 

@@ -8,6 +8,8 @@ from typing import Any
 from textual.pilot import Pilot
 
 from rsmq_tui.monitor import Link, MessageState
+from rsmq_tui.monitor.audit_findings import Finding, FindingKind
+from rsmq_tui.monitor.auditing import AuditProgress
 from rsmq_tui.protocol import Failure
 from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.sites import Site
@@ -45,6 +47,17 @@ _SERVERS = (
     Server("prod-us", "#ff9f43", ("orders", "emails", "search-index", "audit-log"), is_down=True),
     Server("staging", "#5fd787", ("webhooks", "reminders", "search-index")),
 )
+_FINDINGS = (
+    Finding(
+        FindingKind.DANGLING, "invoices", 2, ("hocx8qopw1aQ0zR7cK2mV5nB8xL4jD6g", "hocx8qrk02hF9sT3yW6eP1uI7oG5kZ4b")
+    ),
+    Finding(
+        FindingKind.LEAKED, "orders", 1_204, ("hocwz1m3kd0Xv5Ys8Aq2Wb7Ec4Rf9Tg1", "hocwz1m9a7Jm3Kp6Lq8No1Ui5Yh2Bv4c")
+    ),
+    Finding(FindingKind.GHOST, "orders-old"),
+    Finding(FindingKind.UNLISTED, "emails-retry"),
+    Finding(FindingKind.FOREIGN_ID, "webhooks", 3, ("6A1f0c2b-94d7-4e0a-b6f3-71c2d8a95e10",)),
+)
 _DOWN = Failure("timeout", "no answer within 5 s", "is it busy, or is the network?")
 
 SCENES = (
@@ -57,6 +70,7 @@ SCENES = (
     Scene("message", keys=("j", "enter", "enter")),
     Scene("confirm", keys=("j", "enter", "A", "x")),
     Scene("servers", size=(132, 19), servers=_SERVERS),
+    Scene("audit", keys=("F", "j")),
     Scene("help", keys=("question_mark",)),
 )
 
@@ -83,6 +97,7 @@ async def picture(scene: Scene) -> str:
 def _one_site(clock: FakeClock) -> Site:
     source = ScriptedSource(clock)
     source.messages["orders"] = order_messages(60)
+    source.audit_steps = (AuditProgress(None, 8, 59_321, 120, len(_FINDINGS), _FINDINGS),)
     source.play(play_history(source))
     return Site(source, triage=_triage())
 

@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from rsmq_tui.monitor.audit_findings import Finding, FindingKind
 from rsmq_tui.protocol.editor import QueueEditor
 from rsmq_tui.triage import preparing, running
 from rsmq_tui.triage.actions import (
@@ -24,6 +25,7 @@ from rsmq_tui.triage.actions import (
     CreateQueue,
     Delete,
     DeleteQueue,
+    Fix,
     Hide,
     Import,
     Move,
@@ -49,7 +51,10 @@ CHANGES: dict[str, Callable[[Path], Action]] = {
     "delete the queue": lambda folder: DeleteQueue(queue="a"),
     "create": lambda folder: CreateQueue(queue="new"),
     "set": lambda folder: SetAttributes(queue="a", vt=5),
+    "fix": lambda folder: Fix(queue="a", findings=tuple(Finding(kind, "a") for kind in _MENDED)),
 }
+# Three walks through the messages, then one through the fields.
+_MENDED = (FindingKind.DANGLING, FindingKind.BAD_RC, FindingKind.NEVER, FindingKind.FOREIGN_ID, FindingKind.LEAKED)
 
 # What a change leaves outside its process: after each of these calls the process may end, and so before the next.
 _STEPS = (

@@ -6,6 +6,7 @@ from typing import Any
 
 from redis import Redis
 
+from rsmq_tui.monitor.audit_findings import Finding, FindingKind
 from rsmq_tui.protocol import Rsmq
 from rsmq_tui.triage.actions import (
     Action,
@@ -13,6 +14,7 @@ from rsmq_tui.triage.actions import (
     CreateQueue,
     Delete,
     DeleteQueue,
+    Fix,
     Hide,
     Import,
     Move,
@@ -29,6 +31,8 @@ from rsmq_tui.triage.transfer import to_line
 from tests.triage.keyspace import ODD, lay, message
 
 PER_QUEUE = 620
+# What is wrong with queue a, as far as mending it takes something away.
+MENDED = {FindingKind.DANGLING: 2, FindingKind.BAD_RC: 3, FindingKind.LEAKED: 1, FindingKind.STRAY: 1}
 
 
 async def done(triage: Triage, action: Action, scope: Scope | None = None) -> Report:
@@ -83,6 +87,7 @@ ACTIONS = {
     "send to a queue that counts": lambda path: Send(queue="a", bodies=(b"x",), delay_s=5),
     "create": lambda path: CreateQueue(queue="new", vt=5, delay=6, maxsize=2048),
     "set": lambda path: SetAttributes(queue="a", vt=5, maxsize=-1),
+    "fix": lambda path: Fix(queue="a", findings=tuple(Finding(kind, "a", count) for kind, count in MENDED.items())),
     "delete the queue": lambda path: DeleteQueue(queue="a"),
     "import": lambda path: Import(queue="a", path=export(path / "export.jsonl")),
 }

@@ -123,7 +123,7 @@ def messages(kept: dict[bytes, Any]) -> list[tuple[bytes | None, bytes | None, b
 
 
 @pytest.mark.parametrize(
-    "what", ["delete", "hide", "move", "move to a queue that is made", "send", "import", "delete the queue"]
+    "what", ["delete", "hide", "move", "move to a queue that is made", "send", "import", "delete the queue", "fix"]
 )
 async def test_a_change_that_is_killed_is_known_and_can_be_undone(scene: Scene, what: str) -> None:
     for kill_at in count(1):

@@ -11,7 +11,7 @@ from rsmq_tui.protocol.editor import QueueEditor
 from rsmq_tui.protocol.ids import another_id
 from rsmq_tui.triage.actions import Copy, DeleteQueue, Hide, MessageAction, Move, Redrive, Release, Send
 from rsmq_tui.triage.desk import Triage
-from rsmq_tui.triage.preparing import _strays
+from rsmq_tui.triage.preparing import strays
 from tests.protocol.keyspace import now_ms
 from tests.triage.doing import done, undone
 from tests.triage.keyspace import contents, lay, message
@@ -171,6 +171,6 @@ async def test_a_field_that_is_found_twice_goes_once() -> None:
             heavy = {b"%d" % number: b"x" * 100_000 for number in range(4)}
             return (1, heavy) if cursor == 0 else (0, {b"2": heavy[b"2"], b"light": b""})
 
-    parts = [list(part) async for part in _strays(cast("QueueEditor", Twice()), "a")]
+    parts = [list(part) async for part in strays(cast("QueueEditor", Twice()), "a")]
 
     assert parts == [[b"0", b"1"], [b"2", b"3", b"light"]]

@@ -18,6 +18,7 @@ from rsmq_tui.monitor import (
     Snapshot,
     Thresholds,
 )
+from rsmq_tui.monitor.auditing import AuditProgress
 from rsmq_tui.monitor.sampler import Sampler
 from rsmq_tui.protocol import Failure, Namespaces, RawMessage, Row, name_bytes
 
@@ -84,6 +85,8 @@ class ScriptedSource:
         self.switched: list[str] = []
         self.requests: list[PageRequest] = []
         self.closed = False
+        self.audits: list[Sequence[str] | None] = []
+        self.audit_steps: Sequence[AuditProgress] = ()
         self.last = Snapshot(0, f"redis://{place or 'cache-1'}:6379/0", "rsmq", place=place)
         self._queue: asyncio.Queue[Snapshot] = asyncio.Queue()
 
@@ -171,6 +174,16 @@ class ScriptedSource:
                 await asyncio.sleep(0)
         finally:
             self.searches_closed += 1
+
+    async def audit(self, queues: Sequence[str] | None) -> AsyncGenerator[AuditProgress, None]:
+        self.audits.append(queues)
+        if self.peek_error is not None:
+            raise PeekError(self.peek_error)
+        for progress in self.audit_steps:
+            if self.search_gate is not None:
+                await self.search_gate.acquire()
+            yield progress
+            await asyncio.sleep(0)
 
     async def due(self, queue: str, at_ms: int) -> tuple[tuple[str, int], ...]:
         if self.due_counts is not None:

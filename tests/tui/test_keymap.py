@@ -22,6 +22,7 @@ from rsmq_tui.triage.actions import (
 )
 from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.keymap import KEYS, Key, Where, bindings_of, changes_something, keys_of
+from rsmq_tui.tui.screens.audit import AuditScreen
 from rsmq_tui.tui.screens.confirm import ConfirmScreen
 from rsmq_tui.tui.screens.form import FormScreen
 from rsmq_tui.tui.screens.help import HelpScreen
@@ -40,6 +41,7 @@ OWNERS: dict[Where, tuple[type[DOMNode], ...]] = {
     "overview": (OverviewScreen,),
     "queue": (QueueScreen,),
     "message": (MessageScreen,),
+    "audit": (AuditScreen,),
     "modal": (HelpScreen, NamespaceScreen, ConfirmScreen, FormScreen),
     "dialog": (ConfirmScreen,),
     "choice": (ChoiceInput,),
@@ -62,7 +64,7 @@ RESERVED = {
     "left": {"queue.previous_part", "message.previous_view", "dialog.previous"},
     "right": {"queue.next_part", "message.next_view", "dialog.next"},
     "enter": {"table.open"},
-    "escape": {"overview.clear", "queue.clear", "message.back", "modal.close", "change.cancel"},
+    "escape": {"overview.clear", "queue.clear", "message.back", "audit.back", "modal.close", "change.cancel"},
     "q": {"app.back", "modal.close"},
     "ctrl+c": {"app.quit"},
     "question_mark": {"app.help"},
@@ -91,7 +93,7 @@ RESERVED = {
     "0": {"queue.release"},
     "R": {"overview.redrive", "queue.redrive"},
     "M": {"queue.move"},
-    "u": {"overview.undo", "queue.undo"},
+    "u": {"overview.undo", "queue.undo", "audit.undo"},
     "E": {"overview.export", "queue.export"},
 }
 # Reserved for what comes later: describe, wide, panels, panes, server, alerts.
@@ -129,7 +131,7 @@ def test_every_action_exists_where_it_is_looked_for(key: Key) -> None:
     assert arguments in ("", "1)", "-1)") or (name == "change" and arguments.strip("')") in ACTIONS)
 
 
-@pytest.mark.parametrize("screen", [OverviewScreen, QueueScreen, MessageScreen])
+@pytest.mark.parametrize("screen", [OverviewScreen, QueueScreen, MessageScreen, AuditScreen])
 def test_no_two_keys_of_a_screen_clash(screen: type[OverviewScreen]) -> None:
     pressed = Counter(name for key in keys_of("app", *screen.WHERE) for name in _pressed(key))
     assert [name for name, times in pressed.items() if times > 1] == []
@@ -176,7 +178,8 @@ def test_what_changes_something_is_known_to() -> None:
     known = {key.id for key in KEYS if key.changes}
     for key in KEYS:
         words = f"{key.action} {key.id}".lower()
-        assert (key.id in known) == any(word in words for word in (*CHANGING, "redrive", "queue.copy_to", "edit")), key
+        changing = (*CHANGING, "redrive", "queue.copy_to", "edit", "audit.fix")
+        assert (key.id in known) == any(word in words for word in changing), key
 
 
 @pytest.mark.parametrize("screen", [OverviewScreen, QueueScreen, MessageScreen])

@@ -55,8 +55,7 @@ async def test_s_goes_through_all_columns_and_capital_s_turns_each_around(source
         by_trouble = ["nil", "cow", "ant", "bee"]
         assert names_in(pilot) == by_trouble
         assert _marked(pilot) == []
-        for column in EXPECTED:
-            known = EXPECTED[column]
+        for column, known in EXPECTED.items():
             await press(pilot, "s")
             assert names_in(pilot) == _last(known), column
             (mark,) = _marked(pilot)

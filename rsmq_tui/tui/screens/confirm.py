@@ -99,6 +99,8 @@ class ConfirmScreen(ModalScreen["Preview | None"]):
     def _leave_name(self) -> None:
         if self._is_armed:
             self.query_one("#yes").focus()
+        elif self._preview is not None and self._is_seen:
+            self.notify("that is not the queue's name: nothing is done until it is typed", severity="warning")
 
     def action_close(self) -> None:
         """Close without a change."""

@@ -18,6 +18,7 @@ _TITLES: dict[Where, str] = {
     "overview": "Overview",
     "queue": "Queue",
     "message": "Message",
+    "audit": "Audit",
     "table": "Rows",
     "lines": "Lines",
     "change": "While a change runs",

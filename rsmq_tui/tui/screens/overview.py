@@ -14,6 +14,7 @@ from rsmq_tui.monitor import QueueState, Snapshot, reason
 from rsmq_tui.monitor.wording import compact, printable, rate
 from rsmq_tui.tui.columns import QueueContext, columns_of, sort_queues
 from rsmq_tui.tui.keymap import Where, bindings_of
+from rsmq_tui.tui.queue_choice import are_same, changed_verdicts, matching_queues
 from rsmq_tui.tui.screens.base import DashboardScreen
 from rsmq_tui.tui.signs import verdict_words
 from rsmq_tui.tui.widgets.chart_panel import ChartPanel
@@ -73,7 +74,7 @@ class OverviewScreen(DashboardScreen):
         self._tell_sums(snapshot)
         context = QueueContext(
             snapshot,
-            _changed(self._last, snapshot),
+            changed_verdicts(self._last, snapshot),
             self.dashboard.ascii_only,
             self.dashboard.clock_times,
         )
@@ -155,6 +156,10 @@ class OverviewScreen(DashboardScreen):
         """Take back the last change."""
         self.dashboard.undo(None, self.chosen_place)
 
+    def action_audit(self) -> None:
+        """Audit the server of the queue under the cursor."""
+        self.dashboard.open_audit(None, self.chosen_place)
+
     def action_export(self) -> None:
         """Write all messages of the queue under the cursor to a file."""
         queue = self._queue_for("export")
@@ -201,10 +206,10 @@ class OverviewScreen(DashboardScreen):
         """Return the rows in order: sorted while the cursor rests, else in the places that they have."""
         resting = self.dashboard.clock() - self._moved_s >= REST_S
         wanted = (self._filter, self._sort, self._reverse, resting)
-        if wanted == self._arranged_for and _same(snapshot.queues, self._seen):
+        if wanted == self._arranged_for and are_same(snapshot.queues, self._seen):
             return self.table.rows
         self._arranged_for, self._seen = wanted, snapshot.queues
-        rows = _matching(snapshot.queues, self._filter)
+        rows = matching_queues(snapshot.queues, self._filter)
         if resting:
             downwards = sort_queues(rows, self._sort, self._reverse)
             self.table.sorted_by = None if self._sort is None else (self._sort, downwards)
@@ -269,36 +274,3 @@ class OverviewScreen(DashboardScreen):
             else "No other namespace was found here."
         )
         return [*notes, (f"  No queues in namespace {printable(snapshot.ns, 60)}. {found}", "")]
-
-
-def _changed(before: Snapshot | None, now: Snapshot) -> frozenset[str]:
-    """Return the names of the queues whose verdict is another than at the last poll."""
-    if before is None or before is now:
-        return frozenset()
-    return frozenset(
-        new.key
-        for old, new in zip(before.queues, now.queues, strict=False)
-        if old is not new and old.verdict is not new.verdict and old.key == new.key
-    )
-
-
-def _same(one: Sequence[object], other: Sequence[object]) -> bool:
-    return len(one) == len(other) and all(map(_is, one, other))
-
-
-def _is(one: object, other: object) -> bool:
-    return one is other
-
-
-def _matching(queues: Sequence[QueueState], wanted: str) -> list[QueueState]:
-    """Return the queues whose name or server holds each word, or whose verdict begins with it; with a ! the others."""
-    rows = list(queues)
-    for word in wanted.lower().split():
-        excluded, part = word.startswith("!"), word.removeprefix("!")
-        if part:
-            rows = [queue for queue in rows if _holds(queue, part) != excluded]
-    return rows
-
-
-def _holds(queue: QueueState, part: str) -> bool:
-    return part in queue.name.lower() or part in queue.place.lower() or queue.verdict.startswith(part)

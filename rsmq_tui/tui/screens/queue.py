@@ -162,13 +162,19 @@ class QueueScreen(DashboardScreen):
 
     def action_edit(self) -> None:
         """Edit a copy of the message under the cursor."""
-        if self.messages.table.cursor_key is not None:
+        if self.messages.table.cursor_key is None:
+            self.notify("there is no message here to make a copy of", severity="warning", markup=False)
+        else:
             self._edit(self.messages.table.cursor_key)
 
     def action_export(self) -> None:
         """Write what is marked, or else all that matches, to a file: that takes nothing away."""
         marks, wanted = self.messages.marks, self.messages.wanted
         self.dashboard.export(self.queue, marks.scope(wanted, None) or all_of(wanted), self.site.place)
+
+    def action_audit(self) -> None:
+        """Audit this queue."""
+        self.dashboard.open_audit(self.queue, self.site.place)
 
     def action_undo(self) -> None:
         """Take the last change of this queue back."""

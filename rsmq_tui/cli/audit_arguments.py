@@ -1,0 +1,58 @@
+"""The arguments of `rsmq-tui audit`."""
+
+import argparse
+
+from rsmq_tui.cli.command_parser import CommandParser, Commands, Parents
+
+_DESCRIPTION = """\
+Look for what does not fit together in the keys of queues: ids without bodies, bodies without ids, queues that the
+index does not name, and more. It reads every message's id and counters, never a body where the server can leave them
+out, in calls of a millisecond or two; consumers and producers may work on meanwhile. Each finding says what it is, what
+probably made it, what it does to consumers, and what --fix would do."""
+_EPILOG = """\
+kinds:
+  {kinds}
+  Fixed only when they are named by --kind, since clients exist for which they are right:
+  {named}
+
+examples:
+  rsmq-tui audit
+  rsmq-tui audit --queue orders --json | jq .kind
+  rsmq-tui audit --fix
+  rsmq-tui audit --queue orders --fix --kind dangling --kind leaked --yes
+
+exit status: 0 nothing found, or all that was found is fixed; 1 findings (with --fix --yes: some are left), 2 refused,
+a usage error, or the server cannot be read, 3 only a preview of a fix: nothing was changed, 130 interrupted. Where
+there is nothing to fix, --fix without --yes ends with 0 or 1"""
+
+
+def add_audit(commands: Commands, parents: Parents) -> None:
+    """Add the command; its arguments are added when it is used."""
+    parser: CommandParser = commands.add_parser(
+        "audit",
+        help="look for what does not fit together in the keys of queues, and mend it",
+        description=_DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        parents=parents,
+        # What removes messages is spelled out.
+        allow_abbrev=False,
+    )
+    parser.fill = lambda: _fill(parser)
+
+
+def _fill(parser: CommandParser) -> None:
+    from rsmq_tui.monitor.audit_findings import NAMED_ONLY, FindingKind  # noqa: PLC0415 - only this command needs it
+
+    kinds = [kind.value for kind in FindingKind]
+    named = ", ".join(kind for kind in kinds if kind in NAMED_ONLY)
+    parser.epilog = _EPILOG.format(kinds="\n  ".join((" ".join(kinds[:8]), " ".join(kinds[8:]))), named=named)
+    add = parser.add_argument
+    queue = "only this queue, listed or not; may be repeated (default: all, those too that the index does not name)"
+    add("--queue", dest="queues", action="append", metavar="QUEUE", help=queue)
+    kind = "only this kind of finding; may be repeated"
+    add("--kind", dest="kinds", action="append", choices=kinds, metavar="KIND", help=kind)
+    add("--fix", action="store_true", help="preview, for each queue, what would mend it")
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--yes", action="store_true", help="with --fix: do it; rsmq-tui undo takes it back")
+    which.add_argument("--dry-run", action="store_true", help="with --fix: only preview it, which is the default")
+    add("--json", action="store_true", help="lines of JSON, as where the output is no terminal")

@@ -1,0 +1,25 @@
+"""The arguments of `rsmq-tui profiles`."""
+
+from rsmq_tui.cli.command_parser import Commands, Parents, leaf
+
+_EXAMPLES = (
+    "rsmq-tui profiles",
+    "rsmq-tui profiles --json | jq -r .name",
+    "rsmq-tui profiles example > ~/.config/rsmq-tui/config.toml",
+    "rsmq-tui --profile production,staging",
+)
+_STATUSES = "exit status: 0 done, 2 a usage error, or the configuration file cannot be used"
+
+
+def add_profiles(commands: Commands, common: Parents) -> None:
+    """Add the command."""
+    parser = leaf(commands, "profiles", "list the servers that the configuration file names", common, ())
+    parser.epilog = "\n\n".join(["\n".join(["examples:", *(f"  {example}" for example in _EXAMPLES)]), _STATUSES])
+    parser.add_argument(
+        "action",
+        nargs="?",
+        choices=("list", "example"),
+        default="list",
+        help="list: what there is (also without this word); example: print a configuration file to begin with",
+    )
+    parser.add_argument("--json", action="store_true", help="lines of JSON, as where the output is no terminal")

@@ -1,0 +1,209 @@
+"""Auditing a namespace: every queue's keys, messages and fields, as far as they disagree. It only reads.
+
+Each call holds the server for a millisecond or two, however deep the queue; memory stays flat however much is found.
+"""
+
+import asyncio
+from collections import Counter, defaultdict
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field
+
+from rsmq_tui.monitor.audit_findings import Finding, FindingKind
+from rsmq_tui.monitor.peek import PEEK_ERRORS, PeekError, told
+from rsmq_tui.monitor.suspects import bad_attributes, condition_of, holds_messages, loose_fields, suspects
+from rsmq_tui.monitor.wording import SENTENCE_MAX, plural, printable
+from rsmq_tui.protocol import SERVER_ERRORS, QueueReader, RsmqError, failure_of, name_of
+from rsmq_tui.protocol.inspected import QueueLook
+from rsmq_tui.protocol.inspection import INDEX_NAME
+
+IDS_SHOWN = 5
+# Clients make a queue in two steps, its hash and then its name: a second look comes so much later.
+_SECOND_LOOK_S = 0.1
+_LOOKS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class AuditProgress:
+    """How far an audit has come, and what it has found for certain since the last time.
+
+    ``queue`` is the one that is looked at, None while names are looked for; ``queues``, ``examined`` (messages and
+    fields), ``keys`` (those of the server that were passed) and ``found`` count from the start. ``unseen`` are
+    sentences about what could not be looked at, all of them.
+    """
+
+    queue: str | None
+    queues: int
+    examined: int
+    keys: int
+    found: int
+    findings: tuple[Finding, ...] = ()
+    unseen: tuple[str, ...] = ()
+
+
+async def audit(reader: QueueReader, queues: Sequence[str] | None = None) -> AsyncGenerator[AuditProgress, None]:
+    """Look at these queues, or at every queue of the namespace, those that the index does not name among them.
+
+    Raises ``PeekError`` when the server cannot be read, or a queue of these is not there. Close it with ``aclose`` when
+    leaving early. Messages that come, go and are received meanwhile are no findings.
+    """
+    work = _Audit(reader)
+    try:
+        async with aclosing(work.of(queues) if queues is not None else work.of_all()) as steps:
+            async for step in steps:
+                yield step
+    except PEEK_ERRORS as error:
+        raise told(error) from error
+
+
+@dataclass
+class _Audit:
+    """One audit under way; what it counts is in ``AuditProgress``."""
+
+    reader: QueueReader
+    queues: int = 0
+    examined: int = 0
+    keys: int = 0
+    found: int = 0
+    unseen: list[str] = field(default_factory=list)
+
+    async def of(self, queues: Sequence[str]) -> AsyncGenerator[AuditProgress, None]:
+        """Audit these."""
+        names = list(dict.fromkeys(queues))
+        for look in await self.reader.inspection.looks(names):
+            if not look.listed and "none" == look.zset_type == look.hash_type:
+                where = f"{self.reader.label}, ns {self.reader.ns}"
+                raise PeekError(f"queue {printable(look.queue, SENTENCE_MAX)} is not there ({where})")
+        async with aclosing(self._queues(names)) as steps:
+            async for step in steps:
+                yield step
+
+    async def of_all(self) -> AsyncGenerator[AuditProgress, None]:
+        """Audit all that there are."""
+        listed: set[str] = set()
+        try:
+            async for names in self._listed():
+                new = [name for name in dict.fromkeys(names) if name not in listed]
+                listed.update(new)
+                async with aclosing(self._queues(new)) as steps:
+                    async for step in steps:
+                        yield step
+        except RsmqError as error:
+            if error.code != "wrongType":
+                raise
+            detail = f"{INDEX_NAME} itself is no set of names"
+            yield self._progress(None, [Finding(FindingKind.WRONG_TYPE, INDEX_NAME, detail=detail)])
+        try:
+            async with aclosing(self.reader.inspection.keyed()) as pages:
+                async for passed, names in pages:
+                    self.keys += passed
+                    yield self._progress(None)
+                    new = [name for name in names if name not in listed]
+                    # Most are other programs' keys, and asked about only once more.
+                    looks = await self.reader.inspection.looks(new)
+                    wrong = [look.queue for look in looks if condition_of(look) is not None and not look.listed]
+                    listed.update(wrong)
+                    async with aclosing(self._queues(wrong)) as steps:
+                        async for step in steps:
+                            yield step
+        except SERVER_ERRORS as error:
+            self._left_out(error, "queues that the index does not name were not looked for")
+            yield self._progress(None)
+
+    async def _listed(self) -> AsyncIterator[list[str]]:
+        try:
+            async with aclosing(self.reader.inspection.listed()) as pages:
+                async for names in pages:
+                    yield names
+        except SERVER_ERRORS as error:
+            self._left_out(error, "queues that the index names were not looked for")
+
+    async def _queues(self, names: Sequence[str]) -> AsyncGenerator[AuditProgress, None]:
+        for start in range(0, len(names), _LOOKS):
+            looks = await self.reader.inspection.looks(names[start : start + _LOOKS])
+            doubtful = [look.queue for look in looks if condition_of(look) is not None]
+            again: dict[str, QueueLook] = {}
+            if doubtful:
+                await asyncio.sleep(_SECOND_LOOK_S)
+                again = {look.queue: look for look in await self.reader.inspection.looks(doubtful)}
+            for look in looks:
+                now = again.get(look.queue, look)
+                kind = condition_of(now)
+                findings = []
+                # Of two queues of one name that were made one after the other, neither need be wrong.
+                is_same = now.attributes.get(b"created") == look.attributes.get(b"created")
+                if kind is not None and kind is condition_of(look) and is_same:
+                    findings.append(_whole(kind, now))
+                self.queues += 1
+                yield self._progress(look.queue, findings)
+                if holds_messages(now):
+                    async with aclosing(self._inside(look.queue)) as steps:
+                        async for step in steps:
+                            yield step
+
+    async def _inside(self, queue: str) -> AsyncGenerator[AuditProgress, None]:
+        """Look at a queue's messages, then at its fields."""
+        counts: Counter[FindingKind] = Counter()
+        ids: dict[FindingKind, list[bytes]] = defaultdict(list)
+
+        def take(kind: FindingKind, id: bytes) -> None:
+            counts[kind] += 1
+            if len(ids[kind]) < IDS_SHOWN:
+                ids[kind].append(id)
+
+        try:
+            async with aclosing(suspects(self.reader, queue)) as messages:
+                async for part in messages:
+                    self.examined += part.examined
+                    for kind, message in part.found:
+                        take(kind, message.id)
+                    yield self._progress(queue)
+        except PEEK_ERRORS as error:
+            self._left_out(error, "messages were not looked at")
+        try:
+            async with aclosing(loose_fields(self.reader, queue)) as fields:
+                async for page in fields:
+                    self.examined += page.examined
+                    for name in page.bodies:
+                        take(FindingKind.LEAKED, name)
+                    for name in page.counters:
+                        take(FindingKind.STRAY, name)
+                    yield self._progress(queue)
+        except PEEK_ERRORS as error:
+            self._left_out(error, "bodies and counters of no message were not looked for")
+        found = [
+            Finding(kind, queue, counts[kind], tuple(map(name_of, ids[kind]))) for kind in FindingKind if counts[kind]
+        ]
+        yield self._progress(queue, found)
+
+    def _left_out(self, error: Exception, what: str) -> None:
+        """Note what could not be looked at, where that is not because the server cannot be read at all."""
+        # Where something else has been put there meanwhile, the next audit says so.
+        if not isinstance(error, RsmqError) and failure_of(error).kind != "noperm":
+            raise error
+        sentence = f"{what}: {printable(str(error), SENTENCE_MAX)}"
+        if sentence not in self.unseen:
+            self.unseen.append(sentence)
+
+    def _progress(self, queue: str | None, findings: Sequence[Finding] = ()) -> AuditProgress:
+        self.found += len(findings)
+        counts = (self.queues, self.examined, self.keys, self.found)
+        return AuditProgress(queue, *counts, tuple(findings), tuple(self.unseen))
+
+
+def _whole(kind: FindingKind, look: QueueLook) -> Finding:
+    """Say what is wrong with a queue as a whole."""
+    match kind:
+        case FindingKind.NO_HASH:
+            head = () if look.head is None else (name_of(look.head[0]),)
+            return Finding(kind, look.queue, look.depth, head)
+        case FindingKind.WRONG_TYPE:
+            return Finding(kind, look.queue, detail=f"messages are a {look.zset_type}, attributes a {look.hash_type}")
+        case FindingKind.RESERVED:
+            return Finding(kind, look.queue, detail=f"its hash holds {plural(look.fields, 'field')}")
+        case FindingKind.ATTRIBUTES:
+            bad = ", ".join(name.decode() for name in bad_attributes(look))
+            return Finding(kind, look.queue, detail=f"{bad} missing, or no number")
+        case FindingKind.REMAINS:
+            return Finding(kind, look.queue, detail=plural(look.fields, "field"))
+    return Finding(kind, look.queue)

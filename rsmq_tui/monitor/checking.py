@@ -1,0 +1,251 @@
+"""Checking queues once, for a monitoring system: what is over its limit, and how bad that is."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+
+from rsmq_tui.monitor.cancelling import ended_by_cancel
+from rsmq_tui.monitor.filters import parse_filter
+from rsmq_tui.monitor.last_seen import LastSeen
+from rsmq_tui.monitor.limits import Limit, Limits, Status, worst
+from rsmq_tui.monitor.peek import PageRequest, PeekError, read_page
+from rsmq_tui.monitor.poller import LivePoller
+from rsmq_tui.monitor.search import search
+from rsmq_tui.monitor.snapshot import QueueState, Snapshot, Verdict
+from rsmq_tui.monitor.verdicts import Thresholds
+from rsmq_tui.monitor.wording import SENTENCE_MAX, count, duration, plural, printable
+from rsmq_tui.protocol import SERVER_ERRORS, QueueReader, RawMessage, failure_of, leading_int
+
+# Queues whose receive counts are looked at in one call, and how many messages on either side of the first hidden one.
+_LOOK_QUEUES = 40
+_LOOK_SPAN = 50
+
+Scanned = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing that is wrong; ``queue`` is None where it is the server. ``value`` and ``limit`` have ``kind``'s unit.
+
+    ``kind`` is one of broken, poisoned, aged, depth, age_ms, rc, stalled_ms, index, missing, unreachable, timeout,
+    unread and state.
+    """
+
+    status: Status
+    kind: str
+    queue: str | None
+    text: str
+    value: int | None = None
+    limit: int | None = None
+
+
+@dataclass(slots=True)
+class Checked:
+    """What a check of one namespace found.
+
+    ``queues`` are those that were checked, as they were at ``at_ms``; ``poison`` counts the messages that the rc limit
+    is about, and ``idle_ms`` says how long no message was received although some were ready. ``notes`` are sentences
+    about what was not looked at.
+    """
+
+    server: str
+    ns: str
+    at_ms: int = 0
+    queues: tuple[QueueState, ...] = ()
+    problems: list[Problem] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    poison: dict[str, int] = field(default_factory=dict)
+    idle_ms: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def status(self) -> Status:
+        """The worst that was found."""
+        return worst(problem.status for problem in self.problems)
+
+    def add(self, status: Status, kind: str, queue: str | None, text: str, *numbers: int) -> None:
+        """Take note of a problem; the numbers are its value and its limit."""
+        self.problems.append(Problem(status, kind, queue, printable(text, SENTENCE_MAX), *numbers))
+
+
+async def check(
+    reader: QueueReader,
+    limits: Limits,
+    thresholds: Thresholds,
+    last_seen: LastSeen,
+    scanned: Scanned = lambda queue, messages, depth: None,
+) -> Checked:
+    """Check the reader's namespace; what cannot be read is a problem too. ``scanned`` is told how far a scan is."""
+    checked = Checked(reader.label, reader.ns)
+    try:
+        async with asyncio.timeout(limits.timeout_s):
+            await ended_by_cancel(_Check(reader, limits, thresholds, last_seen, checked, scanned).run())
+    except TimeoutError:
+        words = f"not done within {limits.timeout_s:g} s: check fewer queues, scan less or allow more time"
+        checked.add(Status.UNKNOWN, "timeout", None, words)
+    checked.problems.sort(key=lambda problem: (problem.status.rank, problem.queue or ""))
+    return checked
+
+
+@dataclass(slots=True)
+class _Check:
+    reader: QueueReader
+    limits: Limits
+    thresholds: Thresholds
+    last_seen: LastSeen
+    checked: Checked
+    scanned: Scanned
+
+    async def run(self) -> None:
+        # The poller is only asked once: the reader stays its owner's to close.
+        snapshot = await LivePoller(self.reader, thresholds=self.thresholds).poll()
+        if failure := snapshot.link.failure:
+            self.checked.add(Status.UNKNOWN, "unreachable", None, f"{failure.sentence}; {failure.hint}")
+            return
+        self.checked.at_ms = snapshot.at_ms
+        self._choose(snapshot)
+        for queue in self.checked.queues:
+            self._judge(queue)
+        try:
+            if self.limits.stalled_ms is not None:
+                await self._judge_idle(snapshot, self.limits.stalled_ms)
+            if self.limits.rc is None:
+                await self._look_at_counts()
+            else:
+                await self._scan_counts(self.limits.rc)
+        except SERVER_ERRORS as error:
+            failure = failure_of(error)
+            self.checked.add(Status.UNKNOWN, "unreachable", None, f"{failure.sentence}; {failure.hint}")
+
+    def _choose(self, snapshot: Snapshot) -> None:
+        """Take the queues that are asked for; a check of nothing is never OK."""
+        if problem := _index_problem(snapshot, self.reader):
+            self.checked.add(Status.CRITICAL, "index", None, problem)
+            return
+        chosen: set[str] = set()
+        names = {queue.name for queue in snapshot.queues}
+        for wanted in self.limits.queues:
+            found = {wanted} & names or (
+                {name for name in names if fnmatchcase(name, wanted)} if _is_glob(wanted) else set()
+            )
+            if not found:
+                what = "no queue has such a name" if _is_glob(wanted) else "no such queue"
+                self.checked.add(Status.UNKNOWN, "missing", wanted, f"{what} in namespace {snapshot.ns}")
+            chosen |= found
+        self.checked.queues = tuple(
+            queue for queue in snapshot.queues if not self.limits.queues or queue.name in chosen
+        )
+        if not names and not self.limits.queues:
+            self.checked.add(Status.UNKNOWN, "missing", None, f"no queues in namespace {snapshot.ns}")
+
+    def _judge(self, queue: QueueState) -> None:
+        """Find what the numbers of a queue say."""
+        checked, limits = self.checked, self.limits
+        if queue.verdict is Verdict.BROKEN:
+            checked.add(Status.CRITICAL, "broken", queue.name, queue.broken or "its keys disagree")
+        if limits.depth and queue.depth is not None and (over := limits.depth.above(queue.depth)):
+            words = f"{plural(queue.depth, 'message')} stored, more than {count(over[1])}"
+            checked.add(over[0], "depth", queue.name, words, queue.depth, over[1])
+        age_ms = queue.oldest_ready_age_ms(checked.at_ms)
+        if age_ms is None:
+            return
+        waited = f"the first ready message has waited {duration(age_ms)}"
+        if limits.age_ms is None:
+            if age_ms >= self.thresholds.aged_ms:
+                checked.add(Status.WARNING, "aged", queue.name, waited, age_ms, self.thresholds.aged_ms)
+        elif over := limits.age_ms.above(age_ms):
+            words = f"{waited}, longer than {duration(over[1])}"
+            checked.add(over[0], "age_ms", queue.name, words, age_ms, over[1])
+
+    async def _judge_idle(self, snapshot: Snapshot, limit: Limit) -> None:
+        """Find queues that nobody receives from: since the checks before, or as the queue itself proves."""
+        # All queues are remembered, whichever were asked for: another check may be about others.
+        known = await asyncio.to_thread(self.last_seen.update, snapshot.at_ms, snapshot.queues)
+        if known.problem:
+            self.checked.add(
+                Status.UNKNOWN, "state", None, f"--stalled knows nothing of earlier checks: {known.problem}"
+            )
+        elif known.is_first:
+            self.checked.notes.append("--stalled: this first check only starts the clock")
+        for queue in self.checked.queues:
+            if not queue.ready:
+                continue
+            idle_ms = snapshot.at_ms - known.since_ms.get(queue.name, snapshot.at_ms)
+            if idle_ms < limit.least and not queue.totalrecv:
+                idle_ms = max(idle_ms, await self._never_received_ms(queue, limit))
+            self.checked.idle_ms[queue.name] = idle_ms
+            if over := limit.reached(idle_ms):
+                words = f"{plural(queue.ready, 'message')} ready and none received for {duration(idle_ms)}"
+                self.checked.add(over[0], "stalled_ms", queue.name, words, idle_ms, over[1])
+
+    async def _never_received_ms(self, queue: QueueState, limit: Limit) -> int:
+        """Return for how long a queue that was never received from has had a ready message, as far as that matters."""
+        age_ms = queue.oldest_ready_age_ms(self.checked.at_ms)
+        # Nothing is due before it was sent.
+        if age_ms is not None and age_ms < limit.least:
+            return 0
+        try:
+            page = await read_page(self.reader, PageRequest(queue.name, part="ready", count=1))
+        except PeekError:
+            return 0
+        due_ms = page.rows[0].due_ms if page.rows else None
+        return 0 if due_ms is None else max(0, int(page.at_ms - due_ms))
+
+    async def _look_at_counts(self) -> None:
+        """Find messages that come back again and again, as far as a quick look at each queue shows them."""
+        rc = self.thresholds.poison_rc
+        names = [queue.name for queue in self.checked.queues if queue.depth]
+        for start in range(0, len(names), _LOOK_QUEUES):
+            part = names[start : start + _LOOK_QUEUES]
+            looks = await self.reader.rows.receive_counts(part, self.checked.at_ms, rc, _LOOK_SPAN)
+            for name, (_, poison, highest) in zip(part, looks, strict=True):
+                if poison:
+                    words = f"{plural(poison, 'message')} received {rc} times or more (up to {count(highest)})"
+                    self.checked.add(Status.WARNING, "poisoned", name, words, highest, rc)
+
+    async def _scan_counts(self, limit: Limit) -> None:
+        """Find them by looking at all messages, up to the limit of a scan."""
+        for queue in self.checked.queues:
+            if not queue.depth:
+                continue
+            try:
+                await self._scan(queue, limit)
+            except PeekError as error:
+                # A broken queue has been told of.
+                if not queue.broken:
+                    self.checked.add(
+                        Status.UNKNOWN, "unread", queue.name, f"its receive counts cannot be read: {error}"
+                    )
+
+    async def _scan(self, queue: QueueState, limit: Limit) -> None:
+        wanted, found, looked = parse_filter(f"rc>={limit.least}"), [0], 0
+        scan = search(self.reader, queue.name, wanted, counts=True, bodies=False, sizes=False)
+        async with aclosing(scan) as coming:
+            async for progress in coming:
+                found += map(_rc, progress.messages)
+                looked = progress.scanned
+                self.scanned(queue.name, looked, progress.depth)
+                if looked >= self.limits.scan_limit and looked < progress.depth:
+                    words = f"{count(looked)} of {count(progress.depth)} messages were looked at for --max-rc"
+                    self.checked.notes.append(f"{printable(queue.name)}: {words}; --scan-limit allows more")
+                    break
+        self.checked.poison[queue.name] = len(found) - 1
+        if over := limit.reached(max(found)):
+            many = sum(rc >= over[1] for rc in found)
+            words = f"{plural(many, 'message')} received {over[1]} times or more (up to {count(max(found))})"
+            self.checked.add(over[0], "rc", queue.name, words, max(found), over[1])
+
+
+def _rc(message: RawMessage) -> int:
+    return leading_int(message.rc) or 0
+
+
+def _is_glob(text: str) -> bool:
+    return any(sign in text for sign in "*?[")
+
+
+def _index_problem(snapshot: Snapshot, reader: QueueReader) -> str | None:
+    """Return why the names of the queues cannot be read; what else is noted of a server is no problem."""
+    notes: Sequence[str] = snapshot.notes
+    return notes[0] if len(notes) > (reader.scripts_refused is not None) else None

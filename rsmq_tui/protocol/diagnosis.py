@@ -1,0 +1,296 @@
+"""Asking one server what a person would want to know when something does not work: step by step, and without writing.
+
+What a user may do is told by commands that are queued in a transaction which is then thrown away: the server checks
+each against the user's permissions, its memory and its role, and runs none of them.
+"""
+
+import asyncio
+import socket
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from redis.exceptions import InvalidResponse, NoScriptError, ResponseError
+
+from rsmq_tui.protocol.address import Address
+from rsmq_tui.protocol.connection import TIMEOUT_S, connect_async
+from rsmq_tui.protocol.failures import SERVER_ERRORS, ExplainedError, Failure, failure_of
+from rsmq_tui.protocol.keys import name_of
+from rsmq_tui.protocol.metering import Traffic
+from rsmq_tui.protocol.permissions import Command, commands_for
+from rsmq_tui.protocol.tracked import TrackedConnection
+
+_AT_CONNECTING = {"tls": "tls", "noauth": "auth", "password": "auth"}
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A step on the way to a server: what came of it, or why it failed; a step that failed is the last.
+
+    ``name`` is one of dns, tcp, socket, route, tls, auth and redis.
+    """
+
+    name: str
+    told: str
+    failure: Failure | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Permissions:
+    """What the connected user may do, as far as that can be told: a refusal is the server's reason in short.
+
+    ``user`` is None where nobody says; of commands that are in neither list it could not be told.
+    """
+
+    user: str | None
+    allowed: tuple[Command, ...]
+    refused: tuple[tuple[Command, Failure], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Skew:
+    """How far the server's clock is ahead of the local one, give or take half a round trip."""
+
+    ahead_ms: float
+    uncertainty_ms: float
+
+
+class Diagnosis:
+    """Asks the server that ``ns`` is on; ``approach`` comes first, and nothing else follows where it failed.
+
+    Raises ValueError for a URL that cannot be one. Everything that asks raises SERVER_ERRORS. Close it with ``aclose``.
+    """
+
+    def __init__(self, server: Address | str, ns: str = "rsmq", *, timeout_s: float = TIMEOUT_S) -> None:
+        self._address = Address.of(server)
+        self.label = self._address.label
+        self._ns = ns
+        self._timeout_s = timeout_s
+        self._client = connect_async(self._address, ns, timeout_s=timeout_s)
+        self._connection: Any = None
+
+    async def approach(self) -> AsyncIterator[Step]:
+        """Yield each step on the way in as it is done, up to the one that failed."""
+        options = self._client.connection_pool.connection_kwargs
+        if "path" in options:
+            path = str(options["path"])
+            yield (step := await self._tried("socket", path, lambda: _opened_socket(path)))
+            if step.failure:
+                return
+        elif not (self._address.sentinels or self._address.cluster):
+            host, port = str(options.get("host", "localhost")), int(options.get("port", 6379))
+            yield (step := await self._tried("dns", host, lambda: _resolved(host, port)))
+            if step.failure:
+                return
+            yield (step := await self._tried("tcp", f"{host} port {port}", lambda: _opened(host, port)))
+            if step.failure:
+                return
+        async for step in self._entered():
+            yield step
+
+    async def info(self) -> dict[str, str]:
+        """Return what INFO says, field by field."""
+        (reply,) = await self._ask(("INFO",))
+        if isinstance(reply, Exception):
+            raise reply
+        lines = name_of(reply if isinstance(reply, bytes) else b"").splitlines()
+        fields = (line.split(":", 1) for line in lines if ":" in line and not line.startswith("#"))
+        return {name: value.strip() for name, value in fields}
+
+    async def saves(self) -> str | None:
+        """Return when the server saves to disk by itself, empty for never; None where it does not say."""
+        (reply,) = await self._ask(("CONFIG", "GET", "save"))
+        match reply:
+            case [_, bytes(value)]:
+                return name_of(value)
+        return None
+
+    async def permissions(self, queue: str | None = None) -> Permissions:
+        """Tell what the user may do; ``queue`` is one whose keys may be read. Nothing is written."""
+        name = await self._user()
+        commands = commands_for(self._ns, queue)
+        judged = await self._judged_in_transaction(commands)
+        if judged is None and name is not None:
+            judged = await self._judged_by_dry_run(name, commands)
+        if judged is None:
+            # Those that only read can be tried; what the others would do is left open.
+            reading = [command for command in commands if not command.writes]
+            replies = await self._ask(*(command.words for command in reading))
+            judged = list(zip(reading, map(_refusal, replies), strict=True))
+        allowed = tuple(command for command, refusal in judged if refusal is None)
+        return Permissions(name, allowed, tuple((command, refusal) for command, refusal in judged if refusal))
+
+    async def tracks(self) -> bool:
+        """Tell whether the server says what changed, so that polls need not read everything."""
+        connection = TrackedConnection(self._client, Traffic())
+        try:
+            await connection.begin(("TIME",))
+            return connection.tracks
+        finally:
+            await connection.aclose()
+
+    async def round_trips_ms(self, count: int) -> list[float]:
+        """Return how long each of so many round trips took, in ms."""
+        took_ms = []
+        for _ in range(count):
+            started_s = time.perf_counter()
+            # Whoever may poll may ask this, which cannot be said of PING.
+            await self._ask(("TIME",))
+            took_ms.append((time.perf_counter() - started_s) * 1000)
+        return took_ms
+
+    async def skew(self, clock: Callable[[], float] = time.time, tries: int = 5) -> Skew:
+        """Compare the server's clock with ``clock``, in seconds; the quickest of some round trips tells best."""
+        found = []
+        for _ in range(tries):
+            before_s = clock()
+            (reply,) = await self._ask(("TIME",))
+            after_s = clock()
+            server_s = _seconds(reply)
+            found.append(Skew((server_s - (before_s + after_s) / 2) * 1000, (after_s - before_s) * 500))
+        return min(found, key=lambda skew: skew.uncertainty_ms)
+
+    async def aclose(self) -> None:
+        """Close all connections."""
+        if self._connection is not None:
+            await self._connection.disconnect(nowait=True)
+        await self._client.aclose()
+
+    async def _tried(self, name: str, what: str, attempt: Callable[[], Any]) -> Step:
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                told = await attempt()
+        except (OSError, TimeoutError) as error:
+            return Step(name, what, failure_of(error))
+        return Step(name, told or what)
+
+    async def _entered(self) -> AsyncIterator[Step]:
+        """Connect as every client here does, and yield what that takes."""
+        pool = self._client.connection_pool
+        connection: Any = pool.connection_class(**pool.connection_kwargs)
+        self._connection = connection
+        try:
+            await connection.connect()
+            for reply in await self._ask(("TIME",), ("PING",)):
+                # What the user may not ask is told with his permissions.
+                if isinstance(reply, Exception) and failure_of(reply).kind != "noperm":
+                    raise reply
+                if not isinstance(reply, Exception) and reply != b"PONG":
+                    _seconds(reply)
+        except SERVER_ERRORS as error:
+            failure = failure_of(error)
+            unanswered = failure.kind in ("timeout", "closed") and getattr(connection, "_writer", None) is None
+            if unanswered and self._address.url.startswith("rediss"):
+                told = "nothing there speaks TLS", "redis:// goes without; else see the server's tls-port"
+                failure = Failure("tls", *told)
+            # Sentinels and clusters are asked where the server is.
+            otherwise = "route" if isinstance(error, ExplainedError) else "redis"
+            yield Step(_AT_CONNECTING.get(failure.kind, otherwise), self.label, failure)
+            return
+        if encrypted := _encryption(self._connection):
+            yield Step("tls", encrypted)
+        user = await self._user()
+        yield Step("auth", "as a user whom it does not name" if user is None else f"as user {user}")
+        yield Step("redis", "answers")
+
+    async def _user(self) -> str | None:
+        (user,) = await self._ask(("ACL", "WHOAMI"))
+        if isinstance(user, bytes):
+            return name_of(user)
+        given = self._client.connection_pool.connection_kwargs.get("username")
+        return None if given is None else str(given)
+
+    async def _judged_in_transaction(self, commands: Sequence[Command]) -> list[tuple[Command, Failure | None]] | None:
+        """Queue the commands and throw them away; None where that cannot be done."""
+        # One by one: what follows a MULTI that was refused would be carried out.
+        (begun,) = await self._ask(("MULTI",))
+        if begun != b"OK":
+            return None
+        try:
+            (queued,) = await self._ask(("PING",))
+            if queued != b"QUEUED":
+                return None
+            judged = []
+            for command in commands:
+                (reply,) = await self._ask(command.words)
+                judged.append((command, _refusal(reply)))
+            return judged
+        finally:
+            (ended,) = await self._ask(("DISCARD",))
+            if ended != b"OK":
+                # A closed connection ends it as well.
+                await self._connection.disconnect(nowait=True)
+
+    async def _judged_by_dry_run(
+        self, user: str, commands: Sequence[Command]
+    ) -> list[tuple[Command, Failure | None]] | None:
+        replies = await self._ask(*(("ACL", "DRYRUN", user, *command.words) for command in commands))
+        if any(isinstance(reply, Exception) for reply in replies):
+            return None
+        told = [None if reply == b"OK" else Failure("noperm", "this user may not", "grant it") for reply in replies]
+        return list(zip(commands, told, strict=True))
+
+    async def _ask(self, *commands: Sequence[bytes | str | int]) -> list[Any]:
+        """Send commands in one round trip; a command's own error is its result, not an exception."""
+        connection = self._connection
+        if not connection.is_connected:
+            await connection.connect()
+        await connection.send_packed_command(
+            [part for command in commands for part in connection.pack_command(*command)], check_health=False
+        )
+        replies: list[Any] = []
+        for _ in commands:
+            try:
+                replies.append(await connection.read_response())
+            except ResponseError as error:
+                replies.append(error)
+        return replies
+
+
+def _refusal(reply: Any) -> Failure | None:
+    """Return why a command is not for this user or not for this server; None for one that would be carried out."""
+    if not isinstance(reply, Exception) or isinstance(reply, NoScriptError) or "WRONGTYPE" in str(reply):
+        return None
+    return failure_of(reply)
+
+
+def _seconds(clock: Any) -> float:
+    """Read the reply to TIME; raises redis-py's errors."""
+    if isinstance(clock, Exception):
+        raise clock
+    match clock:
+        case [bytes(seconds), bytes(micros)] if seconds.isdigit() and micros.isdigit():
+            return int(seconds) + int(micros) / 1e6
+    raise InvalidResponse("what answers there does not speak as Redis does")
+
+
+async def _resolved(host: str, port: int) -> str:
+    addresses = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    found = list(dict.fromkeys(str(address[4][0]) for address in addresses))
+    return host if found == [host] else f"{host} is {', '.join(found)}"
+
+
+async def _opened(host: str, port: int) -> None:
+    _, writer = await asyncio.open_connection(host, port)
+    await _closed(writer)
+
+
+async def _opened_socket(path: str) -> None:
+    _, writer = await asyncio.open_unix_connection(path)
+    await _closed(writer)
+
+
+async def _closed(writer: asyncio.StreamWriter) -> None:
+    writer.close()
+    try:
+        await writer.wait_closed()
+    except OSError:
+        return
+
+
+def _encryption(connection: Any) -> str | None:
+    """Say how a connection is encrypted, None for one that is not."""
+    writer = getattr(connection, "_writer", None)
+    encrypted = None if writer is None else writer.get_extra_info("ssl_object")
+    return None if encrypted is None else f"{encrypted.version()}, {encrypted.cipher()[0]}"

@@ -1,0 +1,267 @@
+"""Looking whether the keys of a namespace agree with each other, without changing anything or holding the server.
+
+Clients change a message's zset entry and its fields in one step, so that looks at both must be one step as well: a
+script where the server allows it. Where it does not, what must be there is looked at before and after what must not
+be: an id is used once, so that whatever is seen on both sides was there in between.
+"""
+
+import re
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from itertools import compress
+from typing import Any
+
+from redis.exceptions import NoPermissionError, ResponseError
+
+from rsmq_tui.protocol.errors import rsmq_error
+from rsmq_tui.protocol.inspected import Belonging, MemberNow, QueueLook
+from rsmq_tui.protocol.inspection_scripts import BELONGINGS, LOOKS, MEMBERS
+from rsmq_tui.protocol.keys import Keys, name_bytes, name_of
+from rsmq_tui.protocol.read_scripts import ATTRIBUTE_FIELDS
+from rsmq_tui.protocol.running import ScriptRunner, ScriptsRefusedError, raising_nonsense
+from rsmq_tui.protocol.scan import SCAN_BODY_BYTES
+from rsmq_tui.protocol.scan_seen import WINDOW_IDS, Seen
+
+INDEX_NAME = "QUEUES"
+# Per call, on two cores over loopback: 1,000 keys or names 0.3 ms, 250 members 0.4 ms, 300 fields 0.3 ms.
+_SCAN_COUNT = 1000
+_LOOKS_PER_CALL = 100
+_MEMBERS_PER_CALL = 250
+_FIELDS_PER_SCAN = 250
+_FIELDS_PER_CALL = 300
+# Where a server cannot leave the values out, and these are bodies: sixteen of 64 KiB take a millisecond.
+_VALUES_PER_CALL = 16
+_VALUE_BYTES_PER_CALL = 500_000
+_SUFFIXES = (b":rc", b":fr", b":meta")
+_GLOB = re.compile(rb"([*?\[\]\\])")
+_FIELDS = tuple(name.encode() for name in ATTRIBUTE_FIELDS)
+# What other clients keep in a queue's hash besides.
+_EXTRAS = frozenset((*_FIELDS, b"createdby", b"msgs", b"hiddenmsgs", b"totalsend"))
+
+
+class QueueInspection:
+    """Looks at the queues of one namespace; raises redis-py's errors, and ``RsmqError`` for an index that is none."""
+
+    def __init__(self, runner: ScriptRunner, keys: Keys) -> None:
+        self._runner = runner
+        self._keys = keys
+        self._can_leave_values_out = True
+
+    @raising_nonsense
+    async def clock_ms(self) -> int:
+        """Read the server's clock."""
+        ((seconds, microseconds),) = await self._ask(("TIME",))
+        return int(seconds) * 1000 + int(microseconds) // 1000
+
+    async def listed(self) -> AsyncGenerator[list[str], None]:
+        """Yield the names that the index holds, some at a time."""
+        cursor: bytes | None = b"0"
+        while cursor is not None:
+            cursor, found = await self._step("SSCAN", self._keys.index, cursor, "COUNT", _SCAN_COUNT)
+            yield [name_of(name) for name in found]
+
+    async def keyed(self) -> AsyncGenerator[tuple[int, list[str]], None]:
+        """Yield how many keys were passed, and the names whose keys there may be among these, listed or not.
+
+        Names with a colon in them are those of other namespaces, and are left out.
+        """
+        prefix = self._keys.index.removesuffix(INDEX_NAME.encode())
+        pattern = _GLOB.sub(rb"\\\1", prefix) + b"*"
+        cursor: bytes | None = b"0"
+        while cursor is not None:
+            cursor, keys = await self._step("SCAN", cursor, "MATCH", pattern, "COUNT", _SCAN_COUNT)
+            names = set()
+            for key in keys:
+                rest = key.removeprefix(prefix)
+                name = rest.removesuffix(b":Q")
+                if key != self._keys.index and name and b":" not in name:
+                    names.add(name_of(name))
+            yield _SCAN_COUNT, sorted(names)
+
+    async def looks(self, queues: Sequence[str]) -> list[QueueLook]:
+        """Look at the keys of these queues, those of each in one step."""
+        found: list[QueueLook] = []
+        for part in _parts(queues, _LOOKS_PER_CALL):
+            found += await self._looks(part)
+        return found
+
+    async def members(self, queue: str, ids: Sequence[bytes]) -> list[MemberNow]:
+        """Look at messages again, each in one step."""
+        found: list[MemberNow] = []
+        for part in _parts(ids, _MEMBERS_PER_CALL):
+            found += await self._members(queue, part)
+        return found
+
+    async def fields(self, queue: str) -> AsyncGenerator[list[bytes], None]:
+        """Yield the names of the fields that are no attributes of the queue, each once, a few at a time."""
+        attributes = self._keys.attributes(queue)
+        seen = Seen(WINDOW_IDS)
+        cursor: bytes | None = b"0"
+        step = _VALUES_PER_CALL
+        while cursor is not None:
+            cursor, count, names, step = await self._field_step(attributes, cursor, step)
+            fresh = seen.fresh(names, count)
+            names = names if fresh is None else list(compress(names, fresh))
+            yield [name for name in names if name not in _EXTRAS]
+
+    async def belongings(self, queue: str, names: Sequence[bytes]) -> list[Belonging]:
+        """Tell whose each of these fields is, in one step each."""
+        found: list[Belonging] = []
+        for part in _parts(names, _FIELDS_PER_CALL):
+            found += await self._belongings(queue, part)
+        return found
+
+    @raising_nonsense
+    async def values(self, queue: str, names: Sequence[bytes]) -> list[bytes | int | None]:
+        """Read fields; of one longer than a megabyte only its length, None for one that is not there."""
+        attributes = self._keys.attributes(queue)
+        sizes = await self._ask(*(("HSTRLEN", attributes, name) for name in names)) if names else []
+        found: dict[bytes, bytes | int | None] = {}
+        group: list[bytes] = []
+        heavy = 0
+        for name, size in [*zip(names, sizes, strict=True), (b"", None)]:
+            if group and (size is None or heavy + size > _VALUE_BYTES_PER_CALL):
+                (values,) = await self._ask(("HMGET", attributes, *group))
+                found.update(zip(group, values, strict=True))
+                group, heavy = [], 0
+            if size is None:
+                break
+            if size > SCAN_BODY_BYTES:
+                found[name] = size
+                continue
+            group.append(name)
+            heavy += size
+        return [found[name] for name in names]
+
+    @raising_nonsense
+    async def _looks(self, queues: Sequence[str]) -> list[QueueLook]:
+        keys = [(self._keys.messages(queue), self._keys.attributes(queue)) for queue in queues]
+        names = [name_bytes(queue) for queue in queues]
+        try:
+            flat = [self._keys.index, *(key for pair in keys for key in pair)]
+            rows = await self._runner.run(LOOKS, flat, names)
+        except ScriptsRefusedError:
+            rows = await self._looks_plainly(keys, names)
+        return [_look_of(queue, row) for queue, row in zip(queues, rows, strict=True)]
+
+    async def _looks_plainly(self, keys: Sequence[tuple[bytes, bytes]], names: Sequence[bytes]) -> list[Any]:
+        commands: list[Sequence[bytes | str | int]] = []
+        for (zset, attributes), name in zip(keys, names, strict=True):
+            commands += [("TYPE", zset), ("TYPE", attributes), ("SISMEMBER", self._keys.index, name), ("ZCARD", zset)]
+            commands += [("HLEN", attributes), ("ZRANGE", zset, 0, 0, "WITHSCORES"), ("HMGET", attributes, *_FIELDS)]
+        replies = await self._ask(*commands, wrong_type=None)
+        rows = []
+        for start in range(0, len(replies), 7):
+            zset_type, hash_type, listed, depth, count, head, values = replies[start : start + 7]
+            values = values or [None] * len(_FIELDS)
+            rows.append([zset_type, hash_type, listed or 0, depth or 0, count or 0, head or [], values])
+        return rows
+
+    @raising_nonsense
+    async def _members(self, queue: str, ids: Sequence[bytes]) -> list[MemberNow]:
+        zset, attributes = self._keys.messages(queue), self._keys.attributes(queue)
+        try:
+            rows = await self._runner.run(MEMBERS, (zset, attributes), ids)
+        except ScriptsRefusedError:
+            before = [("ZSCORE", zset, id) for id in ids]
+            between = [("HEXISTS", attributes, id) for id in ids]
+            counters = [("HMGET", attributes, id + b":rc", id + b":fr") for id in ids]
+            bodies = [("ZSCORE", zset, id + b":rc") for id in ids]
+            replies = await self._ask(*before, *between, *counters, *bodies, *before)
+            columns = list(_parts(replies, len(ids)))
+            rows = [
+                [last if first is not None else None, there, None if is_body is not None else rc, fr]
+                for first, there, (rc, fr), is_body, last in zip(*columns, strict=True)
+            ]
+        return [MemberNow(id, score, bool(there), rc, fr) for id, (score, there, rc, fr) in zip(ids, rows, strict=True)]
+
+    @raising_nonsense
+    async def _belongings(self, queue: str, names: Sequence[bytes]) -> list[Belonging]:
+        zset, attributes = self._keys.messages(queue), self._keys.attributes(queue)
+        try:
+            found = await self._runner.run(BELONGINGS, (zset, attributes), names)
+        except ScriptsRefusedError:
+            return await self._belongings_plainly(zset, attributes, names)
+        return [Belonging(number) for number in found]
+
+    async def _belongings_plainly(self, zset: bytes, attributes: bytes, names: Sequence[bytes]) -> list[Belonging]:
+        stems = [name if (stem := _stem(name)) is None else stem for name in names]
+        # Nearly all belong to a message, which one command tells.
+        owners = await self._ask(*(("ZSCORE", zset, stem) for stem in stems))
+        doubtful = [pair for pair, owner in zip(zip(names, stems, strict=True), owners, strict=True) if owner is None]
+        there = [("HEXISTS", attributes, name) for name, _ in doubtful]
+        members = [("ZSCORE", zset, name) for name, _ in doubtful]
+        owned = [("ZSCORE", zset, stem) for _, stem in doubtful]
+        bodies = [("HEXISTS", attributes, stem) for _, stem in doubtful]
+        found = dict.fromkeys(names, Belonging.MESSAGE)
+        if doubtful:
+            replies = await self._ask(*there, *members, *owned, *bodies, *there)
+            columns = _parts(replies, len(doubtful))
+            found |= {name: _belonging(name, *column) for (name, _), *column in zip(doubtful, *columns, strict=True)}
+        return [found[name] for name in names]
+
+    @raising_nonsense
+    async def _field_step(
+        self, attributes: bytes, cursor: bytes, step: int
+    ) -> tuple[bytes | None, int, list[bytes], int]:
+        """Take a step: where to go on, how many fields there are, some of their names, and how wide the next is."""
+        if self._can_leave_values_out:
+            scan = ("HSCAN", attributes, cursor, "COUNT", _FIELDS_PER_SCAN, "NOVALUES")
+            count, reply = await self._ask(("HLEN", attributes), scan, unknown=None)
+            if reply is not None:
+                following, names = reply
+                return _following(following), count, names, step
+            self._can_leave_values_out = False
+        count, (following, found) = await self._ask(("HLEN", attributes), ("HSCAN", attributes, cursor, "COUNT", step))
+        longest = max(map(len, found[1::2]), default=0) or 1
+        step = max(_VALUES_PER_CALL, min(_FIELDS_PER_SCAN, _VALUE_BYTES_PER_CALL // longest))
+        return _following(following), count, found[::2], step
+
+    @raising_nonsense
+    async def _step(self, *command: bytes | str | int) -> tuple[bytes | None, list[bytes]]:
+        ((following, found),) = await self._ask(command)
+        return _following(following), found
+
+    async def _ask(self, *commands: Sequence[bytes | str | int], **instead: None) -> list[Any]:
+        """Send plain commands; raises the first error but those that are named in ``instead`` and then are None."""
+        replies = await self._runner.commands(*commands)
+        for number, reply in enumerate(replies):
+            if not isinstance(reply, Exception):
+                continue
+            is_reply = isinstance(reply, ResponseError) and not isinstance(reply, NoPermissionError)
+            if is_reply and "WRONGTYPE" in str(reply):
+                if "wrong_type" not in instead:
+                    raise rsmq_error("wrongType") from reply
+            elif not (is_reply and "unknown" in instead and "syntax" in str(reply).lower()):
+                raise reply
+            replies[number] = None
+        return replies
+
+
+def _look_of(queue: str, row: list[Any]) -> QueueLook:
+    zset_type, hash_type, listed, depth, count, head, values = row
+    attributes = {name: value for name, value in zip(_FIELDS, values, strict=True) if value is not None}
+    first = (head[0], head[1]) if head else None
+    return QueueLook(queue, zset_type.decode(), hash_type.decode(), bool(listed), depth, count, first, attributes)
+
+
+def _stem(name: bytes) -> bytes | None:
+    """Return the id whose counter a field would be."""
+    return next((name.removesuffix(suffix) for suffix in _SUFFIXES if name.endswith(suffix)), None)
+
+
+def _belonging(name: bytes, there: int, member: Any, owner: Any, body: int, still: int) -> Belonging:
+    is_counter = _stem(name) is not None
+    if not (there and still) or member is not None or (is_counter and owner is not None):
+        return Belonging.MESSAGE
+    if not is_counter:
+        return Belonging.BODY
+    return Belonging.OF_BODY if body else Belonging.COUNTER
+
+
+def _following(cursor: bytes) -> bytes | None:
+    return None if int(cursor) == 0 else cursor
+
+
+def _parts(items: Sequence[Any], size: int) -> Iterator[Any]:
+    for start in range(0, len(items), size or 1):
+        yield items[start : start + size]

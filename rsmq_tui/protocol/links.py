@@ -1,0 +1,76 @@
+"""The connections to one address: one server's, or in a cluster those of each node that is read or changed."""
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Any
+
+from redis.asyncio import Redis
+
+from rsmq_tui.protocol.address import Address, Node
+from rsmq_tui.protocol.approach import search_async
+from rsmq_tui.protocol.connection import connect_async
+from rsmq_tui.protocol.metering import Traffic
+from rsmq_tui.protocol.routes import ClusterRoute, FixedRoute, Route, slot_of
+from rsmq_tui.protocol.running import ScriptRunner
+from rsmq_tui.protocol.tracked import TrackedConnection
+
+# Scores stay as the server writes them: redis-py would make floats of them, and pairs of names without values.
+_RAW_COMMANDS = ("ZSCORE", "ZSCAN", "HSCAN")
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """What speaks to one server: a client, the scripts that are run by it, and the connection for polls beside it."""
+
+    client: Redis
+    runner: ScriptRunner
+    tracked: TrackedConnection
+
+
+class Links:
+    """Makes what speaks to the servers of an address, each when it is first needed; ``traffic`` counts for all.
+
+    A namespace of a cluster is found anew each time that a connection is made, so that it may move. Close them with
+    ``aclose``.
+    """
+
+    def __init__(self, address: Address, *, timeout_s: float, traffic: Traffic) -> None:
+        self._address = address
+        self._timeout_s = timeout_s
+        self._traffic = traffic
+        self._cluster = ClusterRoute(address.cluster, None) if address.cluster else None
+        self._links: dict[Hashable, Link] = {}
+
+    def of(self, ns: str) -> Link:
+        """Return what speaks to the server that holds a namespace; where none can hold it whole, connecting fails."""
+        if self._cluster is None:
+            return self._link(None, None, None)
+        slot = slot_of(ns)
+        return self._link(ns if slot is None else slot, ns, None)
+
+    async def everywhere(self) -> tuple[Link, ...]:
+        """Return what speaks to every server that holds keys; raises ``ExplainedError``."""
+        if self._cluster is None:
+            return (self._link(None, None, None),)
+        masters = await search_async(self._address, self._cluster.masters(), self._timeout_s, self._traffic)
+        return tuple(self._link(node, None, FixedRoute(node)) for node in masters)
+
+    async def aclose(self) -> None:
+        """Close all connections."""
+        for link in self._links.values():
+            await link.tracked.aclose()
+            await link.client.aclose()
+
+    def _link(self, key: int | str | Node | None, ns: str | None, route: Route | None) -> Link:
+        link = self._links.get(key)
+        if link is None:
+            client = connect_async(self._address, ns, timeout_s=self._timeout_s, traffic=self._traffic, route=route)
+            for command in _RAW_COMMANDS:
+                client.set_response_callback(command, _as_it_is)
+            runner = ScriptRunner(client, self._traffic)
+            link = self._links[key] = Link(client, runner, TrackedConnection(client, self._traffic))
+        return link
+
+
+def _as_it_is(response: Any, **options: Any) -> Any:
+    return response

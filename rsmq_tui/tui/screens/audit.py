@@ -1,0 +1,150 @@
+"""What does not fit together in the keys of queues: looked for while one watches, and mended from here."""
+
+from contextlib import aclosing
+from typing import TYPE_CHECKING, ClassVar
+
+from textual import on, work
+from textual.app import ComposeResult
+from textual.binding import BindingType
+
+from rsmq_tui.monitor import PeekError, Snapshot
+from rsmq_tui.monitor.wording import count, plural, printable
+from rsmq_tui.tui.audit_columns import FINDING_COLUMNS, FindingContext, finding_key
+from rsmq_tui.tui.keymap import Where, bindings_of
+from rsmq_tui.tui.screens.base import DashboardScreen
+from rsmq_tui.tui.widgets.change_line import ChangeTold
+from rsmq_tui.tui.widgets.key_hints import KeyHints
+from rsmq_tui.tui.widgets.painted import Piece
+from rsmq_tui.tui.widgets.row_table import RowTable
+from rsmq_tui.tui.widgets.status_line import StatusLine
+from rsmq_tui.tui.widgets.text_line import TextLine
+
+if TYPE_CHECKING:
+    from rsmq_tui.monitor.audit_findings import Finding
+    from rsmq_tui.monitor.auditing import AuditProgress
+
+_DETAILS = ("which", "made by", "effect", "fix")
+
+
+class AuditScreen(DashboardScreen):
+    """Findings of one queue, or of all of a namespace, as an audit finds them."""
+
+    WHERE: ClassVar[tuple[Where, ...]] = ("audit", "table")
+    BINDINGS: ClassVar[list[BindingType]] = bindings_of("audit")
+
+    def __init__(self, queue: str | None, place: str = "") -> None:
+        super().__init__(place)
+        self.queue = queue
+        self.table = RowTable(FINDING_COLUMNS, FindingContext(), id="findings")
+        self._title = TextLine(id="title")
+        self._details = [TextLine() for _ in _DETAILS]
+        self._found: list[Finding] = []
+        self._progress: AuditProgress | None = None
+        self._is_running = False
+        self._error: str | None = None
+
+    def compose(self) -> ComposeResult:
+        """Status, how far it is, findings, what is known of the one under the cursor, hints."""
+        yield StatusLine().data_bind(DashboardScreen.snapshot)
+        yield self._title
+        yield self.table
+        yield from self._details
+        yield KeyHints("table", "audit", "app")
+
+    def on_mount(self) -> None:
+        """Begin to look."""
+        self.table.focus()
+        self._audit()
+
+    def show_snapshot(self, snapshot: Snapshot) -> None:
+        """Show what was found; polls tell nothing of it."""
+        self._show()
+
+    def rest(self) -> None:
+        """Look again."""
+        self._audit()
+
+    @on(RowTable.Opened)
+    def _open(self) -> None:
+        finding = self.table.cursor_row
+        if finding is not None:
+            self.dashboard.open_queue(finding.queue, self.site.place)
+
+    @on(RowTable.Moved)
+    def _follow_cursor(self) -> None:
+        self._show_details()
+
+    def action_fix(self) -> None:
+        """Show what mending what was found in the queue under the cursor would do."""
+        chosen = self.table.cursor_row
+        if chosen is None:
+            self.notify("nothing was found that could be fixed", severity="warning", markup=False)
+            return
+        if chosen.fix is None:
+            self.notify("there is no fix that is safe: look at it by hand", severity="warning", markup=False)
+            return
+        # What may be right for other clients is mended only where the cursor is on it.
+        others = [finding for finding in self._found if finding.queue == chosen.queue and finding is not chosen]
+        findings = [chosen, *(finding for finding in others if finding.fix is not None and not finding.asks)]
+        self.dashboard.fix(chosen.queue, tuple(findings), self.site.place)
+
+    def action_undo(self) -> None:
+        """Take the last change back."""
+        self.dashboard.undo(self.queue, self.site.place)
+
+    def _tell_change(self, told: ChangeTold | None) -> None:
+        super()._tell_change(told)
+        if told is not None and not told.is_running and not self._is_running and self._progress is not None:
+            self._audit()
+
+    @work(group="audit", exclusive=True)
+    async def _audit(self) -> None:
+        self._found, self._progress, self._error, self._is_running = [], None, None, True
+        self._show()
+        queues = None if self.queue is None else (self.queue,)
+        try:
+            async with aclosing(self.site.source.audit(queues)) as steps:
+                async for progress in steps:
+                    self._progress = progress
+                    self._found += progress.findings
+                    self._show()
+        except PeekError as error:
+            self._error = str(error)
+        finally:
+            self._is_running = False
+        self._show()
+
+    def _show(self) -> None:
+        self._title.show(self._head())
+        self.table.empty_text = [] if self._is_running or self._error else [("  Everything fits together.", "ready")]
+        keys = [finding_key(finding) for finding in self._found]
+        self.table.show(self._found, keys, FindingContext(self.dashboard.ascii_only))
+        self._show_details()
+
+    def _head(self) -> list[Piece]:
+        back = " < " if self.dashboard.ascii_only else " ◀ "
+        what = "all queues" if self.queue is None else printable(self.queue, 60)
+        pieces: list[Piece] = [(f"{back}audit of {what}   ", "strong")]
+        if self._error is not None:
+            return [*pieces, (printable(self._error, 200), "alarm")]
+        progress = self._progress
+        if progress is not None:
+            looked = f"{plural(progress.queues, 'queue')}, {count(progress.examined)} messages and fields looked at"
+            pieces.append((f"{looked} · {plural(len(self._found), 'finding')}", ""))
+            pieces += [(f"   ! {printable(sentence, 120)}", "alarm") for sentence in progress.unseen]
+        if self._is_running:
+            where = "" if progress is None or progress.queue is None else f" at {printable(progress.queue, 40)}"
+            pieces.append((f"   looking{where} …", "muted"))
+        return pieces
+
+    def _show_details(self) -> None:
+        finding = self.table.cursor_row
+        if finding is None:
+            for line in self._details:
+                line.show([])
+            return
+        more = ", …" if finding.count > len(finding.ids) else ""
+        fix = finding.fix or "none that is safe: look at it by hand"
+        values = (", ".join(printable(id, 60) for id in finding.ids) + more, finding.maker, finding.effect, fix)
+        for line, label, value in zip(self._details, _DETAILS, values, strict=True):
+            line.show([(f" {label:<8} ", "muted"), (printable(value or "–"), "")])

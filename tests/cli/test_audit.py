@@ -1,0 +1,196 @@
+"""`rsmq-tui audit`: what it prints and how it ends; --fix only previews, --fix --yes does it, undo takes it back."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+from redis import Redis
+
+from rsmq_tui.monitor.audit_findings import FindingKind
+from rsmq_tui.protocol import Rsmq
+from tests.cli.conftest import Command
+from tests.monitor.trouble import TROUBLE
+from tests.protocol.keyspace import plant
+
+Keys = Callable[[], Mapping[bytes, Any]]
+PAST_MS = 1_700_000_000_000
+
+
+@pytest.fixture
+def trouble(client: Redis, orders: Rsmq) -> Rsmq:
+    """`orders` with two dangling ids and a leaked body, `spare` unlisted, `gone` without keys, `rust` with its ids."""
+    for letter in "ab":
+        plant(client, "orders", letter * 32, due_ms=PAST_MS)
+    client.hset("rsmq:orders:Q", "c" * 32, "leaked")
+    client.srem("rsmq:QUEUES", "spare")
+    client.sadd("rsmq:QUEUES", "gone")
+    orders.create_queue("rust")
+    plant(client, "rust", "r" * 30, due_ms=PAST_MS, body="x")
+    return orders
+
+
+def test_nothing_found(command: Command, orders: Rsmq) -> None:
+    done = command("audit")
+    assert (done.status, done.out) == (0, b"")
+    assert done.err == "rsmq-tui: 3 queues, 20 messages and fields looked at: nothing found\n"
+    assert command("audit", "--fix").status == command("audit", "--fix", "--yes").status == 0
+
+
+def test_lines_of_json(command: Command, trouble: Rsmq, keys: Keys) -> None:
+    before = keys()
+    done = command("audit")
+    found = {(line["queue"], line["kind"]): line for line in done.lines}
+
+    assert done.status == 1
+    assert set(found) == {
+        ("orders", "dangling"),
+        ("orders", "leaked"),
+        ("spare", "unlisted"),
+        ("gone", "ghost"),
+        ("rust", "foreign-id"),
+    }
+    dangling = found["orders", "dangling"]
+    assert (dangling["count"], dangling["severity"], sorted(dangling["ids"])) == (2, "error", ["a" * 32, "b" * 32])
+    assert all(dangling[name] for name in ("what", "made_by", "effect", "fix"))
+    assert [line["kind"] for line in done.lines if line["fix_needs_kind"]] == ["foreign-id"]
+    assert done.err.endswith("5 findings in 4 queues; --fix previews what would mend them\n")
+    assert keys() == before
+
+
+def test_words_for_people(command: Command, trouble: Rsmq) -> None:
+    done = command("audit", "--queue", "orders", terminal=True)
+    lines = done.text.splitlines()
+
+    assert done.status == 1
+    assert lines[0] == "orders"
+    assert lines[1] == "  error    2 message ids without bodies (dangling)"
+    assert lines[2].split()[0] == "which"
+    assert [line.split("  ")[-1].strip() for line in lines if "made by" in line] == [
+        "HDEL by hand, or a client that deletes in two steps (rsmqCsharp, rsmq-rb)",
+        "deleteMessage of ebuckley/rsmq, or ZREM by hand",
+    ]
+    assert all(len(line) <= 120 for line in lines)
+    everything = command("audit", terminal=True).text
+    assert "--fix    with --kind foreign-id: gives those" in everything
+    assert everything.count("\n\n") == 3
+
+
+def test_every_trouble_is_said_in_narrow_lines(
+    command: Command, client: Redis, orders: Rsmq, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for trouble in TROUBLE.values():
+        client.delete("rsmq:q", "rsmq:q:Q", "rsmq:QUEUES:Q")
+        client.srem("rsmq:QUEUES", "q", "QUEUES")
+        trouble.make(client, orders)
+        done = command("audit", "--queue", trouble.queue, terminal=True)
+        assert (done.status, trouble.kind.value in done.text) == (1, True)
+
+
+def test_the_fix_is_only_previewed(command: Command, trouble: Rsmq, keys: Keys) -> None:
+    before = keys()
+    for dry in ([], ["--dry-run"]):
+        done = command("audit", "--fix", *dry)
+        previews = {line["queue"]: line for line in done.lines if line.get("preview")}
+        assert done.status == 3
+        assert {queue: line["planned"] for queue, line in previews.items()} == {"orders": 3, "spare": 1, "gone": 1}
+        assert previews["orders"]["what"] == "2 message ids without bodies; body of no message"
+    words = command("audit", "--fix", terminal=True)
+    assert words.status == 3
+    assert words.text.count("Nothing was changed: --yes does it.") == 3
+    assert keys() == before
+
+
+def test_fixed_and_undone(command: Command, trouble: Rsmq, client: Redis, keys: Keys) -> None:
+    before = keys()
+    done = command("audit", "--fix", "--yes")
+    reports = {line["queue"]: line for line in done.lines if "done" in line}
+
+    assert done.status == 1  # the ids of `rust` are left: nobody named them
+    assert {queue: (line["done"], line["failed"]) for queue, line in reports.items()} == {
+        "orders": (3, {}),
+        "spare": (1, {}),
+        "gone": (1, {}),
+    }
+    assert [line["kind"] for line in command("audit").lines] == ["foreign-id"]
+    named = command("audit", "--fix", "--kind", "foreign-id", "--yes")
+    assert (named.status, named.lines[-1]["done"]) == (0, 1)
+    assert command("audit").status == 0
+    received = trouble.receive_message("rust", vt=0)
+    assert received is not None
+    assert len(received.id) == 32
+    client.zadd("rsmq:rust", {received.id: PAST_MS})
+    client.hdel("rsmq:rust:Q", f"{received.id}:rc", f"{received.id}:fr", "totalrecv")
+    for change in (4, 3, 2, 1):
+        assert command("undo", str(change), "--yes").status == 0
+    assert keys() == before
+
+
+def test_only_that_kind_and_that_queue(command: Command, trouble: Rsmq) -> None:
+    done = command("audit", "--kind", "leaked", "--kind", "ghost")
+    assert {(line["queue"], line["kind"]) for line in done.lines} == {("orders", "leaked"), ("gone", "ghost")}
+    done = command("audit", "--queue", "rust", "--queue", "spare")
+    assert {line["queue"] for line in done.lines} == {"rust", "spare"}
+    assert command("audit", "--queue", "rust", "--kind", "leaked").status == 0
+
+
+def test_nothing_to_fix_is_no_preview(command: Command, client: Redis, orders: Rsmq) -> None:
+    TROUBLE["galadd"].make(client, orders)
+    assert command("audit", "--fix").status == 1
+    assert command("audit", "--fix", "--yes").status == 1
+    assert "nothing: look at it by hand" in command("audit", terminal=True).text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--yes"], "--yes and --dry-run go with --fix"),
+        (["--queue", "nope"], "queue nope is not there"),
+        (["--kind", "nope"], "invalid choice: 'nope'"),
+        (["--fix", "--read-only"], "this is read-only"),
+        (["--fix", "--yes", "--dry-run"], "not allowed with"),
+    ],
+)
+def test_refused(arguments: list[str], words: str, command: Command, trouble: Rsmq, keys: Keys) -> None:
+    before = keys()
+    done = command("audit", *arguments)
+    assert (done.status, done.out) == (2, b"")
+    assert words in done.err
+    assert keys() == before
+
+
+def test_no_server(anywhere: Command) -> None:
+    done = anywhere("-r", "redis://127.0.0.1:1", "audit")
+    assert (done.status, done.out) == (2, b"")
+    assert done.err.startswith("rsmq-tui: cannot read redis://127.0.0.1:1/0: connection refused")
+
+
+def test_another_namespace(command: Command, client: Redis) -> None:
+    client.sadd("jobs:QUEUES", "ghost")
+    assert [line["queue"] for line in command("--ns", "jobs", "audit").lines] == ["ghost"]
+    assert command("audit").status == 0
+
+
+def test_what_may_not_be_looked_at_is_said(anywhere: Command, client: Redis, orders: Rsmq, redis_url: str) -> None:
+    client.acl_setuser("some", enabled=True, passwords=["+pw"], keys=["*"], commands=["+@all", "-scan"])
+    done = anywhere("-r", redis_url.replace("redis://", "redis://some:pw@"), "audit")
+    assert done.status == 0
+    assert "queues that the index does not name were not looked for" in done.err
+    assert "pw" not in done.err
+
+
+def test_hostile_names(command: Command, client: Redis) -> None:
+    """A name that no client may make, and every one lists."""
+    client.sadd("rsmq:QUEUES", b"\x1b[2J[red]\xff")
+    done = command("audit", terminal=True)
+    assert done.text.splitlines()[0] == "␛[2J[red]\\xff"
+    assert command("audit", "--fix", "--yes").status == 0
+    assert not client.exists("rsmq:QUEUES")
+    assert command("undo", "--yes").status == 0
+    assert client.smembers("rsmq:QUEUES") == {b"\x1b[2J[red]\xff"}
+
+
+def test_help(command: Command) -> None:
+    done = command("audit", "--help")
+    assert done.status == 0
+    assert "exit status: 0 nothing found" in done.text
+    assert all(kind.value in done.text for kind in FindingKind)

@@ -1,0 +1,243 @@
+"""`rsmq-tui check`: a plugin's first line, a line for each problem, performance data, exit statuses, JSON."""
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from redis import Redis
+
+from rsmq_tui.embedded import EmbeddedServer
+from rsmq_tui.protocol import Rsmq
+from tests.cli.conftest import Command
+from tests.cli.running import environment
+
+SECRET = "hunter2"
+# 'label'=value[UOM];[warn];[crit];[min], each but the first may be empty.
+DATUM = re.compile(r"'[^'=|]+'=-?[0-9.]+(?:s)?;[0-9.]*;[0-9.]*;[0-9.]*")
+
+
+def first_line(text: str) -> tuple[str, dict[str, str]]:
+    """What the first line says, and its performance data by label."""
+    line = text.splitlines()[0]
+    assert line.count("|") <= 1
+    said, _, data = line.partition(" | ")
+    parts = re.findall(r"'[^']*'=\S+", data)
+    assert " ".join(parts) == data
+    assert all(DATUM.fullmatch(part) for part in parts), parts
+    return said, dict(part[1:].split("'=", 1) for part in parts)
+
+
+def test_ok(command: Command, orders: Rsmq) -> None:
+    done = command("check")
+    assert (done.status, done.err) == (0, "")
+    said, data = first_line(done.text)
+    assert said == "RSMQ OK - nothing wrong in 3 queues"
+    assert (data["queues"], data["depth"], data["ready"]) == ("3;;;0", "8;;;0", "5;;;0")
+    assert len(done.text.splitlines()) == 1
+
+
+def test_one_line_for_each_problem_the_worst_first(command: Command, orders: Rsmq) -> None:
+    done = command("check", "--max-depth", "1:4", "--queue", "orders*", "--queue", "nope")
+    assert done.status == 2
+    said, data = first_line(done.text)
+    assert (
+        said == "RSMQ CRITICAL - 1 critical, 1 unknown, 1 warning in 2 queues: orders: 6 messages stored, more than 4"
+    )
+    assert data["orders.depth"] == "6;1;4;0"
+    assert data["orders-dlq.depth"] == "2;1;4;0"
+    assert "spare.depth" not in data
+    assert done.text.splitlines()[1:] == [
+        "CRITICAL: orders: 6 messages stored, more than 4",
+        "UNKNOWN: nope: no such queue in namespace rsmq",
+        "WARNING: orders-dlq: 2 messages stored, more than 1",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status"),
+    [(["--max-depth", "6"], 0), (["--max-depth", "5:"], 1), (["--max-depth", "5:6"], 1), (["--max-depth", ":5"], 2),
+     (["--max-depth", "0"], 2), (["--max-age", "1h"], 0), (["--max-age", "0s:1h"], 1), (["--max-rc", "2"], 0),
+     (["--max-rc", "1"], 2), (["--max-rc", "1:"], 1), (["--stalled", "1h"], 0), (["--queue", "nope"], 3),
+     (["--queue", "spare", "--max-depth", "1"], 0)],
+    ids=str,
+)  # fmt: skip
+def test_exit_statuses(command: Command, orders: Rsmq, arguments: list[str], status: int) -> None:
+    assert command("check", *arguments).status == status
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["--max-depth"], ["--max-depth", "x"], ["--max-depth", "-1"], ["--max-depth", ":"], ["--max-depth", "5:1"],
+     ["--max-age", "10"], ["--max-age", "-5m"], ["--max-age", "soon"], ["--max-rc", "0"], ["--stalled", "1h:1m"],
+     ["--timeout", "0"], ["--scan-limit", "0"], ["--no-such-option"], ["orders"], ["--que", "orders"]],
+    ids=" ".join,
+)  # fmt: skip
+def test_a_usage_error_is_unknown_and_not_critical(command: Command, arguments: list[str]) -> None:
+    done = command("check", *arguments)
+    assert done.status == 3
+    assert done.text.startswith("RSMQ UNKNOWN - ")
+    assert len(done.text.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("url", "words"),
+    [
+        (f"redis://bob:{SECRET}@127.0.0.1:1/3", "redis://127.0.0.1:1/3: connection refused"),
+        (f"redis://:{SECRET}@no-such-host.invalid", "the host name is unknown"),
+        (f"http://bob:{SECRET}@host", "not a Redis URL"),
+    ],
+)
+def test_a_server_that_cannot_be_read_is_unknown(anywhere: Command, url: str, words: str) -> None:
+    done = anywhere("-r", url, "check", "--max-depth", "1")
+    assert (done.status, done.err) == (3, "")
+    said, data = first_line(done.text)
+    assert said.startswith("RSMQ UNKNOWN - ")
+    assert words in said
+    assert data == {}
+    assert SECRET not in done.text
+
+
+def test_a_wrong_password_is_unknown_and_never_told(anywhere: Command) -> None:
+    with EmbeddedServer(extra=("--requirepass", "right")) as server:
+        done = anywhere("-r", server.url.replace("://", f"://:{SECRET}@"), "check")
+    assert done.status == 3
+    assert "the server refused the user name or password" in done.text
+    assert SECRET not in done.text
+
+
+def test_stalled_needs_a_second_check(command: Command, orders: Rsmq, state: Path) -> None:
+    first = command("check", "--stalled", "1ms", "--queue", "orders")
+    assert first.status == 0
+    assert first.text.splitlines()[-1] == "--stalled: this first check only starts the clock"
+    assert [path.suffix for path in sorted((state / "rsmq-tui" / "check").iterdir())] == [".json", ".lock"]
+    second = command("check", "--stalled", "1ms", "--queue", "orders")
+    assert second.status == 2
+    assert re.search(r"^CRITICAL: orders: 3 messages ready and none received for ", second.text, re.MULTILINE)
+    _, data = first_line(second.text)
+    assert re.fullmatch(r"[0-9.]+s;;0\.001;0", data["orders.idle"])
+
+
+def test_performance_data_of_rc_and_age(command: Command, orders: Rsmq) -> None:
+    _, data = first_line(command("check", "--max-rc", "1", "--max-age", "90s:1h").text)
+    assert data["orders.poison"] == "2;;;0"
+    assert data["spare.age"] == "0.000s;90;3600;0"
+
+
+def test_json(command: Command, orders: Rsmq, redis_url: str) -> None:
+    (line,) = command("check", "--json", "--max-depth", "5", "--max-rc", "9").lines
+    assert (line["schema"], line["status"], line["exit_status"]) == (1, "critical", 2)
+    (server,) = line["servers"]
+    assert {key: server[key] for key in ("profile", "server", "ns", "status", "notes")} == {
+        "profile": None,
+        "server": redis_url,
+        "ns": "rsmq",
+        "status": "critical",
+        "notes": [],
+    }
+    assert [(queue["name"], queue["depth"], queue["poison"]) for queue in server["queues"]] == [
+        ("orders", 6, 0),
+        ("orders-dlq", 2, 0),
+        ("spare", 0, None),
+    ]
+    (problem,) = server["problems"]
+    assert problem == {
+        "status": "critical",
+        "kind": "depth",
+        "queue": "orders",
+        "value": 6,
+        "limit": 5,
+        "text": "6 messages stored, more than 5",
+    }
+
+
+def test_hostile_names_can_neither_end_the_text_nor_reach_the_terminal(command: Command, client: Redis) -> None:
+    for name in (b"a|b 'c'=9", b"\x1b[2J\n\xff", b"=|"):
+        client.sadd("rsmq:QUEUES", name)
+    done = command("check")
+    assert done.status == 2
+    first_line(done.text)
+    assert len(done.text.splitlines()) == 4
+    assert done.text.count("|") == 1
+    assert all(line.isprintable() for line in done.text.splitlines())
+
+
+def test_many_queues_are_summed_only(command: Command, client: Redis) -> None:
+    rsmq = Rsmq(client)
+    for number in range(51):
+        rsmq.create_queue(f"q{number}")
+    done = command("check")
+    assert set(first_line(done.text)[1]) == {"queues", "depth", "ready"}
+    assert "left out" in done.text.splitlines()[-1]
+    assert len(first_line(command("check", "--queue", "q1*").text)[1]) > 3
+
+
+def test_namespaces(command: Command, client: Redis) -> None:
+    Rsmq(client, ns="jobs").create_queue("of-jobs")
+    assert "nothing wrong in 1 queue " in command("check", "--ns", "jobs").text
+    empty = command("check")
+    assert empty.status == 3
+    assert "no queues in namespace rsmq" in empty.text
+
+
+def test_ctrl_c_ends_it(state: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        silent.settimeout(30)
+        with subprocess.Popen(
+            [sys.executable, "-m", "rsmq_tui", "-r", f"redis://127.0.0.1:{silent.getsockname()[1]}", "check"],
+            env=environment(HOME=str(state)),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        ) as process:
+            peer, _ = silent.accept()
+            with peer:
+                os.kill(process.pid, signal.SIGINT)
+                out, err = process.communicate(timeout=30)
+    assert (process.returncode, out, err) == (130, b"", b"")
+
+
+def test_help_explains_severities_and_the_clock(command: Command) -> None:
+    told = command("check", "--help").text
+    for words in ("WARN:CRIT", "only starts\nthe clock", "exit status: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN"):
+        assert words in told
+
+
+def test_several_servers_are_checked_at_once_and_the_worst_counts(
+    anywhere: Command, orders: Rsmq, redis_url: str, tmp_path: Path
+) -> None:
+    config = tmp_path / "config.toml"
+    config.write_text(
+        f'[profiles.gone]\nurl = "redis://127.0.0.1:1"\n[profiles.here]\nurl = "{redis_url}"\n'
+        f'[profiles.two]\nurl = "{redis_url}"\nnamespaces = ["rsmq", "jobs"]\n'
+    )
+    checked = "--config", str(config), "check", "--max-depth", "5:9"
+    done = anywhere("--profile", "here", *checked)
+    assert done.status == 1
+    done = anywhere("--profile", "gone,here", *checked)
+    # A server that cannot be read may hide worse than a warning.
+    assert done.status == 3
+    said, data = first_line(done.text)
+    assert said.startswith("RSMQ UNKNOWN - 1 unknown, 1 warning in 3 queues: gone/rsmq redis://127.0.0.1:1/0: ")
+    assert data["here/rsmq/orders.depth"] == "6;5;9;0"
+    assert "WARNING: here/rsmq orders: 6 messages stored, more than 5" in done.text.splitlines()
+    done = anywhere("--profile", "two", *checked)
+    assert [line.split(":")[0] for line in done.text.splitlines()[1:]] == ["UNKNOWN", "WARNING"]
+    assert "two/jobs" in done.text
+    (line,) = anywhere("--profile", "gone,two", *checked, "--json").lines
+    assert [(server["profile"], server["ns"], server["status"]) for server in line["servers"]] == [
+        ("gone", "rsmq", "unknown"),
+        ("two", "rsmq", "warning"),
+        ("two", "jobs", "unknown"),
+    ]
+
+
+def test_thresholds_of_a_profile_count(anywhere: Command, orders: Rsmq, redis_url: str, tmp_path: Path) -> None:
+    config = tmp_path / "config.toml"
+    config.write_text(f'[profiles.here]\nurl = "{redis_url}"\nthresholds = {{ poison_rc = 1 }}\n')
+    done = anywhere("--profile", "here", "--config", str(config), "check")
+    assert done.status == 1
+    assert "WARNING: orders: 2 messages received 1 times or more (up to 1)" in done.text.splitlines()

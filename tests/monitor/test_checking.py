@@ -1,0 +1,342 @@
+"""Checking queues once: every kind of problem on a real server, its severity, and what one look can prove."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import aclosing
+from pathlib import Path
+
+import pytest
+from redis import Redis
+
+from rsmq_tui.embedded import EmbeddedServer
+from rsmq_tui.monitor import LivePoller, Thresholds
+from rsmq_tui.monitor.checking import Checked, check
+from rsmq_tui.monitor.last_seen import LastSeen
+from rsmq_tui.monitor.limits import Limit, Limits, Status, worst
+from rsmq_tui.protocol import QueueReader, Rsmq, make_id
+from tests.protocol.responder import Responder
+
+Check = Callable[..., Awaitable[Checked]]
+HOUR_MS = 3_600_000
+
+
+@pytest.fixture
+def rsmq(client: Redis) -> Rsmq:
+    rsmq = Rsmq(client)
+    rsmq.create_queue("orders", vt=0, maxsize=-1)
+    return rsmq
+
+
+@pytest.fixture
+def checked(reader: QueueReader, tmp_path: Path) -> Check:
+    """Check the test's server with those limits."""
+
+    async def run(*queues: str, thresholds: Thresholds | None = None, **limits: object) -> Checked:
+        last_seen = LastSeen(tmp_path, reader.label, reader.ns)
+        return await check(reader, Limits(queues, **limits), thresholds or Thresholds(), last_seen)  # type: ignore[arg-type] # any
+
+    return run
+
+
+def told(found: Checked) -> list[tuple[str, str, str | None]]:
+    return [(problem.status.value, problem.kind, problem.queue) for problem in found.problems]
+
+
+def send_old(client: Redis, queue: str, *, age_ms: int, due_ms: int | None = None) -> None:
+    """Put a message that was sent so long ago, and became visible then or so long ago."""
+    seconds, micros = client.time()
+    now_ms = seconds * 1000 + micros // 1000
+    id = make_id((now_ms - age_ms) * 1000)
+    client.zadd(f"rsmq:{queue}", {id: now_ms - (age_ms if due_ms is None else due_ms)})
+    client.hset(f"rsmq:{queue}:Q", id, "old")
+    client.hincrby(f"rsmq:{queue}:Q", "totalsent")
+
+
+def receive(client: Redis, queue: str, id: str, times: int) -> None:
+    client.hset(f"rsmq:{queue}:Q", mapping={f"{id}:rc": times, f"{id}:fr": 1})
+
+
+def test_the_worst_status_counts_and_its_number_is_a_plugins() -> None:
+    assert [status.exit_status for status in (Status.OK, Status.WARNING, Status.CRITICAL, Status.UNKNOWN)] == [
+        0,
+        1,
+        2,
+        3,
+    ]
+    assert worst([]) is Status.OK
+    assert worst([Status.OK, Status.WARNING]) is Status.WARNING
+    assert worst([Status.WARNING, Status.UNKNOWN, Status.OK]) is Status.UNKNOWN
+    assert worst([Status.UNKNOWN, Status.CRITICAL]) is Status.CRITICAL
+
+
+@pytest.mark.parametrize(
+    ("limit", "above", "reached"),
+    [
+        (Limit(critical=5), [None, None, 5], [None, 5, 5]),
+        (Limit(warning=5), [None, None, 5], [None, 5, 5]),
+        (Limit(4, 5), [None, 4, 5], [4, 5, 5]),
+        (Limit(0, 9), [0, 0, 0], [0, 0, 0]),
+    ],
+)
+def test_bounds(limit: Limit, above: list[int | None], reached: list[int | None]) -> None:
+    for value, beyond, at in zip((4, 5, 6), above, reached, strict=True):
+        for found, bound in ((limit.above(value), beyond), (limit.reached(value), at)):
+            assert (found and found[1]) == bound
+            if found:
+                assert found[0] is (Status.CRITICAL if bound == limit.critical else Status.WARNING)
+
+
+async def test_nothing_is_wrong(checked: Check, rsmq: Rsmq) -> None:
+    rsmq.send_messages("orders", ["one", "two"])
+    found = await checked(depth=Limit(2, 2), age_ms=Limit(None, HOUR_MS), rc=Limit(None, 1), stalled_ms=Limit(HOUR_MS))
+    assert (found.status, told(found)) == (Status.OK, [])
+    assert [queue.name for queue in found.queues] == ["orders"]
+
+
+async def test_depth_is_a_warning_or_critical(checked: Check, rsmq: Rsmq) -> None:
+    rsmq.send_messages("orders", ["one", "two", "three"])
+    for limit, status in ((Limit(2, 3), "warning"), (Limit(1, 2), "critical"), (Limit(None, 2), "critical")):
+        found = await checked(depth=limit)
+        assert told(found) == [(status, "depth", "orders")]
+    assert found.problems[0].text == "3 messages stored, more than 2"
+    assert (found.problems[0].value, found.problems[0].limit) == (3, 2)
+
+
+async def test_age_counts_against_its_limit_or_else_the_threshold(checked: Check, rsmq: Rsmq, client: Redis) -> None:
+    send_old(client, "orders", age_ms=2 * HOUR_MS)
+    assert told(await checked()) == [("warning", "aged", "orders")]
+    assert told(await checked(thresholds=Thresholds(aged_ms=3 * HOUR_MS))) == []
+    assert told(await checked(age_ms=Limit(None, 3 * HOUR_MS))) == []
+    found = await checked(age_ms=Limit(HOUR_MS, 3 * HOUR_MS))
+    assert told(found) == [("warning", "age_ms", "orders")]
+    assert found.problems[0].text == "the first ready message has waited 2h 0m, longer than 1h 0m"
+
+
+async def test_a_broken_queue_is_critical_whatever_the_limits(checked: Check, rsmq: Rsmq, client: Redis) -> None:
+    client.sadd("rsmq:QUEUES", "gone", "wrong")
+    client.set("rsmq:wrong", "no sorted set")
+    client.hset("rsmq:wrong:Q", mapping={"vt": 30, "delay": 0, "maxsize": 65536, "created": 1, "modified": 1})
+    for limits in ({}, {"rc": Limit(None, 5), "stalled_ms": Limit(None, 0), "depth": Limit(None, 9)}):
+        found = await checked(**limits)
+        assert told(found) == [("critical", "broken", "gone"), ("critical", "broken", "wrong")]
+
+
+async def test_names_that_are_no_set_are_critical(checked: Check, client: Redis) -> None:
+    client.set("rsmq:QUEUES", "x")
+    found = await checked()
+    assert told(found) == [("critical", "index", None)]
+    assert "rsmq:QUEUES" in found.problems[0].text
+
+
+async def test_a_quick_look_finds_poison_in_every_queue(checked: Check, rsmq: Rsmq, client: Redis) -> None:
+    # More queues than one look takes.
+    for number in range(90):
+        rsmq.create_queue(f"q{number:02}", vt=3600)
+        receive(client, f"q{number:02}", rsmq.send_message(f"q{number:02}", "x"), 4 + number % 2)
+    found = await checked()
+    assert told(found) == [("warning", "poisoned", f"q{number:02}") for number in range(1, 90, 2)]
+    assert found.problems[0].text == "1 message received 5 times or more (up to 5)"
+
+
+async def test_the_rc_limit_looks_at_every_message(checked: Check, rsmq: Rsmq, client: Redis) -> None:
+    ids = rsmq.send_messages("orders", ["x"] * 2500)
+    receive(client, "orders", ids[0], 7)
+    receive(client, "orders", ids[-1], 9)
+    receive(client, "orders", ids[1200], 3)
+    found = await checked(rc=Limit(3, 8))
+    assert told(found) == [("critical", "rc", "orders")]
+    assert found.problems[0].text == "1 message received 8 times or more (up to 9)"
+    assert found.poison == {"orders": 3}
+    assert told(await checked(rc=Limit(3, 10))) == [("warning", "rc", "orders")]
+    # It takes the place of the quick look.
+    assert told(await checked(rc=Limit(None, 10))) == []
+    assert found.notes == []
+
+
+async def test_a_scan_that_is_cut_says_so(checked: Check, rsmq: Rsmq) -> None:
+    rsmq.send_messages("orders", ["x"] * 3000)
+    found = await checked(rc=Limit(None, 5), scan_limit=1000)
+    assert found.status is Status.OK
+    (note,) = found.notes
+    assert note.startswith("orders: 1,")
+    assert "of 3,000 messages were looked at for --max-rc; --scan-limit allows more" in note
+
+
+async def test_a_scan_of_no_more_than_the_limit_is_whole(checked: Check, rsmq: Rsmq) -> None:
+    rsmq.send_messages("orders", ["x"] * 1000)
+    assert (await checked(rc=Limit(None, 5), scan_limit=1000)).notes == []
+
+
+async def test_stalled_takes_two_checks(
+    checked: Check, rsmq: Rsmq, reader: QueueReader, tmp_path: Path, client: Redis
+) -> None:
+    rsmq.send_messages("orders", ["x"] * 5)
+    rsmq.receive_message("orders")
+    limit = Limit(60_000, HOUR_MS)
+    first = await checked(stalled_ms=limit)
+    assert told(first) == []
+    assert first.notes == ["--stalled: this first check only starts the clock"]
+    # As if the first check had been ten minutes ago.
+    state = await _state_ago(reader, tmp_path, ms=600_000)
+    second = await checked(stalled_ms=limit)
+    assert told(second) == [("warning", "stalled_ms", "orders")]
+    assert second.problems[0].text == "5 messages ready and none received for 10m"
+    assert second.idle_ms["orders"] >= 600_000
+    assert second.notes == []
+    rsmq.receive_message("orders")
+    assert told(await checked(stalled_ms=limit)) == []
+    assert state.path.exists()
+
+
+async def _state_ago(reader: QueueReader, folder: Path, *, ms: int) -> LastSeen:
+    state = LastSeen(folder, reader.label, reader.ns)
+    state.path.unlink()
+    snapshot = await LivePoller(reader).poll()
+    state.update(snapshot.at_ms - ms, snapshot.queues)
+    return state
+
+
+async def test_a_check_of_one_queue_keeps_the_clocks_of_the_others(
+    checked: Check, rsmq: Rsmq, reader: QueueReader, tmp_path: Path
+) -> None:
+    rsmq.create_queue("mail", vt=0)
+    for name in ("orders", "mail"):
+        rsmq.send_messages(name, ["x", "y"])
+        rsmq.receive_message(name)
+    await checked(stalled_ms=Limit(60_000))
+    await _state_ago(reader, tmp_path, ms=600_000)
+    assert told(await checked("mail", stalled_ms=Limit(60_000))) == [("warning", "stalled_ms", "mail")]
+    assert told(await checked("orders", stalled_ms=Limit(60_000))) == [("warning", "stalled_ms", "orders")]
+
+
+async def test_one_look_proves_that_a_queue_was_never_received_from(checked: Check, rsmq: Rsmq, client: Redis) -> None:
+    send_old(client, "orders", age_ms=HOUR_MS)
+    found = await checked(stalled_ms=Limit(None, 60_000))
+    assert ("critical", "stalled_ms", "orders") in told(found)
+    assert "none received for 1h 0m" in next(p.text for p in found.problems if p.kind == "stalled_ms")
+
+
+async def test_a_delay_is_no_stall(checked: Check, rsmq: Rsmq, client: Redis) -> None:
+    # Sent an hour ago, but nobody could have received it until a second ago.
+    send_old(client, "orders", age_ms=HOUR_MS, due_ms=1_000)
+    assert told(await checked(stalled_ms=Limit(None, 60_000), age_ms=Limit(None, 2 * HOUR_MS))) == []
+
+
+async def test_nor_does_one_look_judge_a_queue_that_was_received_from(
+    checked: Check, rsmq: Rsmq, client: Redis
+) -> None:
+    send_old(client, "orders", age_ms=HOUR_MS)
+    client.hset("rsmq:orders:Q", "totalrecv", 1)
+    assert told(await checked(stalled_ms=Limit(None, 60_000), age_ms=Limit(None, 2 * HOUR_MS))) == []
+
+
+async def test_a_state_that_cannot_be_kept_is_unknown(reader: QueueReader, rsmq: Rsmq, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    last_seen = LastSeen(tmp_path / "file" / "check", reader.label, reader.ns)
+    found = await check(reader, Limits(stalled_ms=Limit(None, 1000)), Thresholds(), last_seen)
+    assert told(found) == [("unknown", "state", None)]
+
+
+async def test_queues_are_chosen_by_name_and_pattern(checked: Check, rsmq: Rsmq, client: Redis) -> None:
+    for name in ("mail-a", "mail-b", "spare"):
+        rsmq.create_queue(name)
+    client.sadd("rsmq:QUEUES", "odd[1]")
+    found = await checked("mail-*", "orders")
+    assert [queue.name for queue in found.queues] == ["mail-a", "mail-b", "orders"]
+    # A name that looks like a pattern is a name first.
+    assert [queue.name for queue in (await checked("odd[1]")).queues] == ["odd[1]"]
+    assert [queue.name for queue in (await checked("MAIL-*", "spare")).queues] == ["spare"]
+
+
+async def test_a_queue_that_is_not_there_is_unknown(checked: Check, rsmq: Rsmq) -> None:
+    found = await checked("nope", "x*", "orders")
+    assert told(found) == [("unknown", "missing", "nope"), ("unknown", "missing", "x*")]
+    assert [queue.name for queue in found.queues] == ["orders"]
+
+
+async def test_a_namespace_without_queues_is_unknown(checked: Check) -> None:
+    assert told(await checked()) == [("unknown", "missing", None)]
+
+
+async def test_a_server_that_is_not_there_is_unknown(tmp_path: Path) -> None:
+    async with aclosing(QueueReader("redis://:hunter2@127.0.0.1:1")) as reader:
+        found = await check(reader, Limits(), Thresholds(), LastSeen(tmp_path, reader.label, "rsmq"))
+    assert told(found) == [("unknown", "unreachable", None)]
+    assert found.problems[0].text.startswith("connection refused; ")
+    assert found.at_ms == 0
+
+
+async def test_a_server_that_does_not_answer_ends_with_the_time_for_it(tmp_path: Path) -> None:
+    async def listen(_: object, writer: asyncio.StreamWriter) -> None:
+        writers.append(writer)
+
+    writers: list[asyncio.StreamWriter] = []
+    async with await asyncio.start_server(listen, "127.0.0.1") as silent:
+        port = silent.sockets[0].getsockname()[1]
+        async with aclosing(QueueReader(f"redis://127.0.0.1:{port}", timeout_s=30)) as reader:
+            last_seen = LastSeen(tmp_path, reader.label, "rsmq")
+            found = await check(reader, Limits(timeout_s=0.2), Thresholds(), last_seen)
+        for writer in writers:
+            writer.close()
+    assert told(found) == [("unknown", "timeout", None)]
+
+
+async def test_what_was_found_before_the_time_is_over_stays(
+    checked: Check, rsmq: Rsmq, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rsmq.send_messages("orders", ["x"] * 3)
+
+    async def never(*_: object) -> None:
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr("rsmq_tui.monitor.checking._Check._scan", never)
+    found = await checked(depth=Limit(None, 2), rc=Limit(None, 5), timeout_s=0.3)
+    assert told(found) == [("critical", "depth", "orders"), ("unknown", "timeout", None)]
+
+
+async def test_what_speaks_no_redis_is_unknown(tmp_path: Path) -> None:
+    with Responder(b"HTTP/1.1 400 Bad Request") as responder:
+        async with aclosing(QueueReader(responder.url)) as reader:
+            found = await check(reader, Limits(), Thresholds(), LastSeen(tmp_path, reader.label, "rsmq"))
+    assert told(found) == [("unknown", "unreachable", None)]
+
+
+async def test_a_user_who_may_not_read_bodies_fields_is_told(rsmq: Rsmq, client: Redis, tmp_path: Path) -> None:
+    rsmq.send_message("orders", "x")
+    client.acl_setuser(
+        "bob", enabled=True, passwords=["+pw"], keys=["*"],
+        commands=["+@all", "-zscan", "-eval", "-evalsha"],
+    )  # fmt: skip
+    url = f"redis://bob:pw@127.0.0.1:{client.connection_pool.connection_kwargs['port']}"
+    async with aclosing(QueueReader(url)) as reader:
+        last_seen = LastSeen(tmp_path, reader.label, reader.ns)
+        # That scripts are refused is no problem.
+        assert told(await check(reader, Limits(), Thresholds(), last_seen)) == []
+        found = await check(reader, Limits(rc=Limit(None, 5)), Thresholds(), last_seen)
+    assert told(found) == [("unknown", "unread", "orders")]
+
+
+async def test_checking_changes_nothing(checked: Check, rsmq: Rsmq, client: Redis) -> None:
+    rsmq.send_messages("orders", ["one", "two"])
+    rsmq.receive_message("orders")
+    before = {key: client.dump(key) for key in client.scan_iter()}
+    await checked(depth=Limit(1), age_ms=Limit(1), rc=Limit(1), stalled_ms=Limit(1))
+    assert {key: client.dump(key) for key in client.scan_iter()} == before
+
+
+async def test_a_server_that_goes_away_in_between_is_unknown(tmp_path: Path) -> None:
+    with EmbeddedServer() as server:
+        with Redis.from_url(server.url) as admin:
+            Rsmq(admin).create_queue("orders")
+            Rsmq(admin).send_messages("orders", ["x"] * 3)
+        async with aclosing(QueueReader(server.url)) as reader:
+
+            class Stopping(LastSeen):
+                def update(self, *args: object) -> object:  # type: ignore[override] # it only passes on
+                    server.stop()
+                    return super().update(*args)  # type: ignore[arg-type] # as above
+
+            last_seen = Stopping(tmp_path, reader.label, reader.ns)
+            limits = Limits(depth=Limit(None, 2), stalled_ms=Limit(None, HOUR_MS))
+            found = await check(reader, limits, Thresholds(), last_seen)
+    assert told(found) == [("critical", "depth", "orders"), ("unknown", "unreachable", None)]

@@ -1,0 +1,196 @@
+"""Guarded edits for what an audit finds: ids without bodies, and fields of nobody or of messages that are there."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+from redis import Redis
+from redis.exceptions import ResponseError
+
+from rsmq_tui.protocol import Rsmq, RsmqError
+from rsmq_tui.protocol.editor import QueueEditor, VoidedError
+from rsmq_tui.protocol.edits import Batch, Edit, EditKind, FieldBatch, FieldEdit, LooseBatch, LooseKind, MessageBatch
+from tests.triage.keyspace import contents, lay, message
+
+BARE = message(b"bare", body=None, rc=b"1", fr=b"5")
+STRAY = LooseBatch(LooseKind.STRAY, "a", (FieldEdit(b"gone:rc", b"1", None), FieldEdit(b"leaked", b"\xff=", None)))
+OWNED = LooseBatch(LooseKind.OWNED, "a", (FieldEdit(b"here:rc", b"x", None), FieldEdit(b"here:fr", None, b"9")))
+DROP = MessageBatch(EditKind.DROP, "a", (Edit(BARE, None),))
+BATCHES: dict[str, Batch] = {"drop": DROP, "stray": STRAY, "owned": OWNED}
+
+
+@pytest.fixture
+async def editor(redis_url: str, client: Redis) -> AsyncIterator[QueueEditor]:
+    Rsmq(client).create_queue("a")
+    lay(client, "a", BARE, message(b"here", rc=b"x"))
+    client.hset("rsmq:a:Q", mapping={"gone:rc": "1", "leaked": b"\xff="})
+    editor = QueueEditor(redis_url)
+    yield editor
+    await editor.aclose()
+
+
+async def applied(editor: QueueEditor, batch: Batch) -> str:
+    token = editor.new_token()
+    outcome = await editor.apply(batch, token)
+    await editor.forget([token])
+    return outcome
+
+
+@pytest.mark.parametrize("name", BATCHES)
+async def test_there_and_back(editor: QueueEditor, client: Redis, name: str) -> None:
+    batch, before = BATCHES[name], contents(client)
+    assert await applied(editor, batch) == "d" * batch.size
+    after = contents(client)
+    inverse = batch.inverse("d" * batch.size)
+    assert inverse is not None
+    assert await applied(editor, inverse) == "d" * batch.size
+    assert contents(client) == before
+    again = inverse.inverse("d" * batch.size)
+    if name != "drop":
+        # What was put back is dropped as any message is: by a removal, which reads it first.
+        assert again == batch
+    assert after != before
+
+
+async def test_a_body_saves_its_message(editor: QueueEditor, client: Redis) -> None:
+    client.hset("rsmq:a:Q", "bare", "")
+    before = contents(client)
+    assert await applied(editor, DROP) == "c"
+    assert contents(client) == before
+
+
+@pytest.mark.parametrize(
+    ("edits", "outcome"),
+    [
+        ([(b"gone:rc", b"2", None)], "c"),
+        ([(b"gone:fr", b"2", None)], "g"),
+        ([(b"gone:rc", None, b"2")], "c"),
+        # Of a message that is there: its body, its counter.
+        ([(b"here", b"hello", None)], "c"),
+        ([(b"here:rc", b"x", None)], "c"),
+        ([(b"here:fr", None, b"5")], "c"),
+        ([(b"here:meta", None, b"5")], "c"),
+        # Each for itself.
+        ([(b"gone:rc", b"1", None), (b"here:rc", b"x", None), (b"leaked", b"no", None)], "dcc"),
+    ],
+)
+async def test_a_stray_is_nobodys(
+    editor: QueueEditor, client: Redis, edits: list[tuple[bytes, bytes | None, bytes | None]], outcome: str
+) -> None:
+    before = contents(client)
+    batch = LooseBatch(LooseKind.STRAY, "a", tuple(FieldEdit(*edit) for edit in edits))
+    assert await applied(editor, batch) == outcome
+    assert (contents(client) == before) == ("d" not in outcome)
+
+
+@pytest.mark.parametrize(
+    ("edits", "outcome"),
+    [
+        ([(b"gone:rc", b"1", None)], "g"),
+        ([(b"leaked", b"\xff=", None)], "g"),
+        ([(b"here:rc", b"y", None)], "c"),
+        ([(b"here", b"hello", None)], "c"),
+        ([(b"vt", b"30", None)], "g"),
+        ([(b"here:rc", b"x", b"")], "d"),
+    ],
+)
+async def test_an_owned_field_is_a_counter_of_a_message_that_is_there(
+    editor: QueueEditor, client: Redis, edits: list[tuple[bytes, bytes | None, bytes | None]], outcome: str
+) -> None:
+    before = contents(client)
+    batch = LooseBatch(LooseKind.OWNED, "a", tuple(FieldEdit(*edit) for edit in edits))
+    assert await applied(editor, batch) == outcome
+    assert (contents(client) == before) == ("d" not in outcome)
+
+
+@pytest.mark.parametrize("name", BATCHES)
+async def test_carried_out_once_and_settled(editor: QueueEditor, client: Redis, name: str) -> None:
+    batch, token = BATCHES[name], editor.new_token()
+    outcome = await editor.apply(batch, token)
+    with pytest.raises(VoidedError):
+        await editor.apply(batch, token)
+    assert await editor.settle(token) == outcome
+
+
+@pytest.mark.parametrize("name", BATCHES)
+async def test_given_up_and_looked_for(editor: QueueEditor, client: Redis, name: str) -> None:
+    batch, token = BATCHES[name], editor.new_token()
+    assert await editor.look(batch) == ""
+    assert await editor.settle(token) is None
+    before = contents(client)
+    with pytest.raises(VoidedError):
+        await editor.apply(batch, token)
+    assert contents(client) == before
+    await applied(editor, batch)
+    assert await editor.look(batch) == "d" * batch.size
+
+
+COMMANDS = ("zcard", "zscore", "hget", "hset", "hdel", "hlen", "hexists", "zrem", "set", "exists")
+
+
+@pytest.mark.parametrize("denied", COMMANDS)
+@pytest.mark.parametrize("name", BATCHES)
+async def test_nothing_is_half_done(editor: QueueEditor, client: Redis, redis_url: str, name: str, denied: str) -> None:
+    batch, before = BATCHES[name], contents(client)
+    client.acl_setuser("ann", enabled=True, passwords=["+secret"], keys="*", commands=["+@all", f"-{denied}"])
+    ann = QueueEditor(redis_url.replace("://", "://ann:secret@"))
+    outcome = None
+    try:
+        outcome = await ann.apply(batch, ann.new_token())
+    except ResponseError as error:
+        assert "permission" in str(error)  # noqa: PT017 # one of both is right
+    await ann.aclose()
+
+    if outcome is None:
+        assert contents(client) == before
+    else:
+        assert outcome == "d" * batch.size
+        inverse = batch.inverse(outcome)
+        assert inverse is not None
+        await applied(editor, inverse)
+        assert _without_markers(contents(client)) == before
+
+
+def _without_markers(keys: dict[bytes, object]) -> dict[bytes, object]:
+    return {key: value for key, value in keys.items() if b":rsmq-tui:" not in key}
+
+
+@pytest.mark.parametrize("key", ["rsmq:a", "rsmq:a:Q"])
+@pytest.mark.parametrize("name", BATCHES)
+async def test_a_key_of_another_type_changes_nothing(editor: QueueEditor, client: Redis, name: str, key: str) -> None:
+    client.delete(key)
+    client.set(key, "x")
+    before = contents(client)
+    with pytest.raises((RsmqError, ResponseError)):
+        await editor.apply(BATCHES[name], editor.new_token())
+    assert contents(client) == before
+
+
+async def test_a_queue_of_the_indexs_name(editor: QueueEditor, client: Redis) -> None:
+    """Its messages' key is the index, a set: there are none, whatever is done to its hash."""
+    client.sadd("rsmq:QUEUES", "QUEUES")
+    client.hset("rsmq:QUEUES:Q", mapping={"vt": 30, "lost": "body"})
+    before = contents(client)
+    lost = LooseBatch(LooseKind.STRAY, "QUEUES", (FieldEdit(b"lost", b"body", None),))
+    vt = (FieldEdit(b"vt", b"30", None),)
+    last = FieldBatch("QUEUES", vt, listed_before=True, listed_after=False, empty=True)
+    assert [await applied(editor, lost), await applied(editor, last)] == ["d", "d"]
+    assert client.smembers("rsmq:QUEUES") == {b"a"}
+    assert not client.exists("rsmq:QUEUES:Q")
+    for batch in (last, lost):
+        inverse = batch.inverse("d")
+        assert inverse is not None
+        assert await applied(editor, inverse) == "d"
+    assert contents(client) == before
+
+
+@pytest.mark.parametrize("held", [False, True])
+async def test_a_queue_that_held_messages_before_it_was_one(editor: QueueEditor, client: Redis, held: bool) -> None:
+    """Undoing a queue leaves no message without one, but where it found them like that."""
+    client.hdel("rsmq:a:Q", "vt")
+    before = contents(client)
+    made = FieldBatch("a", (FieldEdit(b"vt", None, b"30"),), listed_before=True, listed_after=True, held=held)
+    assert await applied(editor, made) == "d"
+    inverse = made.inverse("d")
+    assert inverse is not None
+    assert await applied(editor, inverse) == ("d" if held else "c")
+    assert (contents(client) == before) == held

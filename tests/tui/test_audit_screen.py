@@ -1,0 +1,151 @@
+"""The audit's screen: what was found comes as it is found, and is mended from there."""
+
+import asyncio
+from pathlib import Path
+
+import redis
+from textual.pilot import Pilot
+
+from rsmq_tui.monitor.audit_findings import Finding, FindingKind
+from rsmq_tui.monitor.auditing import AuditProgress
+from rsmq_tui.protocol import Rsmq
+from rsmq_tui.tui.screens.audit import AuditScreen
+from rsmq_tui.tui.screens.queue import QueueScreen
+from tests.tui.changing import changing, everything, on_queue
+from tests.tui.driving import app_of, made, opened, play, press, say_yes, table_of, text_of, until
+from tests.tui.scripted import ScriptedSource
+from tests.tui.scripted_triage import ScriptedTriage
+from tests.tui.states import poll_of, queue_of
+
+LEAKED = Finding(FindingKind.LEAKED, "orders", 3, ("one", "two", "three"))
+SECONDS = Finding(FindingKind.SECONDS, "orders", 1, ("four",))
+WRONG = Finding(FindingKind.WRONG_TYPE, "mail", detail="messages are a list, attributes a hash")
+
+
+def _step(*findings: Finding, queues: int = 2, found: int = 0) -> AuditProgress:
+    return AuditProgress("orders", queues, 1_204, 0, found, findings)
+
+
+async def _audit(pilot: Pilot[None], source: ScriptedSource) -> str:
+    await play(pilot, source, poll_of(source, [queue_of("orders", ready=3), queue_of("mail")]))
+    await press(pilot, "F")
+    assert isinstance(pilot.app.screen, AuditScreen)
+    return text_of(app_of(pilot))
+
+
+async def test_findings_come_as_they_are_found(source: ScriptedSource) -> None:
+    source.audit_steps = (_step(LEAKED), _step(WRONG, found=2))
+    source.search_gate = asyncio.Semaphore(0)
+    async with opened(source) as pilot:
+        await play(pilot, source, poll_of(source, [queue_of("orders", ready=3), queue_of("mail")]))
+        await pilot.press("F")
+        await until(pilot, lambda: "looking …" in text_of(app_of(pilot)), "it looks")
+        source.search_gate.release()
+        await until(pilot, lambda: len(table_of(pilot).rows) == 1, "the first is shown")
+        assert "3 bodies of no message" in text_of(app_of(pilot))
+        assert "looking at orders" in text_of(app_of(pilot))
+        source.search_gate.release()
+        await until(pilot, lambda: len(table_of(pilot).rows) == 2, "the second is shown")
+        await until(pilot, lambda: "looking" not in text_of(app_of(pilot)), "it ends")
+        assert "2 queues, 1,204 messages and fields looked at · 2 findings" in text_of(app_of(pilot))
+        assert source.audits == [None]
+
+
+async def test_the_finding_under_the_cursor_is_explained(source: ScriptedSource) -> None:
+    source.audit_steps = (_step(LEAKED, WRONG),)
+    async with opened(source) as pilot:
+        await _audit(pilot, source)
+        await until(pilot, lambda: "made by" in text_of(app_of(pilot)), "it is explained")
+        assert "one, two, three" in text_of(app_of(pilot))
+        assert LEAKED.effect[:40] in text_of(app_of(pilot))
+        await press(pilot, "j")
+        assert "none that is safe" in text_of(app_of(pilot))
+
+
+async def test_nothing_found_is_said(source: ScriptedSource) -> None:
+    source.audit_steps = (_step(),)
+    async with opened(source) as pilot:
+        await _audit(pilot, source)
+        await until(pilot, lambda: "Everything fits together." in text_of(app_of(pilot)), "it is said")
+
+
+async def test_a_server_that_cannot_be_read_is_no_clean_bill(source: ScriptedSource) -> None:
+    source.peek_error = "the connection was refused"
+    async with opened(source) as pilot:
+        await _audit(pilot, source)
+        await until(pilot, lambda: "the connection was refused" in text_of(app_of(pilot)), "it is said")
+        assert "Everything fits together" not in text_of(app_of(pilot))
+
+
+async def test_what_was_not_looked_at_is_said(source: ScriptedSource) -> None:
+    source.audit_steps = (AuditProgress(None, 1, 2, 3, 0, (), ("queues were not looked for: no permission",)),)
+    async with opened(source) as pilot:
+        await _audit(pilot, source)
+        await until(pilot, lambda: "no permission" in text_of(app_of(pilot)), "it is said")
+
+
+async def test_enter_opens_the_queue_and_r_looks_again(source: ScriptedSource) -> None:
+    source.audit_steps = (_step(LEAKED),)
+    async with opened(source) as pilot:
+        await _audit(pilot, source)
+        await until(pilot, lambda: len(table_of(pilot).rows) == 1, "it is found")
+        await press(pilot, "r")
+        await until(pilot, lambda: source.audits == [None, None], "it looks again")
+        await until(pilot, lambda: len(table_of(pilot).rows) == 1, "it is found once")
+        await press(pilot, "enter")
+        assert isinstance(pilot.app.screen, QueueScreen)
+
+
+async def test_a_fix_is_for_all_of_the_queue_but_what_may_be_meant_so(source: ScriptedSource) -> None:
+    triage = ScriptedTriage()
+    source.audit_steps = (_step(LEAKED, SECONDS, WRONG),)
+    async with opened(source, triage=triage, notifications=True) as pilot:
+        await _audit(pilot, source)
+        await until(pilot, lambda: len(table_of(pilot).rows) == 3, "they are found")
+        await press(pilot, "f")
+        await until(pilot, lambda: len(triage.asked) == 1, "it is previewed")
+        assert triage.asked[0][0].findings == (LEAKED,)
+        await press(pilot, "escape", "j", "f")
+        await until(pilot, lambda: len(triage.asked) == 2, "it is previewed")
+        assert triage.asked[1][0].findings == (SECONDS, LEAKED)
+        await press(pilot, "escape", "j", "f")
+        await until(pilot, lambda: "look at it by hand" in text_of(app_of(pilot)), "it is refused")
+        assert len(triage.asked) == 2
+
+
+async def test_where_nothing_may_be_changed_there_is_no_fix(source: ScriptedSource) -> None:
+    triage = ScriptedTriage(read_only=True)
+    source.audit_steps = (_step(LEAKED),)
+    async with opened(source, triage=triage) as pilot:
+        await _audit(pilot, source)
+        await until(pilot, lambda: len(table_of(pilot).rows) == 1, "it is found")
+        await press(pilot, "f")
+        assert isinstance(pilot.app.screen, AuditScreen)
+        assert "f fix" not in text_of(app_of(pilot)).splitlines()[-1]
+        assert triage.asked == []
+
+
+async def test_on_a_real_server_a_leak_is_found_mended_and_brought_back(
+    redis_url: str, client: redis.Redis, tmp_path: Path
+) -> None:
+    queues = Rsmq(client)
+    queues.create_queue("orders")
+    queues.send_messages("orders", [b"kept", b"leaked"])
+    client.zrem("rsmq:orders", client.zrange("rsmq:orders", 0, 0)[0])
+    before = everything(client)
+    async with changing(redis_url, tmp_path, size=(132, 36)) as pilot:
+        await on_queue(pilot, "orders")
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(pilot.app.screen, QueueScreen), "the queue opens")
+        await pilot.press("F")
+        await until(pilot, lambda: "body of no message" in text_of(app_of(pilot)), "it is found")
+        await pilot.press("f")
+        await say_yes(pilot)
+        assert "fixed 1" in await made(pilot)
+        assert client.hlen("rsmq:orders:Q") == len(before[b"rsmq:orders:Q"]) - 1
+        await until(pilot, lambda: "Everything fits together" in text_of(app_of(pilot)), "it looks again")
+        app_of(pilot).change_told = None
+        await pilot.press("u")
+        await say_yes(pilot)
+        await made(pilot)
+    assert everything(client) == before
