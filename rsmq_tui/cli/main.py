@@ -14,6 +14,7 @@ from rsmq_tui.cli.audit_arguments import add_audit
 from rsmq_tui.cli.check_arguments import add_check
 from rsmq_tui.cli.command_parser import EXIT_STATUSES, CommandParser
 from rsmq_tui.cli.completion_arguments import add_completion
+from rsmq_tui.cli.defaults import DEFAULT_URL
 from rsmq_tui.cli.doctor_arguments import add_doctor
 from rsmq_tui.cli.errors import UsageError
 from rsmq_tui.cli.exporter_arguments import add_exporter
@@ -23,7 +24,6 @@ from rsmq_tui.cli.triage_arguments import add_commands
 EXIT_UNREACHABLE = 2
 EXIT_PIPE_CLOSED = 141
 _DESCRIPTION = "A live terminal dashboard of message queues on Redis, Valkey and their kin."
-_DEFAULT_URL = "redis://localhost:6379"
 
 
 def parser() -> argparse.ArgumentParser:
@@ -35,7 +35,7 @@ def parser() -> argparse.ArgumentParser:
         metavar="URL",
         default=argparse.SUPPRESS,
         help=f"redis://, rediss:// or unix:// URL, with user and password if need be "
-        f"(env REDIS_URL; without either the configuration's default profile, or {_DEFAULT_URL})",
+        f"(env REDIS_URL; without either the configuration's default profile, or {DEFAULT_URL})",
     )
     server.add_argument(
         "--profile",

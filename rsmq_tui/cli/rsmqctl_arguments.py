@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 from rsmq_tui import __version__
 from rsmq_tui.cli.command_parser import count
+from rsmq_tui.cli.defaults import DEFAULT_URL
 from rsmq_tui.cli.rsmqctl_parser import Parser
 
-_DEFAULT_URL = "redis://localhost:6379"
 _LIST_COUNT = 100
 _EXIT_STATUSES = """\
 exit status: 0 done, or there was no message to print; 1 it failed or was refused, with the reason on stderr; 2 a usage
@@ -159,7 +159,7 @@ def _settle(into: Parser, **defaults: str | None) -> None:
         "--redis-url",
         metavar="URL",
         help="redis://, rediss:// or unix:// URL (env REDIS_URL; without either the configuration's default profile, "
-        f"or {_DEFAULT_URL})",
+        f"or {DEFAULT_URL})",
         **common,
     )
     add("--ns", help="namespace, the prefix of all keys (env RSMQ_NS, default the profile's, or rsmq)", **common)

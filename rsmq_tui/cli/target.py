@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rsmq_tui.cli.defaults import DEFAULT_URL
 from rsmq_tui.cli.errors import UsageError
 from rsmq_tui.folders import config_folder
 from rsmq_tui.monitor.wording import printable
@@ -14,8 +15,6 @@ from rsmq_tui.protocol import Address, QueueReader
 
 if TYPE_CHECKING:
     from rsmq_tui.profiles.config import Config
-
-DEFAULT_URL = "redis://localhost:6379"
 
 
 def profiles_of(options: argparse.Namespace) -> tuple[Profile, ...]:

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,18 +10,19 @@ import pytest
 
 from rsmq_tui.cli import dashboard
 from rsmq_tui.cli.main import main
+from rsmq_tui.tui.sites import Site
 
 
 @pytest.fixture
-def given(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, Any]:
-    """What the app was made with; it ends at once."""
-    found: dict[str, Any] = {}
+def given(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Site]:
+    """The sites that the app was made with; it ends at once."""
+    found: list[Site] = []
 
     class App:
         return_code = 0
 
-        def __init__(self, source: object, **values: Any) -> None:
-            found.update(values)
+        def __init__(self, sites: Sequence[Site], **values: Any) -> None:
+            found.extend(sites)
 
         def run(self) -> None:
             return None
@@ -38,21 +40,48 @@ def given(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, Any]:
     [([], None, False), (["--read-only"], None, True), ([], "1", True), ([], "0", False)],
 )
 def test_read_only_by_option_and_by_environment(
-    given: dict[str, Any], monkeypatch: pytest.MonkeyPatch, arguments: list[str], value: str | None, read_only: bool
+    given: list[Site], monkeypatch: pytest.MonkeyPatch, arguments: list[str], value: str | None, read_only: bool
 ) -> None:
     if value is not None:
         monkeypatch.setenv("RSMQ_TUI_READ_ONLY", value)
     assert main(["-r", "redis://localhost:1", *arguments]) == 0
-    assert given["read_only"] is read_only
-    assert given["triage"]().read_only is read_only
+    (site,) = given
+    assert site.read_only is read_only
+    assert site.triage.read_only is read_only
 
 
-def test_the_journal_is_in_the_state_folder(given: dict[str, Any], tmp_path: Path) -> None:
+def test_the_journal_is_in_the_state_folder(given: list[Site], tmp_path: Path) -> None:
     main(["-r", "redis://localhost:1", "--ns", "jobs"])
-    triage = given["triage"]()
+    (site,) = given
+    assert (site.place, site.name, site.colour) == ("", "", None)
+    triage = site.triage
     assert triage.folder == tmp_path / "rsmq-tui"
     assert triage.ns == "jobs"
     assert not triage.folder.exists()
+
+
+def test_each_namespace_of_each_profile_is_a_site(given: list[Site], tmp_path: Path) -> None:
+    config = tmp_path / "config.toml"
+    config.write_text("""
+        [profiles.prod]
+        url = "redis://localhost:1"
+        namespaces = ["jobs", "mail"]
+        colour = "#ff0000"
+        [profiles.test]
+        url = "redis://localhost:2"
+        read_only = true
+    """)
+    assert main(["--config", str(config), "--profile", "prod,test"]) == 0
+    assert [(site.place, site.name, site.colour, site.read_only) for site in given] == [
+        ("prod jobs", "prod", "#ff0000", False),
+        ("prod mail", "prod", "#ff0000", False),
+        ("test", "test", None, True),
+    ]
+    assert [(site.triage.ns, site.triage.profile) for site in given] == [
+        ("jobs", "prod"),
+        ("mail", "prod"),
+        ("rsmq", "test"),
+    ]
 
 
 def test_nothing_that_only_changes_need_is_loaded_before_the_first_paint() -> None:
