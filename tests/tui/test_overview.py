@@ -70,7 +70,7 @@ async def test_numbers_stay_right_aligned_and_in_their_columns(source: ScriptedS
         assert shown == {"few": "     1", "many": "99,999", "lots": " 38.1M"}
 
 
-async def test_the_worst_come_first_then_the_oldest_then_the_fullest_and_those_that_are_well_by_name(source: ScriptedSource) -> None:
+async def test_the_worst_come_first_and_those_that_are_well_by_name(source: ScriptedSource) -> None:
     async with opened(source, size=WIDE) as pilot:
         more = [
             queue_of("zebra", ready=5, oldest_ready_ms=START_MS - 9000, verdict=Verdict.AGED),
