@@ -118,12 +118,7 @@ _SORTS: dict[str, tuple[Callable[[QueueState], Any], bool]] = {
 
 
 def trouble(queue: QueueState) -> tuple[Any, ...]:
-    """Sort by trouble: the worst verdict, then the oldest ready message, then the most ready ones.
-
-    Queues that are well keep their places, in order of their names.
-    """
-    if queue.verdict is Verdict.OK:
-        return queue.verdict.rank, False, 0, 0, queue.name, queue.place
+    """Sort by trouble: the worst verdict, then the oldest ready message, then the most ready ones."""
     oldest = queue.oldest_ready_ms
     return queue.verdict.rank, oldest is None, oldest or 0, -(queue.ready or 0), queue.name, queue.place
 

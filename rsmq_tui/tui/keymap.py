@@ -106,7 +106,7 @@ KEYS = (
     _change("overview.purge", "P", "change('purge')", "Remove every message of the queue", "purge"),
     _change("overview.set", "equals_sign", "change('set')", "Change vt, delay and maxsize of the queue", "set"),
     _change("overview.import", "I", "change('import')", "Put messages from a file back into the queue"),
-    Key("overview.export", "E", "export", "Write all messages of the queue to a file", "overview", "export"),
+    Key("overview.export", "E", "export", "Write all messages of the queue to a file", "overview"),
     Key("overview.audit", "F", "audit", "Audit: look for what does not fit together in the keys", "overview", "audit"),
     Key("overview.clear", "escape", "clear", "Clear the filter, then the sorting", "overview"),
     Key("queue.mark", "space", "mark", "Mark the message, or take the mark off", "queue", "mark"),

@@ -213,7 +213,7 @@ async def test_triage_is_made_when_it_is_needed_and_not_before(source: ScriptedS
     async with opened(source, triage=opening) as pilot:
         app = app_of(pilot)
         await pilot.pause()
-        app._switch("mail")
+        app.sites[0].switch("mail")
         assert opened_for == []
         await play(pilot, source, poll_of(source, [queue_of("orders")]))
         assert opened_for == ["it"]
@@ -254,7 +254,7 @@ async def test_a_change_that_was_said_yes_to_while_another_runs_is_not_made(
         app.ask_change("delete", "orders")
         await asked(pilot)
         preview = await triage.preview(Delete(queue="orders"))
-        app._changes._begin(None, None, preview)
+        app._changes._begin(app.sites[0], None, None, preview)
         await say_yes(pilot)
         await until(pilot, lambda: "one thing at a time" in text_of(app), "it is told")
         assert [run.preview for run in triage.runs] == [preview]

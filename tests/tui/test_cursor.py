@@ -2,7 +2,6 @@
 
 from textual.pilot import Pilot
 
-from rsmq_tui.monitor import Verdict
 from rsmq_tui.tui.screens.overview import REST_S
 from rsmq_tui.tui.screens.queue import QueueScreen
 from tests.tui.driving import lines_of, names_in, opened, play, press, source_of, table_of
@@ -11,9 +10,9 @@ from tests.tui.states import poll_of, queue_of
 
 
 async def _poll(pilot: Pilot[None], ready: dict[str, int], second: int) -> None:
-    """A poll in which queues in trouble are sorted by how much they hold, since nothing else is known of them."""
+    """A poll in which queues are sorted by how much they hold, since nothing else is known of them."""
     source = source_of(pilot)
-    queues = [queue_of(name, ready=number, verdict=Verdict.AGED) for name, number in ready.items()]
+    queues = [queue_of(name, ready=number) for name, number in ready.items()]
     await play(pilot, source, poll_of(source, queues, START_MS + second * 1000))
 
 

@@ -70,18 +70,18 @@ async def test_numbers_stay_right_aligned_and_in_their_columns(source: ScriptedS
         assert shown == {"few": "     1", "many": "99,999", "lots": " 38.1M"}
 
 
-async def test_the_worst_come_first_and_those_that_are_well_by_name(source: ScriptedSource) -> None:
+async def test_the_worst_come_first_then_the_oldest_then_the_fullest(source: ScriptedSource) -> None:
     async with opened(source, size=WIDE) as pilot:
         more = [
-            queue_of("zebra", ready=5, oldest_ready_ms=START_MS - 9000, verdict=Verdict.AGED),
-            queue_of("yak", ready=5, oldest_ready_ms=START_MS - 3000, verdict=Verdict.AGED),
-            queue_of("xerus", ready=9, oldest_ready_ms=START_MS - 3000, verdict=Verdict.AGED),
-            queue_of("well-b", ready=1, oldest_ready_ms=START_MS - 5000),
-            queue_of("well-a", ready=2, oldest_ready_ms=START_MS - 1000),
+            queue_of("zebra", ready=5, oldest_ready_ms=START_MS - 9000),
+            queue_of("yak", ready=5, oldest_ready_ms=START_MS - 3000),
+            queue_of("xerus", ready=9, oldest_ready_ms=START_MS - 3000),
+            queue_of("empty-b"),
+            queue_of("empty-a"),
         ]
         await play(pilot, source, poll_of(source, [*one_of_each(), *more]))
         trouble = ["cache", "emails", "orders", "invoices", "billing"]
-        assert names_in(pilot) == [*trouble, "zebra", "xerus", "yak", "audit", "well-a", "well-b"]
+        assert names_in(pilot) == [*trouble, "zebra", "xerus", "yak", "audit", "empty-a", "empty-b"]
 
 
 async def test_sums_of_all_queues(source: ScriptedSource) -> None:
