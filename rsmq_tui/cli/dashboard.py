@@ -51,6 +51,7 @@ def _sites(profiles: Sequence[Profile], folder: Path | None) -> list[Site]:
                 poller,
                 place=place,
                 name=profile.name,
+                ns=ns,
                 colour=profile.colour,
                 triage=triage,
                 read_only=profile.read_only,

@@ -5,7 +5,7 @@ from rsmq_tui.cli.command_parser import Commands, Parents, leaf
 _EXAMPLES = (
     "rsmq-tui profiles",
     "rsmq-tui profiles --json | jq -r .name",
-    "rsmq-tui profiles example > ~/.config/rsmq-tui/config.toml",
+    "mkdir -p ~/.config/rsmq-tui && rsmq-tui profiles example > ~/.config/rsmq-tui/config.toml",
     "rsmq-tui --profile production,staging",
 )
 _STATUSES = "exit status: 0 done, 2 a usage error, or the configuration file cannot be used"

@@ -112,14 +112,15 @@ class LivePoller:
 
     def search(self, queue: str, wanted: Filter) -> AsyncGenerator[Progress, None]:
         """Look for what matches in the whole queue; it raises ``PeekError``."""
-        return search(self._reader, queue, wanted)
+        # A reader of its own: the namespace may be switched while it runs.
+        return search(self._reader.within(self._reader.ns), queue, wanted)
 
     def audit(self, queues: Sequence[str] | None) -> "AsyncGenerator[AuditProgress, None]":
         """Look for what does not fit together in these queues, or in all; it raises ``PeekError``."""
         # Loaded when somebody asks: what the audit knows of other clients is a lot of words.
         from rsmq_tui.monitor.auditing import audit  # noqa: PLC0415
 
-        return audit(self._reader, queues)
+        return audit(self._reader.within(self._reader.ns), queues)
 
     async def due(self, queue: str, at_ms: int) -> tuple[tuple[str, int], ...]:
         """Count when the messages of a queue become visible; raises ``PeekError``."""

@@ -149,8 +149,10 @@ class Snapshot:
     parts: tuple["Snapshot", ...] = ()
 
     def part(self, place: str) -> "Snapshot":
-        """Return the snapshot of one of several servers, or this one where there is one."""
-        return next((part for part in self.parts if part.place == place), self)
+        """Return the snapshot of one of several servers, empty until there is one; or this one where it is alone."""
+        if not self.parts:
+            return self
+        return next((part for part in self.parts if part.place == place), Snapshot(0, "", "", place=place))
 
     @property
     def is_empty(self) -> bool:

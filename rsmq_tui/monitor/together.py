@@ -14,18 +14,22 @@ class Together:
     """Keeps the last snapshot of each server, and makes one of all of them whenever one of them has news.
 
     A server that does not answer keeps its last queues, its counts in the sums, and a note; none waits for another.
+    Their clocks may differ: the time of all is the first one's, and goes on by the local clock that tells how fresh
+    snapshots are.
     """
 
     def __init__(self, places: Sequence[str]) -> None:
         self._last: dict[str, Snapshot | None] = dict.fromkeys(places)
         self._trend = Trend()
+        self._began: tuple[int, float] | None = None
 
     def take(self, snapshot: Snapshot) -> Snapshot:
         """Take the news of one server, and return what is known of all."""
         self._last[snapshot.place] = snapshot
         parts = tuple(part for part in self._last.values() if part is not None)
         live = [part for part in parts if part.link.failure is None]
-        totals, at_ms = _totals(parts, live), max(part.at_ms for part in parts)
+        at_ms = self._time(snapshot)
+        totals = _totals(parts, live, at_ms)
         points = self._trend.totals
         if live and (not points or at_ms - points[-1].at_ms >= _POINT_MS):
             points.append(
@@ -47,15 +51,24 @@ class Together:
             parts=parts,
         )
 
+    def _time(self, snapshot: Snapshot) -> int:
+        fresh_s = max((part.link.fresh_at_s or 0.0 for part in self._last.values() if part is not None), default=0.0)
+        if self._began is None and snapshot.link.fresh_at_s is not None:
+            self._began = snapshot.at_ms, snapshot.link.fresh_at_s
+        if self._began is None:
+            return snapshot.at_ms
+        began_ms, began_s = self._began
+        return began_ms + round((fresh_s - began_s) * 1000)
 
-def _totals(parts: Sequence[Snapshot], live: Sequence[Snapshot]) -> Totals:
+
+def _totals(parts: Sequence[Snapshot], live: Sequence[Snapshot], at_ms: int) -> Totals:
     verdicts = dict.fromkeys(Verdict, 0)
-    for part in parts:
+    for part in live:
         for verdict, number in part.totals.verdicts.items():
             verdicts[verdict] += number
     known = [part for part in parts if part.totals.oldest_ready_ms is not None]
     # Clocks differ: ages are compared, not times.
-    oldest = max(known, key=lambda part: part.at_ms - (part.totals.oldest_ready_ms or 0), default=None)
+    oldest = max(known, key=_oldest_age_ms, default=None)
     return Totals(
         depth=sum(part.totals.depth for part in parts),
         ready=sum(part.totals.ready for part in parts),
@@ -64,15 +77,13 @@ def _totals(parts: Sequence[Snapshot], live: Sequence[Snapshot]) -> Totals:
         deletes_s=_sum(part.totals.deletes_s for part in live),
         receives_s=_sum(part.totals.receives_s for part in live),
         oldest=None if oldest is None else f"{oldest.totals.oldest} on {oldest.place}",
-        oldest_ready_ms=None if oldest is None else _on_the_latest_clock(oldest, parts),
+        oldest_ready_ms=None if oldest is None else at_ms - _oldest_age_ms(oldest),
         verdicts=verdicts,
     )
 
 
-def _on_the_latest_clock(oldest: Snapshot, parts: Iterable[Snapshot]) -> int:
-    """Return when that server's oldest message was sent, so that its age is right by the time of all of them."""
-    age_ms = oldest.at_ms - (oldest.totals.oldest_ready_ms or 0)
-    return max(part.at_ms for part in parts) - age_ms
+def _oldest_age_ms(part: Snapshot) -> int:
+    return part.at_ms - (part.totals.oldest_ready_ms or 0)
 
 
 def _sum(rates: Iterable[float | None]) -> float | None:
@@ -100,5 +111,5 @@ def _link(parts: Sequence[Snapshot], live: Sequence[Snapshot]) -> Link:
 def _notes(part: Snapshot) -> Iterable[str]:
     place = printable(part.place, 40)
     if part.link.failure is not None:
-        yield f"{place} is stale: {part.link.failure.sentence}"
+        yield f"{place} is stale ({part.link.failure.sentence})"
     yield from (f"{place}: {note}" for note in part.notes)

@@ -111,7 +111,7 @@ class QueueScan:
         131,072 ids, and 8 bytes of each before.
         """
         zset, attributes = self._keys.messages(queue), self._keys.attributes(queue)
-        measured = sizes if not bodies else not await _to_end(self._limits_bodies(attributes))
+        measured = sizes if not bodies else not await self._limits_bodies(attributes)
         wanted = _Wanted(zset, attributes, counts, bodies, measured)
         seen, step = Seen(WINDOW_IDS), count
         waiting: deque[_Group] = deque()
@@ -122,7 +122,7 @@ class QueueScan:
         try:
             while True:
                 if looking is not None:
-                    cursor, found = await _to_end(looking)
+                    cursor, found = await looking
                     looking = None
                     fresh = _fresh(found, seen)
                     waiting.extend(_groups(fresh) if bodies and measured else (fresh,))
@@ -134,7 +134,7 @@ class QueueScan:
                 if waiting:
                     reading = await self._sent(self._read(wanted, waiting.popleft()))
                 if before is not None:
-                    chunk = await _to_end(before)
+                    chunk = await before
                     step = _fitting(chunk.columns[4], count) if bodies and not measured else step
                     yield chunk
                 elif looking is None and reading is None:
@@ -148,7 +148,12 @@ class QueueScan:
     async def _sent(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         """Begin to ask; the question goes out before the last answer is read: else the server and we take turns."""
         task = asyncio.create_task(work)
-        await self._runner.until_sent(task)
+        try:
+            await self._runner.until_sent(task)
+        except asyncio.CancelledError:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+            raise
         return task
 
     async def _limits_bodies(self, attributes: bytes) -> bool:
@@ -214,18 +219,6 @@ class QueueScan:
             if isinstance(reply, Exception):
                 raise reply
         return replies
-
-
-async def _to_end(work: Coroutine[Any, Any, T] | asyncio.Task[T]) -> T:
-    """Wait for work that a cancel of ours ends: redis-py swallows a cancel while it makes a connection."""
-    task = work if isinstance(work, asyncio.Task) else asyncio.create_task(work)
-    try:
-        await asyncio.wait((task,))
-    except asyncio.CancelledError:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
-        raise
-    return task.result()
 
 
 def _fresh(found: _Group, seen: Seen) -> _Group:

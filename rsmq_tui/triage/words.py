@@ -5,6 +5,12 @@ from rsmq_tui.monitor.wording import SENTENCE_MAX, printable
 from rsmq_tui.protocol import SERVER_ERRORS, RsmqError, failure_of
 from rsmq_tui.triage.journal_file import JournalError
 
+# Whatever was refused here was wanted for a change; the same user may well look at queues.
+_NO_PERMISSION = (
+    "this user may not change the queues: grant it +@read +@write +@scripting +@connection +time on the keys of the "
+    "namespace, or start with --read-only"
+)
+
 
 class TriageError(Exception):
     """A change that cannot be made, in words for people; nothing was changed."""
@@ -21,4 +27,6 @@ def told(error: Exception) -> str:
     if isinstance(error, OSError) and error.filename is not None:
         return printable(f"{error.filename}: {error.strerror}", SENTENCE_MAX)
     failure = failure_of(error)
+    if failure.kind == "noperm":
+        return _NO_PERMISSION
     return printable(f"{failure.sentence}: {failure.hint}", SENTENCE_MAX)

@@ -1,5 +1,6 @@
 """The dashboard: one mutable cell, the last snapshot, and the ways between screens."""
 
+import asyncio
 import time
 import traceback
 from collections.abc import Callable, Iterable, Sequence
@@ -22,10 +23,11 @@ from rsmq_tui.monitor.together import Together
 from rsmq_tui.monitor.wording import printable
 from rsmq_tui.tui.ascii_filter import AsciiFilter
 from rsmq_tui.tui.changing import Changes
+from rsmq_tui.tui.clipboard import copy_text
 from rsmq_tui.tui.commands import DashboardCommands
 from rsmq_tui.tui.ending import end_on_signals
 from rsmq_tui.tui.keymap import bindings_of
-from rsmq_tui.tui.screens.base import DashboardScreen
+from rsmq_tui.tui.screens.base import NO_SERVER, DashboardScreen
 from rsmq_tui.tui.screens.overview import OverviewScreen
 from rsmq_tui.tui.sites import Site
 from rsmq_tui.tui.theming import TOKENS, first_theme, load_themes
@@ -37,7 +39,6 @@ if TYPE_CHECKING:
     from rsmq_tui.triage.desk import Triage
     from rsmq_tui.triage.previews import Scope
 
-_CLIPBOARD_BYTES_MAX = 74_000
 _ASCII = AsciiFilter()
 
 
@@ -76,7 +77,8 @@ class RsmqApp(App[None]):
         self.clock = clock
         self.ascii_only = ascii_only
         self.read_only = all(site.read_only for site in self.sites)
-        self._together = Together([site.place for site in self.sites])
+        self._sites_by_place = {site.place: site for site in self.sites}
+        self._together = Together(tuple(self._sites_by_place))
         self._changes = Changes(self)
         self._is_quitting = False
         self._wanted_theme = theme
@@ -144,8 +146,8 @@ class RsmqApp(App[None]):
     async def on_unmount(self) -> None:
         """Let go of the server."""
         await self._changes.aclose()
-        for site in self.sites:
-            await site.aclose()
+        # One that cannot be closed must not keep the others open.
+        await asyncio.gather(*(site.aclose() for site in self.sites), return_exceptions=True)
 
     def watch_theme(self, theme: str) -> None:
         """Draw everything in the new colours."""
@@ -159,8 +161,8 @@ class RsmqApp(App[None]):
         return any(site.can_change for site in self.sites)
 
     def site(self, place: str) -> Site:
-        """Return the server of that name, or the first."""
-        return next((site for site in self.sites if site.place == place), self.sites[0])
+        """Return the server of that place; raises ``LookupError``."""
+        return self._sites_by_place[place]
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Leave escape to the screens and dialogs unless a change runs behind no dialog."""
@@ -209,11 +211,7 @@ class RsmqApp(App[None]):
 
     def copy_text(self, text: str, what: str) -> None:
         """Copy to the terminal's clipboard (OSC 52), which works over SSH too."""
-        if len(text.encode("utf-8", "replace")) > _CLIPBOARD_BYTES_MAX:
-            self.notify(f"{what} is too long for a terminal's clipboard", severity="warning", markup=False)
-            return
-        self.copy_to_clipboard(text.encode("utf-8", "replace").decode())
-        self.notify(f"copied {what}", timeout=2, markup=False)
+        copy_text(self, text, what)
 
     def action_leave(self) -> None:
         """Leave the screen; leave the program from the first one."""
@@ -241,7 +239,11 @@ class RsmqApp(App[None]):
         """Look for namespaces."""
         from rsmq_tui.tui.screens.namespaces import NamespaceScreen  # noqa: PLC0415
 
-        site = self.site(getattr(self.screen, "chosen_place", ""))
+        place = self.screen.chosen_place if isinstance(self.screen, DashboardScreen) else None
+        if place is None:
+            self.notify(NO_SERVER, severity="warning", markup=False)
+            return
+        site = self.site(place)
         self.push_screen(NamespaceScreen(site.source), partial(self._switch, site))
 
     def action_pause(self) -> None:

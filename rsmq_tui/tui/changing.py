@@ -12,18 +12,17 @@ from textual.screen import ModalScreen
 from textual.worker import Worker
 
 from rsmq_tui.monitor import Snapshot
-from rsmq_tui.monitor.wording import count, plural, printable
+from rsmq_tui.monitor.wording import printable
+from rsmq_tui.tui.change_words import end_of, end_of_export, interrupted
 from rsmq_tui.tui.sites import Site
 from rsmq_tui.tui.widgets.change_line import ChangeTold
 
 if TYPE_CHECKING:
     from rsmq_tui.monitor.audit_findings import Finding
     from rsmq_tui.triage.actions import Action
-    from rsmq_tui.triage.changes import Change
     from rsmq_tui.triage.exporting import Exported
     from rsmq_tui.triage.previewing import Seeing
     from rsmq_tui.triage.previews import Preview, Scope
-    from rsmq_tui.triage.reports import Report
     from rsmq_tui.triage.run import Run
     from rsmq_tui.tui.app import RsmqApp
     from rsmq_tui.tui.screens.form import FormScreen
@@ -60,6 +59,7 @@ class Changes:
         self._worker: Worker[None] | None = None
         self._is_stopping = False
         self._ended = asyncio.Event()
+        self._recovered: set[str] = set()
 
     @property
     def is_running(self) -> bool:
@@ -80,7 +80,10 @@ class Changes:
         if form is None:
             self._preview(site, plain_action(name, queue), scope)
             return
-        screen: FormScreen[Action] = FormScreen(form, lambda action: self._preview(site, action, scope, screen))
+        where = f"on {printable(site.place, 40)}: " if site.place else ""
+        screen: FormScreen[Action] = FormScreen(
+            form, lambda action: self._preview(site, action, scope, screen), note=f"{where}nothing happens yet"
+        )
         self._app.push_screen(screen)
 
     def fix(self, site: Site, queue: str, findings: "tuple[Finding, ...]") -> None:
@@ -128,8 +131,14 @@ class Changes:
 
     def follow(self, site: Site, snapshot: Snapshot) -> None:
         """Once a server is there and shown, find out what became of changes that were interrupted."""
-        if not site.has_recovered and snapshot.link.failure is None:
-            site.has_recovered = True
+        # Two namespaces of one server have one journal.
+        if (
+            site.can_change
+            and site.can_export
+            and snapshot.server not in self._recovered
+            and snapshot.link.failure is None
+        ):
+            self._recovered.add(snapshot.server)
             self._app.call_after_refresh(lambda: self._app.run_worker(self._recover(site), group="recover"))
 
     async def aclose(self) -> None:
@@ -215,7 +224,7 @@ class Changes:
             self._tell_progress(words, tally.handled, tally.planned, **counts)
         if run.report is None:
             raise RuntimeError("a change without an end")
-        return replace(_end_of(run.report), scope=scope)
+        return replace(end_of(run.report), scope=scope)
 
     async def _export(self, site: Site, queue: str, scope: "Scope | None", path: Path) -> ChangeTold:
         exported: Exported | None = None
@@ -226,7 +235,7 @@ class Changes:
                 self._tell_progress("exporting", seeing.scanned, max(seeing.scanned, seeing.depth), skipped=left_out)
                 if self._is_stopping:
                     return ChangeTold("export cancelled: no file was written")
-        return _end_of_export(exported, path)
+        return end_of_export(exported, path)
 
     async def _recover(self, site: Site) -> None:
         from rsmq_tui.triage.changes import State  # noqa: PLC0415
@@ -239,7 +248,7 @@ class Changes:
             return
         for change in found:
             if change.state is State.INTERRUPTED:
-                self._app.notify(_interrupted(change, site.triage.ns), severity="warning", markup=False, timeout=20)
+                self._app.notify(interrupted(change, site.triage.ns), severity="warning", markup=False, timeout=20)
 
     def _tell_progress(self, words: str, handled: int, planned: int, *, skipped: int = 0, failed: int = 0) -> None:
         told = ChangeTold(
@@ -261,33 +270,3 @@ class Changes:
     def _forget(self, told: ChangeTold) -> None:
         if self._app.change_told is told:
             self._app.change_told = None
-
-
-def _end_of(report: "Report") -> ChangeTold:
-    undoes = " · u undoes" if report.undoable and report.name != "undo" else ""
-    is_alarm = bool(report.tally.failed) or report.stopped not in (None, "cancelled")
-    return ChangeTold(report.sentence + undoes, is_alarm=is_alarm)
-
-
-def _end_of_export(exported: "Exported | None", path: Path) -> ChangeTold:
-    if exported is None:
-        return ChangeTold(f"exported {plural(0, 'message')} to {path}")
-    # What could not be matched may not have been wanted: it is no part of the whole.
-    whole = exported.written + exported.cut + exported.gone
-    some = f"{count(exported.written)} of " if exported.written < whole else ""
-    reasons = (
-        (exported.cut, "too long to be read"),
-        (exported.gone, "gone meanwhile"),
-        (exported.unsearched, "too long to be matched"),
-    )
-    left_out = ", ".join(f"{count(number)} {reason}" for number, reason in reasons if number)
-    but = f" (left out: {left_out})" if left_out else ""
-    return ChangeTold(f"exported {some}{plural(whole, 'message')}{but} to {path}", is_alarm=bool(left_out))
-
-
-def _interrupted(change: "Change", ns: str) -> str:
-    what = f"{change.past} {count(change.done)} of {count(change.planned)} in {printable(change.queue, 60)}"
-    if change.ns != ns:
-        what += f" (namespace {printable(change.ns, 40)})"
-    undoes = "; u undoes it" if change.can_be_undone and change.ns == ns else ""
-    return f"A change was interrupted: {what}{undoes}"

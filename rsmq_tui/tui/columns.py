@@ -1,6 +1,6 @@
 """The columns of the two tables: what each shows of a queue or of a message, and how queues are sorted."""
 
-from collections.abc import Callable, Set
+from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,10 +18,11 @@ SPARK_WIDTH = 8
 class QueueContext:
     """What the cells of the queue table need besides their queue; ``changed`` got another verdict in this poll.
 
-    Each queue's age and past are told by the snapshot of its own server.
+    Each queue's age and past are told by the snapshot of its own server, of which ``titles`` holds the names.
     """
 
     snapshot: Snapshot
+    titles: Mapping[str, str]
     changed: frozenset[str] = frozenset()
     ascii_only: bool = False
     clock_times: bool = False
@@ -45,10 +46,15 @@ class MessageContext:
 
 
 def _verdict(queue: QueueState, context: QueueContext) -> Piece:
-    if queue.place and context.of(queue).link.failure is not None:
-        return f"{'x' if context.ascii_only else '✗'} stale", "muted"
+    if _is_stale(queue, context):
+        return f"{'?' if context.ascii_only else '◌'} stale", "muted"
     emphasis = " changed" if queue.key in context.changed else ""
     return verdict_words(queue.verdict, context.ascii_only), f"verdict-{queue.verdict}{emphasis}"
+
+
+def _is_stale(queue: QueueState, context: QueueContext) -> bool:
+    """Tell whether the queue's server, one of several, does not answer: nobody knows how it goes on there."""
+    return bool(queue.place) and context.of(queue).link.failure is not None
 
 
 def _oldest(queue: QueueState, context: QueueContext) -> Piece:
@@ -68,6 +74,8 @@ def _spark(queue: QueueState, context: QueueContext) -> Piece:
 
 
 def _outlook(queue: QueueState, context: QueueContext) -> Piece:
+    if _is_stale(queue, context):
+        return "", ""
     words = outlook(queue, context.of(queue).at_ms)
     if queue.problems and queue.verdict is Verdict.OK:
         return queue.problems[0], "muted"
@@ -89,7 +97,7 @@ QUEUE_COLUMNS: tuple[Column[QueueState, QueueContext], ...] = (
 )
 
 _SERVER: Column[QueueState, QueueContext] = Column(
-    "server", "SERVER", 10, lambda queue, _: (queue.place, "muted"), drop=2, most=16
+    "server", "SERVER", 10, lambda queue, context: (context.titles[queue.place], "muted"), drop=1, most=16
 )
 
 

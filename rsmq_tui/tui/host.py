@@ -9,6 +9,7 @@ from rsmq_tui.tui.sites import Site
 if TYPE_CHECKING:
     from rsmq_tui.monitor.audit_findings import Finding
     from rsmq_tui.triage.previews import Scope
+    from rsmq_tui.tui.widgets.change_line import ChangeTold
 
 
 class Dashboard(Protocol):
@@ -21,6 +22,7 @@ class Dashboard(Protocol):
     ascii_only: bool
     clock_times: bool
     snapshot: Snapshot | None
+    change_told: "ChangeTold | None"
 
     @property
     def can_change(self) -> bool:
@@ -33,7 +35,7 @@ class Dashboard(Protocol):
         ...
 
     def site(self, place: str) -> Site:
-        """Return the server of that name."""
+        """Return the server of that place; raises ``LookupError``."""
         ...
 
     @property

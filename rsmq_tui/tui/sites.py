@@ -12,8 +12,9 @@ if TYPE_CHECKING:
 class Site:
     """One server, in one namespace at a time.
 
-    ``place`` names it among several, in the table's server column, and is empty where there is one; ``name`` is the
-    profile's, shown at the top in its ``colour``, which is ``#rrggbb``. ``triage`` is what changes its queues, or makes
+    ``place`` tells it from others for as long as the program runs, and is empty where there is one; ``name`` is the
+    profile's, shown at the top in its ``colour``, which is ``#rrggbb``, and ``ns`` the namespace that it begins in.
+    ``triage`` is what changes its queues, or makes
     it when it is first needed: the first numbers are on the screen before it is loaded. Without it, and where it or the
     site is ``read_only``, nothing is changed.
     """
@@ -24,6 +25,7 @@ class Site:
         *,
         place: str = "",
         name: str = "",
+        ns: str = "",
         colour: str | None = None,
         triage: "Triage | Callable[[], Triage] | None" = None,
         read_only: bool = False,
@@ -33,10 +35,15 @@ class Site:
         self.name = name
         self.colour = colour
         self.read_only = read_only or bool(getattr(triage, "read_only", False))
-        self.has_recovered = triage is None or self.read_only
         self._opening = triage
         self._triage: Triage | None = None
+        self._first_ns = ns
         self._ns: str | None = None
+
+    def title(self, ns: str) -> str:
+        """Return what it is called while it watches that namespace."""
+        is_elsewhere = self._first_ns and ns and ns != self._first_ns
+        return f"{self.name or self.place} {ns}" if is_elsewhere else self.place or self.name
 
     @property
     def can_export(self) -> bool:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from redis import Redis
 
 from rsmq_tui.embedded import EmbeddedServer
 from rsmq_tui.protocol import Rsmq
@@ -205,3 +206,17 @@ def test_version_loads_nothing_of_it() -> None:
     script += "assert not [name for name in sys.modules if name.startswith(('rsmq_tui.triage', 'redis', 'sqlite3'))]"
     assert subprocess.run([sys.executable, "-c", script], capture_output=True, check=False, timeout=30).returncode == 0
     assert run("--version").returncode == 0
+
+
+def test_a_user_who_may_only_read_is_told_that_it_is_changing_that_he_may_not(
+    orders: Rsmq, client: Redis, redis_url: str, state: Path
+) -> None:
+    client.execute_command(
+        "ACL", "SETUSER", "viewer", "on", ">x", "~*", "+@read", "+@connection", "+time", "+eval", "+evalsha"
+    )
+    url = redis_url.replace("://", "://viewer:x@")
+    done = run("-r", url, "messages", "send", "orders", "x", "--yes", env={"XDG_STATE_HOME": str(state)})
+    client.execute_command("ACL", "DELUSER", "viewer")
+    assert done.returncode == 1
+    assert "this user may not change the queues: grant it" in done.stdout + done.stderr
+    assert "may not read" not in done.stdout + done.stderr

@@ -51,13 +51,28 @@ def test_ages_are_right_though_the_servers_clocks_differ() -> None:
     assert both.part("slow").at_ms == START_MS
 
 
+def test_time_goes_on_though_the_server_whose_clock_is_ahead_is_gone() -> None:
+    together = Together(["fast", "slow"])
+    ahead = together.take(_poll("fast", 1, at_ms=START_MS + 3_600_000, link=Link(None, 100.0)))
+    together.take(replace(ahead, place="fast", link=Link(DOWN, 100.0, 104.0)))
+    times = [together.take(_poll("slow", 1, link=Link(None, 101.0 + step))).at_ms for step in range(3)]
+    assert [time - ahead.at_ms for time in times] == [1_000, 2_000, 3_000]
+    assert len(together.take(_poll("slow", 1, link=Link(None, 105.0))).trend.totals) == 5
+
+
+def test_a_server_that_has_not_answered_has_an_empty_part() -> None:
+    both = Together(["prod", "test"]).take(_poll("prod", 3))
+    assert both.part("test").queues == ()
+    assert both.part("prod").queues[0].ready == 3
+
+
 def test_a_server_that_does_not_answer_keeps_its_queues_and_has_a_note() -> None:
     together = Together(["prod", "test"])
     together.take(_poll("prod", 3))
     before = together.take(_poll("test", 4))
     both = together.take(replace(before.part("prod"), link=Link(DOWN, 900.0, 1001.0)))
     assert both.link.failure is None
-    assert both.notes == ("prod is stale: the connection was refused",)
+    assert both.notes == ("prod is stale (the connection was refused)",)
     assert [queue.ready for queue in both.queues] == [3, 4]
     # What it counted is still there, but nobody knows how fast it moves.
     assert (both.totals.ready, both.totals.arrivals_s) == (7, 2.0)
@@ -84,7 +99,7 @@ def test_the_past_has_a_point_a_second_however_many_servers_there_are() -> None:
     together = Together(places)
     for step in range(4):
         for place in places:
-            last = together.take(_poll(place, 1, at_ms=START_MS + step * 1000))
+            last = together.take(_poll(place, 1, link=Link(None, 100.0 + step)))
     points = last.trend.totals
     assert [later.at_ms - earlier.at_ms for earlier, later in pairwise(points)] == [1000] * 3
     assert isinstance(points[-1], TotalsPoint)

@@ -218,7 +218,7 @@ async def test_triage_is_made_when_it_is_needed_and_not_before(source: ScriptedS
         await play(pilot, source, poll_of(source, [queue_of("orders")]))
         assert opened_for == ["it"]
         assert triage.ns == "mail"
-        app._switch("jobs")
+        app.sites[0].switch("jobs")
         assert triage.ns == "jobs"
     assert triage.closed
 

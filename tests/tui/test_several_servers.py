@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
 import redis
 from textual.pilot import Pilot
 
@@ -126,7 +127,7 @@ async def test_what_may_only_be_looked_at_is_not_changed() -> None:
         await press(pilot, "enter")
         await until(pilot, lambda: isinstance(pilot.app.screen, QueueScreen), "it is opened")
         assert "delete" not in text_of(app_of(pilot)).splitlines()[-1]
-        await press(pilot, "d")
+        await press(pilot, "x")
         assert not isinstance(pilot.app.screen, ConfirmScreen)
         assert servers.triages["look"].asked == []
 
@@ -136,10 +137,10 @@ async def test_a_server_that_does_not_answer_is_marked_and_the_others_go_on() ->
     async with servers.opened() as pilot:
         servers.sources["prod"].play_failure(DOWN)
         servers.play("test", [queue_of("orders", ready=72)])
-        await until(pilot, lambda: "prod is stale: the connection was refused" in text_of(app_of(pilot)), "it says so")
+        await until(pilot, lambda: "prod is stale (the connection was refused)" in text_of(app_of(pilot)), "it says so")
         lines = text_of(app_of(pilot)).splitlines()
         (row,) = [line for line in lines if " prod " in line and " orders " in line and "stale" in line]
-        assert "✗ stale" in row
+        assert "◌ stale" in row
         await until(pilot, lambda: "72" in text_of(app_of(pilot)), "the other is followed")
         assert "● live" in text_of(app_of(pilot))
         assert "✗ prod" in text_of(app_of(pilot)).splitlines()[0]
@@ -176,6 +177,66 @@ async def test_another_namespace_is_that_of_the_server_under_the_cursor() -> Non
         await until(pilot, lambda: "enter switches" in text_of(app_of(pilot)), "they are found")
         await press(pilot, "enter")
         assert [source.switched for source in servers.sources.values()] == [[], ["mail"], []]
+
+
+async def test_on_a_queues_screen_it_is_that_of_its_server() -> None:
+    servers = _Servers()
+    servers.sources["test"].found = replace(servers.sources["test"].found, names=("mail", "rsmq"))
+    async with servers.opened() as pilot:
+        await _on(pilot, "test", "mail")
+        for opening in ("enter", "F"):
+            await press(pilot, opening, "n")
+            await until(pilot, lambda: "enter switches" in text_of(app_of(pilot)), "they are found")
+            await press(pilot, "enter")
+        assert [source.switched for source in servers.sources.values()] == [[], ["mail", "mail"], []]
+
+
+@pytest.mark.parametrize("key", ["u", "c", "n", "F"])
+async def test_without_a_queue_under_the_cursor_nobody_knows_which_server_is_meant(key: str) -> None:
+    servers = _Servers()
+    async with servers.opened() as pilot:
+        await press(pilot, "slash", *"zzz", "enter", key)
+        await until(pilot, lambda: "no queue is under" in text_of(app_of(pilot)), "it says so")
+        assert [triage.asked for triage in servers.triages.values()] == [[], [], []]
+        assert len(pilot.app.screen_stack) == 1
+
+
+async def test_rows_keep_their_places_while_the_cursor_moves() -> None:
+    servers = _Servers()
+    async with servers.opened() as pilot:
+        await press(pilot, "s", "s")
+        before = _rows(pilot)
+        assert [place for place, _ in before] == ["look", "prod", "test", "test"]
+        await press(pilot, "j")
+        servers.play("prod", [queue_of("orders", ready=99)])
+        await until(pilot, lambda: "99" in text_of(app_of(pilot)), "there is news")
+        assert _rows(pilot) == before
+
+
+async def test_another_namespace_is_told_in_the_table() -> None:
+    servers = _Servers()
+    servers.sites[1] = Site(servers.sources["test"], place="test jobs", name="test", ns="rsmq")
+    assert servers.sites[1].title("rsmq") == "test jobs"
+    assert servers.sites[1].title("mail") == "test mail"
+
+
+async def test_two_namespaces_of_one_server_find_out_once_what_was_interrupted() -> None:
+    clock = FakeClock()
+    sources = [ScriptedSource(clock, place=place) for place in ("prod jobs", "prod mail")]
+    triages = [ScriptedTriage(), ScriptedTriage()]
+    sites = [
+        Site(source, place=source.last.place, name="prod", triage=triage)  # type: ignore[arg-type] # it does what is asked
+        for source, triage in zip(sources, triages, strict=True)
+    ]
+    app = RsmqApp(sites, clock=clock)
+    app.animation_level = "none"
+    async with app.run_test(size=(140, 36)) as pilot:
+        for source in sources:
+            queue = queue_of("q", place=source.last.place)
+            source.play(replace(poll_of(source, [queue]), server="redis://prod:6379/0"))
+        await until(pilot, lambda: sum(triage.recoveries for triage in triages) == 1, "one finds out")
+        await settled(pilot)
+        assert sum(triage.recoveries for triage in triages) == 1
 
 
 async def test_the_palette_finds_queues_by_server() -> None:

@@ -13,6 +13,7 @@ from rsmq_tui.tui.audit_columns import FINDING_COLUMNS, FindingContext, finding_
 from rsmq_tui.tui.keymap import Where, bindings_of
 from rsmq_tui.tui.screens.base import DashboardScreen
 from rsmq_tui.tui.widgets.change_line import ChangeTold
+from rsmq_tui.tui.widgets.detail_lines import DetailLines
 from rsmq_tui.tui.widgets.key_hints import KeyHints
 from rsmq_tui.tui.widgets.painted import Piece
 from rsmq_tui.tui.widgets.row_table import RowTable
@@ -37,27 +38,35 @@ class AuditScreen(DashboardScreen):
         self.queue = queue
         self.table = RowTable(FINDING_COLUMNS, FindingContext(), id="findings")
         self._title = TextLine(id="title")
-        self._details = [TextLine() for _ in _DETAILS]
+        self._details = DetailLines(id="details")
         self._found: list[Finding] = []
         self._progress: AuditProgress | None = None
         self._is_running = False
+        self._is_asked_again = False
+        self._ns: str | None = None
         self._error: str | None = None
+        self._told: ChangeTold | None = None
 
     def compose(self) -> ComposeResult:
         """Status, how far it is, findings, what is known of the one under the cursor, hints."""
         yield StatusLine().data_bind(DashboardScreen.snapshot)
         yield self._title
         yield self.table
-        yield from self._details
+        yield self._details
         yield KeyHints("table", "audit", "app")
 
     def on_mount(self) -> None:
         """Begin to look."""
         self.table.focus()
+        # What was told before is no reason to look once more.
+        self._told = self.dashboard.change_told
         self._audit()
 
     def show_snapshot(self, snapshot: Snapshot) -> None:
-        """Show what was found; polls tell nothing of it."""
+        """Show what was found; polls tell nothing of it, but that it is another namespace's by now."""
+        if self._ns is not None and snapshot.ns != self._ns:
+            self._ns = None
+            self._audit()
         self._show()
 
     def rest(self) -> None:
@@ -94,36 +103,60 @@ class AuditScreen(DashboardScreen):
 
     def _tell_change(self, told: ChangeTold | None) -> None:
         super()._tell_change(told)
-        if told is not None and not told.is_running and not self._is_running and self._progress is not None:
+        if told is None or told.is_running or told is self._told:
+            return
+        self._told = told
+        if self._is_running:
+            self._is_asked_again = True
+        else:
             self._audit()
 
     @work(group="audit", exclusive=True)
     async def _audit(self) -> None:
-        self._found, self._progress, self._error, self._is_running = [], None, None, True
+        # One that was cancelled may take a moment to end, and must not tell of what it finds in the newer one.
+        found: list[Finding] = []
+        self._found = found
+        self._progress, self._error, self._is_running, self._is_asked_again = None, None, True, False
+        self._ns = self.snapshot.ns if self.snapshot is not None else None
         self._show()
         queues = None if self.queue is None else (self.queue,)
         try:
             async with aclosing(self.site.source.audit(queues)) as steps:
                 async for progress in steps:
+                    if self._found is not found:
+                        return
                     self._progress = progress
-                    self._found += progress.findings
+                    found += progress.findings
                     self._show()
         except PeekError as error:
-            self._error = str(error)
+            if self._found is found:
+                self._error = str(error)
         finally:
-            self._is_running = False
+            if self._found is found:
+                self._is_running = False
+        if self._found is not found:
+            return
         self._show()
+        if self._is_asked_again:
+            self._audit()
 
     def _show(self) -> None:
         self._title.show(self._head())
-        self.table.empty_text = [] if self._is_running or self._error else [("  Everything fits together.", "ready")]
+        self.table.empty_text = [("  Everything fits together.", "ready")] if self._is_clean else []
         keys = [finding_key(finding) for finding in self._found]
         self.table.show(self._found, keys, FindingContext(self.dashboard.ascii_only))
         self._show_details()
 
+    @property
+    def _is_clean(self) -> bool:
+        progress = self._progress
+        is_seen = progress is not None and not progress.unseen
+        return is_seen and not (self._is_running or self._error or self._found)
+
     def _head(self) -> list[Piece]:
         back = " < " if self.dashboard.ascii_only else " ◀ "
-        what = "all queues" if self.queue is None else printable(self.queue, 60)
+        where = f" on {printable(self.site.title(self._ns or ''), 40)}" if self.site.place else ""
+        what = f"all queues{where}" if self.queue is None else f"{printable(self.queue, 60)}{where}"
         pieces: list[Piece] = [(f"{back}audit of {what}   ", "strong")]
         if self._error is not None:
             return [*pieces, (printable(self._error, 200), "alarm")]
@@ -140,11 +173,9 @@ class AuditScreen(DashboardScreen):
     def _show_details(self) -> None:
         finding = self.table.cursor_row
         if finding is None:
-            for line in self._details:
-                line.show([])
+            self._details.show(())
             return
-        more = ", …" if finding.count > len(finding.ids) else ""
+        more = ", …" if finding.ids and finding.count > len(finding.ids) else ""
         fix = finding.fix or "none that is safe: look at it by hand"
         values = (", ".join(printable(id, 60) for id in finding.ids) + more, finding.maker, finding.effect, fix)
-        for line, label, value in zip(self._details, _DETAILS, values, strict=True):
-            line.show([(f" {label:<8} ", "muted"), (printable(value or "–"), "")])
+        self._details.show([(label, printable(value)) for label, value in zip(_DETAILS, values, strict=True) if value])

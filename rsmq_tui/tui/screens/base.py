@@ -13,6 +13,8 @@ from rsmq_tui.tui.sites import Site
 from rsmq_tui.tui.widgets.change_line import ChangeLine, ChangeTold
 from rsmq_tui.tui.widgets.key_hints import KeyHints
 
+NO_SERVER = "no queue is under the cursor: it says which server is meant"
+
 
 class DashboardScreen(Screen[None]):
     """A screen that shows the app's last snapshot by ``show_snapshot``, as long as it is in front.
@@ -61,8 +63,13 @@ class DashboardScreen(Screen[None]):
         return self.dashboard.can_change if self.place is None else self.site.can_change
 
     @property
+    def chosen_place(self) -> str | None:
+        """The server that a key is meant for; None where nothing tells."""
+        return self.place
+
+    @property
     def site(self) -> Site:
-        """The server that this screen shows, or the first of all."""
+        """The server that this screen shows; raises ``LookupError`` where it shows several."""
         return self.dashboard.site(self.place or "")
 
     def _take(self, snapshot: Snapshot | None) -> None:

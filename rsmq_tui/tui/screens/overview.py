@@ -15,7 +15,7 @@ from rsmq_tui.monitor.wording import compact, printable, rate
 from rsmq_tui.tui.columns import QueueContext, columns_of, sort_queues
 from rsmq_tui.tui.keymap import Where, bindings_of
 from rsmq_tui.tui.queue_choice import are_same, changed_verdicts, matching_queues
-from rsmq_tui.tui.screens.base import DashboardScreen
+from rsmq_tui.tui.screens.base import NO_SERVER, DashboardScreen
 from rsmq_tui.tui.signs import verdict_words
 from rsmq_tui.tui.widgets.chart_panel import ChartPanel
 from rsmq_tui.tui.widgets.key_hints import KeyHints
@@ -39,7 +39,7 @@ class OverviewScreen(DashboardScreen):
 
     def __init__(self, servers: int = 1) -> None:
         super().__init__()
-        self.table = RowTable(columns_of(servers), QueueContext(Snapshot(0, "", "")), id="queues")
+        self.table = RowTable(columns_of(servers), QueueContext(Snapshot(0, "", ""), {}), id="queues")
         self.chart = ChartPanel("Throughput, 10 min", ("series-first", "series-second"), id="throughput")
         self.sparks = SparkPanel(("ready",), ("hidden",), ("arrivals/s", "deletes/s"), id="sparks")
         self._why = TextLine(id="why")
@@ -74,6 +74,7 @@ class OverviewScreen(DashboardScreen):
         self._tell_sums(snapshot)
         context = QueueContext(
             snapshot,
+            {site.place: site.title(snapshot.part(site.place).ns) for site in self.dashboard.sites},
             changed_verdicts(self._last, snapshot),
             self.dashboard.ascii_only,
             self.dashboard.clock_times,
@@ -148,32 +149,43 @@ class OverviewScreen(DashboardScreen):
 
     def action_change(self, name: str) -> None:
         """Ask for a change of the queue under the cursor, or for a queue to create."""
-        queue = self._queue_for(name)
-        if queue is not None:
-            self.dashboard.ask_change(name, queue, place=self.chosen_place)
+        queue, place = self._queue_for(name), self.chosen_place
+        if queue is not None and place is not None:
+            self.dashboard.ask_change(name, queue, place=place)
 
     def action_undo(self) -> None:
         """Take back the last change."""
-        self.dashboard.undo(None, self.chosen_place)
+        place = self._place_for_key()
+        if place is not None:
+            self.dashboard.undo(None, place)
 
     def action_audit(self) -> None:
-        """Audit the server of the queue under the cursor."""
-        self.dashboard.open_audit(None, self.chosen_place)
+        """Audit all queues on the server of the queue under the cursor."""
+        place = self._place_for_key()
+        if place is not None:
+            self.dashboard.open_audit(None, place)
 
     def action_export(self) -> None:
         """Write all messages of the queue under the cursor to a file."""
-        queue = self._queue_for("export")
-        if queue is not None:
-            self.dashboard.export(queue, None, self.chosen_place)
+        queue, place = self._queue_for("export"), self.chosen_place
+        if queue is not None and place is not None:
+            self.dashboard.export(queue, None, place)
 
     @property
-    def chosen_place(self) -> str:
-        """The server of the queue under the cursor."""
-        return "" if self.table.cursor_row is None else self.table.cursor_row.place
+    def chosen_place(self) -> str | None:
+        """The server of the queue under the cursor, or the only one."""
+        if len(self.dashboard.sites) == 1:
+            return self.dashboard.sites[0].place
+        return None if self.table.cursor_row is None else self.table.cursor_row.place
+
+    def _place_for_key(self) -> str | None:
+        if self.chosen_place is None:
+            self.notify(NO_SERVER, severity="warning", markup=False)
+        return self.chosen_place
 
     def _queue_for(self, name: str) -> str | None:
         if name == "create":
-            return ""
+            return None if self._place_for_key() is None else ""
         if self.table.cursor_row is None:
             self.notify("no queue is under the cursor", severity="warning", markup=False)
             return None
@@ -185,9 +197,13 @@ class OverviewScreen(DashboardScreen):
         if queue is None or snapshot is None:
             self._why.show([])
             return
-        at_ms = snapshot.part(queue.place).at_ms
+        part = snapshot.part(queue.place)
+        at_ms = part.at_ms
         words = reason(queue, at_ms, self.dashboard.site(queue.place).source.thresholds)
-        where = f" on {printable(queue.place, 40)}" if queue.place else ""
+        where = f" on {printable(self.table.context.titles[queue.place], 40)}" if queue.place else ""
+        if queue.place and part.link.failure is not None:
+            self._why.show([(f" {printable(queue.name, 40)}{where}: {self._stale_words(part)}", "alarm")])
+            return
         pieces: list[Piece] = [
             (f" {verdict_words(queue.verdict, self.dashboard.ascii_only)} ", f"verdict-{queue.verdict}"),
             (f"{printable(queue.name, 40)}{where}: {words}", ""),
@@ -195,6 +211,14 @@ class OverviewScreen(DashboardScreen):
         if queue.problems:
             pieces.append((f"   ! {'; '.join(queue.problems)}", "verdict-aged"))
         self._why.show(pieces)
+
+    def _stale_words(self, part: Snapshot) -> str:
+        """Say how old the numbers of a server are that does not answer, why, and when it is asked again."""
+        link, now_s = part.link, self.dashboard.clock()
+        age = "never read" if link.fresh_at_s is None else f"as of {max(0.0, now_s - link.fresh_at_s):.0f} s ago"
+        again_s = 0.0 if link.retry_at_s is None else max(0.0, link.retry_at_s - now_s)
+        again = f"; asked again in {again_s:.0f} s" if again_s >= 0.5 else "; asked again now"
+        return f"{age}{again}: {printable(link.failure.sentence if link.failure else '', 80)}"
 
     def _rearrange(self) -> None:
         self.rest()
@@ -215,7 +239,7 @@ class OverviewScreen(DashboardScreen):
             self.table.sorted_by = None if self._sort is None else (self._sort, downwards)
         else:
             places = {name: place for place, name in enumerate(self.table.keys)}
-            rows.sort(key=lambda queue: places.get(queue.name, len(places)))
+            rows.sort(key=lambda queue: places.get(queue.key, len(places)))
         return rows
 
     def _show_chart(self, snapshot: Snapshot) -> None:

@@ -60,8 +60,9 @@ class StatusLine(Painted):
         names: list[Piece] = []
         for site in sites:
             if site.name or len(sites) > 1:
-                gone = "" if snapshot.part(site.place).link.failure is None else "x " if self.ascii_only else "✗ "
-                names += [(f" {gone}{printable(site.place or site.name, 24)} ", site.colour or "strong"), (" ", "")]
+                part = snapshot.part(site.place)
+                gone = "" if part.link.failure is None else "x " if self.ascii_only else "✗ "
+                names += [(f" {gone}{printable(site.title(part.ns), 24)} ", site.colour or "strong"), (" ", "")]
         pieces: list[Piece] = [(" rsmq-tui  ", "strong"), *names, (f" {printable(snapshot.server)} · {ns} ", "")]
         if all(site.read_only for site in sites):
             pieces.append((" read-only ", "strong"))

@@ -1,0 +1,45 @@
+"""What is told of a change or an export at its end, and of one that was interrupted."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rsmq_tui.monitor.wording import count, plural, printable
+from rsmq_tui.tui.widgets.change_line import ChangeTold
+
+if TYPE_CHECKING:
+    from rsmq_tui.triage.changes import Change
+    from rsmq_tui.triage.exporting import Exported
+    from rsmq_tui.triage.reports import Report
+
+
+def end_of(report: "Report") -> ChangeTold:
+    """Say what a change came to."""
+    undoes = " · u undoes" if report.undoable and report.name != "undo" else ""
+    is_alarm = bool(report.tally.failed) or report.stopped not in (None, "cancelled")
+    return ChangeTold(report.sentence + undoes, is_alarm=is_alarm)
+
+
+def end_of_export(exported: "Exported | None", path: Path) -> ChangeTold:
+    """Say what an export wrote, and what it left out."""
+    if exported is None:
+        return ChangeTold(f"exported {plural(0, 'message')} to {path}")
+    # What could not be matched may not have been wanted: it is no part of the whole.
+    whole = exported.written + exported.cut + exported.gone
+    some = f"{count(exported.written)} of " if exported.written < whole else ""
+    reasons = (
+        (exported.cut, "too long to be read"),
+        (exported.gone, "gone meanwhile"),
+        (exported.unsearched, "too long to be matched"),
+    )
+    left_out = ", ".join(f"{count(number)} {reason}" for number, reason in reasons if number)
+    but = f" (left out: {left_out})" if left_out else ""
+    return ChangeTold(f"exported {some}{plural(whole, 'message')}{but} to {path}", is_alarm=bool(left_out))
+
+
+def interrupted(change: "Change", ns: str) -> str:
+    """Say what is known of a change that was interrupted before."""
+    what = f"{change.past} {count(change.done)} of {count(change.planned)} in {printable(change.queue, 60)}"
+    if change.ns != ns:
+        what += f" (namespace {printable(change.ns, 40)})"
+    undoes = "; u undoes it" if change.can_be_undone and change.ns == ns else ""
+    return f"A change was interrupted: {what}{undoes}"
