@@ -19,9 +19,11 @@ from rsmq_tui.cli.doctor_arguments import add_doctor
 from rsmq_tui.cli.errors import UsageError
 from rsmq_tui.cli.exporter_arguments import add_exporter
 from rsmq_tui.cli.profiles_arguments import add_profiles
+from rsmq_tui.cli.record_arguments import add_record
 from rsmq_tui.cli.triage_arguments import add_commands
 
 EXIT_UNREACHABLE = 2
+EXIT_INTERRUPTED = 130
 EXIT_PIPE_CLOSED = 141
 _DESCRIPTION = "A live terminal dashboard of message queues on Redis, Valkey and their kin."
 
@@ -98,6 +100,7 @@ def parser() -> argparse.ArgumentParser:
     add_commands(commands, [server, namespace, guard])
     add_profiles(commands, [server])
     add_exporter(commands, [server, namespace])
+    add_record(commands, [server, namespace])
     add_check(commands, [server, namespace])
     add_doctor(commands, [server, namespace, guard])
     add_completion(commands)
@@ -110,6 +113,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     Commands that change something have more of them: see their help.
     """
+    try:
+        return _main(arguments)
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED
+
+
+def _main(arguments: Sequence[str] | None) -> int:
     top = parser()
     options = top.parse_args(arguments)
     if options.command == "demo" and options.seconds is not None and not options.headless:
@@ -142,8 +152,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         print(f"rsmq-tui: the output cannot be written: {error.strerror}", file=sys.stderr)
         return EXIT_UNREACHABLE
-    except KeyboardInterrupt:
-        return 130
 
 
 def _command(name: str) -> Callable[[argparse.Namespace], int]:

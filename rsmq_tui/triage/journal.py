@@ -8,34 +8,26 @@ import getpass
 import os
 import socket
 import sqlite3
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from rsmq_tui.protocol.edits import Outcome
 from rsmq_tui.triage.changes import Change, Entry, State
-from rsmq_tui.triage.journal_file import JournalError, JournalFile
-from rsmq_tui.triage.journal_schema import FIELDS, batch_of, batch_row, known_name, new_ids, packed_edits, stored_name
-from rsmq_tui.triage.liveness import begin_work, end_work, is_alive
+from rsmq_tui.triage.journal_reading import ENDED, TOUCHED, UNKNOWN, JournalReading, now_ms
+from rsmq_tui.triage.journal_schema import batch_row, packed_edits, stored_name
+from rsmq_tui.triage.liveness import begin_work, end_work
 from rsmq_tui.triage.reports import Tally
 
 KEEP_DAYS = 7
 LIMIT_BYTES = 1_000_000_000
 
-_TOUCHED = (
-    "EXISTS (SELECT 1 FROM batches WHERE batches.change = changes.change"
-    f" AND instr(coalesce(outcome, ''), '{Outcome.DONE}'))"
-)
-_UNKNOWN = "EXISTS (SELECT 1 FROM batches WHERE batches.change = changes.change AND outcome IS NULL)"
-_ENDED = "state IN ('done', 'stopped', 'interrupted')"
-_UNDOABLE = f"{_ENDED} AND {_TOUCHED}"
+_UNDOABLE = f"{ENDED} AND {TOUCHED}"
 
 _DAY_MS = 86_400_000
 # A call that was given up may be on its way so long, and its marker is what forbids it.
 _VOID_MS = _DAY_MS
 
 
-class Journal:
+class Journal(JournalReading):
     """The journal in the file ``path``, which is made if need be; raises ``JournalError``. Close it with ``close``.
 
     Older changes are dropped after ``keep_days``, and the oldest ones when the file grows over ``limit_bytes``.
@@ -43,10 +35,9 @@ class Journal:
     """
 
     def __init__(self, path: Path, *, keep_days: int = KEEP_DAYS, limit_bytes: int = LIMIT_BYTES) -> None:
-        self.path = path
+        super().__init__(path)
         self.keep_days = keep_days
         self.limit_bytes = limit_bytes
-        self._file = JournalFile(path)
 
     def begin(
         self,
@@ -67,7 +58,7 @@ class Journal:
         """Note that a change begins, and return its number; ``leave`` it when nobody works on it any more."""
         # fmt: off
         values = (
-            at_ms, name, past, user_name(), socket.gethostname(), os.getpid(), _now_ms(),
+            at_ms, name, past, user_name(), socket.gethostname(), os.getpid(), now_ms(),
             profile, server, run_id, ns, stored_name(queue), target, what, planned, undoes,
         )
         # fmt: on
@@ -141,7 +132,7 @@ class Journal:
         with self._file.told():
             rows = self._file.db.execute(
                 "SELECT ns, token FROM markers WHERE server = ? AND at_ms < ? ORDER BY at_ms LIMIT ?",
-                (server, _now_ms() - _VOID_MS, limit),
+                (server, now_ms() - _VOID_MS, limit),
             ).fetchall()
         return [(ns, token) for ns, token in rows]
 
@@ -183,104 +174,19 @@ class Journal:
         except sqlite3.Error as error:
             raise self._file.error(error) from error
 
-    def change(self, change: int) -> Change | None:
-        """Return one change, or None when it is not in the journal (any more)."""
-        return next(self._changes("WHERE change = ?", change), None)
-
-    def changes(self, limit: int = 100) -> list[Change]:
-        """Return the last changes, newest first."""
-        return list(self._changes("ORDER BY change DESC LIMIT ?", limit))
-
-    def last_undoable(self, server: str, ns: str, queue: str | None = None) -> Change | None:
-        """Return the last change on that server and namespace (and queue) that can be undone and is no undo itself."""
-        return next(
-            self._changes(
-                "WHERE server = ? AND ns = ? AND ? IN (queue, target, '') AND undoes IS NULL AND touched"
-                f" AND {_ENDED} ORDER BY change DESC LIMIT 1",
-                server,
-                ns,
-                stored_name(queue or ""),
-            ),
-            None,
-        )
-
-    def unfinished(self, server: str) -> list[Change]:
-        """Return the changes on that server of which something is not known or told, and nobody is at work on."""
-        found = self._changes(
-            f"WHERE server = ? AND (state = 'running' OR NOT audited OR {_UNKNOWN})",
-            server,
-        )
-        now_ms, journal = _now_ms(), str(self.path)
-        return [
-            change
-            for change in found
-            if not is_alive(journal, change.change, change.host, change.pid, now_ms - change.alive_ms)
-        ]
-
-    def entries(self, change: int, *, newest_first: bool = False) -> Iterator[Entry]:
-        """Walk through the batches of a change, one of them in memory at a time."""
-        with self._file.told():
-            numbers = self._file.db.execute(
-                f"SELECT number FROM batches WHERE change = ? ORDER BY number {'DESC' if newest_first else 'ASC'}",
-                (change,),
-            ).fetchall()
-        for (number,) in numbers:
-            with self._file.told():
-                row = self._file.db.execute(
-                    "SELECT * FROM batches WHERE change = ? AND number = ?", (change, number)
-                ).fetchone()
-                if row is None:
-                    raise JournalError(f"change {change} was dropped from the journal meanwhile")
-                batch = batch_of(row)
-            flags = bool(row["counted"]), bool(row["renames"]), bool(row["unsure"])
-            yield Entry(number, row["token"], batch, row["outcome"], row["undoes"], *flags)
-
-    def undone_numbers(self, change: int) -> set[int]:
-        """Return the numbers of those of its batches that an earlier, unfinished undo has already taken back.
-
-        What was taken back itself does not count: then it is to be done again.
-        """
-        with self._file.told():
-            rows = self._file.db.execute(
-                "SELECT change, number, batches.undoes FROM batches JOIN changes USING (change)"
-                " WHERE changes.undoes = ? AND instr(coalesce(outcome, ''), ?)"
-                # All or nothing, and guarded: what was perhaps not taken back is tried again.
-                " AND NOT (batches.unsure AND kind = ?)",
-                (change, Outcome.DONE, FIELDS),
-            ).fetchall()
-        again = {undo: self.undone_numbers(undo) for undo in {row[0] for row in rows}}
-        return {undone for undo, number, undone in rows if number not in again[undo]}
-
-    def sources(self, server: str, ns: str, target: str) -> dict[bytes, str]:
-        """Return for all messages that were moved to ``target``, by id, the queue that each came from last."""
-        with self._file.told():
-            rows = self._file.db.execute(
-                "SELECT batches.edits, batches.queue, outcome FROM batches JOIN changes USING (change)"
-                " WHERE changes.server = ? AND changes.ns = ? AND batches.target = ? AND batches.kind = 'move'"
-                " AND batches.queue != batches.target AND outcome IS NOT NULL"
-                " ORDER BY batches.change, batches.number",
-                (server, ns, target),
-            )
-            return {
-                id: queue
-                for packed, queue, outcome in rows
-                for id, letter in zip(new_ids(packed), outcome, strict=False)
-                if letter == Outcome.DONE
-            }
-
     def prune(self) -> None:
         """Drop what is older than the journal keeps, and the oldest changes of one that is too long.
 
         What is not known or told yet stays; so does the newest that can be undone, whatever the clock says.
         """
         with self._file.told():
-            now_ms, keep_ms = _now_ms(), self.keep_days * _DAY_MS
-            oldest_ms = now_ms - keep_ms
+            keep_ms = self.keep_days * _DAY_MS
+            oldest_ms = now_ms() - keep_ms
             needed = "SELECT undoes FROM changes WHERE state = 'running' AND undoes IS NOT NULL AND alive_ms >= ?"
             newest = f"SELECT change FROM changes WHERE {_UNDOABLE} ORDER BY change DESC LIMIT 1"
             old = (
                 "alive_ms < ? AND state != 'running' AND audited"
-                f" AND (alive_ms < ? OR NOT {_UNKNOWN}) AND change NOT IN ({needed}) AND change NOT IN ({newest})"
+                f" AND (alive_ms < ? OR NOT {UNKNOWN}) AND change NOT IN ({needed}) AND change NOT IN ({newest})"
             )
             limits = (oldest_ms, oldest_ms - keep_ms, oldest_ms)
             with self._file.transaction():
@@ -294,7 +200,7 @@ class Journal:
             while self._file.size_bytes() > self.limit_bytes:
                 dropped = self._file.db.execute(
                     "DELETE FROM changes WHERE change = (SELECT min(change) FROM changes WHERE state != 'running'"
-                    f" AND audited AND NOT {_UNKNOWN} AND change != (SELECT max(change) FROM changes)"
+                    f" AND audited AND NOT {UNKNOWN} AND change != (SELECT max(change) FROM changes)"
                     f" AND change NOT IN ({needed}))",
                     (oldest_ms,),
                 )
@@ -302,17 +208,9 @@ class Journal:
                     break
             self._file.db.execute("PRAGMA incremental_vacuum").fetchall()
 
-    def size_bytes(self) -> int:
-        """Return how much of the file is in use."""
-        return self._file.size_bytes()
-
-    def close(self) -> None:
-        """Close the file, when nobody is at work in it any more."""
-        self._file.close()
-
     def _record(self, change: int, outcomes: Sequence[tuple[int, str]], *, unsure: bool = False) -> int:
         """Note outcomes, and return how many were not known before."""
-        self._file.db.execute("UPDATE changes SET alive_ms = ? WHERE change = ?", (_now_ms(), change))
+        self._file.db.execute("UPDATE changes SET alive_ms = ? WHERE change = ?", (now_ms(), change))
         # Once known, it is known: whoever comes second asks a server that has been told to forget it.
         return self._file.db.executemany(
             "UPDATE batches SET outcome = ?, unsure = ? WHERE change = ? AND number = ? AND outcome IS NULL",
@@ -322,17 +220,8 @@ class Journal:
     def _leave_markers(self, change: int, tokens: Sequence[str]) -> None:
         self._file.db.executemany(
             "INSERT OR IGNORE INTO markers SELECT ?, server, ns, ? FROM changes WHERE change = ?",
-            [(token, _now_ms(), change) for token in tokens],
+            [(token, now_ms(), change) for token in tokens],
         )
-
-    def _changes(self, where: str, *values: object) -> Iterator[Change]:
-        with self._file.told():
-            rows = self._file.db.execute(f"SELECT *, {_TOUCHED} AS touched FROM changes {where}", values).fetchall()
-        for row in rows:
-            fields = dict(row)
-            flags = {name: bool(fields[name]) for name in ("audited", "touched", "settled")}
-            named = {"queue": known_name(fields["queue"]), "state": State(fields["state"])}
-            yield Change(**{**fields, **flags, **named})
 
 
 def user_name() -> str:
@@ -341,7 +230,3 @@ def user_name() -> str:
         return getpass.getuser()
     except (OSError, KeyError):
         return str(os.getuid()) if hasattr(os, "getuid") else "unknown"
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000

@@ -16,7 +16,6 @@ import pytest
 from redis import Redis
 
 from rsmq_tui.protocol import Rsmq
-from rsmq_tui.triage import journal as journal_module
 from rsmq_tui.triage.actions import Delete, Hide, Send
 from rsmq_tui.triage.changes import State
 from rsmq_tui.triage.desk import Triage
@@ -116,7 +115,8 @@ async def test_a_clock_that_jumps_leaves_what_was_not_settled(
     await anext(steps)
     await steps.aclose()
     now_ms = time.time_ns() // 1_000_000
-    monkeypatch.setattr(journal_module, "_now_ms", lambda: now_ms + 8 * 86_400_000)
+    for module in ("journal", "journal_reading"):
+        monkeypatch.setattr(f"rsmq_tui.triage.{module}.now_ms", lambda: now_ms + 8 * 86_400_000)
 
     later = Triage(redis_url, "rsmq", folder)
     (change,) = await later.recover()

@@ -16,7 +16,6 @@ from rsmq_tui.embedded import EmbeddedServer
 from rsmq_tui.protocol import Rsmq
 from rsmq_tui.protocol.editor import QueueEditor
 from rsmq_tui.protocol.edits import Batch
-from rsmq_tui.triage import journal as journal_module
 from rsmq_tui.triage import running
 from rsmq_tui.triage.actions import Action, Copy, CreateQueue, Delete, DeleteQueue, Hide, Move, Send, SetAttributes
 from rsmq_tui.triage.changes import State
@@ -201,7 +200,8 @@ async def test_markers_that_are_not_needed_are_removed_another_day(
     await triage.recover()
     assert len(markers(client)) == 2
     now_ms = time.time_ns() // 1_000_000
-    monkeypatch.setattr(journal_module, "_now_ms", lambda: now_ms + DAY_MS + 1000)
+    for module in ("journal", "journal_reading"):
+        monkeypatch.setattr(f"rsmq_tui.triage.{module}.now_ms", lambda: now_ms + DAY_MS + 1000)
 
     await triage.recover()
 

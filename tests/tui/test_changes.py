@@ -376,7 +376,7 @@ async def test_quitting_in_the_middle_loses_nothing(
         await until(pilot, lambda: not app.is_running, "it quits")
     assert app.return_code == 0
     # The next start is another process, for which this one is gone.
-    monkeypatch.setattr("rsmq_tui.triage.journal.is_alive", lambda *_: False)
+    monkeypatch.setattr("rsmq_tui.triage.journal_reading.is_alive", lambda *_: False)
     async with changing(redis_url, tmp_path, notifications=True) as pilot:
         if len(keys) == 2:
             await until(pilot, lambda: "A change was interrupted" in text_of(app_of(pilot)), "it is told")

@@ -1,0 +1,206 @@
+"""Reading a history back: which places and times are in it, and its polls one after another.
+
+A file that cannot be read is left out and named in ``problems``; so is one that an older day took with it meanwhile.
+"""
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from rsmq_tui.folders import state_folder
+from rsmq_tui.history.errors import HistoryError
+from rsmq_tui.history.keeping import day_of
+from rsmq_tui.history.names import read_name, stored_name
+from rsmq_tui.history.place import Place
+from rsmq_tui.history.schema import DOWN, PLACES_KEY, SAMPLES, SCHEMA_FILE, SCHEMAS, VERSION, version_in
+from rsmq_tui.history.store import open_store
+
+# Files are about as long as this; each is opened for one window or two.
+_WINDOW_MS = 600_000
+_POLL = ("at_ms", "recorder", "profile", "server", "ns")
+
+
+class Span(NamedTuple):
+    """A span of time, both ends in it, in ms."""
+
+    from_ms: int
+    to_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Poll:
+    """One recorded poll of a place; ``failure`` says why nothing is known, where it failed.
+
+    ``rows`` has a row for each queue, with the columns of the schema, in the order of their names.
+    """
+
+    at_ms: int
+    interval_ms: int | None
+    recorder: str
+    place: Place
+    failure: str | None
+    rows: pa.Table
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    """A readable file: its span, and the places in it."""
+
+    name: str
+    span: Span
+    places: tuple[Place, ...]
+
+
+class History:
+    """A history to read from; raises ``HistoryError`` where there is none. ``problems`` names what was left out."""
+
+    def __init__(self, out: str | Path, *, state: Path | None = None) -> None:
+        self.problems: list[str] = []
+        self._store, _ = open_store(str(out), state or state_folder())
+        self.label = self._store.label
+        try:
+            text = self._store.read(SCHEMA_FILE)
+        except Exception as error:
+            # Each kind of filesystem has errors of its own.
+            raise HistoryError(f"{self.label} cannot be read: {error}") from error
+        version = None if text is None else version_in(text)
+        if version is None:
+            raise HistoryError(f"{self.label} holds no history: rsmq-tui record --out {self.label} makes one")
+        if version > VERSION:
+            raise HistoryError(f"{self.label} is of version {version}, and this program reads up to {VERSION}")
+        self._known: dict[str, _File | None] = {}
+
+    def span(self) -> Span | None:
+        """Return the time that the samples cover, or None where there are none."""
+        names: dict[str, list[str]] = {}
+        for file in self._store.files(SAMPLES):
+            names.setdefault(file.day, []).append(file.name)
+        first = next((spans for day in names if (spans := self._spans(names[day]))), None)
+        last = next((spans for day in reversed(names) if (spans := self._spans(names[day]))), None)
+        if first is None or last is None:
+            return None
+        return Span(min(span.from_ms for span in first), max(span.to_ms for span in last))
+
+    def places(self, span: Span | None = None) -> list[Place]:
+        """Return the places that were recorded at all, or within a span of time."""
+        return sorted({place for file in self._files(span) for place in file.places})
+
+    def polls(self, span: Span | None = None, place: Place | None = None) -> Iterator[Poll]:
+        """Yield the polls in the order of their times: of all places, or of one.
+
+        Where several recorders recorded a place, each of their polls comes, told apart by ``recorder``.
+        """
+        files = [file for file in self._files(span) if place is None or place in file.places]
+        if not files:
+            return
+        whole = span or Span(min(f.span.from_ms for f in files), max(f.span.to_ms for f in files))
+        files.sort(key=lambda file: file.span)
+        open_: list[tuple[_File, pa.Table]] = []
+        from_ms, waiting = max(whole.from_ms, files[0].span.from_ms), files
+        while from_ms <= whole.to_ms and (open_ or waiting):
+            if not open_:
+                from_ms = max(from_ms, waiting[0].span.from_ms)
+            window = Span(from_ms, min(whole.to_ms, from_ms + _WINDOW_MS - 1))
+            while waiting and waiting[0].span.from_ms <= window.to_ms:
+                file, waiting = waiting[0], waiting[1:]
+                if (table := self._rows(file.name)) is not None:
+                    open_.append((file, table))
+            yield from _polls(_within(window, place, (table for _, table in open_)))
+            from_ms = window.to_ms + 1
+            open_ = [(file, table) for file, table in open_ if file.span.to_ms >= from_ms]
+
+    def _files(self, span: Span | None) -> list[_File]:
+        days = None if span is None else (_day(span.from_ms), _day(span.to_ms))
+        found = []
+        for sealed in self._store.files(SAMPLES):
+            if days is not None and not days[0] <= sealed.day <= days[1]:
+                continue
+            file = self._file(sealed.name)
+            if file is None:
+                continue
+            if span is None or (file.span.from_ms <= span.to_ms and file.span.to_ms >= span.from_ms):
+                found.append(file)
+        return found
+
+    def _spans(self, names: Iterable[str]) -> list[Span]:
+        return [file.span for name in names if (file := self._file(name)) is not None]
+
+    def _file(self, name: str) -> _File | None:
+        if name not in self._known:
+            self._known[name] = self._look(name)
+        return self._known[name]
+
+    def _look(self, name: str) -> _File | None:
+        try:
+            with pq.ParquetFile(self._store.open(name)) as file:
+                metadata = file.metadata
+                at = file.schema_arrow.names.index("at_ms")
+                groups = [metadata.row_group(number).column(at).statistics for number in range(metadata.num_row_groups)]
+                span = Span(min(int(group.min) for group in groups), max(int(group.max) for group in groups))
+                places = json.loads((metadata.metadata or {})[PLACES_KEY.encode()])
+                return _File(name, span, tuple(_named(*place) for place in places))
+        except Exception as error:
+            # Whatever is wrong with a file, the others are read.
+            self._leave_out(name, error)
+            return None
+
+    def _rows(self, name: str) -> pa.Table | None:
+        try:
+            with pq.ParquetFile(self._store.open(name)) as file:
+                return _as_known(file.read())
+        except Exception as error:
+            self._leave_out(name, error)
+            return None
+
+    def _leave_out(self, name: str, error: Exception) -> None:
+        self.problems.append(f"{self.label}/{name} was left out: {str(error).splitlines()[0] or type(error).__name__}")
+
+
+def _within(window: Span, place: Place | None, tables: Iterable[pa.Table]) -> pa.Table:
+    wanted = (pc.field("at_ms") >= window.from_ms) & (pc.field("at_ms") <= window.to_ms)
+    found = pa.concat_tables([SCHEMAS[SAMPLES].empty_table(), *(table.filter(wanted) for table in tables)])
+    if place is not None:
+        stored = zip(Place._fields, (stored_name(place.profile), place.server, stored_name(place.ns)), strict=True)
+        for name, value in stored:
+            found = found.filter(pc.field(name) == value)
+    return found.sort_by([(name, "ascending") for name in (*_POLL, "queue")])
+
+
+def _polls(rows: pa.Table) -> Iterator[Poll]:
+    """Yield the polls that sorted rows consist of; each has a row without a queue, which is its last."""
+    start = 0
+    alone = pc.indices_nonzero(pc.is_null(rows.column("queue"))).to_pylist()
+    for end in alone:
+        told: dict[str, Any] = rows.select([*_POLL, "interval_ms", "status", "failure"]).slice(end, 1).to_pylist()[0]
+        failure = told["failure"] or "the poll failed" if told["status"] == DOWN else None
+        place = _named(told["profile"], told["server"], told["ns"])
+        yield Poll(told["at_ms"], told["interval_ms"], told["recorder"], place, failure, rows.slice(start, end - start))
+        start = end + 1
+
+
+def _as_known(table: pa.Table) -> pa.Table:
+    """Return a table with the columns of this version: others are left out, and missing ones unknown."""
+    columns = [
+        table.column(field.name).cast(field.type)
+        if field.name in table.column_names
+        else pa.nulls(table.num_rows, field.type)
+        for field in SCHEMAS[SAMPLES]
+    ]
+    return pa.table(columns, schema=SCHEMAS[SAMPLES])
+
+
+def _named(profile: str, server: str, ns: str) -> Place:
+    return Place(read_name(profile), server, read_name(ns))
+
+
+def _day(at_ms: int) -> str:
+    try:
+        return day_of(at_ms)
+    except HistoryError:
+        return "0000-00-00" if at_ms < 0 else "9999-99-99"

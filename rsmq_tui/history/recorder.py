@@ -1,0 +1,253 @@
+"""The recorder: fed with snapshots from an event loop, it writes in a thread of its own and never raises."""
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rsmq_tui.folders import state_folder
+from rsmq_tui.history.errors import HistoryError, told
+from rsmq_tui.history.place import Place
+from rsmq_tui.history.rows import SampleRows, inventory_end, message_rows
+from rsmq_tui.history.schema import MESSAGES, SAMPLES
+from rsmq_tui.history.writer import Settings, Writer
+from rsmq_tui.monitor import Snapshot
+from rsmq_tui.monitor.wording import SENTENCE_MAX, printable
+from rsmq_tui.protocol import RawMessage
+
+# What waits for the disk is in memory: polls of thousands of queues, or a thousand messages each.
+_WAITING_MAX = 64
+_MESSAGES_WAITING_MAX = 8
+# How long the thread sleeps when nothing comes.
+_IDLE_S = 1.0
+
+_Work = Callable[[], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """What was recorded so far; ``lost`` counts polls that could not be written.
+
+    ``open_bytes`` is the size of what is not sealed yet; sealed it is about a twentieth.
+    ``problem`` is the last thing that went wrong, in a sentence, and ``is_failing`` tells whether it still does.
+    """
+
+    polls: int = 0
+    rows: int = 0
+    messages: int = 0
+    sealed_files: int = 0
+    sealed_bytes: int = 0
+    open_bytes: int = 0
+    lost: int = 0
+    problem: str | None = None
+    is_failing: bool = False
+
+
+class Recorder:
+    """Records into a history from ``start`` to ``close``.
+
+    ``out`` is a folder or a URL. ``state`` is the user's folder, for what is not sealed yet when that is a URL.
+    ``wall_s`` is the local clock, from which the time of a poll that failed is estimated. Raises ``HistoryError`` for
+    an ``out`` that cannot be a history.
+    """
+
+    def __init__(
+        self,
+        out: str | Path,
+        settings: Settings | None = None,
+        *,
+        state: Path | None = None,
+        wall_s: Callable[[], float] = time.time,
+    ) -> None:
+        self._writer = Writer(str(out), state or state_folder(), settings or Settings(), wall_s=wall_s)
+        self._wall_s = wall_s
+        self._places: dict[Place, _PlaceRecord] = {}
+        self._taken: dict[Place, Snapshot] = {}
+        self._work: deque[_Work] = deque()
+        self._news = threading.Condition()
+        self._closing = False
+        self._polls = self._rows = self._messages = self._lost = self._open_bytes = 0
+        self._problem: str | None = None
+        self._is_failing = False
+        # A daemon: a program that ends without closing is not kept from it, and nothing but the last poll is lost.
+        self._thread = threading.Thread(target=self._run, name="recorder", daemon=True)
+
+    @property
+    def label(self) -> str:
+        """The history's place, without secrets."""
+        return self._writer.label
+
+    @property
+    def recorder(self) -> str:
+        """The random id that is in its rows."""
+        return self._writer.recorder
+
+    @property
+    def tally(self) -> Tally:
+        """What was recorded so far."""
+        writer = self._writer
+        return Tally(
+            self._polls,
+            self._rows,
+            self._messages,
+            writer.sealed_files,
+            writer.sealed_bytes,
+            self._open_bytes,
+            self._lost,
+            writer.problem or self._problem,
+            self._is_failing or writer.problem is not None,
+        )
+
+    @property
+    def has_room(self) -> bool:
+        """Whether messages may be given to it; snapshots may always be."""
+        return len(self._work) < _MESSAGES_WAITING_MAX
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether it has written all that it was given, or never began."""
+        return not self._thread.is_alive()
+
+    def start(self) -> None:
+        """Make the folders and begin; raises ``HistoryError``."""
+        self._writer.open()
+        self._thread.start()
+
+    def take(self, snapshot: Snapshot, profile: str | None = None) -> None:
+        """Record a snapshot, or each new one of its parts; ``profile`` is its place's name unless given.
+
+        It returns at once. A snapshot that was taken before, or that nothing was polled for, is left out.
+        """
+        for part in snapshot.parts or (snapshot,):
+            place = Place(part.place if profile is None else profile, part.server, part.ns)
+            is_poll = part.link.failure is not None or part.link.fresh_at_s is not None
+            if is_poll and self._taken.get(place) is not part:
+                self._taken[place] = part
+                self._give_poll(place, part, round(self._wall_s() * 1000))
+
+    def take_messages(
+        self, place: Place, queue: str, messages: Sequence[RawMessage], *, at_ms: int, inventory_ms: int
+    ) -> None:
+        """Record some messages of an inventory."""
+
+        def write() -> None:
+            rows = message_rows(self.recorder, place, queue, messages, at_ms=at_ms, inventory_ms=inventory_ms)
+            self._writer.append(MESSAGES, rows, at_ms)
+            self._messages += len(messages)
+
+        self._give(write)
+
+    def end_inventory(self, place: Place, queue: str, *, at_ms: int, inventory_ms: int) -> None:
+        """Record that an inventory of a queue is whole."""
+        rows = inventory_end(self.recorder, place, queue, at_ms=at_ms, inventory_ms=inventory_ms)
+        self._give(lambda: self._writer.append(MESSAGES, rows, at_ms))
+
+    def close(self) -> None:
+        """Ask for the end; what was taken is written and sealed first. ``wait`` waits for that."""
+        with self._news:
+            self._closing = True
+            self._news.notify()
+
+    def wait(self, timeout_s: float | None = None) -> bool:
+        """Wait until it is closed, and tell whether it is."""
+        if self._thread.ident is not None:
+            self._thread.join(timeout_s)
+        return self.is_closed
+
+    def _give_poll(self, place: Place, snapshot: Snapshot, wall_ms: int) -> None:
+        if len(self._work) >= _WAITING_MAX:
+            self._note_loss(place, "the disk does not keep up: polls are lost")
+            return
+        record = self._places.get(place)
+        if record is None:
+            record = self._places[place] = _PlaceRecord(SampleRows(self.recorder, place))
+
+        def write() -> None:
+            try:
+                self._rows += record.write(self._writer, snapshot, wall_ms)
+                self._polls += 1
+            except BaseException:
+                record.last_ms = None
+                self._lost += 1
+                raise
+
+        self._give(write)
+
+    def _give(self, work: _Work) -> None:
+        with self._news:
+            self._work.append(work)
+            self._news.notify()
+
+    def _note_loss(self, place: Place, sentence: str) -> None:
+        self._lost += 1
+        self._problem, self._is_failing = sentence, True
+        if (record := self._places.get(place)) is not None:
+            record.last_ms = None
+
+    def _run(self) -> None:
+        while True:
+            with self._news:
+                if not self._work and not self._closing:
+                    self._news.wait(_IDLE_S)
+                # Not more than there is now: what comes meanwhile must not keep it from the disk.
+                works = [self._work.popleft() for _ in range(len(self._work))]
+                is_last = self._closing and not works
+            self._guard(works)
+            if is_last:
+                break
+        try:
+            self._writer.close()
+            self._open_bytes = self._writer.open_bytes
+        except Exception as error:
+            self._note(error)
+
+    def _guard(self, works: Sequence[_Work]) -> None:
+        """Do what is to be done; whatever goes wrong is kept as a sentence."""
+        failed = False
+        for work in (*works, self._writer.sync, self._writer.tend):
+            try:
+                work()
+            except Exception as error:
+                failed = True
+                self._note(error)
+        self._open_bytes = self._writer.open_bytes
+        if works and not failed:
+            self._is_failing = False
+
+    def _note(self, error: Exception) -> None:
+        self._is_failing = True
+        self._problem = printable(told(error, self.label), SENTENCE_MAX)
+
+
+class _PlaceRecord:
+    """What is remembered of a place from poll to poll."""
+
+    def __init__(self, rows: SampleRows) -> None:
+        self._rows = rows
+        # When the last row was written that the next may be compared with; None where there is none.
+        self.last_ms: int | None = None
+        self._ahead_ms = 0
+
+    def write(self, writer: Writer, snapshot: Snapshot, wall_ms: int) -> int:
+        """Write a poll; return how many rows it came to."""
+        failure = snapshot.link.failure
+        if failure is not None:
+            at_ms = wall_ms + self._ahead_ms
+            self.last_ms = None
+            writer.append(SAMPLES, self._rows.failed(failure.sentence, at_ms), at_ms)
+            return 1
+        at_ms, last_ms = snapshot.at_ms, self.last_ms
+        self._ahead_ms = at_ms - wall_ms
+        if at_ms == last_ms:
+            # Twice within a millisecond: one of them is enough.
+            return 0
+        interval_ms = at_ms - last_ms if last_ms is not None and at_ms > last_ms else None
+        rows = self._rows.polled(snapshot.queues, at_ms, interval_ms)
+        writer.append(SAMPLES, rows, at_ms)
+        self.last_ms = at_ms
+        return int(rows.num_rows)
+
+
+__all__ = ["HistoryError", "Place", "Recorder", "Settings", "Tally"]

@@ -1,0 +1,157 @@
+"""From snapshots and messages to rows.
+
+Most queues of most polls are as they were: only what changed since the poll before is looked at.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rsmq_tui.history.columns import NumberColumn, ValueColumn, array_of, column_of, repeated
+from rsmq_tui.history.names import stored_name, stored_text
+from rsmq_tui.history.place import Place
+from rsmq_tui.history.schema import DOWN, MESSAGES, OK, SAMPLES, SCHEMAS
+from rsmq_tui.monitor import QueueState
+from rsmq_tui.monitor.reading import read_score
+from rsmq_tui.protocol import RawMessage, leading_int, name_of, sent_ms
+
+_SAMPLES, _MESSAGES = SCHEMAS[SAMPLES], SCHEMAS[MESSAGES]
+
+# Made once: Arrow looks for numpy each time that it is given a plain number.
+_NOTHING = pa.scalar(0, pa.int64())
+
+# The columns that are a field of the queue's state, under which name, and what is stored of it.
+_STORED: dict[str, Callable[[Any], Any]] = {
+    "kind": str,
+    "queue": stored_name,
+    "verdict": str,
+    "broken": lambda sentence: None if sentence is None else stored_text(sentence),
+    "problems": lambda sentences: list(map(stored_text, sentences)),
+}
+_FIELDS = {
+    "queue": "name",
+    "oldest_ready_age_ms": "oldest_ready_ms",
+    **{
+        name: name
+        for name in (
+            *("kind", "depth", "ready", "hidden", "totalsent", "totalrecv", "vt_s", "delay_s", "maxsize"),
+            *("created_ms", "modified_ms", "poison", "highest_rc", "verdict", "broken", "problems"),
+        )
+    },
+}
+_INDEXES = {column: QueueState._fields.index(field) for column, field in _FIELDS.items()}
+
+
+class SampleRows:
+    """Makes the rows of one place, poll by poll."""
+
+    def __init__(self, recorder: str, place: Place) -> None:
+        self._recorder = recorder
+        self._place = place
+        self._queues: tuple[QueueState, ...] = ()
+        self._columns: dict[str, NumberColumn | ValueColumn] = {}
+        self._kept: dict[str, pa.Array] = {}
+
+    def polled(self, queues: tuple[QueueState, ...], at_ms: int, interval_ms: int | None) -> pa.RecordBatch:
+        """Return a row for each queue, and one without a queue."""
+        self._refresh(queues)
+        count = len(queues) + 1
+        kept = self._kept
+        arrays = []
+        for field in _SAMPLES:
+            if field.name == "at_ms":
+                arrays.append(repeated(at_ms, field.type, count))
+            elif field.name == "interval_ms":
+                arrays.append(repeated(interval_ms, field.type, count))
+            elif field.name == "oldest_ready_age_ms":
+                age = pc.subtract(pa.scalar(at_ms, pa.int64()), kept[field.name])
+                arrays.append(pc.if_else(pc.less(age, _NOTHING), _NOTHING, age))
+            else:
+                arrays.append(kept[field.name])
+        return pa.RecordBatch.from_arrays(arrays, schema=_SAMPLES)
+
+    def failed(self, failure: str, at_ms: int) -> pa.RecordBatch:
+        """Return the one row of a poll that failed."""
+        row = {**self._told(), "at_ms": at_ms, "status": DOWN, "failure": stored_text(failure)}
+        return pa.RecordBatch.from_arrays([pa.array([row.get(f.name)], f.type) for f in _SAMPLES], schema=_SAMPLES)
+
+    def _refresh(self, queues: tuple[QueueState, ...]) -> None:
+        before, self._queues = self._queues, queues
+        if not self._columns or len(before) != len(queues):
+            self._begin(queues)
+            return
+        news = [(row, old, new) for row, (old, new) in enumerate(zip(before, queues, strict=True)) if old is not new]
+        for name, at in _INDEXES.items():
+            changed = [(row, new[at]) for row, old, new in news if old[at] != new[at]]
+            if changed:
+                column, stored = self._columns[name], _STORED.get(name)
+                for row, value in changed:
+                    column.set(row, value if stored is None else stored(value))
+                self._kept[name] = column.array()
+
+    def _begin(self, queues: tuple[QueueState, ...]) -> None:
+        told = {**self._told(), "status": OK, "failure": None}
+        for name, value in told.items():
+            self._kept[name] = repeated(value, _SAMPLES.field(name).type, len(queues) + 1)
+        for name, at in _INDEXES.items():
+            values, stored = [queue[at] for queue in queues], _STORED.get(name)
+            # The last row is that of the whole place.
+            kept = [*(values if stored is None else map(stored, values)), None]
+            column = self._columns[name] = column_of(_SAMPLES.field(name).type, kept)
+            self._kept[name] = column.array()
+
+    def _told(self) -> dict[str, str]:
+        return _place_columns(self._recorder, self._place)
+
+
+def message_rows(
+    recorder: str, place: Place, queue: str, messages: Sequence[RawMessage], *, at_ms: int, inventory_ms: int
+) -> pa.RecordBatch:
+    """Return a row for each message."""
+    names = [name_of(message.id) for message in messages]
+    found: dict[str, list[Any]] = {
+        "id": list(map(stored_name, names)),
+        "sent_ms": [sent_ms(name, now_ms=at_ms) for name in names],
+        "due_ms": [read_score(message.score.decode("latin-1"))[0] for message in messages],
+        "rc": [0 if message.rc is None else leading_int(message.rc) for message in messages],
+        "fr_ms": [None if message.fr is None else leading_int(message.fr) for message in messages],
+        "size": [message.size for message in messages],
+        "body": [message.body for message in messages],
+    }
+    return _inventory(recorder, place, queue, found, len(messages), at_ms, inventory_ms)
+
+
+def inventory_end(recorder: str, place: Place, queue: str, *, at_ms: int, inventory_ms: int) -> pa.RecordBatch:
+    """Return the row that says that an inventory is whole."""
+    return _inventory(recorder, place, queue, {}, 1, at_ms, inventory_ms)
+
+
+def _inventory(
+    recorder: str,
+    place: Place,
+    queue: str,
+    found: dict[str, list[Any]],
+    count: int,
+    at_ms: int,
+    inventory_ms: int,
+) -> pa.RecordBatch:
+    same = {**_place_columns(recorder, place), "queue": stored_name(queue), "at_ms": at_ms}
+    same["inventory_ms"] = inventory_ms
+    arrays = [
+        array_of(found[field.name], field.type)
+        if field.name in found
+        else repeated(same.get(field.name), field.type, count)
+        for field in _MESSAGES
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=_MESSAGES)
+
+
+def _place_columns(recorder: str, place: Place) -> dict[str, Any]:
+    return {
+        "recorder": recorder,
+        "profile": stored_name(place.profile),
+        "server": stored_text(place.server),
+        "ns": stored_name(place.ns),
+    }

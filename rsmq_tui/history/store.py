@@ -1,0 +1,228 @@
+"""Where sealed files lie: a folder, or whatever fsspec knows by URL. Names are relative, with slashes."""
+
+import hashlib
+import os
+import re
+import secrets
+import shutil
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+from rsmq_tui.history.errors import HistoryError, told
+from rsmq_tui.history.schema import MESSAGES, SAMPLES
+
+SEALED = ".parquet"
+_URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+(?:::[A-Za-z][A-Za-z0-9+.-]+)*)://(.*)", re.DOTALL)
+_USER = re.compile(r"://[^/]*@")
+_DAY = re.compile(r"day=([0-9]{4}-[0-9]{2}-[0-9]{2})")
+
+
+class SealedFile(NamedTuple):
+    """One sealed file: its ``name`` within the history, its ``day`` and its size in bytes."""
+
+    name: str
+    day: str
+    bytes: int
+
+
+class Store(Protocol):
+    """What a recorder and a reader do with sealed files; everything may raise ``OSError``."""
+
+    label: str
+
+    def prepare(self) -> None:
+        """Make the place, if it is not there."""
+
+    def read(self, name: str) -> str | None:
+        """Return a small file, or None where there is none."""
+
+    def write(self, name: str, text: str, scratch: Path) -> None:
+        """Write a small file, whole or not at all; ``scratch`` is a path that may be used on the way."""
+
+    def has(self, name: str) -> bool:
+        """Tell whether there is such a file."""
+
+    def publish(self, path: Path, name: str) -> None:
+        """Let a finished file of this machine appear, whole, under that name; it is gone from where it was."""
+
+    def files(self, table: str) -> list[SealedFile]:
+        """Return the sealed files of a table, the oldest day first."""
+
+    def open(self, name: str) -> Any:
+        """Return what pyarrow reads that file from."""
+
+    def remove_day(self, day: str, scratch: Path) -> None:
+        """Remove a day of both tables; ``scratch`` is a folder that may be used on the way."""
+
+
+def open_store(out: str, state: Path) -> tuple[Store, Path]:
+    """Return the store that ``out`` names, and the local folder for its segments.
+
+    ``out`` is a path or a URL; ``state`` is the user's folder, for the segments of a store that is not local. Raises
+    ``HistoryError``.
+    """
+    found = _URL.fullmatch(out)
+    if found is None or found[1] == "file":
+        folder = Path(out if found is None else found[2]).expanduser().absolute()
+        return FolderStore(folder), folder / "_segments"
+    digest = hashlib.sha256(out.rstrip("/").encode("utf-8", "surrogateescape")).hexdigest()[:16]
+    return _remote(out, _USER.sub("://", out)), state / "record" / digest
+
+
+class FolderStore:
+    """A folder of this machine."""
+
+    def __init__(self, folder: Path) -> None:
+        self.label = str(folder)
+        self._folder = folder
+
+    def prepare(self) -> None:
+        """Make the folder."""
+        self._folder.mkdir(parents=True, exist_ok=True)
+
+    def read(self, name: str) -> str | None:
+        """Return a small file, or None where there is none."""
+        try:
+            return (self._folder / name).read_text("utf-8")
+        except FileNotFoundError:
+            return None
+
+    def write(self, name: str, text: str, scratch: Path) -> None:
+        """Write it beside, and rename it."""
+        scratch.write_text(text, "utf-8")
+        _sync(scratch)
+        self.publish(scratch, name)
+
+    def has(self, name: str) -> bool:
+        """Tell whether there is such a file."""
+        return (self._folder / name).exists()
+
+    def publish(self, path: Path, name: str) -> None:
+        """Rename it into its folder."""
+        target = self._folder / name
+        for _ in range(3):
+            target.parent.mkdir(parents=True, exist_ok=True)
+            # Somebody may be removing that very day.
+            with suppress(FileNotFoundError):
+                path.replace(target)
+                break
+        else:
+            path.replace(target)
+        _sync(target.parent)
+
+    def files(self, table: str) -> list[SealedFile]:
+        """Return the sealed files of a table."""
+        return sorted(self._files(table), key=lambda file: (file.day, file.name))
+
+    def _files(self, table: str) -> Iterator[SealedFile]:
+        with suppress(FileNotFoundError):
+            for folder in (self._folder / table).iterdir():
+                if (found := _DAY.fullmatch(folder.name)) is None:
+                    continue
+                for path in folder.iterdir():
+                    if path.suffix == SEALED and not path.name.startswith(("_", ".")):
+                        with suppress(FileNotFoundError):
+                            yield SealedFile(f"{table}/{folder.name}/{path.name}", found[1], path.stat().st_size)
+
+    def open(self, name: str) -> Any:
+        """Return its path."""
+        return str(self._folder / name)
+
+    def remove_day(self, day: str, scratch: Path) -> None:
+        """Rename the day away, so that nobody sees half of it, and then remove it."""
+        for table in (SAMPLES, MESSAGES):
+            gone = scratch / f"{table}.{day}.{secrets.token_hex(4)}.gone"
+            with suppress(FileNotFoundError):
+                (self._folder / table / f"day={day}").rename(gone)
+                shutil.rmtree(gone)
+
+
+class RemoteStore:
+    """A place that fsspec reaches. Files are put there under a name that readers leave out, and then moved."""
+
+    def __init__(self, filesystem: Any, root: str, label: str) -> None:
+        self.label = label
+        self._fs = filesystem
+        self._root = root.rstrip("/")
+
+    def prepare(self) -> None:
+        """Make the folder, where there are any."""
+        self._fs.makedirs(self._root, exist_ok=True)
+
+    def read(self, name: str) -> str | None:
+        """Return a small file, or None where there is none."""
+        try:
+            text: str = self._fs.cat_file(self._at(name)).decode("utf-8")
+        except FileNotFoundError:
+            return None
+        return text
+
+    def write(self, name: str, text: str, scratch: Path) -> None:
+        """Write it beside, and move it."""
+        scratch.write_text(text, "utf-8")
+        self.publish(scratch, name)
+
+    def has(self, name: str) -> bool:
+        """Tell whether there is such a file."""
+        self._fs.invalidate_cache()
+        return bool(self._fs.exists(self._at(name)))
+
+    def publish(self, path: Path, name: str) -> None:
+        """Copy it there, move it to its name, and remove it here."""
+        folder, _, last = self._at(name).rpartition("/")
+        self._fs.makedirs(folder, exist_ok=True)
+        beside = f"{folder}/_{last}.part"
+        self._fs.put_file(str(path), beside)
+        self._fs.mv(beside, f"{folder}/{last}")
+        path.unlink()
+
+    def files(self, table: str) -> list[SealedFile]:
+        """Return the sealed files of a table."""
+        self._fs.invalidate_cache()
+        found = []
+        for path, about in self._fs.find(self._at(table), detail=True).items():
+            day, _, last = str(path).rpartition("/")
+            named = _DAY.fullmatch(day.rpartition("/")[2])
+            if named is not None and last.endswith(SEALED) and not last.startswith(("_", ".")):
+                found.append(SealedFile(f"{table}/day={named[1]}/{last}", named[1], int(about.get("size") or 0)))
+        return sorted(found, key=lambda file: (file.day, file.name))
+
+    def open(self, name: str) -> Any:
+        """Open the file."""
+        return self._fs.open(self._at(name), "rb")
+
+    def remove_day(self, day: str, scratch: Path) -> None:
+        """Remove the day's files."""
+        del scratch
+        for table in (SAMPLES, MESSAGES):
+            with suppress(FileNotFoundError):
+                self._fs.rm(self._at(f"{table}/day={day}"), recursive=True)
+
+    def _at(self, name: str) -> str:
+        return f"{self._root}/{name}"
+
+
+def _remote(url: str, label: str) -> Store:
+    from fsspec.core import url_to_fs  # noqa: PLC0415 - those who record to a folder need it not
+
+    try:
+        filesystem, root = url_to_fs(url)
+    except ImportError as error:
+        raise HistoryError(f"{label} needs another package: {error}") from error
+    except Exception as error:
+        # Each kind of filesystem has errors of its own.
+        raise HistoryError(told(error, label).replace(url, label)) from error
+    return RemoteStore(filesystem, root, label)
+
+
+def _sync(path: Path) -> None:
+    """Let a file, or the names in a folder, reach the disk."""
+    if os.name != "posix":
+        return
+    fd = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)

@@ -1,0 +1,79 @@
+"""Snapshots made by hand, and what a history holds as any reader of Parquet sees it."""
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+
+from rsmq_tui.history.place import Place
+from rsmq_tui.history.rows import SampleRows
+from rsmq_tui.history.schema import SAMPLES
+from rsmq_tui.history.writer import Settings, Writer
+from rsmq_tui.monitor import Drain, Link, QueueState, Snapshot, Verdict
+from rsmq_tui.protocol import Failure
+
+DAY_MS = 86_400_000
+# Noon of a day.
+NOON_MS = 20_000 * DAY_MS + DAY_MS // 2
+PLACE = Place("prod", "redis://db1:6379/0", "rsmq")
+
+
+def state(name: str = "orders", **fields: Any) -> QueueState:
+    """A queue with some messages."""
+    usual: dict[str, Any] = {
+        "name": name, "kind": "rsmq", "depth": 7, "ready": 4, "hidden": 3, "oldest_ready_ms": NOON_MS - 5_000,
+        "vt_s": 30.0, "delay_s": 0.0, "maxsize": 65536, "created_ms": 1_000, "modified_ms": 2_000, "totalsent": 90,
+        "totalrecv": 80, "arrivals_s": None, "deletes_s": None, "receives_s": None, "poison": 1, "highest_rc": 6,
+        "verdict": Verdict.OK, "since_ms": None, "drain": Drain.UNKNOWN, "drain_s": None, "broken": None,
+        "problems": (),
+    }  # fmt: skip
+    return QueueState(**(usual | fields))
+
+
+def polled(*queues: QueueState, at_ms: int = NOON_MS, place: str = "prod") -> Snapshot:
+    """A poll that went well."""
+    return Snapshot(at_ms, PLACE.server, PLACE.ns, queues, link=Link(None, 1.0, None), place=place)
+
+
+def failed(sentence: str = "connection refused", place: str = "prod") -> Snapshot:
+    """A poll that failed, after one at noon."""
+    link = Link(Failure("refused", sentence, "start it"), 1.0, 2.0)
+    return Snapshot(NOON_MS, PLACE.server, PLACE.ns, (state(),), link=link, place=place)
+
+
+class Hand:
+    """Writes polls with a clock that is turned by hand."""
+
+    def __init__(self, out: Path | str, state: Path, **settings: Any) -> None:
+        self.now_s = 0.0
+        self.writer = Writer(
+            str(out), state, Settings(**settings), clock=lambda: self.now_s, wall_s=lambda: NOON_MS / 1000
+        )
+        self.rows = SampleRows(self.writer.recorder, PLACE)
+        self.writer.open()
+
+    def poll(self, at_ms: int, queues: int = 2) -> None:
+        """Write a poll of some queues, which reaches the disk."""
+        states = tuple(state(f"q{number}", depth=number) for number in range(queues))
+        self.writer.append(SAMPLES, self.rows.polled(states, at_ms, None), at_ms)
+        self.writer.sync()
+
+
+def rows_of(out: Path, table: str = SAMPLES) -> list[dict[str, Any]]:
+    """All rows, as pyarrow finds them in the folder, sorted by time and queue."""
+    folder = out / table
+    if not folder.exists():
+        return []
+    found = ds.dataset(folder, partitioning="hive").to_table()
+    return sorted(found.to_pylist(), key=lambda row: (row["at_ms"], row["recorder"], row["queue"] or "￿"))
+
+
+def sealed_rows(batches: list[pa.RecordBatch]) -> list[dict[str, Any]]:
+    return [row for batch in batches for row in batch.to_pylist()]
+
+
+def left_over(out: Path) -> list[str]:
+    """What is in the folder of segments, but for the gate."""
+    folder = out / "_segments"
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path != folder / "lock")

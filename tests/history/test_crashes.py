@@ -1,0 +1,75 @@
+"""kill -9 at every step of a recording and of a recovery: no broken file, nothing doubled, one poll lost at most."""
+
+import shutil
+import subprocess
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from tests.history.crashing import OLD_POLLS, POLLS, Crasher, at_ms, mother
+from tests.history.made import left_over, rows_of
+
+
+@pytest.fixture(scope="module")
+def forking() -> Iterator["subprocess.Popen[str]"]:
+    with mother() as process:
+        yield process
+
+
+@pytest.fixture
+def crasher(forking: "subprocess.Popen[str]", tmp_path: Path) -> Crasher:
+    return Crasher(forking, tmp_path / "crash")
+
+
+def begin(crasher: Crasher) -> None:
+    shutil.rmtree(crasher.folder, ignore_errors=True)
+    crasher.folder.mkdir()
+
+
+def seen(crasher: Crasher) -> set[int]:
+    """The polls that any reader finds, each of them whole and once."""
+    rows = rows_of(crasher.folder / "history")
+    times = [row["at_ms"] for row in rows if row["queue"] is None]
+    for at in times:
+        assert [row["queue"] for row in rows if row["at_ms"] == at] == ["q0", "q1", None]
+    found = {number for number in range(POLLS) if at_ms(number) in times}
+    assert len(found) == len(times)
+    return found
+
+
+def check_all_is_there(crasher: Crasher) -> None:
+    found, told = seen(crasher), crasher.polls_on_disk
+    recent = {number for number in found if number >= OLD_POLLS}
+    assert recent in (set(range(OLD_POLLS, told)), set(range(OLD_POLLS, told + 1)))
+    assert left_over(crasher.folder / "history") == []
+
+
+def test_a_recorder_that_is_killed_loses_one_poll_at_most(crasher: Crasher) -> None:
+    for kill_at in count(1):
+        begin(crasher)
+        killed = crasher.run("record", kill_at)
+        seen(crasher)
+        assert not crasher.run("recover", 0)
+        check_all_is_there(crasher)
+        if not killed:
+            assert kill_at > 60
+            assert seen(crasher) == set(range(OLD_POLLS, POLLS))
+            return
+
+
+def test_a_recovery_that_is_killed_is_finished_by_another(crasher: Crasher) -> None:
+    for kill_at in count(1):
+        begin(crasher)
+        # In the middle of sealing, with another segment open.
+        assert crasher.run("record", 45)
+        before = crasher.polls_on_disk
+        killed = crasher.run("recover", kill_at)
+        seen(crasher)
+        assert not crasher.run("recover", 0)
+        check_all_is_there(crasher)
+        assert before >= OLD_POLLS
+        if not killed:
+            assert kill_at > 15
+            return

@@ -1,0 +1,121 @@
+"""Reading a history back: in order, from a span of time, past files that cannot be read."""
+
+from pathlib import Path
+
+import pytest
+
+from rsmq_tui.history.errors import HistoryError
+from rsmq_tui.history.place import Place
+from rsmq_tui.history.reading import History, Span
+from rsmq_tui.history.recorder import Recorder
+from rsmq_tui.history.snapshots import snapshot_of
+from rsmq_tui.monitor import Verdict
+from tests.history.made import DAY_MS, NOON_MS, PLACE, Hand, failed, polled, state
+
+
+@pytest.fixture
+def history(tmp_path: Path) -> Path:
+    """Two recorders' polls, each second of two hours around midnight, in files of ten minutes."""
+    out = tmp_path / "history"
+    for recorder in range(2):
+        hand = Hand(out, tmp_path, seal_every_s=600 + 100 * recorder)
+        for second in range(0, 7200, 100):
+            hand.poll(NOON_MS + DAY_MS // 2 - 3_600_000 + 1000 * second + recorder)
+            hand.now_s += 100
+            hand.writer.tend()
+        hand.writer.close()
+    return out
+
+
+MIDNIGHT_MS = NOON_MS + DAY_MS // 2
+
+
+def test_all_polls_in_the_order_of_their_times(history: Path) -> None:
+    found = History(history)
+    polls = list(found.polls())
+
+    assert [poll.at_ms for poll in polls] == sorted(
+        MIDNIGHT_MS - 3_600_000 + 1000 * second + recorder for second in range(0, 7200, 100) for recorder in range(2)
+    )
+    assert {(poll.place, poll.failure, tuple(poll.rows["queue"].to_pylist())) for poll in polls} == {
+        (PLACE, None, ("q0", "q1"))
+    }
+    assert found.span() == Span(polls[0].at_ms, polls[-1].at_ms)
+    assert found.places() == [PLACE]
+    assert found.problems == []
+
+
+@pytest.mark.parametrize(
+    "span",
+    [(-1, 1), (-1_000_000, 0), (0, 1_000_000), (0, 1), (5, 5), (-10 * DAY_MS, 10 * DAY_MS), (DAY_MS, 2 * DAY_MS)],
+)
+def test_a_span_of_time(history: Path, span: tuple[int, int]) -> None:
+    wanted = Span(MIDNIGHT_MS + span[0], MIDNIGHT_MS + span[1])
+    times = [poll.at_ms for poll in History(history).polls()]
+
+    assert [poll.at_ms for poll in History(history).polls(wanted)] == [
+        at_ms for at_ms in times if wanted.from_ms <= at_ms <= wanted.to_ms
+    ]
+
+
+@pytest.mark.parametrize("damage", [b"", b"PAR1", b"\0" * 5000, "cut"])
+def test_files_that_cannot_be_read_are_named_and_the_others_read(history: Path, damage: bytes | str) -> None:
+    whole = len(list(History(history).polls()))
+    victim = sorted(history.rglob("*.parquet"))[3]
+    victim.write_bytes(damage if isinstance(damage, bytes) else victim.read_bytes()[:-100])
+    found = History(history)
+
+    assert 0 < whole - len(list(found.polls())) <= 8
+    (problem,) = found.problems
+    assert problem.startswith(f"{victim} was left out: ")
+    assert "\n" not in problem
+
+
+def test_a_file_that_goes_meanwhile_is_left_out(history: Path) -> None:
+    found = History(history)
+    polls = found.polls()
+    next(polls)
+    max(history.rglob("*.parquet")).unlink()
+
+    assert len(list(polls)) > 100
+    assert len(found.problems) == 1
+
+
+def test_what_was_recorded_comes_back(tmp_path: Path) -> None:
+    recorder = Recorder(tmp_path / "h", state=tmp_path)
+    recorder.start()
+    odd = state("a\udcff\\", problems=("odd",), verdict=Verdict.AGED, poison=2, place="prod")
+    broken = state(
+        "b", depth=None, ready=None, hidden=None, oldest_ready_ms=None, broken="no keys", verdict=Verdict.BROKEN,
+        place="prod",
+    )  # fmt: skip
+    recorder.take(polled(odd, broken))
+    recorder.take(failed("no route to host", place="else"))
+    recorder.close()
+    assert recorder.wait(20)
+    history = History(tmp_path / "h")
+    other = Place("else", PLACE.server, PLACE.ns)
+
+    assert history.places() == [other, PLACE]
+    (poll,) = history.polls(place=PLACE)
+    snapshot = snapshot_of(poll)
+    assert snapshot.queues == (odd, broken)
+    assert (snapshot.at_ms, snapshot.place, snapshot.server, snapshot.ns) == (NOON_MS, *PLACE)
+    assert (snapshot.totals.depth, snapshot.totals.oldest) == (7, "a\udcff\\")
+    (outage,) = history.polls(place=other)
+    assert (outage.failure, outage.rows.num_rows) == ("no route to host", 0)
+
+
+def test_what_is_no_history_is_one_sentence(tmp_path: Path) -> None:
+    with pytest.raises(HistoryError, match=r"holds no history: rsmq-tui record --out"):
+        History(tmp_path)
+    (tmp_path / "_schema.json").write_text('{"schema": 9}')
+    with pytest.raises(HistoryError, match="is of version 9, and this program reads up to 1"):
+        History(tmp_path)
+
+
+def test_an_empty_history_has_no_span(tmp_path: Path) -> None:
+    Hand(tmp_path, tmp_path).writer.close()
+    history = History(tmp_path)
+
+    assert (history.span(), history.places(), list(history.polls()), history.problems) == (None, [], [], [])

@@ -1,0 +1,205 @@
+"""The recorder in a program that polls: real servers, outages, several servers, and disks that fail."""
+
+import asyncio
+import errno
+import os
+import threading
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from itertools import pairwise
+from pathlib import Path
+
+import pyarrow.dataset as ds
+import pytest
+from redis import Redis
+
+from rsmq_tui.embedded import EmbeddedServer
+from rsmq_tui.history.place import Place
+from rsmq_tui.history.recorder import Recorder, Settings
+from rsmq_tui.history.recording import Pace, Watched, record
+from rsmq_tui.monitor import LivePoller, Snapshot
+from rsmq_tui.monitor.together import Together
+from rsmq_tui.protocol import QueueReader, Rsmq
+from tests.history.made import NOON_MS, failed, left_over, polled, rows_of, state
+
+SECONDS_MAX = 20.0
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(SECONDS_MAX):
+        while not condition():  # noqa: ASYNC110 - what is waited for has no event
+            await asyncio.sleep(0.005)
+
+
+def started(out: Path, wall_s: float | None = None) -> Recorder:
+    recorder = (
+        Recorder(out, Settings(), state=out) if wall_s is None else Recorder(out, state=out, wall_s=lambda: wall_s)
+    )
+    recorder.start()
+    return recorder
+
+
+def ended(recorder: Recorder) -> None:
+    recorder.close()
+    assert recorder.wait(SECONDS_MAX)
+
+
+@asynccontextmanager
+async def recording(out: Path, *urls: str, ns: str = "rsmq") -> AsyncIterator[Recorder]:
+    """Record servers as fast as they answer; the first is `s0`, …"""
+    recorder = started(out)
+    watched = []
+    for number, url in enumerate(urls):
+        reader = QueueReader(url, ns, timeout_s=1)
+        place = Place(f"s{number}", reader.label, ns)
+        watched.append(Watched(place, LivePoller(reader), QueueReader(url, ns)))
+    stop = asyncio.Event()
+    task = asyncio.create_task(record(watched, recorder, Pace(0.01), stop))
+    try:
+        yield recorder
+    finally:
+        stop.set()
+        async with asyncio.timeout(SECONDS_MAX):
+            await task
+
+
+async def test_what_a_server_holds_is_written_down(redis_url: str, client: Redis, tmp_path: Path) -> None:
+    queues = Rsmq(client)
+    queues.create_queue("orders", vt=15, delay=0, maxsize=2048)
+    queues.send_messages("orders", ["a", "b", "c"])
+    queues.receive_message("orders")
+    client.sadd("rsmq:QUEUES", b"\xff\x1b[2J")
+    async with recording(tmp_path, redis_url) as recorder:
+        await until(lambda: recorder.tally.polls >= 5)
+
+    rows = [row for row in rows_of(tmp_path) if row["queue"] == "orders"]
+    seen = {
+        (r["depth"], r["ready"], r["hidden"], r["totalsent"], r["totalrecv"], r["vt_s"], r["maxsize"]) for r in rows
+    }
+    assert seen == {(3, 2, 1, 3, 1, 15.0, 2048)}
+    assert {row["server"] for row in rows} == {redis_url if redis_url.endswith("/0") else f"{redis_url}/0"}
+    assert rows[0]["interval_ms"] is None
+    for before, row in pairwise(rows):
+        assert row["interval_ms"] == row["at_ms"] - before["at_ms"]
+        assert row["oldest_ready_age_ms"] - before["oldest_ready_age_ms"] == row["interval_ms"]
+    broken = [row for row in rows_of(tmp_path) if row["queue"] == "\\xff\x1b[2J"]
+    assert {(row["verdict"], row["ready"]) for row in broken} == {("broken", None)}
+    assert len(broken) == len(rows) == recorder.tally.polls
+    assert left_over(tmp_path) == []
+
+
+async def test_an_empty_namespace_is_not_a_gap(redis_url: str, tmp_path: Path) -> None:
+    async with recording(tmp_path, redis_url, ns="nothing") as recorder:
+        await until(lambda: recorder.tally.polls >= 3)
+
+    rows = rows_of(tmp_path)
+    assert {(row["queue"], row["status"], row["ns"]) for row in rows} == {(None, "ok", "nothing")}
+    assert len(rows) >= 3
+
+
+async def test_an_outage_is_recorded_as_one_and_delays_no_other(redis_url: str, tmp_path: Path) -> None:
+    with EmbeddedServer() as server:
+        with Redis.from_url(server.url) as client:
+            Rsmq(client).create_queue("orders")
+        async with recording(tmp_path, server.url, redis_url) as recorder:
+            await until(lambda: recorder.tally.polls >= 10)
+            server.stop()
+            polls = recorder.tally.polls
+            # The other goes on while this one is gone.
+            await until(lambda: recorder.tally.polls >= polls + 20)
+
+    rows = [row for row in rows_of(tmp_path) if row["profile"] == "s0"]
+    down = [row for row in rows if row["status"] == "down"]
+    assert rows[-len(down) :] == down != []
+    for row in down:
+        known = {name for name, value in row.items() if value is not None}
+        assert known == {"at_ms", "recorder", "profile", "server", "ns", "status", "failure", "day"}
+        assert 0 <= row["at_ms"] - rows[-len(down) - 1]["at_ms"] < SECONDS_MAX * 1000
+    assert len({row["at_ms"] for row in rows_of(tmp_path) if row["profile"] == "s1"}) >= 20
+
+
+def test_the_time_of_an_outage_is_the_servers(tmp_path: Path) -> None:
+    recorder = started(tmp_path, wall_s=1_000.0)
+    recorder.take(failed())
+    recorder.take(polled(state()))
+    recorder.take(failed())
+    recorder.take(polled(state(), at_ms=NOON_MS + 9_000))
+    recorder.take(polled(state(), at_ms=NOON_MS + 10_000))
+    ended(recorder)
+
+    rows = [row for row in rows_of(tmp_path) if row["queue"] is None]
+    assert [(row["at_ms"], row["interval_ms"], row["status"]) for row in rows] == [
+        (1_000_000, None, "down"), (NOON_MS, None, "ok"), (NOON_MS, None, "down"), (NOON_MS + 9_000, None, "ok"),
+        (NOON_MS + 10_000, 1_000, "ok"),
+    ]  # fmt: skip
+
+
+def test_snapshots_of_several_servers_are_taken_apart_and_each_poll_once(tmp_path: Path) -> None:
+    together, recorder = Together(("a", "b")), started(tmp_path)
+    for snapshot in (polled(state(), at_ms=1, place="a"), polled(at_ms=2, place="b"), failed(place="b")):
+        combined = together.take(snapshot)
+        recorder.take(combined)
+        recorder.take(combined)
+    recorder.take(Snapshot(0, "nothing was polled", "rsmq"))
+    ended(recorder)
+
+    polls = sorted((r["profile"], r["status"]) for r in rows_of(tmp_path) if r["queue"] is None)
+    assert polls == [("a", "ok"), ("b", "down"), ("b", "ok")]
+    assert recorder.tally.polls == 3
+
+
+def test_a_disk_that_fails_never_reaches_whoever_polls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    recorder = started(tmp_path)
+
+    def fail(*_: object) -> int:
+        raise OSError(errno.EIO, "Input/output error")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "write", fail)
+        for number in range(5):
+            recorder.take(polled(state(), at_ms=NOON_MS + number))
+        asyncio.run(until(lambda: recorder.tally.lost == 5))
+        assert recorder.tally.problem == f"{tmp_path} cannot be written: Input/output error"
+    recorder.take(polled(state(), at_ms=NOON_MS + 9))
+    asyncio.run(until(lambda: recorder.tally.polls == 1 and not recorder.tally.is_failing))
+    ended(recorder)
+
+    assert [row["at_ms"] for row in rows_of(tmp_path)] == [NOON_MS + 9] * 2
+
+
+def test_a_disk_that_hangs_loses_polls_and_holds_nobody_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    recorder, hanging = started(tmp_path), threading.Event()
+    write = os.write
+    monkeypatch.setattr(os, "write", lambda fd, data: hanging.wait(SECONDS_MAX) and write(fd, data))
+    for number in range(300):
+        recorder.take(polled(state(), at_ms=NOON_MS + number))
+    assert recorder.tally.lost > 100
+    assert recorder.tally.problem == "the disk does not keep up: polls are lost"
+    hanging.set()
+    ended(recorder)
+
+    rows = [row for row in rows_of(tmp_path) if row["queue"] is None]
+    assert len(rows) == recorder.tally.polls == 300 - recorder.tally.lost
+
+
+def test_a_reader_meanwhile_never_fails_and_sees_each_row_once(tmp_path: Path) -> None:
+    recorder = Recorder(tmp_path, Settings(seal_rows=8), state=tmp_path)
+    recorder.start()
+    (tmp_path / "samples").mkdir()
+    seen, number = [0], 0
+    while recorder.tally.sealed_files < 20:
+        if recorder.has_room:
+            number += 1
+            recorder.take(polled(state("a"), state("b"), at_ms=NOON_MS + number))
+        table = ds.dataset(tmp_path / "samples", partitioning="hive", format="parquet").to_table()
+        keys = set()
+        if table.num_rows:
+            keys = set(zip(table["at_ms"].to_pylist(), table["queue"].to_pylist(), strict=True))
+        assert len(keys) == table.num_rows
+        assert table.num_rows >= seen[-1]
+        assert table.num_rows % 3 == 0
+        seen.append(table.num_rows)
+    ended(recorder)
+
+    assert len(set(seen)) > 3
+    assert len(rows_of(tmp_path)) == 3 * number

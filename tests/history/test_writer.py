@@ -1,0 +1,281 @@
+"""When segments are sealed, what is recovered, what is deleted, and who stays out of whose way."""
+
+import errno
+import json
+import shutil
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from rsmq_tui.history.errors import HistoryError
+from rsmq_tui.history.locks import FileLock
+from rsmq_tui.history.schema import COLUMNS, SCHEMAS
+from rsmq_tui.history.workplace import claim_abandoned, make_workplace
+from tests.history.made import DAY_MS, NOON_MS, PLACE, Hand, left_over, rows_of
+
+MIDNIGHT_MS = NOON_MS + DAY_MS // 2
+
+
+@pytest.fixture
+def out(tmp_path: Path) -> Path:
+    return tmp_path / "history"
+
+
+def sealed(out: Path) -> list[str]:
+    return sorted(str(path.relative_to(out)) for path in out.rglob("*.parquet"))
+
+
+def test_a_segment_is_sealed_when_its_time_has_come(out: Path, tmp_path: Path) -> None:
+    hand = Hand(out, tmp_path, seal_every_s=600)
+    hand.poll(NOON_MS)
+    hand.now_s = 599
+    hand.writer.tend()
+    assert (sealed(out), rows_of(out)) == ([], [])
+    hand.now_s = 600
+    hand.writer.tend()
+
+    assert sealed(out) == [f"samples/day=2024-10-04/{hand.writer.recorder}-000001.parquet"]
+    assert [(row["queue"], row["depth"]) for row in rows_of(out)] == [("q0", 0), ("q1", 1), (None, None)]
+    hand.poll(NOON_MS + 1)
+    hand.writer.close()
+    assert len(sealed(out)) == 2
+    assert left_over(out) == []
+
+
+@pytest.mark.parametrize("setting", [{"seal_rows": 5}, {"seal_bytes": 900}])
+def test_a_segment_is_sealed_when_it_is_large(out: Path, tmp_path: Path, setting: dict[str, int]) -> None:
+    hand = Hand(out, tmp_path, **setting)
+    hand.poll(NOON_MS)
+    hand.writer.tend()
+    assert sealed(out) == []
+    hand.poll(NOON_MS + 1)
+    hand.writer.tend()
+
+    assert len(rows_of(out)) == 6
+
+
+def test_a_day_that_is_over_is_sealed(out: Path, tmp_path: Path) -> None:
+    hand = Hand(out, tmp_path)
+    hand.poll(MIDNIGHT_MS - 1)
+    hand.poll(MIDNIGHT_MS)
+    # A server whose clock is behind.
+    hand.now_s = 59
+    hand.poll(MIDNIGHT_MS - 2)
+    hand.writer.tend()
+    hand.now_s = 118
+    hand.writer.tend()
+    assert sealed(out) == []
+    hand.now_s = 119
+    hand.writer.tend()
+
+    assert [(row["day"], row["at_ms"]) for row in rows_of(out) if row["queue"] is None] == [
+        ("2024-10-04", MIDNIGHT_MS - 2), ("2024-10-04", MIDNIGHT_MS - 1),
+    ]  # fmt: skip
+    hand.writer.close()
+    assert {name.split("/")[1] for name in sealed(out)} == {"day=2024-10-04", "day=2024-10-05"}
+
+
+def test_files_are_sorted_small_and_say_what_they_are(out: Path, tmp_path: Path) -> None:
+    hand = Hand(out, tmp_path)
+    for number in range(50):
+        hand.poll(NOON_MS + number, queues=20)
+    hand.writer.close()
+    (name,) = sealed(out)
+    file = pq.ParquetFile(out / name)
+    rows = file.read().to_pylist()
+
+    assert file.schema_arrow.equals(SCHEMAS["samples"])
+    assert file.metadata.metadata[b"rsmq_schema"] == b"1"
+    assert json.loads(file.metadata.metadata[b"rsmq_places"]) == [list(PLACE)]
+    assert {file.metadata.row_group(0).column(number).compression for number in range(26)} == {"ZSTD"}
+    assert [(row["queue"] or "", row["at_ms"]) for row in rows] == sorted(
+        (row["queue"] or "", row["at_ms"]) for row in rows
+    )
+    assert (out / name).stat().st_size / len(rows) < 15
+
+
+def test_the_folder_says_what_its_columns_mean(out: Path, tmp_path: Path) -> None:
+    Hand(out, tmp_path).writer.close()
+    told = json.loads((out / "_schema.json").read_text())
+
+    assert told["schema"] == 1
+    for table, columns in COLUMNS.items():
+        assert [column["name"] for column in told["tables"][table]] == SCHEMAS[table].names
+        assert all(column.words for column in columns)
+
+
+@pytest.mark.parametrize(("text", "is_refused"), [('{"schema": 2}', True), ('{"schema": 0}', False), ("{", False)])
+def test_a_history_of_a_newer_version_is_left_alone(out: Path, tmp_path: Path, text: str, is_refused: bool) -> None:
+    out.mkdir()
+    (out / "_schema.json").write_text(text)
+    if is_refused:
+        with pytest.raises(HistoryError, match=r"holds a history of version 2, and this program writes 1: record to"):
+            Hand(out, tmp_path)
+        assert [path.name for path in out.iterdir()] == ["_schema.json"]
+    else:
+        Hand(out, tmp_path).writer.close()
+        assert json.loads((out / "_schema.json").read_text())["schema"] == 1
+
+
+def test_two_recorders_in_one_folder(out: Path, tmp_path: Path) -> None:
+    one, other = Hand(out, tmp_path), Hand(out, tmp_path)
+    for number in range(3):
+        one.poll(NOON_MS + number)
+        other.poll(NOON_MS + number)
+        one.now_s = other.now_s = one.now_s + 10_000
+        # Each looks for dead recorders too, and finds none.
+        one.writer.tend()
+        other.writer.tend()
+    one.writer.close()
+    other.writer.close()
+
+    rows = rows_of(out)
+    assert len(rows) == 18
+    assert len({(row["recorder"], row["at_ms"], row["queue"]) for row in rows}) == 18
+    assert left_over(out) == []
+
+
+def test_what_a_dead_recorder_left_is_sealed_once(out: Path, tmp_path: Path) -> None:
+    dead = Hand(out, tmp_path)
+    dead.poll(NOON_MS)
+    segment = next(iter(dead.writer._open.values())).segment
+    kept = segment.path.read_bytes()
+    assert dead.writer._place is not None
+    dead.writer._place._lock.release()
+    Hand(out, tmp_path).writer.tend()
+    assert (len(rows_of(out)), left_over(out)[1:]) == (3, [f"{left_over(out)[0]}/lock"])
+    # As if it had been stopped after the file had appeared, and before the segment was gone.
+    segment.path.parent.mkdir()
+    segment.path.write_bytes(kept)
+    Hand(out, tmp_path).writer.tend()
+
+    assert len(rows_of(out)) == 3
+    assert not segment.path.parent.exists()
+
+
+def test_what_another_has_just_finished_is_not_taken_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    make_workplace(tmp_path, "dead")._lock.release()
+    acquire = FileLock.acquire
+
+    def late(path: Path, *, wait: bool = False) -> FileLock | None:
+        lock = acquire(path, wait=wait)
+        if path.parent != tmp_path:
+            path.unlink()
+        return lock
+
+    monkeypatch.setattr(FileLock, "acquire", late)
+    assert list(claim_abandoned(tmp_path)) == []
+
+
+def test_a_recorder_elsewhere_is_left_alone_while_it_writes(out: Path, tmp_path: Path) -> None:
+    there = Hand(out, tmp_path)
+    there.poll(NOON_MS)
+    assert there.writer._place is not None
+    folder = there.writer._place.folder
+    # Its lock does not reach this machine.
+    there.writer._place._lock.release()
+    (folder / "lock").write_text('{"pid": 1, "host": "another machine"}')
+    Hand(out, tmp_path).writer.tend()
+
+    assert folder.exists()
+    assert rows_of(out) == []
+
+
+def fill(hand: Hand, *days: int) -> None:
+    """Seal one file for each day before noon's."""
+    for day in days:
+        hand.poll(NOON_MS - day * DAY_MS)
+        hand.now_s += 10_000
+        hand.writer.tend()
+
+
+def days(out: Path) -> list[int]:
+    return sorted((NOON_MS - row["at_ms"]) // DAY_MS for row in rows_of(out) if row["queue"] is None)
+
+
+@pytest.mark.parametrize(("keep_days", "left"), [(1, [0, 1]), (2, [0, 1, 2]), (30, [0, 1, 2, 5])])
+def test_days_that_are_older_go(out: Path, tmp_path: Path, keep_days: int, left: list[int]) -> None:
+    hand = Hand(out, tmp_path, keep_ms=keep_days * DAY_MS)
+    (out / "samples" / "day=of-somebody").mkdir(parents=True)
+    fill(hand, 5, 2, 1, 0)
+
+    assert days(out) == left
+    assert (out / "samples" / "day=of-somebody").exists()
+    hand.writer.close()
+    assert left_over(out) == []
+
+
+@pytest.mark.parametrize(("files", "left"), [(0.5, [0]), (1.5, [0]), (2.5, [0, 1]), (4.5, [0, 1, 2, 5])])
+def test_the_oldest_days_go_when_there_is_too_much(out: Path, tmp_path: Path, files: float, left: list[int]) -> None:
+    fill(Hand(out, tmp_path), 5, 2)
+    one_file = (out / sealed(out)[0]).stat().st_size
+    fill(Hand(out, tmp_path, max_bytes=round(files * one_file)), 1, 0)
+
+    assert days(out) == left
+
+
+def test_nobody_sees_half_a_day_that_goes(out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    hand = Hand(out, tmp_path, keep_ms=DAY_MS)
+
+    def stopped(*_: object) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(shutil, "rmtree", stopped)
+        fill(hand, 5, 0)
+    assert days(out) == [0]
+    assert hand.writer.problem is not None
+    hand.writer.close()
+    assert left_over(out) == []
+
+
+def test_a_clock_that_is_far_ahead_deletes_nothing(out: Path, tmp_path: Path) -> None:
+    hand = Hand(out, tmp_path, keep_ms=DAY_MS)
+    fill(hand, 1, 0, -5000)
+
+    assert days(out) == [-5000, 0, 1]
+
+
+def test_a_server_without_a_calendar_is_refused_in_a_sentence(out: Path, tmp_path: Path) -> None:
+    hand = Hand(out, tmp_path)
+    with pytest.raises(HistoryError, match="the server's clock is beyond the calendar"):
+        hand.poll(10**18)
+
+
+def test_a_file_that_cannot_be_sealed_is_sealed_later(
+    out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hand = Hand(out, tmp_path)
+    hand.poll(NOON_MS)
+    hand.now_s = 1_000
+
+    def fail(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("rsmq_tui.history.writer.write_sealed", fail)
+        hand.writer.tend()
+        assert (
+            hand.writer.problem
+            == f"there is no room left for {out}: make some, or let --max-size delete the oldest days"
+        )
+        hand.poll(NOON_MS + 1)
+    hand.now_s += 29
+    hand.writer.tend()
+    assert rows_of(out) == []
+    hand.now_s += 1
+    hand.writer.tend()
+
+    assert hand.writer.problem is None
+    assert len(rows_of(out)) == 3
+    hand.writer.close()
+    assert len(rows_of(out)) == 6
+
+
+def test_a_folder_that_cannot_be_made_is_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(HistoryError) as failed:
+        Hand(tmp_path / "file" / "history", tmp_path)
+
+    assert str(failed.value) == f"{tmp_path}/file/history cannot be written: Not a directory"
