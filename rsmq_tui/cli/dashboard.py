@@ -2,7 +2,8 @@
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -15,7 +16,11 @@ from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.sites import Site
 
 if TYPE_CHECKING:
+    from rsmq_tui.history.recorder import Recorder
     from rsmq_tui.triage.desk import Triage
+
+# Sealing takes a second or two; a disk that hangs must not keep the terminal.
+_SEAL_S = 10.0
 
 
 def run(options: argparse.Namespace) -> int:
@@ -29,9 +34,30 @@ def open_dashboard(options: argparse.Namespace, profiles: Sequence[Profile], fol
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         print("rsmq-tui: the dashboard needs a terminal; `rsmq-tui snapshot` prints queues as JSON", file=sys.stderr)
         return 2
-    app = RsmqApp(sites, ascii_only=options.ascii, theme=options.theme)
-    app.run()
+    with _recording(options.record) as recording:
+        app = RsmqApp(sites, recording=recording, ascii_only=options.ascii, theme=options.theme)
+        app.run()
     return app.return_code or 0
+
+
+@contextmanager
+def _recording(out: str | None) -> Iterator["Recorder | None"]:
+    """Record into that folder; what was taken is written and sealed at the end."""
+    if out is None:
+        yield None
+        return
+    from rsmq_tui.cli.record import started_recorder  # noqa: PLC0415 - only who records needs its packages
+
+    recorder = started_recorder(out)
+    try:
+        yield recorder
+    finally:
+        recorder.close()
+        if not recorder.wait(_SEAL_S):
+            print(
+                f"rsmq-tui: the end of the recording waits in {recorder.label}, and is sealed by the next one",
+                file=sys.stderr,
+            )
 
 
 def _sites(profiles: Sequence[Profile], folder: Path | None) -> list[Site]:

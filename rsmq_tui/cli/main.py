@@ -74,6 +74,12 @@ def parser() -> argparse.ArgumentParser:
         default=argparse.SUPPRESS,
         help="seconds between polls, instead of the profile's (default 1)",
     )
+    screen.add_argument(
+        "--record",
+        metavar="DIR",
+        default=argparse.SUPPRESS,
+        help="also write what is polled into a folder of Parquet files, as `rsmq-tui record` does",
+    )
     screen.add_argument("--theme", default=argparse.SUPPRESS, help="rsmq-dark, rsmq-light, rsmq-ansi or one of yours")
     screen.add_argument(
         "--ascii", action="store_true", default=argparse.SUPPRESS, help="draw with ASCII characters only"
@@ -132,6 +138,7 @@ def _main(arguments: Sequence[str] | None) -> int:
         setattr(options, name, getattr(options, name, None))
     options.read_only = getattr(options, "read_only", _is_set(os.environ.get("RSMQ_TUI_READ_ONLY", "")))
     options.theme = getattr(options, "theme", None)
+    options.record = getattr(options, "record", None)
     options.ascii = getattr(options, "ascii", not _speaks_unicode())
     # Each command is imported when it is chosen: what the others need must not delay its first paint.
     try:

@@ -31,6 +31,11 @@ def run(options: argparse.Namespace) -> int:
     """
     if options.bodies and options.messages is None:
         raise UsageError("--bodies goes with --messages, which says how often: --messages 5m --bodies")
+    return run_interruptibly(lambda interrupts: _record(options, interrupts))
+
+
+def started_recorder(out: str, keep_ms: int | None = None, max_bytes: int | None = None) -> "Recorder":
+    """Return a recorder that has begun; raises ``UsageError`` where its packages are missing or it cannot begin."""
     try:
         import fsspec  # noqa: F401, PLC0415
         import pyarrow  # noqa: F401, PLC0415
@@ -38,14 +43,18 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError(
             "recording needs the packages of the extra `history`: pip install 'rsmq-tui[history]'"
         ) from error
-    return run_interruptibly(lambda interrupts: _record(options, interrupts))
+    from rsmq_tui.history.errors import HistoryError  # noqa: PLC0415
+    from rsmq_tui.history.recorder import Recorder, Settings  # noqa: PLC0415
+
+    try:
+        recorder = Recorder(out, Settings(keep_ms=keep_ms, max_bytes=max_bytes))
+        recorder.start()
+    except HistoryError as error:
+        raise UsageError(printable(str(error))) from error
+    return recorder
 
 
 async def _record(options: argparse.Namespace, interrupts: "Interrupts") -> int:
-    from rsmq_tui.history.errors import HistoryError  # noqa: PLC0415
-    from rsmq_tui.history.recorder import Recorder, Settings  # noqa: PLC0415
-    from rsmq_tui.history.recording import Pace, record  # noqa: PLC0415
-
     stop = asyncio.Event()
     terminated = False
 
@@ -62,12 +71,11 @@ async def _record(options: argparse.Namespace, interrupts: "Interrupts") -> int:
             # nohup lets it be ignored, and means it.
             if signal.getsignal(getattr(signal, name)) is not signal.SIG_IGN:
                 loop.add_signal_handler(getattr(signal, name), terminate)
-    watched = _watched(profiles_of(options))
-    try:
-        recorder = Recorder(options.out, Settings(keep_ms=options.keep, max_bytes=options.max_size))
-        recorder.start()
-    except HistoryError as error:
-        raise UsageError(printable(str(error))) from error
+    profiles = profiles_of(options)
+    recorder = started_recorder(options.out, options.keep, options.max_size)
+    from rsmq_tui.history.recording import Pace, record  # noqa: PLC0415 - its packages are there
+
+    watched = _watched(profiles)
     if options.for_ms is not None:
         loop.call_later(options.for_ms / 1000, stop.set)
     pace = Pace(options.every / 1000, None if options.messages is None else options.messages / 1000, options.bodies)

@@ -3,15 +3,14 @@
 import asyncio
 import time
 import traceback
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from rich.text import Text
 from textual import events, work
-from textual.app import App, SystemCommand
+from textual.app import App
 from textual.binding import BindingType
 from textual.filter import LineFilter
 from textual.notifications import SeverityLevel
@@ -27,6 +26,8 @@ from rsmq_tui.tui.clipboard import copy_text
 from rsmq_tui.tui.commands import DashboardCommands
 from rsmq_tui.tui.ending import end_on_signals
 from rsmq_tui.tui.keymap import bindings_of
+from rsmq_tui.tui.pictures import Pictures
+from rsmq_tui.tui.recording import Recording
 from rsmq_tui.tui.screens.base import NO_SERVER, DashboardScreen
 from rsmq_tui.tui.screens.overview import OverviewScreen
 from rsmq_tui.tui.sites import Site
@@ -42,12 +43,13 @@ if TYPE_CHECKING:
 _ASCII = AsciiFilter()
 
 
-class RsmqApp(App[None]):
+class RsmqApp(Pictures):
     """Shows the snapshots of one source, or of several sites side by side, until the user quits.
 
     ``clock`` is the monotonic clock in seconds that sources tell their freshness in; ``ascii_only`` draws with ASCII
     characters alone. State flows one way: source, ``snapshot``, screens, widgets. Changes go through ``triage``, which
     may also be what makes it when it is first needed; without it, or where that is ``read_only``, nothing is changed.
+    ``recording`` is given each snapshot.
     """
 
     TITLE = "rsmq-tui"
@@ -66,6 +68,7 @@ class RsmqApp(App[None]):
         source: Source | Sequence[Site],
         *,
         triage: "Triage | Callable[[], Triage] | None" = None,
+        recording: Recording | None = None,
         read_only: bool = False,
         clock: Callable[[], float] = time.monotonic,
         ascii_only: bool = False,
@@ -74,6 +77,7 @@ class RsmqApp(App[None]):
         super().__init__()
         given = source if isinstance(source, Sequence) else (Site(source, triage=triage, read_only=read_only),)
         self.sites: Sequence[Site] = tuple(given)
+        self.recording = recording
         self.clock = clock
         self.ascii_only = ascii_only
         self.read_only = all(site.read_only for site in self.sites)
@@ -99,11 +103,6 @@ class RsmqApp(App[None]):
         """Start on the overview."""
         return OverviewScreen(len(self.sites))
 
-    def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
-        """Offer Textual's theme picker and screenshot besides our own commands."""
-        wanted = {"Theme", "Screenshot"}
-        return (command for command in super().get_system_commands(screen) if command.title in wanted)
-
     async def on_event(self, event: events.Event) -> None:
         """Pass events on; what is pasted is made harmless first, because Textual's inputs paint it as it comes."""
         if isinstance(event, events.Paste) and not event.is_forwarded:
@@ -123,14 +122,6 @@ class RsmqApp(App[None]):
         if any(toast.message == message and toast.title == title for toast in self._notifications):
             return
         super().notify(message, title=title, severity=severity, timeout=timeout, markup=markup)
-
-    def deliver_screenshot(
-        self, filename: str | None = None, path: str | None = None, time_format: str | None = None
-    ) -> str | None:
-        """Save a picture of the screen in the user's downloads, or here where there are none."""
-        downloads = Path.home() / "Downloads"
-        folder = path or str(downloads if downloads.is_dir() else Path.cwd())
-        return super().deliver_screenshot(filename, folder, time_format)
 
     def on_mount(self) -> None:
         """Choose a theme and begin to poll."""
@@ -295,5 +286,7 @@ class RsmqApp(App[None]):
     @work(group="poll")
     async def _poll(self, site: Site) -> None:
         async for snapshot in site.source.snapshots():
+            if self.recording is not None:
+                self.recording.take(snapshot, site.name)
             self.snapshot = snapshot if len(self.sites) == 1 else self._together.take(snapshot)
             self._changes.follow(site, snapshot)

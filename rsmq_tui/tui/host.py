@@ -9,6 +9,7 @@ from rsmq_tui.tui.sites import Site
 if TYPE_CHECKING:
     from rsmq_tui.monitor.audit_findings import Finding
     from rsmq_tui.triage.previews import Scope
+    from rsmq_tui.tui.recording import Recording
     from rsmq_tui.tui.widgets.change_line import ChangeTold
 
 
@@ -20,6 +21,7 @@ class Dashboard(Protocol):
 
     clock: Callable[[], float]
     ascii_only: bool
+    recording: "Recording | None"
     clock_times: bool
     snapshot: Snapshot | None
     change_told: "ChangeTold | None"

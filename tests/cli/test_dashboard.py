@@ -6,11 +6,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import pyarrow.dataset
 import pytest
 
 from rsmq_tui.cli import dashboard
 from rsmq_tui.cli.main import main
+from rsmq_tui.protocol import Rsmq
 from rsmq_tui.tui.sites import Site
+from tests.hostile.terminal import Terminal
 
 
 @pytest.fixture
@@ -82,6 +85,25 @@ def test_each_namespace_of_each_profile_is_a_site(given: list[Site], tmp_path: P
         ("mail", "prod"),
         ("rsmq", "test"),
     ]
+
+
+def test_what_is_polled_is_recorded(tmp_path: Path, orders: Rsmq, redis_url: str) -> None:
+    out = tmp_path / "history"
+    with Terminal("-r", redis_url, "--record", str(out), "--interval", "0.2", settings=tmp_path) as terminal:
+        terminal.wait_for("● live", "REC", "orders")
+        terminal.type("q")
+        assert terminal.wait_for_end() == 0
+    rows = pyarrow.dataset.dataset(out / "samples", partitioning="hive").to_table().to_pylist()
+    assert {row["queue"] for row in rows} >= {None, "orders", "spare"}
+
+
+def test_a_folder_that_cannot_be_recorded_into_is_one_sentence(
+    given: list[Site], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").write_text("")
+    assert main(["-r", "redis://localhost:1", "--record", str(tmp_path / "file")]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("rsmq-tui: ")
 
 
 def test_nothing_that_only_changes_need_is_loaded_before_the_first_paint() -> None:

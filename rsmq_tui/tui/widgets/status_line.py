@@ -45,7 +45,8 @@ class StatusLine(Painted):
             return [self.line([(" rsmq-tui   connecting …", "muted")])]
         width = self.size.width
         left, right = self._left(snapshot), self._right(snapshot)
-        while len(right) > 1 and _width(left) + _width(right) > width:
+        kept = 1 if cast("Dashboard", self.app).recording is None else 2
+        while len(right) > kept and _width(left) + _width(right) > width:
             right.pop(0)
         while len(left) > 1 and _width(left) + _width(right) > width:
             left.pop()
@@ -83,7 +84,18 @@ class StatusLine(Painted):
                 (f"{snapshot.interval_s:g} s · ", "muted"),
             ]
         pieces.append(self._freshness(snapshot))
+        if recording := self._recording():
+            pieces.append(recording)
         return pieces
+
+    def _recording(self) -> Piece | None:
+        recording = cast("Dashboard", self.app).recording
+        if recording is None:
+            return None
+        tally = recording.tally
+        if tally.is_failing:
+            return (f"{'X' if self.ascii_only else '✗'} not recorded: {printable(tally.problem or '', 60)} ", "alarm")
+        return ("REC ", "alarm")
 
     def _freshness(self, snapshot: Snapshot) -> Piece:
         link, now_s = snapshot.link, self.app_clock
