@@ -175,9 +175,9 @@ class RsmqApp(Pictures):
         """Ask for a file and write messages to it."""
         self._changes.export(self.site(place), queue, scope)
 
-    def fix(self, queue: str, findings: "tuple[Finding, ...]", place: str = "") -> None:
-        """Show what mending these findings of a queue would do, and do it when the answer is yes."""
-        self._changes.fix(self.site(place), queue, findings)
+    def fix(self, queue: str, findings: "tuple[Finding, ...]", ns: str | None, place: str = "") -> None:
+        """Show what mending these findings of a queue of ``ns`` would do, and do it when the answer is yes."""
+        self._changes.fix(self.site(place), queue, findings, ns)
 
     def open_audit(self, queue: str | None, place: str = "") -> None:
         """Go to the audit of a queue, or of all."""

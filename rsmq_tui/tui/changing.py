@@ -86,12 +86,12 @@ class Changes:
         )
         self._app.push_screen(screen)
 
-    def fix(self, site: Site, queue: str, findings: "tuple[Finding, ...]") -> None:
+    def fix(self, site: Site, queue: str, findings: "tuple[Finding, ...]", ns: str | None) -> None:
         """Show what mending these findings would do."""
         if self._may_begin(site):
             from rsmq_tui.triage.actions import Fix  # noqa: PLC0415
 
-            self._preview(site, Fix(queue=queue, findings=findings), None)
+            self._preview(site, Fix(queue=queue, findings=findings, ns=ns), None)
 
     def undo(self, site: Site, queue: str | None) -> None:
         """Show what taking back the last change would do."""

@@ -62,8 +62,8 @@ class Dashboard(Protocol):
         """Ask for a file and write messages to it."""
         ...
 
-    def fix(self, queue: str, findings: "tuple[Finding, ...]", place: str = "") -> None:
-        """Show what mending these findings of a queue would do, and do it when the answer is yes."""
+    def fix(self, queue: str, findings: "tuple[Finding, ...]", ns: str | None, place: str = "") -> None:
+        """Show what mending these findings of a queue of ``ns`` would do, and do it when the answer is yes."""
         ...
 
     def open_audit(self, queue: str | None, place: str = "") -> None:

@@ -1,6 +1,7 @@
 """The audit's screen: what was found comes as it is found, and is mended from there."""
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 
 import redis
@@ -11,6 +12,8 @@ from rsmq_tui.monitor.auditing import AuditProgress
 from rsmq_tui.protocol import Rsmq
 from rsmq_tui.tui.screens.audit import AuditScreen
 from rsmq_tui.tui.screens.queue import QueueScreen
+from rsmq_tui.tui.widgets.change_line import ChangeTold
+from tests.protocol.keyspace import send_old
 from tests.tui.changing import changing, everything, on_queue
 from tests.tui.driving import app_of, made, opened, play, press, say_yes, table_of, text_of, until
 from tests.tui.scripted import ScriptedSource
@@ -105,12 +108,50 @@ async def test_a_fix_is_for_all_of_the_queue_but_what_may_be_meant_so(source: Sc
         await press(pilot, "f")
         await until(pilot, lambda: len(triage.asked) == 1, "it is previewed")
         assert triage.asked[0][0].findings == (LEAKED,)
+        assert triage.asked[0][0].ns == "rsmq"
         await press(pilot, "escape", "j", "f")
         await until(pilot, lambda: len(triage.asked) == 2, "it is previewed")
         assert triage.asked[1][0].findings == (SECONDS, LEAKED)
         await press(pilot, "escape", "j", "f")
         await until(pilot, lambda: "look at it by hand" in text_of(app_of(pilot)), "it is refused")
         assert len(triage.asked) == 2
+
+
+async def test_another_namespace_is_looked_at_anew(source: ScriptedSource) -> None:
+    triage = ScriptedTriage()
+    source.audit_steps = (_step(LEAKED),)
+    async with opened(source, triage=triage) as pilot:
+        await _audit(pilot, source)
+        await until(pilot, lambda: len(table_of(pilot).rows) == 1, "it is found")
+        source.audit_steps = (_step(),)
+        await play(pilot, source, replace(poll_of(source, [queue_of("orders")]), ns="mail"))
+        await until(pilot, lambda: len(source.audits) == 2, "it looks again")
+        await until(pilot, lambda: "Everything fits together." in text_of(app_of(pilot)), "what was found is gone")
+        await press(pilot, "f")
+        assert triage.asked == []
+
+
+async def test_a_change_that_ends_while_it_looks_makes_it_look_again(source: ScriptedSource) -> None:
+    source.audit_steps = (_step(LEAKED),)
+    source.search_gate = asyncio.Semaphore(0)
+    async with opened(source) as pilot:
+        await play(pilot, source, poll_of(source, [queue_of("orders", ready=3)]))
+        await pilot.press("F")
+        await until(pilot, lambda: "looking …" in text_of(app_of(pilot)), "it looks")
+        app_of(pilot).change_told = ChangeTold("fixed 1")
+        source.search_gate.release()
+        await until(pilot, lambda: len(source.audits) == 2, "it looks again")
+        source.search_gate.release()
+        await until(pilot, lambda: "looking" not in text_of(app_of(pilot)), "it ends")
+        assert len(table_of(pilot).rows) == 1
+
+
+async def test_what_could_not_be_looked_at_is_no_clean_bill(source: ScriptedSource) -> None:
+    source.audit_steps = (AuditProgress(None, 1, 2, 3, 0, (), ("HSCAN was refused",)),)
+    async with opened(source) as pilot:
+        await _audit(pilot, source)
+        await until(pilot, lambda: "HSCAN was refused" in text_of(app_of(pilot)), "it is said")
+        assert "Everything fits together" not in text_of(app_of(pilot))
 
 
 async def test_where_nothing_may_be_changed_there_is_no_fix(source: ScriptedSource) -> None:
@@ -130,7 +171,7 @@ async def test_on_a_real_server_a_leak_is_found_mended_and_brought_back(
 ) -> None:
     queues = Rsmq(client)
     queues.create_queue("orders")
-    queues.send_messages("orders", [b"kept", b"leaked"])
+    send_old(client, "orders", ["kept", "leaked"])
     client.zrem("rsmq:orders", client.zrange("rsmq:orders", 0, 0)[0])
     before = everything(client)
     async with changing(redis_url, tmp_path, size=(132, 36)) as pilot:

@@ -95,7 +95,7 @@ class AuditScreen(DashboardScreen):
         # What may be right for other clients is mended only where the cursor is on it.
         others = [finding for finding in self._found if finding.queue == chosen.queue and finding is not chosen]
         findings = [chosen, *(finding for finding in others if finding.fix is not None and not finding.asks)]
-        self.dashboard.fix(chosen.queue, tuple(findings), self.site.place)
+        self.dashboard.fix(chosen.queue, tuple(findings), self._ns, self.site.place)
 
     def action_undo(self) -> None:
         """Take the last change back."""
