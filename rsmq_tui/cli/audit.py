@@ -4,24 +4,51 @@ import argparse
 import shutil
 import textwrap
 from collections.abc import Sequence
-from contextlib import aclosing
+from contextlib import AsyncExitStack, aclosing
+from dataclasses import dataclass, field, replace
 
-from rsmq_tui.cli.changing import EXIT_PREVIEW, make_change
+from rsmq_tui.cli.changing import EXIT_FAILED, EXIT_PREVIEW, make_change
 from rsmq_tui.cli.errors import UsageError
 from rsmq_tui.cli.interrupts import EXIT_INTERRUPTED, run_interruptibly
 from rsmq_tui.cli.output import ProgressLine, fields_json, print_words, say, wants_json
 from rsmq_tui.cli.target import profile_of, reader_of
 from rsmq_tui.monitor.audit_findings import Finding, FindingKind
-from rsmq_tui.monitor.auditing import AuditProgress, audit
+from rsmq_tui.monitor.auditing import AuditProgress, audit, missing
 from rsmq_tui.monitor.peek import PeekError
 from rsmq_tui.monitor.wording import count, plural, printable
 from rsmq_tui.profiles import Profile
+from rsmq_tui.protocol import QueueReader
 from rsmq_tui.triage.actions import Fix
 
 EXIT_FOUND = 1
+EXIT_UNSEEN = 2
 _LABEL = 9
 _ID_MAX = 60
 _LINE_MAX = 120
+
+
+@dataclass
+class _Looked:
+    """What was looked at in all namespaces, and what is wrong there; ``unseen`` says what was not looked at."""
+
+    namespaces: Sequence[str]
+    queues: int = 0
+    examined: int = 0
+    young: int = 0
+    unseen: list[str] = field(default_factory=list)
+    found: list[tuple[str, Finding]] = field(default_factory=list)
+
+    @property
+    def status(self) -> int:
+        """The exit status of an audit."""
+        return EXIT_FOUND if self.found else EXIT_UNSEEN if self.unseen else 0
+
+    def take(self, ns: str, last: AuditProgress) -> None:
+        """Add what the audit of a namespace has counted."""
+        self.queues += last.queues
+        self.examined += last.examined
+        self.young += last.young
+        self.unseen += [f"ns {ns}: {told}" if len(self.namespaces) > 1 else told for told in last.unseen]
 
 
 def run(options: argparse.Namespace) -> int:
@@ -31,83 +58,133 @@ def run(options: argparse.Namespace) -> int:
     profile = profile_of(options)
     if options.fix and profile.read_only:
         raise UsageError("this is read-only: nothing can be fixed here; without --fix, audit only looks")
-    found: list[Finding] = []
-    status = run_interruptibly(lambda _: _audit(options, profile, found))
+    looked = _Looked(profile.namespaces)
+    status = run_interruptibly(lambda _: _audit(options, profile, looked))
     if status == EXIT_INTERRUPTED or not options.fix:
         return status
-    fixes = _fixes(options, found)
+    fixes = _fixes(options, looked.found)
+    return _fix(options, profile, fixes, looked) if fixes else status
+
+
+def _fix(options: argparse.Namespace, profile: Profile, fixes: Sequence[Fix], looked: _Looked) -> int:
+    """Preview or make these fixes one after the other; one that cannot be made keeps none of the others."""
     ended = 0
+    refusals = []
     for fix in fixes:
-        ended = max(ended, make_change(options, fix))
+        try:
+            ended = max(ended, make_change(options, fix, profile=replace(profile, namespaces=(fix.ns or profile.ns,))))
+        except UsageError as error:
+            refusals.append(f"queue {printable(fix.queue)} was not fixed: {error}")
         if ended == EXIT_INTERRUPTED:
-            return ended
-    if not fixes or not options.yes:
-        return EXIT_PREVIEW if fixes else status
-    is_left = len(found) > sum(len(fix.findings) for fix in fixes)
-    return EXIT_FOUND if is_left else ended
+            break
+    for refusal in refusals:
+        say(refusal)
+    if ended == EXIT_INTERRUPTED:
+        return ended
+    if refusals:
+        return EXIT_FAILED
+    if not options.yes:
+        return EXIT_PREVIEW
+    is_left = len(looked.found) > sum(len(fix.findings) for fix in fixes)
+    return EXIT_FOUND if is_left else ended or (EXIT_UNSEEN if looked.unseen else 0)
 
 
-def _fixes(options: argparse.Namespace, found: Sequence[Finding]) -> list[Fix]:
+def _fixes(options: argparse.Namespace, found: Sequence[tuple[str, Finding]]) -> list[Fix]:
     """Return what there is to be fixed, one for each queue."""
-    queues: dict[str, list[Finding]] = {}
-    for finding in found:
+    queues: dict[tuple[str, str], list[Finding]] = {}
+    for ns, finding in found:
         if finding.fix is not None and (not finding.asks or options.kinds):
-            queues.setdefault(finding.queue, []).append(finding)
-    return [Fix(queue=queue, findings=tuple(findings)) for queue, findings in queues.items()]
+            queues.setdefault((ns, finding.queue), []).append(finding)
+    return [Fix(queue=queue, findings=tuple(findings), ns=ns) for (ns, queue), findings in queues.items()]
 
 
-async def _audit(options: argparse.Namespace, profile: Profile, found: list[Finding]) -> int:
-    """Print what is found as it is found, and add it to ``found``."""
-    reader = reader_of(profile)
+async def _audit(options: argparse.Namespace, profile: Profile, looked: _Looked) -> int:
+    """Print what is found as it is found, and add it to ``looked``."""
     line = ProgressLine()
-    kinds = {FindingKind(kind) for kind in options.kinds or FindingKind}
-    printer = _Printer(wants_json(options), by_yes=bool(options.kinds))
-    progress = AuditProgress(None, 0, 0, 0, 0)
-    try:
-        async with aclosing(audit(reader, options.queues)) as steps:
-            async for progress in steps:
-                findings = [finding for finding in progress.findings if finding.kind in kinds]
-                if findings:
-                    line.clear()
-                    printer.print(findings)
-                    found += findings
-                line.show(_progress_words(progress, len(found)))
-    except PeekError as error:
-        raise UsageError(
-            str(error) if reader.label in str(error) else f"cannot read {reader.label}: {error}"
-        ) from error
-    finally:
-        line.clear()
-        await reader.aclose()
-    for sentence in progress.unseen:
+    printer = _Printer(wants_json(options), by_yes=bool(options.kinds), names_ns=len(looked.namespaces) > 1)
+    async with AsyncExitStack() as opened:
+        readers = [reader_of(profile, ns) for ns in looked.namespaces]
+        for reader in readers:
+            opened.push_async_callback(reader.aclose)
+        try:
+            for reader, queues in await _places(readers, options.queues):
+                await _look(options, reader, queues, looked, printer, line)
+        except PeekError as error:
+            label = readers[0].label
+            raise UsageError(str(error) if label in str(error) else f"cannot read {label}: {error}") from error
+        finally:
+            line.clear()
+    for sentence in looked.unseen:
         say(sentence)
-    say(_summary(options, progress, found))
-    return EXIT_FOUND if found else 0
+    say(_summary(options, looked))
+    return looked.status
+
+
+async def _places(
+    readers: Sequence[QueueReader], queues: Sequence[str] | None
+) -> list[tuple[QueueReader, Sequence[str] | None]]:
+    """Return what to look at where: of several namespaces, those that have one of the queues that were named."""
+    if queues is None or len(readers) == 1:
+        return [(reader, queues) for reader in readers]
+    places: list[tuple[QueueReader, Sequence[str] | None]] = []
+    nowhere = set(queues)
+    for reader in readers:
+        absent = await missing(reader, list(dict.fromkeys(queues)))
+        nowhere.intersection_update(absent)
+        if there := [queue for queue in queues if queue not in absent]:
+            places.append((reader, there))
+    for queue in sorted(nowhere):
+        where = ", ".join(reader.ns for reader in readers)
+        raise UsageError(f"queue {printable(queue)} is not there ({readers[0].label}, ns {printable(where)})")
+    return places
+
+
+async def _look(
+    options: argparse.Namespace,
+    reader: QueueReader,
+    queues: Sequence[str] | None,
+    looked: _Looked,
+    printer: "_Printer",
+    line: ProgressLine,
+) -> None:
+    kinds = {FindingKind(kind) for kind in options.kinds or FindingKind}
+    progress = AuditProgress(None, 0, 0, 0, 0)
+    async with aclosing(audit(reader, queues)) as steps:
+        async for progress in steps:
+            findings = [finding for finding in progress.findings if finding.kind in kinds]
+            if findings:
+                line.clear()
+                printer.print(reader.ns, findings)
+                looked.found += [(reader.ns, finding) for finding in findings]
+            line.show(_progress_words(progress, len(looked.found)))
+    looked.take(reader.ns, progress)
 
 
 class _Printer:
     """Prints findings as they come: grouped by queue for people, lines of JSON for everybody else."""
 
-    def __init__(self, json: bool, by_yes: bool) -> None:
+    def __init__(self, json: bool, by_yes: bool, names_ns: bool) -> None:
         self._json = json
         self._is_named = by_yes
-        self._queue: str | None = None
+        self._names_ns = names_ns
+        self._place: tuple[str, str] | None = None
 
-    def print(self, findings: Sequence[Finding]) -> None:
+    def print(self, ns: str, findings: Sequence[Finding]) -> None:
         """Print some; those of one queue come one after the other."""
         for finding in findings:
             if self._json:
-                self._print_json(finding)
+                self._print_json(ns, finding)
                 continue
-            if finding.queue != self._queue:
-                if self._queue is not None:
+            if (ns, finding.queue) != self._place:
+                if self._place is not None:
                     print_words("")
-                print_words(finding.queue or "(no name)")
-                self._queue = finding.queue
+                print_words((finding.queue or "(no name)") + (f" (ns {ns})" if self._names_ns else ""))
+                self._place = (ns, finding.queue)
             self._print_words(finding)
 
-    def _print_json(self, finding: Finding) -> None:
+    def _print_json(self, ns: str, finding: Finding) -> None:
         fields_json(
+            ns=ns,
             queue=finding.queue,
             kind=finding.kind.value,
             severity=finding.severity.value,
@@ -150,10 +227,16 @@ def _progress_words(progress: AuditProgress, found: int) -> str:
     )
 
 
-def _summary(options: argparse.Namespace, progress: AuditProgress, found: Sequence[Finding]) -> str:
-    looked = f"{plural(progress.queues, 'queue')}, {count(progress.examined)} messages and fields looked at"
-    if not found:
-        return f"{looked}: nothing found"
-    queues = len({finding.queue for finding in found})
-    told = f"{looked}: {plural(len(found), 'finding')} in {plural(queues, 'queue')}"
-    return told if options.fix else f"{told}; --fix previews what would mend them"
+def _summary(options: argparse.Namespace, looked: _Looked) -> str:
+    told = f"{plural(looked.queues, 'queue')}, {count(looked.examined)} messages and fields looked at: "
+    found = looked.found
+    if found:
+        queues = len({(ns, finding.queue) for ns, finding in found})
+        told += f"{plural(len(found), 'finding')} in {plural(queues, 'queue')}"
+    else:
+        told += "nothing found"
+    if looked.young:
+        told += f"; {count(looked.young)} sent less than a minute ago: too young to tell"
+    if looked.unseen:
+        told += "; not everything was looked at, so that this is no clean bill"
+    return told if options.fix or not found else f"{told}; --fix previews what would mend them"

@@ -8,7 +8,9 @@ _DESCRIPTION = """\
 Look for what does not fit together in the keys of queues: ids without bodies, bodies without ids, queues that the
 index does not name, and more. It reads every message's id and counters, never a body where the server can leave them
 out, in calls of a millisecond or two; consumers and producers may work on meanwhile. Each finding says what it is, what
-probably made it, what it does to consumers, and what --fix would do."""
+probably made it, what it does to consumers, and what --fix would do. What was sent within the last minute is not
+judged, since its sender may be about to write the other half; where ids do not say when, it looks again some seconds
+later. All namespaces of the profile are audited, one after the other, or the one of --ns."""
 _EPILOG = """\
 kinds:
   {kinds}
@@ -21,9 +23,10 @@ examples:
   rsmq-tui audit --fix
   rsmq-tui audit --queue orders --fix --kind dangling --kind leaked --yes
 
-exit status: 0 nothing found, or all that was found is fixed; 1 findings (with --fix --yes: some are left), 2 refused,
-a usage error, or the server cannot be read, 3 only a preview of a fix: nothing was changed, 130 interrupted. Where
-there is nothing to fix, --fix without --yes ends with 0 or 1"""
+exit status: 0 nothing found, or all that was found is fixed; 1 findings (with --fix --yes: some are left, or the fix of
+some queue was refused), 2 a usage error, the server cannot be read, or nothing (more) is wrong where this user may
+look, and that is not everywhere: stderr says what to grant, 3 only a preview of a fix: nothing was changed, 130
+interrupted. Where there is nothing to fix, --fix without --yes ends with 0, 1 or 2"""
 
 
 def add_audit(commands: Commands, parents: Parents) -> None:

@@ -11,6 +11,7 @@ from rsmq_tui.cli.output import ProgressLine, fields_json, print_words, say, wan
 from rsmq_tui.cli.target import profile_of
 from rsmq_tui.cli.triage_of import triage_of
 from rsmq_tui.monitor.wording import clock, plural, printable
+from rsmq_tui.profiles import Profile
 from rsmq_tui.protocol import RsmqError
 from rsmq_tui.triage.actions import Action, MessageAction
 from rsmq_tui.triage.desk import Triage
@@ -26,14 +27,19 @@ _NOT_THERE = "not in the queue"
 Ask = Callable[[Triage, SeeingCallback], Awaitable[Preview]]
 
 
-def make_change(options: argparse.Namespace, action: Action, scope: Scope | None = None) -> int:
-    """Preview an action, carry it out where --yes says so, and return the exit status; raises ``UsageError``."""
-    return make(options, lambda triage, seeing: triage.preview(action, scope, seeing), action.queue)
+def make_change(
+    options: argparse.Namespace, action: Action, scope: Scope | None = None, profile: Profile | None = None
+) -> int:
+    """Preview an action, carry it out where --yes says so, and return the exit status; raises ``UsageError``.
+
+    ``profile`` is the server, where that is known already.
+    """
+    return make(options, lambda triage, seeing: triage.preview(action, scope, seeing), action.queue, profile)
 
 
-def make(options: argparse.Namespace, ask: Ask, queue: str | None = None) -> int:
+def make(options: argparse.Namespace, ask: Ask, queue: str | None = None, profile: Profile | None = None) -> int:
     """Do that with whatever ``ask`` previews."""
-    triage = triage_of(profile_of(options))
+    triage = triage_of(profile or profile_of(options))
     return run_interruptibly(lambda interrupts: _make(options, triage, ask, queue, interrupts))
 
 

@@ -16,7 +16,6 @@ from rsmq_tui.cli.interrupts import run_interruptibly
 from rsmq_tui.cli.output import ProgressLine, print_json, print_words
 from rsmq_tui.cli.target import profiles_of
 from rsmq_tui.folders import config_folder, state_folder
-from rsmq_tui.monitor.cancelling import ended_by_cancel
 from rsmq_tui.monitor.diagnoses import Finding, Level, fail, ok
 from rsmq_tui.monitor.diagnosing import diagnose
 from rsmq_tui.monitor.surroundings import Terminal, folder_findings, terminal_findings
@@ -74,7 +73,7 @@ async def _look(options: argparse.Namespace) -> int:
 
 async def _servers(targets: Sequence[tuple[Profile, str]], timeout_s: float) -> AsyncIterator[Section]:
     """Yield a section for each server, all being asked at once."""
-    tasks = [asyncio.create_task(ended_by_cancel(_server(profile, ns, timeout_s))) for profile, ns in targets]
+    tasks = [asyncio.create_task(_server(profile, ns, timeout_s)) for profile, ns in targets]
     line = ProgressLine()
     try:
         for (profile, ns), task in zip(targets, tasks, strict=True):

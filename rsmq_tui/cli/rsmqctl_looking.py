@@ -1,13 +1,12 @@
 """`rsmqctl message peek` and `list`: what is in a queue, without touching it."""
 
 import argparse
-import asyncio
 import sys
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any
 
-from rsmq_tui.cli.interrupts import EXIT_INTERRUPTED, Interrupts, run_interruptibly
+from rsmq_tui.cli.interrupts import Interrupts, run_interruptibly
 from rsmq_tui.cli.output import Column, Table, print_json, print_words, text_of
 from rsmq_tui.cli.rsmqctl_output import body_fields, print_body, print_none, with_exact_last
 from rsmq_tui.cli.rsmqctl_server import FailedError, Server, refused, shown
@@ -17,7 +16,6 @@ from rsmq_tui.monitor.wording import UNKNOWN, clock, count, duration, size
 from rsmq_tui.protocol import SERVER_ERRORS, Part, QueueReader, RsmqError
 
 _PAGE = 100
-_CANCEL_AGAIN_S = 0.05
 # Up to here every whole number is a float of its own.
 _EXACT_MAX = 2**53
 
@@ -43,23 +41,10 @@ def _run(look: Coroutine[Any, Any, int]) -> int:
     """Look, and return how many messages were found; raises KeyboardInterrupt."""
     found = 0
 
-    async def command(interrupts: Interrupts) -> int:
+    async def command(_: Interrupts) -> int:
         nonlocal found
-        interrupted = asyncio.Event()
-        interrupts.gently = interrupted.set
-        looking, waiting = asyncio.ensure_future(look), asyncio.ensure_future(interrupted.wait())
-        await asyncio.wait((looking, waiting), return_when=asyncio.FIRST_COMPLETED)
-        if not interrupted.is_set():
-            waiting.cancel()
-            found = await looking
-            return 0
-        # Python 3.11 may lose a cancellation that comes while redis-py writes: one was not enough.
-        while not looking.done():
-            looking.cancel()
-            await asyncio.wait((looking,), timeout=_CANCEL_AGAIN_S)
-        if not looking.cancelled():
-            looking.exception()
-        return EXIT_INTERRUPTED
+        found = await look
+        return 0
 
     if run_interruptibly(command):
         raise KeyboardInterrupt

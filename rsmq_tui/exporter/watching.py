@@ -92,7 +92,6 @@ class Watch:
 
     async def run(self) -> None:
         """Poll, and wait until the next poll is due or asked for; until cancelled, then close the connections."""
-        task = asyncio.current_task()
         try:
             while True:
                 self._asked.clear()
@@ -100,9 +99,6 @@ class Watch:
                 snapshot = await self._poller.poll()
                 self._begun_s, self._ended_s = None, self._clock()
                 self._reading = self._read(snapshot)
-                if task is not None and task.cancelling():
-                    # The connection broke, or answered, just when it was cancelled, and the poll tells only of that.
-                    raise asyncio.CancelledError
                 # Those who waited for this poll have its result; who asks from now on waits for another.
                 self._answered.set()
                 self._answered = asyncio.Event()

@@ -11,7 +11,6 @@ from rsmq_tui.history.inventory import Inventory
 from rsmq_tui.history.place import Place
 from rsmq_tui.history.recorder import Recorder
 from rsmq_tui.monitor import LivePoller, Snapshot
-from rsmq_tui.monitor.cancelling import ended_by_cancel
 from rsmq_tui.protocol import QueueReader
 
 
@@ -68,8 +67,7 @@ class Watched:
     async def _poll(self, recorder: Recorder, every_s: float) -> None:
         while True:
             begun_s = self._clock()
-            # A poll may return what it has when it is cancelled, instead of ending.
-            snapshot = await ended_by_cancel(self._poller.poll())
+            snapshot = await self._poller.poll()
             self.snapshot = snapshot
             recorder.take(snapshot, self.place.profile)
             retry_at_s = snapshot.link.retry_at_s
@@ -85,7 +83,7 @@ class Watched:
                 await asyncio.sleep(min(every_s, 0.1))
                 continue
             names = [queue.name for queue in snapshot.queues if queue.kind == "rsmq"]
-            await ended_by_cancel(inventory.take(names))
+            await inventory.take(names)
             await asyncio.sleep(max(0.0, begun_s + every_s - self._clock()))
 
 

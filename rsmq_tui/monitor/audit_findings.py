@@ -26,6 +26,7 @@ class FindingKind(StrEnum):
     NO_FR = "no-fr"
     LEAKED = "leaked"
     STRAY = "stray"
+    UNKNOWN = "unknown-field"
 
 
 class Severity(StrEnum):
@@ -226,5 +227,13 @@ _WORDS = {
         "deleteMessage of PyRSMQ up to 0.6.0 or dvdplm/rsmq-rust, or apalis-rsmq, whose <id>:meta nobody else deletes",
         "no client sees them; they fill the server's memory until the queue is deleted",
         f"takes them away; {_KEPT}",
+    ),
+    FindingKind.UNKNOWN: _Words(
+        _WARNING,
+        "field that no client knows",
+        "fields that no client knows",
+        "a hand or a program that keeps something of its own in the queue's hash, or a client with ids of its own",
+        "none: no client reads them; deleting the queue deletes them",
+        None,
     ),
 }

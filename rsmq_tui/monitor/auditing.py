@@ -4,6 +4,7 @@ Each call holds the server for a millisecond or two, however deep the queue; mem
 """
 
 import asyncio
+import re
 from collections import Counter, defaultdict
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing
@@ -21,6 +22,7 @@ IDS_SHOWN = 5
 # Clients make a queue in two steps, its hash and then its name: a second look comes so much later.
 _SECOND_LOOK_S = 0.1
 _LOOKS = 100
+_REFUSED = re.compile(r"run the '([^'\s]+)' command")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +31,8 @@ class AuditProgress:
 
     ``queue`` is the one that is looked at, None while names are looked for; ``queues``, ``examined`` (messages and
     fields), ``keys`` (those of the server that were passed) and ``found`` count from the start. ``unseen`` are
-    sentences about what could not be looked at, all of them.
+    sentences about what could not be looked at, all of them. ``young`` counts what has one side only, and was sent too
+    short a time ago to tell.
     """
 
     queue: str | None
@@ -39,15 +42,19 @@ class AuditProgress:
     found: int
     findings: tuple[Finding, ...] = ()
     unseen: tuple[str, ...] = ()
+    young: int = 0
 
 
-async def audit(reader: QueueReader, queues: Sequence[str] | None = None) -> AsyncGenerator[AuditProgress, None]:
+async def audit(
+    reader: QueueReader, queues: Sequence[str] | None = None, *, settling_s: float | None = None
+) -> AsyncGenerator[AuditProgress, None]:
     """Look at these queues, or at every queue of the namespace, those that the index does not name among them.
 
     Raises ``PeekError`` when the server cannot be read, or a queue of these is not there. Close it with ``aclose`` when
-    leaving early. Messages that come, go and are received meanwhile are no findings.
+    leaving early. Messages that come, go and are received meanwhile are no findings; to tell, it waits ``settling_s``
+    in a queue with doubtful ids that carry no time (``suspects.SETTLING_S`` where that is None).
     """
-    work = _Audit(reader)
+    work = _Audit(reader, settling_s)
     try:
         async with aclosing(work.of(queues) if queues is not None else work.of_all()) as steps:
             async for step in steps:
@@ -56,24 +63,39 @@ async def audit(reader: QueueReader, queues: Sequence[str] | None = None) -> Asy
         raise told(error) from error
 
 
+async def missing(reader: QueueReader, queues: Sequence[str]) -> list[str]:
+    """Return those of these queues of which there is nothing at all; raises ``PeekError``."""
+    try:
+        return await _missing(reader, queues)
+    except PEEK_ERRORS as error:
+        raise told(error) from error
+
+
+async def _missing(reader: QueueReader, queues: Sequence[str]) -> list[str]:
+    looks = await reader.inspection.looks(queues)
+    return [look.queue for look in looks if not look.listed and "none" == look.zset_type == look.hash_type]
+
+
 @dataclass
 class _Audit:
     """One audit under way; what it counts is in ``AuditProgress``."""
 
     reader: QueueReader
+    settling_s: float | None
     queues: int = 0
     examined: int = 0
     keys: int = 0
     found: int = 0
-    unseen: list[str] = field(default_factory=list)
+    young: int = 0
+    # What was not looked at, and why -> in which queues, of which the first tells its name.
+    unseen: dict[tuple[str, str], list[str | None]] = field(default_factory=dict)
 
     async def of(self, queues: Sequence[str]) -> AsyncGenerator[AuditProgress, None]:
         """Audit these."""
         names = list(dict.fromkeys(queues))
-        for look in await self.reader.inspection.looks(names):
-            if not look.listed and "none" == look.zset_type == look.hash_type:
-                where = f"{self.reader.label}, ns {self.reader.ns}"
-                raise PeekError(f"queue {printable(look.queue, SENTENCE_MAX)} is not there ({where})")
+        for queue in await _missing(self.reader, names):
+            where = f"{self.reader.label}, ns {self.reader.ns}"
+            raise PeekError(f"queue {printable(queue, SENTENCE_MAX)} is not there ({where})")
         async with aclosing(self._queues(names)) as steps:
             async for step in steps:
                 yield step
@@ -152,43 +174,58 @@ class _Audit:
                 ids[kind].append(id)
 
         try:
-            async with aclosing(suspects(self.reader, queue)) as messages:
+            async with aclosing(suspects(self.reader, queue, self.settling_s)) as messages:
                 async for part in messages:
                     self.examined += part.examined
+                    self.young += part.young
                     for kind, message in part.found:
                         take(kind, message.id)
                     yield self._progress(queue)
         except PEEK_ERRORS as error:
-            self._left_out(error, "messages were not looked at")
+            self._left_out(error, "messages were not looked at", queue)
         try:
-            async with aclosing(loose_fields(self.reader, queue)) as fields:
+            async with aclosing(loose_fields(self.reader, queue, self.settling_s)) as fields:
                 async for page in fields:
                     self.examined += page.examined
+                    self.young += page.young
                     for name in page.bodies:
                         take(FindingKind.LEAKED, name)
                     for name in page.counters:
                         take(FindingKind.STRAY, name)
+                    for name in page.unknown:
+                        take(FindingKind.UNKNOWN, name)
                     yield self._progress(queue)
         except PEEK_ERRORS as error:
-            self._left_out(error, "bodies and counters of no message were not looked for")
+            self._left_out(error, "bodies and counters of no message were not looked for", queue)
         found = [
             Finding(kind, queue, counts[kind], tuple(map(name_of, ids[kind]))) for kind in FindingKind if counts[kind]
         ]
         yield self._progress(queue, found)
 
-    def _left_out(self, error: Exception, what: str) -> None:
+    def _left_out(self, error: Exception, what: str, queue: str | None = None) -> None:
         """Note what could not be looked at, where that is not because the server cannot be read at all."""
         # Where something else has been put there meanwhile, the next audit says so.
         if not isinstance(error, RsmqError) and failure_of(error).kind != "noperm":
             raise error
-        sentence = f"{what}: {printable(str(error), SENTENCE_MAX)}"
-        if sentence not in self.unseen:
-            self.unseen.append(sentence)
+        why = printable(str(error), SENTENCE_MAX)
+        refused = _REFUSED.search(why)
+        grant = f"; grant it +{refused[1]}" if refused is not None else ""
+        self.unseen.setdefault((what, why + grant), []).append(queue)
 
     def _progress(self, queue: str | None, findings: Sequence[Finding] = ()) -> AuditProgress:
         self.found += len(findings)
         counts = (self.queues, self.examined, self.keys, self.found)
-        return AuditProgress(queue, *counts, tuple(findings), tuple(self.unseen))
+        return AuditProgress(queue, *counts, tuple(findings), self._unseen(), self.young)
+
+    def _unseen(self) -> tuple[str, ...]:
+        return tuple(f"{_of_queues(queues)}{what}: {why}" for (what, why), queues in self.unseen.items())
+
+
+def _of_queues(queues: Sequence[str | None]) -> str:
+    first = queues[0]
+    if first is None:
+        return ""
+    return f"queue {printable(first, SENTENCE_MAX)}: " if len(queues) == 1 else f"{plural(len(queues), 'queue')}: "
 
 
 def _whole(kind: FindingKind, look: QueueLook) -> Finding:

@@ -6,7 +6,6 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
-from rsmq_tui.monitor.cancelling import ended_by_cancel
 from rsmq_tui.monitor.filters import parse_filter
 from rsmq_tui.monitor.last_seen import LastSeen
 from rsmq_tui.monitor.limits import Limit, Limits, Status, worst
@@ -80,7 +79,7 @@ async def check(
     checked = Checked(reader.label, reader.ns)
     try:
         async with asyncio.timeout(limits.timeout_s):
-            await ended_by_cancel(_Check(reader, limits, thresholds, last_seen, checked, scanned).run())
+            await _Check(reader, limits, thresholds, last_seen, checked, scanned).run()
     except TimeoutError:
         words = f"not done within {limits.timeout_s:g} s: check fewer queues, scan less or allow more time"
         checked.add(Status.UNKNOWN, "timeout", None, words)
@@ -172,7 +171,7 @@ class _Check:
             if not queue.ready:
                 continue
             idle_ms = snapshot.at_ms - known.since_ms.get(queue.name, snapshot.at_ms)
-            if idle_ms < limit.least and not queue.totalrecv:
+            if not queue.totalrecv:
                 idle_ms = max(idle_ms, await self._never_received_ms(queue, limit))
             self.checked.idle_ms[queue.name] = idle_ms
             if over := limit.reached(idle_ms):

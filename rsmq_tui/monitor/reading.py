@@ -13,12 +13,12 @@ from enum import StrEnum
 
 from rsmq_tui.monitor.wording import duration, printable
 from rsmq_tui.protocol import MICROSECONDS_FROM, SECONDS_BELOW, leading_int, sent_ms
+from rsmq_tui.protocol.ids import CANONICAL_ID
 
 # Scores below this are no time in seconds after 1973: 0, negative numbers and -inf are a way to say 'at once'.
 TIME_FROM = 100_000_000
 _VT_LIMIT_S = 9_999_999
 _NUMBER = re.compile(r"\s*([+-]?\d{1,18}(?:\.\d+)?)\s*")
-_CANONICAL_ID = re.compile(r"[a-zA-Z0-9:]{32}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +118,7 @@ def _unit_of(score: float) -> ScoreUnit | None:
 def read_id(identity: str, now_ms: int) -> tuple[int | None, str | None]:
     """Return when a message was sent, in ms, if its id tells, and a sentence if the id is not a canonical one."""
     sent = sent_ms(identity, now_ms=now_ms)
-    if not _CANONICAL_ID.fullmatch(identity):
+    if not CANONICAL_ID.fullmatch(identity):
         return sent, (
             f"message ids are not canonical ({printable(identity, 42)}): "
             "the canonical client can receive but never delete them"

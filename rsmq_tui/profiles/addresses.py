@@ -1,7 +1,7 @@
 """What a profile's keys say of where its server is and how to get in."""
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -21,8 +21,9 @@ from rsmq_tui.protocol import (
     socket_url_of,
     url_of,
 )
+from rsmq_tui.protocol.address import DEFAULT_SENTINEL_PORT
+from rsmq_tui.protocol.urls import DEFAULT_PORT
 
-_PORT, _SENTINEL_PORT = 6379, 26379
 _PLACEHOLDER = "redis://"
 _PASSWORDS: dict[str, Callable[[Any], Password]] = {
     "password": from_text,
@@ -67,11 +68,11 @@ def address_keys(folder: Path) -> dict[str, Read]:
         "tls": values.flag,
         **dict.fromkeys(_TLS_FILES, path),
         "tls_verify": values.one_of("full", "chain", "none"),
-        "sentinels": values.nodes(_SENTINEL_PORT),
+        "sentinels": values.nodes(DEFAULT_SENTINEL_PORT),
         "sentinel_service": values.text,
         "sentinel_tls": values.flag,
         **{f"sentinel_{key}": read for key, read in ways_in.items()},
-        "cluster": values.cluster(_PORT),
+        "cluster": values.cluster(DEFAULT_PORT),
     }
 
 
@@ -95,18 +96,18 @@ def passwords_of(table: Mapping[str, Any]) -> Iterator[str]:
             yield key
         elif key == "url" and isinstance(value, str):
             try:
-                has_password = Address(value).has_password
+                has_secret = Address(value).has_secret
             except ValueError:
                 # It is told as a mistake; what cannot be read may hold one.
-                has_password = "@" in value
-            if has_password:
+                has_secret = "@" in value or "password" in value
+            if has_secret:
                 yield key
 
 
 @dataclass(frozen=True, slots=True)
 class _Said:
-    own: Mapping[str, Value]
-    defaults: Mapping[str, Value]
+    own: Mapping[str, Value] = field(repr=False)
+    defaults: Mapping[str, Value] = field(repr=False)
     mistakes: Mistakes
 
     def check(self) -> None:
@@ -136,7 +137,7 @@ class _Said:
         parts = urlsplit(url)
         cluster = self._own("cluster") or ()
         if cluster is True:
-            cluster = (Node(parts.hostname or "localhost", parts.port or _PORT),)
+            cluster = (Node(parts.hostname or "localhost", parts.port or DEFAULT_PORT),)
         in_url = bool(parts.username or parts.password)
         return Address(
             url,
@@ -177,7 +178,7 @@ class _Said:
             return url
         if socket is not None:
             return socket_url_of(socket, db=db or 0)
-        node = cluster[0] if isinstance(cluster, tuple) else Node("localhost", _PORT)
+        node = cluster[0] if isinstance(cluster, tuple) else Node("localhost", DEFAULT_PORT)
         return url_of(self._own("host") or node.host, self._own("port") or node.port, db=db or 0, tls=bool(tls))
 
     def _tls(self) -> Tls | None:

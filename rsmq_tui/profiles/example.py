@@ -53,6 +53,8 @@ thresholds = { stalled = "30s", poison_rc = 3 }
 [profiles.watched-by-sentinels]
 sentinels = ["one.example:26379", "two.example:26379", "three.example:26379"]
 sentinel_service = "mymaster"       # the NAME of their `sentinel monitor NAME …`
+# The first line of a file. One that others may read is refused: `chmod o= FILE`. A group may
+# read it; so may others where it is mounted read-only, as secrets are into containers.
 password_file = "/run/secrets/redis-password"
 # sentinel_user, sentinel_password_env (_file, _command) and sentinel_tls are their own.
 

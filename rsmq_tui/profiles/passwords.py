@@ -1,12 +1,15 @@
 """Where passwords come from when a connection is made: a variable, a file, a command. None of it is kept on disk."""
 
+import atexit
 import os
 import signal
+import stat
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import NoReturn
 
@@ -17,6 +20,7 @@ COMMAND_TIMEOUT_S = 10.0
 _REUSED_FOR_S = 30.0
 _BYTES_MAX = 65_536
 _WORDS_MAX = 300
+_running: set["subprocess.Popen[bytes]"] = set()
 
 
 def from_variable(name: str) -> Password:
@@ -32,11 +36,17 @@ def from_variable(name: str) -> Password:
 
 
 def from_file(path: Path) -> Password:
-    """Return what reads a password from the first line of a file."""
+    """Return what reads a password from the first line of a file; one that others may read is refused.
+
+    A group may: that is how a service is given its secrets. So is a file that cannot be changed where it is, which is
+    how secrets are mounted into containers: nobody there could do anything about its mode.
+    """
 
     def read() -> str:
         try:
             with path.open("rb") as file:
+                if _others_may_read(file.fileno()):
+                    _fail(f"others may read the password file {path}", f"run `chmod o= {path}`, and think of a new one")
                 content = file.read(_BYTES_MAX)
         except OSError as error:
             _fail(f"the password file {path} cannot be read: {error.strerror}", "the profile's password_file names it")
@@ -73,6 +83,12 @@ def from_text(text: str) -> Password:
     return lambda: text
 
 
+def _others_may_read(file: int) -> bool:
+    if os.name != "posix" or not os.fstat(file).st_mode & stat.S_IROTH:
+        return False
+    return not os.fstatvfs(file).f_flag & os.ST_RDONLY
+
+
 def _output(command: Sequence[str], timeout_s: float) -> bytes:
     named = f"the password command {command[0]}"
     hint = "run it by hand: it prints the password, and needs no terminal"
@@ -88,15 +104,19 @@ def _output(command: Sequence[str], timeout_s: float) -> bytes:
     except (OSError, ValueError) as error:
         words = error.strerror if isinstance(error, OSError) else "it holds what no command can"
         _fail(f"{named} cannot be run: {words}", hint)
-    with process:
-        try:
-            output, errors = process.communicate(timeout=timeout_s)
-        except subprocess.TimeoutExpired:
-            _kill(process)
-            _fail(f"{named} took longer than {timeout_s:g} s", hint)
-        except BaseException:
-            _kill(process)
-            raise
+    _running.add(process)
+    try:
+        with process:
+            try:
+                output, errors = process.communicate(timeout=timeout_s)
+            except subprocess.TimeoutExpired:
+                _kill(process)
+                _fail(f"{named} took longer than {timeout_s:g} s", hint)
+            except BaseException:
+                _kill(process)
+                raise
+    finally:
+        _running.discard(process)
     if process.returncode != 0:
         how = f"status {process.returncode}" if process.returncode > 0 else f"signal {-process.returncode}"
         words = " ".join(errors.decode("utf-8", "replace").split())[:_WORDS_MAX]
@@ -109,7 +129,15 @@ def _kill(process: "subprocess.Popen[bytes]") -> None:
         process.kill()
     else:
         # Its children hold the pipes that would be waited for.
-        os.killpg(process.pid, signal.SIGKILL)
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+
+
+@atexit.register
+def _kill_running() -> None:
+    """End the commands that nobody waits for any more: the program ends without them."""
+    for process in tuple(_running):
+        _kill(process)
 
 
 def _first_line(content: bytes, named: str) -> str:

@@ -37,9 +37,9 @@ class Mistakes:
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A value that was read, and where it stands."""
+    """A value that was read, and where it stands; it may be a password, and is not shown."""
 
-    value: Any
+    value: Any = field(repr=False)
     place: Place
 
 

@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import Literal
 from urllib.parse import parse_qs, quote, urlsplit
 
-from rsmq_tui.protocol.urls import check_url, server_label
+from rsmq_tui.protocol.urls import DEFAULT_PORT, check_url, database_of, server_label
 
-DEFAULT_PORT = 6379
 DEFAULT_SENTINEL_PORT = 26379
 _PORT_MAX = 65535
 _NODE = re.compile(r"(?:\[(?P<address>[^\s\[\]@/]+)\]|(?P<host>[^\s:/?#@\[\],]+))(?::(?P<port>[0-9]{1,5}))?")
@@ -100,9 +99,7 @@ class Address:
     @property
     def database(self) -> int:
         """The number of the database."""
-        parts = urlsplit(self.url)
-        given = parse_qs(parts.query).get("db", [""])[0]
-        return int(given or (parts.scheme != "unix" and parts.path.strip("/")) or 0)
+        return database_of(self.url)
 
     @property
     def is_secure(self) -> bool:
@@ -111,9 +108,14 @@ class Address:
 
     @property
     def has_password(self) -> bool:
-        """Whether the URL itself holds a password."""
+        """Whether the URL itself holds the password of a user."""
         parts = urlsplit(self.url)
         return bool(parts.password or parse_qs(parts.query).get("password"))
+
+    @property
+    def has_secret(self) -> bool:
+        """Whether the URL itself holds a password: a user's, or that of a key of TLS."""
+        return self.has_password or bool(parse_qs(urlsplit(self.url).query).get("ssl_password"))
 
     @property
     def label(self) -> str:

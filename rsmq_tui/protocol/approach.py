@@ -1,6 +1,5 @@
 """What a connection does before it connects: finds its server, looks for its certificates, fetches its password."""
 
-import asyncio
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,7 +10,9 @@ from redis.connection import parse_url
 from redis.credentials import UsernamePasswordCredentialProvider
 
 from rsmq_tui.protocol.address import Address, Node, Password, Tls
+from rsmq_tui.protocol.cancelling import cancellable
 from rsmq_tui.protocol.failures import SERVER_ERRORS, ExplainedError, Failure, failure_of
+from rsmq_tui.protocol.fetching import fetched
 from rsmq_tui.protocol.metering import Traffic, metered
 from rsmq_tui.protocol.routes import Question, Route, Search, T, answered, answered_async
 
@@ -27,8 +28,7 @@ def approaching_async(
     base: type[Any], address: Address, route: Route | None, timeout_s: float, traffic: Traffic | None
 ) -> type[Any]:
     """Make a connection class for the asyncio client from redis-py's own for that URL."""
-    if traffic is not None:
-        base = metered(base, traffic)
+    base = _counted(cancellable(base), traffic)
     if route is None and address.password is None and not address.is_secure:
         return base
 
@@ -43,7 +43,7 @@ def approaching_async(
                 found = await search_async(address, route.find(), timeout_s, traffic)
                 self.host, self.port = found.host, found.port
             if address.password is not None:
-                self.credential_provider = await asyncio.to_thread(_credentials, address.user, address.password)
+                self.credential_provider = _credentials(address.user, await fetched(address.password))
             try:
                 await super().connect_check_health(check_health, retry_socket_connect)
             except _LOST as error:
@@ -73,7 +73,7 @@ def approaching(base: type[Any], address: Address, route: Route | None, timeout_
                 found = answered(route.find(), lambda question: _ask(address, question, timeout_s))
                 self.host, self.port = found.host, found.port
             if address.password is not None:
-                self.credential_provider = _credentials(address.user, address.password)
+                self.credential_provider = _credentials(address.user, address.password())
             try:
                 super().connect_check_health(check_health, retry_socket_connect)
             except _LOST as error:
@@ -112,14 +112,18 @@ def _leaving_async(base: type[Any]) -> type[Any]:
     return Leaving
 
 
+def _counted(base: type[Any], traffic: Traffic | None) -> type[Any]:
+    return base if traffic is None else metered(base, traffic)
+
+
 async def search_async(address: Address, search: Search[T], timeout_s: float, traffic: Traffic | None) -> T:
     """Carry out a search for servers of that address; raises ``ExplainedError``."""
 
     async def ask(question: Question) -> Any:
         way = _way_to(address, question)
-        credentials = None if way.password is None else await asyncio.to_thread(_credentials, way.user, way.password)
+        credentials = None if way.password is None else _credentials(way.user, await fetched(way.password))
         base: type[Any] = AsyncSSLConnection if way.is_secure else AsyncConnection
-        connection = (base if traffic is None else metered(base, traffic))(**way.options(timeout_s))
+        connection = _counted(cancellable(base), traffic)(**way.options(timeout_s))
         connection.credential_provider = credentials
         try:
             await connection.connect()
@@ -137,7 +141,7 @@ def _ask(address: Address, question: Question, timeout_s: float) -> Any:
     way = _way_to(address, question)
     base: type[Any] = SSLConnection if way.is_secure else Connection
     connection = base(**way.options(timeout_s))
-    connection.credential_provider = None if way.password is None else _credentials(way.user, way.password)
+    connection.credential_provider = None if way.password is None else _credentials(way.user, way.password())
     try:
         connection.connect()
         connection.send_command(*question.command, check_health=False)
@@ -188,8 +192,8 @@ def _way_to(address: Address, question: Question) -> _Way:
     return _Way(question.node, address.is_secure, address.tls, address.user, address.password, others)
 
 
-def _credentials(user: str | None, password: Password) -> UsernamePasswordCredentialProvider:
-    return UsernamePasswordCredentialProvider(user, password())
+def _credentials(user: str | None, password: str) -> UsernamePasswordCredentialProvider:
+    return UsernamePasswordCredentialProvider(user, password)
 
 
 def tls_options(tls: Tls | None) -> dict[str, Any]:

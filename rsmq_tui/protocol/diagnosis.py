@@ -20,6 +20,7 @@ from rsmq_tui.protocol.keys import name_of
 from rsmq_tui.protocol.metering import Traffic
 from rsmq_tui.protocol.permissions import Command, commands_for
 from rsmq_tui.protocol.tracked import TrackedConnection
+from rsmq_tui.protocol.urls import DEFAULT_PORT
 
 _AT_CONNECTING = {"tls": "tls", "noauth": "auth", "password": "auth"}
 
@@ -79,7 +80,7 @@ class Diagnosis:
             if step.failure:
                 return
         elif not (self._address.sentinels or self._address.cluster):
-            host, port = str(options.get("host", "localhost")), int(options.get("port", 6379))
+            host, port = str(options.get("host", "localhost")), int(options.get("port", DEFAULT_PORT))
             yield (step := await self._tried("dns", host, lambda: _resolved(host, port)))
             if step.failure:
                 return

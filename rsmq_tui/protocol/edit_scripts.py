@@ -104,7 +104,9 @@ if kind == 'put' or kind == 'move' then
     if not string.match(score, '^%-?%d+%.?%d*$') then call('ZADD', to_zset, 'XX', score, marker) end
     if (outcome[n] or 'd') == 'd' then
       local taken = seen[id] or call('ZSCORE', to_zset, id)
-      if not taken and not attribute[id] then taken = call('HEXISTS', to_hash, id) == 1 end
+      -- An id without a body that gets its id back may find a body that came meanwhile: that is its own.
+      local has_own = kind == 'put' and argument(n, 5) == ''
+      if not (taken or attribute[id] or has_own) then taken = call('HEXISTS', to_hash, id) == 1 end
       taken = taken or is_taken(2 * n - 1, argument(n, id_at + 2)) or is_taken(2 * n, argument(n, id_at + 3))
       outcome[n] = taken and 't' or 'd'
       seen[id] = true
@@ -216,6 +218,7 @@ return told
 
 # KEYS zset, hash, marker; ARGV 'stray' or 'owned', then (field, before, after)*, '' for none, or = and the value.
 # A stray field is neither a message's body nor its counter; an owned one is the counter of a message that is there.
+# A message that has no body may get one.
 # Returns one of the letters above for each field.
 EDIT_LOOSE = Script("""
 local call = redis.call
@@ -223,8 +226,11 @@ local zset, hash, marker = KEYS[1], KEYS[2], KEYS[3]
 if call('EXISTS', marker) == 1 then return redis.error_reply('RSMQ voided') end
 call('ZCARD', zset) call('HLEN', hash)
 local counters = {[':rc'] = 3, [':fr'] = 3, [':meta'] = 5}
+local function counter_length(name)
+  return counters[string.sub(name, -3)] or counters[string.sub(name, -5)]
+end
 local function is_owned(name)
-  local long = counters[string.sub(name, -3)] or counters[string.sub(name, -5)]
+  local long = counter_length(name)
   return long and call('ZSCORE', zset, string.sub(name, 1, -1 - long))
 end
 local outcome, set, removed = {}, {}, {}
@@ -234,7 +240,9 @@ for n = 2, #ARGV, 3 do
   if (now and '=' .. now or '') ~= before then
     told = now and 'c' or 'g'
   elseif call('ZSCORE', zset, name) then
-    told = 'c'
+    -- The id of a body that was taken away may have come meanwhile: what is put back is that message's own.
+    local is_its_body = ARGV[1] == 'stray' and before == '' and after ~= '' and not counter_length(name)
+    if not is_its_body then told = 'c' end
   elseif ARGV[1] == 'stray' then
     if is_owned(name) then told = 'c' end
   elseif not is_owned(name) then

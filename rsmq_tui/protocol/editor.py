@@ -13,6 +13,7 @@ from rsmq_tui.protocol.client import RAW
 from rsmq_tui.protocol.connection import TIMEOUT_S
 from rsmq_tui.protocol.edits import Batch, EditKind, FieldBatch, LooseBatch, MessageBatch, Outcome
 from rsmq_tui.protocol.errors import RsmqError, rsmq_error
+from rsmq_tui.protocol.inspected import is_queue
 from rsmq_tui.protocol.keys import Keys, name_bytes
 from rsmq_tui.protocol.links import Links
 from rsmq_tui.protocol.messages import RawMessage
@@ -45,7 +46,7 @@ class QueueFields:
     @property
     def exists(self) -> bool:
         """True for what every client takes for a queue."""
-        return all(name in self.attributes for name in (b"vt", b"delay", b"maxsize"))
+        return is_queue(self.attributes)
 
 
 class QueueEditor:

@@ -28,6 +28,16 @@ _CANONICAL_LENGTH = 32
 _LOWER_BASE36 = re.compile(r"[0-9a-z]+")
 _ALL_HEX = re.compile(r"[0-9a-f]{32}")
 
+_CANONICAL = "[a-zA-Z0-9:]{32}"
+# What the canonical client takes for an id; of one as it is in Redis, the second.
+CANONICAL_ID = re.compile(_CANONICAL)
+RAW_CANONICAL_ID = re.compile(_CANONICAL.encode())
+# The forms of all clients in use: those above, 22 characters of rsmq-rb and ebuckley/rsmq, and UUIDs of rsmq4s.
+RAW_ID_OF_ANY_CLIENT = re.compile(
+    rb"[a-zA-Z0-9:]{32}|[a-zA-Z0-9]{42}|[a-zA-Z0-9]{30}|[a-zA-Z0-9]{28}|[a-zA-Z0-9]{22}"
+    rb"|[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
+)
+
 
 def random_suffix(length: int = SUFFIX_LENGTH) -> bytes:
     """Return the random characters that end an id."""

@@ -1,8 +1,24 @@
 """What inspections see: a queue's keys, a message, a field, each at one moment."""
 
+from collections.abc import Container
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import NamedTuple
+
+# What follows an id in the names of the fields that are not its body.
+COUNTER_SUFFIXES = (b":rc", b":fr", b":meta")
+# Without one of these every client answers queueNotFound.
+NEEDED_ATTRIBUTES = (b"vt", b"delay", b"maxsize")
+
+
+def is_queue(attributes: Container[bytes]) -> bool:
+    """Tell whether these are the attributes of what every client takes for a queue."""
+    return all(name in attributes for name in NEEDED_ATTRIBUTES)
+
+
+def stem_of(name: bytes) -> bytes | None:
+    """Return the id whose counter a field of that name would be, or None."""
+    return next((name.removesuffix(suffix) for suffix in COUNTER_SUFFIXES if name.endswith(suffix)), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +41,7 @@ class QueueLook:
     @property
     def exists(self) -> bool:
         """True for what every client takes for a queue."""
-        return all(name in self.attributes for name in (b"vt", b"delay", b"maxsize"))
+        return is_queue(self.attributes)
 
 
 class MemberNow(NamedTuple):

@@ -1,6 +1,7 @@
 """The connections to one address: one server's, or in a cluster those of each node that is read or changed."""
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,6 +10,7 @@ from redis.asyncio import Redis
 from rsmq_tui.protocol.address import Address, Node
 from rsmq_tui.protocol.approach import search_async
 from rsmq_tui.protocol.connection import connect_async
+from rsmq_tui.protocol.failures import SERVER_ERRORS
 from rsmq_tui.protocol.metering import Traffic
 from rsmq_tui.protocol.routes import ClusterRoute, FixedRoute, Route, slot_of
 from rsmq_tui.protocol.running import ScriptRunner
@@ -53,13 +55,15 @@ class Links:
         if self._cluster is None:
             return (self._link(None, None, None),)
         masters = await search_async(self._address, self._cluster.masters(), self._timeout_s, self._traffic)
+        gone = [node for node in self._links if isinstance(node, Node) and node not in masters]
+        # A node that has left holds nothing more to read; closing cannot fail what is asked here.
+        with suppress(*SERVER_ERRORS):
+            await _close([self._links.pop(node) for node in gone])
         return tuple(self._link(node, None, FixedRoute(node)) for node in masters)
 
     async def aclose(self) -> None:
-        """Close all connections."""
-        for link in self._links.values():
-            await link.tracked.aclose()
-            await link.client.aclose()
+        """Close all connections; when each is closed, it raises what the first raised that would not be."""
+        await _close(tuple(self._links.values()))
 
     def _link(self, key: int | str | Node | None, ns: str | None, route: Route | None) -> Link:
         link = self._links.get(key)
@@ -70,6 +74,17 @@ class Links:
             runner = ScriptRunner(client, self._traffic)
             link = self._links[key] = Link(client, runner, TrackedConnection(client, self._traffic))
         return link
+
+
+async def _close(links: Iterable[Link]) -> None:
+    first: BaseException | None = None
+    for close in [close for link in links for close in (link.tracked.aclose, link.client.aclose)]:
+        try:
+            await close()
+        except BaseException as error:
+            first = first or error
+    if first is not None:
+        raise first
 
 
 def _as_it_is(response: Any, **options: Any) -> Any:

@@ -131,7 +131,7 @@ class TrackedConnection:
                 if self._connection is not connection:
                     raise exceptions.ConnectionError(_CLOSED)
                 packed = [part for command in commands for part in connection.pack_command(*command)]
-                await connection.send_packed_command(packed, check_health=False)
+                await self._send(connection, packed)
                 before, self._turn = self._turn, mine
             await before.wait()
             return [await _reply(connection) for _ in commands]
@@ -141,6 +141,15 @@ class TrackedConnection:
             raise
         finally:
             mine.set()
+
+    async def _send(self, connection: Any, packed: list[bytes]) -> None:
+        try:
+            await connection.send_packed_command(packed, check_health=False)
+        except AttributeError as error:
+            # redis-py writes in a task of its own, which does not look whether somebody has closed the connection.
+            if connection.is_connected:
+                raise
+            raise exceptions.ConnectionError(_CLOSED) from error
 
     async def _close(self, connection: Any) -> None:
         if connection is None:

@@ -4,6 +4,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import redis
 
+DEFAULT_PORT = 6379
 _SCHEMES = ("redis", "rediss", "unix")
 _UNREADABLE = (
     "its host or port cannot be read (in a user name or password, / ? # [ ] must be written as %2F %3F %23 %5B %5D)"
@@ -39,14 +40,21 @@ def check_url(url: str) -> str:
     return url
 
 
+def database_of(url: str) -> int:
+    """Return the number of the database that a URL names, 0 where it names none."""
+    parts = urlsplit(url)
+    # redis-py lets the option win over the path.
+    given = parse_qs(parts.query).get("db", [""])[0]
+    return int(given or (parts.scheme != "unix" and parts.path.strip("/")) or 0)
+
+
 def server_label(url: str) -> str:
     """Return the URL as it may be shown: without user, password and options."""
     parts = urlsplit(url)
-    # redis-py lets the option win over the path.
-    database = parse_qs(parts.query).get("db", [""])[0]
+    database = database_of(url)
     if parts.scheme == "unix":
-        return f"unix://{parts.path} db {database or 0}"
+        return f"unix://{parts.path} db {database}"
     host = parts.hostname or "localhost"
     if ":" in host:
         host = f"[{host}]"
-    return f"{parts.scheme}://{host}:{parts.port or 6379}/{database or parts.path.strip('/') or 0}"
+    return f"{parts.scheme}://{host}:{parts.port or DEFAULT_PORT}/{database}"

@@ -8,6 +8,7 @@ index of all queues and deleting such a queue would delete the index.
 import re
 
 from rsmq_tui.protocol.errors import RsmqError, rsmq_error
+from rsmq_tui.protocol.ids import CANONICAL_ID
 
 SECONDS_MAX = 9_999_999
 MAXSIZE_MIN = 1024
@@ -16,7 +17,6 @@ UNLIMITED = -1
 
 # fullmatch, never match with "$": "$" would accept a trailing newline, which no RSMQ client does.
 _QUEUE_NAME = re.compile(r"[a-zA-Z0-9_-]{1,160}")
-_MESSAGE_ID = re.compile(r"[a-zA-Z0-9:]{32}")
 _INDEX_NAME = "QUEUES"
 
 
@@ -35,7 +35,7 @@ def message_id(value: object) -> str:
     """Return a message id that the canonical client accepts; raise ``missingParameter`` or ``invalidFormat``."""
     if value is None or value == "":
         raise rsmq_error("missingParameter", item="id")
-    if not isinstance(value, str) or not _MESSAGE_ID.fullmatch(value):
+    if not isinstance(value, str) or not CANONICAL_ID.fullmatch(value):
         raise rsmq_error("invalidFormat", item="id")
     return value
 

@@ -165,12 +165,13 @@ class DeleteQueue(MessageAction):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fix(Action):
-    """Mend what an audit found in a queue."""
+    """Mend what an audit found in a queue; of ``ns``, where that is known, and of no other namespace."""
 
     name = "fix"
     verb = "Fix"
     past = "fixed"
     findings: tuple[Finding, ...]
+    ns: str | None = None
 
     @property
     def kinds(self) -> frozenset[FindingKind]:

@@ -19,7 +19,7 @@ from rsmq_tui.protocol.edits import (
     MessageBatch,
     Outcome,
 )
-from rsmq_tui.protocol.inspected import QueueLook
+from rsmq_tui.protocol.inspected import COUNTER_SUFFIXES, QueueLook
 from rsmq_tui.triage.actions import Fix
 from rsmq_tui.triage.preparing import CHUNK_MESSAGES, MOVE_MESSAGES, STRAY_BYTES, Prepared, strays
 
@@ -27,15 +27,14 @@ TOO_LONG = "too long for the journal: deleteMessage with its id takes it away fo
 # What queues are made with by the canonical client.
 _DEFAULTS = {b"vt": b"30", b"delay": b"0", b"maxsize": b"65536"}
 _TOTALS = (b"totalsent", b"totalrecv")
-_SUFFIXES = (b":rc", b":fr", b":meta")
 
 # What is mended in one walk; one after the other, since each changes what the next compares.
-_WALKS = (
+WALKS = (
     frozenset({FindingKind.DANGLING, FindingKind.BAD_RC, FindingKind.NO_FR}),
     frozenset({FindingKind.SECONDS, FindingKind.MICROSECONDS, FindingKind.NEVER}),
     frozenset({FindingKind.FOREIGN_ID}),
 )
-_LOOSE = frozenset({FindingKind.LEAKED, FindingKind.STRAY})
+LOOSE = frozenset({FindingKind.LEAKED, FindingKind.STRAY})
 
 
 async def prepare_fix(editor: QueueEditor, reader: QueueReader, action: Fix) -> AsyncGenerator[Prepared, None]:
@@ -52,12 +51,12 @@ async def prepare_fix(editor: QueueEditor, reader: QueueReader, action: Fix) -> 
     if kinds & _WHOLE.keys():
         yield Prepared(alone=True)
         (look,) = await reader.inspection.looks([queue])
-    for walk in _WALKS:
+    for walk in WALKS:
         if wanted := walk & kinds:
             async for prepared in _mended(reader, look, wanted):
                 yield prepared
             yield Prepared(alone=True)
-    if wanted := _LOOSE & kinds:
+    if wanted := LOOSE & kinds:
         async for prepared in _loosened(reader, queue, wanted):
             yield prepared
 
@@ -122,7 +121,7 @@ async def _loosened(reader: QueueReader, queue: str, wanted: frozenset[FindingKi
     async with aclosing(loose_fields(reader, queue)) as pages:
         async for page in pages:
             if FindingKind.LEAKED in wanted and page.bodies:
-                counters = [name + suffix for name in page.bodies for suffix in _SUFFIXES]
+                counters = [name + suffix for name in page.bodies for suffix in COUNTER_SUFFIXES]
                 served = await _removals(reader, queue, counters)
                 for prepared in served:
                     prepared.counted, prepared.alone = False, True
@@ -183,8 +182,13 @@ async def _forget(editor: QueueEditor, _: QueueReader, look: QueueLook) -> Async
 
 async def _drop(editor: QueueEditor, reader: QueueReader, look: QueueLook) -> AsyncGenerator[Prepared, None]:
     """Take the ids away whose bodies went with the hash, and then the name."""
-    async for prepared in _mended(reader, look, frozenset({FindingKind.DANGLING})):
-        yield prepared
+    async with aclosing(suspects(reader, look.queue)) as parts:
+        async for part in parts:
+            if part.young:
+                yield Prepared(sorted_out=Outcome.CHANGED * part.young)
+            messages = [suspect.message for suspect in part.found if suspect.kind is FindingKind.DANGLING]
+            for start in range(0, len(messages), CHUNK_MESSAGES):
+                yield _mending(FindingKind.DANGLING, look, messages[start : start + CHUNK_MESSAGES], part.at_ms)
     if look.listed:
         yield Prepared(alone=True)
         yield Prepared(_unlisting(look), counted=False, alone=True)

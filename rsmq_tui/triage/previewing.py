@@ -29,6 +29,7 @@ from rsmq_tui.triage.actions import (
     Send,
     SetAttributes,
 )
+from rsmq_tui.triage.fix_preview import preview_of_fix
 from rsmq_tui.triage.journal import Journal
 from rsmq_tui.triage.origins import name_without_dead
 from rsmq_tui.triage.previews import Everything, Marked, Matching, Named, Preview, Scope, Shown
@@ -40,9 +41,6 @@ from rsmq_tui.triage.words import TriageError
 _CHUNK_MESSAGES = 500
 # What the journal needs for a message besides its body.
 _OVERHEAD_BYTES = 200
-
-
-_FIX_NOTE = "Looked for once more, and changed only where it is still wrong then."
 
 
 class Seeing(NamedTuple):
@@ -80,7 +78,7 @@ async def preview_of(
         keep_days=journal.keep_days,
     )
     if not isinstance(action, MessageAction):
-        return await _of_another(editor, base, action, seeing)
+        return await _of_another(editor, reader, base, action, seeing)
     own, notes = await _notes(editor, action)
     selection = Selection()
     try:
@@ -122,7 +120,9 @@ def _what(action: Action, scope: Scope | None) -> str:
     return "every message of the queue" if isinstance(action, MessageAction) else action.queue
 
 
-async def _of_another(editor: QueueEditor, base: Preview, action: Action, seeing: SeeingCallback) -> Preview:
+async def _of_another(
+    editor: QueueEditor, reader: QueueReader, base: Preview, action: Action, seeing: SeeingCallback
+) -> Preview:
     match action:
         case Send(bodies=bodies):
             if not bodies:
@@ -149,14 +149,8 @@ async def _of_another(editor: QueueEditor, base: Preview, action: Action, seeing
                 raise rsmq_error("queueNotFound")
             note = "Only if nobody changes these meanwhile."
             return replace(base, what=_settings(action, there.attributes), notes=(note,), fields=there)
-        case Fix(findings=findings):
-            mended = [finding for finding in findings if finding.fix is not None]
-            if not mended:
-                raise TriageError("nothing of this can be fixed here: look at it by hand")
-            planned = sum(finding.count for finding in mended)
-            what = printable("; ".join(finding.what for finding in mended))
-            notes = tuple(f"{finding.kind}: {finding.fix}." for finding in mended)
-            return replace(base, count=planned, what=what, notes=(*notes, _FIX_NOTE))
+        case Fix():
+            return await preview_of_fix(reader, base, action, lambda *seen: seeing(Seeing(*seen)))
     return base
 
 

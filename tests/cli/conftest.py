@@ -13,6 +13,7 @@ from redis import Redis
 from rsmq_tui.cli.main import main
 from rsmq_tui.protocol import Rsmq
 from tests.cli.running import state_of
+from tests.protocol.keyspace import plant
 
 
 @pytest.fixture
@@ -102,3 +103,22 @@ def orders(client: Redis) -> Rsmq:
 def keys(client: Redis) -> Callable[[], Mapping[bytes, object]]:
     """What all keys hold."""
     return lambda: state_of(client)
+
+
+@pytest.fixture(autouse=True)
+def nothing_settles(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Audits and fixes do not wait for what may be half written."""
+    monkeypatch.setattr("rsmq_tui.monitor.suspects.SETTLING_S", 0)
+
+
+@pytest.fixture
+def trouble(client: Redis, orders: Rsmq) -> Rsmq:
+    """`orders` with two dangling ids and a leaked body, `spare` unlisted, `gone` without keys, `rust` with its ids."""
+    for letter in "ab":
+        plant(client, "orders", letter * 32, due_ms=1_700_000_000_000)
+    client.hset("rsmq:orders:Q", "c" * 32, "leaked")
+    client.srem("rsmq:QUEUES", "spare")
+    client.sadd("rsmq:QUEUES", "gone")
+    orders.create_queue("rust")
+    plant(client, "rust", "r" * 30, due_ms=1_700_000_000_000, body="x")
+    return orders

@@ -10,23 +10,9 @@ from rsmq_tui.monitor.audit_findings import FindingKind
 from rsmq_tui.protocol import Rsmq
 from tests.cli.conftest import Command
 from tests.monitor.trouble import TROUBLE
-from tests.protocol.keyspace import plant
 
 Keys = Callable[[], Mapping[bytes, Any]]
 PAST_MS = 1_700_000_000_000
-
-
-@pytest.fixture
-def trouble(client: Redis, orders: Rsmq) -> Rsmq:
-    """`orders` with two dangling ids and a leaked body, `spare` unlisted, `gone` without keys, `rust` with its ids."""
-    for letter in "ab":
-        plant(client, "orders", letter * 32, due_ms=PAST_MS)
-    client.hset("rsmq:orders:Q", "c" * 32, "leaked")
-    client.srem("rsmq:QUEUES", "spare")
-    client.sadd("rsmq:QUEUES", "gone")
-    orders.create_queue("rust")
-    plant(client, "rust", "r" * 30, due_ms=PAST_MS, body="x")
-    return orders
 
 
 def test_nothing_found(command: Command, orders: Rsmq) -> None:
@@ -173,9 +159,49 @@ def test_another_namespace(command: Command, client: Redis) -> None:
 def test_what_may_not_be_looked_at_is_said(anywhere: Command, client: Redis, orders: Rsmq, redis_url: str) -> None:
     client.acl_setuser("some", enabled=True, passwords=["+pw"], keys=["*"], commands=["+@all", "-scan"])
     done = anywhere("-r", redis_url.replace("redis://", "redis://some:pw@"), "audit")
-    assert done.status == 0
+    assert done.status == 2
     assert "queues that the index does not name were not looked for" in done.err
+    assert "; grant it +scan\n" in done.err
+    assert "nothing found; not everything was looked at, so that this is no clean bill" in done.err
     assert "pw" not in done.err
+
+
+@pytest.mark.parametrize("refused", ["hscan", "zscan", "sscan", "time"])
+def test_nothing_seen_is_no_clean_bill(
+    refused: str, anywhere: Command, client: Redis, orders: Rsmq, redis_url: str
+) -> None:
+    client.acl_setuser("some", enabled=True, passwords=["+pw"], keys=["*"], commands=["+@all", f"-{refused}"])
+    url = redis_url.replace("redis://", "redis://some:pw@")
+    done = anywhere("-r", url, "audit")
+    assert (done.status, f"; grant it +{refused}\n" in done.err) == (2, True)
+    named = anywhere("-r", url, "audit", "--queue", "orders", "--fix")
+    assert named.status == (0 if refused == "sscan" else 2)
+    assert ("queue orders: " in named.err) == (refused != "sscan")
+
+
+def test_what_is_fixed_is_no_clean_bill_either(anywhere: Command, client: Redis, orders: Rsmq, redis_url: str) -> None:
+    client.hset("rsmq:orders:Q", "c" * 32, "leaked")
+    client.acl_setuser("some", enabled=True, passwords=["+pw"], keys=["*"], commands=["+@all", "-scan"])
+    done = anywhere("-r", redis_url.replace("redis://", "redis://some:pw@"), "audit", "--fix", "--yes")
+    assert (done.status, done.lines[-1]["done"]) == (2, 1)
+
+
+def test_what_is_too_young_is_counted(command: Command, client: Redis, orders: Rsmq) -> None:
+    client.hdel("rsmq:orders:Q", client.zrange("rsmq:orders", 0, 0)[0])
+    done = command("audit")
+    assert (done.status, done.out) == (0, b"")
+    assert "nothing found; 1 sent less than a minute ago: too young to tell" in done.err
+
+
+def test_fields_of_ones_own_stay(command: Command, client: Redis, orders: Rsmq, keys: Keys) -> None:
+    client.hset("rsmq:orders:Q", mapping={"owner": "team-a", "paused": 1})
+    before = keys()
+    done = command("audit", "--fix", "--yes")
+    assert done.status == 1
+    assert [(line["kind"], line["severity"], line["fix"]) for line in done.lines] == [
+        ("unknown-field", "warning", None)
+    ]
+    assert keys() == before
 
 
 def test_hostile_names(command: Command, client: Redis) -> None:

@@ -10,8 +10,10 @@ import pytest
 import redis
 
 from rsmq_tui.embedded import EmbeddedServer
-from rsmq_tui.protocol import Failure, Rsmq
-from rsmq_tui.protocol.rows import Index, QueueRows
+from rsmq_tui.exporter.watching import Target, Watch
+from rsmq_tui.monitor import LivePoller
+from rsmq_tui.protocol import QueueReader, Rsmq
+from tests.cancelled import TURNS, cancelled_at_each_turn
 from tests.exporter.scraping import NEVER_S, SECONDS_MAX, Answer, exporting, until
 from tests.monitor.timing import FakeClock, Gate
 
@@ -168,21 +170,14 @@ async def test_a_request_under_way_at_the_end_is_answered(redis_url: str, monkey
         await exporter.get()
 
 
-async def test_a_poll_that_takes_its_end_for_a_failure_ends_all_the_same(
-    redis_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    entered = asyncio.Event()
+async def test_polling_ends_at_every_moment(redis_url: str) -> None:
+    pollers: list[LivePoller] = []
 
-    async def index(rows: QueueRows) -> Index:
-        entered.set()
-        try:
-            await asyncio.Event().wait()
-        except asyncio.CancelledError:
-            raise redis.exceptions.ConnectionError("the connection was closed") from None
-        raise AssertionError
+    async def watch(_: int) -> None:
+        # The first polls of a connection, and the making of it.
+        pollers.append(LivePoller(QueueReader(redis_url)))
+        await Watch(Target("s0", redis_url, "rsmq"), pollers[-1], interval_s=0.001).run()
 
-    monkeypatch.setattr(QueueRows, "index", index)
-    async with asyncio.timeout(SECONDS_MAX), exporting(redis_url) as exporter:
-        await entered.wait()
-
-    assert isinstance(exporter.watches[0].last(SECONDS_MAX).failure, Failure)
+    assert await cancelled_at_each_turn(watch, rounds=2) == TURNS * 2
+    for poller in pollers:
+        await poller.aclose()

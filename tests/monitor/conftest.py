@@ -4,9 +4,10 @@ from collections.abc import AsyncIterator
 from contextlib import aclosing
 
 import pytest
+from redis import Redis
 
 from rsmq_tui.monitor import LivePoller
-from rsmq_tui.protocol import QueueReader
+from rsmq_tui.protocol import QueueReader, Rsmq
 from tests.monitor.timing import FakeClock, Gate, Timer
 
 
@@ -36,3 +37,22 @@ async def reader(redis_url: str) -> AsyncIterator[QueueReader]:
 @pytest.fixture
 def poller(reader: QueueReader, clock: FakeClock) -> LivePoller:
     return LivePoller(reader, clock=clock)
+
+
+@pytest.fixture(autouse=True)
+def nothing_settles(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Audits and fixes do not wait for what may be half written."""
+    monkeypatch.setattr("rsmq_tui.monitor.suspects.SETTLING_S", 0)
+
+
+@pytest.fixture
+def queues(client: Redis) -> Rsmq:
+    return Rsmq(client)
+
+
+@pytest.fixture(params=["scripts", "plain commands"])
+async def either(request: pytest.FixtureRequest, reader: QueueReader) -> QueueReader:
+    """A reader with scripts, and one without."""
+    if request.param == "plain commands":
+        reader.inspection._runner.refused = "not here"
+    return reader

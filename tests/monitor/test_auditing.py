@@ -2,41 +2,19 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
 
 import pytest
 import redis.asyncio
 from redis import Redis
 
 from rsmq_tui.monitor.audit_findings import _WORDS, Finding, FindingKind
-from rsmq_tui.monitor.auditing import IDS_SHOWN, AuditProgress, audit
+from rsmq_tui.monitor.auditing import IDS_SHOWN, audit
 from rsmq_tui.monitor.peek import PeekError
 from rsmq_tui.protocol import AsyncRsmq, QueueReader, Rsmq
 from rsmq_tui.protocol.inspection import QueueInspection
-from tests.monitor.trouble import TROUBLE, Trouble
-from tests.protocol.keyspace import everything, plant
-
-
-async def progress_of(reader: QueueReader, queues: list[str] | None = None) -> list[AuditProgress]:
-    return [progress async for progress in audit(reader, queues)]
-
-
-async def found(reader: QueueReader, queues: list[str] | None = None) -> list[Finding]:
-    return [finding for progress in await progress_of(reader, queues) for finding in progress.findings]
-
-
-@pytest.fixture
-def queues(client: Redis) -> Rsmq:
-    return Rsmq(client)
-
-
-@pytest.fixture(params=["scripts", "plain commands"])
-async def either(request: pytest.FixtureRequest, reader: QueueReader) -> QueueReader:
-    """A reader with scripts, and one without."""
-    if request.param == "plain commands":
-        reader.inspection._runner.refused = "not here"
-    return reader
+from tests.monitor.auditing import found, progress_of, working
+from tests.monitor.trouble import TROUBLE, K, Trouble
+from tests.protocol.keyspace import everything, plant, send_old
 
 
 @pytest.mark.parametrize("name", TROUBLE)
@@ -151,7 +129,7 @@ async def test_an_index_that_is_none(reader: QueueReader, client: Redis, queues:
 
 async def test_counts_are_exact_and_ids_a_few(reader: QueueReader, client: Redis, queues: Rsmq) -> None:
     queues.create_queue("q")
-    ids = queues.send_messages("q", ["x"] * 3_000)
+    ids = send_old(client, "q", ["x"] * 3_000)
     client.hdel("rsmq:q:Q", *ids[:1_200])
     client.zrem("rsmq:q", *ids[2_000:])
     client.hset("rsmq:q:Q", mapping={f"{number:032}:fr": 1 for number in range(1_100)})
@@ -170,7 +148,7 @@ async def test_names_and_ids_that_are_no_text(reader: QueueReader, client: Redis
     client.hset(b"rsmq:\xff\x1b[2J:Q", mapping={"vt": 1, "delay": 0, "maxsize": -1, b"\xfe\x00": b"\x00"})
     (finding,) = await found(reader)
 
-    assert (finding.queue, finding.ids) == ("\udcff\x1b[2J", ("\udcfe\x00",))
+    assert (finding.kind, finding.queue, finding.ids) == (K.UNKNOWN, "\udcff\x1b[2J", ("\udcfe\x00",))
 
 
 async def test_a_queue_that_is_not_there(reader: QueueReader, queues: Rsmq) -> None:
@@ -186,7 +164,12 @@ class TestPermissions:
         [
             (["+@all", "-scan"], ["does not name were not looked for"], {"dangling", "leaked"}),
             (["+@all", "-hscan"], ["bodies and counters of no message were not looked for"], {"dangling", "unlisted"}),
-            (["+@all", "-zscan"], ["messages were not looked at"], {"leaked", "unlisted"}),
+            (["+@all", "-zscan"], ["2 queues: messages were not looked at"], {"leaked", "unlisted"}),
+            (
+                ["+@all", "-time"],
+                ["queues: messages were not looked at", "queues: bodies and counters of no"],
+                {"unlisted"},
+            ),
             (["+@all", "-sscan"], ["that the index names were not looked for"], {"unlisted"}),
             (["+@read", "+@connection", "+time"], [], {"dangling", "leaked", "unlisted"}),
         ],
@@ -211,6 +194,19 @@ class TestPermissions:
         for sentence, words in zip(progress[-1].unseen, unseen, strict=True):
             assert words in sentence
             assert "no permissions" in sentence
+            refused = [rule for rule in rules if rule.startswith("-")]
+            assert sentence.endswith(f"; grant it +{refused[0].removeprefix('-')}")
+
+    async def test_many_queues_are_one_sentence(self, client: Redis, queues: Rsmq, redis_url: str) -> None:
+        for number in range(3):
+            queues.create_queue(f"q{number}")
+        client.acl_setuser("some", enabled=True, passwords=["+pw"], keys=["*"], commands=["+@all", "-hscan"])
+        reader = QueueReader(redis_url.replace("redis://", "redis://some:pw@"))
+        (sentence,) = (await progress_of(reader))[-1].unseen
+        await reader.aclose()
+
+        assert sentence.startswith("3 queues: bodies and counters of no message were not looked for: ")
+        assert sentence.endswith("grant it +hscan")
 
     async def test_nothing_at_all(self, client: Redis, redis_url: str) -> None:
         client.acl_setuser("none", enabled=True, passwords=["+pw"], keys=[], commands=["-@all", "+auth"])
@@ -220,27 +216,7 @@ class TestPermissions:
         await reader.aclose()
 
 
-Work = Callable[[redis.asyncio.Redis, AsyncRsmq], Awaitable[object]]
 DEPTH = 4_000
-
-
-@asynccontextmanager
-async def working(url: str, *works: Work) -> AsyncIterator[None]:
-    """Do these things over and over, each over a connection of its own."""
-    stop = asyncio.Event()
-
-    async def run(work: Work) -> None:
-        async with redis.asyncio.Redis.from_url(url) as client:
-            while not stop.is_set():
-                await work(client, AsyncRsmq(client))
-
-    async with asyncio.TaskGroup() as group:
-        for work in works:
-            group.create_task(run(work))
-        try:
-            yield
-        finally:
-            stop.set()
 
 
 async def _send(client: redis.asyncio.Redis, queues: AsyncRsmq) -> None:

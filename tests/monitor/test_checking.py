@@ -216,6 +216,17 @@ async def test_one_look_proves_that_a_queue_was_never_received_from(checked: Che
     assert "none received for 1h 0m" in next(p.text for p in found.problems if p.kind == "stalled_ms")
 
 
+async def test_what_one_look_proves_is_not_forgotten_once_the_clock_runs(
+    checked: Check, rsmq: Rsmq, client: Redis, reader: QueueReader, tmp_path: Path
+) -> None:
+    send_old(client, "orders", age_ms=HOUR_MS)
+    await checked(stalled_ms=Limit(3_000, 600_000))
+    await _state_ago(reader, tmp_path, ms=5_000)
+    # Longer than the lower limit by its own clock, and than the higher one by what the queue itself proves.
+    found = await checked(stalled_ms=Limit(3_000, 600_000))
+    assert ("critical", "stalled_ms", "orders") in told(found)
+
+
 async def test_a_delay_is_no_stall(checked: Check, rsmq: Rsmq, client: Redis) -> None:
     # Sent an hour ago, but nobody could have received it until a second ago.
     send_old(client, "orders", age_ms=HOUR_MS, due_ms=1_000)

@@ -7,7 +7,7 @@ from redis import Redis
 
 from rsmq_tui.monitor.audit_findings import FindingKind
 from rsmq_tui.protocol import Rsmq
-from tests.protocol.keyspace import now_ms, plant
+from tests.protocol.keyspace import now_ms, plant, send_old
 
 Make = Callable[[Redis, Rsmq], None]
 
@@ -49,7 +49,7 @@ def by_expiry_of_all(client: Redis, queues: Rsmq) -> None:
 def by_grafana_delete(client: Redis, queues: Rsmq) -> None:
     """grafana/go-rsmq: deleteQueue deletes the hash alone."""
     queues.create_queue("q")
-    queues.send_messages("q", ["x", "y", "z"])
+    send_old(client, "q", ["x", "y", "z"])
     client.delete("rsmq:q:Q")
     client.srem("rsmq:QUEUES", "q")
 
@@ -57,7 +57,7 @@ def by_grafana_delete(client: Redis, queues: Rsmq) -> None:
 def by_ruby_expire(client: Redis, queues: Rsmq) -> None:
     """rsmq-rb: the hash expires, the name stays."""
     queues.create_queue("q")
-    queues.send_messages("q", ["x", "y"])
+    send_old(client, "q", ["x", "y"])
     client.delete("rsmq:q:Q")
 
 
@@ -101,6 +101,13 @@ def by_pyrsmq_delete(client: Redis, queues: Rsmq) -> None:
 def by_apalis_meta(client: Redis, queues: Rsmq) -> None:
     queues.create_queue("q")
     client.hset("rsmq:q:Q", _id("a") + ":meta", '{"a": 1}')
+
+
+def by_hand_note(client: Redis, queues: Rsmq) -> None:
+    """Fields of somebody's own, and a counter of what nobody would take for an id."""
+    queues.create_queue("q")
+    mapping = {"owner": "team-a", "paused": 1, "dead-letter-queue-name": "x", "team:rc": 2, b"\xff\x00" * 16: "x"}
+    client.hset("rsmq:q:Q", mapping=mapping)
 
 
 def by_galadd(client: Redis, queues: Rsmq) -> None:
@@ -168,6 +175,7 @@ TROUBLE = {
     "ebuckley delete": Trouble(by_ebuckley_delete, K.LEAKED, 2, (_id("a"), _id("b"))),
     "PyRSMQ delete": Trouble(by_pyrsmq_delete, K.STRAY, 2, (_id("a") + ":fr", _id("a") + ":rc")),
     "apalis meta": Trouble(by_apalis_meta, K.STRAY, 1, (_id("a") + ":meta",)),
+    "a note by hand": Trouble(by_hand_note, K.UNKNOWN, 5, fixed=False),
     "galadd": Trouble(by_galadd, K.WRONG_TYPE, works=False, fixed=False),
     "a queue called QUEUES": Trouble(by_queue_named_queues, K.RESERVED, works=False, queue="QUEUES"),
     "old Rust ids": Trouble(by_old_rust, K.FOREIGN_ID, 1, ("loyhwt4k" + "B" * 22,)),

@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from rsmq_tui.monitor.verdicts import Thresholds
+from rsmq_tui.profiles.addresses import _Said
 from rsmq_tui.profiles.config import Config, read_config
 from rsmq_tui.profiles.example import EXAMPLE
-from rsmq_tui.profiles.table import ConfigError
+from rsmq_tui.profiles.table import ConfigError, Mistakes, Value
 from rsmq_tui.protocol import Node, Tls
 
 
@@ -321,6 +322,8 @@ def test_what_is_wrong_is_told_with_its_line_and_what_is_allowed(tmp_path: Path,
         (f"{P}url = 'redis://bob:hunter2@h'", 2, "url"),
         (f"{P}url = 'redis://h?password=hunter2'", 2, "url"),
         (f"{P}url = 'redis://:hun/ter2@h'", 2, None),
+        (f"{P}url = 'rediss://h?ssl_password=hunter2'", 2, "url"),
+        (f"{P}url = 'rediss://h?ssl_keyfile=k&ssl%5Fpassword=hunter2'", 2, "url"),
         ("[defaults]\n\npassword = 'hunter2'", 3, "password"),
         (f"{P}sentinels = ['a']\nsentinel_service = 'm'\nsentinel_password = 'hunter2'", 4, "sentinel_password"),
     ],
@@ -383,3 +386,19 @@ def test_the_order_of_keys_does_not_matter(tmp_path: Path) -> None:
     two = read(tmp_path, "defaults.read_only = true\nprofiles.a = { port = 1 }")
 
     assert equal(one) == equal(two)
+
+
+def test_a_password_beside_that_of_a_key_in_the_url_is_no_second_one(tmp_path: Path) -> None:
+    address = read(tmp_path, f"{P}url = 'rediss://h?ssl_password=x'\npassword = 'hunter2'", 0o600).profiles["a"].address
+
+    assert (address.has_password, address.has_secret) == (False, True)
+    assert address.password is not None
+    assert address.password() == "hunter2"
+
+
+def test_what_is_read_does_not_show_its_values() -> None:
+    value = Value("hunter2", ("profiles", "a", "password"))
+    said = _Said({"password": value}, {"password": value}, Mistakes(Path("x"), {}))
+
+    assert "hunter2" not in f"{value!r} {said!r} {[value]}"
+    assert "password" in repr(value)

@@ -27,6 +27,7 @@ def kept(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
             monkeypatch.setitem(os.environ, "SECRET", os.fsdecode(content))
             return passwords.from_variable("SECRET")
         if request.param == "file":
+            (tmp_path / "secret").touch(0o600)
             (tmp_path / "secret").write_bytes(content)
             return passwords.from_file(tmp_path / "secret")
         return passwords.from_command(python(PRINT.format(content.decode("latin-1"))))
@@ -64,6 +65,35 @@ def test_a_variable_that_is_not_set_is_named(monkeypatch: pytest.MonkeyPatch) ->
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(ExplainedError, match=f"{tmp_path}/x cannot be read: No such file or directory"):
         passwords.from_file(tmp_path / "x")()
+
+
+@pytest.mark.parametrize("mode", [0o604, 0o644, 0o444, 0o664])
+def test_a_file_that_others_may_read_is_refused_and_not_read(tmp_path: Path, mode: int) -> None:
+    path = tmp_path / "secret"
+    path.write_text("hunter2")
+    path.chmod(mode)
+
+    with pytest.raises(ExplainedError, match=f"others may read the password file {path}") as refused:
+        passwords.from_file(path)()
+
+    assert f"chmod o= {path}" in refused.value.failure.hint
+    assert "hunter2" not in str(refused.value.failure)
+    path.chmod(mode & ~0o007)
+    assert passwords.from_file(path)() == "hunter2"
+
+
+def test_a_file_on_a_read_only_mount_is_as_whoever_mounted_it_wants(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "secret"
+    path.write_text("hunter2")
+    path.chmod(0o444)
+    mounted = os.statvfs(path)
+    monkeypatch.setattr(
+        os, "fstatvfs", lambda _: os.statvfs_result((*mounted[:8], mounted.f_flag | os.ST_RDONLY, mounted.f_namemax))
+    )
+
+    assert passwords.from_file(path)() == "hunter2"
 
 
 @pytest.mark.parametrize("missing", ["no-such-command-here", "/no/such/command"])
@@ -139,6 +169,7 @@ def test_what_a_command_printed_serves_the_next_half_minute(tmp_path: Path) -> N
 
 
 def test_a_variable_and_a_file_are_read_anew_each_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "secret").touch(0o600)
     variable, file = passwords.from_variable("SECRET"), passwords.from_file(tmp_path / "secret")
     for password in ("one", "two"):
         monkeypatch.setenv("SECRET", password)

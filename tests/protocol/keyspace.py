@@ -1,9 +1,12 @@
 """What lies in the server, read with plain commands and shown as redis-cli prints it."""
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 from redis import Redis
+
+from rsmq_tui.protocol import make_id
 
 
 def now_ms(client: Redis) -> int:
@@ -27,6 +30,15 @@ def plant(client: Redis, queue: str, id: str, *, due_ms: int, ns: str = "rsmq", 
     client.zadd(f"{ns}:{queue}", {id: due_ms})
     for name, value in fields.items():
         client.hset(f"{ns}:{queue}:Q", id if name == "body" else f"{id}:{name}", value)
+
+
+def send_old(client: Redis, queue: str, bodies: Sequence[str]) -> list[str]:
+    """Put messages there as if they had been sent an hour ago; returns their ids in the order of these."""
+    at_ms = now_ms(client) - 3_600_000
+    ids = [make_id(at_ms * 1000 + number) for number in range(len(bodies))]
+    client.zadd(f"rsmq:{queue}", dict.fromkeys(ids, at_ms))
+    client.hset(f"rsmq:{queue}:Q", mapping=dict(zip(ids, bodies, strict=True)))
+    return ids
 
 
 def printed(reply: Any) -> str:

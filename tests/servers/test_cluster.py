@@ -11,7 +11,10 @@ from rsmq_tui.protocol import Address, AsyncRsmq, Node, QueueReader, Rsmq, conne
 from rsmq_tui.protocol.editor import QueueEditor
 from rsmq_tui.protocol.edits import Edit, EditKind, MessageBatch, Outcome
 from rsmq_tui.protocol.failures import ExplainedError
+from rsmq_tui.protocol.links import Links
 from rsmq_tui.protocol.messages import RawMessage
+from rsmq_tui.protocol.metering import Traffic
+from rsmq_tui.protocol.routes import FixedRoute
 from rsmq_tui.triage.actions import Send
 from rsmq_tui.triage.desk import Triage
 from rsmq_tui.triage.words import TriageError
@@ -103,6 +106,27 @@ async def test_one_reader_reads_namespaces_on_every_node(cluster: Cluster) -> No
         assert await reader.namespaces() == (type(await reader.namespaces())(tuple(sorted(names)), True))
     finally:
         await reader.aclose()
+
+
+async def test_a_node_that_has_no_keys_any_more_is_not_held_on_to(cluster: Cluster) -> None:
+    links = Links(address_of(cluster), timeout_s=5, traffic=Traffic())
+    left = Node(HOST, cluster.replicas[0].port)
+    replica = cluster.replicas[0]
+    try:
+        assert len(await links.everywhere()) == len(cluster.masters)
+        # As if it had been a master when the cluster was asked before.
+        await links._link(left, None, FixedRoute(left)).client.ping()
+        before = len(replica.call("CLIENT", "LIST").splitlines())
+        for _ in range(3):
+            found = await links.everywhere()
+            assert len(found) == len(cluster.masters)
+            for link in found:
+                await link.client.ping()
+        assert left not in links._links
+        assert len(links._links) == len(cluster.masters)
+        wait_until(lambda: len(replica.call("CLIENT", "LIST").splitlines()) < before, what="it to be left")
+    finally:
+        await links.aclose()
 
 
 async def test_one_editor_changes_namespaces_on_every_node(cluster: Cluster) -> None:

@@ -2,13 +2,14 @@
 
 import os
 from collections.abc import AsyncIterator, Iterator
+from contextlib import aclosing
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
 from redis import Redis
 
-from rsmq_tui.protocol import Rsmq
+from rsmq_tui.protocol import QueueReader, Rsmq
 from rsmq_tui.triage.desk import Triage
 
 SHARED_MEMORY = Path("/dev/shm")
@@ -40,3 +41,15 @@ async def triage(redis_url: str, folder: Path) -> AsyncIterator[Triage]:
 @pytest.fixture
 def queues(client: Redis) -> Rsmq:
     return Rsmq(client)
+
+
+@pytest.fixture(autouse=True)
+def nothing_settles(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Audits and fixes do not wait for what may be half written."""
+    monkeypatch.setattr("rsmq_tui.monitor.suspects.SETTLING_S", 0)
+
+
+@pytest.fixture
+async def reader(redis_url: str) -> AsyncIterator[QueueReader]:
+    async with aclosing(QueueReader(redis_url)) as opened:
+        yield opened

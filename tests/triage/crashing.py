@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from rsmq_tui.monitor import suspects
 from rsmq_tui.monitor.audit_findings import Finding, FindingKind
 from rsmq_tui.protocol.editor import QueueEditor
 from rsmq_tui.triage import preparing, running
@@ -103,6 +104,7 @@ async def _work(job: dict[str, Any]) -> None:
     # Few messages, and yet several groups of several batches.
     preparing.CHUNK_MESSAGES = preparing.MOVE_MESSAGES = 2
     running.GROUP_BATCHES = 2
+    suspects.SETTLING_S = 0
     folder = Path(job["folder"])
     triage = Triage(job["url"], "rsmq", folder)
     if job["what"] == "recover":

@@ -60,7 +60,7 @@ def fill(client: Redis) -> None:
     queues.receive_messages("a-dlq", 1, vt=0)
     for number, odd in enumerate(ODD.values()):
         lay(client, "a", odd._replace(id=odd.id + b" %d" % number))
-    client.hset("rsmq:a:Q", mapping={"stray": "x", b"\xff:rc": b"\x00"})
+    client.hset("rsmq:a:Q", mapping={"stray": "x", b"\xff:rc": b"\x00", "s" * 32: b"\xff", "t" * 32 + ":rc": 1})
 
 
 def export(path: Path) -> Path:

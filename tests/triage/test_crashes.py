@@ -55,7 +55,7 @@ class Scene:
         lay(self.client, "a", message(b"\xff odd", rc=b"03", score=b"1.5"), message(b"no body", body=None))
         # One that finds its id in use where it is moved to, and so gets another.
         lay(self.client, "b", message(ids[1].encode(), body=b"other", score=b"inf"))
-        self.client.hset("rsmq:a:Q", "stray", "x")
+        self.client.hset("rsmq:a:Q", mapping={"stray": "x", "s" * 32: "leaked"})
         self.before = self.kept()
 
     def kept(self) -> dict[bytes, Any]:

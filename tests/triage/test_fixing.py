@@ -1,14 +1,12 @@
 """Fixing what an audit found: it is gone, the queue works, undo brings all of it back, and good messages stay."""
 
 from collections.abc import AsyncIterator, Callable
-from contextlib import aclosing
 from typing import Any
 
 import pytest
 from redis import Redis
 
 from rsmq_tui.monitor.audit_findings import Finding, FindingKind
-from rsmq_tui.monitor.auditing import audit
 from rsmq_tui.protocol import QueueReader, Rsmq
 from rsmq_tui.protocol.editor import QueueEditor
 from rsmq_tui.protocol.edits import Batch, FieldBatch, FieldEdit, LooseBatch, LooseKind
@@ -16,30 +14,16 @@ from rsmq_tui.triage import fixing
 from rsmq_tui.triage.actions import Fix
 from rsmq_tui.triage.desk import Triage
 from rsmq_tui.triage.preparing import Prepared
-from rsmq_tui.triage.reports import Report
+from rsmq_tui.triage.previewing import Seeing
 from rsmq_tui.triage.words import TriageError
 from tests.monitor.trouble import TROUBLE
-from tests.protocol.keyspace import plant
+from tests.protocol.keyspace import plant, send_old
 from tests.triage.doing import audit_lines, done, undone
+from tests.triage.fixing import fixed, found
 from tests.triage.keyspace import contents, kept, markers
 
 FIXED = [name for name, trouble in TROUBLE.items() if trouble.fixed]
 PAST_MS = 1_700_000_000_000
-
-
-@pytest.fixture
-async def reader(redis_url: str) -> AsyncIterator[QueueReader]:
-    async with aclosing(QueueReader(redis_url)) as opened:
-        yield opened
-
-
-async def found(reader: QueueReader, queue: str | None = None) -> tuple[Finding, ...]:
-    steps = [step async for step in audit(reader, None if queue is None else [queue])]
-    return tuple(finding for step in steps for finding in step.findings)
-
-
-async def fixed(triage: Triage, reader: QueueReader, queue: str = "q") -> Report:
-    return await done(triage, Fix(queue=queue, findings=await found(reader, queue)))
 
 
 @pytest.mark.parametrize("name", FIXED)
@@ -109,7 +93,7 @@ async def test_what_is_no_queue_goes_whole(
 async def test_everything_in_one_queue(triage: Triage, reader: QueueReader, client: Redis, queues: Rsmq) -> None:
     """Several kinds at once, of which some lie on the same message, and in more than one batch."""
     queues.create_queue("q", maxsize=-1)
-    good = queues.send_messages("q", [f"body {number}" for number in range(700)])
+    good = send_old(client, "q", [f"body {number}" for number in range(700)])
     client.hdel("rsmq:q:Q", *good[:300])
     client.zrem("rsmq:q", *good[300:600])
     client.hset("rsmq:q:Q", mapping={f"{good[number]}:rc": "2" for number in range(350)})
@@ -140,10 +124,10 @@ async def test_everything_in_one_queue(triage: Triage, reader: QueueReader, clie
 
 async def test_undo_of_everything(triage: Triage, reader: QueueReader, client: Redis, queues: Rsmq) -> None:
     queues.create_queue("q")
-    ids = queues.send_messages("q", ["x"] * 600)
+    ids = send_old(client, "q", ["x"] * 600)
     client.hdel("rsmq:q:Q", *ids[:300])
     client.zrem("rsmq:q", *ids[300:])
-    client.hset("rsmq:q:Q", mapping={b"\xff" * 32: b"\x00\xff", f"{ids[400]}:rc": 1, f"{ids[400]}:meta": "{}"})
+    client.hset("rsmq:q:Q", mapping={b"z" * 32: b"\x00\xff", f"{ids[400]}:rc": 1, f"{ids[400]}:meta": "{}"})
     plant(client, "q", "ruby" * 5, due_ms=1_700_000_000, body="in seconds", rc="007")
     before = contents(client)
     assert (await fixed(triage, reader)).tally.done == 300 + 301 + 3
@@ -387,7 +371,7 @@ async def test_the_preview_says_what_would_happen(
     triage: Triage, reader: QueueReader, client: Redis, queues: Rsmq
 ) -> None:
     TROUBLE["HDEL by hand"].make(client, queues)
-    client.hset("rsmq:q:Q", "b" * 31 + ":rc", 1)
+    client.hset("rsmq:q:Q", "d" * 32 + ":rc", 1)
     preview = await triage.preview(Fix(queue="q", findings=await found(reader)))
 
     assert preview.title == "Fix queue q"
@@ -395,12 +379,43 @@ async def test_the_preview_says_what_would_happen(
     assert preview.notes[0].startswith("dangling: takes the ids away with their counts")
 
 
-async def test_what_has_no_fix_is_left_out(triage: Triage, queues: Rsmq) -> None:
+async def test_what_has_no_fix_is_left_out(triage: Triage, client: Redis) -> None:
+    client.sadd("rsmq:QUEUES", "q")
     wrong, ghost = Finding(FindingKind.WRONG_TYPE, "q", 2), Finding(FindingKind.GHOST, "q")
     preview = await triage.preview(Fix(queue="q", findings=(wrong, ghost)))
     assert (preview.count, preview.what) == (1, ghost.what)
     with pytest.raises(TriageError, match="look at it by hand"):
         await triage.preview(Fix(queue="q", findings=(wrong,)))
+
+
+async def test_the_preview_counts_anew(triage: Triage, reader: QueueReader, client: Redis, queues: Rsmq) -> None:
+    """Between an audit and its fix there may be hours."""
+    TROUBLE["HDEL by hand"].make(client, queues)
+    client.hset("rsmq:q:Q", "l" * 32, "leaked")
+    findings = await found(reader)
+    client.zrem("rsmq:q", "a" * 32)
+    client.hdel("rsmq:q:Q", "a" * 32 + ":rc", "a" * 32 + ":fr", "l" * 32)
+    seen: list[Seeing] = []
+    preview = await triage.preview(Fix(queue="q", findings=findings), seeing=seen.append)
+
+    assert (preview.count, preview.what) == (1, "message id without a body")
+    assert [note.split(":")[0] for note in preview.notes[:-1]] == ["dangling"]
+    assert seen[-1].matched == 1
+    assert seen[-1].scanned > 2
+    client.zrem("rsmq:q", "b" * 32)
+    preview = await triage.preview(Fix(queue="q", findings=findings))
+    assert (preview.count, preview.what) == (0, "nothing of what was found is wrong any more")
+
+
+async def test_another_namespace_than_was_audited(
+    triage: Triage, reader: QueueReader, client: Redis, queues: Rsmq
+) -> None:
+    TROUBLE["HDEL by hand"].make(client, queues)
+    fix = Fix(queue="q", findings=await found(reader), ns=reader.ns)
+    assert (await triage.preview(fix)).count == 2
+    triage.watch("other")
+    with pytest.raises(TriageError, match="found in namespace rsmq, and changes go to other by now: audit again"):
+        await triage.preview(fix)
 
 
 async def test_read_only(redis_url: str, triage: Triage, reader: QueueReader, client: Redis, queues: Rsmq) -> None:

@@ -1,0 +1,45 @@
+"""The connections to one address: all of them are closed, whatever becomes of one."""
+
+import pytest
+from redis import Redis
+
+from rsmq_tui.embedded import EmbeddedServer
+from rsmq_tui.protocol import Address, Traffic
+from rsmq_tui.protocol.links import Links
+from tests.servers.real import wait_until
+
+
+def connections(server: EmbeddedServer) -> int:
+    with Redis.from_url(server.url) as admin:
+        return len(admin.client_list()) - 1
+
+
+@pytest.mark.parametrize("failing", ["tracked", "client"])
+async def test_all_are_closed_though_one_cannot_be(
+    server: EmbeddedServer, redis_url: str, monkeypatch: pytest.MonkeyPatch, failing: str
+) -> None:
+    before = connections(server)
+    links = Links(Address(redis_url), timeout_s=5, traffic=Traffic())
+    first, second = (links._link(name, None, None) for name in ("first", "second"))
+    for link in (first, second):
+        await link.client.ping()
+        await link.tracked.begin(("TIME",))
+    assert connections(server) == before + 4
+    part = getattr(first, failing)
+    close = part.aclose
+
+    async def fails() -> None:
+        await close()
+        raise OSError("first")
+
+    async def fails_too() -> None:
+        await second_close()
+        raise OSError("second")
+
+    second_close = second.tracked.aclose
+    monkeypatch.setattr(part, "aclose", fails)
+    monkeypatch.setattr(second.tracked, "aclose", fails_too)
+    with pytest.raises(OSError, match="first"):
+        await links.aclose()
+
+    wait_until(lambda: connections(server) == before, what="all connections to be closed")

@@ -1,0 +1,18 @@
+"""Auditing and fixing in one go."""
+
+from rsmq_tui.monitor.audit_findings import Finding
+from rsmq_tui.monitor.auditing import audit
+from rsmq_tui.protocol import QueueReader
+from rsmq_tui.triage.actions import Fix
+from rsmq_tui.triage.desk import Triage
+from rsmq_tui.triage.reports import Report
+from tests.triage.doing import done
+
+
+async def found(reader: QueueReader, queue: str | None = None) -> tuple[Finding, ...]:
+    steps = [step async for step in audit(reader, None if queue is None else [queue])]
+    return tuple(finding for step in steps for finding in step.findings)
+
+
+async def fixed(triage: Triage, reader: QueueReader, queue: str = "q") -> Report:
+    return await done(triage, Fix(queue=queue, findings=await found(reader, queue)))
