@@ -164,6 +164,8 @@ class AuditScreen(DashboardScreen):
         if progress is not None:
             looked = f"{plural(progress.queues, 'queue')}, {count(progress.examined)} messages and fields looked at"
             pieces.append((f"{looked} · {plural(len(self._found), 'finding')}", ""))
+            if progress.young:
+                pieces.append((f" · {count(progress.young)} sent less than a minute ago: too young to tell", "muted"))
             pieces += [(f"   ! {printable(sentence, 120)}", "alarm") for sentence in progress.unseen]
         if self._is_running:
             where = "" if progress is None or progress.queue is None else f" at {printable(progress.queue, 40)}"
