@@ -8,7 +8,7 @@ from typing import Any
 
 from rsmq_tui.monitor.json_paths import Absent, JsonPath, load, value_at, value_text
 from rsmq_tui.monitor.reading import read_score
-from rsmq_tui.monitor.regexes import bytes_search, text_search
+from rsmq_tui.monitor.regexes import bytes_search, is_bytewise, text_search
 from rsmq_tui.protocol import RawMessage, leading_int, name_bytes, name_of, sent_ms
 
 Predicate = Callable[[RawMessage, int], bool]
@@ -79,6 +79,7 @@ def body_search_of(terms: Sequence[Term]) -> BodySearch | None:
         return None
     text = str(terms[0].value)
     search, search_bytes = text_search(text), bytes_search(text)
+    takes_any = search_bytes is not None and is_bytewise(text)
 
     def is_in(body: bytes) -> object:
         if search_bytes is not None and body.isascii():
@@ -87,7 +88,7 @@ def body_search_of(terms: Sequence[Term]) -> BodySearch | None:
 
     def matching(bodies: Sequence[bytes | None]) -> list[int]:
         there = [body for body in bodies if body is not None]
-        is_plain = len(there) == len(bodies) and all(map(bytes.isascii, there))
+        is_plain = len(there) == len(bodies) and (takes_any or all(map(bytes.isascii, there)))
         if search_bytes is not None and is_plain and max(map(len, there), default=0) <= REGEX_CHARS:
             return [index for index, body in enumerate(there) if search_bytes(body)]
         return [index for index, body in enumerate(bodies) if body is not None and is_in(body)]

@@ -5,6 +5,7 @@ import warnings
 from collections.abc import Callable
 
 _UNBOUNDED = re.compile(r"[*+]|\{[0-9]*,\}")
+_ESCAPED_SIGN = re.compile(r"\\[^A-Za-z0-9]")
 _CLASS = re.compile(r"\[\^?\]?(?:[^\]\\]|\\.)*\]", re.DOTALL)
 
 
@@ -43,6 +44,15 @@ def bytes_search(text: str) -> Callable[..., re.Match[bytes] | None] | None:
             return re.compile(text.encode()).search
     except re.error:
         return None
+
+
+def is_bytewise(text: str) -> bool:
+    """Tell whether a regex finds in UTF-8 bytes just what it finds in their text.
+
+    It does where it names what it wants, in ASCII: what stands for any other character would take single bytes for it.
+    """
+    plain = _ESCAPED_SIGN.sub("", text)
+    return text.isascii() and not any(sign in plain for sign in (".", "\\", "[^", "(?"))
 
 
 def _repeats_repeat(pattern: str) -> bool:

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -22,7 +22,10 @@ from rsmq_tui.protocol import (
 
 # Matching gives way to whatever else waits in the loop after this long.
 _TURN_S = 0.005
-_TURN_MESSAGES = 64
+_TURN_MESSAGES = 128
+# What a search through bodies has found is asked for whole, so many at a time or after so long.
+_ASKED_AT_ONCE = 100
+_ASKED_EVERY_S = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +73,16 @@ async def search(
     does not need them: without, the rows say neither in flight nor what is in them; without ``sizes`` either, they say
     that nothing is. Close it with ``aclose`` when leaving early.
     """
-    ways, searched = _Ways(wanted.predicate(), wanted.body_search()), wanted.searched()
+    body_search = wanted.body_search()
+    if body_search is not None:
+        async with aclosing(_search_bodies(reader, queue, body_search, limit)) as parts:
+            async for progress in parts:
+                if progress is None:
+                    break
+                yield progress
+            else:
+                return
+    ways, searched = _Ways(wanted.predicate(), body_search), wanted.searched()
     counts, bodies = counts or wanted.needs_counts, bodies or wanted.needs_bodies
     scanned = matched = not_searched = 0
     try:
@@ -88,6 +100,52 @@ async def search(
                     return
     except PEEK_ERRORS as error:
         raise told(error) from error
+
+
+async def _search_bodies(
+    reader: QueueReader, queue: str, matching: BodySearch, limit: int | None
+) -> AsyncGenerator[Progress | None, None]:
+    """Search by walking through the bodies alone; yields None at once where that cannot be done."""
+    scanned = matched = 0
+    try:
+        if not await reader.bodies.suits(queue):
+            yield None
+            return
+        ids: list[bytes] = []
+        bodies: list[bytes] = []
+        asked_s = time.monotonic()
+        async with aclosing(reader.bodies.chunks(queue)) as chunks:
+            async for chunk in chunks:
+                for place in await _places(chunk.bodies, matching):
+                    ids.append(chunk.ids[place])
+                    bodies.append(chunk.bodies[place])
+                scanned += len(chunk.ids)
+                found: list[RawMessage] = []
+                # A question for each of a few would cost as much as the search.
+                is_due = len(ids) >= _ASKED_AT_ONCE or time.monotonic() - asked_s > _ASKED_EVERY_S
+                if ids and (chunk.is_last or is_due or (limit is not None and len(ids) >= limit - matched)):
+                    found = await reader.bodies.messages(queue, ids, bodies)
+                    ids, bodies, asked_s = [], [], time.monotonic()
+                if limit is not None:
+                    found = found[: limit - matched]
+                matched += len(found)
+                yield Progress(chunk.at_ms, chunk.depth, scanned, matched, 0, tuple(found))
+                if limit is not None and matched >= limit:
+                    return
+    except PEEK_ERRORS as error:
+        raise told(error) from error
+
+
+async def _places(bodies: Sequence[bytes], matching: BodySearch) -> list[int]:
+    """Return which bodies match, and let others work in between."""
+    places: list[int] = []
+    turn_ends_s = time.monotonic() + _TURN_S
+    for start in range(0, len(bodies), _TURN_MESSAGES):
+        places += [start + place for place in matching(bodies[start : start + _TURN_MESSAGES])]
+        if time.monotonic() > turn_ends_s:
+            await asyncio.sleep(0)
+            turn_ends_s = time.monotonic() + _TURN_S
+    return places
 
 
 def found_row(message: RawMessage, at_ms: int) -> MessageRow:

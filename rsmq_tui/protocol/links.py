@@ -17,7 +17,7 @@ from rsmq_tui.protocol.running import ScriptRunner
 from rsmq_tui.protocol.tracked import TrackedConnection
 
 # Scores stay as the server writes them: redis-py would make floats of them, and pairs of names without values.
-_RAW_COMMANDS = ("ZSCORE", "ZSCAN", "HSCAN")
+_RAW_COMMANDS = ("ZSCORE", "ZMSCORE", "ZSCAN", "HSCAN")
 
 
 @dataclass(frozen=True, slots=True)

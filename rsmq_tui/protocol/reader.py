@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from redis.exceptions import ResponseError
 
 from rsmq_tui.protocol.address import Address
+from rsmq_tui.protocol.body_scan import BodyScan
 from rsmq_tui.protocol.connection import TIMEOUT_S
 from rsmq_tui.protocol.failures import failure_of
 from rsmq_tui.protocol.inspection import QueueInspection
@@ -50,6 +51,7 @@ class QueueReader:
         self.rows = QueueRows(link.tracked, self._runner, Keys(ns))
         self.pages = QueuePages(self._runner, Keys(ns))
         self.scan = QueueScan(self._runner, Keys(ns))
+        self.bodies = BodyScan(self._runner, Keys(ns))
         self.inspection = QueueInspection(self._runner, Keys(ns))
 
     def within(self, ns: str) -> "QueueReader":

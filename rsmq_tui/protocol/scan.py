@@ -126,16 +126,16 @@ class QueueScan:
                     looking = None
                     fresh = _fresh(found, seen)
                     waiting.extend(_groups(fresh) if bodies and measured else (fresh,))
-                    step = _fitting(fresh.sizes, count) if measured else step
+                    step = fitting(fresh.sizes, count) if measured else step
                 # Messages that wait are read before more are looked for.
                 if cursor is not None and len(waiting) <= 1:
-                    looking = await self._sent(self._look(wanted, cursor, step))
+                    looking = await sent(self._runner, self._look(wanted, cursor, step))
                 before, reading = reading, None
                 if waiting:
-                    reading = await self._sent(self._read(wanted, waiting.popleft()))
+                    reading = await sent(self._runner, self._read(wanted, waiting.popleft()))
                 if before is not None:
                     chunk = await before
-                    step = _fitting(chunk.columns[4], count) if bodies and not measured else step
+                    step = fitting(chunk.columns[4], count) if bodies and not measured else step
                     yield chunk
                 elif looking is None and reading is None:
                     return
@@ -144,17 +144,6 @@ class QueueScan:
             for task in under_way:
                 task.cancel()
             await asyncio.gather(*under_way, return_exceptions=True)
-
-    async def _sent(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
-        """Begin to ask; the question goes out before the last answer is read: else the server and we take turns."""
-        task = asyncio.create_task(work)
-        try:
-            await self._runner.until_sent(task)
-        except asyncio.CancelledError:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
-            raise
-        return task
 
     async def _limits_bodies(self, attributes: bytes) -> bool:
         """Tell whether clients keep bodies of this queue so short that they may be read without being measured."""
@@ -221,6 +210,18 @@ class QueueScan:
         return replies
 
 
+async def sent(runner: ScriptRunner, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+    """Begin to ask; the question goes out before the last answer is read: else the server and we take turns."""
+    task = asyncio.create_task(work)
+    try:
+        await runner.until_sent(task)
+    except asyncio.CancelledError:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        raise
+    return task
+
+
 def _fresh(found: _Group, seen: Seen) -> _Group:
     """Leave out what was returned before."""
     fresh = seen.fresh(found.ids, found.depth)
@@ -249,7 +250,7 @@ def _cut(group: _Group, start: int, stop: int) -> _Group:
     return group._replace(ids=group.ids[start:stop], scores=group.scores[start:stop], sizes=sizes)
 
 
-def _fitting(sizes: Sequence[int] | None, count: int) -> int:
+def fitting(sizes: Sequence[int] | None, count: int) -> int:
     """Return how many messages of such sizes a round trip may take: those that wait for their bodies take memory."""
     total = sum(sizes or ())
     return min(count, max(CHUNK_MESSAGES_MIN, len(sizes) * SCAN_BODY_BYTES // total)) if sizes and total else count

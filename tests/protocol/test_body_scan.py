@@ -1,0 +1,117 @@
+"""Scanning by bodies: each that is there throughout comes once, and only those of messages are messages."""
+
+import random
+from contextlib import aclosing
+
+import pytest
+import redis
+
+from rsmq_tui.protocol import QueueReader, RsmqError, make_id
+from tests.protocol.keyspace import everything
+
+NOW_MS = 1_750_000_000_000
+
+
+@pytest.fixture
+async def reader(redis_url: str, client: redis.Redis):  # type: ignore[no-untyped-def] # a generator of a fixture
+    async with aclosing(QueueReader(redis_url)) as opened:
+        yield opened
+
+
+def fill(client: redis.Redis, count: int) -> dict[bytes, bytes]:
+    """Fill a queue, of which every other message has been received."""
+    bodies = {make_id((NOW_MS - number) * 1000).encode(): b"body %d" % number for number in range(count)}
+    if bodies:
+        client.zadd("rsmq:q", {id: NOW_MS + number for number, id in enumerate(bodies)})
+    counters = {id + suffix: 1 for number, id in enumerate(bodies) if number % 2 for suffix in (b":rc", b":fr")}
+    attributes = {b"vt": 30, b"delay": 0, b"maxsize": 65_536, b"totalsent": count, b"totalrecv": 7, b"created": 1}
+    client.hset("rsmq:q:Q", mapping={**bodies, **counters, **attributes})
+    return bodies
+
+
+async def scanned(reader: QueueReader, count: int = 100) -> list[tuple[bytes, bytes]]:
+    async with aclosing(reader.bodies.chunks("q", count)) as chunks:
+        return [pair async for chunk in chunks for pair in zip(chunk.ids, chunk.bodies, strict=True)]
+
+
+@pytest.mark.parametrize("count", [0, 1, 30, 5_000])
+async def test_each_body_comes_once_and_nothing_else_does(reader: QueueReader, client: redis.Redis, count: int) -> None:
+    bodies = fill(client, count)
+    before = everything(client)
+    found = await scanned(reader)
+    assert len(found) == count
+    assert dict(found) == bodies
+    assert everything(client) == before
+
+
+async def test_the_last_chunk_says_so(reader: QueueReader, client: redis.Redis) -> None:
+    fill(client, 3_000)
+    async with aclosing(reader.bodies.chunks("q", 100)) as chunks:
+        ends = [chunk.is_last async for chunk in chunks]
+    assert len(ends) > 5
+    assert ends == [False] * (len(ends) - 1) + [True]
+
+
+async def test_what_stays_comes_once_while_the_queue_shrinks(reader: QueueReader, client: redis.Redis) -> None:
+    bodies = fill(client, 20_000)
+    stay = set(random.Random(4).sample(sorted(bodies), 300))
+    found: list[bytes] = []
+    async with aclosing(reader.bodies.chunks("q", 50)) as chunks:
+        async for chunk in chunks:
+            found += chunk.ids
+            if len(found) > 2_000 and client.hlen("rsmq:q:Q") > 10_000:
+                gone = [id for id in bodies if id not in stay]
+                client.zrem("rsmq:q", *gone)
+                client.hdel("rsmq:q:Q", *gone, *(id + b":rc" for id in gone), *(id + b":fr" for id in gone))
+    assert len(found) == len(set(found))
+    assert stay <= set(found)
+
+
+async def test_an_id_that_ends_as_a_counter_does_is_an_id(reader: QueueReader, client: redis.Redis) -> None:
+    odd = b"a" * 29 + b":rc"
+    client.zadd("rsmq:q", {odd: NOW_MS})
+    client.hset("rsmq:q:Q", mapping={odd: b"odd", odd + b":rc": 3, b"maxsize": 65_536})
+    assert await scanned(reader) == [(odd, b"odd")]
+    (message,) = await reader.bodies.messages("q", [odd], [b"odd"])
+    assert (message.id, message.rc, message.fr, message.body, message.size) == (odd, b"3", None, b"odd", 3)
+    assert float(message.score) == NOW_MS
+
+
+async def test_a_body_of_no_message_is_none(reader: QueueReader, client: redis.Redis) -> None:
+    bodies = fill(client, 4)
+    ids = list(bodies)
+    client.zrem("rsmq:q", ids[0], ids[2])
+    found = await reader.bodies.messages("q", ids, list(bodies.values()))
+    assert [message.id for message in found] == [ids[1], ids[3]]
+
+
+@pytest.mark.parametrize("refused", ["-zmscore", "-hscan"])
+async def test_what_may_not_be_used_is_gone_without(
+    reader: QueueReader, redis_url: str, client: redis.Redis, refused: str
+) -> None:
+    bodies = fill(client, 4)
+    client.execute_command("ACL", "SETUSER", "some", "on", ">x", "~*", "+@all", refused)
+    async with aclosing(QueueReader(redis_url.replace("://", "://some:x@"))) as other:
+        assert await other.bodies.suits("q") is (refused == "-zmscore")
+        assert len(await other.bodies.messages("q", list(bodies), list(bodies.values()))) == 4
+    client.execute_command("ACL", "DELUSER", "some")
+
+
+@pytest.mark.parametrize(("maxsize", "suits"), [(65_536, True), (1_024, True), (-1, False), ("much", False)])
+async def test_it_suits_queues_that_limit_their_bodies(
+    reader: QueueReader, client: redis.Redis, maxsize: object, suits: bool
+) -> None:
+    client.hset("rsmq:q:Q", "maxsize", str(maxsize))
+    assert await reader.bodies.suits("q") is suits
+    assert not await reader.bodies.suits("gone")
+
+
+async def test_another_type_is_told(reader: QueueReader, client: redis.Redis) -> None:
+    fill(client, 2)
+    client.delete("rsmq:q")
+    client.set("rsmq:q", "x")
+    with pytest.raises(RsmqError) as caught:
+        await scanned(reader)
+    assert caught.value.code == "wrongType"
+    with pytest.raises(RsmqError):
+        await reader.bodies.messages("q", [b"x"], [b"y"])
