@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from rsmq_tui.cli.command_parser import CommandParser, Commands, Parents, count
+from rsmq_tui.cli.command_parser import CommandParser, Commands, Parents, at_least, count
 
 if TYPE_CHECKING:
     from rsmq_tui.monitor.limits import Limit
@@ -77,7 +77,7 @@ def _fill(parser: CommandParser) -> None:
     )
     add(
         "--timeout",
-        type=_seconds,
+        type=at_least(0.1),
         default=10.0,
         metavar="S",
         help="seconds that the whole check of a server may take (default 10)",
@@ -136,13 +136,3 @@ def _span(text: str) -> int:
     if not isinstance(found, int) or found < 0:
         raise argparse.ArgumentTypeError(f"{text!r} is no span of time: write 90s, 10m, 1h30m or 2d")
     return found
-
-
-def _seconds(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not 0.1 <= value <= 1e6:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds, 0.1 or more")
-    return value

@@ -70,15 +70,24 @@ class Group:
 
 
 def leaf(
-    commands: Commands, name: str, words: str, parents: Parents, examples: Sequence[str], filters: bool = False
+    commands: Commands,
+    name: str,
+    words: str,
+    parents: Parents,
+    examples: Sequence[str],
+    filters: bool = False,
+    *,
+    notes: str = "",
+    statuses: str = EXIT_STATUSES,
 ) -> CommandParser:
-    """Add a command with its help."""
+    """Add a command with its help; ``notes`` stand before the examples, and ``statuses`` last."""
     told = ["\n".join(["examples:", *(f"  {example}" for example in examples)])] if examples else []
+    parts = [*([notes] if notes else []), *told, *([_FILTERS] if filters else []), statuses]
     parser: CommandParser = commands.add_parser(
         name,
         help=words,
         description=words[0].upper() + words[1:] + ".",
-        epilog="\n\n".join([*told, *([_FILTERS] if filters else []), EXIT_STATUSES]),
+        epilog="\n\n".join(parts),
         formatter_class=argparse.RawDescriptionHelpFormatter,
         parents=parents,
         # What removes messages is spelled out.
@@ -101,6 +110,21 @@ def count(text: str) -> int:
 def seconds(text: str) -> int:
     """Read a number of seconds, 0 or more."""
     return _whole(text, 0, _SECONDS_MAX)
+
+
+def at_least(least: float) -> Callable[[str], float]:
+    """Return what reads a number of seconds, so many or more, fractions too."""
+
+    def read(text: str) -> float:
+        try:
+            value = float(text)
+        except ValueError:
+            value = -1.0
+        if not least <= value <= 1e6:
+            raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds, {least:g} or more")
+        return value
+
+    return read
 
 
 def _whole(text: str, least: int, most: int) -> int:

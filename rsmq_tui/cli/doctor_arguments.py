@@ -2,7 +2,7 @@
 
 import argparse
 
-from rsmq_tui.cli.command_parser import CommandParser, Commands, Parents
+from rsmq_tui.cli.command_parser import CommandParser, Commands, Parents, at_least
 
 _DESCRIPTION = """\
 Look at everything that the dashboard needs, and say what keeps it from working: configuration, connection, server,
@@ -33,19 +33,9 @@ def add_doctor(commands: Commands, parents: Parents) -> None:
 def _fill(parser: CommandParser) -> None:
     parser.add_argument(
         "--timeout",
-        type=_seconds,
+        type=at_least(0.1),
         default=5.0,
         metavar="S",
         help="seconds that each step of the connection may take (default 5)",
     )
     parser.add_argument("--json", action="store_true", help="print the findings as one line of JSON")
-
-
-def _seconds(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not 0.1 <= value <= 1e6:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds, 0.1 or more")
-    return value

@@ -2,7 +2,7 @@
 
 import argparse
 
-from rsmq_tui.cli.command_parser import Commands, Parents, leaf
+from rsmq_tui.cli.command_parser import Commands, Parents, at_least, leaf
 
 PORT = 9767
 HOST = "127.0.0.1"
@@ -19,8 +19,8 @@ _EXAMPLES = (
 
 def add_exporter(commands: Commands, common: Parents) -> None:
     """Add the command."""
-    parser = leaf(commands, "exporter", "serve the state of all queues as Prometheus metrics", common, ())
-    parser.epilog = "\n\n".join(["\n".join(["examples:", *(f"  {example}" for example in _EXAMPLES)]), _STATUSES])
+    words = "serve the state of all queues as Prometheus metrics"
+    parser = leaf(commands, "exporter", words, common, _EXAMPLES, statuses=_STATUSES)
     parser.fill = lambda: _fill(parser)
 
 
@@ -37,7 +37,7 @@ def _fill(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--interval",
-        type=_seconds,
+        type=at_least(0.1),
         metavar="S",
         default=argparse.SUPPRESS,
         help="seconds between polls in the background, from which verdicts are made, instead of the profile's "
@@ -45,14 +45,14 @@ def _fill(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--min-interval",
-        type=_seconds_or_none,
+        type=at_least(0),
         default=1.0,
         metavar="S",
         help="a scrape within S seconds of a poll is answered with what that found (default 1)",
     )
     parser.add_argument(
         "--timeout",
-        type=_seconds,
+        type=at_least(0.1),
         default=3.0,
         metavar="S",
         help="a server that takes longer than this to be polled is told as down (default 3)",
@@ -66,21 +66,3 @@ def _port(text: str) -> int:
     if not (text.isascii() and text.isdecimal() and len(text) <= 5 and int(text) <= 65535):
         raise argparse.ArgumentTypeError(f"{text!r} is not a port: a whole number from 0 to 65,535")
     return int(text)
-
-
-def _seconds(text: str) -> float:
-    return _number_of_seconds(text, 0.1)
-
-
-def _seconds_or_none(text: str) -> float:
-    return _number_of_seconds(text, 0.0)
-
-
-def _number_of_seconds(text: str, least: float) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not least <= value <= 1e6:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds, {least:g} or more")
-    return value

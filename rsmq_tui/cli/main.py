@@ -12,7 +12,7 @@ from typing import Any
 from rsmq_tui import __version__
 from rsmq_tui.cli.audit_arguments import add_audit
 from rsmq_tui.cli.check_arguments import add_check
-from rsmq_tui.cli.command_parser import EXIT_STATUSES, CommandParser
+from rsmq_tui.cli.command_parser import EXIT_STATUSES, CommandParser, at_least
 from rsmq_tui.cli.completion_arguments import add_completion
 from rsmq_tui.cli.defaults import DEFAULT_URL
 from rsmq_tui.cli.doctor_arguments import add_doctor
@@ -69,7 +69,7 @@ def parser() -> argparse.ArgumentParser:
     screen = argparse.ArgumentParser(add_help=False)
     screen.add_argument(
         "--interval",
-        type=_seconds,
+        type=at_least(0.1),
         metavar="S",
         default=argparse.SUPPRESS,
         help="seconds between polls, instead of the profile's (default 1)",
@@ -101,7 +101,7 @@ def parser() -> argparse.ArgumentParser:
     # Taken so that the refusal says why, and does not repeat a URL that may hold a password.
     demo.add_argument("-r", "--redis-url", default=argparse.SUPPRESS, help=argparse.SUPPRESS)
     demo.add_argument("--headless", action="store_true", help="only run the workload, and print the server's URL")
-    demo.add_argument("--seconds", type=_seconds, metavar="N", help="with --headless: end after this many seconds")
+    demo.add_argument("--seconds", type=at_least(0.1), metavar="N", help="with --headless: end after this many seconds")
     commands.add_parser("snapshot", parents=[server, namespace], help="print the state of all queues as JSON")
     add_commands(commands, [server, namespace, guard])
     add_profiles(commands, [server])
@@ -170,16 +170,6 @@ def _command(name: str) -> Callable[[argparse.Namespace], int]:
         gc.freeze()
         gc.enable()
     return run
-
-
-def _seconds(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not 0.1 <= value <= 1e6:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds, 0.1 or more")
-    return value
 
 
 def _is_set(text: str) -> bool:

@@ -13,8 +13,8 @@ _STATUSES = "exit status: 0 done, 2 a usage error, or the configuration file can
 
 def add_profiles(commands: Commands, common: Parents) -> None:
     """Add the command."""
-    parser = leaf(commands, "profiles", "list the servers that the configuration file names", common, ())
-    parser.epilog = "\n\n".join(["\n".join(["examples:", *(f"  {example}" for example in _EXAMPLES)]), _STATUSES])
+    words = "list the servers that the configuration file names"
+    parser = leaf(commands, "profiles", words, common, _EXAMPLES, statuses=_STATUSES)
     parser.add_argument(
         "action",
         nargs="?",

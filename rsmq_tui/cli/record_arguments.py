@@ -25,9 +25,8 @@ _SIZES = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 def add_record(commands: Commands, common: Parents) -> None:
     """Add the command."""
-    parser = leaf(commands, "record", "write the state of all queues down, poll by poll, as Parquet files", common, ())
-    examples = "\n".join(["examples:", *(f"  {example}" for example in _EXAMPLES)])
-    parser.epilog = "\n\n".join([_NOTES, examples, _STATUSES])
+    words = "write the state of all queues down, poll by poll, as Parquet files"
+    parser = leaf(commands, "record", words, common, _EXAMPLES, notes=_NOTES, statuses=_STATUSES)
     parser.fill = lambda: _fill(parser)
 
 

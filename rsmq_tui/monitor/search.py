@@ -5,7 +5,6 @@ import time
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from rsmq_tui.monitor.filters import Filter
 from rsmq_tui.monitor.matching import BodySearch, Predicate
@@ -50,13 +49,6 @@ class Progress:
         return tuple(found_row(message, self.at_ms) for message in self.messages)
 
 
-class _Ways(NamedTuple):
-    """How a filter is matched; ``body_search`` is the faster way, where there is one."""
-
-    predicate: Predicate
-    body_search: BodySearch | None
-
-
 async def search(
     reader: QueueReader,
     queue: str,
@@ -74,69 +66,71 @@ async def search(
     that nothing is. Close it with ``aclose`` when leaving early.
     """
     body_search = wanted.body_search()
-    if body_search is not None:
-        async with aclosing(_search_bodies(reader, queue, body_search, limit)) as parts:
-            async for progress in parts:
-                if progress is None:
-                    break
-                yield progress
-            else:
-                return
-    ways, searched = _Ways(wanted.predicate(), body_search), wanted.searched()
-    counts, bodies = counts or wanted.needs_counts, bodies or wanted.needs_bodies
-    scanned = matched = not_searched = 0
     try:
-        async with aclosing(reader.scan.chunks(queue, counts=counts, bodies=bodies, sizes=sizes)) as chunks:
-            async for chunk in chunks:
-                found = await _matching(chunk, ways)
-                if limit is not None:
-                    found = found[: limit - matched]
-                scanned += len(chunk)
-                matched += len(found)
-                if chunk.too_long and wanted.needs_bodies:
-                    not_searched += sum(not searched(message, chunk.at_ms) for message in chunk.messages)
-                yield Progress(chunk.at_ms, chunk.depth, scanned, matched, not_searched, tuple(found))
-                if limit is not None and matched >= limit:
-                    return
+        if body_search is not None and await reader.bodies.suits(queue):
+            parts = _search_bodies(reader, queue, body_search, limit)
+        else:
+            counts, bodies = counts or wanted.needs_counts, bodies or wanted.needs_bodies
+            chunks = reader.scan.chunks(queue, counts=counts, bodies=bodies, sizes=sizes)
+            parts = _search_messages(chunks, wanted, limit)
+        async with aclosing(parts) as coming:
+            async for progress in coming:
+                yield progress
     except PEEK_ERRORS as error:
         raise told(error) from error
+
+
+async def _search_messages(
+    coming: AsyncGenerator[ScanChunk, None], wanted: Filter, limit: int | None
+) -> AsyncGenerator[Progress, None]:
+    predicate, body_search, searched = wanted.predicate(), wanted.body_search(), wanted.searched()
+    scanned = matched = not_searched = 0
+    async with aclosing(coming) as chunks:
+        async for chunk in chunks:
+            if body_search is not None:
+                found = [chunk.message(place) for place in await _places(chunk.bodies, body_search)]
+            else:
+                found = await _matching(chunk, predicate)
+            if limit is not None:
+                found = found[: limit - matched]
+            scanned += len(chunk)
+            matched += len(found)
+            if chunk.too_long and wanted.needs_bodies:
+                not_searched += sum(not searched(message, chunk.at_ms) for message in chunk.messages)
+            yield Progress(chunk.at_ms, chunk.depth, scanned, matched, not_searched, tuple(found))
+            if limit is not None and matched >= limit:
+                return
 
 
 async def _search_bodies(
     reader: QueueReader, queue: str, matching: BodySearch, limit: int | None
-) -> AsyncGenerator[Progress | None, None]:
-    """Search by walking through the bodies alone; yields None at once where that cannot be done."""
+) -> AsyncGenerator[Progress, None]:
+    """Search by walking through the bodies alone."""
     scanned = matched = 0
-    try:
-        if not await reader.bodies.suits(queue):
-            yield None
-            return
-        ids: list[bytes] = []
-        bodies: list[bytes] = []
-        asked_s = time.monotonic()
-        async with aclosing(reader.bodies.chunks(queue)) as chunks:
-            async for chunk in chunks:
-                for place in await _places(chunk.bodies, matching):
-                    ids.append(chunk.ids[place])
-                    bodies.append(chunk.bodies[place])
-                scanned += len(chunk.ids)
-                found: list[RawMessage] = []
-                # A question for each of a few would cost as much as the search.
-                is_due = len(ids) >= _ASKED_AT_ONCE or time.monotonic() - asked_s > _ASKED_EVERY_S
-                if ids and (chunk.is_last or is_due or (limit is not None and len(ids) >= limit - matched)):
-                    found = await reader.bodies.messages(queue, ids, bodies)
-                    ids, bodies, asked_s = [], [], time.monotonic()
-                if limit is not None:
-                    found = found[: limit - matched]
-                matched += len(found)
-                yield Progress(chunk.at_ms, chunk.depth, scanned, matched, 0, tuple(found))
-                if limit is not None and matched >= limit:
-                    return
-    except PEEK_ERRORS as error:
-        raise told(error) from error
+    ids: list[bytes] = []
+    bodies: list[bytes] = []
+    asked_s = time.monotonic()
+    async with aclosing(reader.bodies.chunks(queue)) as chunks:
+        async for chunk in chunks:
+            for place in await _places(chunk.bodies, matching):
+                ids.append(chunk.ids[place])
+                bodies.append(chunk.bodies[place])
+            scanned += len(chunk.ids)
+            found: list[RawMessage] = []
+            # A question for each of a few would cost as much as the search.
+            is_due = len(ids) >= _ASKED_AT_ONCE or time.monotonic() - asked_s > _ASKED_EVERY_S
+            if ids and (chunk.is_last or is_due or (limit is not None and len(ids) >= limit - matched)):
+                found = await reader.bodies.messages(queue, ids, bodies)
+                ids, bodies, asked_s = [], [], time.monotonic()
+            if limit is not None:
+                found = found[: limit - matched]
+            matched += len(found)
+            yield Progress(chunk.at_ms, chunk.depth, scanned, matched, 0, tuple(found))
+            if limit is not None and matched >= limit:
+                return
 
 
-async def _places(bodies: Sequence[bytes], matching: BodySearch) -> list[int]:
+async def _places(bodies: Sequence[bytes | None], matching: BodySearch) -> list[int]:
     """Return which bodies match, and let others work in between."""
     places: list[int] = []
     turn_ends_s = time.monotonic() + _TURN_S
@@ -163,16 +157,12 @@ def found_row(message: RawMessage, at_ms: int) -> MessageRow:
     return row_of(peeked, at_ms)
 
 
-async def _matching(chunk: ScanChunk, ways: _Ways) -> list[RawMessage]:
+async def _matching(chunk: ScanChunk, predicate: Predicate) -> list[RawMessage]:
     found: list[RawMessage] = []
     turn_ends_s = time.monotonic() + _TURN_S
-    messages = () if ways.body_search else chunk.messages
-    for start in range(0, len(chunk), _TURN_MESSAGES):
-        stop = start + _TURN_MESSAGES
-        if ways.body_search is not None:
-            found += [chunk.message(start + index) for index in ways.body_search(chunk.bodies[start:stop])]
-        else:
-            found += [message for message in messages[start:stop] if ways.predicate(message, chunk.at_ms)]
+    messages = chunk.messages
+    for start in range(0, len(messages), _TURN_MESSAGES):
+        found += [message for message in messages[start : start + _TURN_MESSAGES] if predicate(message, chunk.at_ms)]
         if time.monotonic() > turn_ends_s:
             await asyncio.sleep(0)
             turn_ends_s = time.monotonic() + _TURN_S

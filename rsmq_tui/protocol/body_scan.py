@@ -11,15 +11,14 @@ from typing import Any, NamedTuple
 
 from redis.exceptions import ResponseError
 
-from rsmq_tui.protocol.errors import rsmq_error
 from rsmq_tui.protocol.inspected import COUNTER_SUFFIXES
 from rsmq_tui.protocol.keys import Keys
 from rsmq_tui.protocol.messages import RawMessage
 from rsmq_tui.protocol.read_scripts import ATTRIBUTE_FIELDS
-from rsmq_tui.protocol.running import ScriptRunner, raising_nonsense
+from rsmq_tui.protocol.running import ScriptRunner, raise_first, raising_nonsense
 from rsmq_tui.protocol.scan import fitting, sent
 from rsmq_tui.protocol.scan_seen import WINDOW_IDS, Seen
-from rsmq_tui.protocol.validation import MAXSIZE_MAX
+from rsmq_tui.protocol.validation import is_limited
 
 # How many fields a step takes: half of a queue's may be counters. The first is small, as its bodies may be long.
 _STEP_FIELDS = 750
@@ -52,8 +51,7 @@ class BodyScan:
         maxsize, walked = await self._runner.commands(
             ("HGET", attributes, "maxsize"), ("HSCAN", attributes, 0, "COUNT", 1)
         )
-        is_limited = isinstance(maxsize, bytes) and maxsize.isdigit() and int(maxsize) <= MAXSIZE_MAX
-        return is_limited and not isinstance(walked, Exception)
+        return is_limited(maxsize) and not isinstance(walked, Exception)
 
     async def chunks(self, queue: str, count: int = _STEP_FIELDS) -> AsyncGenerator[BodyChunk, None]:
         """Yield every body that is there throughout once, and others at most once; a few at a time.
@@ -88,7 +86,7 @@ class BodyScan:
         if isinstance(scores, ResponseError) and "WRONGTYPE" not in str(scores):
             # Before Redis 6.2, or not allowed.
             scores = await self._ask(*(("ZSCORE", zset, id) for id in ids))
-        _raise_first((scores, counts))
+        raise_first((scores, counts))
         rows = zip(ids, scores, counts[::2], counts[1::2], bodies, strict=True)
         return [RawMessage(id, score, rc, fr, len(body), body) for id, score, rc, fr, body in rows if score is not None]
 
@@ -113,17 +111,9 @@ class BodyScan:
 
     async def _ask(self, *commands: Sequence[bytes | str | int]) -> list[Any]:
         replies = await self._runner.commands(*commands)
-        _raise_first(replies)
+        raise_first(replies)
         return replies
 
 
 def _is_id(name: bytes) -> bool:
     return name not in _ATTRIBUTES and (len(name) == _ID_LENGTH or not name.endswith(COUNTER_SUFFIXES))
-
-
-def _raise_first(replies: Sequence[Any]) -> None:
-    for reply in replies:
-        if isinstance(reply, ResponseError) and "WRONGTYPE" in str(reply):
-            raise rsmq_error("wrongType") from reply
-        if isinstance(reply, Exception):
-            raise reply

@@ -12,7 +12,7 @@ from rsmq_tui.protocol.address import Address
 from rsmq_tui.protocol.client import RAW
 from rsmq_tui.protocol.connection import TIMEOUT_S
 from rsmq_tui.protocol.edits import Batch, EditKind, FieldBatch, LooseBatch, MessageBatch, Outcome
-from rsmq_tui.protocol.errors import RsmqError, rsmq_error
+from rsmq_tui.protocol.errors import RsmqError
 from rsmq_tui.protocol.inspected import is_queue
 from rsmq_tui.protocol.keys import Keys, name_bytes
 from rsmq_tui.protocol.links import Links
@@ -21,7 +21,7 @@ from rsmq_tui.protocol.metering import Traffic
 from rsmq_tui.protocol.operations import Operation, raise_refusal
 from rsmq_tui.protocol.read_scripts import ATTRIBUTE_FIELDS
 from rsmq_tui.protocol.routes import has_moved
-from rsmq_tui.protocol.running import raising_nonsense
+from rsmq_tui.protocol.running import raise_first, raising_nonsense
 
 _FIELDS = tuple(name.encode() for name in ATTRIBUTE_FIELDS)
 # Strays may be whole bodies: sixteen of 64 KiB take a millisecond.
@@ -232,11 +232,7 @@ class QueueEditor:
         replies = await self._send(*commands)
         if has_moved(replies):
             replies = await self._send(*commands)
-        for reply in replies:
-            if isinstance(reply, ResponseError) and "WRONGTYPE" in str(reply):
-                raise rsmq_error("wrongType") from reply
-            if isinstance(reply, Exception):
-                raise reply
+        raise_first(replies)
         return replies
 
     async def _send(self, *commands: Sequence[bytes | str | int]) -> list[Any]:

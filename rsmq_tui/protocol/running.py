@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
@@ -10,6 +10,7 @@ from redis.asyncio import Redis
 from redis.asyncio.client import Pipeline
 from redis.exceptions import ClusterCrossSlotError, InvalidResponse, NoPermissionError, NoScriptError, ResponseError
 
+from rsmq_tui.protocol.errors import rsmq_error
 from rsmq_tui.protocol.failures import SERVER_ERRORS
 from rsmq_tui.protocol.metering import Traffic
 from rsmq_tui.protocol.routes import has_moved
@@ -29,6 +30,15 @@ _SHAPE_ERRORS = (TypeError, ValueError, LookupError, AttributeError, ArithmeticE
 
 class ScriptsRefusedError(Exception):
     """The server, a proxy or the user's permissions do not allow the script; read by plain commands instead."""
+
+
+def raise_first(replies: Iterable[Any]) -> None:
+    """Raise the first error among replies, ``wrongType`` where a key is something else."""
+    for reply in replies:
+        if isinstance(reply, ResponseError) and "WRONGTYPE" in str(reply):
+            raise rsmq_error("wrongType") from reply
+        if isinstance(reply, Exception):
+            raise reply
 
 
 def raising_nonsense(read: Callable[P, Awaitable[T]]) -> Callable[P, Coroutine[Any, Any, T]]:

@@ -11,14 +11,11 @@ from dataclasses import dataclass
 from itertools import compress
 from typing import Any, NamedTuple, TypeVar
 
-from redis.exceptions import ResponseError
-
-from rsmq_tui.protocol.errors import rsmq_error
 from rsmq_tui.protocol.keys import Keys
 from rsmq_tui.protocol.messages import RawMessage, raw_message
-from rsmq_tui.protocol.running import ScriptRunner, raising_nonsense
+from rsmq_tui.protocol.running import ScriptRunner, raise_first, raising_nonsense
 from rsmq_tui.protocol.scan_seen import WINDOW_IDS, Seen
-from rsmq_tui.protocol.validation import MAXSIZE_MAX
+from rsmq_tui.protocol.validation import is_limited
 
 T = TypeVar("T")
 
@@ -148,7 +145,7 @@ class QueueScan:
     async def _limits_bodies(self, attributes: bytes) -> bool:
         """Tell whether clients keep bodies of this queue so short that they may be read without being measured."""
         (maxsize,) = await self._ask(("HGET", attributes, "maxsize"))
-        return maxsize is not None and maxsize.isdigit() and int(maxsize) <= MAXSIZE_MAX
+        return is_limited(maxsize)
 
     @raising_nonsense
     async def _look(self, wanted: _Wanted, cursor: bytes, step: int) -> tuple[bytes | None, _Group]:
@@ -202,11 +199,7 @@ class QueueScan:
     async def _ask(self, *commands: Sequence[bytes | str | int]) -> list[Any]:
         """Send plain commands, which every server and proxy knows; raises the first error among the replies."""
         replies = await self._runner.commands(*commands)
-        for reply in replies:
-            if isinstance(reply, ResponseError) and "WRONGTYPE" in str(reply):
-                raise rsmq_error("wrongType") from reply
-            if isinstance(reply, Exception):
-                raise reply
+        raise_first(replies)
         return replies
 
 

@@ -80,7 +80,6 @@ class RsmqApp(Pictures):
         self.recording = recording
         self.clock = clock
         self.ascii_only = ascii_only
-        self.read_only = all(site.read_only for site in self.sites)
         self._sites_by_place = {site.place: site for site in self.sites}
         self._together = Together(tuple(self._sites_by_place))
         self._changes = Changes(self)

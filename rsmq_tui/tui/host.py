@@ -40,11 +40,6 @@ class Dashboard(Protocol):
         """Return the server of that place; raises ``LookupError``."""
         ...
 
-    @property
-    def read_only(self) -> bool:
-        """True where whoever started the dashboard said that nothing may be changed."""
-        ...
-
     def ask_change(
         self, name: str, queue: str, scope: "Scope | None" = None, *, body: bytes | None = None, place: str = ""
     ) -> None:
