@@ -12,8 +12,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import NoReturn
 
+from rsmq_tui.monitor.body_search import BodySearch
 from rsmq_tui.monitor.json_paths import JsonPath, JsonPathError, path_text, quoted, read_path, unquote
-from rsmq_tui.monitor.matching import BodySearch, Predicate, Searched, Term, body_search_of, predicate_of, searched_of
+from rsmq_tui.monitor.matching import Predicate, Searched, Term, body_search_of, predicate_of, searched_of
 from rsmq_tui.monitor.regexes import compile_regex
 from rsmq_tui.monitor.spans import read_span
 from rsmq_tui.monitor.verdicts import Thresholds

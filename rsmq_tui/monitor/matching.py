@@ -6,19 +6,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from rsmq_tui.monitor.body_search import REGEX_CHARS, BodySearch, holds_text, search_for_regex, search_for_text
 from rsmq_tui.monitor.json_paths import Absent, JsonPath, load, value_at, value_text
 from rsmq_tui.monitor.reading import read_score
-from rsmq_tui.monitor.regexes import bytes_search, is_bytewise, text_search
+from rsmq_tui.monitor.regexes import text_search
 from rsmq_tui.protocol import RawMessage, leading_int, name_bytes, name_of, sent_ms
 
 Predicate = Callable[[RawMessage, int], bool]
 Searched = Callable[[RawMessage, int], bool]
-# Which of some bodies match, by their places.
-BodySearch = Callable[[Sequence[bytes | None]], list[int]]
 _OnBody = Callable[[bytes], bool]
-
-# A regex is tried on this much of a body: what takes quadratic time, such as .*a.*b, must still come to an end.
-REGEX_CHARS = 65_536
 
 _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     "=": operator.eq,
@@ -75,25 +71,10 @@ def body_search_of(terms: Sequence[Term]) -> BodySearch | None:
 
     A search through a million bodies is made of nothing else: bytes that are ASCII are searched as they are.
     """
-    if len(terms) != 1 or terms[0].inverted or (terms[0].field, terms[0].operator) != ("body", "~"):
+    if len(terms) != 1 or terms[0].inverted or terms[0].field != "body":
         return None
     text = str(terms[0].value)
-    search, search_bytes = text_search(text), bytes_search(text)
-    takes_any = search_bytes is not None and is_bytewise(text)
-
-    def is_in(body: bytes) -> object:
-        if search_bytes is not None and body.isascii():
-            return search_bytes(body, 0, REGEX_CHARS)
-        return search(body.decode("utf-8", "surrogateescape"), 0, REGEX_CHARS)
-
-    def matching(bodies: Sequence[bytes | None]) -> list[int]:
-        there = [body for body in bodies if body is not None]
-        is_plain = len(there) == len(bodies) and (takes_any or all(map(bytes.isascii, there)))
-        if search_bytes is not None and is_plain and max(map(len, there), default=0) <= REGEX_CHARS:
-            return [index for index, body in enumerate(there) if search_bytes(body)]
-        return [index for index, body in enumerate(bodies) if body is not None and is_in(body)]
-
-    return matching
+    return search_for_text(text) if terms[0].operator == ":" else search_for_regex(text)
 
 
 def searched_of(terms: Sequence[Term], poison_rc: int) -> Searched:
@@ -187,8 +168,7 @@ def _body_test(term: Term, document: "_Document") -> _OnBody:
     if term.operator == "~":
         search = text_search(text)
         return lambda body: search(body.decode("utf-8", "surrogateescape"), 0, REGEX_CHARS) is not None
-    needle = text.casefold()
-    return lambda body: needle in body.decode("utf-8", "surrogateescape").casefold()
+    return holds_text(text)
 
 
 def _json_test(term: Term, document: "_Document") -> _OnBody:

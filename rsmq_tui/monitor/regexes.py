@@ -4,6 +4,8 @@ import re
 import warnings
 from collections.abc import Callable
 
+BytesSearch = Callable[..., re.Match[bytes] | None]
+
 _UNBOUNDED = re.compile(r"[*+]|\{[0-9]*,\}")
 _ESCAPED_SIGN = re.compile(r"\\[^A-Za-z0-9]")
 _CLASS = re.compile(r"\[\^?\]?(?:[^\]\\]|\\.)*\]", re.DOTALL)
@@ -34,7 +36,7 @@ def text_search(text: str) -> Callable[[str, int, int], re.Match[str] | None]:
     return pattern.search
 
 
-def bytes_search(text: str) -> Callable[..., re.Match[bytes] | None] | None:
+def bytes_search(text: str) -> BytesSearch | None:
     """Return the same regex for bytes that are ASCII, or None where it says something about other characters."""
     if not text.isascii():
         return None

@@ -6,8 +6,9 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 
+from rsmq_tui.monitor.body_search import BodySearch
 from rsmq_tui.monitor.filters import Filter
-from rsmq_tui.monitor.matching import BodySearch, Predicate
+from rsmq_tui.monitor.matching import Predicate
 from rsmq_tui.monitor.peek import PEEK_ERRORS, MessageRow, row_of, told
 from rsmq_tui.protocol import (
     PREVIEW_BYTES,
@@ -105,29 +106,40 @@ async def _search_messages(
 async def _search_bodies(
     reader: QueueReader, queue: str, matching: BodySearch, limit: int | None
 ) -> AsyncGenerator[Progress, None]:
-    """Search by walking through the bodies alone."""
+    """Search by walking through the bodies alone; what is found is asked for whole while the walk goes on."""
     scanned = matched = 0
     ids: list[bytes] = []
     bodies: list[bytes] = []
     asked_s = time.monotonic()
-    async with aclosing(reader.bodies.chunks(queue)) as chunks:
-        async for chunk in chunks:
-            for place in await _places(chunk.bodies, matching):
-                ids.append(chunk.ids[place])
-                bodies.append(chunk.bodies[place])
-            scanned += len(chunk.ids)
-            found: list[RawMessage] = []
-            # A question for each of a few would cost as much as the search.
-            is_due = len(ids) >= _ASKED_AT_ONCE or time.monotonic() - asked_s > _ASKED_EVERY_S
-            if ids and (chunk.is_last or is_due or (limit is not None and len(ids) >= limit - matched)):
-                found = await reader.bodies.messages(queue, ids, bodies)
-                ids, bodies, asked_s = [], [], time.monotonic()
-            if limit is not None:
-                found = found[: limit - matched]
-            matched += len(found)
-            yield Progress(chunk.at_ms, chunk.depth, scanned, matched, 0, tuple(found))
-            if limit is not None and matched >= limit:
-                return
+    asking: asyncio.Task[list[RawMessage]] | None = None
+    try:
+        async with aclosing(reader.bodies.chunks(queue)) as chunks:
+            async for chunk in chunks:
+                for place in await _places(chunk.bodies, matching):
+                    ids.append(chunk.ids[place])
+                    bodies.append(chunk.bodies[place])
+                scanned += len(chunk.ids)
+                found = [] if asking is None else await asking
+                asking = None
+                # A question for each of a few would cost as much as the search.
+                is_due = len(ids) >= _ASKED_AT_ONCE or time.monotonic() - asked_s > _ASKED_EVERY_S
+                is_enough = limit is not None and len(ids) + len(found) >= limit - matched
+                if ids and (chunk.is_last or is_due or is_enough):
+                    asking = asyncio.create_task(reader.bodies.messages(queue, ids, bodies))
+                    ids, bodies, asked_s = [], [], time.monotonic()
+                if asking is not None and (chunk.is_last or is_enough):
+                    found += await asking
+                    asking = None
+                if limit is not None:
+                    found = found[: limit - matched]
+                matched += len(found)
+                yield Progress(chunk.at_ms, chunk.depth, scanned, matched, 0, tuple(found))
+                if limit is not None and matched >= limit:
+                    return
+    finally:
+        if asking is not None:
+            asking.cancel()
+            await asyncio.gather(asking, return_exceptions=True)
 
 
 async def _places(bodies: Sequence[bytes | None], matching: BodySearch) -> list[int]:

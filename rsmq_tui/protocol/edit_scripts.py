@@ -12,17 +12,19 @@ from rsmq_tui.protocol.scripts import Script
 DONE, GONE, CHANGED, TAKEN = "d", "g", "c", "t"
 
 # KEYS zset, hash of the queue; for a move also zset, hash of the target; last the marker.
-# ARGV kind, '1' when the queue written to must exist, what each edit adds to totalsent (1, 0 or -1), then for each edit
-#   remove  id, score, rc
-#   drop    id, score, rc: as remove, but only what has no body
-#   rescore id, score, rc, new score
-#   move    id, score, rc, new id, new score, rc, fr
+# ARGV kind, '1' when the queue written to must exist, what each edit adds to totalsent (1, 0 or -1), how many edits;
+# then, but for put, what they must be: each id; all scores as one text, a space between; each rc, or one '' where none
+# has any. Every argument takes as long as looking a field up: hence the one text. Then for each edit what is written
+#   remove  nothing
+#   drop    nothing: as remove, but only what has no body
+#   rescore new score
+#   move    new id, new score, rc, fr
 #   put     id, score, rc, fr, body
 # where a raw value to write is '' for none, or = and the value; an rc to compare is '' for none, or the value.
 # Returns one of the letters above for each edit.
 EDIT_MESSAGES = Script("""
 local call, pcall = redis.call, redis.pcall
-local kind, must_exist, sent = ARGV[1], ARGV[2], tonumber(ARGV[3])
+local kind, must_exist, sent, count = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
 local is_drop = kind == 'drop'
 if is_drop then kind = 'remove' end
 local zset, hash, marker = KEYS[1], KEYS[2], KEYS[#KEYS]
@@ -37,9 +39,9 @@ end
 if kind == 'remove' or kind == 'move' then call('ZREM', zset, marker) call('HDEL', hash, marker) end
 if kind ~= 'remove' then call('ZADD', to_zset, 'XX', 0, marker) end
 
-local width = ({remove = 3, rescore = 4, move = 7, put = 5})[kind]
-local count = (#ARGV - 3) / width
-local function argument(n, field) return ARGV[3 + (n - 1) * width + field] end
+local width = ({remove = 0, rescore = 1, move = 4, put = 5})[kind]
+local written_at = #ARGV - width * count
+local function argument(n, field) return ARGV[written_at + (n - 1) * width + field] end
 local function value(raw) return string.sub(raw, 2) end
 local function scores_of(key, names)
   local scores = pcall('ZMSCORE', key, unpack(names))
@@ -56,26 +58,38 @@ local attribute = {
 }
 
 -- Nor is the body of a message called as another's counter: 'a:rc', beside 'a', is left where it is.
-local outcome, ids, counters, bodies = {}, {}, {}, {}
-if kind ~= 'put' then
-  local seen, at = {}, 4
-  for n = 1, count do
-    local id = ARGV[at]
-    ids[n], counters[n] = id, id .. ':rc'
-    at = at + width
-  end
-  local scores = scores_of(zset, ids)
-  local rcs = count > 0 and call('HMGET', hash, unpack(counters)) or {}
+local outcome, ids, counters, there, present, is_member = {}, {}, {}, {}, {}, {}
+if kind ~= 'put' and count > 0 then
+  ids = {unpack(ARGV, 5, 4 + count)}
+  for n = 1, count do counters[n] = ids[n] .. ':rc' end
   if kind ~= 'rescore' then
     for n = 1, count do counters[count + n] = ids[n] .. ':fr' end
-    bodies = scores_of(zset, counters)
   end
-  at = 5
+  local scores = scores_of(zset, ids)
+  there = call('HMGET', hash, unpack(counters))
+  local all_there = true
+  for n = 1, count do all_there = all_there and scores[n] end
+  for n = 1, #counters do
+    if there[n] then present[#present + 1] = counters[n] end
+  end
+  if kind ~= 'rescore' and #present > 0 then
+    local members = scores_of(zset, present)
+    for n = 1, #present do is_member[present[n]] = members[n] end
+  end
+  -- Mostly all are as they were.
+  local wanted, rcs_at = scores, 5 + count
+  if not all_there or table.concat(scores, ' ') ~= ARGV[rcs_at] then
+    wanted = {}
+    for score in string.gmatch(ARGV[rcs_at] .. ' ', '([^ ]*) ') do wanted[#wanted + 1] = score end
+  end
+  local has_rcs, seen = written_at - rcs_at == count, {}
   for n = 1, count do
-    local id, score, wanted = ids[n], scores[n], ARGV[at]
+    local id, score = ids[n], scores[n]
     if seen[id] or not score then
       outcome[n] = 'g'
-    elseif (score ~= wanted and tonumber(score) ~= tonumber(wanted)) or (rcs[n] or '') ~= ARGV[at + 1] then
+    elseif score ~= wanted[n] and tonumber(score) ~= tonumber(wanted[n]) then
+      outcome[n] = 'c'
+    elseif (there[n] or '') ~= (has_rcs and ARGV[rcs_at + n] or '') then
       outcome[n] = 'c'
     elseif is_drop and call('HEXISTS', hash, id) == 1 then
       outcome[n] = 'c'
@@ -83,23 +97,22 @@ if kind ~= 'put' then
       outcome[n] = 'd'
     end
     seen[id] = true
-    at = at + width
   end
 end
 if kind == 'put' or kind == 'move' then
-  local seen, names, id_at = {}, {}, kind == 'put' and 1 or 4
+  local seen, names = {}, {}
   for n = 1, count do
-    local id = argument(n, id_at)
+    local id = argument(n, 1)
     names[2 * n - 1], names[2 * n] = id .. ':rc', id .. ':fr'
   end
-  local there = count > 0 and call('HMGET', to_hash, unpack(names)) or {}
+  local others = count > 0 and call('HMGET', to_hash, unpack(names)) or {}
   -- A counter that is there is somebody else's; only the body of a message that is there may be one and the same.
   local function is_taken(place, raw)
-    local now = there[place]
+    local now = others[place]
     return now and not ('=' .. now == raw and call('ZSCORE', to_zset, names[place]))
   end
   for n = 1, count do
-    local id, score = argument(n, id_at), argument(n, id_at + 1)
+    local id, score = argument(n, 1), argument(n, 2)
     -- What Lua takes for a number, ZADD may not: refused now as well.
     if not string.match(score, '^%-?%d+%.?%d*$') then call('ZADD', to_zset, 'XX', score, marker) end
     if (outcome[n] or 'd') == 'd' then
@@ -107,7 +120,7 @@ if kind == 'put' or kind == 'move' then
       -- An id without a body that gets its id back may find a body that came meanwhile: that is its own.
       local has_own = kind == 'put' and argument(n, 5) == ''
       if not (taken or attribute[id] or has_own) then taken = call('HEXISTS', to_hash, id) == 1 end
-      taken = taken or is_taken(2 * n - 1, argument(n, id_at + 2)) or is_taken(2 * n, argument(n, id_at + 3))
+      taken = taken or is_taken(2 * n - 1, argument(n, 3)) or is_taken(2 * n, argument(n, 4))
       outcome[n] = taken and 't' or 'd'
       seen[id] = true
     end
@@ -126,8 +139,13 @@ local function put(id, score, rc, fr, body)
   places[#places + 1] = id
 end
 
+local told = table.concat(outcome)
 local done, members, fields, last = 0, {}, {}, 0
-for n = 1, count do
+local all_alike = kind == 'remove' and #present == 0 and told == string.rep('d', count)
+for n = 1, count do all_alike = all_alike and not attribute[ids[n]] end
+-- Mostly all of them go, and none was received: what is removed is their ids.
+if all_alike then done, members, fields, last = count, ids, ids, count end
+for n = done + 1, count do
   if outcome[n] == 'd' then
     done = done + 1
     local id = ids[n] or argument(n, 1)
@@ -135,20 +153,18 @@ for n = 1, count do
       local body = argument(n, 5)
       put(id, argument(n, 2), argument(n, 3), argument(n, 4), body ~= '' and value(body))
     elseif kind == 'rescore' then
-      members[#members + 1] = argument(n, 4)
+      members[#members + 1] = argument(n, 1)
       members[#members + 1] = id
     else
       if kind == 'move' then
-        put(argument(n, 4), argument(n, 5), argument(n, 6), argument(n, 7), call('HGET', hash, id))
+        put(argument(n, 1), argument(n, 2), argument(n, 3), argument(n, 4), call('HGET', hash, id))
       end
       members[done] = id
-      if not bodies[n] then
-        last = last + 1
-        fields[last] = counters[n]
-      end
-      if not bodies[count + n] then
-        last = last + 1
-        fields[last] = counters[count + n]
+      for place = n, n + count, count do
+        if there[place] and not is_member[counters[place]] then
+          last = last + 1
+          fields[last] = counters[place]
+        end
       end
       if not attribute[id] then
         last = last + 1
@@ -165,7 +181,6 @@ elseif #members > 0 then
   call('ZADD', zset, 'XX', unpack(members))
 end
 if sent ~= 0 and done > 0 then pcall('HINCRBY', to_hash, 'totalsent', sent * done) end
-local told = table.concat(outcome)
 -- Removing must work on a server that is out of memory, although the marker then cannot be left.
 local marked = pcall('SET', marker, told)
 return told

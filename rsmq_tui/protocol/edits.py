@@ -80,21 +80,23 @@ class MessageBatch:
         """Return the call that carries it out once, and leaves its outcome under the marker."""
         queues = (self.queue,) if self.target is None else (self.queue, self.target)
         names = [key for queue in queues for key in (keys.messages(queue), keys.attributes(queue))]
-        arguments: list[Argument] = [self.kind, "1" if self.must_exist else "0", self.sent]
-        match self.kind:
-            case EditKind.REMOVE | EditKind.DROP:
-                for before, _ in self._edits():
-                    arguments += (before.id, before.score, before.rc or b"")
-            case EditKind.RESCORE:
-                for before, after in self._edits():
-                    arguments += (before.id, before.score, before.rc or b"", after.score)
-            case EditKind.MOVE:
-                for before, after in self._edits():
-                    arguments += (before.id, before.score, before.rc or b"")
-                    arguments += (after.id, after.score, _raw(after.rc), _raw(after.fr))
-            case EditKind.PUT:
-                for _, after in self._edits():
-                    arguments += (after.id, after.score, _raw(after.rc), _raw(after.fr), _raw(after.body))
+        arguments: list[Argument] = [self.kind, "1" if self.must_exist else "0", self.sent, len(self.edits)]
+        if self.kind is EditKind.PUT:
+            for _, after in self._edits():
+                arguments += (after.id, after.score, _raw(after.rc), _raw(after.fr), _raw(after.body))
+            return Operation(EDIT_MESSAGES, (*names, marker), tuple(arguments), bytes.decode)
+        befores = [edit.before for edit in self.edits if edit.before is not None]
+        if len(befores) < len(self.edits):
+            raise ValueError("an edit of nothing")
+        rcs = [before.rc or b"" for before in befores]
+        arguments += [before.id for before in befores]
+        arguments.append(b" ".join([before.score for before in befores]))
+        arguments += rcs if any(rcs) else (b"",)
+        if self.kind is EditKind.RESCORE:
+            arguments += [after.score for _, after in self._edits()]
+        elif self.kind is EditKind.MOVE:
+            for _, after in self._edits():
+                arguments += (after.id, after.score, _raw(after.rc), _raw(after.fr))
         return Operation(EDIT_MESSAGES, (*names, marker), tuple(arguments), bytes.decode)
 
     @property

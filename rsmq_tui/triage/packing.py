@@ -3,6 +3,7 @@
 from array import array
 from collections.abc import Sequence
 from itertools import accumulate, pairwise
+from typing import cast
 
 _ABSENT = -1
 
@@ -12,8 +13,13 @@ def pack(columns: Sequence[Sequence[bytes | None]]) -> bytes:
     rows = len(columns[0]) if columns else 0
     parts = [array("q", (len(columns), rows)).tobytes()]
     for column in columns:
-        if column.count(None) == rows:
+        absent = column.count(None)
+        if absent == rows:
             parts.append(array("q", (_ABSENT,)).tobytes())
+            continue
+        if not absent:
+            values = cast("Sequence[bytes]", column)
+            parts += (array("q", (rows, *map(len, values))).tobytes(), b"".join(values))
             continue
         lengths = array("q", [_ABSENT if value is None else len(value) for value in column])
         parts += (array("q", (rows,)).tobytes(), lengths.tobytes(), b"".join(filter(None, column)))

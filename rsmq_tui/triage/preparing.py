@@ -109,6 +109,9 @@ async def removal_of(
     """Prepare the removal of messages that are still what was seen; their bodies go to the journal."""
     unread = [message.id for message in seen if message.body is None]
     read = dict(zip(unread, (await editor.values(queue, unread))[1], strict=True)) if unread else {}
+    if seen and not read:
+        whole_edits = tuple([_edit((message, None)) for message in seen])
+        return Prepared(MessageBatch(EditKind.REMOVE, queue, whole_edits, must_exist=exists, sent=sent))
     edits, sorted_out = [], []
     for message in seen:
         whole = message

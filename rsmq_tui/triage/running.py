@@ -18,6 +18,8 @@ from rsmq_tui.triage.words import EXPECTED, told
 
 # So many batches are written to disk at a time: waiting for the disk costs more than the server does.
 GROUP_BATCHES = 8
+# The calls of a group are out after some turns of the loop; connections that are yet to be made take longer.
+_TURNS_TO_SEND, _TURNS_QUIET = 40, 4
 # How often, and how long after, the server is asked what became of a call whose reply was lost.
 _SETTLE_WAITS_S = (0.2, 0.5, 1.0, 2.0, 4.0)
 # In which the server says that it did nothing of it: all that it may refuse is refused before the first write.
@@ -78,7 +80,7 @@ class Runner:
                     self.stopped = "cancelled"
                     break
                 # While the server is at work on one group, the next is read and written to disk.
-                ahead = None if group.alone or group.is_last else asyncio.create_task(self._next(steps))
+                ahead = None if group.alone or group.is_last else asyncio.create_task(self._next_behind(steps))
                 await self._carry_out(group)
                 yield self.tally
                 if group.is_last:
@@ -113,6 +115,17 @@ class Runner:
         await self._write(group.entries)
         return group
 
+    async def _next_behind(self, steps: AsyncIterator[Prepared]) -> "_Group":
+        """As ``_next``, once the calls of the group before are out: else the server would wait for our work first."""
+        sent, quiet = self._editor.traffic.bytes_sent, 0
+        for _ in range(_TURNS_TO_SEND):
+            await asyncio.sleep(0)
+            before, sent = sent, self._editor.traffic.bytes_sent
+            quiet = quiet + 1 if sent == before else 0
+            if quiet == _TURNS_QUIET:
+                break
+        return await self._next(steps)
+
     async def _gather(self, steps: AsyncIterator[Prepared]) -> "_Group":
         group = _Group()
         if self._held is not None:
@@ -126,6 +139,8 @@ class Runner:
             group.take(step, self._entry)
             if step.alone or len(group.entries) == GROUP_BATCHES:
                 return group
+            # Preparing takes as long as the server's work: replies, and screens, come in between.
+            await asyncio.sleep(0)
         group.is_last = True
         return group
 

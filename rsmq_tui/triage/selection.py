@@ -5,8 +5,8 @@ A selection may hold millions. It keeps them in a file once they are many, so th
 
 import marshal
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from itertools import chain
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, repeat
 from os import SEEK_END
 from tempfile import SpooledTemporaryFile
 from typing import Any
@@ -18,8 +18,8 @@ from rsmq_tui.protocol.messages import raw_message
 
 _IN_MEMORY_BYTES = 8_000_000
 _LENGTH_BYTES = 8
-
-
+# The fields of a message that are looked at here.
+_SCORE, _RC, _SIZE, _BODY = map(RawMessage._fields.index, ("score", "rc", "size", "body"))
 # Bodies that were read while looking are kept up to this much; those of later messages are read again.
 _BODIES_BYTES = 64_000_000
 
@@ -41,20 +41,20 @@ class Selection:
 
     def add(self, messages: Iterable[RawMessage], at_ms: int) -> None:
         """Add messages that were read at that server time."""
-        block: list[tuple[Any, ...]] = list(map(tuple, messages))
-        if not block:
+        # A column for each field: half as long to keep, and to read again, as a row for each message.
+        columns: list[Sequence[Any]] = list(zip(*messages, strict=True))
+        if not columns:
             return
         self.at_ms = at_ms
-        self.count += len(block)
-        self.bytes += sum(message[4] for message in block)
+        self.count += len(columns[0])
+        self.bytes += sum(columns[_SIZE])
         if self.bytes > _BODIES_BYTES:
-            block = [(*message[:5], None) for message in block]
-        scores = [row[1] for row in block]
-        for state, count in count_states(scores, [row[2] for row in block], at_ms).items():
+            del columns[_BODY]
+        for state, count in count_states(columns[_SCORE], columns[_RC], at_ms).items():
             self.states[state] += count
-        self.units.update(score_units(scores))
+        self.units.update(score_units(columns[_SCORE]))
         # Our own file, never anybody else's: marshal is the fastest way there and back.
-        packed = marshal.dumps(block)
+        packed = marshal.dumps(columns)
         self._file.seek(0, SEEK_END)
         self._file.write(len(packed).to_bytes(_LENGTH_BYTES, "big"))
         self._file.write(packed)
@@ -64,17 +64,24 @@ class Selection:
         chunk: list[RawMessage] = []
         heavy = 0
         for block in self._blocks():
-            weight = sum(message.size for message in block)
-            if len(chunk) + len(block) <= messages and heavy + weight <= size:
-                chunk += block
-                heavy += weight
-                continue
-            for message in block:
-                if chunk and (len(chunk) == messages or heavy + message.size > size):
+            start = 0
+            while start < len(block):
+                part = block[start : start + messages - len(chunk)]
+                weight = sum([message.size for message in part])
+                if heavy + weight > size:
+                    # One by one; a message that is heavier than that comes alone.
+                    part = part[:1]
+                    weight = part[0].size
+                if chunk and heavy + weight > size:
                     yield chunk
                     chunk, heavy = [], 0
-                chunk.append(message)
-                heavy += message.size
+                    continue
+                chunk += part
+                heavy += weight
+                start += len(part)
+                if len(chunk) == messages:
+                    yield chunk
+                    chunk, heavy = [], 0
         if chunk:
             yield chunk
 
@@ -90,7 +97,10 @@ class Selection:
                 return
             packed = self._file.read(int.from_bytes(head, "big"))
             place += _LENGTH_BYTES + len(packed)
-            yield list(map(raw_message, marshal.loads(packed)))
+            columns = marshal.loads(packed)
+            if len(columns) == _BODY:
+                columns.append(repeat(None, len(columns[0])))
+            yield list(map(raw_message, zip(*columns, strict=True)))
 
     def close(self) -> None:
         """Free the file."""
