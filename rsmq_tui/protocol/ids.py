@@ -14,8 +14,8 @@ _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 SUFFIX_LENGTH = 22
 
 # Nothing that follows this protocol was sent before 2012, and clocks of servers differ by less than a day.
-_EARLIEST_MS = 1_325_376_000_000
-_SLACK_MS = 86_400_000
+EARLIEST_MS = 1_325_376_000_000
+SLACK_MS = 86_400_000
 
 # id length -> (length of the time prefix, microseconds per unit of it)
 _PREFIXES = {
@@ -73,4 +73,4 @@ def sent_ms(message_id: str, *, now_ms: int) -> int | None:
     if not _LOWER_BASE36.fullmatch(prefix) or _ALL_HEX.fullmatch(message_id):
         return None
     at_ms = int(prefix, 36) * unit_us // 1000
-    return at_ms if _EARLIEST_MS <= at_ms <= now_ms + _SLACK_MS else None
+    return at_ms if EARLIEST_MS <= at_ms <= now_ms + SLACK_MS else None

@@ -113,7 +113,7 @@ def send_messages(
     encoded = [validation.body_bytes(body) for body in bodies]
     longest = max((size for _, size in encoded), default=0)
     channel = keys.channel(queue) if realtime else b""
-    for chunk in _chunks(encoded, weight=lambda item: len(item[0])):
+    for chunk in chunked(encoded, weight=lambda item: len(item[0])):
         pairs = (part for body, _ in chunk for part in (random_suffix(), body))
         yield Operation(scripts.SEND, _of(keys, queue), (given_delay, longest, channel, *pairs), _read_ids)
 
@@ -160,7 +160,7 @@ def change_message_visibility(keys: Keys, queue: str, value: str, vt: int) -> Op
 def delete_messages(keys: Keys, queue: str, ids: Iterable[str]) -> Iterator[Operation[list[bool]]]:
     """Deletes in chunks."""
     validation.queue_name(queue)
-    for chunk in _chunks([validation.message_id(value) for value in ids]):
+    for chunk in chunked([validation.message_id(value) for value in ids]):
         yield Operation(scripts.DELETE, _of(keys, queue), tuple(chunk), _read_flags)
 
 
@@ -169,14 +169,14 @@ def change_visibility_of(keys: Keys, queue: str, ids: Iterable[str], vt: int) ->
     validation.queue_name(queue)
     checked = [validation.message_id(value) for value in ids]
     checked_vt = validation.seconds("vt", vt)
-    for chunk in _chunks(checked):
+    for chunk in chunked(checked):
         yield Operation(scripts.VISIBILITY, _of(keys, queue), (checked_vt, *chunk), _read_flags)
 
 
 def restore_messages(keys: Keys, queue: str, messages: Iterable[StoredMessage]) -> Iterator[Operation[list[bool]]]:
     """Exact writes in chunks; an id that is already in the queue is left alone."""
     validation.queue_name(queue)
-    for chunk in _chunks(list(messages), weight=lambda message: len(message.body)):
+    for chunk in chunked(list(messages), weight=lambda message: len(message.body)):
         fields = (
             part
             for message in chunk
@@ -208,7 +208,7 @@ def _to_receive(queue: str, count: int, vt: int | None) -> tuple[Argument, Argum
     return "" if vt is None else validation.seconds("vt", vt), count
 
 
-def _chunks(items: Sequence[Item], weight: Callable[[Item], int] | None = None) -> Iterator[list[Item]]:
+def chunked(items: Sequence[Item], weight: Callable[[Item], int] | None = None) -> Iterator[list[Item]]:
     """Split into runs of at most CHUNK_MESSAGES items and about CHUNK_BYTES of weight."""
     if weight is None:
         rest = iter(items)

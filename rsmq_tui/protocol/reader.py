@@ -16,6 +16,7 @@ from rsmq_tui.protocol.pages import QueuePages
 from rsmq_tui.protocol.rows import QueueRows
 from rsmq_tui.protocol.running import ScriptRunner, raising_nonsense
 from rsmq_tui.protocol.scan import QueueScan
+from rsmq_tui.protocol.score_ranges import QueueRanges
 
 _SCAN_COUNT = 1000
 _SCAN_CALLS_MAX = 500
@@ -51,6 +52,7 @@ class QueueReader:
         self.rows = QueueRows(link.tracked, self._runner, Keys(ns))
         self.pages = QueuePages(self._runner, Keys(ns))
         self.scan = QueueScan(self._runner, Keys(ns))
+        self.ranges = QueueRanges(self._runner, Keys(ns))
         self.bodies = BodyScan(self._runner, Keys(ns))
         self.inspection = QueueInspection(self._runner, Keys(ns))
 

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, TypeVar
 from rsmq_tui.protocol.keys import Keys
 from rsmq_tui.protocol.messages import RawMessage, raw_message
 from rsmq_tui.protocol.running import ScriptRunner, raise_first, raising_nonsense
+from rsmq_tui.protocol.scan_parts import WHOLE, ScanPart, has_passed
 from rsmq_tui.protocol.scan_seen import WINDOW_IDS, Seen
 from rsmq_tui.protocol.validation import is_limited
 
@@ -97,7 +98,14 @@ class QueueScan:
         self._keys = keys
 
     async def chunks(
-        self, queue: str, *, counts: bool, bodies: bool, sizes: bool = False, count: int = CHUNK_MESSAGES
+        self,
+        queue: str,
+        *,
+        counts: bool,
+        bodies: bool,
+        sizes: bool = False,
+        count: int = CHUNK_MESSAGES,
+        part: ScanPart = WHOLE,
     ) -> AsyncGenerator[ScanChunk, None]:
         """Yield every message that is in the queue throughout once, and others at most once; a few at a time.
 
@@ -106,13 +114,14 @@ class QueueScan:
         bodies are long; a small queue comes whole. The next is under way while the caller works on a chunk. A message
         that leaves before its body is read is left out. Close it with ``aclose`` when leaving early. It remembers up to
         131,072 ids, and 8 bytes of each before.
+
+        Several readers may take a ``part`` each: together these are the whole, under the same promise, for as long as
+        the queue holds MESSAGES_PER_PART_MIN for each part; when it has shrunk below, one may come in several parts.
         """
-        zset, attributes = self._keys.messages(queue), self._keys.attributes(queue)
-        measured = sizes if not bodies else not await self._limits_bodies(attributes)
-        wanted = _Wanted(zset, attributes, counts, bodies, measured)
+        wanted = await self._wanted(queue, counts, bodies, sizes)
         seen, step = Seen(WINDOW_IDS), count
         waiting: deque[_Group] = deque()
-        cursor: bytes | None = b"0"
+        cursor: bytes | None = part.first
         looking: asyncio.Task[tuple[bytes | None, _Group]] | None = None
         before: asyncio.Task[ScanChunk] | None = None
         reading: asyncio.Task[ScanChunk] | None = None
@@ -122,17 +131,17 @@ class QueueScan:
                     cursor, found = await looking
                     looking = None
                     fresh = _fresh(found, seen)
-                    waiting.extend(_groups(fresh) if bodies and measured else (fresh,))
-                    step = fitting(fresh.sizes, count) if measured else step
+                    waiting.extend(_groups(fresh) if bodies and wanted.measured else (fresh,))
+                    step = fitting(fresh.sizes, count) if wanted.measured else step
                 # Messages that wait are read before more are looked for.
                 if cursor is not None and len(waiting) <= 1:
-                    looking = await sent(self._runner, self._look(wanted, cursor, step))
+                    looking = await sent(self._runner, self._look(wanted, cursor, step, part))
                 before, reading = reading, None
                 if waiting:
                     reading = await sent(self._runner, self._read(wanted, waiting.popleft()))
                 if before is not None:
                     chunk = await before
-                    step = fitting(chunk.columns[4], count) if bodies and not measured else step
+                    step = fitting(chunk.columns[4], count) if bodies and not wanted.measured else step
                     yield chunk
                 elif looking is None and reading is None:
                     return
@@ -142,26 +151,61 @@ class QueueScan:
                 task.cancel()
             await asyncio.gather(*under_way, return_exceptions=True)
 
+    async def read(self, queue: str, found: ScanChunk, *, counts: bool, bodies: bool, sizes: bool) -> ScanChunk:
+        """Read more of messages that were found without it, as ``chunks`` does; what was read before is kept."""
+        wanted = await self._wanted(queue, counts, bodies, sizes)
+        ids, scores, rcs, frs, _, _ = found.columns
+        group = _Group(found.at_ms, found.depth, ids, scores, await self._sizes(wanted, ids))
+        groups = _groups(group) if bodies and wanted.measured else (group,)
+        parts = [await self._read(wanted, each) for each in groups]
+        columns = tuple([value for part in parts for value in part.columns[place]] for place in range(6))
+        if not counts:
+            kept = dict(zip(ids, zip(rcs, frs, strict=True), strict=True))
+            columns = (*columns[:2], *([kept[id][place] for id in columns[0]] for place in range(2)), *columns[4:])
+        return ScanChunk(found.at_ms, found.depth, columns, sum(part.too_long for part in parts))
+
+    async def _wanted(self, queue: str, counts: bool, bodies: bool, sizes: bool) -> _Wanted:
+        zset, attributes = self._keys.messages(queue), self._keys.attributes(queue)
+        measured = sizes if not bodies else not await self._limits_bodies(attributes)
+        return _Wanted(zset, attributes, counts, bodies, measured)
+
     async def _limits_bodies(self, attributes: bytes) -> bool:
         """Tell whether clients keep bodies of this queue so short that they may be read without being measured."""
         (maxsize,) = await self._ask(("HGET", attributes, "maxsize"))
         return is_limited(maxsize)
 
     @raising_nonsense
-    async def _look(self, wanted: _Wanted, cursor: bytes, step: int) -> tuple[bytes | None, _Group]:
+    async def _look(self, wanted: _Wanted, cursor: bytes, step: int, part: ScanPart) -> tuple[bytes | None, _Group]:
         """Take a step from the cursor, and return where to go on and what is there."""
-        time, depth, reply = await self._ask(
+        time, depth, (following, found) = await self._ask(
             ("TIME",), ("ZCARD", wanted.zset), ("ZSCAN", wanted.zset, cursor, "COUNT", step)
         )
-        following, found = reply
+        part.check_step(cursor, following)
         ids, scores = found[::2], found[1::2]
-        sizes: list[int] | None = [] if wanted.measured else None
-        if wanted.measured and ids:
-            sizes = await self._ask(*(("HSTRLEN", wanted.attributes, id) for id in ids))
-        at_ms = int(time[0]) * 1000 + int(time[1]) // 1000
         if len(ids) != len(scores):
             raise ValueError("columns of different lengths")
-        return None if int(following) == 0 else following, _Group(at_ms, depth, ids, scores, sizes)
+        if part.oversteps(following):
+            beyond = await self._beyond(wanted, following, step, part)
+            kept = [id not in beyond for id in ids]
+            ids, scores = list(compress(ids, kept)), list(compress(scores, kept))
+        at_ms = int(time[0]) * 1000 + int(time[1]) // 1000
+        group = _Group(at_ms, depth, ids, scores, await self._sizes(wanted, ids))
+        return None if part.has_reached_end(following) else following, group
+
+    async def _sizes(self, wanted: _Wanted, ids: Sequence[bytes]) -> list[int] | None:
+        if not wanted.measured:
+            return None
+        return await self._ask(*(("HSTRLEN", wanted.attributes, id) for id in ids)) if ids else []
+
+    async def _beyond(self, wanted: _Wanted, reached: bytes, step: int, part: ScanPart) -> set[bytes]:
+        """Return what lies from the end of the part to the cursor: no server stops where a part ends."""
+        beyond: set[bytes] = set()
+        cursor = part.next_first
+        while int(cursor) != 0 and not has_passed(cursor, reached):
+            before, ((cursor, found),) = cursor, await self._ask(("ZSCAN", wanted.zset, cursor, "COUNT", step))
+            part.check_step(before, cursor)
+            beyond.update(found[::2])
+        return beyond
 
     @raising_nonsense
     async def _read(self, wanted: _Wanted, group: _Group) -> ScanChunk:
@@ -170,10 +214,10 @@ class QueueScan:
         per_call = len(short) if wanted.measured else _BODIES_PER_CALL
         commands: list[Sequence[bytes | str | int]] = []
         commands += [("HMGET", wanted.attributes, *part) for part in _parts(short, per_call)]
-        commands += [
-            ("HMGET", wanted.attributes, *(name for id in part for name in (id + b":rc", id + b":fr")))
-            for part in _parts(group.ids if wanted.counts else (), _COUNTS_PER_CALL)
-        ]
+        for part in _parts(group.ids if wanted.counts else (), _COUNTS_PER_CALL):
+            names = [b""] * (2 * len(part))
+            names[::2], names[1::2] = [id + b":rc" for id in part], [id + b":fr" for id in part]
+            commands.append(("HMGET", wanted.attributes, *names))
         values = [value for reply in await self._ask(*commands) for value in reply] if commands else []
         read, counts = values[: len(short)], values[len(short) :]
         ids, sizes = group.ids, group.sizes

@@ -76,13 +76,9 @@ return {fields, msgs, hidden}
 """
 )
 
-# ARGV delay or '', size of the longest body, channel or '', then (suffix, body)*. Returns the ids.
-# Each further id of a batch is a microsecond later, so that a batch keeps its order among equal scores.
-# A total that is no number stays as it is: the messages are stored by then, and an error would have them sent again.
-SEND = Script(
-    _NOW
-    + _QUEUE
-    + """
+# ARGV delay or '', size of the longest body. Each further id of a batch is to be a microsecond later, so that a batch
+# keeps its order among equal scores.
+_BEFORE_SENDING = """
 local delay, refused = seconds(ARGV[1], 'delay', q[2])
 if refused then return refused end
 local maxsize = tonumber(q[3])
@@ -99,6 +95,15 @@ local function base36(n)
 end
 local due = int(now + delay * 1000)
 local ids = {}
+"""
+
+# ARGV as above, channel or '', then (suffix, body)*. Returns the ids.
+# A total that is no number stays as it is: the messages are stored by then, and an error would have them sent again.
+SEND = Script(
+    _NOW
+    + _QUEUE
+    + _BEFORE_SENDING
+    + """
 for i = 4, #ARGV, 2 do
   local id = base36(now_us + #ids) .. ARGV[i]
   redis.call('ZADD', KEYS[1], due, id)
@@ -108,6 +113,32 @@ end
 redis.pcall('HINCRBY', KEYS[2], 'totalsent', #ids)
 if ARGV[3] ~= '' then redis.pcall('PUBLISH', ARGV[3], redis.call('ZCARD', KEYS[1])) end
 return ids
+"""
+)
+
+# KEYS[3] the set of what was sent before; ARGV as above, how many seconds to keep it, then (mark, suffix, body)*. Sends
+# those whose mark is not in the set, and returns 1 for each of them, else 0. ZCARD refuses a wrong type before anything
+# is marked.
+SEND_ONCE = Script(
+    _NOW
+    + _QUEUE
+    + _BEFORE_SENDING
+    + """
+redis.call('ZCARD', KEYS[1])
+local out = {}
+for i = 4, #ARGV, 3 do
+  local fresh = redis.call('SADD', KEYS[3], ARGV[i])
+  if fresh == 1 then
+    local id = base36(now_us + #ids) .. ARGV[i + 1]
+    redis.call('ZADD', KEYS[1], due, id)
+    redis.call('HSET', KEYS[2], id, ARGV[i + 2])
+    ids[#ids + 1] = id
+  end
+  out[#out + 1] = fresh
+end
+redis.call('EXPIRE', KEYS[3], ARGV[3])
+if #ids > 0 then redis.pcall('HINCRBY', KEYS[2], 'totalsent', #ids) end
+return out
 """
 )
 

@@ -1,0 +1,1 @@
+"""Spark at work on queues: the data source `rsmq`, and recorded history turned into answers."""

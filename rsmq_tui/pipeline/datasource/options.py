@@ -1,0 +1,162 @@
+"""What may be said by ``option``: read and checked once, on the driver, so that a mistake costs no task."""
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from rsmq_tui.history.names import read_name
+from rsmq_tui.monitor.wording import printable
+from rsmq_tui.pipeline.datasource.errors import SourceError
+from rsmq_tui.protocol import Address
+
+QUEUES, MESSAGES = "queues", "messages"
+NEW, ONCE, KEPT = "new", "once", "kept"
+_DEFAULT_URL = "redis://localhost:6379/0"
+_TRUE, _FALSE = ("true", "yes", "1"), ("false", "no", "0")
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """Which server is meant, in a form that travels to the workers; passwords of profiles do not."""
+
+    url: str = field(default="", repr=False)
+    profile: str = ""
+    config: str = ""
+
+    def address(self) -> Address:
+        """Return where it is and how to get in; raises ``SourceError``. A profile is looked up where this is called."""
+        if not self.profile:
+            try:
+                return Address(self.url)
+            except ValueError as error:
+                raise SourceError(f"option url: {error}") from None
+        # Whoever gives a URL has no need of what reads configuration files.
+        from rsmq_tui.profiles.config import read_config  # noqa: PLC0415
+        from rsmq_tui.profiles.table import ConfigError  # noqa: PLC0415
+
+        try:
+            config = read_config(Path(self.config))
+        except (ConfigError, OSError) as error:
+            raise SourceError(f"option profile: {printable(str(error))}") from None
+        if self.profile not in config.profiles:
+            known = ", ".join(config.profiles) or "none"
+            raise SourceError(f"option profile: there is no {printable(self.profile)}, the file names {known}")
+        return config.profiles[self.profile].address
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """All options, with their defaults; ``queue`` is a name as clients know it, or None for all queues.
+
+    ``partitions`` is how many tasks a read is split into at most, ``chunk`` how many messages a round trip takes;
+    ``bodies`` adds the columns size and body. ``every_s`` is the time between the polls of a stream. ``ids`` says whose
+    ids written messages get, ``run`` names a write so that it may be repeated, ``delay_s`` is the delay of rows that
+    name none, ``fence_s`` how long a write is remembered by its server.
+    """
+
+    server: Server
+    ns: str = "rsmq"
+    table: str = QUEUES
+    queue: str | None = None
+    partitions: int = 8
+    chunk: int = 2_000
+    bodies: bool = False
+    every_s: float = 5.0
+    ids: str = NEW
+    run: str | None = None
+    delay_s: int | None = None
+    fence_s: int = 86_400
+
+
+_SERVER_OPTIONS = ("url", "profile", "config")
+_NAMES = (*_SERVER_OPTIONS, *(each.name for each in fields(Options) if each.name != "server"))
+
+
+def read_options(given: Mapping[str, str]) -> Options:
+    """Read what was given; raises ``SourceError`` for what cannot be meant."""
+    said = {name.lower(): value for name, value in given.items()}
+    for name in said:
+        if name not in _NAMES:
+            close = get_close_matches(name, _NAMES, n=1)
+            meant = f"did you mean {close[0]}?" if close else f"there are {', '.join(_NAMES)}"
+            raise SourceError(f"there is no option {printable(name)}: {meant}")
+    found: dict[str, Any] = {name: _READERS[name](name, value) for name, value in said.items() if name in _READERS}
+    return Options(_server(said), **found)
+
+
+def _server(said: Mapping[str, str]) -> Server:
+    profile, url = said.get("profile", ""), said.get("url", "")
+    if profile and url:
+        raise SourceError("options url and profile both name a server: give one of them")
+    if not profile:
+        # Settled here: a worker of a cluster has other surroundings.
+        server = Server(url=url or os.environ.get("REDIS_URL") or _DEFAULT_URL)
+    else:
+        from rsmq_tui.folders import config_folder  # noqa: PLC0415 - see ``Server.address``
+
+        path = said.get("config") or os.environ.get("RSMQ_TUI_CONFIG") or str(config_folder() / "config.toml")
+        server = Server(profile=profile, config=str(Path(path).expanduser()))
+    server.address()
+    return server
+
+
+def _text(name: str, value: str) -> str:
+    return value
+
+
+def _named(name: str, value: str) -> str:
+    if not value:
+        raise SourceError(f"option {name} is empty: name one, or leave it out")
+    return read_name(value)
+
+
+def _one_of(*words: str) -> Callable[[str, str], str]:
+    def read(name: str, value: str) -> str:
+        if value.lower() not in words:
+            raise SourceError(f"option {name} is one of {', '.join(words)}, not {printable(value, 40)}")
+        return value.lower()
+
+    return read
+
+
+def _whole(low: int, high: int) -> Callable[[str, str], int]:
+    def read(name: str, value: str) -> int:
+        if not value.isascii() or not value.isdigit() or not low <= int(value) <= high:
+            raise SourceError(f"option {name} is a whole number from {low} to {high:,}, not {printable(value, 40)}")
+        return int(value)
+
+    return read
+
+
+def _seconds(name: str, value: str) -> float:
+    try:
+        found = float(value)
+    except ValueError:
+        found = -1.0
+    if not 0.1 <= found <= 86_400:
+        raise SourceError(f"option {name} is a number of seconds from 0.1 to 86,400, not {printable(value, 40)}")
+    return found
+
+
+def _flag(name: str, value: str) -> bool:
+    if value.lower() not in _TRUE + _FALSE:
+        raise SourceError(f"option {name} is true or false, not {printable(value, 40)}")
+    return value.lower() in _TRUE
+
+
+_READERS: dict[str, Callable[[str, str], Any]] = {
+    "ns": _text,
+    "table": _one_of(QUEUES, MESSAGES),
+    "queue": _named,
+    "partitions": _whole(1, 4096),
+    "chunk": _whole(1, 10_000),
+    "bodies": _flag,
+    "every_s": _seconds,
+    "ids": _one_of(NEW, ONCE, KEPT),
+    "run": _named,
+    "delay_s": _whole(0, 9_999_999),
+    "fence_s": _whole(60, 2_592_000),
+}

@@ -1,0 +1,196 @@
+"""Sending rows to queues: in batches, and with a promise about what happens when a task is run again."""
+
+import secrets
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
+from pyspark.sql.types import StructType
+
+from rsmq_tui.monitor.wording import SENTENCE_MAX, plural, printable
+from rsmq_tui.pipeline.datasource.errors import ERRORS, SourceError, briefly, told
+from rsmq_tui.pipeline.datasource.options import KEPT, ONCE, Options
+from rsmq_tui.pipeline.datasource.outgoing import (
+    Outgoing,
+    RefusedError,
+    check_written,
+    mark_of,
+    outgoing_rows,
+    stored_of,
+)
+from rsmq_tui.protocol import RsmqError, connect
+from rsmq_tui.protocol.once import FencedRsmq, Marked
+from rsmq_tui.protocol.operations import CHUNK_MESSAGES
+
+# How long the fences of a write are kept when all of it is done: an executor that was taken for dead may live so long.
+_AFTER_S = 600
+
+
+@dataclass
+class Written(WriterCommitMessage):
+    """What a task did: how many messages it sent, how many had been sent before, how many rows cannot be sent."""
+
+    fence: str
+    sent: int = 0
+    before: int = 0
+    refused: int = 0
+    reasons: list[str] = field(default_factory=list)
+
+    def refuse(self, count: int, reason: str) -> None:
+        """Count rows that cannot be sent."""
+        self.refused += count
+        if not self.reasons:
+            self.reasons.append(reason)
+
+
+class QueueWriter(DataSourceArrowWriter):
+    """Sends rows: the column ``body``, and where there are such columns to the row's ``queue``, after its ``delay_s``.
+
+    What Spark runs again is sent again, unless something keeps it from that. Option ``ids`` says what:
+
+    - ``new``, the default: nothing does. Each row is sent at least once. A task that fails midway is run again from its
+      first row, so that what it had sent is there twice.
+    - ``once``: each row is sent once, however often its task is run, also where consumers have deleted the messages
+      since. A fence on the server remembers a mark of each row until the write is done: its partition, its content,
+      and which of the equal rows of the partition it is, so that their order does not matter. It takes some 60 bytes a
+      row there, and 100 in the task. Rows have to be the same when a partition is computed again (no ``rand``). With
+      option ``run`` a name, the fences are kept for ``fence_s``, and a write that failed may be repeated under that
+      name, of the same partitions: only what is missing is sent. Without it, that would be another write.
+    - ``kept``: rows are messages of the table ``messages``, with their own id, due_ms, rc and fr_ms, and are stored as
+      they were; an id that is in the queue already is left alone. What a consumer has deleted since comes back when a
+      task is run again.
+
+    Rows go out in their order in a partition, for each queue and delay. A row that cannot be sent (a body that is null
+    or longer than the queue takes, a queue that is not there) does not stop the others, and no task is run again for
+    it; the write fails when all is done, and says how many there were. A server that is lost fails the task.
+    """
+
+    def __init__(self, options: Options, schema: StructType) -> None:
+        check_written(schema, options)
+        self._options = options
+        self._run = options.run or secrets.token_hex(8)
+        self._check_server()
+
+    @briefly
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
+        """Send the rows of one partition; raises ``SourceError``."""
+        context = TaskContext.get()
+        partition = context.partitionId() if context is not None else 0
+        done = Written(f"once:{self._run}:{partition}")
+        address = self._options.server.address()
+        with connect(address, self._options.ns) as client:
+            sending = _Sending(FencedRsmq(client, self._options.ns), self._options, done)
+            try:
+                for batch in iterator:
+                    sending.send(outgoing_rows(batch, self._options, done.refuse))
+            except ERRORS as error:
+                sent = plural(done.sent, "message")
+                raise told(error, address.label, f"this task had sent {sent}") from None
+        return done
+
+    @briefly
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Let the fences be forgotten; raises ``SourceError`` where rows could not be sent."""
+        written = [message for message in messages if isinstance(message, Written)]
+        if self._options.ids == ONCE and self._options.run is None:
+            self._forget(message.fence for message in written)
+        refused = sum(message.refused for message in written)
+        if refused:
+            sent = sum(message.sent + message.before for message in written)
+            reason = next(reason for message in written for reason in message.reasons)
+            rows = plural(refused + sent, "row")
+            raise SourceError(f"{refused:,} of {rows} cannot be sent, the others are sent; the first: {reason}")
+
+    def _check_server(self) -> None:
+        """Find out before any task is started whether there is a server, and the queue on it."""
+        options = self._options
+        address = options.server.address()
+        with connect(address, options.ns) as client:
+            rsmq = FencedRsmq(client, options.ns)
+            try:
+                if options.queue is None:
+                    rsmq.now_ms()
+                else:
+                    rsmq.get_queue_attributes(options.queue)
+            except RsmqError as error:
+                name = printable(options.queue or "")
+                if error.code == "queueNotFound":
+                    raise SourceError(f"there is no queue {name} on {address.label}: create it first") from None
+                raise told(error, address.label, f"queue {name}") from None
+            except ERRORS as error:
+                raise told(error, address.label) from None
+
+    def _forget(self, fences: Iterable[str]) -> None:
+        options = self._options
+        with connect(options.server.address(), options.ns) as client:
+            rsmq = FencedRsmq(client, options.ns)
+            try:
+                for fence in fences:
+                    rsmq.forget_fence(fence, after_s=_AFTER_S)
+            except ERRORS:
+                # All is sent; the fences are forgotten later by themselves.
+                return
+
+
+class _Sending:
+    """Sends what one task has, and counts in ``done``."""
+
+    def __init__(self, rsmq: FencedRsmq, options: Options, done: Written) -> None:
+        self._rsmq = rsmq
+        self._options = options
+        self._done = done
+        self._times: Counter[int] = Counter()
+
+    def send(self, rows: Iterable[Outgoing]) -> None:
+        """Send some rows, those of each queue and delay in their order."""
+        groups: dict[tuple[str, int | None], list[Outgoing]] = {}
+        for row in rows:
+            groups.setdefault((row.queue, row.delay_s), []).append(row)
+        way = {ONCE: self._send_once, KEPT: self._store}.get(self._options.ids, self._send_new)
+        for (queue, delay_s), group in groups.items():
+            for start in range(0, len(group), CHUNK_MESSAGES):
+                self._part(way, queue, delay_s, group[start : start + CHUNK_MESSAGES])
+
+    def _part(
+        self,
+        way: Callable[[str, int | None, list[Outgoing]], None],
+        queue: str,
+        delay_s: int | None,
+        part: list[Outgoing],
+    ) -> None:
+        """Send so few rows that they are refused together or not at all; those that are refused are halved."""
+        try:
+            way(queue, delay_s, part)
+        except RsmqError as error:
+            if error.code != "messageTooLong" or len(part) == 1:
+                self._done.refuse(len(part), printable(f"queue {queue}: {error}", SENTENCE_MAX))
+                return
+            half = len(part) // 2
+            self._part(way, queue, delay_s, part[:half])
+            self._part(way, queue, delay_s, part[half:])
+
+    def _send_new(self, queue: str, delay_s: int | None, part: list[Outgoing]) -> None:
+        self._done.sent += len(self._rsmq.send_messages(queue, [row.body for row in part], delay=delay_s))
+
+    def _send_once(self, queue: str, delay_s: int | None, part: list[Outgoing]) -> None:
+        marked = [Marked(mark_of(row, self._times) if row.mark is None else row.mark, row.body) for row in part]
+        for row, (mark, _) in zip(part, marked, strict=True):
+            row.mark = mark
+        fence, keep_s = self._done.fence, self._options.fence_s
+        sent = sum(self._rsmq.send_once(queue, marked, fence=fence, keep_s=keep_s, delay=delay_s))
+        self._done.sent += sent
+        self._done.before += len(part) - sent
+
+    def _store(self, queue: str, delay_s: int | None, part: list[Outgoing]) -> None:
+        stored = []
+        for row in part:
+            try:
+                stored.append(stored_of(row))
+            except RefusedError as error:
+                self._done.refuse(1, str(error))
+        sent = sum(self._rsmq.restore_messages(queue, stored))
+        self._done.sent += sent
+        self._done.before += len(stored) - sent

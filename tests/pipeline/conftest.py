@@ -1,0 +1,38 @@
+"""One Spark session for all tests of a process: it takes seconds to start, and nobody stops it."""
+
+import sys
+from collections.abc import Iterator
+
+import pytest
+from pyspark.sql import SparkSession
+
+LOOPBACK = "127.0.0.1"
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """A session on two local cores, without a web page, in UTC, that says errors only and leaves no file behind."""
+    scratch = tmp_path_factory.mktemp("spark")
+    with pytest.MonkeyPatch.context() as patched:
+        # Spark asks the machine's name for its own address: on a laptop that changes networks it is not there.
+        patched.setenv("SPARK_LOCAL_IP", LOOPBACK)
+        # Its workers are to be of this interpreter, with what is installed for it; else the first python3 is taken.
+        patched.setenv("PYSPARK_PYTHON", sys.executable)
+        patched.setenv("SPARK_LOCAL_DIRS", str(scratch))
+        session = (
+            SparkSession.builder.master("local[2]")
+            .appName("rsmq-tui tests")
+            .config("spark.sql.shuffle.partitions", "2")
+            .config("spark.ui.enabled", "false")
+            .config("spark.ui.showConsoleProgress", "false")
+            .config("spark.sql.session.timeZone", "UTC")
+            .config("spark.driver.host", LOOPBACK)
+            .config("spark.driver.bindAddress", LOOPBACK)
+            # Queries of tests are over before they are worth more of the compiler.
+            .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1")
+            .config("spark.sql.warehouse.dir", str(scratch / "warehouse"))
+            .getOrCreate()
+        )
+        session.sparkContext.setLogLevel("ERROR")
+        yield session
+        session.stop()

@@ -1,0 +1,111 @@
+"""Parts of a scan: together they are the whole, each message is in one of them, whatever others do meanwhile."""
+
+import asyncio
+import random
+import shutil
+from collections.abc import Iterator
+from contextlib import aclosing
+from itertools import chain
+from pathlib import Path
+
+import pytest
+import redis
+from redis.exceptions import InvalidResponse
+
+from rsmq_tui.embedded import EmbeddedServer
+from rsmq_tui.protocol import QueueReader
+from rsmq_tui.protocol.scan_parts import ScanPart
+from tests.protocol.test_scan import SERVERS, drop, fill
+
+
+@pytest.fixture(scope="module", params=SERVERS)
+def either_server(request: pytest.FixtureRequest) -> Iterator[EmbeddedServer]:
+    """The embedded Valkey and, where there is one, Redis: their tables are built in different ways."""
+    with pytest.MonkeyPatch.context() as patch:
+        if request.param != "embedded":
+            program = Path(shutil.which("redis-server") or "")
+            patch.setattr("rsmq_tui.embedded.server.find_server", lambda: program)
+        with EmbeddedServer() as running:
+            yield running
+
+
+@pytest.fixture
+def client(either_server: EmbeddedServer) -> Iterator[redis.Redis]:
+    with redis.Redis.from_url(either_server.url) as connected:
+        connected.flushall()
+        yield connected
+
+
+async def ids_of(url: str, part: ScanPart, count: int = 500) -> list[bytes]:
+    async with aclosing(QueueReader(url)) as reader:
+        chunks = reader.scan.chunks("q", counts=False, bodies=False, count=count, part=part)
+        return [id async for chunk in chunks for id in chunk.columns[0]]
+
+
+@pytest.mark.parametrize("parts", [2, 8])
+@pytest.mark.parametrize("count", [10, 137, 500])
+async def test_together_they_are_the_whole(
+    either_server: EmbeddedServer, client: redis.Redis, parts: int, count: int
+) -> None:
+    ids = fill(client, 20_000)
+    found = [await ids_of(either_server.url, ScanPart(index, parts), count) for index in range(parts)]
+
+    assert sorted(chain(*found)) == sorted(ids)
+    # They are even: a part is a share of the hashes.
+    assert all(abs(len(part) - len(ids) / parts) < 0.1 * len(ids) / parts + 100 for part in found)
+
+
+@pytest.mark.parametrize("change", ["grow", "shrink", "move"])
+async def test_what_is_there_throughout_is_in_exactly_one(
+    either_server: EmbeddedServer, client: redis.Redis, change: str
+) -> None:
+    """One part after the other is begun and read to its end, while the table grows, shrinks, or every score moves."""
+    ids = fill(client, 24_000)
+    rng = random.Random(11)
+    rng.shuffle(ids)
+    stay, leave = ids[:10_000], ids[10_000:]
+    found: list[bytes] = []
+    steps = 0
+    async with aclosing(QueueReader(either_server.url)) as reader:
+        scans = [
+            reader.scan.chunks("q", counts=False, bodies=False, count=200, part=ScanPart(index, 8))
+            for index in range(8)
+        ]
+        while scans:
+            scan = scans[rng.randrange(len(scans))]
+            try:
+                chunk = await anext(scan)
+            except StopAsyncIteration:
+                scans.remove(scan)
+                continue
+            found += chunk.columns[0]
+            steps += 1
+            if change == "grow" and steps <= 60:
+                client.zadd("rsmq:q", {f"new-{steps}-{number}": steps for number in range(1_000)})
+            elif change == "shrink":
+                drop(client, leave[-300:])
+                del leave[-300:]
+            elif change == "move":
+                moved = rng.sample(stay, 300)
+                client.zadd("rsmq:q", dict.fromkeys(moved, 9_000_000_000_000 * (steps % 2) + steps))
+            await asyncio.sleep(0)
+
+    assert steps > 60
+    there = set(stay)
+    assert sorted(id for id in found if id in there) == sorted(stay)
+    assert len(found) == len(set(found))
+
+
+def test_there_are_no_other_parts() -> None:
+    for index, count in ((0, 3), (2, 2), (-1, 2), (0, 0)):
+        with pytest.raises(ValueError, match="no part"):
+            ScanPart(index, count)
+
+
+@pytest.mark.parametrize("following", [b"7", b"18446744073709551616", b"6"])
+def test_a_server_that_counts_otherwise_is_noticed(following: bytes) -> None:
+    # From 1, which is half of the way, no server goes to what lies in the first half or nowhere.
+    part = ScanPart(1, 2)
+    with pytest.raises(InvalidResponse, match="cannot be split"):
+        part.check_step(b"15", following)
+    ScanPart().check_step(b"15", following)
