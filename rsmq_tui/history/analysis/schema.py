@@ -107,6 +107,14 @@ _LIFECYCLE = (
     Column("rc_counts", pa.list_(_WHOLE), "messages by receive count when last seen: 0, 1, 2, ... 9, and 10 or more"),
     Column("poison", _WHOLE, "messages received too often"),
     Column("expired", _WHOLE, "received messages that came back at least once"),
+    Column(
+        "final_received", _WHOLE, "of received, those that the next day does not begin with: to be added up over days"
+    ),
+    Column("final_expired", _WHOLE, "of these, those that came back at least once"),
+    Column("last_inventory_ms", _WHOLE, "when the last whole inventory of the day began"),
+    Column(
+        "holding_ms_sketch", _BYTES, "KLL sketch of the holding times, to be merged with others; null where none is"
+    ),
 )
 _POISON = (
     *_QUEUE,

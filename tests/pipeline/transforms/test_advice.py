@@ -1,0 +1,140 @@
+"""What follows from all days: messages that are poison, and which vt a queue should have."""
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
+
+from rsmq_tui.history.analysis.schema import ADVICE, LIFECYCLE, POISON, POISON_DAYS, SCHEMAS
+from rsmq_tui.pipeline.transforms.advice import advice
+from rsmq_tui.pipeline.transforms.conforming import columns_of
+from rsmq_tui.pipeline.transforms.lifecycle import SKETCH_K
+from rsmq_tui.pipeline.transforms.poison import poison
+from tests.pipeline.transforms import made_hours
+from tests.pipeline.transforms.made_inventories import PLACE, Row, day
+
+
+def table(spark: SparkSession, name: str, rows: list[Row]) -> DataFrame:
+    """A table by day, as it is stored; what is not told is unknown."""
+    schema = SCHEMAS[name].insert(0, pa.field("day", pa.string()))
+    filled = [{column: {**PLACE, **row}.get(column) for column in schema.names} for row in rows]
+    return spark.createDataFrame(pa.Table.from_pylist(filled, schema))
+
+
+def lifecycle_of(spark: SparkSession, days: list[tuple[str, int, int, list[float]]]) -> DataFrame:
+    """Days of queues: how many were received, how many of these came back, and how long in s they were held."""
+    rows = [
+        {"day": day(number), "queue": queue, "final_received": received, "final_expired": expired, "held": held}
+        for number, (queue, received, expired, held) in enumerate(days)
+    ]
+    schema = "day string, queue string, final_received bigint, final_expired bigint, held array<double>"
+    sketch = sf.kll_sketch_agg_double(sf.col("ms") * 1000, SKETCH_K)
+    by_day = spark.createDataFrame(rows, schema)
+    sketches = (
+        by_day.select("day", sf.explode("held").alias("ms")).groupBy("day").agg(sketch.alias("holding_ms_sketch"))
+    )
+    return by_day.join(sketches, on="day", how="left").withColumns({name: sf.lit(text) for name, text in PLACE.items()})
+
+
+def test_advice_is_of_all_days_together(spark: SparkSession) -> None:
+    quick = [float(number) for number in range(1, 100)]
+    lifecycle = lifecycle_of(
+        spark,
+        [
+            # 99 % of these are held for 94.2 s at most, which no day by itself tells.
+            ("slow", 1000, 100, [*quick, 94.2]), ("slow", 204, 44, [float(number) / 10 for number in range(400)]),
+            ("quick", 300, 0, quick[:20]), ("crashing", 300, 2, quick[:20]), ("hardly known", 3, 1, [1.0] * 19),
+            ("never received", 0, 0, []), ("without vt", 100, 0, quick), ("long", 10, 5, [90_000.0] * 20),
+        ],
+    )  # fmt: skip
+    vts = {"slow": 30.0, "quick": 30.5, "crashing": 20.0, "hardly known": 30.0, "long": 7200.0}
+    # What is not known in the last hour was known in the one before.
+    hours = [
+        made_hours.hour(queue, at, vt_s=known)
+        for queue, vt_s in vts.items()
+        for at, known in enumerate((1.0, vt_s, None))
+    ]
+
+    found = advice(lifecycle, spark.createDataFrame(made_hours.arrow(hours)))
+
+    assert dict(found.dtypes) == columns_of(ADVICE)
+    rows = {row["queue"]: row for row in found.toArrow().to_pylist()}
+    assert {queue: row["told"] for queue, row in rows.items()} == {
+        "slow": "12 % of 1,204 received messages came back before they were deleted; "
+        "a vt of 95 s (now 30 s) would cover 99 %",
+        "quick": "vt 30.5 s covers 99 % of the holding times",
+        "crashing": "vt 20 s covers 99 % of the holding times; "
+        "less than 1 % of 300 received messages came back all the same",
+        "hardly known": "too little is known: 19 messages seen to go",
+        "never received": "too little is known: 0 messages seen to go",
+        "without vt": "none of 100 received messages came back before they were deleted; a vt of 99 s would cover 99 %",
+        "long": "50 % of 10 received messages came back before they were deleted; "
+        "a vt of 1d 1h (now 2h 0m) would cover 99 %",
+    }
+    slow, unknown, never = rows["slow"], rows["hardly known"], rows["never received"]
+    assert (slow["vt_s"], slow["received"], slow["holding_ms_p99"], slow["advised_vt_s"]) == (
+        30.0,
+        1204,
+        94_200.0,
+        95.0,
+    )
+    assert slow["expired_share"] == pytest.approx(144 / 1204)
+    assert (unknown["holding_ms_p99"], unknown["advised_vt_s"]) == (1000.0, None)
+    assert (never["expired_share"], never["holding_ms_p99"]) == (None, None)
+
+
+def test_a_sketch_of_many_days_is_hardly_off(spark: SparkSession) -> None:
+    # 50,000 holding times over ten days, 1 to 50,000 s.
+    sketched = (
+        spark.range(1, 50_001)
+        .groupBy((sf.col("id") % 10).cast("string").alias("day"))
+        .agg(sf.kll_sketch_agg_double(sf.col("id") * 1000.0, SKETCH_K).alias("holding_ms_sketch"))
+    )
+    facts = {"queue": "many", "final_received": 1, "final_expired": 0, **PLACE}
+    lifecycle = sketched.withColumns({name: sf.lit(value) for name, value in facts.items()})
+
+    found = advice(lifecycle, spark.createDataFrame(made_hours.arrow([]))).toArrow().to_pylist()
+
+    assert found[0]["advised_vt_s"] == pytest.approx(49_500, abs=0.01 * 50_000)
+
+
+def test_poison_over_all_days(spark: SparkSession) -> None:
+    def seen(queue: str, id_: str, number: int, first_ms: int, last_ms: int, **facts: Any) -> Row:
+        when = {"day": day(number), "first_seen_ms": first_ms, "last_seen_ms": last_ms}
+        return {"queue": queue, "id": id_, "size": 7, **when, **facts}
+
+    days = table(
+        spark,
+        POISON_DAYS,
+        [
+            seen("orders", "stays", 1, 200, 300, rc=9, fr_ms=5), seen("orders", "stays", 0, 50, 100, rc=6, fr_ms=5),
+            seen("orders", "went", 0, 60, 100, rc=5, sent_ms=4), seen("gone", "went", 0, 60, 100, rc=5),
+            seen("unknown", "there", 0, 60, 100, rc=5),
+        ],
+    )  # fmt: skip
+    inventories = [("orders", 0, 100), ("orders", 1, 300), ("gone", 0, 100), ("gone", 2, 900)]
+    lifecycle = table(
+        spark,
+        LIFECYCLE,
+        [{"queue": q, "day": day(number), "last_inventory_ms": at_ms} for q, number, at_ms in inventories],
+    )
+
+    found = poison(days, lifecycle)
+
+    assert dict(found.dtypes) == columns_of(POISON)
+    rows = {(row["queue"], row["id"]): row for row in found.toArrow().to_pylist()}
+    stays = {
+        "rc": 9,
+        "fr_ms": 5,
+        "sent_ms": None,
+        "size": 7,
+        "first_seen_ms": 50,
+        "last_seen_ms": 300,
+        "is_there": True,
+    }
+    assert rows["orders", "stays"] == {**PLACE, "queue": "orders", "id": "stays", **stays}
+    assert {key: row["is_there"] for key, row in rows.items()} == {
+        ("orders", "stays"): True, ("orders", "went"): False, ("gone", "went"): False, ("unknown", "there"): None,
+    }  # fmt: skip

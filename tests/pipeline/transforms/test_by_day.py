@@ -1,0 +1,106 @@
+"""The tables of samples as a whole: against plain Python, day by day and all days at once."""
+
+import re
+from collections.abc import Iterator
+from functools import reduce
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
+
+from rsmq_tui.history.analysis.schema import METRICS, ROLLUP_1H, ROLLUP_1M, ROLLUP_10S, SCHEMAS, VERDICT_RUNS
+from rsmq_tui.pipeline.transforms.by_day import sample_tables
+from rsmq_tui.pipeline.transforms.episodes import episodes_of
+from tests.pipeline.transforms import reference
+from tests.pipeline.transforms.made import DAY_MS, DAYS, FIRST_DAY, by_chance, frame, in_order, rows_of
+
+SKETCHES = [f"{metric}_sketch" for metric in METRICS]
+TABLES = (ROLLUP_10S, ROLLUP_1M, ROLLUP_1H, VERDICT_RUNS)
+
+
+def assert_same(found: list[dict[str, Any]], expected: list[dict[str, Any]]) -> None:
+    """Equal, but for the last digits of what is a mean."""
+    assert len(found) == len(expected)
+    for one, other in zip(found, expected, strict=True):
+        means = {name for name in other if name.endswith("_mean")}
+        assert {name: one[name] for name in one if name not in means} == {
+            name: other[name] for name in other if name not in means
+        }
+        assert {name: one[name] for name in means} == pytest.approx({name: other[name] for name in means})
+
+
+@pytest.fixture(autouse=True)
+def kept_rows_are_let_go(spark: SparkSession) -> Iterator[None]:
+    yield
+    spark.catalog.clearCache()
+
+
+@settings(max_examples=2, deadline=None)
+@given(st.integers(0, 2**32))
+def test_every_table_is_what_plain_python_makes_of_the_samples_at_once_and_day_by_day(
+    spark: SparkSession, seed: int
+) -> None:
+    rows = by_chance(seed)
+    told = reference.told_samples(rows, DAYS)
+    runs = reference.verdict_runs(told)
+    expected = {table: reference.rollup(told, table) for table in (ROLLUP_10S, ROLLUP_1M, ROLLUP_1H)}
+    expected[VERDICT_RUNS] = runs
+
+    at_once = sample_tables(frame(spark, rows), DAYS)
+    days = []
+    for number, day in enumerate(DAYS):
+        from_ms = (FIRST_DAY + number) * DAY_MS
+        read = [row for row in rows if from_ms - 3_600_000 <= row["at_ms"] < from_ms + DAY_MS]
+        days.append(sample_tables(frame(spark, read), [day]))
+
+    assert set(at_once) == set(TABLES)
+    for table in TABLES:
+        found = rows_of(at_once[table].drop(*SKETCHES))
+        assert_same(found, in_order(expected[table]))
+        first, *others = (tables[table].drop(*SKETCHES) for tables in days)
+        assert_same(rows_of(reduce(DataFrame.union, others, first)), found)
+    assert rows_of(episodes_of(at_once[VERDICT_RUNS]).drop("cause")) == in_order(reference.episodes(runs))
+
+
+def test_sketches_are_of_what_the_hour_knows_and_can_be_merged(spark: SparkSession) -> None:
+    rows = by_chance(7)
+    told = [row for row in reference.told_samples(rows, DAYS) if row["queue"] is not None]
+    hours = sample_tables(frame(spark, rows), DAYS)[ROLLUP_1H]
+    merged = hours.agg(
+        sf.kll_sketch_get_n_bigint(sf.kll_merge_agg_bigint("depth_sketch")).alias("depth"),
+        sf.kll_sketch_get_n_double(sf.kll_merge_agg_double("arrivals_s_sketch")).alias("arrivals_s"),
+    )
+
+    for name in ("depth", "arrivals_s"):
+        known = [row for row in told if row[name] is not None]
+        assert known
+        assert rows_of(merged)[0][name] == len(known)
+        assert hours.where(sf.col(f"{name}_p50").isNull() != sf.col(f"{name}_sketch").isNull()).isEmpty()
+
+
+def test_the_samples_are_shuffled_once_for_all_tables(spark: SparkSession) -> None:
+    for table in sample_tables(frame(spark, by_chance(1)), DAYS).values():
+        table.collect()
+        # What was run, when Spark had seen how much there was: first the table's own plan, then that of what is kept.
+        ran = table._jdf.queryExecution().executedPlan().toString()
+        made, _, kept = ran.partition("InMemoryRelation")
+        assert "Final Plan" in made
+        assert "Exchange" not in made
+        assert len(re.findall(r"Exchange hashpartitioning\([^)]*queue", kept.partition("Initial Plan")[0])) == 1
+
+
+def test_tables_have_the_columns_that_are_promised(spark: SparkSession) -> None:
+    tables = sample_tables(frame(spark, []), DAYS)
+
+    for table, made in tables.items():
+        assert rows_of(made) == []
+        assert made.toArrow().schema.names == ["day", *SCHEMAS[table].names]
+        assert [field.type for field in made.toArrow().schema][1:] == SCHEMAS[table].types
+    episodes = episodes_of(tables[VERDICT_RUNS])
+    assert (episodes.toArrow().schema.names, episodes.toArrow().schema.types) == (
+        SCHEMAS["episodes"].names,
+        SCHEMAS["episodes"].types,
+    )

@@ -1,0 +1,147 @@
+"""Episodes: how they end, what they concerned and why; each case is a place, and all of them are one job of Spark."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+from rsmq_tui.history.analysis.schema import SCHEMAS, VERDICT_RUNS
+from rsmq_tui.pipeline.transforms.episodes import episodes_of
+from tests.pipeline.transforms.made import rows_of
+
+Row = dict[str, Any]
+
+S, MINUTE = 1000, 60_000
+TROUBLES = ("growing", "stalled", "aged", "poisoned", "broken")
+
+
+def run(verdict: str, first_ms: int, last_ms: int, **fields: Any) -> Row:
+    return dict.fromkeys(SCHEMAS[VERDICT_RUNS].names) | {
+        "server": "redis://db1:6379/0", "ns": "rsmq", "queue": None if verdict == "down" else "orders",
+        "verdict": verdict, "first_ms": first_ms, "last_ms": last_ms, "continues": True, "samples": 9,
+    } | fields  # fmt: skip
+
+
+def depths(first: int, peak: int, **fields: Any) -> Row:
+    return {"first_depth": first, "last_depth": first, "peak_depth": peak, **fields}
+
+
+HOSTILE = "\x1b[2J[/red] " + "'" * 3
+GREW = depths(1204, 38112, peak_ms=30 * MINUTE, arrivals=500_000, deletes=69_560)
+
+CASES: dict[str, list[Row]] = {
+    "over": [run("growing", 0, 34 * MINUTE - S, **GREW), run("ok", 34 * MINUTE, 50 * MINUTE)],
+    "open": [run("ok", 0, 9), run("stalled", 10, 10 + 41 * MINUTE, peak_ready=3020)],
+    "gap": [
+        run("aged", 0, 9 * MINUTE, peak_ready=7, peak_age_ms=3_840_000),
+        run("ok", 30 * MINUTE, 40 * MINUTE, continues=False),
+    ],
+    "gone": [run("stalled", 0, 9 * S, peak_ready=1), run("ok", 0, 10 * S, queue="other")],
+    "midnight": [
+        run("growing", 0, 9 * S, **depths(5, 90, peak_ms=7, arrivals=40, deletes=10, peak_age_ms=4)),
+        run("growing", 10 * S, 19 * S, **depths(60, 90, peak_ms=10 * S, arrivals=50, deletes=11, peak_age_ms=9)),
+        run("ok", 20 * S, 30 * S),
+    ],
+    "midnight with a gap": [
+        run("growing", 0, 9 * S, **depths(5, 9)),
+        run("growing", 100 * S, 109 * S, continues=False, **depths(6, 7)),
+    ],
+    "from bad to worse": [
+        run("growing", 0, 9 * S, **depths(5, 9)),
+        run("aged", 10 * S, 19 * S, peak_age_ms=601_000, peak_ready=4),
+        run("poisoned", 20 * S, 29 * S, poison=1, highest_rc=17),
+        run("ok", 30 * S, 39 * S),
+        run("broken", 40 * S, 40 * S, told=HOSTILE, peak_depth=3),
+        run("stalled", 110 * S, 111 * S, continues=False, peak_ready=2),
+        run("ok", 112 * S, 113 * S),
+    ],
+    "down": [
+        run("stalled", 0, 9 * S, peak_ready=2),
+        run("down", 10 * S, 130 * S, told="connection refused"),
+        run("ok", 140 * S, 150 * S, continues=False),
+    ],
+    "down at last": [run("stalled", 0, 9 * S, peak_ready=2), run("down", 10 * S, 75 * S, told=HOSTILE)],
+    "down, and nobody looked": [run("down", 0, 10 * S), run("ok", 71 * S, 80 * S, continues=False)],
+    "nothing known": [run(verdict, n * S, n * S) for n, verdict in enumerate(TROUBLES)],
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def found(spark: SparkSession) -> Mapping[str, list[Row]]:
+    """The episodes of each case, by time."""
+    rows = [row | {"profile": case} for case, given in CASES.items() for row in given]
+    # In no order: Spark's files have none.
+    table = pa.Table.from_pylist(rows[::-1], SCHEMAS[VERDICT_RUNS])
+    episodes = sorted(rows_of(episodes_of(spark.createDataFrame(table))), key=lambda row: int(row["start_ms"]))
+    return {case: [row for row in episodes if row["profile"] == case] for case in CASES}
+
+
+def of(rows: list[Row], *names: str) -> list[tuple[Any, ...]]:
+    return [tuple(row[name] for name in names) for row in rows]
+
+
+ENDS = ("verdict", "start_ms", "end_ms", "ended", "recovered_ms")
+
+
+@pytest.mark.parametrize(
+    ("case", "expected"),
+    [
+        ("over", [("growing", 0, 34 * MINUTE, "over", 34 * MINUTE)]),
+        ("open", [("stalled", 10, 10 + 41 * MINUTE, "open", None)]),
+        ("gap", [("aged", 0, 9 * MINUTE, "unknown", None)]),
+        ("gone", [("stalled", 0, 9 * S, "unknown", None)]),
+        ("midnight", [("growing", 0, 20 * S, "over", 20 * S)]),
+        ("midnight with a gap", [("growing", 0, 9 * S, "unknown", None), ("growing", 100 * S, 109 * S, "open", None)]),
+        ("from bad to worse", [("growing", 0, 10 * S, "over", 30 * S), ("aged", 10 * S, 20 * S, "over", 30 * S),
+                               ("poisoned", 20 * S, 30 * S, "over", 30 * S),
+                               ("broken", 40 * S, 40 * S, "unknown", None),
+                               ("stalled", 110 * S, 112 * S, "over", 112 * S)]),
+        ("down", [("stalled", 0, 9 * S, "unknown", None), ("down", 10 * S, 140 * S, "over", 140 * S)]),
+        ("down at last", [("stalled", 0, 9 * S, "unknown", None), ("down", 10 * S, 75 * S, "open", None)]),
+        ("down, and nobody looked", [("down", 0, 10 * S, "unknown", None)]),
+    ],
+)  # fmt: skip
+def test_an_episode_ends_where_that_is_known(
+    found: Mapping[str, list[Row]], case: str, expected: list[tuple[Any, ...]]
+) -> None:
+    assert of(found[case], *ENDS) == expected
+
+
+@pytest.mark.parametrize(
+    ("case", "expected"),
+    [
+        ("over", ["arrivals exceeded deletes by 211/s for 34m; depth rose from 1,204 to 38,112"]),
+        ("open", ["3,020 messages ready and none received for 41m"]),
+        ("gap", ["the first ready message waited 1h 4m"]),
+        ("gone", ["1 message ready and none received for 9 s"]),
+        ("midnight", ["arrivals exceeded deletes by 3.5/s for 20 s; depth rose from 5 to 90"]),
+        ("from bad to worse", ["arrivals exceeded deletes for 10 s; depth rose from 5 to 9",
+                               "the first ready message waited 10m", "1 message received too often (up to 17 times)",
+                               HOSTILE, "2 messages ready and none received for 2 s"]),
+        ("down", ["2 messages ready and none received for 9 s", "connection refused for 2m 10s"]),
+        ("down at last", ["2 messages ready and none received for 9 s", f"{HOSTILE} for 1m 5s"]),
+        ("down, and nobody looked", ["no poll succeeded for 10 s"]),
+        ("nothing known", ["arrivals exceeded deletes for 1 s", "0 messages ready and none received for 1 s",
+                           "the first ready message waited –", "messages received too often", "its keys disagree"]),
+    ],
+)  # fmt: skip
+def test_a_cause_is_one_sentence(found: Mapping[str, list[Row]], case: str, expected: list[str]) -> None:
+    assert [row["cause"] for row in found[case]] == expected
+
+
+def test_peaks_and_messages_affected(found: Mapping[str, list[Row]]) -> None:
+    names = ("peak_depth", "peak_ms", "peak_age_ms", "affected")
+
+    assert of(found["midnight"], *names) == [(90, 7, 9, 85)]
+    assert of(found["over"], "affected") == [(36_908,)]
+    assert of(found["open"], "affected", "peak_ready") == [(3020, 3020)]
+    assert of(found["from bad to worse"], "verdict", "affected") == [
+        ("growing", 4),
+        ("aged", 4),
+        ("poisoned", 1),
+        ("broken", 3),
+        ("stalled", 2),
+    ]
+    assert of(found["down"], "queue", "affected")[1] == (None, None)

@@ -1,0 +1,136 @@
+"""What is usual, what is not, and where it leads, equals what is worked out by brute force."""
+
+from typing import Any
+
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+from pyspark.sql import DataFrame, SparkSession
+
+from rsmq_tui.history.analysis.schema import ANOMALIES, BASELINE, FORECAST, QUEUES
+from rsmq_tui.pipeline.settings import Settings
+from rsmq_tui.pipeline.transforms.anomalies import anomalies
+from rsmq_tui.pipeline.transforms.baseline import baseline
+from rsmq_tui.pipeline.transforms.conforming import columns_of
+from rsmq_tui.pipeline.transforms.forecast import forecast
+from rsmq_tui.pipeline.transforms.queues import queues
+from tests.pipeline.transforms.made_hours import (
+    HOUR_MS,
+    START_MS,
+    Chances,
+    Row,
+    arrow,
+    expected_anomalies,
+    expected_baseline,
+    expected_forecast,
+    hour,
+    trending_hours,
+    weekly_hours,
+)
+
+HOURS = st.builds(Chances, seed=st.integers(0, 2**32), missing=st.sampled_from((0, 20, 50)))
+LIMITED = Settings(depth_limit=100_000)
+
+
+def rows_of(df: DataFrame, table: str, *names: str) -> dict[Any, Row]:
+    """The rows of a table by what names them; its columns are as promised."""
+    assert dict(df.dtypes) == columns_of(table)
+    rows = df.toArrow().to_pylist()
+    told = {tuple(row[name] for name in names): row for row in rows}
+    assert len(told) == len(rows)
+    return told
+
+
+def about(value: Any) -> Any:
+    return pytest.approx(value) if isinstance(value, float) else value
+
+
+def same(found: dict[Any, Row], expected: dict[Any, Row]) -> None:
+    assert found.keys() == expected.keys()
+    for key, row in expected.items():
+        assert {name: found[key][name] for name in row} == {name: about(value) for name, value in row.items()}, key
+
+
+@settings(max_examples=2, deadline=None, phases=(Phase.explicit, Phase.generate))
+@given(HOURS)
+def test_baseline_and_anomalies_equal_the_brute_force(spark: SparkSession, chances: Chances) -> None:
+    rows = weekly_hours(chances)
+    hours = spark.createDataFrame(arrow(rows))
+
+    same(rows_of(baseline(hours), BASELINE, "queue", "metric", "hour_of_week"), expected_baseline(rows))
+    same(rows_of(anomalies(hours, 6.0), ANOMALIES, "queue", "metric", "bucket_ms"), expected_anomalies(rows, 6.0))
+
+
+@settings(max_examples=3, deadline=None, phases=(Phase.explicit, Phase.generate))
+@given(HOURS)
+def test_forecasts_equal_the_brute_force(spark: SparkSession, chances: Chances) -> None:
+    rows = trending_hours(chances)
+
+    found = rows_of(forecast(spark.createDataFrame(arrow(rows)), LIMITED), FORECAST, "queue", "metric")
+
+    same(found, expected_forecast(rows, LIMITED))
+
+
+def test_a_constant_queue_is_not_unusual_at_its_first_change(spark: SparkSession) -> None:
+    def weeks(queue: str, *depths: float) -> list[Row]:
+        return [hour(queue, 168 * week, depth_mean=depth) for week, depth in enumerate(depths)]
+
+    rows = [
+        *weeks("one more", 0.0, 0.0, 0.0, 1.0), *weeks("six more", 0.0, 0.0, 0.0, 6.0), *weeks("new", 0.0, 9000.0),
+        *weeks("deep", 1000.0, 1000.0, 1000.0, 1250.0), *weeks("empty", 1000.0, 1000.0, 1000.0, 0.0),
+    ]  # fmt: skip
+
+    found = rows_of(anomalies(spark.createDataFrame(arrow(rows)), 6.0), ANOMALIES, "queue")
+
+    assert {queue: row["score"] for (queue,), row in found.items()} == {"six more": 6.0, "empty": -20.0}
+    assert found["six more",]["bucket_ms"] == START_MS + 3 * 168 * HOUR_MS
+
+
+def test_forecasts_in_words(spark: SparkSession) -> None:
+    def hours(queue: str, depths: list[float], *, until: int = 10) -> list[Row]:
+        begin = until - len(depths)
+        return [hour(queue, begin + at, depth_mean=depth) for at, depth in enumerate(depths)]
+
+    rows = [
+        *hours("grows", [90_000.0 + 1204 * at for at in range(6)]), *hours("crawls", [3.4 * at for at in range(6)]),
+        *hours("close", [60_000.0, 75_000.0, 90_000.0, 99_000.0]), *hours("over", [0.0, 100_000.0, 150_000.0]),
+        *hours("jumped", [0.0, 0.0, 0.0, 0.0, 0.0, 9000.0]), *hours("new", [0.0, 9000.0]),
+        *hours("left", [0.0, 9000.0, 18_000.0], until=8),
+    ]  # fmt: skip
+
+    depths = rows_of(forecast(spark.createDataFrame(arrow(rows)), LIMITED), FORECAST, "queue")
+
+    assert {queue: row["told"] for (queue,), row in depths.items()} == {
+        "grows": "at +1,204/h it reaches 100,000 messages in 2h 48m (2031-05-17 12:48 UTC)",
+        "crawls": "at +3.4/h it does not reach 100,000 messages within a year",
+        "close": "at +13,200/h it is about to reach 100,000 messages",
+        "over": "over the limit of 100,000 messages since 2031-05-17 08:00 UTC",
+        "jumped": "does not grow",
+    }
+    assert {queue: row["reaches_ms"] for (queue,), row in depths.items() if queue != "grows"} == {
+        "crawls": None, "close": START_MS + 10 * HOUR_MS, "over": START_MS + 9 * HOUR_MS, "jumped": None,
+    }  # fmt: skip
+
+
+def test_without_a_limit_depth_is_not_foretold(spark: SparkSession) -> None:
+    minute = 60_000.0
+    rows = [hour("aging", at, depth_mean=at * 9e9, oldest_ready_age_ms_mean=at * minute) for at in range(5)]
+
+    found = rows_of(forecast(spark.createDataFrame(arrow(rows)), Settings()), FORECAST, "metric")
+
+    assert [row["told"] for row in found.values()] == [
+        "at +1m 0s/h it reaches an age of 10m in 5h 30m (2031-05-17 10:30 UTC)"
+    ]
+
+
+def test_queues_are_told_as_last_known(spark: SparkSession) -> None:
+    rows = [
+        hour("orders", 3, kind=None, samples=5, depth_max=9.0, last_depth=None),
+        hour("orders", 2, kind="list", samples=7, depth_max=70.0, last_depth=4),
+        hour("orders", 1, kind="rsmq", samples=1, depth_max=None, last_depth=5),
+    ]
+
+    found = rows_of(queues(spark.createDataFrame(arrow(rows))), QUEUES, "queue")
+
+    told = {"first_ms": START_MS + HOUR_MS, "last_ms": START_MS + 4 * HOUR_MS, "samples": 13, "peak_depth": 70}
+    assert found["orders",].items() >= {**told, "kind": "list", "last_depth": 4}.items()

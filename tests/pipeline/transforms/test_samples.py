@@ -1,0 +1,254 @@
+"""Samples, rates, voices and runs: each case is a place of its own, and all of them are one job of Spark."""
+
+from collections import defaultdict
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from rsmq_tui.pipeline.transforms.runs import verdict_runs
+from rsmq_tui.pipeline.transforms.samples import minutes_in_doubt, of_days, told_samples
+from tests.pipeline.transforms.made import DAYS, MIDNIGHT_MS, NAMES, failed, frame, poll, rows_of, sample
+
+Row = dict[str, Any]
+
+# Noon, when nothing happens but what a case says.
+T = MIDNIGHT_MS + 43_200_000
+S = 1000
+
+
+def counted(number: int, **fields: Any) -> Row:
+    return {"queue": "orders", "totalsent": number, "totalrecv": number // 2, "depth": number // 10, **fields}
+
+
+def every_5s(from_ms: int, *queues: Row, **fields: Any) -> list[Row]:
+    """Polls of one queue, five seconds apart."""
+    polls = [poll(from_ms + n * 5 * S, 5 * S if n else None, queue, **fields) for n, queue in enumerate(queues)]
+    return [row for rows in polls for row in rows]
+
+
+STALLED, GROWING, FINE = ({"queue": "orders", "verdict": name} for name in ("stalled", "growing", "ok"))
+HOSTILE = "\x1b]0;x\x07[/red]\n' OR 1=1"
+
+CASES: dict[str, list[Row]] = {
+    "plain": every_5s(T, counted(0), counted(100), counted(300)),
+    "duplicates": [*every_5s(T, counted(0), counted(100)), *every_5s(T, counted(0), counted(100))],
+    "out of order": every_5s(T, counted(0), counted(100), counted(300))[::-1],
+    "created anew": every_5s(T, counted(900), counted(40), counted(50)),
+    "received anew": every_5s(T, counted(10, totalrecv=9), counted(10, totalrecv=1)),
+    "unknown counters": every_5s(
+        T,
+        counted(0),
+        counted(10, totalsent=None),
+        counted(20, depth=None),
+        counted(30, totalrecv=None),
+        counted(40, hidden=None),
+    ),
+    "too much": every_5s(T, counted(-(2**63) + 1), counted(2**63 - 1), counted(2**63 - 1)),
+    "expired": every_5s(
+        T,
+        counted(10, depth=10, hidden=4, totalrecv=4),
+        counted(10, depth=9, hidden=2, totalrecv=7),
+    ),
+    "restored": every_5s(T, counted(10, depth=1), counted(12, depth=9)),
+    "slow": [*poll(T, None, counted(0)), *poll(T + 3_600_000, 3_600_000, counted(10))],
+    "too slow": [*poll(T, None, counted(0)), *poll(T + 3_600_001, 3_600_001, counted(10))],
+    "a lost row": [*poll(T, None, counted(0)), *poll(T + 10 * S, 5 * S, counted(10))],
+    "restart": [
+        *every_5s(T + 40 * S, STALLED, STALLED, recorder="z"),
+        *every_5s(T + 70 * S, STALLED, STALLED, recorder="a"),
+    ],
+    "gap": [*every_5s(T, STALLED, STALLED), *every_5s(T + 65 * S + 1, STALLED)],
+    "nearly a gap": [*every_5s(T, STALLED, STALLED), *every_5s(T + 65 * S, STALLED)],
+    "outage": [
+        *every_5s(T, STALLED, STALLED),
+        *failed(T + 10 * S, HOSTILE),
+        *failed(T + 12 * S, "something else"),
+        *every_5s(T + 14 * S, STALLED),
+    ],
+    "outage a minute before": [
+        *poll(T + 50 * S, None, STALLED),
+        *failed(T + 55 * S),
+        *poll(T + 65 * S, None, STALLED),
+    ],
+    "a long outage": [*failed(T), *failed(T + 60 * S), *failed(T + 120 * S + 1)],
+    "two recorders": [
+        *every_5s(T, *[counted(n * 10) for n in range(24)], recorder="b"),
+        *every_5s(T + 2 * S, *[counted(n * 10) for n in range(12)], recorder="a"),
+    ],
+    "one of two is down": [
+        *failed(T + S, recorder="a"),
+        *every_5s(T, counted(0), counted(10), recorder="b"),
+    ],
+    "two are down": [*failed(T + S, "b", recorder="b"), *failed(T + 2 * S, "a", recorder="a")],
+    "comes and goes": [
+        *poll(T, None, FINE),
+        *poll(T + 5 * S, 5 * S, FINE, {"queue": "other", "verdict": "aged"}),
+        *poll(T + 10 * S, 5 * S, FINE),
+        *poll(T + 15 * S, 5 * S, FINE),
+        *poll(T + 100 * S, 85 * S, FINE, {"queue": "other", "verdict": "aged"}),
+    ],
+    "midnight": [
+        *poll(MIDNIGHT_MS - 5 * S, None, GROWING),
+        *poll(MIDNIGHT_MS, 5 * S, GROWING | {"depth": 7}),
+        *poll(MIDNIGHT_MS + 5 * S, 5 * S, GROWING),
+    ],
+    "midnight with a gap": [*poll(MIDNIGHT_MS - 31 * S, None, GROWING), *poll(MIDNIGHT_MS + 30 * S, None, GROWING)],
+    "peaks": every_5s(
+        T,
+        GROWING | {"depth": 3, "ready": 2, "oldest_ready_age_ms": 9, "poison": 1, "highest_rc": 4},
+        GROWING | {"depth": 8, "ready": 1, "oldest_ready_age_ms": 12},
+        GROWING | {"depth": 8, "ready": 8, "broken": "too late to be told"},
+        GROWING | {"depth": None, "ready": None},
+    ),
+    "broken": every_5s(T, {"queue": "orders", "verdict": "broken", "broken": HOSTILE, "depth": None}),
+    "names": [row for name in NAMES for row in every_5s(T, counted(0, queue=name), counted(10, queue=name))],
+    "of another day": every_5s(T + 5 * 86_400_000, counted(0), counted(10)),
+}
+
+
+@pytest.fixture(scope="module")
+def made(spark: SparkSession) -> Mapping[str, dict[str, list[Row]]]:
+    """The samples and the runs of each case."""
+    rows = [row | {"profile": case} for case, given in CASES.items() for row in given]
+    told = told_samples(frame(spark, rows), DAYS).persist()
+    tables = {"samples": rows_of(told.orderBy("at_ms")), "runs": rows_of(verdict_runs(told))}
+    told.unpersist()
+    cases: dict[str, dict[str, list[Row]]] = defaultdict(lambda: {"samples": [], "runs": [], "polls": []})
+    for table, found in tables.items():
+        for row in found:
+            is_poll = table == "samples" and row["queue"] is None
+            cases[row["profile"]]["polls" if is_poll else table].append(row)
+    return cases
+
+
+def of(rows: list[Row], *names: str) -> list[tuple[Any, ...]]:
+    ordered = sorted(rows, key=lambda row: (row.get("at_ms", row.get("first_ms")), str(row["queue"])))
+    return [tuple(row[name] for name in names) for row in ordered]
+
+
+COUNTS = ("arrivals", "deletes", "receives", "redeliveries")
+UNKNOWN = (None, None, None, None)
+
+
+@pytest.mark.parametrize(
+    ("case", "expected"),
+    [
+        ("plain", [UNKNOWN, (100, 90, 50, 0), (200, 180, 100, 0)]),
+        ("duplicates", [UNKNOWN, (100, 90, 50, 0)]),
+        ("out of order", [UNKNOWN, (100, 90, 50, 0), (200, 180, 100, 0)]),
+        ("created anew", [UNKNOWN, UNKNOWN, (10, 9, 5, 0)]),
+        ("received anew", [UNKNOWN, UNKNOWN]),
+        ("unknown counters", [UNKNOWN, (None, None, 5, None), (None, None, 5, None), (10, None, None, None),
+                              (10, 9, None, None)]),
+        ("too much", [UNKNOWN, (None, None, 2**63 - 1, None), (0, 0, 0, 0)]),
+        ("expired", [UNKNOWN, (0, 1, 3, 4)]),
+        ("restored", [UNKNOWN, (2, 0, 1, 1)]),
+        ("slow", [UNKNOWN, (10, 9, 5, 0)]),
+        ("too slow", [UNKNOWN, UNKNOWN]),
+        ("a lost row", [UNKNOWN, UNKNOWN]),
+    ],
+)  # fmt: skip
+def test_what_happened_between_two_samples_comes_from_their_counters(
+    made: Mapping[str, dict[str, list[Row]]], case: str, expected: list[tuple[Any, ...]]
+) -> None:
+    assert of(made[case]["samples"], *COUNTS) == expected
+
+
+def test_rates_are_over_the_measured_interval(made: Mapping[str, dict[str, list[Row]]]) -> None:
+    assert of(made["plain"]["samples"], "arrivals_s", "receives_s", "covered_ms") == [
+        (None, None, None),
+        (20.0, 10.0, 5000),
+        (40.0, 20.0, 5000),
+    ]
+    assert of(made["unknown counters"]["samples"], "covered_ms") == [(None,), (None,), (None,), (5000,), (5000,)]
+
+
+def test_each_minute_of_a_place_is_told_by_one(made: Mapping[str, dict[str, list[Row]]]) -> None:
+    two = of(made["two recorders"]["samples"], "at_ms", "recorder", "arrivals")
+
+    assert [recorder for _, recorder, _ in two] == ["a"] * 12 + ["b"] * 12
+    assert two == sorted(two)
+    # Its rates are since its own row before, which was not told.
+    assert two[12] == (T + 60 * S, "b", 10)
+    assert of(made["one of two is down"]["samples"], "recorder") == [("b",), ("b",)]
+    assert of(made["one of two is down"]["runs"], "verdict") == [("ok",)]
+    assert of(made["two are down"]["runs"], "verdict", "samples", "told") == [("down", 1, "a")]
+
+
+RUN = ("verdict", "first_ms", "last_ms", "continues", "samples")
+
+
+@pytest.mark.parametrize(
+    ("case", "expected"),
+    [
+        ("restart", [("stalled", T + 40 * S, T + 75 * S, False, 4)]),
+        ("gap", [("stalled", T, T + 5 * S, False, 2), ("stalled", T + 65 * S + 1, T + 65 * S + 1, False, 1)]),
+        ("nearly a gap", [("stalled", T, T + 65 * S, False, 3)]),
+        ("outage", [("stalled", T, T + 5 * S, False, 2), ("down", T + 10 * S, T + 12 * S, True, 2),
+                    ("stalled", T + 14 * S, T + 14 * S, False, 1)]),
+        ("outage a minute before", [("stalled", T + 50 * S, T + 50 * S, False, 1),
+                                    ("down", T + 55 * S, T + 55 * S, True, 1),
+                                    ("stalled", T + 65 * S, T + 65 * S, False, 1)]),
+        ("a long outage", [("down", T, T + 60 * S, False, 2), ("down", T + 120 * S + 1, T + 120 * S + 1, False, 1)]),
+        ("comes and goes", [("ok", T, T + 100 * S, False, 5), ("aged", T + 5 * S, T + 5 * S, False, 1),
+                            ("aged", T + 100 * S, T + 100 * S, False, 1)]),
+        ("midnight", [("growing", MIDNIGHT_MS - 5 * S, MIDNIGHT_MS - 5 * S, False, 1),
+                      ("growing", MIDNIGHT_MS, MIDNIGHT_MS + 5 * S, True, 2)]),
+        ("midnight with a gap", [("growing", MIDNIGHT_MS - 31 * S, MIDNIGHT_MS - 31 * S, False, 1),
+                                 ("growing", MIDNIGHT_MS + 30 * S, MIDNIGHT_MS + 30 * S, False, 1)]),
+        ("of another day", []),
+    ],
+)  # fmt: skip
+def test_runs_end_where_the_verdict_changes_at_gaps_and_at_midnight(
+    made: Mapping[str, dict[str, list[Row]]], case: str, expected: list[tuple[Any, ...]]
+) -> None:
+    assert of(made[case]["runs"], *RUN) == expected
+
+
+def test_a_run_knows_its_peaks_and_what_was_told_first(made: Mapping[str, dict[str, list[Row]]]) -> None:
+    names = ("first_depth", "last_depth", "peak_depth", "peak_ready", "peak_ms", "peak_age_ms", "poison", "highest_rc")
+
+    assert of(made["peaks"]["runs"], *names, "told") == [(3, None, 8, 8, T + 5 * S, 12, 1, 4, None)]
+    assert of(made["broken"]["runs"], "verdict", "told", "peak_ms") == [("broken", HOSTILE, None)]
+    assert of(made["outage"]["runs"], "queue", "told")[1] == (None, HOSTILE)
+
+
+def test_a_run_is_of_its_day(made: Mapping[str, dict[str, list[Row]]]) -> None:
+    assert of(made["midnight"]["runs"], "day") == [("2024-10-04",), ("2024-10-05",)]
+
+
+def test_any_name_is_a_queue_of_its_own(made: Mapping[str, dict[str, list[Row]]]) -> None:
+    told = made["names"]["samples"]
+
+    assert {row["queue"] for row in told} == set(NAMES)
+    assert [row["arrivals"] for row in told if row["at_ms"] > T] == [10] * len(NAMES)
+
+
+def test_only_minutes_in_which_something_is_to_be_decided_are_looked_up(spark: SparkSession) -> None:
+    rows = [
+        *every_5s(T, FINE, FINE),
+        *every_5s(T + 60 * S, FINE, recorder="r2"),
+        *poll(T + 61 * S, None, FINE),
+        *failed(T + 300 * S, "x"),
+        *[row | {"ns": "quiet"} for row in every_5s(T, FINE)],
+    ]
+    found = minutes_in_doubt(frame(spark, rows)).toArrow().to_pylist()
+
+    assert {(row["ns"], row["minute"] * 60 * S - T): (row["teller"], row["failed_ms"]) for row in found} == {
+        ("rsmq", 60 * S): ("r1", []),
+        ("rsmq", 300 * S): ("r1", [T + 300 * S]),
+        ("rsmq", 360 * S): (None, [T + 300 * S]),
+    }
+
+
+def test_days_begin_and_end_at_midnight_and_may_take_what_was_before(spark: SparkSession) -> None:
+    moments = [MIDNIGHT_MS + ms for ms in (-3_600_001, -3_600_000, -1, 0, 86_399_999, 86_400_000)]
+    rows = frame(spark, [sample(at_ms) for at_ms in moments])
+    day = DAYS[1:2]
+
+    assert [row["at_ms"] for row in rows_of(of_days(rows, day))] == moments[3:5]
+    assert [row["at_ms"] for row in rows_of(of_days(rows, day, 3_600_000))] == moments[1:5]
+    assert rows_of(of_days(rows, [])) == []
+    assert len(rows_of(of_days(rows, DAYS[::-1]))) == len(moments)
