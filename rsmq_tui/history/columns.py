@@ -1,7 +1,7 @@
 """Columns that are kept from poll to poll: a value that changes costs one store, whatever the number of rows."""
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -17,31 +17,31 @@ class NumberColumn:
         self._fitted = as_float if pa.types.is_floating(type_) else as_whole
         self._count = len(values)
         self._values = array("d" if pa.types.is_floating(type_) else "q", bytes(8 * self._count))
-        # A bit for each value that is known, as Arrow keeps it.
-        self._known = bytearray((self._count + 7) // 8)
-        for at, value in enumerate(values):
-            if value is not None:
-                self.set(at, value)
+        # A byte for each value, 1 where it is known.
+        self._known = bytearray(self._count)
+        self.change(range(self._count), values)
 
-    def set(self, at: int, value: Any) -> None:
-        """Change one value."""
-        byte, bit = at >> 3, 1 << (at & 7)
-        try:
-            if value is not None:
-                self._values[at] = value
-                self._known[byte] |= bit
-                return
-        except (OverflowError, TypeError):
-            fitted = self._fitted(value)
-            if fitted is not None:
-                self.set(at, fitted)
-                return
-        self._known[byte] &= ~bit
+    def change(self, ats: Sequence[int], values: Iterable[Any]) -> None:
+        """Change the values at these places."""
+        kept, known = self._values, self._known
+        for at, value in zip(ats, values, strict=True):
+            try:
+                kept[at] = value
+                known[at] = 1
+            except (OverflowError, TypeError):
+                fitted = None if value is None else self._fitted(value)
+                known[at] = fitted is not None
+                if fitted is not None:
+                    kept[at] = fitted  # type: ignore[assignment]  # the fitting one of two types
 
     def array(self) -> pa.Array:
         """Return the values as they are now."""
-        buffers = [pa.py_buffer(bytes(self._known)), pa.py_buffer(self._values.tobytes())]
-        return pa.Array.from_buffers(self._type, self._count, buffers)
+        known = None
+        if 0 in self._known:
+            bytes_ = pa.Array.from_buffers(pa.uint8(), self._count, [None, pa.py_buffer(self._known)])
+            # As Arrow keeps it: a bit for each.
+            known = bytes_.cast(pa.bool_()).buffers()[1]
+        return pa.Array.from_buffers(self._type, self._count, [known, pa.py_buffer(self._values.tobytes())])
 
 
 class ValueColumn:
@@ -51,9 +51,11 @@ class ValueColumn:
         self._type = type_
         self._values = list(values)
 
-    def set(self, at: int, value: Any) -> None:
-        """Change one value."""
-        self._values[at] = value
+    def change(self, ats: Sequence[int], values: Iterable[Any]) -> None:
+        """Change the values at these places."""
+        kept = self._values
+        for at, value in zip(ats, values, strict=True):
+            kept[at] = value
 
     def array(self) -> pa.Array:
         """Return the values as they are now."""

@@ -4,6 +4,8 @@ Most queues of most polls are as they were: only what changed since the poll bef
 """
 
 from collections.abc import Callable, Sequence
+from itertools import compress
+from operator import is_not, itemgetter, ne
 from typing import Any
 
 import pyarrow as pa
@@ -42,6 +44,7 @@ _FIELDS = {
     },
 }
 _INDEXES = {column: QueueState._fields.index(field) for column, field in _FIELDS.items()}
+_FOUND = {column: itemgetter(at) for column, at in _INDEXES.items()}
 
 
 class SampleRows:
@@ -82,14 +85,20 @@ class SampleRows:
         if not self._columns or len(before) != len(queues):
             self._begin(queues)
             return
-        news = [(row, old, new) for row, (old, new) in enumerate(zip(before, queues, strict=True)) if old is not new]
-        for name, at in _INDEXES.items():
-            changed = [(row, new[at]) for row, old, new in news if old[at] != new[at]]
-            if changed:
-                column, stored = self._columns[name], _STORED.get(name)
-                for row, value in changed:
-                    column.set(row, value if stored is None else stored(value))
-                self._kept[name] = column.array()
+        # Thousands of queues, most of them the same objects as before: no line of Python for each.
+        changed = list(compress(range(len(queues)), map(is_not, before, queues)))
+        if not changed:
+            return
+        old, new = ([states[row] for row in changed] for states in (before, queues))
+        for name, found in _FOUND.items():
+            was, now = list(map(found, old)), list(map(found, new))
+            if was != now:
+                stored, differs = _STORED.get(name), list(map(ne, was, now))
+                values = compress(now, differs)
+                self._columns[name].change(
+                    list(compress(changed, differs)), values if stored is None else map(stored, values)
+                )
+                self._kept[name] = self._columns[name].array()
 
     def _begin(self, queues: tuple[QueueState, ...]) -> None:
         told = {**self._told(), "status": OK, "failure": None}

@@ -1,6 +1,17 @@
 """All rows, in the order of the table."""
 
-from tests.bench import peek_rows, poll_rows, protocol_rows, scan_rows, screen_rows, tick_rows, triage_rows
+from tests.bench import (
+    datasource_rows,
+    peek_rows,
+    pipeline_rows,
+    poll_rows,
+    protocol_rows,
+    recording_rows,
+    scan_rows,
+    screen_rows,
+    tick_rows,
+    triage_rows,
+)
 from tests.bench.row import Row
 
 ROWS: tuple[Row, ...] = (
@@ -11,6 +22,9 @@ ROWS: tuple[Row, ...] = (
     *peek_rows.ROWS,
     *scan_rows.ROWS,
     *triage_rows.ROWS,
+    *recording_rows.ROWS,
+    *pipeline_rows.ROWS,
+    *datasource_rows.ROWS,
 )
 
 

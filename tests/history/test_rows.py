@@ -99,7 +99,7 @@ _FIELDS = some.fixed_dictionaries(
 )
 
 
-@settings(max_examples=60)
+@settings(max_examples=60, deadline=None)
 @given(some.lists(some.lists(_FIELDS, max_size=3), max_size=6))
 def test_what_is_kept_from_poll_to_poll_is_never_stale(polls: list[list[dict[str, Any]]]) -> None:
     kept = SampleRows("me", PLACE)

@@ -1,0 +1,103 @@
+"""The arguments of `rsmq-tui pipeline generate`."""
+
+import argparse
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+from rsmq_tui.cli.command_parser import Commands, Parents, leaf
+
+_DAY_MS = 86_400_000
+_QUEUES_MAX = 100_000
+_STATUSES = """\
+exit status: 0 done, or all of it was there; 2 a usage error, a folder that cannot be written, or that holds another
+history; 130 ended by Ctrl+C: the same command goes on where it was"""
+_NOTES = """\
+It writes what `rsmq-tui record` would have written: queues that are quiet and queues with a daily and weekly rhythm,
+bursts, stalls, growth, old messages, poison, dead letters, a queue that is created anew every few days, outages of the
+server, and times when nobody recorded. The same options give the same files; a later --until, or more --days, adds to
+what is there. It uses all cores, and neither a server nor Spark.
+
+The defaults are to look around in: 2.4 million rows in some seconds. 30 days of 1,000 queues every 5 s are 518 million
+rows and some minutes for each processor core; 25 to 30 MB a day."""
+_EXAMPLES = (
+    "rsmq-tui pipeline generate --out history",
+    "rsmq-tui pipeline generate --out history --days 30 --queues 1000 --every 5s --messages 1h",
+    "rsmq-tui pipeline run --history history --out analysis",
+)
+
+
+def add_generate(commands: Commands, parents: Parents) -> None:
+    """Add the command."""
+    words = "make up a recorded history of any size, to look around in or to measure on"
+    parser = leaf(commands, "generate", words, parents, _EXAMPLES, notes=_NOTES, statuses=_STATUSES)
+    parser.add_argument("--out", metavar="DIR", required=True, type=_out, help="where to: a folder or a URL")
+    parser.add_argument("--days", metavar="N", type=_days, default=7 * _DAY_MS, help="how many (default 7)")
+    parser.add_argument("--queues", metavar="N", type=_queues, default=40, help="how many (default 40)")
+    parser.add_argument(
+        "--every", metavar="SPAN", type=_span(100, 600_000), default=10_000, help="time between polls (default 10s)"
+    )
+    parser.add_argument(
+        "--messages",
+        metavar="SPAN",
+        type=_span(60_000, 30 * _DAY_MS),
+        help="also inventories of all messages, this often: 1h",
+    )
+    parser.add_argument(
+        "--until",
+        metavar="TIME",
+        type=_time,
+        help="when it ends: 2031-05-17 or 2031-05-17T12:00, UTC; cut to ten minutes (default the last midnight)",
+    )
+    parser.add_argument("--seed", metavar="N", type=_seed, default=1, help="another history for each (default 1)")
+
+
+def _out(text: str) -> str:
+    if not text or "\0" in text:
+        raise argparse.ArgumentTypeError("it is no folder: name one, such as --out history")
+    return text
+
+
+def _days(text: str) -> int:
+    try:
+        days = float(text)
+    except ValueError:
+        days = -1.0
+    if not 0.01 <= days <= 10_000:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of days from 0.01 to 10,000")
+    return round(days * _DAY_MS)
+
+
+def _queues(text: str) -> int:
+    if not (text.isascii() and text.isdecimal() and 1 <= int(text[:9]) <= _QUEUES_MAX and len(text) <= 9):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of queues from 1 to {_QUEUES_MAX:,}")
+    return int(text)
+
+
+def _seed(text: str) -> int:
+    if not (text.isascii() and text.isdecimal() and len(text) <= 15):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of 0 or more")
+    return int(text)
+
+
+def _time(text: str) -> int:
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        found = None
+    if found is None or not 2000 <= found.year <= 2200:
+        raise argparse.ArgumentTypeError(f"{text!r} is no time: 2031-05-17, or 2031-05-17T12:00")
+    return round((found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp() * 1000)
+
+
+def _span(least_ms: int, most_ms: int) -> Callable[[str], int]:
+    def read(text: str) -> int:
+        from rsmq_tui.monitor.spans import read_span  # noqa: PLC0415 - what it comes with delays the first paint
+
+        span_ms = read_span(text)
+        if isinstance(span_ms, str):
+            raise argparse.ArgumentTypeError(f"{text!r}: {span_ms}")
+        if not least_ms <= span_ms <= most_ms:
+            raise argparse.ArgumentTypeError(f"{text!r} is not between {least_ms} ms and {most_ms // 1000} s")
+        return span_ms
+
+    return read

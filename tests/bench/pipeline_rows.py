@@ -1,0 +1,148 @@
+"""The pipeline: what a run after one more hour takes on top of much and of little, and what a row of many takes."""
+
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from rsmq_tui.history.generating import Generator, Wanted
+from tests.bench.measure import Sample, interleave
+from tests.bench.row import Measured, Row, Run, Sense
+
+_ROOT = Path(__file__).parents[2]
+_HOUR_MS = 3_600_000
+_DAY_MS = 24 * _HOUR_MS
+# A midnight.
+_T_MS = 20_600 * _DAY_MS
+_MASTER, _MEMORY = "local[2]", "2g"
+_MANY_ROWS, _FEW_ROWS = 20_000_000, 5_000_000
+
+
+class _Pipeline:
+    """A Spark in a process of its own, that runs the pipeline when it is told to."""
+
+    def __init__(self, process: "subprocess.Popen[str]") -> None:
+        self._process = process
+        self._hear()
+
+    def run(self, history: Path, out: Path) -> dict[str, Any]:
+        """Run it once; return what it took."""
+        assert self._process.stdin is not None
+        print(json.dumps([str(history), str(out)]), file=self._process.stdin, flush=True)
+        told: dict[str, Any] = self._hear()
+        if told["problems"] or not any(told["days"].values()):
+            raise RuntimeError(f"nothing was worked, or not all: {told}")
+        return told
+
+    def _hear(self) -> Any:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line:
+            raise RuntimeError("the pipeline failed")
+        return json.loads(line)
+
+
+@contextmanager
+def _pipeline() -> Iterator[_Pipeline]:
+    command = [sys.executable, "-m", "tests.bench.peers.our_pipeline", _MASTER, _MEMORY]
+    with subprocess.Popen(command, cwd=_ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            yield _Pipeline(process)
+            assert process.stdin is not None
+            process.stdin.close()
+        except BaseException:
+            process.terminate()
+            raise
+
+
+def _history(run: Run, folder: Path, days: float, until_ms: int, queues: int, every_ms: int) -> int:
+    """Make a history, or add to it what is missing, with inventories every six hours; return the rows of samples."""
+    wanted = Wanted(until_ms - round(days * _DAY_MS), until_ms, queues, every_ms, 6 * _HOUR_MS)
+    made = Generator(wanted, folder).run(lambda progress: run.say(f"history: {progress.files} of {progress.of} files"))
+    return made.rows
+
+
+def _one_more_hour(run: Run) -> Measured:
+    queues, every_ms = run.size(20, 3), run.size(5_000, 60_000)
+    long_days, short_days = run.size(30, 2), 1
+    spent_s: dict[str, list[float]] = {"long": [], "short": []}
+    with tempfile.TemporaryDirectory() as name, _pipeline() as pipeline:
+        folder = Path(name)
+        rows = {}
+        for side, days in (("long", long_days), ("short", short_days)):
+            rows[side] = _history(run, folder / side, days, _T_MS, queues, every_ms)
+            run.say(f"first run over {days} days")
+            pipeline.run(folder / side, folder / f"{side}-out")
+        hours = dict.fromkeys(rows, 0)
+
+        def one(side: str, days: int) -> Sample:
+            hours[side] += 1
+            days_now = days + hours[side] / 24
+            _history(run, folder / side, days_now, _T_MS + hours[side] * _HOUR_MS, queues, every_ms)
+
+            def sample() -> float:
+                told = pipeline.run(folder / side, folder / f"{side}-out")
+                spent_s[side].append(told["cpu_s"])
+                return float(told["seconds"])
+
+            return sample
+
+        measured = interleave(
+            run, lambda: one("long", long_days), lambda: one("short", short_days), pairs=5, warm_up=1, limit_s=120
+        )
+    cpu_s = {side: median(taken) for side, taken in spent_s.items()}
+    note = (
+        f"{queues} queues every {every_ms / 1000:g} s, {rows['long']:,} rows and {rows['short']:,}; one Spark for all "
+        f"runs, {_MASTER}; processor time {cpu_s['long']:.1f} s and {cpu_s['short']:.1f} s"
+    )
+    return Measured(measured.ours, measured.other, note)
+
+
+def _per_row(run: Run) -> Measured:
+    """Run over everything in a fresh Spark each time, the smaller one first and last."""
+    queues, every_ms = run.size(100, 3), run.size(5_000, 60_000)
+    a_day = (queues + 1) * _DAY_MS // every_ms
+    seconds: dict[int, list[float]] = {}
+    spent: dict[int, list[float]] = {}
+    sizes = run.size(_MANY_ROWS, 3 * a_day), run.size(_FEW_ROWS, a_day)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        rows = {size: _history(run, folder / str(size), size / a_day, _T_MS, queues, every_ms) for size in sizes}
+        for turn, size in enumerate((sizes[1], sizes[0], sizes[1])):
+            with _pipeline() as pipeline:
+                run.say(f"{size / 1e6:g} million rows")
+                told = pipeline.run(folder / str(size), folder / f"out-{turn}")
+            seconds.setdefault(size, []).append(told["seconds"] / rows[size] * 1e6)
+            spent.setdefault(size, []).append(told["cpu_s"] / rows[size] * 1e6)
+    ours, other = (median(seconds[size]) for size in sizes)
+    note = (
+        f"{rows[sizes[0]]:,} rows and {rows[sizes[1]]:,} of {queues} queues, {_MASTER}, a driver of {_MEMORY}, a fresh "
+        f"Spark each, without its start; processor time {median(spent[sizes[0]]):.1f} s and "
+        f"{median(spent[sizes[1]]):.1f} s a million"
+    )
+    return Measured(ours, other, note)
+
+
+ROWS = (
+    Row(
+        "pipeline after one more hour, on top of 30 days",
+        "the same on top of 1 day",
+        "s",
+        Sense.AT_MOST,
+        1.3,
+        _one_more_hour,
+    ),
+    Row(
+        "pipeline over 20 million rows, time a million, 2 GB driver",
+        "the same over 5 million rows",
+        "s",
+        Sense.AT_MOST,
+        1.2,
+        _per_row,
+    ),
+)
