@@ -4,7 +4,7 @@ A file that cannot be read is left out and named in ``problems``; so is one that
 """
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,7 +19,7 @@ from rsmq_tui.history.keeping import day_of
 from rsmq_tui.history.names import read_name, stored_name
 from rsmq_tui.history.place import Place
 from rsmq_tui.history.schema import DOWN, PLACES_KEY, SAMPLES, SCHEMA_FILE, SCHEMAS, VERSION, version_in
-from rsmq_tui.history.store import open_store
+from rsmq_tui.history.store import SealedFile, open_store
 
 # Files are about as long as this; each is opened for one window or two.
 _WINDOW_MS = 600_000
@@ -49,8 +49,8 @@ class Poll:
 
 
 @dataclass(frozen=True, slots=True)
-class _File:
-    """A readable file: its span, and the places in it."""
+class RowFile:
+    """A readable file: its name, its span, and the places in it."""
 
     name: str
     span: Span
@@ -58,7 +58,10 @@ class _File:
 
 
 class History:
-    """A history to read from; raises ``HistoryError`` where there is none. ``problems`` names what was left out."""
+    """A history to read from; raises ``HistoryError`` where there is none. ``problems`` names what was left out.
+
+    Which files there are is looked up at each question, or, once ``refresh`` was called, only by ``refresh``.
+    """
 
     def __init__(self, out: str | Path, *, state: Path | None = None) -> None:
         self.problems: list[str] = []
@@ -74,12 +77,30 @@ class History:
             raise HistoryError(f"{self.label} holds no history: rsmq-tui record --out {self.label} makes one")
         if version > VERSION:
             raise HistoryError(f"{self.label} is of version {version}, and this program reads up to {VERSION}")
-        self._known: dict[str, _File | None] = {}
+        self._known: dict[str, RowFile | None] = {}
+        self._listed: dict[str, list[SealedFile]] | None = None
+
+    def refresh(self) -> None:
+        """Look which files there are now; from here on nothing else looks.
+
+        Raises ``HistoryError`` where that cannot be found out; later such a failure is one of the ``problems``.
+        """
+        try:
+            self._listed = {table: self._store.files(table) for table in SCHEMAS}
+        except Exception as error:
+            # Each kind of filesystem has errors of its own.
+            if self._listed is None:
+                raise HistoryError(f"{self.label} cannot be read: {_why(error)}") from error
+            self._tell(f"{self.label} could not be looked through again: {_why(error)}")
+
+    def listed(self, table: str = SAMPLES) -> list[SealedFile]:
+        """Return the files of a table, the oldest day first, without a look into any."""
+        return self._store.files(table) if self._listed is None else self._listed[table]
 
     def span(self) -> Span | None:
         """Return the time that the samples cover, or None where there are none."""
         names: dict[str, list[str]] = {}
-        for file in self._store.files(SAMPLES):
+        for file in self.listed():
             names.setdefault(file.day, []).append(file.name)
         first = next((spans for day in names if (spans := self._spans(names[day]))), None)
         last = next((spans for day in reversed(names) if (spans := self._spans(names[day]))), None)
@@ -89,19 +110,24 @@ class History:
 
     def places(self, span: Span | None = None) -> list[Place]:
         """Return the places that were recorded at all, or within a span of time."""
-        return sorted({place for file in self._files(span) for place in file.places})
+        return sorted({place for file in self.files(span) for place in file.places})
+
+    def places_in(self, name: str) -> tuple[Place, ...]:
+        """Return the places in a file of samples; none where it cannot be read."""
+        file = self._file(name)
+        return () if file is None else file.places
 
     def polls(self, span: Span | None = None, place: Place | None = None) -> Iterator[Poll]:
         """Yield the polls in the order of their times: of all places, or of one.
 
         Where several recorders recorded a place, each of their polls comes, told apart by ``recorder``.
         """
-        files = [file for file in self._files(span) if place is None or place in file.places]
+        files = [file for file in self.files(span) if place is None or place in file.places]
         if not files:
             return
         whole = span or Span(min(f.span.from_ms for f in files), max(f.span.to_ms for f in files))
         files.sort(key=lambda file: file.span)
-        open_: list[tuple[_File, pa.Table]] = []
+        open_: list[tuple[RowFile, pa.Table]] = []
         from_ms, waiting = max(whole.from_ms, files[0].span.from_ms), files
         while from_ms <= whole.to_ms and (open_ or waiting):
             if not open_:
@@ -115,10 +141,21 @@ class History:
             from_ms = window.to_ms + 1
             open_ = [(file, table) for file, table in open_ if file.span.to_ms >= from_ms]
 
-    def _files(self, span: Span | None) -> list[_File]:
+    def columns(self, name: str, columns: Sequence[str], table: str = SAMPLES) -> pa.Table | None:
+        """Return some columns of a file, its rows in the order that they have there; None where it cannot be read."""
+        try:
+            with pq.ParquetFile(self._store.open(name)) as file:
+                known = set(file.schema_arrow.names)
+                return _as_known(file.read([column for column in columns if column in known]), table, columns)
+        except Exception as error:
+            self._leave_out(name, error)
+            return None
+
+    def files(self, span: Span | None = None, table: str = SAMPLES) -> list[RowFile]:
+        """Return the files that have rows of a span of time, the oldest day first."""
         days = None if span is None else (_day(span.from_ms), _day(span.to_ms))
         found = []
-        for sealed in self._store.files(SAMPLES):
+        for sealed in self.listed(table):
             if days is not None and not days[0] <= sealed.day <= days[1]:
                 continue
             file = self._file(sealed.name)
@@ -131,12 +168,12 @@ class History:
     def _spans(self, names: Iterable[str]) -> list[Span]:
         return [file.span for name in names if (file := self._file(name)) is not None]
 
-    def _file(self, name: str) -> _File | None:
+    def _file(self, name: str) -> RowFile | None:
         if name not in self._known:
             self._known[name] = self._look(name)
         return self._known[name]
 
-    def _look(self, name: str) -> _File | None:
+    def _look(self, name: str) -> RowFile | None:
         try:
             with pq.ParquetFile(self._store.open(name)) as file:
                 metadata = file.metadata
@@ -144,7 +181,7 @@ class History:
                 groups = [metadata.row_group(number).column(at).statistics for number in range(metadata.num_row_groups)]
                 span = Span(min(int(group.min) for group in groups), max(int(group.max) for group in groups))
                 places = json.loads((metadata.metadata or {})[PLACES_KEY.encode()])
-                return _File(name, span, tuple(_named(*place) for place in places))
+                return RowFile(name, span, tuple(named(*place) for place in places))
         except Exception as error:
             # Whatever is wrong with a file, the others are read.
             self._leave_out(name, error)
@@ -159,7 +196,16 @@ class History:
             return None
 
     def _leave_out(self, name: str, error: Exception) -> None:
-        self.problems.append(f"{self.label}/{name} was left out: {str(error).splitlines()[0] or type(error).__name__}")
+        self._tell(f"{self.label}/{name} was left out: {_why(error)}")
+
+    def _tell(self, problem: str) -> None:
+        # It may be asked for again and again.
+        if problem not in self.problems:
+            self.problems.append(problem)
+
+
+def _why(error: Exception) -> str:
+    return next(iter(str(error).splitlines()), "") or type(error).__name__
 
 
 def _within(window: Span, place: Place | None, tables: Iterable[pa.Table]) -> pa.Table:
@@ -179,23 +225,25 @@ def _polls(rows: pa.Table) -> Iterator[Poll]:
     for end in alone:
         told: dict[str, Any] = rows.select([*_POLL, "interval_ms", "status", "failure"]).slice(end, 1).to_pylist()[0]
         failure = told["failure"] or "the poll failed" if told["status"] == DOWN else None
-        place = _named(told["profile"], told["server"], told["ns"])
+        place = named(told["profile"], told["server"], told["ns"])
         yield Poll(told["at_ms"], told["interval_ms"], told["recorder"], place, failure, rows.slice(start, end - start))
         start = end + 1
 
 
-def _as_known(table: pa.Table) -> pa.Table:
-    """Return a table with the columns of this version: others are left out, and missing ones unknown."""
+def _as_known(found: pa.Table, table: str = SAMPLES, names: Sequence[str] | None = None) -> pa.Table:
+    """Return a table with the columns of this version, or those named: others are left out, missing ones unknown."""
+    fields = [field for field in SCHEMAS[table] if names is None or field.name in names]
     columns = [
-        table.column(field.name).cast(field.type)
-        if field.name in table.column_names
-        else pa.nulls(table.num_rows, field.type)
-        for field in SCHEMAS[SAMPLES]
+        found.column(field.name).cast(field.type)
+        if field.name in found.column_names
+        else pa.nulls(found.num_rows, field.type)
+        for field in fields
     ]
-    return pa.table(columns, schema=SCHEMAS[SAMPLES])
+    return pa.table(columns, schema=pa.schema(fields))
 
 
-def _named(profile: str, server: str, ns: str) -> Place:
+def named(profile: str, server: str, ns: str) -> Place:
+    """Return the place of a row's columns."""
     return Place(read_name(profile), server, read_name(ns))
 
 

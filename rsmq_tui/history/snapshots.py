@@ -9,7 +9,7 @@ from rsmq_tui.monitor import Drain, QueueState, Snapshot, Totals, Verdict
 
 def snapshot_of(poll: Poll) -> Snapshot:
     """Return a poll as a snapshot: without rates, trend and outlook, which come from several polls."""
-    queues = tuple(sorted((_state(row, poll) for row in poll.rows.to_pylist()), key=lambda queue: queue.name))
+    queues = tuple(sorted((state_of(row, poll) for row in poll.rows.to_pylist()), key=lambda queue: queue.name))
     verdicts: dict[Verdict, int] = {}
     for queue in queues:
         verdicts[queue.verdict] = verdicts.get(queue.verdict, 0) + 1
@@ -39,7 +39,8 @@ def snapshot_of(poll: Poll) -> Snapshot:
     )
 
 
-def _state(row: dict[str, Any], poll: Poll) -> QueueState:
+def state_of(row: dict[str, Any], poll: Poll) -> QueueState:
+    """Return a row of a poll as a queue's state."""
     age_ms = row["oldest_ready_age_ms"]
     return QueueState(
         name=read_name(row["queue"]),

@@ -121,10 +121,12 @@ class FolderStore:
             for folder in (self._folder / table).iterdir():
                 if (found := _DAY.fullmatch(folder.name)) is None:
                     continue
-                for path in folder.iterdir():
-                    if path.suffix == SEALED and not path.name.startswith(("_", ".")):
-                        with suppress(FileNotFoundError):
-                            yield SealedFile(f"{table}/{folder.name}/{path.name}", found[1], path.stat().st_size)
+                # The day may be removed meanwhile; the others are there all the same.
+                with suppress(FileNotFoundError):
+                    for path in folder.iterdir():
+                        if path.suffix == SEALED and not path.name.startswith(("_", ".")):
+                            with suppress(FileNotFoundError):
+                                yield SealedFile(f"{table}/{folder.name}/{path.name}", found[1], path.stat().st_size)
 
     def open(self, name: str) -> Any:
         """Return its path."""

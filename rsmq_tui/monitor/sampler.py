@@ -10,8 +10,8 @@ from rsmq_tui.monitor.verdicts import Thresholds
 from rsmq_tui.protocol import Row
 
 # Rates are made over about ten seconds, the outlook of a backlog over a minute.
-_RATE_SPAN_MS = 10_000
-_DRAIN_SPAN_MS = 60_000
+RATE_SPAN_MS = 10_000
+DRAIN_SPAN_MS = 60_000
 
 
 class Sampler:
@@ -38,8 +38,8 @@ class Sampler:
         growing_ms = self._thresholds.growing_ms
         reference = self.trend.reference
         self._references = (
-            reference(at_ms, _RATE_SPAN_MS),
-            reference(at_ms, _DRAIN_SPAN_MS),
+            reference(at_ms, RATE_SPAN_MS),
+            reference(at_ms, DRAIN_SPAN_MS),
             reference(at_ms, growing_ms),
         )
 

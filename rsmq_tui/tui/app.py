@@ -14,54 +14,50 @@ from textual.app import App
 from textual.binding import BindingType
 from textual.filter import LineFilter
 from textual.notifications import SeverityLevel
-from textual.reactive import var
 from textual.screen import ModalScreen, Screen
 
-from rsmq_tui.monitor import Snapshot, Source
+from rsmq_tui.monitor import Source
 from rsmq_tui.monitor.together import Together
 from rsmq_tui.monitor.wording import printable
 from rsmq_tui.tui.ascii_filter import AsciiFilter
 from rsmq_tui.tui.changing import Changes
-from rsmq_tui.tui.clipboard import copy_text
 from rsmq_tui.tui.commands import DashboardCommands
 from rsmq_tui.tui.ending import end_on_signals
 from rsmq_tui.tui.keymap import bindings_of
-from rsmq_tui.tui.pictures import Pictures
 from rsmq_tui.tui.recording import Recording
+from rsmq_tui.tui.replay_app import ReplayHost
 from rsmq_tui.tui.screens.base import NO_SERVER, DashboardScreen
 from rsmq_tui.tui.screens.overview import OverviewScreen
 from rsmq_tui.tui.sites import Site
 from rsmq_tui.tui.theming import TOKENS, first_theme, load_themes
-from rsmq_tui.tui.widgets.change_line import ChangeTold
 from rsmq_tui.tui.widgets.painted import Painted
 
 if TYPE_CHECKING:
     from rsmq_tui.monitor.audit_findings import Finding
     from rsmq_tui.triage.desk import Triage
     from rsmq_tui.triage.previews import Scope
+    from rsmq_tui.tui.past import Past
+    from rsmq_tui.tui.replaying import Replaying
 
 _ASCII = AsciiFilter()
 
 
-class RsmqApp(Pictures):
+class RsmqApp(ReplayHost):
     """Shows the snapshots of one source, or of several sites side by side, until the user quits.
 
     ``clock`` is the monotonic clock in seconds that sources tell their freshness in; ``ascii_only`` draws with ASCII
     characters alone. State flows one way: source, ``snapshot``, screens, widgets. Changes go through ``triage``, which
     may also be what makes it when it is first needed; without it, or where that is ``read_only``, nothing is changed.
-    ``recording`` is given each snapshot.
+    ``recording`` is given each snapshot; ``past`` names an analysis to look into, which without a site is all there is.
+    ``replay`` is one to show, whose sites these are: it is played, and not polled.
     """
 
     TITLE = "rsmq-tui"
     CSS_PATH = "app.tcss"
-    BINDINGS: ClassVar[list[BindingType]] = [*bindings_of("app"), *bindings_of("change")]
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings_of("app"), *bindings_of("change"), *bindings_of("replay")]
     COMMANDS = App.COMMANDS | {DashboardCommands}
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-wide")]  # noqa: RUF012 - Textual's own way to declare them
     VERTICAL_BREAKPOINTS = [(0, "-tiny"), (16, "-short"), (20, "-tall")]  # noqa: RUF012 - Textual's own way to declare them
-
-    snapshot: var[Snapshot | None] = var(None)
-    clock_times: var[bool] = var(False)
-    change_told: var[ChangeTold | None] = var(None)
 
     def __init__(
         self,
@@ -69,19 +65,19 @@ class RsmqApp(Pictures):
         *,
         triage: "Triage | Callable[[], Triage] | None" = None,
         recording: Recording | None = None,
+        past: "Past | None" = None,
+        replay: "Replaying | None" = None,
         read_only: bool = False,
         clock: Callable[[], float] = time.monotonic,
         ascii_only: bool = False,
         theme: str | None = None,
     ) -> None:
-        super().__init__()
         given = source if isinstance(source, Sequence) else (Site(source, triage=triage, read_only=read_only),)
-        self.sites: Sequence[Site] = tuple(given)
+        super().__init__(tuple(given), replay, past)
         self.recording = recording
         self.clock = clock
         self.ascii_only = ascii_only
-        self._sites_by_place = {site.place: site for site in self.sites}
-        self._together = Together(tuple(self._sites_by_place))
+        self._together = Together(tuple(self.sites_by_place))
         self._changes = Changes(self)
         self._is_quitting = False
         self._wanted_theme = theme
@@ -99,7 +95,11 @@ class RsmqApp(Pictures):
         return [*filters, _ASCII] if self.ascii_only else filters
 
     def get_default_screen(self) -> Screen[None]:
-        """Start on the overview."""
+        """Start on the overview, or in the past where nothing else is watched."""
+        if not self.sites and self.past is not None:
+            from rsmq_tui.tui.screens.history import HistoryScreen  # noqa: PLC0415
+
+            return HistoryScreen(self.past)
         return OverviewScreen(len(self.sites))
 
     async def on_event(self, event: events.Event) -> None:
@@ -128,8 +128,11 @@ class RsmqApp(Pictures):
         if self._themes.problems:
             words = "\n".join(self._themes.problems)
             self.notify(words, title="Not every theme could be read", severity="warning", markup=False, timeout=10)
-        for site in self.sites:
-            self._poll(site)
+        if self.replay is not None:
+            self.follow_replay(self.replay)
+        else:
+            for site in self.sites:
+                self._poll(site, is_alone=len(self.sites) == 1)
         if not self.is_headless:
             end_on_signals(self._quit)
 
@@ -137,7 +140,7 @@ class RsmqApp(Pictures):
         """Let go of the server."""
         await self._changes.aclose()
         # One that cannot be closed must not keep the others open.
-        await asyncio.gather(*(site.aclose() for site in self.sites), return_exceptions=True)
+        await asyncio.gather(*(site.aclose() for site in self.all_sites), return_exceptions=True)
 
     def watch_theme(self, theme: str) -> None:
         """Draw everything in the new colours."""
@@ -152,12 +155,14 @@ class RsmqApp(Pictures):
 
     def site(self, place: str) -> Site:
         """Return the server of that place; raises ``LookupError``."""
-        return self._sites_by_place[place]
+        return self.sites_by_place[place]
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Leave escape to the screens and dialogs unless a change runs behind no dialog."""
         if action == "cancel_change":
             return self._changes.is_running and not isinstance(self.screen, ModalScreen)
+        if (fits := self.may_replay(action)) is not None:
+            return fits
         return super().check_action(action, parameters)
 
     def ask_change(
@@ -178,36 +183,11 @@ class RsmqApp(Pictures):
         """Show what mending these findings of a queue of ``ns`` would do, and do it when the answer is yes."""
         self._changes.fix(self.site(place), queue, findings, ns)
 
-    def open_audit(self, queue: str | None, place: str = "") -> None:
-        """Go to the audit of a queue, or of all."""
-        from rsmq_tui.tui.screens.audit import AuditScreen  # noqa: PLC0415
-
-        self.push_screen(AuditScreen(queue, place))
-
-    def open_queue(self, queue: str, place: str = "") -> None:
-        """Go to a queue's own screen."""
-        # Imported when first needed: the overview shows its first numbers before anything else is loaded.
-        from rsmq_tui.tui.screens.queue import QueueScreen  # noqa: PLC0415
-
-        while len(self.screen_stack) > 1:
-            self.pop_screen()
-        self.push_screen(QueueScreen(queue, place))
-
-    def open_message(self, queue: str, id: str, place: str = "") -> None:
-        """Go to one message."""
-        from rsmq_tui.tui.screens.message import MessageScreen  # noqa: PLC0415
-
-        self.push_screen(MessageScreen(queue, id, place))
-
-    def copy_text(self, text: str, what: str) -> None:
-        """Copy to the terminal's clipboard (OSC 52), which works over SSH too."""
-        copy_text(self, text, what)
-
     def action_leave(self) -> None:
         """Leave the screen; leave the program from the first one."""
-        if len(self.screen_stack) > 1:
+        if len(self.screen_stack) > self.floor:
             self.pop_screen()
-        else:
+        elif not self.leave_replay():
             self._quit()
 
     async def action_quit(self) -> None:
@@ -224,6 +204,10 @@ class RsmqApp(Pictures):
 
         where = getattr(self.screen, "WHERE", ())
         self.push_screen(HelpScreen(where, changes=bool(getattr(self.screen, "can_change", False))))
+
+    def action_history(self) -> None:
+        """Look into the past of the screen's queue, or of all."""
+        self.open_history(self.screen.chosen_queue if isinstance(self.screen, DashboardScreen) else None)
 
     def action_namespaces(self) -> None:
         """Look for namespaces."""
@@ -283,9 +267,9 @@ class RsmqApp(Pictures):
         self.panic(Text("\n".join(map(printable, lines))))
 
     @work(group="poll")
-    async def _poll(self, site: Site) -> None:
+    async def _poll(self, site: Site, *, is_alone: bool) -> None:
         async for snapshot in site.source.snapshots():
             if self.recording is not None:
                 self.recording.take(snapshot, site.name)
-            self.snapshot = snapshot if len(self.sites) == 1 else self._together.take(snapshot)
+            self.show_live(snapshot if is_alone else self._together.take(snapshot))
             self._changes.follow(site, snapshot)

@@ -10,7 +10,7 @@ from textual.fuzzy import Matcher
 
 from rsmq_tui.monitor.wording import printable
 from rsmq_tui.tui.host import Dashboard
-from rsmq_tui.tui.keymap import Key, keys_of
+from rsmq_tui.tui.keymap import Key, Where, keys_of
 
 _QUEUE_HITS_MAX = 50
 
@@ -45,11 +45,13 @@ class DashboardCommands(Provider):
 
     def _keys(self) -> Iterator[Key]:
         where = getattr(self.screen, "WHERE", ())
-        keys = keys_of(*where, "app", changes=bool(getattr(self.screen, "can_change", False)))
+        is_replay = cast("Dashboard", self.app).replay is not None
+        places: tuple[Where, ...] = ("replay", *where, "app") if is_replay else (*where, "app")
+        keys = keys_of(*places, changes=bool(getattr(self.screen, "can_change", False)), live=not is_replay)
         return (key for key in keys if key.where not in ("table", "lines") and key.id != "app.palette")
 
     def _runner(self, key: Key) -> Callable[[], Any]:
-        owner = self.app if key.where == "app" else self.screen
+        owner = self.app if key.where in ("app", "replay") else self.screen
         return partial(owner.run_action, key.action)
 
 

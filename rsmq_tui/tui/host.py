@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from rsmq_tui.monitor.audit_findings import Finding
     from rsmq_tui.triage.previews import Scope
     from rsmq_tui.tui.recording import Recording
+    from rsmq_tui.tui.replaying import Replaying
     from rsmq_tui.tui.widgets.change_line import ChangeTold
 
 
@@ -22,6 +23,7 @@ class Dashboard(Protocol):
     clock: Callable[[], float]
     ascii_only: bool
     recording: "Recording | None"
+    replay: "Replaying | None"
     clock_times: bool
     snapshot: Snapshot | None
     change_told: "ChangeTold | None"
@@ -63,6 +65,14 @@ class Dashboard(Protocol):
 
     def open_audit(self, queue: str | None, place: str = "") -> None:
         """Go to the audit of a queue, or of all."""
+        ...
+
+    def open_history(self, queue: tuple[str, str, str] | None = None) -> None:
+        """Go to the past, of a queue by its server, namespace and name, or of all."""
+        ...
+
+    def forget_closed(self) -> None:
+        """Forget screens that are closed, and the replays that they hold."""
         ...
 
     def open_queue(self, queue: str, place: str = "") -> None:

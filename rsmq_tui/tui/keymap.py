@@ -6,7 +6,10 @@ from typing import Literal
 
 from textual.binding import Binding, BindingType
 
-Where = Literal["app", "change", "table", "lines", "overview", "queue", "message", "audit", "modal", "dialog", "choice"]
+Where = Literal[
+    "app", "change", "table", "lines", "overview", "queue", "message", "audit", "history", "replay", "diff", "modal",
+    "dialog", "choice"
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +19,7 @@ class Key:
     ``id`` names it in key files. ``hint`` is its word at the bottom, where none means that only the help tells it, and
     ``face`` the keys shown before that word, where one hint stands for a pair. Hints stand in the order of the keys,
     and those that do not fit are left out, but for a ``pinned`` one. ``changes`` is set for what changes a queue: where
-    nothing may be changed, there is no such key.
+    nothing may be changed, there is no such key. ``live`` is set for what a replay has no use for.
     """
 
     id: str
@@ -29,6 +32,7 @@ class Key:
     priority: bool = False
     changes: bool = False
     pinned: bool = False
+    live: bool = False
 
     @property
     def shown(self) -> str:
@@ -43,6 +47,13 @@ _SHOWN = {
     "escape": "esc",
     "left_square_bracket": "[",
     "right_square_bracket": "]",
+    "left_curly_bracket": "{",
+    "right_curly_bracket": "}",
+    "less_than_sign": "<",
+    "greater_than_sign": ">",
+    "at": "@",
+    "comma": ",",
+    "full_stop": ".",
     "down": "↓",
     "up": "↑",
     "left": "←",
@@ -61,6 +72,11 @@ def _change(id: str, keys: str, action: str, words: str, hint: str = "") -> Key:
     return Key(id, keys, action, words, where, hint, changes=True)
 
 
+def _replay(id: str, keys: str, action: str, words: str, hint: str = "", face: str = "") -> Key:
+    # Of priority: in a replay they come before what else these keys mean on a screen.
+    return Key(f"replay.{id}", keys, action, words, "replay", hint, face, priority=True)
+
+
 KEYS = (
     Key(
         "app.help",
@@ -72,13 +88,42 @@ KEYS = (
         pinned=True,
     ),
     Key("app.palette", "colon,ctrl+p", "command_palette", "Find a command or a queue by name", "app", "commands"),
-    Key("app.pause", "p", "pause", "Pause or resume polling", "app", "pause"),
+    Key("app.pause", "p", "pause", "Pause or resume polling", "app", "pause", live=True),
     Key("app.refresh", "r,ctrl+r", "refresh_now", "Poll now; sort or search again", "app"),
     Key("app.time", "t", "time", "Show times as ages, or as UTC clock times", "app"),
     Key("app.theme", "T", "next_theme", "Switch to the next theme", "app"),
-    Key("app.namespace", "n", "namespaces", "Look for namespaces on this server and switch to one", "app"),
+    Key("app.namespace", "n", "namespaces", "Look for namespaces on this server and switch to one", "app", live=True),
     Key("app.quit", "ctrl+c", "quit", "Quit from anywhere", "app", priority=True),
     Key("app.back", "q", "leave", "Go back; quit from the overview", "app", "quit"),
+    Key(
+        "app.history",
+        "H",
+        "history",
+        "Look into the past, as an analysis of the history tells it",
+        "app",
+        "history",
+        live=True,
+    ),
+    _replay("play", "p", "replay_play", "Play or pause", "play"),
+    _replay("next", "right_square_bracket", "replay_step(1)", "Pause, and go to the next poll"),
+    _replay("previous", "left_square_bracket", "replay_step(-1)", "Pause, and go to the poll before", "step", "[ ]"),
+    _replay("next_verdict", "right_curly_bracket", "replay_verdict(1)", "Go to the next change of a verdict or outage"),
+    _replay(
+        "previous_verdict",
+        "left_curly_bracket",
+        "replay_verdict(-1)",
+        "Go to the change before; again, while it looks: stop",
+        "change",
+        "{ }",
+    ),
+    _replay("seek", "at", "replay_seek", "Go to a moment: 21:50, -10m, 2031-05-17 21:50", "go to"),
+    _replay("slower", "less_than_sign", "replay_speed(-1)", "Play slower, down to x1", "speed", "< >"),
+    _replay("faster", "greater_than_sign", "replay_speed(1)", "Play faster, up to x3600"),
+    _replay("minute_on", "full_stop", "replay_jump(1)", "Go a minute on"),
+    _replay("minute_back", "comma", "replay_jump(-1)", "Go a minute back", "minute", ", ."),
+    _replay("mark", "m", "replay_mark", "Mark this instant, to compare others with it", "mark"),
+    _replay("diff", "D", "replay_diff", "Compare this instant with the marked one", "diff"),
+    Key("diff.back", "escape", "app.leave", "Go back", "diff", "back"),
     Key("table.down", "j,down", "cursor(1)", "Next row", "table"),
     Key("table.up", "k,up", "cursor(-1)", "Previous row", "table"),
     Key("table.page_down", "pagedown", "page(1)", "One screen down", "table"),
@@ -106,8 +151,16 @@ KEYS = (
     _change("overview.purge", "P", "change('purge')", "Remove every message of the queue", "purge"),
     _change("overview.set", "equals_sign", "change('set')", "Change vt, delay and maxsize of the queue", "set"),
     _change("overview.import", "I", "change('import')", "Put messages from a file back into the queue"),
-    Key("overview.export", "E", "export", "Write all messages of the queue to a file", "overview"),
-    Key("overview.audit", "F", "audit", "Audit: look for what does not fit together in the keys", "overview", "audit"),
+    Key("overview.export", "E", "export", "Write all messages of the queue to a file", "overview", live=True),
+    Key(
+        "overview.audit",
+        "F",
+        "audit",
+        "Audit: look for what does not fit together in the keys",
+        "overview",
+        "audit",
+        live=True,
+    ),
     Key("overview.clear", "escape", "clear", "Clear the filter, then the sorting", "overview"),
     Key("queue.mark", "space", "mark", "Mark the message, or take the mark off", "queue", "mark"),
     Key("queue.mark_all", "A", "mark_all", "Mark all that match, in the whole queue", "queue", "all"),
@@ -129,8 +182,17 @@ KEYS = (
         "tabs",
         "h l",
     ),
-    Key("queue.next_page", "right_square_bracket", "turn(1)", "Next page of messages", "queue"),
-    Key("queue.previous_page", "left_square_bracket", "turn(-1)", "Previous page of messages", "queue", "page", "[ ]"),
+    Key("queue.next_page", "right_square_bracket", "turn(1)", "Next page of messages", "queue", live=True),
+    Key(
+        "queue.previous_page",
+        "left_square_bracket",
+        "turn(-1)",
+        "Previous page of messages",
+        "queue",
+        "page",
+        "[ ]",
+        live=True,
+    ),
     Key("queue.group", "b", "group", "Count what the messages consist of", "queue", "group"),
     _change("queue.redrive", "R", "change('redrive')", "Send what is marked back to where it came from", "redrive"),
     _change("queue.copy_to", "C", "change('copy')", "Copy what is marked to a queue", "copy to"),
@@ -138,16 +200,37 @@ KEYS = (
     Key("queue.mark_page", "asterisk", "mark_page", "Mark the page", "queue"),
     Key("queue.copy_body", "y", "copy_body", "Copy the body of the message under the cursor", "queue", "copy"),
     Key("queue.copy_id", "Y", "copy_id", "Copy the id of the message under the cursor", "queue"),
-    Key("queue.export", "E", "export", "Write what is marked or matches to a file", "queue", "export"),
+    Key("queue.export", "E", "export", "Write what is marked or matches to a file", "queue", "export", live=True),
     _change("queue.set", "equals_sign", "change('set')", "Change vt, delay and maxsize of this queue", "set"),
     _change("queue.purge", "P", "change('purge')", "Remove every message of this queue", "purge"),
-    Key("queue.audit", "F", "audit", "Audit: look for what does not fit together in this queue", "queue"),
+    Key("queue.audit", "F", "audit", "Audit: look for what does not fit together in this queue", "queue", live=True),
     Key("queue.clear", "escape", "clear", "Clear the marks, then the filter, then go back", "queue", "back"),
     Key(
         "audit.fix", "f", "fix", "Show what a fix would do to the queue under the cursor", "audit", "fix", changes=True
     ),
     Key("audit.undo", "u", "undo", "Undo the last change", "audit", "undo", changes=True),
     Key("audit.back", "escape", "app.leave", "Go back", "audit", "back"),
+    Key("history.mark", "space", "mark", "Mark the queue, or take the mark off", "history", "mark"),
+    Key("history.mark_all", "A", "mark_all", "Mark all queues: charts show the sum of those marked", "history", "all"),
+    Key("history.later", "right", "shift(1)", "Show a later time", "history"),
+    Key("history.earlier", "left", "shift(-1)", "Show an earlier time", "history", "shift", "← →"),
+    Key("history.closer", "plus", "zoom(1)", "Show less time, in more detail", "history"),
+    Key("history.wider", "minus", "zoom(-1)", "Show more time", "history", "zoom", "+ -"),
+    Key("history.range", "f", "range", "Choose a range of time, or type one", "history", "range"),
+    Key("history.next_page", "l", "turn_page(1)", "Next of queues, episodes, heat map, poison, …", "history"),
+    Key(
+        "history.previous_page",
+        "h",
+        "turn_page(-1)",
+        "Previous of queues, episodes, heat map, poison, …",
+        "history",
+        "pages",
+        "h l",
+    ),
+    Key("history.metric", "m", "metric", "Chart the next of depth, oldest ready and the rates", "history", "metric"),
+    Key("history.weekly", "W", "weekly", "Heat map by day, or by day of the week", "history"),
+    Key("history.filter", "slash", "filter", "Show only queues that match some words", "history", priority=True),
+    Key("history.clear", "escape", "clear", "Clear the marks, then the filter, then go back", "history", "back"),
     Key("message.next_view", "l,right", "view(1)", "Next of pretty, raw, hex", "message", "pretty/raw/hex", "h l"),
     Key("message.previous_view", "h,left", "view(-1)", "Previous of pretty, raw, hex", "message"),
     Key("lines.down", "j,down", "scroll_lines(1)", "One line down", "lines"),
@@ -171,14 +254,23 @@ KEYS = (
 )
 
 
-def keys_of(*where: Where, changes: bool = True) -> Iterator[Key]:
-    """Walk through the keys of these places, place by place; without those that change something if so asked."""
-    return (key for place in where for key in KEYS if key.where == place and (changes or not key.changes))
+def keys_of(*where: Where, changes: bool = True, live: bool = True) -> Iterator[Key]:
+    """Walk through the keys of these places, place by place; without those that change something if so asked.
+
+    Without ``live`` those are left out that a replay has no use for.
+    """
+    known = (key for place in where for key in KEYS if key.where == place)
+    return (key for key in known if (changes or not key.changes) and (live or not key.live))
 
 
 def changes_something(where: Iterable[Where], action: str) -> bool:
     """Tell whether an action of these places is one of those that change a queue."""
     return any(key.changes and key.action.partition("(")[0] == action for key in keys_of(*where))
+
+
+def is_live_only(where: Iterable[Where], action: str) -> bool:
+    """Tell whether an action of these places is one that a replay has no use for."""
+    return any(key.live and key.action.partition("(")[0] == action for key in keys_of(*where))
 
 
 def bindings_of(where: Where) -> list[BindingType]:

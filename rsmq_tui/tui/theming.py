@@ -37,6 +37,7 @@ TOKENS = {
     "json-string": "#a5d6a7",
     "json-number": "#ffb454",
     "json-word": "#d58cff",
+    "replay": "#ff79c6",
 }
 _NAME = re.compile(r"[\w.-]{1,40}")
 _COLORS = (

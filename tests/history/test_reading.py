@@ -1,5 +1,6 @@
 """Reading a history back: in order, from a span of time, past files that cannot be read."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from rsmq_tui.history.place import Place
 from rsmq_tui.history.reading import History, Span
 from rsmq_tui.history.recorder import Recorder
 from rsmq_tui.history.snapshots import snapshot_of
+from rsmq_tui.history.store import FolderStore
 from rsmq_tui.monitor import Verdict
 from tests.history.made import DAY_MS, NOON_MS, PLACE, Hand, failed, polled, state
 
@@ -119,3 +121,26 @@ def test_an_empty_history_has_no_span(tmp_path: Path) -> None:
     history = History(tmp_path)
 
     assert (history.span(), history.places(), list(history.polls()), history.problems) == (None, [], [], [])
+
+
+def test_a_day_that_is_removed_while_it_is_listed_hides_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hand = Hand(tmp_path, tmp_path)
+    for day in range(3):
+        hand.poll(NOON_MS + day * DAY_MS)
+    hand.writer.close()
+    listed = FolderStore(tmp_path)
+    days = [file.day for file in listed.files("samples")]
+    assert len(days) == 3
+    real = Path.iterdir
+
+    def removed(path: Path) -> Iterator[Path]:
+        if path.name.startswith("day="):
+            if path.name == f"day={days[0]}":
+                raise FileNotFoundError(path)
+            return real(path)
+        return iter(sorted(real(path)))
+
+    monkeypatch.setattr(Path, "iterdir", removed)
+    assert [file.day for file in listed.files("samples")] == days[1:]

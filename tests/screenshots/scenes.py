@@ -1,19 +1,26 @@
 """The pictures: which screen, which size, which theme, and how one gets there."""
 
 import re
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from textual.pilot import Pilot
 
-from rsmq_tui.monitor import Link, MessageState
+from rsmq_tui.history.place import Place
+from rsmq_tui.history.reading import History
+from rsmq_tui.monitor import Link, MessageState, Snapshot
 from rsmq_tui.monitor.audit_findings import Finding, FindingKind
 from rsmq_tui.monitor.auditing import AuditProgress
-from rsmq_tui.protocol import Failure
+from rsmq_tui.protocol import Failure, Row
 from rsmq_tui.tui.app import RsmqApp
+from rsmq_tui.tui.replaying import Replaying, replaying_of
 from rsmq_tui.tui.sites import Site
-from tests.screenshots.history import order_messages, play_history
+from tests.history.replayed import Tape
+from tests.screenshots.history import NOW_MS, order_messages, play_history
+from tests.screenshots.past import scripted_past
 from tests.tui.scripted import FakeClock, ScriptedSource
 from tests.tui.scripted_triage import ScriptedTriage
 
@@ -32,7 +39,7 @@ class Server:
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """One picture: keys pressed from the overview on, then a look."""
+    """One picture: keys pressed from the overview on, of servers or of a replay of one, then a look."""
 
     name: str
     keys: Sequence[str] = ()
@@ -40,6 +47,8 @@ class Scene:
     theme: str = "rsmq-dark"
     ascii_only: bool = False
     servers: Sequence[Server] = ()
+    is_replay: bool = False
+    has_past: bool = False
 
 
 _SERVERS = (
@@ -71,15 +80,31 @@ SCENES = (
     Scene("confirm", keys=("j", "enter", "A", "x")),
     Scene("servers", size=(132, 19), servers=_SERVERS),
     Scene("audit", keys=("F", "j")),
+    Scene("history", keys=("H", "l", "l", "j", "j"), has_past=True),
     Scene("help", keys=("question_mark",)),
+    Scene("replay", keys=("m", *["full_stop"] * 7, "p"), is_replay=True),
+    Scene("diff", keys=("m", *["full_stop"] * 7, "D"), size=(132, 16), is_replay=True),
 )
 
 
 async def picture(scene: Scene) -> str:
     """Drive the app to the scene and return its picture as SVG, the same bytes at each run."""
+    with tempfile.TemporaryDirectory() as folder:
+        return await _picture(scene, Path(folder))
+
+
+async def _picture(scene: Scene, folder: Path) -> str:
     clock = FakeClock()
     sites = [_site(server, clock) for server in scene.servers] or [_one_site(clock)]
-    app = RsmqApp(sites, clock=clock, theme=scene.theme, ascii_only=scene.ascii_only)
+    replay = _replay(clock, folder) if scene.is_replay else None
+    app = RsmqApp(
+        sites if replay is None else replay.sites,
+        replay=replay,
+        past=scripted_past() if scene.has_past else None,
+        clock=clock,
+        theme=scene.theme,
+        ascii_only=scene.ascii_only,
+    )
     app.animation_level = "none"
     async with app.run_test(size=scene.size) as pilot:
         await _settle(pilot)
@@ -113,6 +138,27 @@ def _site(server: Server, clock: FakeClock) -> Site:
     return Site(source, place=server.name, name=server.name, colour=server.colour, triage=_triage())
 
 
+def _replay(clock: FakeClock, folder: Path) -> Replaying:
+    """Record the ten minutes by hand, and open a replay of them."""
+    tape = Tape(folder, place=Place("prod-eu", "redis://cache-1:6379/0", "rsmq"))
+    play_history(_RecordedSource(clock, tape))
+    tape.seal()
+    return replaying_of(History(folder), from_ms=NOW_MS - 500_000, playing=False, clock=clock)
+
+
+class _RecordedSource(ScriptedSource):
+    """Writes down what it is polled."""
+
+    def __init__(self, clock: FakeClock, tape: Tape) -> None:
+        super().__init__(clock)
+        self._tape = tape
+
+    def snapshot_of(self, rows: dict[str, Row], at_ms: int = NOW_MS) -> Snapshot:
+        snapshot = super().snapshot_of(rows, at_ms)
+        self._tape.poll(at_ms, *snapshot.queues)
+        return snapshot
+
+
 def _triage() -> Any:
     triage = ScriptedTriage()
     triage.profile = "PROD-EU"
@@ -125,6 +171,9 @@ async def _settle(pilot: Pilot[None]) -> None:
     """Let the messages, the workers and the painting that a key led to come to rest."""
     for _ in range(3):
         await pilot.pause()
+        replay = pilot.app.replay if isinstance(pilot.app, RsmqApp) else None
+        while replay is not None and replay.player.is_busy:
+            await pilot.pause(0.01)
         # An empty list would mean all workers, and the one that polls never ends.
         if busy := [worker for worker in pilot.app.workers if worker.group != "poll"]:
             await pilot.app.workers.wait_for_complete(busy)

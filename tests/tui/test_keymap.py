@@ -24,8 +24,11 @@ from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.keymap import KEYS, Key, Where, bindings_of, changes_something, keys_of
 from rsmq_tui.tui.screens.audit import AuditScreen
 from rsmq_tui.tui.screens.confirm import ConfirmScreen
+from rsmq_tui.tui.screens.diff import DiffScreen
 from rsmq_tui.tui.screens.form import FormScreen
 from rsmq_tui.tui.screens.help import HelpScreen
+from rsmq_tui.tui.screens.history import HistoryScreen
+from rsmq_tui.tui.screens.history_range import RangeScreen
 from rsmq_tui.tui.screens.message import MessageScreen
 from rsmq_tui.tui.screens.namespaces import NamespaceScreen
 from rsmq_tui.tui.screens.overview import OverviewScreen
@@ -42,10 +45,13 @@ OWNERS: dict[Where, tuple[type[DOMNode], ...]] = {
     "queue": (QueueScreen,),
     "message": (MessageScreen,),
     "audit": (AuditScreen,),
-    "modal": (HelpScreen, NamespaceScreen, ConfirmScreen, FormScreen),
+    "history": (HistoryScreen,),
+    "modal": (HelpScreen, NamespaceScreen, ConfirmScreen, FormScreen, RangeScreen),
     "dialog": (ConfirmScreen,),
     "choice": (ChoiceInput,),
     "change": (RsmqApp,),
+    "replay": (RsmqApp,),
+    "diff": (DiffScreen,),
 }
 
 ACTIONS = {action.name for action in (
@@ -59,37 +65,46 @@ RESERVED = {
     "up": {"table.up", "lines.up", "choice.previous"},
     "g": {"table.top", "lines.top"},
     "G": {"table.bottom", "lines.bottom"},
-    "h": {"queue.previous_part", "message.previous_view", "dialog.previous"},
-    "l": {"queue.next_part", "message.next_view", "dialog.next"},
-    "left": {"queue.previous_part", "message.previous_view", "dialog.previous"},
-    "right": {"queue.next_part", "message.next_view", "dialog.next"},
+    "h": {"queue.previous_part", "history.previous_page", "message.previous_view", "dialog.previous"},
+    "l": {"queue.next_part", "history.next_page", "message.next_view", "dialog.next"},
+    "left": {"queue.previous_part", "history.earlier", "message.previous_view", "dialog.previous"},
+    "right": {"queue.next_part", "history.later", "message.next_view", "dialog.next"},
     "enter": {"table.open"},
-    "escape": {"overview.clear", "queue.clear", "message.back", "audit.back", "modal.close", "change.cancel"},
+    "escape": {
+        "overview.clear",
+        "queue.clear",
+        "message.back",
+        "audit.back",
+        "history.clear",
+        "modal.close",
+        "diff.back",
+        "change.cancel",
+    },
     "q": {"app.back", "modal.close"},
     "ctrl+c": {"app.quit"},
     "question_mark": {"app.help"},
     "colon": {"app.palette"},
     "ctrl+p": {"app.palette"},
-    "slash": {"overview.filter", "queue.filter"},
-    "left_square_bracket": {"queue.previous_page"},
-    "right_square_bracket": {"queue.next_page"},
+    "slash": {"overview.filter", "queue.filter", "history.filter"},
+    "left_square_bracket": {"queue.previous_page", "replay.previous"},
+    "right_square_bracket": {"queue.next_page", "replay.next"},
     "y": {"queue.copy_body", "message.copy_body"},
     "Y": {"queue.copy_id", "message.copy_id"},
     "s": {"overview.sort"},
     "S": {"overview.reverse"},
-    "p": {"app.pause"},
+    "p": {"app.pause", "replay.play"},
     "r": {"app.refresh"},
     "ctrl+r": {"app.refresh"},
     "t": {"app.time"},
-    "space": {"queue.mark"},
+    "space": {"queue.mark", "history.mark"},
     "v": {"queue.range"},
     "asterisk": {"queue.mark_page"},
-    "A": {"queue.mark_all"},
+    "A": {"queue.mark_all", "history.mark_all"},
     "x": {"overview.delete", "queue.delete"},
     "a": {"overview.send", "queue.send"},
     "e": {"queue.edit"},
-    "plus": {"queue.hide"},
-    "minus": {"queue.hide"},
+    "plus": {"queue.hide", "history.closer"},
+    "minus": {"queue.hide", "history.wider"},
     "0": {"queue.release"},
     "R": {"overview.redrive", "queue.redrive"},
     "M": {"queue.move"},
@@ -131,7 +146,7 @@ def test_every_action_exists_where_it_is_looked_for(key: Key) -> None:
     assert arguments in ("", "1)", "-1)") or (name == "change" and arguments.strip("')") in ACTIONS)
 
 
-@pytest.mark.parametrize("screen", [OverviewScreen, QueueScreen, MessageScreen, AuditScreen])
+@pytest.mark.parametrize("screen", [OverviewScreen, QueueScreen, MessageScreen, AuditScreen, HistoryScreen])
 def test_no_two_keys_of_a_screen_clash(screen: type[OverviewScreen]) -> None:
     pressed = Counter(name for key in keys_of("app", *screen.WHERE) for name in _pressed(key))
     assert [name for name, times in pressed.items() if times > 1] == []

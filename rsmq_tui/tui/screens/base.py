@@ -1,6 +1,6 @@
 """What all full screens share: the snapshot, the line at the top, and what is told of a change at the bottom."""
 
-from typing import ClassVar, cast
+from typing import TYPE_CHECKING, ClassVar, cast
 
 from textual.reactive import var
 from textual.screen import Screen
@@ -8,10 +8,13 @@ from textual.widgets import Input
 
 from rsmq_tui.monitor import Snapshot
 from rsmq_tui.tui.host import Dashboard
-from rsmq_tui.tui.keymap import Where, changes_something
+from rsmq_tui.tui.keymap import Where, changes_something, is_live_only
 from rsmq_tui.tui.sites import Site
 from rsmq_tui.tui.widgets.change_line import ChangeLine, ChangeTold
 from rsmq_tui.tui.widgets.key_hints import KeyHints
+
+if TYPE_CHECKING:
+    from rsmq_tui.tui.replaying import Replaying
 
 NO_SERVER = "no queue is under the cursor: it says which server is meant"
 
@@ -28,9 +31,15 @@ class DashboardScreen(Screen[None]):
     def __init__(self, place: str | None = None) -> None:
         super().__init__()
         self.place = place
+        self._shown_in: Replaying | None = None
 
     def on_mount(self) -> None:
         """Follow the app's snapshot, its choice between ages and clock times, and what it tells of a change."""
+        self._shown_in = self.dashboard.replay
+        if self._shown_in is not None:
+            from rsmq_tui.tui.widgets.replay_banner import ReplayBanner  # noqa: PLC0415 - live screens need none
+
+            self.mount(ReplayBanner(), before=0)
         self.watch(self.app, "snapshot", self._take)
         self.watch(self.app, "clock_times", self._refresh_words, init=False)
         self.watch(self.app, "change_told", self._tell_change)
@@ -42,6 +51,8 @@ class DashboardScreen(Screen[None]):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Let a slash be typed in the filter; leave out what changes a queue where that may not be."""
         if action == "filter" and isinstance(self.focused, Input):
+            return False
+        if self._shown_in is not None and is_live_only(self.WHERE, action):
             return False
         return self.can_change or not changes_something(self.WHERE, action)
 
@@ -57,6 +68,11 @@ class DashboardScreen(Screen[None]):
         """The app that this screen lives in."""
         return cast("Dashboard", self.app)
 
+    def on_unmount(self) -> None:
+        """Let go of the replay that was shown: it may hold a lot."""
+        if self._shown_in is not None:
+            self.dashboard.forget_closed()
+
     @property
     def can_change(self) -> bool:
         """True where what this screen shows may be changed."""
@@ -68,11 +84,19 @@ class DashboardScreen(Screen[None]):
         return self.place
 
     @property
+    def chosen_queue(self) -> tuple[str, str, str] | None:
+        """The queue that the screen is of, by its server, namespace and name; None where it is of all."""
+        return None
+
+    @property
     def site(self) -> Site:
         """The server that this screen shows; raises ``LookupError`` where it shows several."""
         return self.dashboard.site(self.place or "")
 
     def _take(self, snapshot: Snapshot | None) -> None:
+        if self.dashboard.replay is not self._shown_in:
+            # A replay is shown over this screen, or was until now.
+            return
         news = snapshot if snapshot is None or self.place is None else snapshot.part(self.place)
         if news is self.snapshot:
             # Another server had news.
@@ -88,6 +112,9 @@ class DashboardScreen(Screen[None]):
             self.show_snapshot(snapshot)
 
     def _tell_change(self, told: ChangeTold | None) -> None:
+        if self._shown_in is not None:
+            # Whatever was changed was changed on a live server.
+            return
         line = self.query_one_optional(ChangeLine)
         if line is None:
             # Most screens never need it.

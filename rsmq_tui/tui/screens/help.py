@@ -19,8 +19,11 @@ _TITLES: dict[Where, str] = {
     "queue": "Queue",
     "message": "Message",
     "audit": "Audit",
+    "history": "History",
     "table": "Rows",
     "lines": "Lines",
+    "replay": "Replay",
+    "diff": "Two instants",
     "change": "While a change runs",
     "app": "Everywhere",
 }
@@ -35,7 +38,10 @@ _WORDS = (
 
 
 class HelpScreen(ModalScreen[None]):
-    """Lists the keys of the places given, those that change a queue only where ``changes`` says so."""
+    """Lists the keys of the places given, those that change a queue only where ``changes`` says so.
+
+    In a replay its own come first, and those that ask the server are left out.
+    """
 
     BINDINGS: ClassVar[list[BindingType]] = bindings_of("modal")
 
@@ -53,8 +59,9 @@ class HelpScreen(ModalScreen[None]):
         """Fill it."""
         ascii_only = bool(getattr(self.app, "ascii_only", False))
         lines: list[list[Piece]] = []
-        for where in self._where:
-            if keys := list(keys_of(where, changes=self._changes)):
+        is_replay = getattr(self.app, "replay", None) is not None
+        for where in ("replay", *self._where) if is_replay else self._where:
+            if keys := list(keys_of(where, changes=self._changes, live=not is_replay)):
                 lines += [[], [(f" {_TITLES[where]}", "head")]]
                 lines += [[(f"   {key.shown:<16}", "strong"), (key.help, "")] for key in keys]
         lines += [[], [(" Verdicts, worst first", "head")]]

@@ -115,6 +115,8 @@ class MessageScreen(DashboardScreen):
             return "reading …"
         if message.row is None and not message.size:
             return "this message has left the queue"
+        if message.size and self.dashboard.replay is not None:
+            return f"its body of {size(message.size)} was not recorded: rsmq-tui record --messages 5m --bodies does"
         return f"its body of {size(message.size)} is too long to show" if message.size else "it has no body"
 
     def _fact_pieces(self, at_ms: int) -> list[Piece]:

@@ -15,6 +15,7 @@ from rsmq_tui.monitor.wording import compact, printable, rate
 from rsmq_tui.tui.columns import QueueContext, columns_of, sort_queues
 from rsmq_tui.tui.keymap import Where, bindings_of
 from rsmq_tui.tui.queue_choice import are_same, changed_verdicts, matching_queues
+from rsmq_tui.tui.replay_words import empty_words, outage_words
 from rsmq_tui.tui.screens.base import NO_SERVER, DashboardScreen
 from rsmq_tui.tui.signs import verdict_words
 from rsmq_tui.tui.widgets.chart_panel import ChartPanel
@@ -214,6 +215,8 @@ class OverviewScreen(DashboardScreen):
 
     def _stale_words(self, part: Snapshot) -> str:
         """Say how old the numbers of a server are that does not answer, why, and when it is asked again."""
+        if self.dashboard.replay is not None:
+            return outage_words(part, self.dashboard.replay)
         link, now_s = part.link, self.dashboard.clock()
         age = "never read" if link.fresh_at_s is None else f"as of {max(0.0, now_s - link.fresh_at_s):.0f} s ago"
         again_s = 0.0 if link.retry_at_s is None else max(0.0, link.retry_at_s - now_s)
@@ -277,6 +280,8 @@ class OverviewScreen(DashboardScreen):
     def _why_empty(self, snapshot: Snapshot) -> list[Piece]:
         """Say why there is no row, and what to do next."""
         failure = snapshot.link.failure
+        if self.dashboard.replay is not None and not (self._filter and snapshot.queues):
+            return empty_words(snapshot, self.dashboard.replay)
         if snapshot.link.fresh_at_s is None:
             if failure is None:
                 return [(f"  Connecting to {printable(snapshot.server)} …", "muted")]

@@ -12,6 +12,7 @@ from rsmq_tui.triage.previews import Scope
 from rsmq_tui.tui.keymap import Where, bindings_of
 from rsmq_tui.tui.marks import all_of
 from rsmq_tui.tui.queue_facts import fact_pieces, past_series, present_numbers, title_pieces
+from rsmq_tui.tui.replay_words import inventory_pieces
 from rsmq_tui.tui.screens.base import DashboardScreen
 from rsmq_tui.tui.screens.group import GroupScreen
 from rsmq_tui.tui.widgets.change_line import ChangeTold
@@ -68,7 +69,10 @@ class QueueScreen(DashboardScreen):
         ascii_only, thresholds = self.dashboard.ascii_only, self.site.source.thresholds
         state = next((queue for queue in snapshot.queues if queue.name == self.queue), None)
         self._title.show(title_pieces(self.queue, state, snapshot, thresholds, ascii_only=ascii_only))
-        self._facts.show(fact_pieces(state))
+        replaying = self.dashboard.replay
+        recorded = [] if replaying is None else inventory_pieces(replaying, self.place or "", self.queue)
+        # What does not fit is cut off at the right, and that must not be when they were there.
+        self._facts.show([*recorded, *fact_pieces(state)])
         self._show_charts(snapshot, state)
         self.messages.show_snapshot(snapshot, state)
 
@@ -193,6 +197,11 @@ class QueueScreen(DashboardScreen):
         """Copy the body of the message under the cursor."""
         if self.messages.table.cursor_key is not None:
             self._copy_body(self.messages.table.cursor_key)
+
+    @property
+    def chosen_queue(self) -> tuple[str, str, str] | None:
+        """The queue that is shown."""
+        return None if self.snapshot is None else (self.snapshot.server, self.snapshot.ns, self.queue)
 
     @property
     def scope(self) -> Scope | None:

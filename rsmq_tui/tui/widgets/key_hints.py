@@ -21,7 +21,9 @@ class KeyHints(Painted):
     def paint(self) -> list[Strip]:
         """Paint key and word, one after the other."""
         changes = bool(getattr(self.screen, "can_change", False))
-        hints = [key for key in keys_of(*self._where, changes=changes) if key.hint]
+        is_replay = getattr(self.app, "replay", None) is not None
+        where: tuple[Where, ...] = ("replay", *self._where) if is_replay else self._where
+        hints = [key for key in keys_of(*where, changes=changes, live=not is_replay) if key.hint]
         pinned = [key for key in hints if key.pinned]
         left = self.size.width - 1 - sum(map(_width, pinned))
         shown = []

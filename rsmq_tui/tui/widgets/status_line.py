@@ -74,6 +74,11 @@ class StatusLine(Painted):
         return pieces
 
     def _right(self, snapshot: Snapshot) -> list[Piece]:
+        replaying = cast("Dashboard", self.app).replay
+        if replaying is not None:
+            from rsmq_tui.tui.replay_words import freshness  # noqa: PLC0415 - live screens need none
+
+            return [freshness(snapshot, replaying, ascii_only=self.ascii_only)]
         cost = snapshot.cost
         pieces: list[Piece] = []
         if snapshot.link.fresh_at_s is not None:

@@ -1,0 +1,33 @@
+"""`rsmq-tui history`: the screen of the past alone, without any server."""
+
+import argparse
+import os
+import sys
+
+from rsmq_tui.cli.errors import UsageError
+from rsmq_tui.cli.history_arguments import ANALYSIS_VARIABLE
+from rsmq_tui.tui.past import Past
+
+
+def run(options: argparse.Namespace) -> int:
+    """Open the screen and return the exit status; raises ``UsageError`` where no analysis is named."""
+    past = Past(analysis_of(options.out), options.history)
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        print("rsmq-tui: the history screen needs a terminal; `rsmq-tui report` writes a file", file=sys.stderr)
+        return 2
+    from rsmq_tui.tui.app import RsmqApp  # noqa: PLC0415 - whoever has no terminal needs it not
+
+    app = RsmqApp((), past=past, ascii_only=options.ascii, theme=options.theme)
+    app.run()
+    return app.return_code or 0
+
+
+def analysis_of(given: str | None) -> str:
+    """Return the analysis that is meant; raises ``UsageError`` where none is."""
+    out = given or os.environ.get(ANALYSIS_VARIABLE, "")
+    if not out or "\0" in out:
+        raise UsageError(
+            f"no analysis is named: give one, or set {ANALYSIS_VARIABLE}; "
+            "`rsmq-tui pipeline run --history DIR --out OUT` makes one"
+        )
+    return out

@@ -1,0 +1,197 @@
+"""What an analysis tells, as values: small, immutable, and without a trace of the files that they come from.
+
+Names are as clients chose them: untrusted, with bytes that are no UTF-8 as lone surrogates. Times are in ms since 1970,
+UTC. None means unknown.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from rsmq_tui.history.place import Place
+
+HOUR_MS = 3_600_000
+DAY_MS = 24 * HOUR_MS
+WEEK_HOURS = 168
+
+AGE = "oldest_ready_age_ms"
+DOWN = "down"
+OPEN = "open"
+
+Point = tuple[int, float | None]
+
+
+class TimeRange(NamedTuple):
+    """A span of time in ms, both ends in it."""
+
+    from_ms: int
+    to_ms: int
+
+    @property
+    def length_ms(self) -> int:
+        """How long it is, at least 1."""
+        return max(1, self.to_ms - self.from_ms)
+
+    def holds(self, from_ms: int, to_ms: int) -> bool:
+        """Tell whether any part of that time lies in it."""
+        return from_ms <= self.to_ms and to_ms >= self.from_ms
+
+
+class QueueRef(NamedTuple):
+    """Names one queue: its place, and its own name."""
+
+    profile: str
+    server: str
+    ns: str
+    queue: str
+
+    @property
+    def place(self) -> Place:
+        """The place that it was recorded at."""
+        return Place(self.profile, self.server, self.ns)
+
+
+@dataclass(frozen=True, slots=True)
+class QueueFacts:
+    """A queue of the history: when it was there, and how much it held."""
+
+    ref: QueueRef
+    kind: str | None
+    first_ms: int
+    last_ms: int
+    samples: int
+    peak_depth: int | None
+    last_depth: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Episode:
+    """A period of trouble of one queue; where ``queue`` is None, the whole place was down.
+
+    ``ended`` is ``over``, ``unknown`` where a gap follows, or ``open`` where the history ends in it.
+    """
+
+    place: Place
+    queue: str | None
+    verdict: str
+    start_ms: int
+    end_ms: int
+    ended: str
+    recovered_ms: int | None
+    peak_depth: int | None
+    peak_ready: int | None
+    peak_ms: int | None
+    peak_age_ms: int | None
+    affected: int | None
+    cause: str
+
+    @property
+    def ref(self) -> QueueRef | None:
+        """The queue, where it is of one."""
+        return None if self.queue is None else QueueRef(*self.place, self.queue)
+
+    @property
+    def length_ms(self) -> int:
+        """How long it lasted, as far as it is known."""
+        return max(0, self.end_ms - self.start_ms)
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One metric over time: a point for each step of ``step_ms``, at its beginning; a value of None is a gap."""
+
+    metric: str
+    statistic: str
+    step_ms: int
+    points: tuple[Point, ...]
+
+    @property
+    def is_empty(self) -> bool:
+        """True where nothing is known."""
+        return all(value is None for _, value in self.points)
+
+    @property
+    def peak(self) -> tuple[int, float] | None:
+        """When it was highest, first, and how high; None where nothing is known."""
+        known = [(at_ms, value) for at_ms, value in self.points if value is not None]
+        return max(known, key=lambda point: (point[1], -point[0]), default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class Band:
+    """What is usual for a metric, hour by hour: (beginning of the hour, low, median, high)."""
+
+    metric: str
+    points: tuple[tuple[int, float, float, float], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class HeatMap:
+    """A metric by day and hour: one row of 24 values for each day; or by weekday, Monday first, where ``is_week``.
+
+    ``rows`` names each day by its first moment, in ms; of a week, by 0 to 6.
+    """
+
+    metric: str
+    is_week: bool
+    rows: tuple[tuple[int, tuple[float | None, ...]], ...]
+
+    @property
+    def peak(self) -> float | None:
+        """The highest value."""
+        return max((value for _, hours in self.rows for value in hours if value is not None), default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class Poison:
+    """A message that was received too often; ``is_there`` tells whether the last inventory still held it."""
+
+    ref: QueueRef
+    id: str
+    sent_ms: int | None
+    fr_ms: int | None
+    rc: int
+    size: int | None
+    first_seen_ms: int
+    last_seen_ms: int
+    is_there: bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """What is advised for a queue's vt; ``told`` says it in one sentence."""
+
+    ref: QueueRef
+    vt_s: float | None
+    received: int
+    expired_share: float | None
+    holding_ms_p99: float | None
+    advised_vt_s: float | None
+    told: str
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """Where a metric of a queue is going; ``reaches_ms`` is when it gets to the limit, None for never."""
+
+    ref: QueueRef
+    metric: str
+    at_ms: int
+    value: float | None
+    slope_s: float | None
+    hours: int
+    limit: float | None
+    reaches_ms: int | None
+    told: str
+
+
+@dataclass(frozen=True, slots=True)
+class Anomaly:
+    """An hour in which a metric was far from what is usual at that hour of the week."""
+
+    ref: QueueRef
+    bucket_ms: int
+    metric: str
+    value: float
+    median: float
+    mad: float
+    score: float

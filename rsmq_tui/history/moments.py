@@ -1,0 +1,71 @@
+"""Moments as people write them: 21:50, 2031-05-17 21:50, -10m, +1h, seconds or ms since 1970. All are UTC."""
+
+import re
+from datetime import UTC, datetime, timedelta
+
+from rsmq_tui.monitor.spans import read_span
+
+_DAY_MS = 86_400_000
+_CLOCK = re.compile(r"([0-9]{1,2}):([0-9]{2})(?::([0-9]{2})(?:\.([0-9]{1,3}))?)?(?:Z| ?UTC)?")
+_DATE = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})(?:[ T]+(.+))?")
+_EPOCH = re.compile(r"[0-9]{9,14}(?:\.[0-9]{1,3})?")
+# Below this, a number of ms would be in 1970.
+_LEAST_MS = 100_000_000_000
+
+
+class MomentError(ValueError):
+    """A text that is no moment; its text says in one sentence how one is written."""
+
+
+def read_moment(text: str, now_ms: int) -> int:
+    """Return the moment in ms since 1970, UTC; raises ``MomentError``.
+
+    ``now_ms`` is what -10m, +1h and ``now`` are reckoned from; a time without a date is the last such time before it.
+    """
+    told = text.strip()
+    if told in ("now", "0", "-0"):
+        return now_ms
+    if told.startswith(("-", "+")):
+        span_ms = read_span(told.removeprefix("+"))
+        if isinstance(span_ms, str):
+            raise MomentError(f"{text!r} is no moment: {span_ms}, as in -10m")
+        return now_ms + span_ms
+    if (found := _CLOCK.fullmatch(told)) is not None:
+        at_ms = now_ms // _DAY_MS * _DAY_MS + _of_day(found, text)
+        return at_ms if at_ms <= now_ms else at_ms - _DAY_MS
+    if (found := _DATE.fullmatch(told)) is not None:
+        return _of_date(found, text)
+    if _EPOCH.fullmatch(told):
+        number = float(told)
+        return round(number if number >= _LEAST_MS else number * 1000)
+    raise MomentError(f"{text!r} is no moment: write 21:50, 2031-05-17 21:50, -10m or seconds since 1970, in UTC")
+
+
+def read_end(text: str, from_ms: int, now_ms: int) -> int:
+    """Return the moment at which a range ends that begins at ``from_ms``; raises ``MomentError``.
+
+    A time without a date is the first such time after the beginning.
+    """
+    is_clock = _CLOCK.fullmatch(text.strip()) is not None
+    return read_moment(text, from_ms + _DAY_MS if is_clock else now_ms)
+
+
+def _of_date(found: "re.Match[str]", text: str) -> int:
+    try:
+        midnight = datetime.fromisoformat(found[1]).replace(tzinfo=UTC)
+    except ValueError as error:
+        raise MomentError(f"{text!r} is no moment: there is no such day") from error
+    midnight_ms = (midnight - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1)
+    if found[2] is None:
+        return midnight_ms
+    clock = _CLOCK.fullmatch(found[2].strip())
+    if clock is None:
+        raise MomentError(f"{text!r} is no moment: after the date comes a time, as in 2031-05-17 21:50, in UTC")
+    return midnight_ms + _of_day(clock, text)
+
+
+def _of_day(found: "re.Match[str]", text: str) -> int:
+    hours, minutes, seconds = int(found[1]), int(found[2]), int(found[3] or 0)
+    if hours > 23 or minutes > 59 or seconds > 59:
+        raise MomentError(f"{text!r} is no moment: there is no such time of day")
+    return ((hours * 60 + minutes) * 60 + seconds) * 1000 + int((found[4] or "0").ljust(3, "0"))

@@ -1,0 +1,234 @@
+"""When verdicts changed and servers went away or came back: found without reading more than a few columns.
+
+A history is looked through hour by hour. Of each queue only the rows are kept at which its verdict became another, and
+its first and last of the hour; what is found is remembered for a while.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rsmq_tui.history.names import read_name
+from rsmq_tui.history.place import Place
+from rsmq_tui.history.reading import Span, named
+from rsmq_tui.history.replay_polls import Timeline
+from rsmq_tui.history.schema import OK
+from rsmq_tui.monitor import Verdict
+
+HOUR_MS = 3_600_000
+_HOURS_KEPT = 48
+_OF = ("profile", "server", "ns", "queue")
+# A queue in its place; and what follows a search, hour by hour.
+Of = tuple[Place, str]
+Told = Callable[[int], bool]
+# Made once: Arrow looks for numpy each time that it is given a plain value.
+_TRUE, _FALSE = pa.array([True]), pa.array([False])
+_NO_CODE = pa.scalar(-1, pa.int32())
+_COLUMNS = ("at_ms", "recorder", *_OF, "verdict", "status")
+
+
+class Change(NamedTuple):
+    """A queue's verdict became another at a poll, or, where ``queue`` is None, polls of a place failed or work again.
+
+    ``before`` is None where the queue is new. It is ``ok`` or ``down`` for a place.
+    """
+
+    at_ms: int
+    place: Place
+    queue: str | None
+    before: str | None
+    after: str
+
+
+class _Mark(NamedTuple):
+    """What was said of a queue, or of a place, at a moment."""
+
+    at_ms: int
+    place: Place
+    queue: str | None
+    said: str
+
+
+class Changes:
+    """Looks for changes in a timeline."""
+
+    def __init__(self, timeline: Timeline) -> None:
+        self._timeline = timeline
+        self._hours: OrderedDict[int, tuple[_Mark, ...]] = OrderedDict()
+
+    def forget(self) -> None:
+        """Forget what was found: there is more now."""
+        self._hours.clear()
+
+    def after(self, at_ms: int, queue: Of | None = None, told: Told | None = None) -> list[Change]:
+        """Return the first changes after that moment, all of one moment; none where there are none.
+
+        ``queue`` wants those of one queue and its place only. ``told`` is given the time of each hour before it is
+        looked through, and may end the search by False.
+        """
+        hour: int | None = at_ms // HOUR_MS
+        while hour is not None and (told is None or told(hour * HOUR_MS)):
+            found = [change for change in self._changes(hour) if _is_wanted(change, queue)]
+            place = bisect_right(found, at_ms, key=_time)
+            if place < len(found):
+                return [change for change in found[place:] if change.at_ms == found[place].at_ms]
+            next_ms = self._timeline.next_file_ms((hour + 1) * HOUR_MS)
+            hour = None if next_ms is None else next_ms // HOUR_MS
+        return []
+
+    def before(self, at_ms: int, queue: Of | None = None, told: Told | None = None) -> list[Change]:
+        """Return the last changes before that moment, in the same way."""
+        hour: int | None = at_ms // HOUR_MS
+        while hour is not None and (told is None or told(hour * HOUR_MS)):
+            found = [change for change in self._changes(hour) if _is_wanted(change, queue)]
+            place = bisect_left(found, at_ms, key=_time)
+            if place:
+                return [change for change in found[:place] if change.at_ms == found[place - 1].at_ms]
+            last_ms = self._timeline.last_file_ms(hour * HOUR_MS - 1)
+            hour = None if last_ms is None else last_ms // HOUR_MS
+        return []
+
+    def at(self, at_ms: int) -> list[Change]:
+        """Return the changes of exactly that moment."""
+        return [change for change in self._changes(at_ms // HOUR_MS) if change.at_ms == at_ms]
+
+    def _changes(self, hour: int) -> list[Change]:
+        """Return the changes of an hour, in the order of their times."""
+        said: dict[tuple[Place, str | None], str] = {}
+        for mark in self._marks(hour - 1):
+            said[mark.place, mark.queue] = mark.said
+        found = []
+        for mark in self._marks(hour):
+            key = mark.place, mark.queue
+            before = said.get(key)
+            said[key] = mark.said
+            is_new = before is None and mark.queue is not None and mark.said != Verdict.OK
+            # What is there as the recording begins did not change.
+            if (is_new and self._is_followed(mark)) or (before is not None and before != mark.said):
+                found.append(Change(mark.at_ms, mark.place, mark.queue, before, mark.said))
+        return found
+
+    def _is_followed(self, mark: _Mark) -> bool:
+        """Tell whether the place was polled shortly before."""
+        around = self._timeline.polls(mark.at_ms - self._timeline.pace.gap_ms, mark.at_ms - 1)
+        return any(poll.place == mark.place for poll in around)
+
+    def _marks(self, hour: int) -> tuple[_Mark, ...]:
+        found = self._hours.get(hour)
+        if found is None:
+            found = self._hours[hour] = tuple(_new(sorted(self._read(hour), key=_order)))
+            while len(self._hours) > _HOURS_KEPT:
+                self._hours.popitem(last=False)
+        return found
+
+    def _read(self, hour: int) -> Iterable[_Mark]:
+        timeline = self._timeline
+        within = Span(hour * HOUR_MS, (hour + 1) * HOUR_MS - 1)
+        around_ms = timeline.pace.gap_ms if len(timeline.ranks) > 1 else 0
+        around = Span(within.from_ms - around_ms, within.to_ms + around_ms)
+        tables = [(file, timeline.history.columns(file.name, _COLUMNS)) for file in timeline.files(around)]
+        known = [_within(table, file.span, around) for file, table in tables if table is not None]
+        if around_ms:
+            known = self._played(known, within)
+        for table in known:
+            for row in _marking(table).to_pylist():
+                place = named(row["profile"], row["server"], row["ns"])
+                queue = row["queue"]
+                if place in timeline.places:
+                    said = row["status"] if queue is None else row["verdict"]
+                    yield _Mark(row["at_ms"], place, None if queue is None else read_name(queue), said or OK)
+
+    def _played(self, tables: list[pa.Table], within: Span) -> list[pa.Table]:
+        """Leave out what other recorders wrote of a place than the one that plays."""
+        times: dict[tuple[str, ...], dict[str, list[int]]] = {}
+        for table in tables:
+            alone = table.filter(pc.is_null(table.column("queue")))
+            for row in alone.select(["at_ms", "recorder", "profile", "server", "ns"]).to_pylist():
+                at_ms, recorder, *place = row.values()
+                times.setdefault(tuple(place), {}).setdefault(recorder, []).append(at_ms)
+        kept = []
+        for place, by_recorder in times.items():
+            for polled in by_recorder.values():
+                polled.sort()
+            played = by_recorder if len(by_recorder) == 1 else self._timeline.played(by_recorder)
+            for recorder, polled in played.items():
+                wanted = [at_ms for at_ms in polled if within.from_ms <= at_ms <= within.to_ms]
+                for table in tables:
+                    mask = pc.is_in(table.column("at_ms"), value_set=pa.array(wanted, pa.int64()))
+                    for name, value in zip(("recorder", "profile", "server", "ns"), (recorder, *place), strict=True):
+                        mask = pc.and_(mask, pc.equal(table.column(name), value))
+                    kept.append(table.filter(mask))
+        return [table for table in kept if table.num_rows]
+
+
+def _new(marks: Iterable[_Mark]) -> Iterator[_Mark]:
+    """Leave out marks that say what the one before of the same queue said: each file begins and ends with some."""
+    said: dict[tuple[Place, str | None], str] = {}
+    for mark in marks:
+        key = mark.place, mark.queue
+        if said.get(key) != mark.said:
+            said[key] = mark.said
+            yield mark
+
+
+def _within(table: pa.Table, of: Span, wanted: Span) -> pa.Table:
+    """Return the rows of a span from a file of that span."""
+    if wanted.from_ms <= of.from_ms and of.to_ms <= wanted.to_ms:
+        return table
+    return table.filter((pc.field("at_ms") >= wanted.from_ms) & (pc.field("at_ms") <= wanted.to_ms))
+
+
+def _marking(table: pa.Table) -> pa.Table:
+    """Return the rows of a file at which something else is said of a queue than in the row before, and the last."""
+    if table.num_rows == 0:
+        return table
+    begins, groups = _begins(table)
+    at_ms = table.column("at_ms").combine_chunks()
+    falls = pc.and_not(_fill(pc.less(at_ms.slice(1), at_ms.slice(0, len(at_ms) - 1)), _FALSE), begins)
+    if begins.true_count != groups or falls.true_count:
+        # Files hold them queue by queue as they were written; whoever rewrote one may have sorted it by time.
+        table = table.sort_by([(name, "ascending") for name in (*_OF, "at_ms")])
+        begins, _ = _begins(table)
+    said = pc.coalesce(table.column("verdict"), table.column("status")).combine_chunks()
+    ends = pa.concat_arrays([begins.slice(1), _TRUE])
+    return table.filter(pc.or_(pc.or_(begins, _differs(said)), ends))
+
+
+def _begins(table: pa.Table) -> tuple[pa.BooleanArray, int]:
+    """Tell of each row whether it is of another queue than the one before, and how many queues there are."""
+    several = {}
+    for name in _OF:
+        encoded = table.column(name).combine_chunks().dictionary_encode()
+        if len(encoded.dictionary) + (encoded.null_count > 0) > 1:
+            several[name] = pc.fill_null(encoded.indices, _NO_CODE)
+    begins = pa.concat_arrays([_TRUE, pa.repeat(_FALSE[0], table.num_rows - 1)])
+    for codes in several.values():
+        begins = pc.or_(begins, _differs(codes))
+    return begins, pa.table(several).group_by(list(several)).aggregate([]).num_rows if several else 1
+
+
+def _differs(values: pa.Array) -> pa.BooleanArray:
+    """Tell of each value whether it differs from the one before; the first does."""
+    return _fill(pc.not_equal(values.slice(1), values.slice(0, len(values) - 1)), _TRUE)
+
+
+def _fill(found: pa.BooleanArray, first: pa.BooleanArray) -> pa.BooleanArray:
+    """Return what was found of all values but the first with that of the first."""
+    return pa.concat_arrays([first, found])
+
+
+def _time(change: Change) -> int:
+    return change.at_ms
+
+
+def _order(mark: _Mark) -> tuple[int, Place, bool, str]:
+    # A place's own mark comes first.
+    return mark.at_ms, mark.place, mark.queue is not None, mark.queue or ""
+
+
+def _is_wanted(change: Change, queue: Of | None) -> bool:
+    return queue is None or (change.place == queue[0] and change.queue in (queue[1], None))

@@ -1,0 +1,285 @@
+"""Replaying a history: a moment of recorded time, and the dashboard's snapshot of it, made as a live poller does.
+
+There is no clock in here: whoever plays says how much time has passed.
+"""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rsmq_tui.history.place import Place
+from rsmq_tui.history.reading import History, Span, named
+from rsmq_tui.history.replay_changes import Change, Changes, Of, Told
+from rsmq_tui.history.replay_labels import labels_of
+from rsmq_tui.history.replay_polls import WINDOW_MS, Timeline
+from rsmq_tui.history.replay_tracking import PlaceTrack, QueuePast
+from rsmq_tui.monitor import Snapshot, Thresholds, Verdict
+from rsmq_tui.monitor.series import Trend
+from rsmq_tui.monitor.together import Together
+
+# How far back it is looked for when a trouble began, and for the last numbers before an outage.
+LOOK_BACK_MS = 6 * 3_600_000
+_RUN_COLUMNS = ("at_ms", "profile", "server", "ns", "queue", "ready", "totalsent", "totalrecv", "verdict")
+
+
+class _Run(NamedTuple):
+    """Since when a queue idled and grew, as it was found at ``seen_ms``."""
+
+    idle_from_ms: int | None
+    growing_from_ms: int | None
+    seen_ms: int
+
+    def fits(self, past: QueuePast) -> bool:
+        """Give a queue that idles or grows at a moment within the run its beginning, and tell whether it had one."""
+        at_ms = past.seen_from_ms
+        is_idle, is_growing = past.idle_from_ms == at_ms, past.growing_from_ms == at_ms
+        is_idle_known = self.idle_from_ms is not None and self.idle_from_ms <= at_ms <= self.seen_ms
+        is_growing_known = self.growing_from_ms is not None and self.growing_from_ms <= at_ms <= self.seen_ms
+        if (is_idle and not is_idle_known) or (is_growing and not is_growing_known):
+            return False
+        if is_idle:
+            past.idle_from_ms = self.idle_from_ms
+        if is_growing:
+            past.growing_from_ms = self.growing_from_ms
+        return True
+
+
+_NO_RUN = _Run(None, None, 0)
+
+
+class Replay:
+    """A position in recorded time, and the ``snapshot`` of it.
+
+    It begins at ``from_ms``, or an hour before the end of what was recorded, and ends with the recording, or at
+    ``to_ms``: ``play`` stops there, while everything else goes wherever there is something. Raises ``HistoryError``
+    where nothing was recorded.
+    """
+
+    def __init__(
+        self,
+        history: History,
+        *,
+        from_ms: int | None = None,
+        to_ms: int | None = None,
+        thresholds: Thresholds | None = None,
+    ) -> None:
+        self.thresholds = thresholds or Thresholds()
+        self.timeline = Timeline(history, from_ms)
+        self.labels = labels_of(self.timeline.places)
+        self.position_ms = 0
+        self.snapshot = Snapshot(0, "", "")
+        self.skipped: Span | None = None
+        self._to_ms = to_ms
+        self._changes = Changes(self.timeline)
+        self._tracks: dict[Place, PlaceTrack] = {}
+        self._runs: dict[Of, _Run] = {}
+        self._together = Together(())
+        span = self.timeline.span
+        self.seek(max(span.from_ms, span.to_ms - 3_600_000) if from_ms is None else from_ms)
+
+    @property
+    def span(self) -> Span:
+        """What was recorded, from the first poll to the last."""
+        return self.timeline.span
+
+    @property
+    def end_ms(self) -> int:
+        """Where playing ends."""
+        to_ms = self.span.to_ms
+        # Whoever went on beyond the end that was asked for means it.
+        return to_ms if self._to_ms is None or self.position_ms >= self._to_ms else min(to_ms, self._to_ms)
+
+    @property
+    def is_at_end(self) -> bool:
+        """Whether playing has come to its end."""
+        return self.position_ms in (self._to_ms, self.span.to_ms)
+
+    def refresh(self) -> None:
+        """Look for what was recorded meanwhile."""
+        self.timeline.refresh()
+        self._changes.forget()
+
+    def seek(self, at_ms: int) -> None:
+        """Go to a moment, or as near as there is something."""
+        timeline = self.timeline
+        if at_ms > timeline.span.to_ms:
+            self.refresh()
+        at_ms = max(timeline.span.from_ms, min(at_ms, timeline.span.to_ms))
+        self.skipped = None
+        self._tracks = {}
+        self._together = Together(tuple(self.labels.values()))
+        from_ms = at_ms - timeline.pace.warm_ms
+        self._take_last_known(from_ms, at_ms)
+        self._take(from_ms, at_ms)
+        self._look_back(from_ms)
+        # Screens look at it meanwhile: it goes with the snapshot.
+        self.position_ms = at_ms
+        self._show()
+
+    def play(self, elapsed_ms: int) -> None:
+        """Let so much recorded time pass, but not beyond the end; where nothing was recorded, go on behind that."""
+        before_ms, end_ms = self.position_ms, self.end_ms
+        to_ms = min(end_ms, before_ms + elapsed_ms)
+        next_ms = self.timeline.after(before_ms)
+        gap_ms = max((track.pace.gap_ms for track in self._tracks.values()), default=self.timeline.pace.gap_ms)
+        is_gap = next_ms is not None and next_ms - before_ms > gap_ms
+        if is_gap and next_ms is not None and to_ms < next_ms <= end_ms:
+            last_ms = max((track.last_ms or 0 for track in self._tracks.values()), default=0)
+            self._go_on(next_ms)
+            self.skipped = Span(last_ms or before_ms, next_ms)
+        elif to_ms > before_ms:
+            self._go_on(to_ms)
+
+    def step(self, count: int) -> bool:
+        """Go so many polls on, or back where negative; tell whether there was one to go to."""
+        at_ms = self.position_ms
+        for _ in range(abs(count)):
+            if count > 0:
+                next_ms = self.timeline.after(at_ms)
+            else:
+                # The poll that is shown may be of a moment ago.
+                shown_ms = self.timeline.before(at_ms + 1)
+                next_ms = None if shown_ms is None else self.timeline.before(shown_ms)
+            if next_ms is None:
+                break
+            at_ms = next_ms
+        if at_ms == self.position_ms:
+            return False
+        if at_ms > self.position_ms:
+            self._go_on(at_ms)
+        else:
+            self.seek(at_ms)
+        return True
+
+    def go_to_change(self, direction: int, queue: Of | None = None, told: Told | None = None) -> list[Change]:
+        """Go to the next change of a verdict, or the one before where negative; return what changed, if anything."""
+        find = self._changes.after if direction > 0 else self._changes.before
+        found = find(self.position_ms, queue, told)
+        if found:
+            self.seek(found[0].at_ms)
+        return found
+
+    def place_of(self, label: str) -> Place:
+        """Return the place that goes by that label on the screen; raises ``LookupError``."""
+        return next(place for place, known in self.labels.items() if known == label)
+
+    def _go_on(self, at_ms: int) -> None:
+        """Go forward: poll by poll where that is shorter than to begin anew."""
+        if at_ms - self.position_ms > self.timeline.pace.kept_ms:
+            self.seek(at_ms)
+            return
+        self.skipped = None
+        self._take(self.position_ms + 1, at_ms)
+        self.position_ms = at_ms
+        self._show()
+
+    def _take(self, from_ms: int, to_ms: int) -> None:
+        for poll in self.timeline.polls(from_ms, to_ms):
+            light = self._track(poll.place).take(poll)
+            if len(self.labels) > 1:
+                self._together.take(light)
+
+    def _track(self, place: Place) -> PlaceTrack:
+        track = self._tracks.get(place)
+        if track is None:
+            label = self.labels[place]
+            track = self._tracks[place] = PlaceTrack(place, label, self.thresholds, self.timeline.pace)
+        return track
+
+    def _show(self) -> None:
+        # A place shows from its first poll on; in the order in which it stands everywhere.
+        shown = [place for place in self.labels if place in self._tracks]
+        # Where nothing is known of any, that is what all of them show.
+        parts = [self._track(place).snapshot(self.position_ms) for place in shown or self.labels]
+        if len(self.labels) == 1:
+            self.snapshot = parts[0]
+            return
+        for part in parts:
+            self.snapshot = self._together.take(part)
+        # It goes on with every poll, and whoever draws must not see that.
+        self.snapshot = replace(self.snapshot, trend=_copied(self.snapshot.trend))
+
+    def _take_last_known(self, from_ms: int, to_ms: int) -> None:
+        """Begin with the last numbers before an outage: it is them that are stale, and no queue became empty."""
+        timeline = self.timeline
+        is_known: dict[Place, bool] = {}
+        for poll in timeline.polls(from_ms, to_ms):
+            is_known[poll.place] = is_known.get(poll.place, False) or poll.failure is None
+        # Without any poll of late, what is shown is what was before.
+        unknown = {place for place in timeline.places if not is_known.get(place, False)}
+        first_ms, end_ms = to_ms - LOOK_BACK_MS, from_ms - 1
+        while unknown and end_ms >= first_ms:
+            files = [file for file in timeline.files(Span(first_ms, end_ms)) if not unknown.isdisjoint(file.places)]
+            if not files:
+                return
+            last_ms = min(end_ms, max(file.span.to_ms for file in files))
+            end_ms = last_ms // WINDOW_MS * WINDOW_MS - 1
+            for poll in reversed(list(timeline.polls(end_ms + 1, last_ms))):
+                if poll.place in unknown and poll.failure is None:
+                    unknown.discard(poll.place)
+                    self._track(poll.place).take(poll)
+
+    def _look_back(self, from_ms: int) -> None:
+        """Find out since when a queue stalls or grows that did so all the time since that moment."""
+        wanted: dict[tuple[Place, str], QueuePast] = {}
+        for place, track in self._tracks.items():
+            for name, past in track.queues.items():
+                is_old = past.seen_from_ms - from_ms <= self.timeline.pace.gap_ms
+                if is_old and past.seen_from_ms in (past.idle_from_ms, past.growing_from_ms):
+                    wanted[place, name] = past
+        # Stepping back asks the same again and again.
+        for key, past in list(wanted.items()):
+            if self._runs.get(key, _NO_RUN).fits(past):
+                del wanted[key]
+        found = dict(wanted)
+        end_ms = from_ms
+        while wanted and end_ms > from_ms - LOOK_BACK_MS:
+            last_ms = self.timeline.last_file_ms(end_ms - 1)
+            if last_ms is None:
+                break
+            start_ms = max(last_ms - WINDOW_MS + 1, from_ms - LOOK_BACK_MS)
+            for row in self._rows_of(wanted, Span(start_ms, end_ms - 1)):
+                _stretch(wanted, row)
+            end_ms = start_ms
+        for key, past in found.items():
+            self._runs[key] = _Run(past.idle_from_ms, past.growing_from_ms, past.seen_from_ms)
+
+    def _rows_of(self, wanted: Iterable[Of], span: Span) -> list[dict[str, Any]]:
+        """Return the rows of these queues, the last one first."""
+        names = pa.array(sorted({name for _, name in wanted}), pa.string())
+        rows: list[dict[str, Any]] = []
+        for file in self.timeline.files(span):
+            table = self.timeline.history.columns(file.name, _RUN_COLUMNS)
+            if table is not None:
+                is_wanted = pc.is_in(pc.field("queue"), value_set=names)
+                within = (pc.field("at_ms") >= span.from_ms) & (pc.field("at_ms") <= span.to_ms)
+                rows += table.filter(is_wanted & within).to_pylist()
+        return sorted(rows, key=lambda row: -row["at_ms"])
+
+
+def _stretch(wanted: dict[tuple[Place, str], QueuePast], row: dict[str, Any]) -> None:
+    """Let a queue's trouble begin as early as that row, or be done with it."""
+    key = named(row["profile"], row["server"], row["ns"]), row["queue"]
+    past = wanted.get(key)
+    if past is None or past.sample is None:
+        return
+    at_ms, sample = row["at_ms"], past.sample
+    is_idle = past.idle_from_ms is not None and past.idle_from_ms <= past.seen_from_ms
+    is_growing = past.growing_from_ms is not None and past.growing_from_ms <= past.seen_from_ms
+    same_queue = (row["totalsent"] or 0) <= sample.totalsent and row["ready"] is not None
+    goes_on = False
+    if is_idle and same_queue and row["ready"] and (row["totalrecv"] or 0) == sample.totalrecv:
+        past.idle_from_ms, goes_on = at_ms, True
+    if is_growing and same_queue and row["verdict"] == Verdict.GROWING:
+        past.growing_from_ms, goes_on = at_ms, True
+    if not goes_on:
+        del wanted[key]
+
+
+def _copied(trend: Trend) -> Trend:
+    same = Trend()
+    same.totals.extend(trend.totals)
+    return same

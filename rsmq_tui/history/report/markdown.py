@@ -1,0 +1,122 @@
+"""A report as Markdown: sentences, tables and charts of text, for wikis and pull requests."""
+
+import re
+from collections.abc import Sequence
+
+from rsmq_tui.charts import Series, sparklines
+from rsmq_tui.history.analysis.values import Line, TimeRange
+from rsmq_tui.history.report import tables, words
+from rsmq_tui.history.report.facts import Report, Section
+from rsmq_tui.history.report.tables import Table
+from rsmq_tui.monitor.wording import plural
+
+_WIDTH = 64
+_SPECIAL = re.compile(r"[\\`*_\[\]|~>$^]|:(?=//)|(?<=www)\.|^[-+=](?=\s|$|-|=)|^[0-9]{1,9}(?=[.)])")
+# What sites make links to people and issues of, even behind a backslash.
+_MENTION = re.compile(r"[@#](?=\w)|^#")
+_NAMES = re.compile(f"{words.NAME}([^{words.END}]*){words.END}")
+_RUNS = re.compile(r"`+")
+
+
+def as_markdown(report: Report) -> str:
+    """Return the report as Markdown that GitHub, GitLab and CommonMark show alike."""
+    first, *others = words.summary(report)
+    counts = f"{plural(len(report.queues), 'queue')}, {plural(len(report.episodes), 'episode')}"
+    blocks = [
+        f"# {escaped(words.title(report))}",
+        f"{escaped(words.range_words(report.span))} · {counts}",
+        "## Summary",
+        rich(first),
+        _bullets(others),
+        "## Timeline",
+        _table(tables.episodes(report)) or "Nothing was in trouble in this time.",
+        "## All queues together" if not report.is_chosen else "## The queues together",
+        _chart((("depth", report.depth), *_named(report.rates)), report.span),
+    ]
+    for section in report.sections:
+        blocks += _section(report, section)
+    if report.others:
+        blocks.append(f"{plural(report.others, 'more queue')} in trouble; see the tables.")
+    for title, table, none in (
+        ("Queues", tables.queues(report), ""),
+        ("Poison messages", tables.poison(report), "None was seen, as far as inventories of messages were recorded."),
+        ("Visibility timeouts", tables.advice(report), "There is no advice: it takes inventories of messages."),
+        ("Forecasts", tables.forecasts(report), "There is no forecast: it takes a day of history, or more."),
+        ("Unusual hours", tables.anomalies(report), "No hour was unusual."),
+    ):
+        blocks += [f"## {title}", _table(table) or none]
+    blocks += ["## About this report", _bullets(words.about(report))]
+    return "\n\n".join(filter(None, blocks)) + "\n"
+
+
+def escaped(text: str) -> str:
+    """Return text that Markdown shows as it is, whatever it holds; it is on one line already."""
+    plain = text.replace("&", "&amp;").replace("<", "&lt;")
+    shown = _SPECIAL.sub(_with_backslash, plain)
+    return _MENTION.sub(lambda found: f"{found[0]}<!-- -->" if found[0] == "@" else "\\#<!-- -->", shown)
+
+
+def _with_backslash(found: "re.Match[str]") -> str:
+    # Of a number at the beginning it is the sign behind it that would make it a list.
+    return f"{found[0]}\\" if found[0].isdecimal() else f"\\{found[0]}"
+
+
+def rich(sentence: str) -> str:
+    """Return a sentence as Markdown, the names in it as code."""
+    parts = _NAMES.split(sentence)
+    return "".join(code(part) if number % 2 else escaped(part) for number, part in enumerate(parts))
+
+
+def code(text: str, *, in_table: bool = False) -> str:
+    """Return text as a code span: nothing in it is a link, a mention or HTML."""
+    fence = "`" * (1 + max((len(run) for run in _RUNS.findall(text)), default=0))
+    pad = " " if text.startswith(("`", " ")) or text.endswith(("`", " ")) else ""
+    # A table is split before code is looked for; there, and only there, is this undone.
+    shown = text.replace("|", "\\|") if in_table else text
+    return f"{fence}{pad}{shown or ' '}{pad}{fence}"
+
+
+def _section(report: Report, section: Section) -> list[str]:
+    lines = (("depth", section.depth), ("oldest", section.age), *_named(section.rates))
+    told = [words.episode_sentence(report, episode) for episode in section.episodes[:10]]
+    return [
+        f"## Queue {code(report.name(section.facts.ref))}",
+        _bullets(told) or "Nothing was wrong with it in this time.",
+        _chart(lines, report.span),
+        _table(tables.facts_of(section)),
+    ]
+
+
+def _named(rates: Sequence[Line]) -> list[tuple[str, Line]]:
+    return [(f"{words.METRICS[line.metric]}/s", line) for line in rates]
+
+
+def _chart(lines: Sequence[tuple[str, Line]], span: TimeRange) -> str:
+    """Draw each line in a row of text, each to a scale of its own."""
+    rows = []
+    for name, line in lines:
+        (drawn,) = sparklines(
+            [Series(name, line.points)], width=_WIDTH, start_ms=span.from_ms, end_ms=max(span.to_ms, span.from_ms + 1)
+        )
+        peak = words.metric_value(line.metric, None if line.peak is None else line.peak[1])
+        rows.append(f"{name:<12} {drawn} most: {peak}")
+    first, last = words.moment(span.from_ms), words.moment(span.to_ms)
+    rows.append(f"{'UTC':<12} {first}{last:>{_WIDTH - len(first)}}")
+    return "\n".join(["```text", *rows, "```"])
+
+
+def _table(table: Table) -> str:
+    if not table.rows:
+        return ""
+    heads = " | ".join(escaped(title) or " " for title in table.titles)
+    rules = " | ".join("---:" if at in table.right else "---" for at in range(len(table.titles)))
+    rows = [
+        " | ".join(code(value, in_table=True) if at in table.code else escaped(value) for at, value in enumerate(row))
+        for row in table.rows
+    ]
+    more = [f"\n{plural(table.left_out, 'more row')} left out."] if table.left_out else []
+    return "\n".join([f"| {heads} |", f"| {rules} |", *(f"| {row} |" for row in rows), *more])
+
+
+def _bullets(sentences: Sequence[str]) -> str:
+    return "\n".join(f"- {rich(sentence)}" for sentence in sentences)

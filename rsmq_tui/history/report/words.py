@@ -1,0 +1,164 @@
+"""The sentences of a report: on one line, harmless, but not escaped yet; names in them stand between two marks."""
+
+from rsmq_tui.history.analysis.values import AGE, DOWN, OPEN, Episode, Line, TimeRange
+from rsmq_tui.history.report.facts import Report, badness, within
+from rsmq_tui.monitor.wording import clock, compact, count, duration, plural, printable, rate
+
+# Sentences have these around names; nothing harmless holds them.
+NAME, END = "\x02", "\x03"
+_CAUSE_MAX = 300
+_TOLD_MAX = 12
+METRICS = {
+    "depth": "depth",
+    AGE: "oldest ready message",
+    "arrivals_s": "arrivals",
+    "deletes_s": "deletes",
+    "receives_s": "receives",
+    "redeliveries_s": "redeliveries",
+}
+_SIGNS = {
+    "broken": "✗", "down": "✗", "stalled": "■", "growing": "▲", "poisoned": "☣", "aged": "◷",
+}  # fmt: skip
+_WAS = {
+    "broken": "could not be used", "stalled": "was stalled", "growing": "was growing", "poisoned": "was poisoned",
+    "aged": "was aged", DOWN: "was down",
+}  # fmt: skip
+
+
+def verdict_words(verdict: str) -> str:
+    """Return a verdict's sign and word."""
+    return f"{_SIGNS.get(verdict, '•')} {printable(verdict, 40)}"
+
+
+def moment(at_ms: int | None) -> str:
+    """Say a moment to the minute: 2031-05-17 21:50."""
+    words = clock(at_ms, date=True)
+    return words[:16] if len(words) >= 19 else words
+
+
+def range_words(span: TimeRange) -> str:
+    """Say a range: 2031-05-17 21:50 to 22:30 UTC."""
+    first, last = moment(span.from_ms), moment(span.to_ms)
+    same_day = first[:10] == last[:10] and len(last) == 16
+    return f"{first} to {last[11:] if same_day else last} UTC"
+
+
+def title(report: Report) -> str:
+    """Return the report's title."""
+    return printable(report.title, 200) if report.title else f"Queues from {range_words(report.span)}"
+
+
+def metric_value(metric: str, value: float | None) -> str:
+    """Say a value of a metric with its unit."""
+    if value is None:
+        return "–"
+    return duration(value) if metric == AGE else f"{rate(value)}/s" if metric.endswith("_s") else count(value)
+
+
+def summary(report: Report) -> list[str]:
+    """Say what was in trouble, when, how long, how bad, and whether it recovered: the worst first."""
+    if not report.queues:
+        return ["The analysis knows no queues."]
+    sentences = [_overall(report)]
+    order = sorted(report.episodes, key=lambda one: (badness(one.verdict), -within(one, report.span), one.start_ms))
+    sentences += [episode_sentence(report, episode) for episode in order[:_TOLD_MAX]]
+    if len(order) > _TOLD_MAX:
+        sentences.append(f"{plural(len(order) - _TOLD_MAX, 'more episode')} are in the timeline.")
+    there = [poison for poison in report.poison if poison.is_there]
+    if report.poison:
+        still = f"; {count(len(there))} of them were still there when last looked at" if there else ""
+        of = len({poison.ref for poison in report.poison})
+        who = f"{plural(len(report.poison), 'message')} of {plural(of, 'queue')}"
+        sentences.append(f"{who} came back again and again{still}.")
+    return sentences
+
+
+def episode_sentence(report: Report, episode: Episode) -> str:
+    """Tell an episode in a few sentences."""
+    who = f"{NAME}{report.subject(episode)}{END}"
+    was = _WAS.get(episode.verdict, f"was {printable(episode.verdict, 40)}")
+    began = moment(episode.start_ms)
+    lasted = duration(episode.length_ms)
+    if episode.ended == "over":
+        until = f"for {lasted}, from {began} to {moment(episode.end_ms)}"
+    elif episode.ended == OPEN:
+        until = f"from {began} on, and still was when the history ends, {lasted} later"
+    else:
+        until = f"from {began} for {lasted} at least; what came after is not known"
+    parts = [f"{who} {was} {until}: {_sentence(episode.cause)}" if episode.cause else f"{who} {was} {until}."]
+    if episode.peak_depth is not None:
+        when = f" ({moment(episode.peak_ms)})" if episode.peak_ms is not None else ""
+        ready = f", {count(episode.peak_ready)} of them ready" if episode.peak_ready else ""
+        parts.append(f"It held up to {plural(episode.peak_depth, 'message')}{ready}{when}.")
+    if episode.peak_age_ms:
+        parts.append(f"The oldest ready message was {duration(episode.peak_age_ms)} old.")
+    if episode.affected:
+        were = "was" if episode.affected == 1 else "were"
+        parts.append(f"{plural(episode.affected, 'message')} {were} affected.")
+    parts.append(_recovery(episode))
+    return " ".join(filter(None, parts))
+
+
+def recovered_words(episode: Episode) -> str:
+    """Say in a table when it was ok again."""
+    if episode.recovered_ms is not None:
+        return moment(episode.recovered_ms)
+    return "not yet" if episode.ended == OPEN else "–"
+
+
+def line_words(line: Line, what: str) -> str:
+    """Describe a line for whoever cannot see it."""
+    known = [value for _, value in line.points if value is not None]
+    if not known:
+        return f"{what}: nothing is known of this time."
+    at_ms, highest = line.peak or (0, 0.0)
+    say = [metric_value(line.metric, value) for value in (min(known), highest, known[-1])]
+    gaps = sum(value is None for _, value in line.points)
+    holes = f" There {'is 1 gap' if gaps == 1 else f'are {gaps} gaps'} in it." if gaps else ""
+    return f"{what} between {say[0]} and {say[1]}, highest at {moment(at_ms)}, {say[2]} at the end.{holes}"
+
+
+def about(report: Report) -> list[str]:
+    """Say where the numbers come from, and what is missing."""
+    history = f" of the history {printable(report.history, 300)}" if report.history else ""
+    sentences = [
+        f"Made from the analysis {printable(report.label, 300)}{history}, as it was at {moment(report.made_ms)} UTC.",
+        f"It covers {range_words(report.whole)}. All times are UTC, by the clock of the Redis server.",
+        "A gap in a line means that nobody recorded that time; it does not mean zero.",
+    ]
+    return [*sentences, *(f"Missing: {printable(problem, 300)}" for problem in report.problems)]
+
+
+def _overall(report: Report) -> str:
+    in_trouble = {episode.ref for episode in report.episodes if episode.ref is not None}
+    outages = [episode for episode in report.episodes if episode.verdict == DOWN and episode.queue is None]
+    when = f"From {range_words(report.span)} ({duration(report.span.length_ms)})"
+    if not report.episodes:
+        return f"{when}, none of {plural(len(report.queues), 'queue')} was in trouble."
+    were = "was" if len(in_trouble) == 1 else "were"
+    own = len(report.episodes) - len(outages)
+    words = [f"{when}, {count(len(in_trouble))} of {plural(len(report.queues), 'queue')} {were} in trouble"]
+    if own:
+        words.append(f", in {plural(own, 'episode')}")
+    if outages:
+        down_ms = sum(within(episode, report.span) for episode in outages)
+        words.append(f"; {plural(len(outages), 'outage')} of a server lasted {duration(down_ms)} in all")
+    peak = report.depth.peak
+    if peak is not None:
+        who = "It" if len(report.queues) == 1 else "Together they"
+        words.append(f". {who} held at most about {compact(peak[1])} messages, at {moment(peak[0])}")
+    return "".join(words) + "."
+
+
+def _recovery(episode: Episode) -> str:
+    if episode.ended != "over":
+        return ""
+    if episode.recovered_ms is None:
+        return "When it was ok again is not known."
+    after_ms = episode.recovered_ms - episode.end_ms
+    return f"It was ok again {duration(after_ms)} later." if after_ms > 0 else "Then it was ok again."
+
+
+def _sentence(text: str) -> str:
+    shown = printable(text, _CAUSE_MAX)
+    return shown if shown.endswith((".", "…", "!", "?")) else f"{shown}."

@@ -1,0 +1,163 @@
+"""What the history screen shows of an analysis, read in a thread of its own: only what is not known already."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, TypeVar
+
+from rsmq_tui.history.analysis.values import (
+    Advice,
+    Anomaly,
+    Band,
+    Episode,
+    Forecast,
+    HeatMap,
+    Line,
+    Poison,
+    QueueFacts,
+    QueueRef,
+    TimeRange,
+)
+from rsmq_tui.history.errors import HistoryError
+
+if TYPE_CHECKING:
+    from rsmq_tui.history.analysis.reading import Analysis
+
+T = TypeVar("T")
+_RATES = ("arrivals_s", "deletes_s", "receives_s")
+MISSING = "reading an analysis needs the packages of the extra `history`: pip install 'rsmq-tui[history]'"
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What is to be shown: a range, None for the last day, and the queues that charts are of, None for all.
+
+    ``points`` is how many of them a line should have; a heat map is made only where it ``is_heat``. A greater ``look``
+    asks for a newer run.
+    """
+
+    span: TimeRange | None = None
+    refs: tuple[QueueRef, ...] | None = None
+    metric: str = "depth"
+    points: int = 200
+    is_heat: bool = False
+    is_weekly: bool = False
+    look: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Lists:
+    """What there is in a range, of all queues."""
+
+    queues: tuple[QueueFacts, ...] = ()
+    episodes: tuple[Episode, ...] = ()
+    poison: tuple[Poison, ...] = ()
+    advice: tuple[Advice, ...] = ()
+    forecasts: tuple[Forecast, ...] = ()
+    anomalies: tuple[Anomaly, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """The charts of some queues: a metric, its 95th percentile and what is usual, where it is of one, and the rates."""
+
+    metric: Line
+    p95: Line | None
+    usual: Band | None
+    rates: tuple[Line, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What is known by now, and for which wish; ``failure`` says why nothing is."""
+
+    wanted: Wanted
+    label: str = ""
+    history: str = ""
+    made_ms: int | None = None
+    whole: TimeRange | None = None
+    span: TimeRange | None = None
+    lists: Lists = Lists()
+    lines: Lines | None = None
+    heat: HeatMap | None = None
+    problems: Sequence[str] = ()
+    failure: str | None = None
+
+
+class Loader:
+    """Reads the analysis at ``out``; used by one thread at a time. It opens it when it is first asked."""
+
+    def __init__(self, out: str) -> None:
+        self._out = out
+        self._analysis: Analysis | None = None
+        self._look = 0
+        self._kept: dict[str, tuple[object, object]] = {}
+
+    def load(self, wanted: Wanted, default: Callable[[TimeRange], TimeRange]) -> Shown:
+        """Return what is wanted; ``default`` chooses a range where none is. What goes wrong is in the answer."""
+        try:
+            return self._load(self._opened(wanted.look), wanted, default)
+        except ImportError:
+            return Shown(wanted, failure=MISSING)
+        except HistoryError as error:
+            return Shown(wanted, failure=str(error))
+        except (ValueError, OverflowError) as error:
+            # What a damaged file holds may be anything; Arrow's own errors are of these kinds.
+            return Shown(wanted, failure=f"{self._out} cannot be shown: {error}")
+
+    def _opened(self, look: int) -> "Analysis":
+        if self._analysis is None:
+            from rsmq_tui.history.analysis.reading import Analysis  # noqa: PLC0415 - its packages may be missing
+
+            self._analysis = Analysis(self._out)
+        elif look != self._look and self._analysis.renew():
+            self._kept.clear()
+        self._look = look
+        return self._analysis
+
+    def _load(self, analysis: "Analysis", wanted: Wanted, default: Callable[[TimeRange], TimeRange]) -> Shown:
+        whole = analysis.span()
+        shown = Shown(wanted, analysis.label, analysis.history, analysis.made_ms, whole)
+        if whole is None:
+            return replace(shown, problems=analysis.problems)
+        span = wanted.span or default(whole)
+        run = analysis.made_ms
+        lists = self._keep("lists", (run, span), lambda: _lists(analysis, span))
+        subject = (run, span, wanted.refs, wanted.metric)
+        lines = self._keep("lines", (*subject, wanted.points), lambda: _lines(analysis, wanted, span))
+        heat = None
+        if wanted.is_heat:
+            heat = self._keep(
+                "heat",
+                (*subject, wanted.is_weekly),
+                lambda: analysis.heat(wanted.refs, wanted.metric, span, by_week=wanted.is_weekly),
+            )
+        return replace(shown, span=span, lists=lists, lines=lines, heat=heat, problems=analysis.problems)
+
+    def _keep(self, name: str, key: object, make: Callable[[], T]) -> T:
+        kept = self._kept.get(name)
+        if kept is not None and kept[0] == key:
+            return kept[1]  # type: ignore[return-value] # what is kept under a name is of one kind
+        made = make()
+        self._kept[name] = key, made
+        return made
+
+
+def _lists(analysis: "Analysis", span: TimeRange) -> Lists:
+    return Lists(
+        analysis.queues(),
+        analysis.episodes(span),
+        analysis.poison(span),
+        analysis.advice(),
+        analysis.forecasts(),
+        analysis.anomalies(span),
+    )
+
+
+def _lines(analysis: "Analysis", wanted: Wanted, span: TimeRange) -> Lines:
+    refs, metric = wanted.refs, wanted.metric
+    asked = [(metric, "mean"), *((rate, "mean") for rate in _RATES)]
+    if refs is None or len(refs) != 1:
+        line, *rates = analysis.lines(refs, asked, span, points=wanted.points)
+        return Lines(line, None, None, tuple(rates))
+    line, *rates, p95 = analysis.lines(refs, [*asked, (metric, "p95")], span, points=wanted.points)
+    return Lines(line, p95, analysis.band(refs[0], metric, span), tuple(rates))

@@ -1,0 +1,138 @@
+"""The pages of the history screen: what each lists, and why it may be empty."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rsmq_tui.history.analysis.values import AGE, Episode, QueueRef
+from rsmq_tui.monitor import Verdict
+from rsmq_tui.monitor.wording import compact
+from rsmq_tui.tui.past_columns import (
+    ADVICE_COLUMNS,
+    ANOMALY_COLUMNS,
+    EPISODE_COLUMNS,
+    FORECAST_COLUMNS,
+    POISON_COLUMNS,
+    QUEUE_COLUMNS,
+    QueueRow,
+    rank,
+)
+from rsmq_tui.tui.past_loading import Lists
+from rsmq_tui.tui.widgets.painted import Piece
+from rsmq_tui.tui.widgets.row_table import Column
+
+CHARTED = ("depth", AGE, "arrivals_s", "deletes_s", "receives_s", "redeliveries_s")
+HEAT = "heat"
+_INVENTORIES = "they come from inventories: rsmq-tui record --messages 5m takes them"
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """One page. Of each row, ``ref`` names the queue, ``at_ms`` a moment to replay, ``told`` what is said of it."""
+
+    id: str
+    title: str
+    columns: tuple[Column[Any, Any], ...] = ()
+    rows: Callable[[Lists], Sequence[Any]] = lambda _: ()
+    count: Callable[[Lists], int] = lambda _: 0
+    ref: Callable[[Any], QueueRef | None] = lambda row: row.ref
+    at_ms: Callable[[Any], int | None] = lambda _: None
+    told: Callable[[Any], str] = lambda _: ""
+    empty: str = ""
+
+
+def queue_rows(lists: Lists) -> list[QueueRow]:
+    """Return the queues, those first that were longest in the worst trouble."""
+    of_queue: dict[QueueRef, list[Episode]] = {}
+    for episode in lists.episodes:
+        if episode.ref is not None:
+            of_queue.setdefault(episode.ref, []).append(episode)
+    rows = []
+    for facts in lists.queues:
+        episodes = of_queue.get(facts.ref, [])
+        worst = min((episode.verdict for episode in episodes), key=rank, default=Verdict.OK.value)
+        rows.append(QueueRow(facts, worst, len(episodes), sum(episode.length_ms for episode in episodes)))
+    rows.sort(key=lambda row: (rank(row.worst), -row.trouble_ms, -(row.facts.peak_depth or 0), row.facts.ref.queue))
+    return rows
+
+
+PAGES = (
+    Page(
+        "queues",
+        "Queues",
+        QUEUE_COLUMNS,
+        queue_rows,
+        lambda lists: len(lists.queues),
+        ref=lambda row: row.facts.ref,
+        empty="The analysis knows no queues.",
+    ),
+    Page(HEAT, "Heat map", empty="Nothing is known of this time."),
+    Page(
+        "episodes",
+        "Episodes",
+        EPISODE_COLUMNS,
+        lambda lists: lists.episodes[::-1],
+        lambda lists: len(lists.episodes),
+        at_ms=lambda row: row.start_ms,
+        told=lambda row: row.cause,
+        empty="Nothing was in trouble in this time.",
+    ),
+    Page(
+        "poison",
+        "Poison",
+        POISON_COLUMNS,
+        lambda lists: lists.poison,
+        lambda lists: len(lists.poison),
+        at_ms=lambda row: row.first_seen_ms,
+        told=lambda row: row.id,
+        empty=f"No message was received too often in this time; {_INVENTORIES}.",
+    ),
+    Page(
+        "advice",
+        "Advice",
+        ADVICE_COLUMNS,
+        lambda lists: lists.advice,
+        lambda lists: len(lists.advice),
+        told=lambda row: row.told,
+        empty=f"There is no advice on visibility timeouts; {_INVENTORIES}.",
+    ),
+    Page(
+        "forecasts",
+        "Forecasts",
+        FORECAST_COLUMNS,
+        lambda lists: lists.forecasts,
+        lambda lists: len(lists.forecasts),
+        told=lambda row: row.told,
+        empty="There is no forecast: it takes a day of history, or more.",
+    ),
+    Page(
+        "unusual",
+        "Unusual hours",
+        ANOMALY_COLUMNS,
+        lambda lists: lists.anomalies,
+        lambda lists: len(lists.anomalies),
+        at_ms=lambda row: row.bucket_ms,
+        empty="No hour of this time was unusual; what is usual takes some weeks of history.",
+    ),
+)
+
+
+def key_of(page: Page, row: Any) -> str:
+    """Return what tells a row from the others of its page."""
+    if page.id == "queues":
+        return repr(row.facts.ref)
+    parts = (getattr(row, name, None) for name in ("place", "queue", "ref", "verdict", "start_ms", "id", "metric"))
+    return repr((*parts, getattr(row, "bucket_ms", None)))
+
+
+def tab_pieces(chosen: Page, numbers: Mapping[str, int], told: Sequence[Piece], width: int) -> list[Piece]:
+    """Write the pages with their numbers; where not all fit, the chosen one says which of them it is."""
+    words = [f"{page.title} {compact(numbers[page.id])}" if page.id in numbers else page.title for page in PAGES]
+    pieces: list[Piece] = [(" ", "")]
+    for page, text in zip(PAGES, words, strict=True):
+        pieces.append((f"[ {text} ]", "strong") if page is chosen else (f"  {text}  ", "muted"))
+    room = width - sum(len(text) for text, _ in told)
+    if sum(len(text) for text, _ in pieces) > room:
+        place = PAGES.index(chosen)
+        pieces = [(f" [ {words[place]} ]", "strong"), (f" {place + 1}/{len(PAGES)}", "muted")]
+    return [*pieces, *told]

@@ -1,0 +1,62 @@
+"""What the history screen says in words: where its numbers come from, of which time, and why there are none."""
+
+import textwrap
+
+from rsmq_tui.history.analysis.values import TimeRange
+from rsmq_tui.monitor.wording import clock, printable
+from rsmq_tui.tui.past import said
+from rsmq_tui.tui.past_loading import Shown
+from rsmq_tui.tui.past_pages import Page
+from rsmq_tui.tui.widgets.painted import Piece
+
+_NARROW = 60
+
+
+def source_pieces(shown: Shown, out: str) -> list[Piece]:
+    """Say which analysis is shown, that it is not live, and what is missing in it."""
+    made = "" if shown.made_ms is None else f"   made {clock(shown.made_ms, date=True)[:16]} UTC"
+    pieces: list[Piece] = [
+        (" rsmq-tui  ", "strong"),
+        (f"PAST, not live · {printable(shown.label or out, 60)}", ""),
+        (made, "muted"),
+    ]
+    # Each begins with where the analysis is, which is said already.
+    problems = [printable(problem.removeprefix(f"{shown.label}/"), 120) for problem in shown.problems]
+    more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+    return [*pieces, *((f"   ! {problem}{more}", "alarm") for problem in problems[:1])]
+
+
+def range_pieces(span: TimeRange | None, marked: str, width: int, *, ascii_only: bool) -> list[Piece]:
+    """Say which range is shown, and what is marked."""
+    back = "<" if ascii_only else "◀"
+    head = f" {back} history  " if width >= _NARROW else f" {back} "
+    return [
+        (head, "strong"),
+        ("" if span is None else said(span), ""),
+        (f"   {marked} marked" if marked else "", "strong"),
+    ]
+
+
+def why_empty(shown: Shown, page: Page, typed: str, width: int) -> list[Piece]:
+    """Say why a page has no rows, and what to do, in lines of that width."""
+    return [(f"  {line}", style) for words, style in _why_empty(shown, page, typed) for line in _wrapped(words, width)]
+
+
+def _why_empty(shown: Shown, page: Page, typed: str) -> list[Piece]:
+    if shown.failure is not None:
+        return [(printable(shown.failure, 300), "alarm"), ("r looks again.", "muted")]
+    if shown.made_ms is None:
+        return [("loading …", "muted")]
+    if shown.whole is None:
+        history, out = printable(shown.history, 100) or "DIR", printable(shown.label, 100)
+        return [
+            ("Nothing is in this analysis yet. Record some history, and then:", "muted"),
+            (f"rsmq-tui pipeline run --history {history} --out {out}", ""),
+        ]
+    if typed:
+        return [(f"Nothing matches {printable(typed, 60)}. Press esc to see all.", "muted")]
+    return [(page.empty, "muted")]
+
+
+def _wrapped(words: str, width: int) -> list[str]:
+    return textwrap.wrap(words, max(12, width - 4), break_on_hyphens=False)

@@ -1,0 +1,147 @@
+"""A replay as the dashboard shows it: opened for the command, or at a moment from any screen.
+
+``open_replay(app, history, at_ms, queue)`` is what a screen calls: it shows the same dashboard on recorded time, paused
+at that moment, over the screens that are there; q leads back to them.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from textual.app import App
+
+from rsmq_tui.history.errors import HistoryError
+from rsmq_tui.monitor import Snapshot
+from rsmq_tui.monitor.series import Trend
+from rsmq_tui.monitor.wording import printable
+from rsmq_tui.tui.sites import Site
+
+if TYPE_CHECKING:
+    from rsmq_tui.history.place import Place
+    from rsmq_tui.history.reading import History, Span
+    from rsmq_tui.history.replay_player import Player, Told
+    from rsmq_tui.history.replay_source import ReplaySource
+    from rsmq_tui.tui.replay_app import ReplayHost
+
+
+@dataclass(frozen=True, slots=True)
+class Marked:
+    """An instant to compare with: what was shown at that moment."""
+
+    at_ms: int
+    snapshot: Snapshot
+
+
+class Replaying:
+    """What the app and its screens know of a replay: its player, its sites, and the instant that was marked."""
+
+    def __init__(
+        self, player: "Player", sites: "tuple[Site, ...]", sources: "Mapping[str, ReplaySource]", label: str
+    ) -> None:
+        self.player = player
+        self.sites = sites
+        self.sources = sources
+        self.label = label
+        self.marked: Marked | None = None
+
+    @property
+    def position_ms(self) -> int:
+        """The moment that is shown."""
+        return self.player.position_ms
+
+    @property
+    def span(self) -> "Span":
+        """What was recorded."""
+        return self.player.replay.span
+
+    @property
+    def told(self) -> "Told":
+        """What there is to say besides what is shown."""
+        return self.player.told
+
+    @property
+    def problems(self) -> list[str]:
+        """A sentence for each file that was left out."""
+        return self.player.replay.timeline.history.problems
+
+    def mark(self, snapshot: Snapshot) -> None:
+        """Remember what is shown, without its past."""
+        parts = tuple(replace(part, trend=Trend()) for part in snapshot.parts)
+        self.marked = Marked(self.position_ms, replace(snapshot, trend=Trend(), parts=parts))
+
+    def place(self, label: str) -> "Place":
+        """Return the recorded place that a screen knows by that label; raises ``LookupError``."""
+        return self.player.replay.place_of(label)
+
+    def inventory_ms(self, place: str, queue: str) -> int | None:
+        """Return when the messages were written down that were last looked at in a queue; None where none were."""
+        return self.sources[place].seen.get(queue)
+
+    def close(self) -> None:
+        """End it."""
+        self.player.close()
+
+
+def start_replay(
+    history: str | Path,
+    *,
+    from_ms: int | None = None,
+    to_ms: int | None = None,
+    speed: float = 60.0,
+    playing: bool = True,
+) -> Replaying:
+    """Open a history and go to ``from_ms``, or to an hour before its end; raises ``HistoryError``. It reads files."""
+    from rsmq_tui.history.reading import History  # noqa: PLC0415 - Arrow is loaded where something is replayed
+
+    return replaying_of(History(history), from_ms=from_ms, to_ms=to_ms, speed=speed, playing=playing)
+
+
+def replaying_of(
+    history: "History",
+    *,
+    from_ms: int | None = None,
+    to_ms: int | None = None,
+    speed: float = 60.0,
+    playing: bool = True,
+    clock: Callable[[], float] = time.monotonic,
+) -> Replaying:
+    """Replay a history that is open; ``clock`` is a monotonic clock in seconds. Raises ``HistoryError``."""
+    from rsmq_tui.history.replay_messages import Inventories  # noqa: PLC0415
+    from rsmq_tui.history.replay_player import Player  # noqa: PLC0415
+    from rsmq_tui.history.replay_source import ReplaySource  # noqa: PLC0415
+    from rsmq_tui.history.replaying import Replay  # noqa: PLC0415
+
+    replay = Replay(history, from_ms=from_ms, to_ms=to_ms)
+    player = Player(replay, speed=speed, playing=playing, clock=clock)
+    inventories = Inventories(history)
+    labels = replay.labels.items()
+    sources = {label: ReplaySource(player, place, label, inventories) for place, label in labels}
+    sites = tuple(
+        Site(sources[label], place=label, name=place.profile, ns=place.ns, read_only=True) for place, label in labels
+    )
+    return Replaying(player, sites, sources, history.label)
+
+
+def open_replay(app: App[None], history: str, at_ms: int, queue: str | None = None) -> None:
+    """Show a moment of a history over the screens of the dashboard, paused; that of a queue where one is named.
+
+    It returns at once. Where the history cannot be read, a toast says why.
+    """
+    host = cast("ReplayHost", app)
+    host.run_worker(_open(host, history, at_ms, queue), group="replay", exclusive=True)
+
+
+async def _open(host: "ReplayHost", history: str, at_ms: int, queue: str | None) -> None:
+    try:
+        replaying = await asyncio.to_thread(start_replay, history, from_ms=at_ms, playing=False)
+    except ImportError:
+        words = "replaying needs the packages of the extra `history`: pip install 'rsmq-tui[history]'"
+        host.notify(words, severity="warning", markup=False)
+        return
+    except HistoryError as error:
+        host.notify(printable(str(error), 300), severity="warning", markup=False)
+        return
+    host.enter_replay(replaying, queue)

@@ -1,0 +1,90 @@
+"""Two instants of a replay side by side: what moved, what is called something else, what came and went."""
+
+from typing import ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import BindingType
+
+from rsmq_tui.history.replay_diff import Diff, diff_of
+from rsmq_tui.monitor import Snapshot
+from rsmq_tui.monitor.wording import clock, count, duration, plural
+from rsmq_tui.tui.keymap import Where, bindings_of
+from rsmq_tui.tui.replay_columns import DiffContext, delta, diff_columns
+from rsmq_tui.tui.screens.base import DashboardScreen
+from rsmq_tui.tui.widgets.key_hints import KeyHints
+from rsmq_tui.tui.widgets.painted import Piece
+from rsmq_tui.tui.widgets.row_table import RowTable
+from rsmq_tui.tui.widgets.status_line import StatusLine
+from rsmq_tui.tui.widgets.text_line import TextLine
+
+
+class DiffScreen(DashboardScreen):
+    """The instant that was marked and the one that is shown, queue by queue; it follows while the replay goes on."""
+
+    WHERE: ClassVar[tuple[Where, ...]] = ("diff", "table")
+    BINDINGS: ClassVar[list[BindingType]] = bindings_of("diff")
+
+    def __init__(self, servers: int = 1) -> None:
+        super().__init__()
+        self.table = RowTable(diff_columns(servers), DiffContext(), id="diff")
+        self._title = TextLine(id="title")
+        self._sums = TextLine(id="sums")
+
+    def compose(self) -> ComposeResult:
+        """Status, the two instants, the sums, the queues, hints."""
+        yield StatusLine().data_bind(DashboardScreen.snapshot)
+        yield self._title
+        yield self._sums
+        yield self.table
+        yield KeyHints("table", "diff", "app")
+
+    def on_mount(self) -> None:
+        """Begin in the table."""
+        self.table.focus()
+
+    def show_snapshot(self, snapshot: Snapshot) -> None:
+        """Compare with what is shown now."""
+        replaying = self.dashboard.replay
+        if replaying is None or replaying.marked is None:
+            return
+        marked = replaying.marked
+        diff = diff_of(marked.snapshot, snapshot, marked.at_ms, replaying.position_ms)
+        self._title.show(self._instants(diff))
+        self._sums.show(_sums(diff))
+        titles = {site.place: site.title(snapshot.part(site.place).ns) for site in self.dashboard.sites}
+        self.table.empty_text = [("  There are no queues at either instant.", "muted")]
+        keys = [queue.key for queue in diff.queues]
+        self.table.show(diff.queues, keys, DiffContext(titles, self.dashboard.ascii_only))
+
+    @on(RowTable.Opened)
+    def _open(self) -> None:
+        queue = self.table.cursor_row
+        if queue is None:
+            return
+        if queue.now is None and queue.then is not None:
+            self.notify("that queue is not there at the later instant", severity="warning", markup=False)
+            return
+        self.dashboard.open_queue(queue.state.name, queue.state.place)
+
+    def _instants(self, diff: Diff) -> list[Piece]:
+        back = " < " if self.dashboard.ascii_only else " ◀ "
+        now = clock(diff.now_ms, date=True)[:19]
+        # The date of the later one is said where it is another.
+        same_day = clock(diff.then_ms, date=True)[:10] == now[:10]
+        instants = f"{clock(diff.then_ms, date=True)[:19]} → {now[11:] if same_day else now} UTC"
+        told = [
+            plural(diff.other_verdicts, "other verdict") if diff.other_verdicts else "",
+            f"{count(diff.appeared)} new" if diff.appeared else "",
+            f"{count(diff.vanished)} gone" if diff.vanished else "",
+        ]
+        words = " · ".join([plural(len(diff.queues), "queue"), *filter(None, told)])
+        return [(back, "muted"), (instants, "strong"), (f"   {duration(diff.now_ms - diff.then_ms)}   {words}", "")]
+
+
+def _sums(diff: Diff) -> list[Piece]:
+    pieces: list[Piece] = []
+    for name in ("ready", "hidden", "depth"):
+        then, now = diff.sums(name)
+        pieces += [(f"   {name} {count(then)} → {count(now)} ", ""), (f"({delta(now - then)})", "strong")]
+    return pieces

@@ -1,0 +1,329 @@
+"""The past: what an analysis of a history tells of a range of time. A thread reads it, and nothing waits for that."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, ClassVar
+
+from textual import on, work
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.widgets import Input
+
+from rsmq_tui.history.analysis.values import DAY_MS, Episode, QueueRef, TimeRange
+from rsmq_tui.monitor import Snapshot
+from rsmq_tui.monitor.wording import plural, printable
+from rsmq_tui.tui.keymap import Where, bindings_of
+from rsmq_tui.tui.past import Past, last, shifted, zoomed
+from rsmq_tui.tui.past_choice import PastChoice
+from rsmq_tui.tui.past_columns import PastContext, trouble_token, trouble_words
+from rsmq_tui.tui.past_loading import Loader, Shown, Wanted
+from rsmq_tui.tui.past_pages import CHARTED, HEAT, PAGES, Page, key_of, tab_pieces
+from rsmq_tui.tui.past_replay import jump
+from rsmq_tui.tui.past_told import range_pieces, source_pieces, why_empty
+from rsmq_tui.tui.screens.base import DashboardScreen
+from rsmq_tui.tui.widgets.heat_view import HeatView
+from rsmq_tui.tui.widgets.key_hints import KeyHints
+from rsmq_tui.tui.widgets.painted import Piece
+from rsmq_tui.tui.widgets.past_charts import PastCharts
+from rsmq_tui.tui.widgets.row_table import RowTable
+from rsmq_tui.tui.widgets.text_line import TextLine
+
+# Nobody asks for it.
+_NOTHING = Wanted(points=0)
+_FIRST_MS = DAY_MS
+_FEWEST_POINTS, _MOST_POINTS = 40, 400
+
+
+class HistoryScreen(DashboardScreen):
+    """Charts, episodes, a heat map, and what else an analysis holds.
+
+    ``queue`` names one to begin with: its server, namespace and name.
+    """
+
+    WHERE: ClassVar[tuple[Where, ...]] = ("history", "table")
+    BINDINGS: ClassVar[list[BindingType]] = bindings_of("history")
+
+    def __init__(self, past: Past, queue: tuple[str, str, str] | None = None) -> None:
+        super().__init__()
+        self._past = past
+        self._wanted_queue = queue
+        self._loader = Loader(past.analysis)
+        self._shown = Shown(_NOTHING)
+        self._asked = Wanted(refs=())
+        self._is_loading = False
+        self._page = PAGES[0]
+        self._choice = PastChoice()
+        self._filter = ""
+        self._listed: tuple[object, ...] = ()
+        self._where = TextLine(id="where")
+        self._title = TextLine(id="title")
+        self._tabs = TextLine(id="tabs")
+        self._told = TextLine(id="why")
+        self.charts = PastCharts()
+        self.heat = HeatView(id="heat")
+        self.tables: dict[str, RowTable[Any, PastContext]] = {
+            page.id: RowTable(page.columns, PastContext(), id=f"past-{page.id}") for page in PAGES if page.columns
+        }
+
+    def compose(self) -> ComposeResult:
+        """Where the numbers come from, the range, charts, pages, hints."""
+        yield self._where
+        yield self._title
+        yield self.charts
+        yield self._tabs
+        yield Input(placeholder="words in a queue's name; !word leaves them out", id="filter", compact=True)
+        yield from self.tables.values()
+        yield self.heat
+        yield self._told
+        yield KeyHints("table", "history", "app")
+
+    def on_mount(self) -> None:
+        """Begin to read."""
+        self._turn_to(self._page)
+
+    def on_resize(self) -> None:
+        """Let lines have as many points as there is room for."""
+        self._ask()
+
+    def show_snapshot(self, snapshot: Snapshot) -> None:
+        """Polls tell nothing of the past."""
+
+    def rest(self) -> None:
+        """Look for a newer run."""
+        self._ask(look=self._asked.look + 1)
+
+    @property
+    def can_change(self) -> bool:
+        """Nothing of the past can be changed."""
+        return False
+
+    @on(RowTable.Moved)
+    def _follow_cursor(self) -> None:
+        self._tell_row()
+        self._chart_cursor()
+
+    @on(RowTable.Opened)
+    def _open(self) -> None:
+        row = self._row
+        if row is None:
+            return
+        at_ms, ref = self._page.at_ms(row), self._page.ref(row)
+        if at_ms is not None:
+            history = self._past.history or self._shown.history
+            jump(self.app, history, at_ms, None if ref is None else ref.queue)
+        elif ref is not None:
+            self._choice.marked = {ref: None}
+            self._turn_to(next(page for page in PAGES if page.id == "episodes"))
+
+    @on(Input.Changed, "#filter")
+    def _filter_as_typed(self, event: Input.Changed) -> None:
+        self._filter = event.value
+        self._show_rows()
+
+    @on(Input.Submitted, "#filter")
+    def _keep_filter(self) -> None:
+        if not self._filter:
+            self.query_one("#filter").display = False
+        self._focus_page()
+
+    def action_filter(self) -> None:
+        """Open the filter."""
+        entry = self.query_one("#filter")
+        entry.display = True
+        self.set_focus(entry)
+
+    def action_clear(self) -> None:
+        """Clear the marks, then the filter; then leave."""
+        entry = self.query_one("#filter", Input)
+        if self._choice.marked and not entry.has_focus:
+            self._choice.marked = {}
+            self._marks_changed()
+        elif entry.display:
+            entry.value = ""
+            entry.display = False
+            self._focus_page()
+        elif len(self.app.screen_stack) > 1:
+            # Alone it is left by q: escape must not end the program.
+            self.app.call_later(self.app.run_action, "leave")
+
+    def action_mark(self) -> None:
+        """Mark the queue of the row, or take the mark off."""
+        ref = None if self._row is None else self._page.ref(self._row)
+        if ref is None:
+            return
+        self._choice.toggle(ref)
+        self._marks_changed()
+        if self._page.id in self.tables:
+            self.tables[self._page.id].action_cursor(1)
+
+    def action_mark_all(self) -> None:
+        """Mark all queues that pass the filter; take all marks off where they are marked already."""
+        self._choice.toggle_all([facts.ref for facts in self._shown.lists.queues if self._passes(facts.ref)])
+        self._marks_changed()
+
+    def action_turn_page(self, step: int) -> None:
+        """Show another page."""
+        self._turn_to(PAGES[(PAGES.index(self._page) + step) % len(PAGES)])
+
+    def action_shift(self, step: int) -> None:
+        """Show an earlier or later time."""
+        if self._shown.whole is not None and self._span is not None:
+            self._ask(span=shifted(self._span, step, self._shown.whole))
+
+    def action_zoom(self, step: int) -> None:
+        """Show less time, or more."""
+        if self._shown.whole is not None and self._span is not None:
+            self._ask(span=zoomed(self._span, step, self._shown.whole))
+
+    def action_range(self) -> None:
+        """Ask for a range."""
+        from rsmq_tui.tui.screens.history_range import RangeScreen  # noqa: PLC0415
+
+        if self._shown.whole is not None:
+            self.app.push_screen(RangeScreen(self._shown.whole), self._take_range)
+
+    def action_metric(self) -> None:
+        """Chart the next metric."""
+        self._ask(metric=CHARTED[(CHARTED.index(self._asked.metric) + 1) % len(CHARTED)])
+
+    def action_weekly(self) -> None:
+        """Fold the heat map by day, or by weekday."""
+        self._ask(is_weekly=not self._asked.is_weekly)
+        if self._page.id != HEAT:
+            self._turn_to(next(page for page in PAGES if page.id == HEAT))
+
+    @property
+    def _span(self) -> TimeRange | None:
+        return self._asked.span or self._shown.span
+
+    @property
+    def _row(self) -> Any:
+        table = self.tables.get(self._page.id)
+        return None if table is None else table.cursor_row
+
+    @property
+    def _cells(self) -> PastContext:
+        places = {facts.ref.place for facts in self._shown.lists.queues}
+        return PastContext(len(places) > 1, self.dashboard.ascii_only, frozenset(self._choice.marked))
+
+    def _take_range(self, span: TimeRange | None) -> None:
+        if span is not None:
+            self._ask(span=span)
+
+    def _turn_to(self, page: Page) -> None:
+        self._page = page
+        for name, table in self.tables.items():
+            table.display = name == page.id
+        self.heat.display = page.id == HEAT
+        self._focus_page()
+        self._ask(is_heat=page.id == HEAT)
+        self._show_rows()
+        self._chart_cursor()
+
+    def _focus_page(self) -> None:
+        self.set_focus(self.heat if self._page.id == HEAT else self.tables[self._page.id])
+
+    def _marks_changed(self) -> None:
+        self._listed = ()
+        self._show_rows()
+        self._chart_cursor()
+
+    def _chart_cursor(self) -> None:
+        """Let the charts be of what is marked, or else of what is under the cursor."""
+        self._ask(refs=self._choice.follow(self._page, self._row, self._shown.lists.queues))
+
+    def _ask(self, **news: Any) -> None:
+        """Let something else be read; what was asked before and is not read yet is not read any more."""
+        points = max(_FEWEST_POINTS, min(_MOST_POINTS, self.size.width))
+        self._asked = replace(self._asked, points=points, **news)
+        if not self._is_loading and self._asked != self._shown.wanted:
+            self._is_loading = True
+            self._load()
+        self._tell()
+
+    @work(group="history")
+    async def _load(self) -> None:
+        try:
+            while self._asked != self._shown.wanted:
+                self._shown = await asyncio.to_thread(self._loader.load, self._asked, partial(last, _FIRST_MS))
+                self._show()
+        finally:
+            self._is_loading = False
+            self._tell()
+
+    def _show(self) -> None:
+        """Show what has been read."""
+        shown = self._shown
+        self._mark_wanted()
+        self._show_rows()
+        self._chart_cursor()
+        if shown.lines is not None and shown.span is not None and shown.wanted.refs:
+            self.charts.show(shown.lines, self._words_of(shown.wanted.refs), shown.span)
+        if self._page.id == HEAT:
+            heat = shown.heat if shown.wanted.is_heat or shown.failure else None
+            words = self._words_of(shown.wanted.refs or ())
+            self.heat.show_heat(heat, words, printable(shown.failure or self._page.empty, 300))
+
+    def _show_rows(self) -> None:
+        """Show the rows of the page, unless they are there already."""
+        page, shown = self._page, self._shown
+        self._tell()
+        if page.id == HEAT:
+            self._tell_row()
+            return
+        listed = (page.id, shown.lists, self._filter, shown.failure, shown.made_ms, self.size.width)
+        table = self.tables[page.id]
+        if listed == self._listed:
+            table.show(table.rows, table.keys, self._cells)
+        else:
+            self._listed = listed
+            table.empty_text = why_empty(shown, page, self._filter, self.size.width)
+            rows = [row for row in page.rows(shown.lists) if self._passes(page.ref(row))]
+            table.show(rows, [key_of(page, row) for row in rows], self._cells)
+        self._tell_row()
+
+    def _passes(self, ref: QueueRef | None) -> bool:
+        name = "" if ref is None else self._cells.name(ref).lower()
+        words = self._filter.lower().split()
+        return all((word[1:] not in name) if word.startswith("!") else word in name for word in words)
+
+    def _mark_wanted(self) -> None:
+        """Begin with the queue that the screen was opened for."""
+        if self._wanted_queue is None or not self._shown.lists.queues:
+            return
+        wanted, self._wanted_queue = self._wanted_queue, None
+        if not self._choice.begin_with(wanted, self._shown):
+            words = f"the analysis knows no queue {printable(wanted[2], 60)}"
+            self.notify(words, severity="warning", markup=False)
+
+    def _words_of(self, refs: Sequence[QueueRef]) -> str:
+        """Name some queues."""
+        if len(refs) == 1:
+            return printable(self._cells.name(refs[0]), 60)
+        is_all = len(refs) == len(self._shown.lists.queues)
+        return f"all {plural(len(refs), 'queue')}" if is_all else plural(len(refs), "queue")
+
+    def _tell(self) -> None:
+        """Say where the numbers come from, of which time they are, and what is still being read."""
+        shown = self._shown
+        self._where.show(source_pieces(shown, self._past.analysis))
+        marked = self._words_of(tuple(self._choice.marked)) if self._choice.marked else ""
+        width, ascii_only = self.size.width, self.dashboard.ascii_only
+        self._title.show(range_pieces(self._span, marked, width, ascii_only=ascii_only))
+        numbers = {page.id: page.count(shown.lists) for page in PAGES if page.id != HEAT}
+        loading: list[Piece] = [("   loading …", "muted")] if self._is_loading else []
+        self._tabs.show(tab_pieces(self._page, numbers if shown.whole else {}, loading, width))
+
+    def _tell_row(self) -> None:
+        """Say in full what the row under the cursor cuts off."""
+        row = self._row
+        if row is None:
+            self._told.show([])
+            return
+        pieces: list[Piece] = [(" ", "")]
+        if isinstance(row, Episode):
+            words = trouble_words(row.verdict, self.dashboard.ascii_only)
+            pieces.append((f"{printable(words, 30)} ", trouble_token(row.verdict)))
+        self._told.show([*pieces, (printable(self._page.told(row), 300), "")])

@@ -1,0 +1,137 @@
+"""`rsmq-tui report` and `rsmq-tui history` as they are called."""
+
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Command
+from tests.history.analysis.made import Made, scripted
+from tests.history.report.reading import parsed, section_of, text_of
+
+
+@pytest.fixture(scope="session")
+def analysis_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("analysis")
+    scripted(out)
+    return out
+
+
+def test_it_writes_a_page_of_a_range(anywhere: Command, analysis_folder: Path, tmp_path: Path) -> None:
+    out = tmp_path / "night.html"
+    done = anywhere(
+        "report", "--analysis", str(analysis_folder), "--out", str(out), "--from", "2031-05-17 13:00", "--to", "19:00",
+        "--queue", "orders", "--queue", "emails", "--title", "The night",
+    )  # fmt: skip
+    assert (done.status, done.out) == (0, b"")
+    assert done.err.startswith(f"rsmq-tui: {out}: 1 episode of 2 queues, ")
+    root = parsed(out.read_text("utf-8"))
+    assert root.findtext("head/title") == "The night"
+    told = text_of(section_of(root, "summary"))
+    assert "From 2031-05-17 13:00 to 19:00 UTC (6h 0m), 1 of 2 queues was in trouble, in 1 episode" in told
+    assert {path.name for path in tmp_path.iterdir()} == {"home", "night.html"}
+
+
+@pytest.mark.parametrize(
+    ("range_", "words"),
+    [
+        ((), "2031-05-16 23:59 to 2031-05-17 23:59"),
+        (("--from=-2h",), "2031-05-17 21:59 to 23:59"),
+        (("--to", "2031-05-15"), "2031-05-14 00:00 to 2031-05-15 00:00"),
+        (("--from", "2031-05-15", "--to=-1d"), "2031-05-15 00:00 to 2031-05-16 23:59"),
+        (("--from", "23:00", "--to", "00:30"), "2031-05-17 23:00 to 2031-05-18 00:30"),
+    ],
+)
+def test_a_range_is_given_in_words(
+    anywhere: Command, analysis_folder: Path, tmp_path: Path, range_: tuple[str, ...], words: str
+) -> None:
+    out = tmp_path / "night.md"
+    assert anywhere("report", "--analysis", str(analysis_folder), "--out", str(out), *range_).status == 0
+    assert out.read_text("utf-8").startswith(f"# Queues from {words} UTC\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--out", "x.txt"), "x.txt is neither HTML nor Markdown: end its name in .html or .md"),
+        (("--from", "soon"), "'soon' is no moment"),
+        (("--from", "2031-05-17", "--to", "2031-05-16"), "the range ends before it begins"),
+        (("--from", "2040-01-01", "--to", "2040-01-02"), "nothing is known of that time: the analysis covers"),
+        (("--queue", "\x1b[2J"), "knows no queue ␛[2J; it knows emails, invoices, orders, webhooks"),
+        (("--analysis", "/nowhere"), "/nowhere holds no analysis: rsmq-tui pipeline run --history DIR --out /nowhere"),
+        (("--analysis", ""), "no analysis is named"),
+        (("--out", "/nowhere/x.html"), "/nowhere/x.html cannot be written: No such file or directory"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_is_refused_in_a_sentence(
+    anywhere: Command, analysis_folder: Path, tmp_path: Path, arguments: tuple[str, ...], words: str
+) -> None:
+    usual = ("--analysis", str(analysis_folder), "--out", str(tmp_path / "x.html"))
+    done = anywhere("report", *usual, *arguments)
+    assert done.status == 2
+    assert done.err.startswith("rsmq-tui: ")
+    assert words in done.err
+    assert done.err.count("\n") == 1
+    assert not (tmp_path / "x.html").exists()
+
+
+def test_an_empty_analysis_is_a_sentence(anywhere: Command, tmp_path: Path) -> None:
+    Made(tmp_path / "empty").publish()
+    done = anywhere("report", "--analysis", str(tmp_path / "empty"), "--out", str(tmp_path / "x.md"))
+    assert done.status == 2
+    assert "record some history, and run the pipeline" in done.err
+
+
+def test_the_environment_can_name_the_analysis(
+    anywhere: Command, analysis_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RSMQ_TUI_ANALYSIS", str(analysis_folder))
+    assert anywhere("report", "--out", str(tmp_path / "x.md")).status == 0
+
+
+def test_files_that_cannot_be_read_are_named_and_the_status_says_so(anywhere: Command, tmp_path: Path) -> None:
+    scripted(tmp_path / "damaged")
+    for path in (tmp_path / "damaged").glob("runs/*/rollup_1m/day=2031-05-17/*"):
+        path.write_bytes(b"no parquet")
+    done = anywhere("report", "--analysis", str(tmp_path / "damaged"), "--out", str(tmp_path / "x.html"))
+    assert done.status == 1
+    assert "day=2031-05-17/part-0.parquet was left out" in done.err
+    assert "was left out" in text_of(section_of(parsed((tmp_path / "x.html").read_text("utf-8")), "about"))
+
+
+def test_a_file_is_replaced_whole_and_is_as_readable_as_any_other(
+    anywhere: Command, analysis_folder: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "x.html"
+    out.write_text("before")
+    before = os.umask(0o022)
+    try:
+        assert anywhere("report", "--analysis", str(analysis_folder), "--out", str(out)).status == 0
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE(out.stat().st_mode) == 0o644
+    assert out.read_bytes().startswith(b"<!DOCTYPE html>")
+    assert list(tmp_path.glob(".x.html*")) == []
+
+
+def test_the_history_screen_needs_a_terminal_and_an_analysis(anywhere: Command, analysis_folder: Path) -> None:
+    done = anywhere("history", str(analysis_folder))
+    assert done.status == 2
+    assert done.err == "rsmq-tui: the history screen needs a terminal; `rsmq-tui report` writes a file\n"
+    assert "no analysis is named" in anywhere("history").err
+
+
+def test_without_its_packages_a_report_says_how_to_get_them(analysis_folder: Path, tmp_path: Path) -> None:
+    code = (
+        "import sys; sys.modules['pyarrow'] = None\n"
+        "from rsmq_tui.cli.main import main\n"
+        f"sys.exit(main(['report', '--analysis', {str(analysis_folder)!r}, '--out', {str(tmp_path / 'x.md')!r}]))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 2
+    assert (
+        done.stderr == "rsmq-tui: a report needs the packages of the extra `history`: pip install 'rsmq-tui[history]'\n"
+    )

@@ -1,0 +1,182 @@
+"""Going from one change of a verdict to the next and back, in any history."""
+
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rsmq_tui.history.place import Place
+from rsmq_tui.history.replay_changes import Change
+from rsmq_tui.history.replaying import Replay
+from tests.history.replayed import NOON_MS, PLACE, STEP_MS, Tape, replay_of, said
+
+HOUR_MS = 3_600_000
+
+
+def walk(replay: Replay, direction: int, queue: tuple[Place, str] | None = None) -> list[Change]:
+    found = []
+    while changes := replay.go_to_change(direction, queue):
+        found += changes
+        assert {change.at_ms for change in changes} == {replay.position_ms}
+    return found
+
+
+def test_changes_of_verdicts_and_outages_are_gone_to(tmp_path: Path) -> None:
+    tape = Tape(tmp_path, polls_a_file=3)
+    script = "ok ok growing growing stalled ok down down ok ok"
+    for poll, verdict in enumerate(script.split()):
+        at_ms = NOON_MS + poll * STEP_MS
+        if verdict == "down":
+            tape.fail(at_ms)
+        else:
+            tape.poll(at_ms, said("ok", "calm"), said(verdict))
+    tape.seal()
+    replay = replay_of(tmp_path, from_ms=NOON_MS)
+    expected = [
+        Change(NOON_MS + 2 * STEP_MS, PLACE, "orders", "ok", "growing"),
+        Change(NOON_MS + 4 * STEP_MS, PLACE, "orders", "growing", "stalled"),
+        Change(NOON_MS + 5 * STEP_MS, PLACE, "orders", "stalled", "ok"),
+        Change(NOON_MS + 6 * STEP_MS, PLACE, None, "ok", "down"),
+        Change(NOON_MS + 8 * STEP_MS, PLACE, None, "down", "ok"),
+    ]
+
+    assert walk(replay, 1) == expected
+    assert replay.position_ms == NOON_MS + 8 * STEP_MS
+    assert walk(replay, -1) == expected[-2::-1]
+    # Of one queue, only what concerns it: its own, and whether its server answers.
+    replay.seek(NOON_MS)
+    assert walk(replay, 1, (PLACE, "calm")) == expected[3:]
+
+
+def test_a_new_queue_is_a_change_where_it_is_in_trouble(tmp_path: Path) -> None:
+    tape = Tape(tmp_path)
+    tape.poll(NOON_MS, said("stalled", "old"))
+    tape.poll(NOON_MS + STEP_MS, said("stalled", "old"), said("ok", "fine"))
+    tape.poll(NOON_MS + 2 * STEP_MS, said("stalled", "old"), said("aged", "late"))
+    tape.seal()
+
+    assert walk(replay_of(tmp_path, from_ms=NOON_MS), 1) == [Change(NOON_MS + 2 * STEP_MS, PLACE, "late", None, "aged")]
+
+
+def test_changes_are_found_across_hours_days_and_gaps(tmp_path: Path) -> None:
+    tape = Tape(tmp_path)
+    moments = [0, 20, 59, 60, 61, 500, 13 * 60, 100 * 60, 100 * 60 + 30, 2000 * 60]
+    for number, minute in enumerate(moments):
+        for poll in range(5):
+            tape.poll(NOON_MS + minute * 60_000 + poll * STEP_MS, said("ok" if number % 2 else "aged"))
+    tape.seal()
+    replay = replay_of(tmp_path, from_ms=NOON_MS)
+    # What was an hour or more ago says nothing of what became of it since.
+    expected = [NOON_MS + minute * 60_000 for minute in (20, 59, 60, 61, 100 * 60 + 30)]
+
+    assert [change.at_ms for change in walk(replay, 1)] == expected
+    replay.seek(replay.span.to_ms)
+    assert [change.at_ms for change in walk(replay, -1)] == expected[::-1]
+
+
+def test_a_search_says_where_it_is_and_can_be_ended(tmp_path: Path) -> None:
+    tape = Tape(tmp_path)
+    for hour in range(6):
+        for poll in range(5):
+            tape.poll(NOON_MS + hour * HOUR_MS + poll * STEP_MS, said("ok"))
+    tape.seal()
+    replay = replay_of(tmp_path, from_ms=NOON_MS)
+    looked: list[int] = []
+
+    def told(at_ms: int) -> bool:
+        looked.append(at_ms)
+        return len(looked) < 3
+
+    assert replay.go_to_change(1, None, told) == []
+    assert looked == [NOON_MS, NOON_MS + HOUR_MS, NOON_MS + 2 * HOUR_MS]
+    assert replay.position_ms == NOON_MS
+
+
+def test_only_the_recorder_that_plays_is_asked(tmp_path: Path) -> None:
+    first, second = Tape(tmp_path, "b" * 12), Tape(tmp_path, "c" * 12)
+    for poll in range(40):
+        at_ms = NOON_MS + poll * STEP_MS
+        first.poll(at_ms, said("growing" if poll >= 20 else "ok"))
+        # It has other thresholds.
+        second.poll(at_ms + 900, said("aged" if poll % 10 == 5 else "ok"))
+    first.seal()
+    second.seal()
+    found = walk(replay_of(tmp_path, from_ms=NOON_MS), 1)
+
+    # The very last poll is the second one's, since the first has none behind it.
+    assert [(change.at_ms, change.after) for change in found] == [
+        (NOON_MS + 20 * STEP_MS, "growing"),
+        (NOON_MS + 39 * STEP_MS + 900, "ok"),
+    ]
+
+
+def test_files_that_are_not_sorted_are_read_all_the_same(tmp_path: Path) -> None:
+    tape = Tape(tmp_path)
+    for poll in range(20):
+        tape.poll(NOON_MS + poll * STEP_MS, said("ok", "calm"), said("aged" if 7 <= poll < 11 else "ok"))
+    tape.seal()
+    (path,) = tape.files
+    with pq.ParquetFile(path) as file:
+        table, metadata = file.read(), file.metadata.metadata
+    pq.write_table(table.sort_by([("at_ms", "descending")]).replace_schema_metadata(metadata), path)
+
+    assert [change.at_ms for change in walk(replay_of(tmp_path, from_ms=NOON_MS), 1)] == [
+        NOON_MS + 7 * STEP_MS,
+        NOON_MS + 11 * STEP_MS,
+    ]
+
+
+_VERDICTS = st.sampled_from(["ok", "ok", "ok", "growing", "stalled", None])
+
+
+@settings(max_examples=30, deadline=None)
+@given(polls=st.lists(st.tuples(st.integers(1, 400_000), _VERDICTS, _VERDICTS), min_size=2, max_size=40))
+def test_every_change_is_found_both_ways(
+    tmp_path_factory: pytest.TempPathFactory, polls: list[tuple[int, str | None, str | None]]
+) -> None:
+    tape, at_ms = Tape(tmp_path_factory.mktemp("any"), polls_a_file=4), NOON_MS
+    expected, before = [], dict[str, str]()
+    for number, (after_ms, *verdicts) in enumerate(polls):
+        at_ms += after_ms
+        now = {name: verdict for name, verdict in zip("ab", verdicts, strict=True) if verdict is not None}
+        tape.poll(at_ms, *(said(verdict, name) for name, verdict in now.items()))
+        for name, verdict in now.items():
+            is_new = name not in before and verdict != "ok" and number and after_ms <= 60_000
+            if is_new or before.get(name, verdict) != verdict:
+                expected.append((at_ms, name, verdict))
+        # What is not there any more is remembered for a while: it comes back as what it was.
+        before |= now
+    tape.seal()
+    replay = replay_of(tape.out, from_ms=0)
+    forth = [(change.at_ms, change.queue, change.after) for change in walk(replay, 1)]
+    replay.seek(replay.span.to_ms + 1)
+    last = {change for change in forth if change[0] == replay.position_ms}
+    back = [(change.at_ms, change.queue, change.after) for change in walk(replay, -1)]
+
+    assert sorted(forth) == sorted({*back, *last})
+    if at_ms // HOUR_MS - (NOON_MS + polls[0][0]) // HOUR_MS <= 1 and replay.timeline.pace.gap_ms == 60_000:
+        assert sorted(forth) == sorted(expected)
+
+
+def test_what_is_there_as_a_place_begins_did_not_change(tmp_path: Path) -> None:
+    first, second = Tape(tmp_path, "b" * 12), Tape(tmp_path, "c" * 12, Place("stage", "redis://db2:6379/0", "rsmq"))
+    for poll in range(20):
+        first.poll(NOON_MS + poll * STEP_MS, said("ok"))
+        if poll >= 10:
+            second.poll(NOON_MS + poll * STEP_MS + 100, said("stalled", "emails"))
+    first.seal()
+    second.seal()
+    assert walk(replay_of(tmp_path, from_ms=NOON_MS), 1) == []
+
+
+def test_only_what_is_news_is_kept_of_an_hour(tmp_path: Path) -> None:
+    tape = Tape(tmp_path, polls_a_file=5)
+    for poll in range(100):
+        tape.poll(NOON_MS + poll * STEP_MS, said("ok", "calm"), said("aged" if poll > 50 else "ok"))
+    tape.seal()
+    replay = replay_of(tmp_path, from_ms=NOON_MS)
+    assert [change.queue for change in walk(replay, 1)] == ["orders"]
+    # The place, two queues, and one change.
+    assert len(replay._changes._marks(NOON_MS // HOUR_MS)) == 4

@@ -1,0 +1,554 @@
+"""The screen of the past: what it shows of an analysis, moved about in, at any size, whatever the files hold."""
+
+import asyncio
+import shutil
+import threading
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from textual.pilot import Pilot
+from textual.widgets import Input
+
+from rsmq_tui.history.analysis.values import QueueRef, TimeRange
+from rsmq_tui.tui.app import RsmqApp
+from rsmq_tui.tui.past import Past
+from rsmq_tui.tui.past_loading import Loader
+from rsmq_tui.tui.screens.history import HistoryScreen
+from rsmq_tui.tui.screens.history_range import RangeScreen
+from rsmq_tui.tui.screens.overview import OverviewScreen
+from rsmq_tui.tui.screens.queue import QueueScreen
+from rsmq_tui.tui.widgets.heat_view import HeatView, levels_of
+from tests.history.analysis.made import (
+    DAY_MS,
+    END_MS,
+    HOUR_MS,
+    ORDERS,
+    PROD,
+    START_MS,
+    Made,
+    bucket,
+    episode,
+    named,
+    scripted,
+)
+from tests.history.made import state
+from tests.history.replayed import Tape
+from tests.tui.driving import app_of, lines_of, play, resized, text_of, until
+from tests.tui.scripted import ScriptedSource
+from tests.tui.states import poll_of, queue_of
+
+PAGES = ("Queues 4", "Heat map", "Episodes 5", "Poison 3", "Advice 2", "Forecasts 2", "Unusual hours 3")
+LAST_MS = END_MS - 5_000
+
+
+@pytest.fixture(scope="session")
+def analysis_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("past")
+    scripted(out, history="")
+    return out
+
+
+@asynccontextmanager
+async def past_of(
+    folder: Path, *, size: tuple[int, int] = (132, 36), history: str | None = None, **looks: Any
+) -> AsyncIterator[Pilot[None]]:
+    """Open the screen of an analysis alone, and wait until it has been read."""
+    app = RsmqApp((), past=Past(str(folder), history), **looks)
+    app.animation_level = "none"
+    async with app.run_test(size=size, notifications=True) as pilot:
+        await read(pilot)
+        yield pilot
+
+
+async def read(pilot: Pilot[None]) -> None:
+    """Wait until what was asked for last is on the screen."""
+    for _ in range(20):
+        await until(pilot, lambda: not _is_loading(pilot), "it is read")
+        await pilot.pause()
+        if not _is_loading(pilot):
+            return
+
+
+async def press(pilot: Pilot[None], *keys: str) -> None:
+    for key in keys:
+        await pilot.press(key)
+        await read(pilot)
+
+
+def screen_of(pilot: Pilot[None]) -> HistoryScreen:
+    screen = next(screen for screen in reversed(pilot.app.screen_stack) if isinstance(screen, HistoryScreen))
+    assert isinstance(screen, HistoryScreen)
+    return screen
+
+
+def _is_loading(pilot: Pilot[None]) -> bool:
+    # A thread reads, and pilot knows of none.
+    screens = [screen for screen in pilot.app.screen_stack if isinstance(screen, HistoryScreen)]
+    return any(one._is_loading or one._asked != one._shown.wanted for one in screens)
+
+
+def rows_of(pilot: Pilot[None]) -> list[str]:
+    screen = screen_of(pilot)
+    table = next(table for table in screen.tables.values() if table.display)
+    return [line.strip() for line in lines_of(table)[1:] if line.strip()]
+
+
+def text(pilot: Pilot[None]) -> str:
+    return text_of(app_of(pilot))
+
+
+async def test_it_begins_with_the_last_day_and_the_worst_queue(analysis_folder: Path) -> None:
+    async with past_of(analysis_folder) as pilot:
+        told = text(pilot).splitlines()
+        assert "PAST, not live" in told[0]
+        assert "made 2031-05-18 00:00 UTC" in told[0]
+        assert "05-16 23:59 – 05-17 23:59 UTC, 1d 0h" in told[1]
+        assert "depth of emails" in told[2]
+        assert [row.split()[1:3] for row in rows_of(pilot)] == [
+            ["stalled", "emails"], ["growing", "orders"], ["poisoned", "invoices"], ["ok", "webhooks"],
+        ]  # fmt: skip
+
+
+async def test_each_page_lists_its_own_and_wraps_around(analysis_folder: Path) -> None:
+    async with past_of(analysis_folder) as pilot:
+        for number, title in enumerate([*PAGES, PAGES[0]]):
+            assert f"[ {title} ]" in text(pilot), number
+            assert pilot.app.focused is not None
+            assert pilot.app.focused.display
+            await press(pilot, "l")
+        await press(pilot, "h", "h")
+        assert f"[ {PAGES[-1]} ]" in text(pilot)
+
+
+@pytest.mark.parametrize(
+    ("page", "words"),
+    [
+        (2, ["growing", "orders", "05-17 14:00", "4h 0m", "30m", "38,400", "2h 14m", "151k", "arrivals exceeded"]),
+        (2, ["down", "(all of prod rsmq)", "05-17 10:00", "20m", "connection refused"]),
+        (2, ["poisoned", "invoices", ">1h 59m", "not yet"]),
+        (3, ["invoices", "11", "gone", "05-17 19:00", "214 B", "hocx8qopw1aQ0zR7cK2mV5nB8xL4jD2g"]),
+        (4, ["invoices", "30 s", "90 s", "24.0%", "1m 24s", "410", "24 % came back"]),
+        (5, ["orders", "depth", "05-18 07:00", "10,000", "1,400", "+1,080", "at +0.3/s"]),
+        (5, ["webhooks", "never", "-360", "it does not grow"]),
+        (6, ["05-17 15:00", "orders", "depth", "38,000", "560", "+21.0"]),
+    ],
+)
+async def test_rows_say_all_that_is_known(analysis_folder: Path, page: int, words: list[str]) -> None:
+    async with past_of(analysis_folder, size=(200, 36)) as pilot:
+        await press(pilot, *["l"] * page)
+        assert any(all(word in row for word in words) for row in rows_of(pilot)), rows_of(pilot)
+
+
+async def test_the_charts_follow_the_cursor_and_sum_what_is_marked(analysis_folder: Path) -> None:
+    async with past_of(analysis_folder) as pilot:
+        charts = screen_of(pilot).charts
+        await press(pilot, "j")
+        assert "depth of orders · prod rsmq" in str(charts.metric.border_title)
+        assert "p95" in lines_of(charts.metric)[0]
+        assert "40k" in "".join(lines_of(charts.metric)) or "50k" in "".join(lines_of(charts.metric))
+        await press(pilot, "space", "space", "G")
+        assert str(charts.metric.border_title) == "depth of 2 queues"
+        assert "p95" not in lines_of(charts.metric)[0]
+        assert "2 queues marked" in text(pilot)
+        assert [row[0] for row in rows_of(pilot)].count("●") >= 2
+        await press(pilot, "A")
+        assert str(charts.metric.border_title) == "depth of all 4 queues"
+        await press(pilot, "A", "g")
+        assert "marked" not in text(pilot)
+        assert str(charts.metric.border_title) == "depth of emails · prod rsmq"
+
+
+async def test_the_outage_of_a_place_is_charted_with_all_its_queues(analysis_folder: Path) -> None:
+    async with past_of(analysis_folder) as pilot:
+        await press(pilot, "l", "l", "j", "j", "j")
+        assert "down" in rows_of(pilot)[3]
+        assert str(screen_of(pilot).charts.metric.border_title) == "depth of 3 queues"
+
+
+async def test_m_charts_the_next_metric_in_a_unit_of_its_own(analysis_folder: Path) -> None:
+    async with past_of(analysis_folder) as pilot:
+        await press(pilot, "j", "m")
+        metric = screen_of(pilot).charts.metric
+        assert str(metric.border_title).startswith("oldest ready of orders")
+        assert lines_of(metric)[0].strip().startswith("min")
+        await press(pilot, "m")
+        assert str(metric.border_title).startswith("arrivals/s of orders")
+        await press(pilot, "m", "m", "m", "m")
+        assert str(metric.border_title).startswith("depth of orders")
+
+
+async def test_the_range_is_shifted_and_zoomed_within_what_is_known(analysis_folder: Path) -> None:
+    async with past_of(analysis_folder) as pilot:
+        span = lambda: screen_of(pilot)._shown.span  # noqa: E731
+        await press(pilot, "right")
+        assert span() == TimeRange(LAST_MS - DAY_MS, LAST_MS)
+        await press(pilot, "left")
+        assert span() == TimeRange(LAST_MS - DAY_MS * 3 // 2, LAST_MS - DAY_MS // 2)
+        await press(pilot, "plus")
+        assert span() == TimeRange(LAST_MS - DAY_MS * 5 // 4, LAST_MS - DAY_MS * 3 // 4)
+        await press(pilot, *["plus"] * 12)
+        assert span() is not None
+        assert span().length_ms == 60_000
+        await press(pilot, *["minus"] * 20)
+        assert span() == TimeRange(START_MS, LAST_MS)
+        assert "Episodes 6" in text(pilot)
+        await press(pilot, *["left"] * 3)
+        assert span() == TimeRange(START_MS, LAST_MS)
+
+
+@pytest.mark.parametrize(
+    ("downs", "length_ms"), [(0, HOUR_MS), (1, DAY_MS), (2, LAST_MS - START_MS), (4, LAST_MS - START_MS)]
+)
+async def test_a_usual_range_is_picked_from_a_list(analysis_folder: Path, downs: int, length_ms: int) -> None:
+    async with past_of(analysis_folder) as pilot:
+        await press(pilot, "f")
+        assert isinstance(pilot.app.screen, RangeScreen)
+        await press(pilot, *["down"] * downs, "enter")
+        assert screen_of(pilot)._shown.span == TimeRange(LAST_MS - length_ms, LAST_MS)
+
+
+@pytest.mark.parametrize(
+    ("typed", "from_ms", "to_ms"),
+    [
+        ("2031-05-17 14:00 – 18:00", END_MS - 10 * HOUR_MS, END_MS - 6 * HOUR_MS),
+        ("14:00 .. 16:00", END_MS - 10 * HOUR_MS, END_MS - 8 * HOUR_MS),
+        ("23:00 to 01:00", END_MS - HOUR_MS, END_MS + HOUR_MS),
+        ("-2h", LAST_MS - 2 * HOUR_MS, LAST_MS),
+        ("-2h - -1h", LAST_MS - 2 * HOUR_MS, LAST_MS - HOUR_MS),
+        ("2031-05-15 - 2031-05-16", START_MS + DAY_MS, START_MS + 2 * DAY_MS),
+    ],
+)
+async def test_a_range_is_typed(analysis_folder: Path, typed: str, from_ms: int, to_ms: int) -> None:
+    async with past_of(analysis_folder) as pilot:
+        await press(pilot, "f", "tab")
+        pilot.app.screen.query_one(Input).value = typed
+        await press(pilot, "enter")
+        assert screen_of(pilot)._shown.span == TimeRange(from_ms, to_ms)
+
+
+@pytest.mark.parametrize(
+    ("typed", "why"),
+    [
+        ("soon", "'soon' is no moment"), ("18:00 – 2031-05-17 14:00", "ends before it begins"), ("", "is no moment"),
+        ("2030-01-01 – 2030-01-02", "nothing is known of that time"), ("-1h – -2h", "ends before it begins"),
+    ],
+)  # fmt: skip
+async def test_what_is_no_range_is_refused_in_a_sentence(analysis_folder: Path, typed: str, why: str) -> None:
+    async with past_of(analysis_folder) as pilot:
+        await press(pilot, "f", "tab")
+        pilot.app.screen.query_one(Input).value = typed
+        await press(pilot, "enter")
+        assert why in text(pilot)
+        await press(pilot, "escape")
+        assert isinstance(pilot.app.screen, HistoryScreen)
+
+
+async def test_the_filter_keeps_queues_by_their_names(analysis_folder: Path) -> None:
+    async with past_of(analysis_folder) as pilot:
+        await press(pilot, "slash", *"prod", "space", "exclamation_mark", *"ord", "enter")
+        assert [row.split()[2] for row in rows_of(pilot)] == ["emails", "invoices"]
+        await press(pilot, "A")
+        assert "2 queues marked" in text(pilot)
+        await press(pilot, "escape")
+        assert "marked" not in text(pilot)
+        await press(pilot, "slash", *"zzz", "enter")
+        assert "Nothing matches" in text(pilot)
+        await press(pilot, "escape")
+        assert len(rows_of(pilot)) == 4
+
+
+async def test_the_heat_map_is_by_day_or_by_weekday(analysis_folder: Path) -> None:
+    async with past_of(analysis_folder) as pilot:
+        await press(pilot, "j", "minus", "minus", "l")
+        view = pilot.app.screen.query_one(HeatView)
+        lines = lines_of(view)
+        assert str(view.border_title) == "depth of orders · prod rsmq, by hour, UTC"
+        assert [line.split()[:2] for line in lines[1:5]] == [
+            ["05-17", "Sat"], ["05-16", "Fri"], ["05-15", "Thu"], ["05-14", "Wed"],
+        ]  # fmt: skip
+        cells = [line[10:].ljust(120)[2::5][:24] for line in lines[1:5]]
+        assert cells[0][3] == "·"
+        assert cells[0][16] == "▓"
+        assert cells[1][6] == " "
+        assert "blank: unknown" in "".join(lines)
+        await press(pilot, "W")
+        assert [line.split()[0] for line in lines_of(view)[1:8]] == ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"]
+        assert lines_of(view)[1].split() == ["Mon"]
+
+
+def test_shades_split_different_values_evenly() -> None:
+    assert levels_of([0.0, 0.0, 7.0]) == [0.0, 7.0]
+    assert levels_of([float(n) for n in range(10)]) == [0.0, 2.0, 4.0, 6.0, 8.0]
+    assert levels_of([3.0]) == [3.0]
+
+
+async def test_enter_leads_from_a_queue_to_its_episodes(analysis_folder: Path) -> None:
+    async with past_of(analysis_folder) as pilot:
+        await press(pilot, "j", "enter")
+        assert "[ Episodes 5 ]" in text(pilot)
+        assert "depth of orders" in text(pilot)
+
+
+async def test_escape_does_not_end_the_program_and_q_does(analysis_folder: Path) -> None:
+    async with past_of(analysis_folder) as pilot:
+        await press(pilot, "space", "escape", "escape", "escape")
+        assert "[ Queues 4 ]" in text(pilot)
+        await pilot.press("q")
+        assert pilot.app.return_code == 0
+
+
+async def test_without_a_history_enter_says_that_there_is_none_to_replay(analysis_folder: Path) -> None:
+    async with past_of(analysis_folder) as pilot:
+        await press(pilot, "l", "l", "enter")
+        words = "no history is known to replay 2031-05-17 22:00"
+        await until(pilot, lambda: words in text(pilot), "a toast says so")
+        assert isinstance(pilot.app.screen, HistoryScreen)
+
+
+async def test_enter_replays_the_moment_of_an_episode(analysis_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[object, ...]] = []
+    monkeypatch.setattr("rsmq_tui.tui.past_replay.open_replay", lambda app, *rest: asked.append(rest))
+    async with past_of(analysis_folder, history="/the/history") as pilot:
+        await press(pilot, "l", "l", "j", "j", "enter", "j", "enter", "l", "enter")
+    day = START_MS + 3 * DAY_MS
+    assert asked == [
+        ("/the/history", day + 14 * HOUR_MS, "orders"),
+        ("/the/history", day + 10 * HOUR_MS, None),
+        ("/the/history", END_MS - 4 * HOUR_MS, "invoices"),
+    ]
+
+
+async def test_the_replay_shows_that_moment_and_q_leads_back(analysis_folder: Path, tmp_path: Path) -> None:
+    began_ms = END_MS - 2 * HOUR_MS
+    tape = Tape(tmp_path, place=PROD)
+    for number in range(-20, 20):
+        tape.poll(began_ms + number * 5_000, state("invoices", depth=100 + number, ready=90, hidden=10 + number))
+    tape.seal()
+    async with past_of(analysis_folder, history=str(tmp_path)) as pilot:
+        await press(pilot, "l", "l", "enter")
+        await until(pilot, lambda: app_of(pilot).snapshot is not None, "the replay is shown")
+        await until(pilot, lambda: isinstance(pilot.app.screen, QueueScreen), "the queue is opened")
+        replay, snapshot = app_of(pilot).replay, app_of(pilot).snapshot
+        assert replay is not None
+        assert snapshot is not None
+        assert (replay.position_ms, snapshot.queues[0].depth) == (began_ms, 100)
+        await pilot.press("q", "q")
+        await until(pilot, lambda: isinstance(pilot.app.screen, HistoryScreen), "the past is shown again")
+        assert app_of(pilot).replay is None
+        assert "[ Episodes 5 ]" in text(pilot)
+
+
+async def test_a_history_that_cannot_be_replayed_is_a_sentence(analysis_folder: Path, tmp_path: Path) -> None:
+    async with past_of(analysis_folder, history=str(tmp_path / "gone")) as pilot:
+        await press(pilot, "l", "l", "enter")
+        await until(pilot, lambda: "holds no history" in text(pilot), "a toast says why")
+        assert isinstance(pilot.app.screen, HistoryScreen)
+
+
+async def test_it_says_what_is_missing_and_r_finds_a_newer_run(tmp_path: Path) -> None:
+    made = scripted(tmp_path)
+    _damage(tmp_path)
+    async with past_of(tmp_path, size=(200, 36)) as pilot:
+        await press(pilot, "minus", "minus", "l")
+        assert "day=2031-05-16/part-0.parquet was left out" in text(pilot)
+        made.add("episodes", episode(PROD, "orders", "aged", LAST_MS - 1_000, LAST_MS))
+        made.publish("run-2")
+        shutil.rmtree(tmp_path / "runs/run-1")
+        await press(pilot, "r")
+        assert "left out" not in text(pilot)
+        assert "Episodes 7" in text(pilot)
+
+
+def _damage(folder: Path) -> None:
+    for path in folder.glob("runs/*/rollup_1h/day=2031-05-16/*"):
+        path.write_bytes(b"no parquet")
+
+
+@pytest.mark.parametrize("kind", ["missing", "empty"])
+async def test_where_there_is_nothing_it_says_why_and_what_next(tmp_path: Path, kind: str) -> None:
+    if kind == "empty":
+        Made(tmp_path, history="/srv/history").publish()
+    async with past_of(tmp_path, size=(100, 30)) as pilot:
+        history = "/srv/history" if kind == "empty" else "DIR"
+        words = f"rsmq-tui pipeline run --history {history} --out {tmp_path}"
+        assert "".join(words.split()) in "".join(text(pilot).split())
+        await press(pilot, "l", "l", "l", "f", "plus", "left", "space", "A", "m", "enter", "h", "h", "h")
+        made = scripted(tmp_path)
+        made.publish("run-9")
+        await press(pilot, "r")
+        assert len(rows_of(pilot)) == 4
+
+
+async def test_without_its_packages_it_says_how_to_get_them(
+    analysis_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def missing(*_: object) -> object:
+        raise ImportError("No module named 'pyarrow'")
+
+    monkeypatch.setattr(Loader, "_opened", missing)
+    async with past_of(analysis_folder) as pilot:
+        assert "pip install 'rsmq-tui[history]'" in text(pilot)
+
+
+async def test_the_screen_never_waits_for_the_files(analysis_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    gate = threading.Event()
+    whole = Loader.load
+
+    def slow(self: Loader, *asked: Any) -> Any:
+        gate.wait()
+        return whole(self, *asked)
+
+    monkeypatch.setattr(Loader, "load", slow)
+    app = RsmqApp((), past=Past(str(analysis_folder)))
+    async with app.run_test(size=(132, 36)) as pilot:
+        try:
+            await pilot.press("l", "l", "m")
+            assert "loading …" in text(pilot)
+            assert "[ Episodes ]" in text(pilot)
+        finally:
+            gate.set()
+        await read(pilot)
+        assert "loading" not in text(pilot)
+        assert "[ Episodes 5 ]" in text(pilot)
+        assert str(screen_of(pilot).charts.metric.border_title).startswith("oldest ready of")
+
+
+async def test_it_can_be_left_while_it_reads(analysis_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    gate = threading.Event()
+    monkeypatch.setattr(Loader, "load", lambda *_: gate.wait())
+    source = ScriptedSource()
+    app = RsmqApp(source, past=Past(str(analysis_folder)))
+    async with app.run_test(size=(132, 36)) as pilot:
+        try:
+            await pilot.press("H")
+            await until(pilot, lambda: isinstance(pilot.app.screen, HistoryScreen), "it opens")
+            await pilot.press("q")
+            await until(pilot, lambda: isinstance(pilot.app.screen, OverviewScreen), "it closes")
+        finally:
+            gate.set()
+        await asyncio.sleep(0)
+
+
+async def test_h_opens_it_for_the_queue_that_is_looked_at(analysis_folder: Path, source: ScriptedSource) -> None:
+    app = RsmqApp(source, clock=source.clock, past=Past(str(analysis_folder)))
+    async with app.run_test(size=(132, 36), notifications=True) as pilot:
+        await play(pilot, source, poll_of(source, [queue_of("orders", ready=3)]))
+        await pilot.press("H")
+        await read(pilot)
+        assert "marked" not in text(pilot)
+        await press(pilot, "escape", "enter", "H")
+        assert "depth of orders · prod rsmq" in text(pilot)
+        assert "orders · prod rsmq marked" in text(pilot)
+        await press(pilot, "H")
+        assert len(pilot.app.screen_stack) == 3
+        await press(pilot, "escape", "escape", "escape")
+        assert isinstance(pilot.app.screen, OverviewScreen)
+
+
+async def test_a_queue_that_the_analysis_does_not_know_is_said(analysis_folder: Path, source: ScriptedSource) -> None:
+    app = RsmqApp(source, clock=source.clock, past=Past(str(analysis_folder)))
+    async with app.run_test(size=(132, 36), notifications=True) as pilot:
+        await play(pilot, source, poll_of(source, [queue_of("[/new]", ready=3)]))
+        await pilot.press("enter", "H")
+        await read(pilot)
+        await until(pilot, lambda: "the analysis knows no queue [/new]" in text(pilot), "a toast says so")
+
+
+async def test_without_an_analysis_h_says_how_to_get_one(source: ScriptedSource) -> None:
+    app = RsmqApp(source, clock=source.clock)
+    async with app.run_test(size=(132, 36), notifications=True) as pilot:
+        await pilot.press("H")
+        await until(pilot, lambda: "rsmq-tui --analysis OUT" in text(pilot), "a toast says how")
+        assert isinstance(pilot.app.screen, OverviewScreen)
+
+
+def _hostile(out: Path) -> Path:
+    evil = "[/red]\x1b[2J\u202e\n\u2066<b>" + "x" * 300
+    made = Made(out, history=evil)
+    place = PROD._replace(profile=evil, ns=evil, server=f"redis://{evil}")
+    ref = named(QueueRef(*place, evil))
+    made.add("queues", {**ref, "first_ms": START_MS, "last_ms": START_MS + DAY_MS, "samples": 1},
+             {**named(ORDERS), "first_ms": START_MS, "last_ms": 2**62})  # fmt: skip
+    made.add("rollup_1h", bucket(QueueRef(*place, evil), START_MS, HOUR_MS, depth=float("inf"), arrivals_s=1e15))
+    made.add("episodes", episode(place, evil, "[bold]", START_MS, START_MS + DAY_MS, cause=evil),
+             episode(place, None, evil, -(2**60), 2**62, cause=evil, ended=evil, peak_depth=-5))  # fmt: skip
+    made.add("poison", {**ref, "id": evil, "rc": 2**40, "first_seen_ms": START_MS, "last_seen_ms": START_MS + 1})
+    made.add("advice", {**ref, "told": evil, "vt_s": -1.0, "advised_vt_s": float("nan"), "expired_share": 9e9})
+    made.add("forecast", {**ref, "metric": evil, "at_ms": START_MS, "told": evil, "slope_s": float("inf")})
+    made.add("anomalies", {**ref, "bucket_ms": START_MS, "metric": evil, "value": 1e300, "median": float("nan"),
+                           "mad": 0.0, "score": float("inf")})  # fmt: skip
+    made.publish(problems=[evil])
+    return out
+
+
+@pytest.mark.parametrize("size", [(132, 36), (40, 10)], ids=str)
+async def test_hostile_files_are_shown_as_harmless_text(tmp_path: Path, size: tuple[int, int]) -> None:
+    async with past_of(_hostile(tmp_path), size=size) as pilot:
+        await press(pilot, "f", "down", "down", "down", "down", "enter")
+        for _ in PAGES:
+            shown = text(pilot)
+            assert {len(line) <= size[0] for line in shown.splitlines()} == {True}
+            assert "\x1b" not in shown
+            assert "\u202e" not in shown
+            await press(pilot, "j", "l", "m")
+        await press(pilot, "h", "h", "h", "h", "h", "h", "enter", "W", "slash", "x", "enter")
+
+
+@pytest.mark.parametrize("size", [(200, 50), (132, 36), (100, 24), (80, 24), (60, 16), (40, 10), (12, 4)], ids=str)
+async def test_every_page_fits_every_terminal(analysis_folder: Path, size: tuple[int, int]) -> None:
+    async with past_of(analysis_folder, size=size) as pilot:
+        for page in range(len(PAGES)):
+            assert {len(line) for line in text(pilot).splitlines()} == {size[0]}
+            if size >= (40, 10):
+                assert f"{page + 1}/7" in text(pilot) or f"[ {PAGES[page]} ]" in text(pilot)
+            await press(pilot, "l")
+        if size >= (40, 10):
+            assert rows_of(pilot)[0].split()[:3] == ["■", "stalled", "emails"]
+        await press(pilot, "f")
+        assert {len(line) for line in text(pilot).splitlines()} == {size[0]}
+        await press(pilot, "escape")
+        await resized(pilot, 132, 36)
+        await read(pilot)
+        assert "depth of emails" in text(pilot)
+
+
+async def test_charts_fold_into_sparklines_and_these_leave_last(analysis_folder: Path) -> None:
+    async with past_of(analysis_folder) as pilot:
+        charts = screen_of(pilot).charts
+        shown = lambda: [panel.region.height > 0 for panel in (charts.metric, charts.sparks)]  # noqa: E731
+        for size, wanted in (((132, 36), [True, False]), ((80, 24), [False, True]), ((40, 10), [False, False])):
+            await resized(pilot, *size)
+            assert shown() == wanted, size
+
+
+async def test_ascii_only_means_every_character(analysis_folder: Path) -> None:
+    async with past_of(analysis_folder, ascii_only=True, size=(132, 40)) as pilot:
+        for _ in PAGES:
+            shown = text(pilot)
+            assert shown.isascii(), sorted({c for c in shown if not c.isascii()})
+            await press(pilot, "space", "l")
+        await press(pilot, "f")
+        assert text(pilot).isascii()
+
+
+@pytest.mark.parametrize("theme", ["rsmq-light", "rsmq-ansi"])
+async def test_every_page_renders_in_every_theme(analysis_folder: Path, theme: str) -> None:
+    async with past_of(analysis_folder, theme=theme) as pilot:
+        for _ in PAGES:
+            assert pilot.app.export_screenshot(simplify=True)
+            await press(pilot, "l")
+        assert pilot.app.theme == theme
+
+
+async def test_no_color_draws_without_colour(analysis_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    async with past_of(analysis_folder) as pilot:
+        await press(pilot, "l", "l")
+        for strip in pilot.app.screen._compositor.render_strips(pilot.app.size):
+            for segment in strip:
+                color = segment.style.color if segment.style else None
+                triplet = color.triplet if color is not None else None
+                assert triplet is None or len(set(triplet)) == 1, segment

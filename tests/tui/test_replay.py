@@ -1,0 +1,506 @@
+"""A replay on the screen: said so at the top whatever is shown, moved about in by keys, and never able to change."""
+
+import gc
+import re
+import weakref
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from textual.pilot import Pilot
+from textual.widgets import Input
+
+from rsmq_tui.history.reading import History
+from rsmq_tui.protocol import RawMessage
+from rsmq_tui.tui.app import RsmqApp
+from rsmq_tui.tui.commands import DashboardCommands
+from rsmq_tui.tui.keymap import KEYS, keys_of
+from rsmq_tui.tui.replaying import Replaying, open_replay, replaying_of
+from rsmq_tui.tui.screens.diff import DiffScreen
+from rsmq_tui.tui.screens.form import FormScreen
+from rsmq_tui.tui.screens.help import HelpScreen
+from rsmq_tui.tui.screens.overview import OverviewScreen
+from rsmq_tui.tui.screens.queue import QueueScreen
+from rsmq_tui.tui.widgets.replay_banner import ReplayBanner
+from rsmq_tui.tui.widgets.status_line import StatusLine
+from tests.history.replayed import NOON_MS, STEP_MS, Tape, said
+from tests.tui.driving import app_of, lines_of, names_in, play_rows, press, resized, settled, text_of, until
+from tests.tui.scripted import FakeClock, ScriptedSource, row_of
+from tests.tui.scripted_triage import ScriptedTriage
+
+# Noon is of 2024-10-04.
+DAY = "2024-10-04"
+
+
+def taped(out: Path) -> Tape:
+    """Ten minutes: the queue orders grows from 12:02 on and stalls from 12:04 on; there are messages of 12:01."""
+    tape = Tape(out)
+    for poll in range(120):
+        verdict = "ok" if poll < 24 else "growing" if poll < 48 else "stalled"
+        orders = said(verdict, depth=100 + poll, ready=90 + poll, hidden=10, totalsent=1000 + 5 * poll)
+        tape.poll(NOON_MS + poll * STEP_MS, said("ok", "emails", depth=3, ready=3, hidden=0), orders)
+    tape.seal()
+    messages = [
+        RawMessage(f"hocx8qopw{n:023d}".encode(), str(NOON_MS + n).encode(), b"2", b"7", 9, b'{"n":%d}' % n)
+        for n in range(40)
+    ]
+    tape.inventory(NOON_MS + 60_000, "orders", messages)
+    return tape
+
+
+@pytest.fixture
+def tape(tmp_path: Path) -> Tape:
+    return taped(tmp_path / "history")
+
+
+@asynccontextmanager
+async def replayed(out: Path, at_ms: int = NOON_MS, **options: Any) -> AsyncIterator[Pilot[None]]:
+    """The app on a history, paused, with a clock that is turned by hand."""
+    clock = FakeClock()
+    size = options.pop("size", (132, 36))
+    ascii_only, notifications = options.pop("ascii_only", False), options.pop("notifications", False)
+    history = History(out, state=out)
+    replaying = replaying_of(history, **{"from_ms": at_ms, "playing": False, "clock": clock, **options})
+    app = RsmqApp(replaying.sites, replay=replaying, clock=clock, ascii_only=ascii_only)
+    app.animation_level = "none"
+    async with app.run_test(size=size, notifications=notifications) as pilot:
+        await until(pilot, lambda: app.snapshot is not None, "something is shown")
+        await settled(pilot)
+        yield pilot
+
+
+def replay_in(pilot: Pilot[None]) -> Replaying:
+    found = app_of(pilot).replay
+    assert found is not None
+    return found
+
+
+def banner(pilot: Pilot[None]) -> str:
+    widget = pilot.app.screen.query_one_optional(ReplayBanner)
+    if widget is None or not widget.size:
+        return ""
+    widget.repaint()
+    return lines_of(widget)[0].strip()
+
+
+async def at(pilot: Pilot[None], moment: str) -> None:
+    """Wait until that moment of the day is shown."""
+    await until(pilot, lambda: f"REPLAY {DAY} {moment} UTC" in banner(pilot), f"it is {moment}")
+    app = app_of(pilot)
+    await until(pilot, lambda: app.snapshot is not None and not replay_in(pilot).player.is_busy, "it is shown")
+    await settled(pilot)
+
+
+async def later(pilot: Pilot[None], seconds: float) -> None:
+    """Let so much time pass on the clock."""
+    clock = app_of(pilot).clock
+    assert isinstance(clock, FakeClock)
+    clock.now_s += seconds
+    replay_in(pilot).player.wake()
+
+
+async def test_it_says_what_it_is_and_nothing_says_live(tape: Tape) -> None:
+    async with replayed(tape.out) as pilot:
+        text = text_of(app_of(pilot)).splitlines()
+        assert text[0].startswith(f" REPLAY {DAY} 12:00:00 UTC · x60 · ‖ paused ")
+        assert text[0].rstrip().endswith(f"of {DAY} 12:00 … {DAY} 12:09")
+        assert text[1].rstrip().endswith("recorded every 5 s")
+        assert "read-only" in text[1]
+        assert "live" not in "\n".join(text)
+
+
+async def test_every_screen_has_the_banner_and_each_key_leads_to_one(tape: Tape) -> None:
+    async with replayed(tape.out, NOON_MS + 90_000) as pilot:
+        for keys, screen in (("j", "enter"), QueueScreen), (("enter",), None), (("q", "q"), OverviewScreen):
+            await press(pilot, *keys)
+            assert screen is None or isinstance(pilot.app.screen, screen)
+            await at(pilot, "12:01:30")
+
+
+async def test_it_plays_as_the_clock_goes_and_pauses(tape: Tape) -> None:
+    async with replayed(tape.out) as pilot:
+        await later(pilot, 100)
+        await at(pilot, "12:00:00")
+        await press(pilot, "p")
+        await until(pilot, lambda: "▶ playing" in banner(pilot), "it plays")
+        await later(pilot, 1)
+        await at(pilot, "12:01:00")
+        assert names_in(pilot) == ["orders", "emails"]
+        await press(pilot, "greater_than_sign", "greater_than_sign")
+        await until(pilot, lambda: "x300" in banner(pilot), "it is faster")
+        await later(pilot, 0.5)
+        await at(pilot, "12:03:30")
+        await press(pilot, "less_than_sign", "p")
+        await until(pilot, lambda: "x120 · ‖ paused" in banner(pilot), "it is slower, and paused")
+        await later(pilot, 5)
+        await at(pilot, "12:03:30")
+
+
+async def test_it_stops_at_the_end(tape: Tape) -> None:
+    async with replayed(tape.out, NOON_MS + 580_000, playing=True, notifications=True) as pilot:
+        await later(pilot, 1)
+        await at(pilot, "12:09:55")
+        await until(pilot, lambda: "‖ paused" in banner(pilot), "it has stopped")
+        await press(pilot, "p")
+        await until(pilot, lambda: "this is the end of what was recorded" in text_of(app_of(pilot)), "it says why")
+
+
+async def test_it_steps_from_poll_to_poll(tape: Tape) -> None:
+    async with replayed(tape.out) as pilot:
+        await press(pilot, "right_square_bracket", "right_square_bracket", "right_square_bracket")
+        await at(pilot, "12:00:15")
+        assert " 103 " in text_of(app_of(pilot))
+        await press(pilot, "left_square_bracket")
+        await at(pilot, "12:00:10")
+        assert " 102 " in text_of(app_of(pilot))
+        await press(pilot, "full_stop")
+        await at(pilot, "12:01:10")
+        await press(pilot, "comma", "comma")
+        await at(pilot, "12:00:00")
+
+
+async def test_it_goes_from_verdict_to_verdict(tape: Tape) -> None:
+    async with replayed(tape.out) as pilot:
+        await press(pilot, "right_curly_bracket")
+        await at(pilot, "12:02:00")
+        await until(pilot, lambda: "· orders: ok → growing" in banner(pilot), "it says what changed")
+        await press(pilot, "right_curly_bracket")
+        await at(pilot, "12:04:00")
+        assert "■ stalled" in text_of(app_of(pilot))
+        await press(pilot, "right_curly_bracket")
+        await until(pilot, lambda: "no verdict changes after this" in banner(pilot), "it says that there is none")
+        await press(pilot, "left_curly_bracket")
+        await at(pilot, "12:02:00")
+        # On a queue's own screen it is that queue's changes.
+        await press(pilot, "G", "enter")
+        await until(pilot, lambda: isinstance(pilot.app.screen, QueueScreen), "the queue opens")
+        screen = pilot.app.screen
+        assert isinstance(screen, QueueScreen)
+        assert screen.queue == "emails"
+        await press(pilot, "left_curly_bracket")
+        await until(pilot, lambda: "no verdict changed before this" in banner(pilot), "it says that there is none")
+
+
+@pytest.mark.parametrize(
+    ("typed", "moment"),
+    [
+        ("12:05", "12:05:00"),
+        ("12:05:07", "12:05:07"),
+        ("+3m", "12:04:00"),
+        ("end", "12:09:55"),
+        ("-30s", "12:00:30"),
+        ("-10h", "12:00:00"),
+        (f"{DAY} 12:08", "12:08:00"),
+        (str(NOON_MS // 1000 + 120), "12:02:00"),
+        # As the banner says it.
+        (f"{DAY} 12:03:05 UTC", "12:03:05"),
+    ],
+)
+async def test_it_goes_to_a_moment_that_is_typed(tape: Tape, typed: str, moment: str) -> None:
+    async with replayed(tape.out, NOON_MS + 60_000) as pilot:
+        await press(pilot, "at")
+        await until(pilot, lambda: isinstance(pilot.app.screen.focused, Input), "the field has the keys")
+        # What is typed reaches the field, and no key of the replay.
+        await press(pilot, *typed)
+        entry = pilot.app.screen.focused
+        assert isinstance(entry, Input)
+        assert entry.value == typed
+        await press(pilot, "enter")
+        await until(pilot, lambda: isinstance(pilot.app.screen, OverviewScreen), "the dialog is gone")
+        await at(pilot, moment)
+
+
+@pytest.mark.parametrize(
+    ("typed", "why"), [("noon", "is no moment: write 21:50"), ("23:00", f"nothing was recorded at {DAY} 23:00:00")]
+)
+async def test_what_is_no_moment_is_said_in_the_dialog(tape: Tape, typed: str, why: str) -> None:
+    async with replayed(tape.out) as pilot:
+        await press(pilot, "at")
+        await until(pilot, lambda: isinstance(pilot.app.screen.focused, Input), "the field has the keys")
+        await press(pilot, *typed, "enter")
+        await until(pilot, lambda: why in text_of(app_of(pilot)), "it is said")
+        assert isinstance(pilot.app.screen, FormScreen)
+        await press(pilot, "escape")
+        await at(pilot, "12:00:00")
+
+
+async def test_two_instants_are_compared(tape: Tape) -> None:
+    async with replayed(tape.out, notifications=True) as pilot:
+        await press(pilot, "D")
+        await until(pilot, lambda: "m marks an instant" in text_of(app_of(pilot)), "it says what to do first")
+        await press(pilot, "m", "full_stop", "full_stop")
+        await at(pilot, "12:02:00")
+        assert "· marked 12:00:00" in banner(pilot)
+        await press(pilot, "D")
+        await until(pilot, lambda: isinstance(pilot.app.screen, DiffScreen), "the comparison opens")
+        await settled(pilot)
+        text = text_of(app_of(pilot))
+        assert f"{DAY} 12:00:00 → 12:02:00 UTC   2m 0s   2 queues · 1 other verdict" in text
+        assert "ready 93 → 117 (+24)   hidden 10 → 10 (0)   depth 103 → 127 (+24)" in text
+        assert names_in(pilot) == ["orders", "emails"]
+        assert re.search(r"ok → ▲ growing +orders +90 +114 +\+24 +10 +10 +0 +100 +124 +\+24", text)
+        # It follows, and the earlier instant stands first whichever was marked.
+        await press(pilot, "right_square_bracket")
+        await at(pilot, "12:02:05")
+        assert "(+25)" in text_of(app_of(pilot))
+        await press(pilot, "m", "comma")
+        await at(pilot, "12:01:05")
+        assert f"{DAY} 12:01:05 → 12:02:05 UTC" in text_of(app_of(pilot))
+        await press(pilot, "enter")
+        await until(pilot, lambda: isinstance(pilot.app.screen, QueueScreen), "the queue opens")
+        await press(pilot, "D")
+        await until(pilot, lambda: isinstance(pilot.app.screen, DiffScreen), "the comparison opens again")
+        await press(pilot, "escape")
+        await until(pilot, lambda: isinstance(pilot.app.screen, QueueScreen), "and closes")
+
+
+async def test_a_queue_that_came_or_went_is_named_in_the_comparison(tmp_path: Path) -> None:
+    tape = Tape(tmp_path)
+    tape.poll(NOON_MS, said("ok", "a", depth=50), said("ok", "same"))
+    tape.poll(NOON_MS + STEP_MS, said("aged", "b", depth=20), said("ok", "same"))
+    tape.seal()
+    async with replayed(tmp_path) as pilot:
+        await press(pilot, "m", "right_square_bracket")
+        await at(pilot, "12:00:05")
+        await press(pilot, "D")
+        await until(pilot, lambda: "1 new · 1 gone" in text_of(app_of(pilot)), "it is compared")
+        assert names_in(pilot) == ["a", "b", "same"]
+        text = text_of(app_of(pilot))
+        assert re.search(r"gone +a ", text)
+        assert re.search(r"new: ◷ aged +b ", text)
+
+
+async def test_no_key_changes_anything_and_none_of_those_is_offered(tape: Tape) -> None:
+    async with replayed(tape.out) as pilot:
+        app = app_of(pilot)
+        assert not app.can_change
+        for screen, keys in ((OverviewScreen, ()), (QueueScreen, ("enter",))):
+            await press(pilot, *keys)
+            assert isinstance(pilot.app.screen, screen)
+            where = pilot.app.screen.WHERE
+            left_out = [key for key in KEYS if key.where in (*where, "app") and (key.changes or key.live)]
+            assert left_out
+            for key in left_out:
+                action = key.action.partition("(")[0]
+                owner = app if key.where == "app" else pilot.app.screen
+                assert not owner.check_action(action, ()), key
+                await press(pilot, *key.keys.split(",")[:1])
+                await until(pilot, lambda: isinstance(pilot.app.screen, screen), "no dialog is open")  # noqa: B023
+            offered = {hit.text async for hit in DashboardCommands(pilot.app.screen).discover()}
+            assert offered.isdisjoint(key.help for key in left_out)
+            assert {key.help for key in keys_of("replay")} <= offered
+
+
+async def test_the_help_tells_the_keys_of_a_replay_first(tape: Tape) -> None:
+    async with replayed(tape.out, size=(132, 60)) as pilot:
+        await press(pilot, "question_mark")
+        assert isinstance(pilot.app.screen, HelpScreen)
+        text = text_of(app_of(pilot))
+        assert all(key.help in text for key in keys_of("replay"))
+        assert all(key.help not in text for key in keys_of("overview", "app") if key.live or key.changes)
+        assert text.index("Play or pause") < text.index("Overview")
+
+
+async def test_an_outage_is_said_and_old_numbers_are_dim(tmp_path: Path) -> None:
+    tape = Tape(tmp_path)
+    for poll in range(10):
+        tape.poll(NOON_MS + poll * STEP_MS, said("ok", depth=70))
+    for poll in range(10, 14):
+        tape.fail(NOON_MS + poll * STEP_MS, "no route to host")
+    tape.seal()
+    async with replayed(tmp_path, NOON_MS + 12 * STEP_MS) as pilot:
+        status = lines_of(pilot.app.screen.query_one(StatusLine))[0]
+        assert status.rstrip().endswith("✗ down, numbers 15 s old: no route to host")
+        assert pilot.app.screen.has_class("-stale")
+        assert " 70 " in text_of(app_of(pilot))
+        await press(pilot, "left_curly_bracket")
+        await at(pilot, "12:00:50")
+        await until(pilot, lambda: "prod is down" in banner(pilot), "it is a change like others")
+
+
+async def test_before_the_first_answer_nothing_is_known(tmp_path: Path) -> None:
+    tape = Tape(tmp_path)
+    tape.fail(NOON_MS, "no route to host")
+    tape.poll(NOON_MS + STEP_MS, said("ok"))
+    tape.seal()
+    async with replayed(tmp_path) as pilot:
+        text = text_of(app_of(pilot))
+        assert "Nothing is known of this moment: down: no route to host." in text
+        assert "asked again" not in text
+
+
+async def test_a_recorded_inventory_is_shown_with_its_age(tape: Tape) -> None:
+    async with replayed(tape.out, NOON_MS + 90_000) as pilot:
+        await press(pilot, "j", "enter") if names_in(pilot)[0] != "orders" else await press(pilot, "enter")
+        await until(pilot, lambda: "messages as of 12:01:00, 30 s before" in text_of(app_of(pilot)), "it is dated")
+        assert len(names_in(pilot)) > 10
+        assert '{"n":3}' in text_of(app_of(pilot))
+        await press(pilot, "enter")
+        await until(pilot, lambda: '"n": 0' in text_of(app_of(pilot)), "the message opens")
+
+
+async def test_without_an_inventory_it_says_so(tape: Tape) -> None:
+    async with replayed(tape.out, NOON_MS + 30_000) as pilot:
+        await press(pilot, "enter")
+        await until(pilot, lambda: "no messages were recorded here before" in text_of(app_of(pilot)), "it is said")
+        assert "messages as of" not in text_of(app_of(pilot))
+
+
+async def test_files_that_cannot_be_read_are_told_once(tape: Tape) -> None:
+    tape.files[1].write_bytes(b"PAR1" + b"\0" * 300)
+    async with replayed(tape.out, notifications=True) as pilot:
+        await press(pilot, "right_square_bracket")
+        await at(pilot, "12:00:05")
+        await until(pilot, lambda: "was left out" in text_of(app_of(pilot)), "the file is named")
+        assert "· 1 file left out" in banner(pilot)
+        for _ in range(3):
+            await press(pilot, "right_square_bracket")
+        assert len(pilot.app._notifications) == 1
+
+
+@pytest.mark.parametrize("size", [(40, 10), (80, 24), (132, 36)])
+@pytest.mark.parametrize("ascii_only", [False, True])
+async def test_the_banner_fits_everywhere(tape: Tape, size: tuple[int, int], ascii_only: bool) -> None:
+    async with replayed(tape.out, size=size, ascii_only=ascii_only) as pilot:
+        await press(pilot, "m", "full_stop")
+        await at(pilot, "12:01:00")
+        line = text_of(app_of(pilot)).splitlines()[0]
+        assert line.startswith(f" REPLAY {DAY} 12:01:00 UTC")
+        assert not ascii_only or line.isascii()
+        await resized(pilot, 30, 8)
+        assert text_of(app_of(pilot)).startswith(f" REPLAY {DAY}")
+
+
+@pytest.mark.parametrize("theme", ["rsmq-dark", "rsmq-light", "rsmq-ansi"])
+async def test_the_banner_stands_out_in_each_theme(tape: Tape, theme: str) -> None:
+    async with replayed(tape.out) as pilot:
+        pilot.app.theme = theme
+        await settled(pilot)
+        styles = {segment.style for segment in pilot.app.screen.query_one(ReplayBanner).render_line(0)}
+        others = {segment.style for segment in pilot.app.screen.query_one(StatusLine).render_line(0)}
+        assert len(styles) == 1
+        (style,) = styles
+        assert style is not None
+        grounds = {other.bgcolor for other in others if other is not None}
+        assert style.reverse or style.bgcolor not in grounds
+
+
+async def test_over_a_live_dashboard_it_opens_at_a_moment_and_leads_back(tape: Tape, source: ScriptedSource) -> None:
+    triage: Any = ScriptedTriage()
+    app = RsmqApp(source, clock=source.clock, triage=triage)
+    app.animation_level = "none"
+    async with app.run_test(size=(132, 36)) as pilot:
+        await play_rows(pilot, {"live-1": row_of(depth=5), "live-2": row_of(depth=6)})
+        await press(pilot, "enter")
+        queue_screen = pilot.app.screen
+        assert isinstance(queue_screen, QueueScreen)
+        open_replay(app, str(tape.out), NOON_MS + 120_000, None)
+        await until(pilot, lambda: app.replay is not None and app.snapshot is not None, "the replay is open")
+        await at(pilot, "12:02:00")
+        assert names_in(pilot) == ["orders", "emails"]
+        assert "‖ paused" in banner(pilot)
+        assert not app.can_change
+        # What is polled meanwhile waits behind it.
+        source.play_rows({"live-1": row_of(depth=7)})
+        await press(pilot, "right_square_bracket")
+        await at(pilot, "12:02:05")
+        await press(pilot, "enter", "enter", "q", "q")
+        assert isinstance(pilot.app.screen, OverviewScreen)
+        await at(pilot, "12:02:05")
+        await press(pilot, "q")
+        await until(pilot, lambda: pilot.app.screen is queue_screen, "it leads back")
+        assert app.replay is None
+        assert app.snapshot is source.last
+        assert app.can_change
+        await press(pilot, "q")
+        assert names_in(pilot) == ["live-1"]
+        assert "REPLAY" not in text_of(app)
+        assert "● live" in text_of(app)
+
+
+async def test_it_opens_on_a_queue_where_one_is_named(tape: Tape, source: ScriptedSource) -> None:
+    app = RsmqApp(source, clock=source.clock)
+    app.animation_level = "none"
+    async with app.run_test(size=(132, 36)) as pilot:
+        await play_rows(pilot, {"live-1": row_of(depth=5)})
+        open_replay(app, str(tape.out), NOON_MS + 120_000, "orders")
+        await until(pilot, lambda: isinstance(pilot.app.screen, QueueScreen), "the queue is open")
+        await at(pilot, "12:02:00")
+        assert "◀ orders   ▲ growing" in text_of(app)
+        await press(pilot, "q", "q")
+        assert names_in(pilot) == ["live-1"]
+
+
+async def test_a_history_that_is_none_is_said_where_it_was_asked_for(tmp_path: Path, source: ScriptedSource) -> None:
+    app = RsmqApp(source, clock=source.clock)
+    async with app.run_test(size=(132, 36), notifications=True) as pilot:
+        await play_rows(pilot, {"live-1": row_of(depth=5)})
+        open_replay(app, str(tmp_path / "none"), NOON_MS)
+        await until(pilot, lambda: "holds no history" in text_of(app), "it is said")
+        assert app.replay is None
+
+
+async def test_a_change_that_runs_is_not_covered_by_a_replay(tape: Tape, source: ScriptedSource) -> None:
+    triage: Any = ScriptedTriage()
+    app = RsmqApp(source, clock=source.clock, triage=triage)
+    async with app.run_test(size=(132, 36), notifications=True) as pilot:
+        await play_rows(pilot, {"live-1": row_of(depth=5)})
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(type(app._changes), "is_running", True)
+            open_replay(app, str(tape.out), NOON_MS)
+            await until(pilot, lambda: "a change runs" in text_of(app), "it is said")
+        assert app.replay is None
+
+
+async def test_live_screens_know_no_key_of_a_replay(source: ScriptedSource) -> None:
+    app = RsmqApp(source, clock=source.clock)
+    async with app.run_test(size=(132, 36)) as pilot:
+        await play_rows(pilot, {"live-1": row_of(depth=5)})
+        for key in keys_of("replay"):
+            assert not app.check_action(key.action.partition("(")[0], ())
+        await press(pilot, "at", "m", "D", "right_curly_bracket")
+        assert isinstance(pilot.app.screen, OverviewScreen)
+        assert not pilot.app.screen.query(ReplayBanner)
+
+
+async def test_replays_that_were_left_are_let_go_of(tape: Tape, source: ScriptedSource) -> None:
+    app = RsmqApp(source, clock=source.clock)
+    app.animation_level = "none"
+    held: list[weakref.ref[object]] = []
+    async with app.run_test(size=(132, 36)) as pilot:
+        await play_rows(pilot, {"live-1": row_of(depth=5)})
+        for _ in range(3):
+            open_replay(app, str(tape.out), NOON_MS)
+            await until(pilot, lambda: app.replay is not None and app.snapshot is not None, "the replay is open")
+            held.append(weakref.ref(replay_in(pilot).player.replay))
+            await press(pilot, "enter", "q", "q")
+            await until(pilot, lambda: app.replay is None, "it is left")
+        await play_rows(pilot, {"live-1": row_of(depth=6)})
+
+        def are_gone() -> bool:
+            gc.collect()
+            return not any(replay() for replay in held)
+
+        await until(pilot, are_gone, "nothing holds them")
+
+
+async def test_files_left_out_are_told_in_each_replay(tape: Tape, source: ScriptedSource) -> None:
+    tape.files[1].write_bytes(b"PAR1" + b"\0" * 300)
+    app = RsmqApp(source, clock=source.clock)
+    app.animation_level = "none"
+    async with app.run_test(size=(132, 36), notifications=True) as pilot:
+        await play_rows(pilot, {"live-1": row_of(depth=5)})
+        for _ in range(2):
+            open_replay(app, str(tape.out), NOON_MS)
+            await until(pilot, lambda: "was left out" in text_of(app), "the file is named")
+            app.clear_notifications()
+            await press(pilot, "q")
+            await until(pilot, lambda: app.replay is None and "was left out" not in text_of(app), "it is left")
+
+
+async def test_how_old_messages_are_is_said_on_a_small_screen_too(tape: Tape) -> None:
+    async with replayed(tape.out, NOON_MS + 90_000, size=(80, 24)) as pilot:
+        await press(pilot, "enter")
+        await until(pilot, lambda: "messages as of 12:01:00, 30 s before" in text_of(app_of(pilot)), "it is dated")
