@@ -1,6 +1,7 @@
 """The dashboard on servers that are there, or will be."""
 
 import argparse
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -9,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rsmq_tui.cli.history_arguments import ANALYSIS_VARIABLE
 from rsmq_tui.cli.target import profiles_of, reader_of
 from rsmq_tui.monitor import LivePoller
 from rsmq_tui.profiles import Profile
@@ -18,6 +20,7 @@ from rsmq_tui.tui.sites import Site
 if TYPE_CHECKING:
     from rsmq_tui.history.recorder import Recorder
     from rsmq_tui.triage.desk import Triage
+    from rsmq_tui.tui.past import Past
 
 # Sealing takes a second or two; a disk that hangs must not keep the terminal.
 _SEAL_S = 10.0
@@ -35,9 +38,19 @@ def open_dashboard(options: argparse.Namespace, profiles: Sequence[Profile], fol
         print("rsmq-tui: the dashboard needs a terminal; `rsmq-tui snapshot` prints queues as JSON", file=sys.stderr)
         return 2
     with _recording(options.record) as recording:
-        app = RsmqApp(sites, recording=recording, ascii_only=options.ascii, theme=options.theme)
+        past = _past(options.analysis)
+        app = RsmqApp(sites, recording=recording, past=past, ascii_only=options.ascii, theme=options.theme)
         app.run()
     return app.return_code or 0
+
+
+def _past(out: str | None) -> "Past | None":
+    out = out or os.environ.get(ANALYSIS_VARIABLE)
+    if not out:
+        return None
+    from rsmq_tui.tui.past import Past  # noqa: PLC0415
+
+    return Past(out)
 
 
 @contextmanager

@@ -18,8 +18,12 @@ from rsmq_tui.cli.defaults import DEFAULT_URL
 from rsmq_tui.cli.doctor_arguments import add_doctor
 from rsmq_tui.cli.errors import UsageError
 from rsmq_tui.cli.exporter_arguments import add_exporter
+from rsmq_tui.cli.history_arguments import add_history
+from rsmq_tui.cli.pipeline_arguments import add_pipeline
 from rsmq_tui.cli.profiles_arguments import add_profiles
 from rsmq_tui.cli.record_arguments import add_record
+from rsmq_tui.cli.replay_arguments import add_replay
+from rsmq_tui.cli.report_arguments import add_report
 from rsmq_tui.cli.triage_arguments import add_commands
 
 EXIT_UNREACHABLE = 2
@@ -66,7 +70,10 @@ def parser() -> argparse.ArgumentParser:
         default=argparse.SUPPRESS,
         help="refuse every change (env RSMQ_TUI_READ_ONLY=1)",
     )
-    screen = argparse.ArgumentParser(add_help=False)
+    look = argparse.ArgumentParser(add_help=False)
+    look.add_argument("--theme", default=argparse.SUPPRESS, help="rsmq-dark, rsmq-light, rsmq-ansi or one of yours")
+    look.add_argument("--ascii", action="store_true", default=argparse.SUPPRESS, help="draw with ASCII characters only")
+    screen = argparse.ArgumentParser(add_help=False, parents=[look])
     screen.add_argument(
         "--interval",
         type=at_least(0.1),
@@ -80,9 +87,11 @@ def parser() -> argparse.ArgumentParser:
         default=argparse.SUPPRESS,
         help="also write what is polled into a folder of Parquet files, as `rsmq-tui record` does",
     )
-    screen.add_argument("--theme", default=argparse.SUPPRESS, help="rsmq-dark, rsmq-light, rsmq-ansi or one of yours")
     screen.add_argument(
-        "--ascii", action="store_true", default=argparse.SUPPRESS, help="draw with ASCII characters only"
+        "--analysis",
+        metavar="OUT",
+        default=argparse.SUPPRESS,
+        help="what `rsmq-tui pipeline` made of a history, to look into by the key H (env RSMQ_TUI_ANALYSIS)",
     )
     top = argparse.ArgumentParser(
         prog="rsmq-tui",
@@ -107,6 +116,10 @@ def parser() -> argparse.ArgumentParser:
     add_profiles(commands, [server])
     add_exporter(commands, [server, namespace])
     add_record(commands, [server, namespace])
+    add_replay(commands, [])
+    add_pipeline(commands)
+    add_history(commands, [look])
+    add_report(commands)
     add_check(commands, [server, namespace])
     add_doctor(commands, [server, namespace, guard])
     add_completion(commands)
@@ -139,6 +152,7 @@ def _main(arguments: Sequence[str] | None) -> int:
     options.read_only = getattr(options, "read_only", _is_set(os.environ.get("RSMQ_TUI_READ_ONLY", "")))
     options.theme = getattr(options, "theme", None)
     options.record = getattr(options, "record", None)
+    options.analysis = getattr(options, "analysis", None)
     options.ascii = getattr(options, "ascii", not _speaks_unicode())
     # Each command is imported when it is chosen: what the others need must not delay its first paint.
     try:

@@ -1,0 +1,70 @@
+"""Which days have to be worked anew, and which rows that takes. Days are text: 2031-05-17, UTC."""
+
+import re
+from collections.abc import Collection, Iterable
+from datetime import date, timedelta
+
+from rsmq_tui.history.analysis.schema import LIFECYCLE, POISON_DAYS
+from rsmq_tui.history.schema import MESSAGES, SAMPLES
+
+TABLES = (SAMPLES, MESSAGES)
+"""The tables of a history."""
+
+_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+
+
+def day_in(name: str) -> str | None:
+    """Return the day that a file of a history belongs to, by its name; None for a file that is none of a history."""
+    parts = name.split("/")
+    if len(parts) != 3 or not parts[1].startswith("day=") or parts[2].startswith(("_", ".")):
+        return None
+    day = parts[1].removeprefix("day=")
+    return day if _is_day(day) else None
+
+
+def source_of(table: str) -> str:
+    """Return which table of a history a table by day is made of."""
+    return MESSAGES if table in (LIFECYCLE, POISON_DAYS) else SAMPLES
+
+
+def to_work(table: str, touched: Iterable[str], held: Collection[str]) -> list[str]:
+    """Return the days to work anew, of those that the history holds, where files of some days are new.
+
+    The first samples of a day may follow on the last ones of the day before. What an inventory tells of a day's
+    messages may come from the first one of the day after.
+    """
+    step = 1 if table == SAMPLES else -1
+    wanted = {day for one in touched for day in (one, shifted(one, step))}
+    return sorted(wanted.intersection(held))
+
+
+def to_read(table: str, days: Collection[str], held: Collection[str]) -> tuple[list[str], list[str]]:
+    """Return the days to read for working some: whole ones, and those of which the last hour is enough."""
+    if table == SAMPLES:
+        before = {shifted(day, -1) for day in days}
+        return sorted(days), sorted(before.intersection(held).difference(days))
+    after = {shifted(day, 1) for day in days}
+    return sorted({*days, *after.intersection(held)}), []
+
+
+def shifted(day: str, days: int) -> str:
+    """Return the day so many days later; at the calendar's ends the day itself."""
+    try:
+        return (date.fromisoformat(day) + timedelta(days)).isoformat()
+    except OverflowError:
+        return day
+
+
+def midnight_ms(day: str) -> int:
+    """Return when a day begins."""
+    return (date.fromisoformat(day) - date(1970, 1, 1)).days * 86_400_000
+
+
+def _is_day(text: str) -> bool:
+    if not _DAY.fullmatch(text):
+        return False
+    try:
+        date.fromisoformat(text)
+    except ValueError:
+        return False
+    return True

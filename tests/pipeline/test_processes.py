@@ -1,0 +1,173 @@
+"""The pipeline as it is started and ended: as a process with a Spark of its own."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+import rsmq_tui.pipeline.script
+from rsmq_tui.history.analysis.schema import EPISODES, ROLLUP_1M
+from tests.history.made import NOON_MS
+from tests.pipeline.running import DAY, Desk
+
+PATIENCE_S = 110
+ROOT = Path(__file__).parents[2]
+# As little as possible of each Java: these runs are short.
+QUICK = ("--master", "local[2]", "--spark-conf", "spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1")
+QUICK += ("--spark-conf", "spark.sql.shuffle.partitions=1")
+
+
+@pytest.fixture
+def desk(spark: SparkSession, tmp_path: Path) -> Desk:
+    return Desk(spark, tmp_path)
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> dict[str, str]:
+    """That of the process: the user's folders and temporary files are the test's own."""
+    temporary = tmp_path / "tmp"
+    temporary.mkdir()
+    names = ("SPARK_HOME", "SPARK_REMOTE", "SPARK_LOCAL_DIRS", "JAVA_HOME", "PYSPARK_PYTHON")
+    kept = {name: value for name, value in os.environ.items() if name not in names}
+    return kept | {"XDG_STATE_HOME": str(tmp_path / "home"), "TMPDIR": str(temporary)}
+
+
+def command(desk: Desk, *arguments: str, how: str | None = "plain") -> list[str]:
+    begin = ["-m", "rsmq_tui", "pipeline", "run"] if how is None else ["-m", "tests.pipeline.program", how]
+    return [sys.executable, *begin, "--history", str(desk.history), "--out", str(desk.out), *arguments]
+
+
+def run(arguments: list[str], environment: dict[str, str]) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        arguments, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=PATIENCE_S, check=False
+    )
+
+
+@contextmanager
+def started(arguments: list[str], environment: dict[str, str]) -> Iterator["subprocess.Popen[str]"]:
+    with subprocess.Popen(
+        arguments, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def test_one_that_is_killed_is_made_up_for(desk: Desk, environment: dict[str, str]) -> None:
+    desk.record(NOON_MS)
+    killed = run(command(desk, *QUICK, how="written"), environment)
+    assert killed.returncode == -signal.SIGKILL
+    assert desk.manifest() is None
+    assert list((desk.out / "runs").rglob("*.parquet"))
+    done = run(command(desk, *QUICK), environment)
+
+    assert (done.returncode, done.stderr) == (0, "")
+    *told, last = map(json.loads, done.stdout.splitlines())
+    assert {line["kind"] for line in told} == {"progress"}
+    manifest = desk.manifest()
+    assert manifest is not None
+    assert (last["kind"], last["run"], last["days"]["samples"]) == ("done", manifest.run, [DAY])
+    assert last["rows"] == sum(last["tables"].values())
+    assert [path.name for path in (desk.out / "runs").iterdir()] == [manifest.run]
+    # Nothing of Spark's is left, not even of the one that was killed.
+    assert list(Path(environment["TMPDIR"]).iterdir()) == []
+    # One with nothing new needs no Java.
+    again = run(command(desk, how=None), environment | {"PATH": ""})
+    assert (again.returncode, again.stderr) == (0, "")
+    assert json.loads(again.stdout)["kind"] == "nothing new"
+
+
+@pytest.mark.parametrize(("sent", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_cancels_what_spark_does(
+    desk: Desk, environment: dict[str, str], sent: signal.Signals, status: int
+) -> None:
+    desk.record(NOON_MS)
+    with started(command(desk, *QUICK, how="endless"), environment) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            told = json.loads(line)
+            if told["doing"].startswith("rollup") and told["tasks"]:
+                break
+        process.send_signal(sent)
+        _, err = process.communicate(timeout=PATIENCE_S)
+
+    assert process.returncode == status
+    assert err == "rsmq-tui: ended: the tables are those of the run before\n"
+    assert desk.manifest() is None
+    assert list(Path(environment["TMPDIR"]).iterdir()) == []
+
+
+def test_a_cluster_of_processes_makes_the_real_tables_without_python(desk: Desk, environment: dict[str, str]) -> None:
+    times = range(NOON_MS, NOON_MS + 120_000, 5_000)
+    desk.record(*times)
+    desk.inventory(DAY, NOON_MS, "a")
+    (spoilt,) = desk.record(NOON_MS + 300_000)
+    spoilt.write_bytes(b"no file of a history")
+    settings = {
+        "spark.sql.shuffle.partitions": "1",
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+        "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+        # No executor can start a Python.
+        "spark.pyspark.python": "/nowhere/python",
+        "spark.executorEnv.PYSPARK_PYTHON": "/nowhere/python",
+    }
+    confs = [part for name, value in settings.items() for part in ("--spark-conf", f"{name}={value}")]
+    done = run(command(desk, "--master", "local-cluster[2,1,1024]", *confs, how=None), environment)
+
+    name = spoilt.relative_to(desk.history)
+    assert done.returncode == 4, done.stderr
+    assert done.stderr.startswith(f"rsmq-tui: {desk.history}/{name} was left out: ")
+    assert len(done.stderr.splitlines()) == 1
+    tables = desk.tables()
+    assert sum(int(dict(row)["samples"]) for _, row in tables[ROLLUP_1M]) == 2 * len(times)
+    assert EPISODES in json.loads(done.stdout.splitlines()[-1])["tables"]
+
+
+def test_it_is_a_script_for_spark_submit_too(desk: Desk, environment: dict[str, str]) -> None:
+    import pyspark
+
+    desk.record(NOON_MS)
+    home = Path(pyspark.__file__).parent
+    script = rsmq_tui.pipeline.script.__file__
+    submit = [str(home / "bin" / "spark-submit"), "--master", "local[1]", "--driver-java-options"]
+    submit += ["-XX:TieredStopAtLevel=1", script, "--history", str(desk.history), "--out", str(desk.out)]
+    python = {"PYSPARK_PYTHON": sys.executable, "SPARK_HOME": str(home), "SPARK_LOCAL_IP": "127.0.0.1"}
+    done = subprocess.run(
+        [*submit, "--spark-conf", "spark.sql.shuffle.partitions=1"],
+        cwd=desk.state.parent,
+        env=environment | python,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
+    )
+
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout.splitlines()[-1])["kind"] == "done"
+    assert ROLLUP_1M in desk.tables()
+
+
+BLOCKED = """
+import sys
+class Blocked:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] == "pyspark":
+            raise ImportError(name)
+sys.meta_path.insert(0, Blocked())
+from rsmq_tui.cli.main import main
+sys.exit(main(["pipeline", "run", "--history", "h", "--out", "o"]))
+"""
+
+
+def test_without_pyspark_it_says_what_to_install(environment: dict[str, str]) -> None:
+    done = run([sys.executable, "-c", BLOCKED], environment)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "rsmq-tui: the pipeline needs its packages: pip install 'rsmq-tui[pipeline]'\n"

@@ -1,0 +1,195 @@
+"""Runs of the pipeline: what is new is worked, and comes to the same as one run over everything."""
+
+import shutil
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+from rsmq_tui.history.analysis.schema import LIFECYCLE, ROLLUP_1H
+from rsmq_tui.pipeline.errors import PipelineError
+from rsmq_tui.pipeline.folder import Folder
+from rsmq_tui.pipeline.opening import alone
+from tests.history.made import DAY_MS, NOON_MS
+from tests.pipeline.running import DAY, DAY_AFTER, DAY_BEFORE, MIDNIGHT_MS, Desk, read_tables, without
+from tests.pipeline.stand_ins import take_their_places
+
+STEPS = ("noted", "ingested", "days written", "written", "published", "notes dropped")
+
+
+@pytest.fixture
+def desk(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Desk:
+    take_their_places(monkeypatch.setattr)
+    return Desk(spark, tmp_path)
+
+
+def test_runs_come_to_the_same_as_one_run_over_everything(desk: Desk, tmp_path: Path) -> None:
+    first = desk.record(NOON_MS, NOON_MS + 5_000)
+    assert desk.run().days == {"samples": (DAY,), "messages": ()}
+    # The next day, and the recorder was started anew; then a poll of the first evening that comes late.
+    desk.record(MIDNIGHT_MS + DAY_MS + 1_000, queues=3)
+    desk.inventory(DAY_AFTER, MIDNIGHT_MS + DAY_MS + 2_000, "a")
+    assert desk.run().days == {"samples": (DAY_AFTER,), "messages": (DAY_AFTER,)}
+    desk.record(MIDNIGHT_MS + DAY_MS - 60_000)
+    assert desk.run().days == {"samples": (DAY, DAY_AFTER), "messages": ()}
+    # Out of order, the same rows once more, and other versions of the schema.
+    older, newer = desk.record(NOON_MS - 10_000), desk.record(NOON_MS - 20_000)
+    without(older[0], ["poison", "highest_rc", "oldest_ready_age_ms"])
+    without(newer[0], [], more_of_it=pa.string())
+    shutil.copy2(first[0], first[0].with_name("again-000001.parquet"))
+    desk.inventory(DAY, NOON_MS, "b", messages=5, rc=9)
+    done = desk.run()
+
+    assert done.days == {"samples": (DAY, DAY_AFTER), "messages": (DAY,)}
+    assert done.problems == ()
+    desk.run(out=tmp_path / "full")
+    assert desk.tables() == desk.tables(tmp_path / "full")
+    hours = [dict(row) for day, row in desk.tables()[ROLLUP_1H] if day == DAY]
+    # Six polls of each queue by five recorders: none twice, none lost.
+    assert [row["samples"] for row in hours] == ["5", "5"]
+    # The day after counts the minute before its midnight.
+    assert [dict(row)["samples"] for day, row in desk.tables()[ROLLUP_1H] if day == DAY_AFTER] == ["2", "2", "1"]
+    # What was sealed on the day after counts for the day before.
+    assert [(day, dict(row)["messages"]) for day, row in desk.tables()[LIFECYCLE]] == [(DAY, "7"), (DAY_AFTER, "2")]
+
+
+def test_a_run_with_nothing_new_changes_nothing(desk: Desk) -> None:
+    desk.record(NOON_MS)
+    desk.run()
+    before = {path: path.stat().st_mtime_ns for path in desk.out.rglob("*") if path.is_file()}
+    again = desk.run()
+
+    assert (again.run, again.days, desk.started) == (None, {}, 1)
+    assert {path: path.stat().st_mtime_ns for path in desk.out.rglob("*") if path.is_file()} == before
+
+
+def test_what_the_stream_has_seen_is_not_new_to_a_run_that_has_forgotten_it(desk: Desk) -> None:
+    desk.record(NOON_MS)
+    desk.run()
+    before = desk.manifest()
+    # Another file comes and goes before anybody looks.
+    extra = desk.record(NOON_MS + 5_000)
+    for path in extra:
+        path.unlink()
+    state = desk.out / "_state.json"
+    state.write_text(state.read_text().replace('"seen": "', '"seen": "x'))
+    again = desk.run()
+
+    assert (again.run, desk.started) == (None, 2)
+    assert desk.manifest() == before
+
+
+class KilledError(Exception):
+    """Stands for a process that is gone."""
+
+
+def test_runs_that_die_one_after_another_at_every_step_are_made_up_for(desk: Desk, tmp_path: Path) -> None:
+    desk.record(NOON_MS)
+    desk.run()
+    for number, step in enumerate(STEPS, 1):
+        # Days of its own, so that nobody else's work makes up for it.
+        noon_ms = NOON_MS + 5 * number * DAY_MS
+        desk.record(noon_ms, noon_ms + DAY_MS)
+        desk.inventory(str(date.fromisoformat(DAY) + timedelta(5 * number)), noon_ms, "a")
+        before, taken = desk.manifest(), []
+
+        def die(name: str, step: str = step, taken: list[str] = taken) -> None:
+            taken.append(name)
+            if name == step:
+                raise KilledError
+
+        with pytest.raises(Exception, match=r"KilledError|^$"):
+            desk.run(steps=die)
+        assert taken[-1] == step
+        # A reader finds the run before, or this one, and all of it.
+        assert (desk.manifest() == before) == (STEPS.index(step) < STEPS.index("published"))
+        desk.tables()
+    desk.run()
+    desk.run(out=tmp_path / "full")
+
+    assert desk.tables() == desk.tables(tmp_path / "full")
+    assert len({day for day, _ in desk.tables()[ROLLUP_1H]}) == 1 + 2 * len(STEPS)
+    assert desk.run().run is None
+    # Nothing is left of those that died, but what the last one published before it did.
+    assert len({path for path in (desk.out / "runs").iterdir() if any(path.rglob("*.parquet"))}) <= 4
+    assert not (desk.out / "_notes").exists()
+
+
+def test_a_reader_finds_one_whole_run_at_every_step(desk: Desk) -> None:
+    desk.record(NOON_MS)
+    desk.run()
+    old_manifest, old = desk.manifest(), desk.tables()
+    desk.record(NOON_MS + 60_000)
+    found: dict[str, Any] = {}
+    desk.run(steps=lambda name: found.setdefault(name, desk.tables()))
+
+    new = desk.tables()
+    assert new != old
+    assert found == dict.fromkeys(STEPS[:4], old) | dict.fromkeys(STEPS[4:], new)
+    # Who still holds the old manifest reads on; after one more run it is gone.
+    assert old_manifest is not None
+    assert read_tables(desk.out, old_manifest) == old
+    desk.record(NOON_MS + 120_000)
+    desk.run()
+    with pytest.raises(FileNotFoundError):
+        read_tables(desk.out, old_manifest)
+
+
+def test_full_works_all_that_is_held_and_keeps_what_is_not(desk: Desk) -> None:
+    desk.record(NOON_MS - DAY_MS)
+    desk.record(NOON_MS)
+    desk.run()
+    before = desk.tables()
+    shutil.rmtree(desk.history / "samples" / f"day={DAY_BEFORE}")
+    done = desk.run(full=True)
+
+    assert done.days == {"samples": (DAY,), "messages": ()}
+    assert desk.tables() == before
+
+
+def test_other_settings_work_anew_what_depends_on_them(desk: Desk) -> None:
+    desk.record(NOON_MS)
+    desk.inventory(DAY, NOON_MS, "a", rc=3)
+    desk.run()
+    assert desk.run(depth_limit=7).days == {"samples": (), "messages": ()}
+    assert desk.run(depth_limit=7).run is None
+    assert desk.run(depth_limit=7, poison_rc=3).days == {"samples": (), "messages": (DAY,)}
+    assert [dict(row)["poison"] for _, row in desk.tables()[LIFECYCLE]] == ["2"]
+
+
+def test_two_runs_at_once_are_one_too_many(desk: Desk) -> None:
+    desk.record(NOON_MS)
+    desk.run()
+    with alone(Folder(str(desk.out), desk.state)), pytest.raises(PipelineError, match="another run is at work on"):
+        desk.run()
+
+
+def test_a_folder_that_cannot_be_used_is_refused_in_a_sentence(desk: Desk, tmp_path: Path) -> None:
+    with pytest.raises(PipelineError, match=r"holds no history: rsmq-tui record --out"):
+        desk.run(history=tmp_path / "nowhere")
+    desk.record(NOON_MS)
+    with pytest.raises(PipelineError, match="is in the history itself"):
+        desk.run(out=desk.history / "samples" / "analysis")
+    with pytest.raises(PipelineError, match="holds something else than an analysis"):
+        desk.run(out=tmp_path)
+    (tmp_path / "file").touch()
+    with pytest.raises(PipelineError, match="cannot be written"):
+        desk.run(out=tmp_path / "file" / "out")
+    desk.run()
+    other = Desk(desk._spark, tmp_path / "other")
+    other.record(NOON_MS)
+    with pytest.raises(PipelineError, match=f"is the analysis of {desk.history}: name another --out"):
+        desk.run(history=other.history)
+    (desk.out / "_manifest.json").write_text("{")
+    with pytest.raises(PipelineError, match="is damaged: run the pipeline with --full"):
+        desk.run()
+    assert desk.run(full=True).days["samples"] == (DAY,)
+
+
+def test_a_history_without_a_row_is_no_analysis_yet(desk: Desk) -> None:
+    desk.record()
+    with pytest.raises(PipelineError, match="holds no rows yet"):
+        desk.run()
