@@ -11,6 +11,8 @@ _DATE = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})(?:[ T]+(.+))?")
 _EPOCH = re.compile(r"[0-9]{9,14}(?:\.[0-9]{1,3})?")
 # Below this, a number of ms would be in 1970.
 _LEAST_MS = 100_000_000_000
+# The years 1 and 9999.
+_FIRST_MS, _LAST_MS = -62_135_596_800_000, 253_402_300_799_999
 
 
 class MomentError(ValueError):
@@ -29,6 +31,8 @@ def read_moment(text: str, now_ms: int) -> int:
         span_ms = read_span(told.removeprefix("+"))
         if isinstance(span_ms, str):
             raise MomentError(f"{text!r} is no moment: {span_ms}, as in -10m")
+        if not _FIRST_MS <= now_ms + span_ms <= _LAST_MS:
+            raise MomentError(f"{text!r} is no moment: it is beyond the calendar")
         return now_ms + span_ms
     if (found := _CLOCK.fullmatch(told)) is not None:
         at_ms = now_ms // _DAY_MS * _DAY_MS + _of_day(found, text)

@@ -65,6 +65,8 @@ class Recorder:
         self._wall_s = wall_s
         self._places: dict[Place, _PlaceRecord] = {}
         self._taken: dict[Place, Snapshot] = {}
+        # The inventories that are not whole: of each queue the last one.
+        self._torn: dict[tuple[Place, str], int] = {}
         self._work: deque[_Work] = deque()
         self._news = threading.Condition()
         self._closing = False
@@ -133,16 +135,25 @@ class Recorder:
         """Record some messages of an inventory."""
 
         def write() -> None:
-            rows = message_rows(self.recorder, place, queue, messages, at_ms=at_ms, inventory_ms=inventory_ms)
-            self._writer.append(MESSAGES, rows, at_ms)
+            try:
+                rows = message_rows(self.recorder, place, queue, messages, at_ms=at_ms, inventory_ms=inventory_ms)
+                self._writer.append(MESSAGES, rows, at_ms)
+            except BaseException:
+                self._torn[place, queue] = inventory_ms
+                raise
             self._messages += len(messages)
 
         self._give(write)
 
     def end_inventory(self, place: Place, queue: str, *, at_ms: int, inventory_ms: int) -> None:
-        """Record that an inventory of a queue is whole."""
+        """Record that an inventory of a queue is whole, unless some of its messages could not be written."""
         rows = inventory_end(self.recorder, place, queue, at_ms=at_ms, inventory_ms=inventory_ms)
-        self._give(lambda: self._writer.append(MESSAGES, rows, at_ms))
+
+        def write() -> None:
+            if self._torn.pop((place, queue), None) != inventory_ms:
+                self._writer.append(MESSAGES, rows, at_ms)
+
+        self._give(write)
 
     def close(self) -> None:
         """Ask for the end; what was taken is written and sealed first. ``wait`` waits for that."""

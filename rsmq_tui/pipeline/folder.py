@@ -1,6 +1,7 @@
 """A folder as three readers see it: our own store, the files in it one by one, and Spark by its URL."""
 
 import os
+from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -56,14 +57,14 @@ class Folder:
             found.append(File(str(path)[len(self._root) + 1 :], int(about.get("size") or 0)))
         return found
 
-    def holds_anything(self, *, but: str) -> bool:
-        """Tell whether there is anything in it besides one name."""
+    def holds_anything(self, *, but: Collection[str]) -> bool:
+        """Tell whether there is anything in it besides some names."""
         self._fs.invalidate_cache()
         try:
             found = self._fs.ls(self._root, detail=False)
         except FileNotFoundError:
             return False
-        return any(str(path).rstrip("/").rpartition("/")[2] != but for path in found)
+        return any(str(path).rstrip("/").rpartition("/")[2] not in but for path in found)
 
     def stamp(self, name: str) -> str | None:
         """Return what is another when a file was written anew, or None where there is no such file."""

@@ -59,7 +59,7 @@ def claim(out: Folder, state: Path) -> None:
     try:
         if read_state(out) is not None:
             return
-        if out.holds_anything(but=_LOCK_FILE):
+        if out.holds_anything(but=(_LOCK_FILE, _beside(STATE_FILE))):
             raise PipelineError(f"{out.label} holds something else than an analysis: name an empty folder for --out")
         keep(out, State(), state)
     except (PipelineError, HistoryError):
@@ -117,10 +117,14 @@ def keep(out: Folder, state: State, folder: Path) -> None:
 def scratch_for(out: Folder, state: Path, name: str) -> Iterator[Path]:
     """Give a path to write a file to before it is renamed; ``state`` is the user's folder, for what is not local."""
     if out.path is not None:
-        yield out.path / f"{name}.new"
+        yield out.path / _beside(name)
         return
     state.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=state) as folder:
         yield Path(folder) / name
         with suppress(OSError):
             (Path(folder) / name).unlink()
+
+
+def _beside(name: str) -> str:
+    return f"{name}.new"

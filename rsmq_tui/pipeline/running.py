@@ -125,7 +125,12 @@ class Runner:
         )
         if is_same and not job.full and state.seen == seen and not read_notes(out).files:
             return Outcome(None, out.label, known_problems=len(still_there(state.left_out, held)))
+        if state.settings != made_by(job.settings):
+            # Until the run is over nobody knows which of the two the tables are made by.
+            self._keep(out, replace(state, settings={}))
         notes = self._ingest(history, out, held)
+        # What came while Spark was starting may be noted, and its notes go with this run.
+        held = files_held(history)
         touched = {table: set(notes.days.get(table, ())) for table in TABLES}
         for name in whole_again:
             touched[name.partition("/")[0]].add(name.split("/")[1].removeprefix("day="))

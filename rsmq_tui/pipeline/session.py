@@ -1,16 +1,14 @@
 """Spark, started for one run, or reached where it runs already: on this machine, on a cluster, behind Connect."""
 
 import os
-import re
-import socket
 import subprocess
 import sys
-import threading
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from rsmq_tui.pipeline.connected import Connected
 from rsmq_tui.pipeline.errors import NotInstalledError, PipelineError
 from rsmq_tui.pipeline.java import java_home
 from rsmq_tui.pipeline.scratch import Scratch
@@ -19,6 +17,8 @@ from rsmq_tui.pipeline.spark_log import failure_in, log_file, why
 _LOOPBACK = "127.0.0.1"
 _PATIENCE_S = 10.0
 _GATEWAY = "PYSPARK_GATEWAY_PORT"
+# Rows of fifty columns make methods that Java would interpret for ever, for their length.
+_JAVA = "-XX:-DontCompileHugeMethods"
 # What would make another Spark of it than the one that is installed with us.
 _OTHERS = (
     "SPARK_REMOTE",
@@ -28,8 +28,6 @@ _OTHERS = (
     "PYSPARK_SUBMIT_ARGS",
     "MASTER",
 )
-_ADDRESS = re.compile(r"sc://(?:\[([^\]]+)\]|([^:/;\[\]]+))(?::([0-9]{1,5}))?(?:/.*)?")
-_CONNECT_PORT = 15002
 
 SQL = {
     "spark.sql.session.timeZone": "UTC",
@@ -67,6 +65,9 @@ class Engine(Protocol):
     def cancel(self) -> None:
         """Cancel what runs now."""
 
+    def fitting(self) -> dict[str, str]:
+        """Return the settings that depend on how many cores there are."""
+
     def close(self) -> None:
         """End it, and remove what it left on this machine."""
 
@@ -77,7 +78,11 @@ def open_engine(options: SparkOptions, state: Path, label: str) -> Engine:
     Raises ``PipelineError``.
     """
     check_installed()
-    engine = _Connected(options) if options.remote is not None else _Started(options, state, label)
+    if options.remote is None:
+        engine: Engine = _Started(options, state, label)
+    else:
+        _forget_others()
+        engine = Connected(options.remote)
     given = dict(options.settings)
     try:
         for name, value in (SQL | engine.fitting() | given).items():
@@ -147,8 +152,7 @@ class _Started:
             written = None if self.log is None else self.log.open("wb")
         except OSError as error:
             raise PipelineError(f"{error.filename} cannot be written: {error.strerror}") from error
-        for name in _OTHERS:
-            os.environ.pop(name, None)
+        _forget_others()
         os.environ |= {
             "SPARK_HOME": str(Path(pyspark.__file__).parent),
             "JAVA_HOME": str(home),
@@ -180,7 +184,8 @@ class _Started:
         master = options.master or "local[*]"
         given = dict(options.settings)
         # What Java unpacks on the way goes with the rest.
-        java = f'-Djava.io.tmpdir="{self._scratch.folder}" {given.pop("spark.driver.extraJavaOptions", "")}'.strip()
+        asked = given.pop("spark.driver.extraJavaOptions", "")
+        java = f'-Djava.io.tmpdir="{self._scratch.folder}" {_JAVA} {asked}'.strip()
         settings = {
             "spark.master": master,
             "spark.app.name": "rsmq-tui pipeline",
@@ -189,6 +194,7 @@ class _Started:
             "spark.sql.catalogImplementation": "in-memory",
             "spark.sql.warehouse.dir": str(self._scratch.folder / "warehouse"),
             "spark.driver.extraJavaOptions": java,
+            "spark.executor.extraJavaOptions": _JAVA,
             **SQL,
         }
         if master.startswith("local"):
@@ -242,75 +248,6 @@ class _Started:
             self._scratch.remove()
 
 
-class _Connected:
-    """A Spark Connect server, which works for us where it is."""
-
-    spark: Any
-    log: Path | None = None
-
-    def __init__(self, options: SparkOptions) -> None:
-        from pyspark.sql import SparkSession  # noqa: PLC0415
-
-        self._lock = threading.Lock()
-        self._at_work: dict[str, tuple[int, int]] = {}
-        remote = options.remote or ""
-        _check_answers(remote)
-        try:
-            from pyspark.sql.connect.utils import check_dependencies  # noqa: PLC0415
-
-            check_dependencies()
-        except ImportError as error:
-            raise NotInstalledError(
-                "--remote needs the packages of Spark's client: pip install 'pyspark[connect]'"
-            ) from error
-        for name in _OTHERS:
-            os.environ.pop(name, None)
-        try:
-            session: Any = SparkSession.builder.remote(remote).appName("rsmq-tui pipeline").getOrCreate()
-            session.registerProgressHandler(self._progressed)
-            self.spark = session
-        except Exception as error:
-            raise PipelineError(f"{remote} cannot be used: {why(error)}") from error
-
-    def _progressed(self, stages: Any, inflight_tasks: int, operation_id: str | None, done: bool) -> None:
-        del inflight_tasks
-        with self._lock:
-            self._at_work.pop(operation_id or "", None)
-            if stages and not done:
-                told = list(stages)
-                tasks = sum(stage.num_completed_tasks for stage in told), sum(stage.num_tasks for stage in told)
-                self._at_work[operation_id or ""] = tasks
-
-    def fitting(self) -> dict[str, str]:
-        """Return nothing: how many partitions fit is the server's own affair."""
-        return {}
-
-    def tasks(self) -> tuple[int, int]:
-        """Return what the server last said of the operations at work."""
-        with self._lock:
-            told = list(self._at_work.values())
-        return sum(done for done, _ in told), sum(total for _, total in told)
-
-    def cancel(self) -> None:
-        """Interrupt all that this session runs."""
-        self.spark.interruptAll()
-
-    def close(self) -> None:
-        """End the session; the server goes on."""
-        with suppress(Exception):
-            self.spark.stop()
-
-
-def _check_answers(remote: str) -> None:
-    """Say at once that nobody listens, where Spark's client would try again for minutes."""
-    found = _ADDRESS.fullmatch(remote)
-    if found is None:
-        raise PipelineError("--remote takes the address of a Spark Connect server: sc://HOST:15002")
-    host, port = found[1] or found[2], int(found[3] or _CONNECT_PORT)
-    try:
-        socket.create_connection((host, port), timeout=_PATIENCE_S).close()
-    except (OSError, UnicodeError, OverflowError) as error:
-        said = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise PipelineError(
-            f"nobody answers at {host} port {port}: {said}; start a Spark Connect server there"
-        ) from error
+def _forget_others() -> None:
+    for name in _OTHERS:
+        os.environ.pop(name, None)

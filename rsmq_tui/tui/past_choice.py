@@ -45,3 +45,11 @@ class PastChoice:
         here = [ref for ref in found if (ref.server, ref.ns) == (server, ns)] or found[:1]
         self.marked = dict.fromkeys(here)
         return bool(found)
+
+
+def passes(name: str, typed: str) -> bool:
+    """Tell whether a name holds each word that was typed, and none of those that a ! stands before."""
+    shown = name.lower()
+    # A word that is only begun says nothing yet.
+    words = [word for word in typed.lower().split() if word != "!"]
+    return all((word[1:] not in shown) if word.startswith("!") else word in shown for word in words)

@@ -48,6 +48,7 @@ class Wanted:
 class Lists:
     """What there is in a range, of all queues."""
 
+    span: TimeRange | None = None
     queues: tuple[QueueFacts, ...] = ()
     episodes: tuple[Episode, ...] = ()
     poison: tuple[Poison, ...] = ()
@@ -144,6 +145,7 @@ class Loader:
 
 def _lists(analysis: "Analysis", span: TimeRange) -> Lists:
     return Lists(
+        span,
         analysis.queues(),
         analysis.episodes(span),
         analysis.poison(span),

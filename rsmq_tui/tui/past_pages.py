@@ -51,7 +51,10 @@ def queue_rows(lists: Lists) -> list[QueueRow]:
     for facts in lists.queues:
         episodes = of_queue.get(facts.ref, [])
         worst = min((episode.verdict for episode in episodes), key=rank, default=Verdict.OK.value)
-        rows.append(QueueRow(facts, worst, len(episodes), sum(episode.length_ms for episode in episodes)))
+        trouble_ms = sum(
+            episode.length_ms if lists.span is None else episode.within(lists.span) for episode in episodes
+        )
+        rows.append(QueueRow(facts, worst, len(episodes), trouble_ms))
     rows.sort(key=lambda row: (rank(row.worst), -row.trouble_ms, -(row.facts.peak_depth or 0), row.facts.ref.queue))
     return rows
 

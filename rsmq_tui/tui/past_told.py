@@ -1,10 +1,13 @@
 """What the history screen says in words: where its numbers come from, of which time, and why there are none."""
 
 import textwrap
+from collections.abc import Sequence
+from typing import Any
 
-from rsmq_tui.history.analysis.values import TimeRange
-from rsmq_tui.monitor.wording import clock, printable
+from rsmq_tui.history.analysis.values import Episode, QueueRef, TimeRange
+from rsmq_tui.monitor.wording import clock, plural, printable
 from rsmq_tui.tui.past import said
+from rsmq_tui.tui.past_columns import PastContext, trouble_token, trouble_words
 from rsmq_tui.tui.past_loading import Shown
 from rsmq_tui.tui.past_pages import Page
 from rsmq_tui.tui.widgets.painted import Piece
@@ -35,6 +38,24 @@ def range_pieces(span: TimeRange | None, marked: str, width: int, *, ascii_only:
         ("" if span is None else said(span), ""),
         (f"   {marked} marked" if marked else "", "strong"),
     ]
+
+
+def queues_words(refs: Sequence[QueueRef], known: int, context: PastContext) -> str:
+    """Name a queue, or say how many of the ``known`` ones are meant."""
+    if len(refs) == 1:
+        return printable(context.name(refs[0]), 60)
+    return f"all {plural(len(refs), 'queue')}" if len(refs) == known else plural(len(refs), "queue")
+
+
+def row_pieces(page: Page, row: Any, *, ascii_only: bool) -> list[Piece]:
+    """Say in full what a row of a page cuts off; nothing where there is none."""
+    if row is None:
+        return []
+    pieces: list[Piece] = [(" ", "")]
+    if isinstance(row, Episode):
+        words = trouble_words(row.verdict, ascii_only)
+        pieces.append((f"{printable(words, 30)} ", trouble_token(row.verdict)))
+    return [*pieces, (printable(page.told(row), 300), "")]
 
 
 def why_empty(shown: Shown, page: Page, typed: str, width: int) -> list[Piece]:

@@ -8,9 +8,9 @@ from redis import Redis
 from rsmq_tui.history.inventory import Inventory
 from rsmq_tui.history.place import Place
 from rsmq_tui.history.recorder import Recorder
-from rsmq_tui.protocol import QueueReader, Rsmq
+from rsmq_tui.protocol import QueueReader, RawMessage, Rsmq
 from tests.cli.running import state_of
-from tests.history.made import rows_of
+from tests.history.made import NOON_MS, rows_of
 
 
 async def inventory(out: Path, url: str, *queues: str, **settings: Any) -> tuple[list[dict[str, Any]], str | None]:
@@ -69,6 +69,27 @@ async def test_an_inventory_that_is_cut_short_has_no_end(redis_url: str, client:
 
     assert 600 <= len(rows) < 2_000
     assert None not in {row["id"] for row in rows}
+
+
+async def test_an_inventory_of_which_messages_were_lost_has_no_end(tmp_path: Path) -> None:
+    recorder, place = Recorder(tmp_path, state=tmp_path), Place("prod", "redis://db1:6379", "rsmq")
+    recorder.start()
+    message = RawMessage(b"m1", b"%d" % NOON_MS, b"1", b"%d" % NOON_MS, 1, None)
+    try:
+        for number, lost in enumerate((True, False)):
+            begun_ms = NOON_MS + number
+            recorder.take_messages(place, "deep", [message], at_ms=begun_ms, inventory_ms=begun_ms)
+            # No segment can be made for such a day.
+            at_ms = 1 << 60 if lost else begun_ms
+            recorder.take_messages(place, "deep", [message], at_ms=at_ms, inventory_ms=begun_ms)
+            recorder.end_inventory(place, "deep", at_ms=begun_ms, inventory_ms=begun_ms)
+    finally:
+        recorder.close()
+        assert recorder.wait(20)
+    rows = rows_of(tmp_path, "messages")
+
+    assert [row["inventory_ms"] - NOON_MS for row in rows if row["id"] is None] == [1]
+    assert len(rows) == 4
 
 
 async def test_a_queue_that_cannot_be_read_keeps_no_other(redis_url: str, client: Redis, tmp_path: Path) -> None:

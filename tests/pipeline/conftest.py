@@ -2,11 +2,30 @@
 
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
+from rsmq_tui.pipeline.java import java_home
+
 LOOPBACK = "127.0.0.1"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Where tests are dealt out to several processes, one of them takes all that need the session."""
+    here = Path(__file__).parent
+    for item in items:
+        if here in item.path.parents and "spark" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.xdist_group("spark"))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _java(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """The Java that the pipeline would find is that of all tests, where there is none of this machine's own too."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("JAVA_HOME", str(java_home(tmp_path_factory.mktemp("java"))))
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -80,13 +80,15 @@ class Desk:
         steps: Callable[[str], None] | None = None,
         full: bool = False,
         history: Path | None = None,
+        starting: Callable[[], object] = lambda: None,
         **settings: Any,
     ) -> Outcome:
-        """Run the pipeline, once."""
+        """Run the pipeline, once; ``starting`` is called where Spark starts."""
 
         def lend(label: str) -> Lent:
             assert label == str(out or self.out)
             self.started += 1
+            starting()
             return Lent(self._spark)
 
         job = Job(str(history or self.history), str(out or self.out), Settings(**settings), full)

@@ -140,6 +140,7 @@ def test_it_is_a_script_for_spark_submit_too(desk: Desk, environment: dict[str, 
     submit = [str(home / "bin" / "spark-submit"), "--master", "local[1]", "--driver-java-options"]
     submit += ["-XX:TieredStopAtLevel=1", script, "--history", str(desk.history), "--out", str(desk.out)]
     python = {"PYSPARK_PYTHON": sys.executable, "SPARK_HOME": str(home), "SPARK_LOCAL_IP": "127.0.0.1"}
+    python["JAVA_HOME"] = os.environ["JAVA_HOME"]
     done = subprocess.run(
         [*submit, "--spark-conf", "spark.sql.shuffle.partitions=1"],
         cwd=desk.state.parent,

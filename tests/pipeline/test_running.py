@@ -82,6 +82,18 @@ def test_what_the_stream_has_seen_is_not_new_to_a_run_that_has_forgotten_it(desk
     assert desk.manifest() == before
 
 
+def test_a_day_that_begins_while_spark_starts_is_worked(desk: Desk, tmp_path: Path) -> None:
+    desk.record(NOON_MS)
+    desk.run()
+    desk.record(NOON_MS + 5_000)
+    late = desk.run(starting=lambda: desk.record(NOON_MS + DAY_MS))
+    desk.run()
+    desk.run(out=tmp_path / "full")
+
+    assert late.days["samples"] == (DAY, DAY_AFTER)
+    assert desk.tables() == desk.tables(tmp_path / "full")
+
+
 class KilledError(Exception):
     """Stands for a process that is gone."""
 
@@ -158,6 +170,30 @@ def test_other_settings_work_anew_what_depends_on_them(desk: Desk) -> None:
     assert desk.run(depth_limit=7).run is None
     assert desk.run(depth_limit=7, poison_rc=3).days == {"samples": (), "messages": (DAY,)}
     assert [dict(row)["poison"] for _, row in desk.tables()[LIFECYCLE]] == ["2"]
+
+
+def test_settings_whose_run_died_when_it_had_published_are_not_taken_for_the_old_ones(desk: Desk) -> None:
+    desk.inventory(DAY, NOON_MS, "a", rc=3)
+    desk.record(NOON_MS)
+    desk.run()
+
+    def die(name: str) -> None:
+        if name == "published":
+            raise KilledError
+
+    with pytest.raises(KilledError):
+        desk.run(steps=die, poison_rc=3)
+    assert [dict(row)["poison"] for _, row in desk.tables()[LIFECYCLE]] == ["2"]
+    desk.run()
+    assert [dict(row)["poison"] for _, row in desk.tables()[LIFECYCLE]] == ["0"]
+
+
+def test_a_run_that_died_while_it_claimed_its_folder_leaves_it_to_the_next(desk: Desk) -> None:
+    desk.record(NOON_MS)
+    desk.out.mkdir()
+    for name in ("_lock", "_state.json.new"):
+        (desk.out / name).touch()
+    assert desk.run().days["samples"] == (DAY,)
 
 
 def test_two_runs_at_once_are_one_too_many(desk: Desk) -> None:

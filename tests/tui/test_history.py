@@ -12,10 +12,12 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import Input
 
+from rsmq_tui.history.analysis.reading import Analysis
 from rsmq_tui.history.analysis.values import QueueRef, TimeRange
 from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.past import Past
-from rsmq_tui.tui.past_loading import Loader
+from rsmq_tui.tui.past_loading import Loader, _lists
+from rsmq_tui.tui.past_pages import queue_rows
 from rsmq_tui.tui.screens.history import HistoryScreen
 from rsmq_tui.tui.screens.history_range import RangeScreen
 from rsmq_tui.tui.screens.overview import OverviewScreen
@@ -229,6 +231,12 @@ async def test_a_range_is_typed(analysis_folder: Path, typed: str, from_ms: int,
         assert screen_of(pilot)._shown.span == TimeRange(from_ms, to_ms)
 
 
+async def test_what_is_typed_in_the_list_begins_a_range(analysis_folder: Path) -> None:
+    async with past_of(analysis_folder) as pilot:
+        await press(pilot, "f", "minus", "2", "h", "enter")
+        assert screen_of(pilot)._shown.span == TimeRange(LAST_MS - 2 * HOUR_MS, LAST_MS)
+
+
 @pytest.mark.parametrize(
     ("typed", "why"),
     [
@@ -258,6 +266,21 @@ async def test_the_filter_keeps_queues_by_their_names(analysis_folder: Path) -> 
         assert "Nothing matches" in text(pilot)
         await press(pilot, "escape")
         assert len(rows_of(pilot)) == 4
+        # Who begins to type a word that is to be left out has left out nothing yet.
+        await press(pilot, "slash", "exclamation_mark", "enter")
+        assert len(rows_of(pilot)) == 4
+
+
+def test_of_a_queues_trouble_only_what_lies_in_the_range_counts(analysis_folder: Path) -> None:
+    def trouble_ms(span: TimeRange) -> int:
+        (row,) = (row for row in queue_rows(_lists(Analysis(analysis_folder), span)) if row.worst == "growing")
+        return row.trouble_ms
+
+    (growing,) = (
+        one for one in Analysis(analysis_folder).episodes(TimeRange(START_MS, END_MS)) if one.verdict == "growing"
+    )
+    assert trouble_ms(TimeRange(START_MS, END_MS)) == growing.length_ms
+    assert trouble_ms(TimeRange(growing.end_ms - 60_000, END_MS)) == 60_000
 
 
 async def test_the_heat_map_is_by_day_or_by_weekday(analysis_folder: Path) -> None:

@@ -40,6 +40,8 @@ from rsmq_tui.history.place import Place
 
 # A band this many robust standard deviations wide holds what is usual; the factor makes one of a MAD.
 _USUAL = 3 * 1.4826
+# Fewer hours than this, of one hour of the week, are what happened, and not what is usual.
+_USUAL_HOURS = 3
 
 # A damaged file may tell of millions of years.
 _MOST_HOURS = 3_660 * 24
@@ -192,7 +194,7 @@ class Analysis:
         usual = {
             row["hour_of_week"]: (row["median"], row["mad"] or 0.0)
             for row in self._rows(BASELINE, pc.field("metric") == metric, (queue,))
-            if row["median"] is not None
+            if row["median"] is not None and (row["hours"] or 0) >= _USUAL_HOURS
         }
         points = []
         first_ms = max(span.from_ms, span.to_ms - _MOST_HOURS * HOUR_MS) // HOUR_MS * HOUR_MS

@@ -94,6 +94,10 @@ class Episode:
         """How long it lasted, as far as it is known."""
         return max(0, self.end_ms - self.start_ms)
 
+    def within(self, span: TimeRange) -> int:
+        """Return for how many ms of a range it went on."""
+        return max(0, min(self.end_ms, span.to_ms) - max(self.start_ms, span.from_ms))
+
 
 @dataclass(frozen=True, slots=True)
 class Line:

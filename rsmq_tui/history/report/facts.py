@@ -145,7 +145,7 @@ def badness(verdict: str) -> int:
 
 def within(episode: Episode, span: TimeRange) -> int:
     """Return for how many ms of a range an episode went on."""
-    return max(0, min(episode.end_ms, span.to_ms) - max(episode.start_ms, span.from_ms))
+    return episode.within(span)
 
 
 def _in_trouble(queues: Sequence[QueueFacts], episodes: Sequence[Episode], span: TimeRange) -> list[QueueFacts]:

@@ -18,10 +18,15 @@ KNOWN_MIN = 20
 """With fewer holding times than this nothing is advised."""
 
 _COVERED = 0.99
+_EXPIRED_MAX = 0.01
 
 
 def advice(lifecycle: DataFrame, hours: DataFrame) -> DataFrame:
-    """Return the table ``advice``, from ``lifecycle`` and ``rollup_1h`` of all days, for queues with inventories."""
+    """Return the table ``advice``, from ``lifecycle`` and ``rollup_1h`` of all days, for queues with inventories.
+
+    Where hardly any message came back, the vt that is set covers them: no holding time that inventories hours apart
+    tell says it better.
+    """
     attributes = hours.where(sf.col("queue").isNotNull()).groupBy(*QUEUE).agg(last_known("vt_s"))
     found = (
         lifecycle.groupBy(*QUEUE)
@@ -42,7 +47,10 @@ def advice(lifecycle: DataFrame, hours: DataFrame) -> DataFrame:
         }
     )
     enough = sf.col("known") >= KNOWN_MIN
-    advised = known.withColumn("advised_vt_s", sf.when(enough, sf.ceil(sf.col("holding_ms_p99") / 1000).cast("double")))
+    covering_s = sf.ceil(sf.col("holding_ms_p99") / 1000).cast("double")
+    # A holding time may be off by half the time between two inventories, and is never less than that.
+    advised_s = sf.when(_is_enough(), sf.least(covering_s, sf.col("vt_s"))).otherwise(covering_s)
+    advised = known.withColumn("advised_vt_s", sf.when(enough, advised_s))
     return conform(advised.withColumn("told", _told()), ADVICE)
 
 
@@ -53,9 +61,15 @@ def _told() -> Column:
     now = sf.coalesce(joined(" (now ", seconds(vt_s), ")"), sf.lit(""))
     would_cover = joined("; a vt of ", seconds(advised_s), now, " would cover 99 %")
     is_covered = sf.col("holding_ms_p99") <= vt_s * 1000
+    is_enough = joined("vt ", seconds(vt_s), " is enough: ", came_back)
     return (
         sf.when(advised_s.isNull(), joined("too little is known: ", plural(sf.col("known"), "message"), " seen to go"))
         .when(is_covered & (expired > 0), joined(covers, "; ", came_back, " all the same"))
         .when(is_covered, covers)
+        .when(_is_enough(), is_enough)
         .otherwise(joined(came_back, " before they were deleted", would_cover))
     )
+
+
+def _is_enough() -> Column:
+    return sf.coalesce((sf.col("expired_share") <= _EXPIRED_MAX) & sf.col("vt_s").isNotNull(), sf.lit(False))

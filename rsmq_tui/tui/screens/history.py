@@ -11,18 +11,17 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.widgets import Input
 
-from rsmq_tui.history.analysis.values import DAY_MS, Episode, QueueRef, TimeRange
-from rsmq_tui.monitor import Snapshot
-from rsmq_tui.monitor.wording import plural, printable
+from rsmq_tui.history.analysis.values import DAY_MS, QueueRef, TimeRange
+from rsmq_tui.monitor.wording import printable
 from rsmq_tui.tui.keymap import Where, bindings_of
-from rsmq_tui.tui.past import Past, last, shifted, zoomed
-from rsmq_tui.tui.past_choice import PastChoice
-from rsmq_tui.tui.past_columns import PastContext, trouble_token, trouble_words
+from rsmq_tui.tui.past import Past, last
+from rsmq_tui.tui.past_choice import PastChoice, passes
+from rsmq_tui.tui.past_columns import PastContext
 from rsmq_tui.tui.past_loading import Loader, Shown, Wanted
 from rsmq_tui.tui.past_pages import CHARTED, HEAT, PAGES, Page, key_of, tab_pieces
 from rsmq_tui.tui.past_replay import jump
-from rsmq_tui.tui.past_told import range_pieces, source_pieces, why_empty
-from rsmq_tui.tui.screens.base import DashboardScreen
+from rsmq_tui.tui.past_told import queues_words, range_pieces, row_pieces, source_pieces, why_empty
+from rsmq_tui.tui.screens.ranged import RangedScreen
 from rsmq_tui.tui.widgets.heat_view import HeatView
 from rsmq_tui.tui.widgets.key_hints import KeyHints
 from rsmq_tui.tui.widgets.painted import Piece
@@ -36,7 +35,7 @@ _FIRST_MS = DAY_MS
 _FEWEST_POINTS, _MOST_POINTS = 40, 400
 
 
-class HistoryScreen(DashboardScreen):
+class HistoryScreen(RangedScreen):
     """Charts, episodes, a heat map, and what else an analysis holds.
 
     ``queue`` names one to begin with: its server, namespace and name.
@@ -87,17 +86,23 @@ class HistoryScreen(DashboardScreen):
         """Let lines have as many points as there is room for."""
         self._ask()
 
-    def show_snapshot(self, snapshot: Snapshot) -> None:
-        """Polls tell nothing of the past."""
-
     def rest(self) -> None:
         """Look for a newer run."""
         self._ask(look=self._asked.look + 1)
 
     @property
-    def can_change(self) -> bool:
-        """Nothing of the past can be changed."""
-        return False
+    def whole(self) -> TimeRange | None:
+        """All the time that the analysis covers."""
+        return self._shown.whole
+
+    @property
+    def span(self) -> TimeRange | None:
+        """The range that is asked for, or else shown."""
+        return self._asked.span or self._shown.span
+
+    def show_span(self, span: TimeRange) -> None:
+        """Ask for another range."""
+        self._ask(span=span)
 
     @on(RowTable.Moved)
     def _follow_cursor(self) -> None:
@@ -167,23 +172,6 @@ class HistoryScreen(DashboardScreen):
         """Show another page."""
         self._turn_to(PAGES[(PAGES.index(self._page) + step) % len(PAGES)])
 
-    def action_shift(self, step: int) -> None:
-        """Show an earlier or later time."""
-        if self._shown.whole is not None and self._span is not None:
-            self._ask(span=shifted(self._span, step, self._shown.whole))
-
-    def action_zoom(self, step: int) -> None:
-        """Show less time, or more."""
-        if self._shown.whole is not None and self._span is not None:
-            self._ask(span=zoomed(self._span, step, self._shown.whole))
-
-    def action_range(self) -> None:
-        """Ask for a range."""
-        from rsmq_tui.tui.screens.history_range import RangeScreen  # noqa: PLC0415
-
-        if self._shown.whole is not None:
-            self.app.push_screen(RangeScreen(self._shown.whole), self._take_range)
-
     def action_metric(self) -> None:
         """Chart the next metric."""
         self._ask(metric=CHARTED[(CHARTED.index(self._asked.metric) + 1) % len(CHARTED)])
@@ -195,10 +183,6 @@ class HistoryScreen(DashboardScreen):
             self._turn_to(next(page for page in PAGES if page.id == HEAT))
 
     @property
-    def _span(self) -> TimeRange | None:
-        return self._asked.span or self._shown.span
-
-    @property
     def _row(self) -> Any:
         table = self.tables.get(self._page.id)
         return None if table is None else table.cursor_row
@@ -207,10 +191,6 @@ class HistoryScreen(DashboardScreen):
     def _cells(self) -> PastContext:
         places = {facts.ref.place for facts in self._shown.lists.queues}
         return PastContext(len(places) > 1, self.dashboard.ascii_only, frozenset(self._choice.marked))
-
-    def _take_range(self, span: TimeRange | None) -> None:
-        if span is not None:
-            self._ask(span=span)
 
     def _turn_to(self, page: Page) -> None:
         self._page = page
@@ -285,9 +265,8 @@ class HistoryScreen(DashboardScreen):
         self._tell_row()
 
     def _passes(self, ref: QueueRef | None) -> bool:
-        name = "" if ref is None else self._cells.name(ref).lower()
-        words = self._filter.lower().split()
-        return all((word[1:] not in name) if word.startswith("!") else word in name for word in words)
+        name = "" if ref is None else self._cells.name(ref)
+        return passes(name, self._filter)
 
     def _mark_wanted(self) -> None:
         """Begin with the queue that the screen was opened for."""
@@ -300,10 +279,7 @@ class HistoryScreen(DashboardScreen):
 
     def _words_of(self, refs: Sequence[QueueRef]) -> str:
         """Name some queues."""
-        if len(refs) == 1:
-            return printable(self._cells.name(refs[0]), 60)
-        is_all = len(refs) == len(self._shown.lists.queues)
-        return f"all {plural(len(refs), 'queue')}" if is_all else plural(len(refs), "queue")
+        return queues_words(refs, len(self._shown.lists.queues), self._cells)
 
     def _tell(self) -> None:
         """Say where the numbers come from, of which time they are, and what is still being read."""
@@ -311,19 +287,11 @@ class HistoryScreen(DashboardScreen):
         self._where.show(source_pieces(shown, self._past.analysis))
         marked = self._words_of(tuple(self._choice.marked)) if self._choice.marked else ""
         width, ascii_only = self.size.width, self.dashboard.ascii_only
-        self._title.show(range_pieces(self._span, marked, width, ascii_only=ascii_only))
+        self._title.show(range_pieces(self.span, marked, width, ascii_only=ascii_only))
         numbers = {page.id: page.count(shown.lists) for page in PAGES if page.id != HEAT}
         loading: list[Piece] = [("   loading …", "muted")] if self._is_loading else []
         self._tabs.show(tab_pieces(self._page, numbers if shown.whole else {}, loading, width))
 
     def _tell_row(self) -> None:
         """Say in full what the row under the cursor cuts off."""
-        row = self._row
-        if row is None:
-            self._told.show([])
-            return
-        pieces: list[Piece] = [(" ", "")]
-        if isinstance(row, Episode):
-            words = trouble_words(row.verdict, self.dashboard.ascii_only)
-            pieces.append((f"{printable(words, 30)} ", trouble_token(row.verdict)))
-        self._told.show([*pieces, (printable(self._page.told(row), 300), "")])
+        self._told.show(row_pieces(self._page, self._row, ascii_only=self.dashboard.ascii_only))

@@ -2,7 +2,7 @@
 
 from typing import ClassVar
 
-from textual import on
+from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Vertical
@@ -26,7 +26,9 @@ class RangeScreen(ModalScreen[TimeRange | None]):
     def __init__(self, whole: TimeRange) -> None:
         super().__init__()
         self._whole = whole
-        self._entry = Input(placeholder="21:50 – 22:30, 2031-05-17 21:50, -2h", id="from-to", compact=True)
+        self._entry = Input(
+            placeholder="21:50 – 22:30, 2031-05-17 21:50, -2h", id="from-to", compact=True, select_on_focus=False
+        )
         self._told = TextLine(id="told")
 
     def compose(self) -> ComposeResult:
@@ -40,9 +42,19 @@ class RangeScreen(ModalScreen[TimeRange | None]):
         """Begin in the list; what is typed goes to the line."""
         box = self.query_one(Vertical)
         box.border_title = "Time range, UTC"
-        box.border_subtitle = Content("enter takes it · tab: type one")
+        box.border_subtitle = Content("enter takes it · or type one")
         self._told.show([(f" known: {said(self._whole)}", "muted")])
         self.query_one(OptionList).focus()
+
+    def on_key(self, event: events.Key) -> None:
+        """What is typed in the list begins a range."""
+        character = event.character or ""
+        if self._entry.has_focus or not (character.isdigit() or character in {"-", "–"}):
+            return
+        self._entry.value += character
+        self._entry.focus()
+        self._entry.cursor_position = len(self._entry.value)
+        event.stop()
 
     @on(OptionList.OptionSelected)
     def _choose(self, event: OptionList.OptionSelected) -> None:

@@ -8,7 +8,7 @@ import fsspec
 import pytest
 
 from rsmq_tui.history.analysis.reading import Analysis
-from rsmq_tui.history.analysis.schema import EPISODES, MANIFEST_FILE, QUEUES, ROLLUP_1H, VERSION
+from rsmq_tui.history.analysis.schema import BASELINE, EPISODES, MANIFEST_FILE, QUEUES, ROLLUP_1H, VERSION
 from rsmq_tui.history.analysis.values import DAY_MS, HOUR_MS, TimeRange
 from rsmq_tui.history.errors import HistoryError
 from tests.history.analysis.made import (
@@ -99,6 +99,15 @@ def test_a_band_follows_the_hours_of_the_week(analysis: Analysis) -> None:
     assert [at_ms for at_ms, *_ in band.points] == list(range(LAST.from_ms, LAST.to_ms + 1, HOUR_MS))
     assert band.points[0][1:] == (pytest.approx(300 - 88.956), 300.0, pytest.approx(300 + 88.956))
     assert analysis.band(ORDERS, "arrivals_s", LAST).points == ()
+
+
+def test_what_happened_twice_is_not_what_is_usual(tmp_path: Path) -> None:
+    made = Made(tmp_path)
+    for hour in range(168):
+        usual = {"metric": "depth", "hour_of_week": hour, "hours": 2, "median": 300.0, "mad": 20.0}
+        made.add(BASELINE, {**named(ORDERS), **usual})
+    made.publish()
+    assert Analysis(tmp_path).band(ORDERS, "depth", LAST).points == ()
 
 
 @pytest.mark.parametrize("kind", ["missing", "empty", "a file"])

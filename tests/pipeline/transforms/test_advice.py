@@ -47,9 +47,11 @@ def test_advice_is_of_all_days_together(spark: SparkSession) -> None:
             ("slow", 1000, 100, [*quick, 94.2]), ("slow", 204, 44, [float(number) / 10 for number in range(400)]),
             ("quick", 300, 0, quick[:20]), ("crashing", 300, 2, quick[:20]), ("hardly known", 3, 1, [1.0] * 19),
             ("never received", 0, 0, []), ("without vt", 100, 0, quick), ("long", 10, 5, [90_000.0] * 20),
+            # Inventories that are hours apart tell no shorter holding time.
+            ("rarely seen", 300, 3, [3_600.0] * 20),
         ],
     )  # fmt: skip
-    vts = {"slow": 30.0, "quick": 30.5, "crashing": 20.0, "hardly known": 30.0, "long": 7200.0}
+    vts = {"slow": 30.0, "quick": 30.5, "crashing": 20.0, "hardly known": 30.0, "long": 7200.0, "rarely seen": 60.0}
     # What is not known in the last hour was known in the one before.
     hours = [
         made_hours.hour(queue, at, vt_s=known)
@@ -72,7 +74,9 @@ def test_advice_is_of_all_days_together(spark: SparkSession) -> None:
         "without vt": "none of 100 received messages came back before they were deleted; a vt of 99 s would cover 99 %",
         "long": "50 % of 10 received messages came back before they were deleted; "
         "a vt of 1d 1h (now 2h 0m) would cover 99 %",
+        "rarely seen": "vt 60 s is enough: 1 % of 300 received messages came back",
     }
+    assert rows["rarely seen"]["advised_vt_s"] == 60.0
     slow, unknown, never = rows["slow"], rows["hardly known"], rows["never received"]
     assert (slow["vt_s"], slow["received"], slow["holding_ms_p99"], slow["advised_vt_s"]) == (
         30.0,
