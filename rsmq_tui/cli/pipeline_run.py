@@ -121,7 +121,7 @@ class _Watched:
             return
         done, total = standing.tasks
         if self._as_json:
-            told = (standing.doing, standing.steps_done, standing.tasks)
+            told = (standing.doing, standing.share, standing.tasks)
             if told == self._told or time.monotonic() < self._told_s + _TELL_EVERY_S:
                 return
             self._told, self._told_s = told, time.monotonic()

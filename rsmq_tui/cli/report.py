@@ -82,7 +82,7 @@ def _span(options: argparse.Namespace, analysis: "Analysis") -> "TimeRange":
             to_ms = to_ms if options.to_text is None else read_end(options.to_text, from_ms, whole.to_ms)
     except MomentError as error:
         raise UsageError(printable(str(error))) from error
-    if to_ms <= from_ms:
+    if to_ms == from_ms or (to_ms < from_ms and options.to_text is not None):
         raise UsageError("the range ends before it begins: give the earlier moment to --from")
     if not whole.holds(from_ms, to_ms):
         from rsmq_tui.history.report.words import range_words  # noqa: PLC0415

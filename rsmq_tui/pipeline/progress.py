@@ -6,19 +6,15 @@ from typing import NamedTuple
 
 
 class Standing(NamedTuple):
-    """How far a run is; ``tasks`` are those of Spark in the present step, done and all of them."""
+    """How far a run is.
+
+    ``share`` is how much of the whole is done, from 0 to 1; ``tasks`` are those of Spark in the present step, done and
+    all of them.
+    """
 
     doing: str
-    steps_done: int
-    steps: int
+    share: float
     tasks: tuple[int, int]
-
-    @property
-    def share(self) -> float:
-        """How much is done, from 0 to 1."""
-        done, total = self.tasks
-        within = done / total if total else 0.0
-        return min(1.0, (self.steps_done + within) / self.steps) if self.steps else 0.0
 
 
 class Progress:
@@ -29,6 +25,7 @@ class Progress:
         self._doing = ""
         self._begun = 0
         self._steps = 0
+        self._share = 0.0
         self._tasks: Callable[[], tuple[int, int]] = lambda: (0, 0)
 
     def watch(self, tasks: Callable[[], tuple[int, int]]) -> None:
@@ -55,4 +52,9 @@ class Progress:
             # Spark may be about to end.
             tasks = (0, 0)
         with self._lock:
-            return Standing(self._doing, max(0, self._begun - 1), self._steps, tasks)
+            done, total = tasks
+            within = done / total if total else 0.0
+            share = (max(0, self._begun - 1) + within) / self._steps if self._steps else 0.0
+            # More turns out to be to do, and one step has several jobs: what was told is not taken back.
+            self._share = max(self._share, min(1.0, share))
+            return Standing(self._doing, self._share, tasks)

@@ -75,7 +75,7 @@ def read_range(text: str, whole: TimeRange) -> TimeRange:
     from_ms = read_moment(first, whole.to_ms)
     end = others[0].strip() if others else ""
     to_ms = read_end(end, from_ms, whole.to_ms) if end else whole.to_ms
-    if to_ms <= from_ms:
+    if to_ms <= from_ms and end:
         raise MomentError("it ends before it begins: write the earlier moment first")
     if not whole.holds(from_ms, to_ms):
         raise MomentError(f"nothing is known of that time: the analysis covers {said(whole)}")

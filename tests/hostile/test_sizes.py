@@ -99,7 +99,10 @@ def test_a_storm_in_a_real_terminal(hostile: Redis, proxy: Proxy, tmp_path: Path
             for size in SIZES:
                 terminal.resize(*size)
             if number == 5:
+                # What is typed before the queue is opened is for what is shown until then.
+                terminal.resize(160, 48)
                 terminal.type("\r")
+                terminal.wait_for("BODY")
             if number == 10:
                 proxy.refuse()
             if number == 15:

@@ -10,14 +10,24 @@ from pyspark.sql import SparkSession
 from rsmq_tui.pipeline.java import java_home
 
 LOOPBACK = "127.0.0.1"
+OF_THEIR_OWN = {"test_processes", "test_executor_killed", "test_java"}
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Where tests are dealt out to several processes, one of them takes all that need the session."""
+    """Mark what takes a Spark; where tests are dealt out to several processes, one of them takes all with the session.
+
+    ``OF_THEIR_OWN`` are modules whose tests start one of their own.
+    """
     here = Path(__file__).parent
     for item in items:
-        if here in item.path.parents and "spark" in getattr(item, "fixturenames", ()):
+        if here not in item.path.parents:
+            continue
+        has_session = "spark" in getattr(item, "fixturenames", ())
+        if has_session:
             item.add_marker(pytest.mark.xdist_group("spark"))
+        if has_session or item.path.stem in OF_THEIR_OWN:
+            item.add_marker(pytest.mark.spark)
 
 
 @pytest.fixture(scope="session", autouse=True)

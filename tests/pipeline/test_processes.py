@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pyspark
 import pytest
 from pyspark.sql import SparkSession
 
@@ -105,55 +106,43 @@ def test_a_signal_cancels_what_spark_does(
     assert list(Path(environment["TMPDIR"]).iterdir()) == []
 
 
-def test_a_cluster_of_processes_makes_the_real_tables_without_python(desk: Desk, environment: dict[str, str]) -> None:
+def test_a_script_for_spark_submit_makes_the_real_tables_on_a_cluster_without_python(
+    desk: Desk, environment: dict[str, str]
+) -> None:
     times = range(NOON_MS, NOON_MS + 120_000, 5_000)
     desk.record(*times)
     desk.inventory(DAY, NOON_MS, "a")
     (spoilt,) = desk.record(NOON_MS + 300_000)
     spoilt.write_bytes(b"no file of a history")
-    settings = {
-        "spark.sql.shuffle.partitions": "1",
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
-        "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+    home, quick = Path(pyspark.__file__).parent, "-XX:TieredStopAtLevel=1"
+    submit = [str(home / "bin" / "spark-submit"), "--master", "local-cluster[2,1,1024]", "--driver-java-options", quick]
+    submit += ["--conf", f"spark.executor.extraJavaOptions={quick}", str(rsmq_tui.pipeline.script.__file__)]
+    surroundings = environment | {
         # No executor can start a Python.
-        "spark.pyspark.python": "/nowhere/python",
-        "spark.executorEnv.PYSPARK_PYTHON": "/nowhere/python",
+        "PYSPARK_PYTHON": "/nowhere/python",
+        "PYSPARK_DRIVER_PYTHON": sys.executable,
+        "SPARK_HOME": str(home),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "JAVA_HOME": os.environ["JAVA_HOME"],
     }
-    confs = [part for name, value in settings.items() for part in ("--spark-conf", f"{name}={value}")]
-    done = run(command(desk, "--master", "local-cluster[2,1,1024]", *confs, how=None), environment)
-
-    name = spoilt.relative_to(desk.history)
-    assert done.returncode == 4, done.stderr
-    assert done.stderr.startswith(f"rsmq-tui: {desk.history}/{name} was left out: ")
-    assert len(done.stderr.splitlines()) == 1
-    tables = desk.tables()
-    assert sum(int(dict(row)["samples"]) for _, row in tables[ROLLUP_1M]) == 2 * len(times)
-    assert EPISODES in json.loads(done.stdout.splitlines()[-1])["tables"]
-
-
-def test_it_is_a_script_for_spark_submit_too(desk: Desk, environment: dict[str, str]) -> None:
-    import pyspark
-
-    desk.record(NOON_MS)
-    home = Path(pyspark.__file__).parent
-    script = rsmq_tui.pipeline.script.__file__
-    submit = [str(home / "bin" / "spark-submit"), "--master", "local[1]", "--driver-java-options"]
-    submit += ["-XX:TieredStopAtLevel=1", script, "--history", str(desk.history), "--out", str(desk.out)]
-    python = {"PYSPARK_PYTHON": sys.executable, "SPARK_HOME": str(home), "SPARK_LOCAL_IP": "127.0.0.1"}
-    python["JAVA_HOME"] = os.environ["JAVA_HOME"]
     done = subprocess.run(
-        [*submit, "--spark-conf", "spark.sql.shuffle.partitions=1"],
+        [*submit, *command(desk)[4:], "--spark-conf", "spark.sql.shuffle.partitions=1"],
         cwd=desk.state.parent,
-        env=environment | python,
+        env=surroundings,
         capture_output=True,
         text=True,
         timeout=PATIENCE_S,
         check=False,
     )
 
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout.splitlines()[-1])["kind"] == "done"
-    assert ROLLUP_1M in desk.tables()
+    name = spoilt.relative_to(desk.history)
+    assert done.returncode == 4, done.stderr
+    # spark-submit gives both on as one.
+    assert f"rsmq-tui: {desk.history}/{name} was left out: " in done.stdout
+    tables = desk.tables()
+    assert sum(int(dict(row)["samples"]) for _, row in tables[ROLLUP_1M]) == 2 * len(times)
+    last = json.loads([line for line in done.stdout.splitlines() if line.startswith("{")][-1])
+    assert (last["kind"], EPISODES in last["tables"]) == ("done", True)
 
 
 BLOCKED = """

@@ -358,7 +358,9 @@ async def test_the_replay_shows_that_moment_and_q_leads_back(analysis_folder: Pa
         assert replay is not None
         assert snapshot is not None
         assert (replay.position_ms, snapshot.queues[0].depth) == (began_ms, 100)
-        await pilot.press("q", "q")
+        await pilot.press("q")
+        await until(pilot, lambda: not isinstance(pilot.app.screen, QueueScreen), "the overview is shown")
+        await pilot.press("q")
         await until(pilot, lambda: isinstance(pilot.app.screen, HistoryScreen), "the past is shown again")
         assert app_of(pilot).replay is None
         assert "[ Episodes 5 ]" in text(pilot)

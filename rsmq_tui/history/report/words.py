@@ -154,7 +154,7 @@ def _recovery(episode: Episode) -> str:
     if episode.ended != "over":
         return ""
     if episode.recovered_ms is None:
-        return "When it was ok again is not known."
+        return "It went on in another way, or what came after is not known: it was not seen to be ok again."
     after_ms = episode.recovered_ms - episode.end_ms
     return f"It was ok again {duration(after_ms)} later." if after_ms > 0 else "Then it was ok again."
 

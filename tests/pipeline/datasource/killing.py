@@ -27,7 +27,7 @@ from rsmq_tui.pipeline.datasource import register
 def executors() -> list[int]:
     """The executors that this program's Spark has started, by their process ids."""
     mine = str(os.getpid())
-    table = subprocess.run(["ps", "-eo", "pid,ppid,args"], capture_output=True, text=True, check=True).stdout
+    table = subprocess.run(["ps", "-ww", "-eo", "pid,ppid,args"], capture_output=True, text=True, check=True).stdout
     rows = [line.split(None, 2) for line in table.splitlines()[1:]]
     parents = {pid: parent for pid, parent, _ in rows}
 
