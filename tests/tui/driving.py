@@ -5,6 +5,8 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
+from textual import events
+from textual.keys import _character_to_key
 from textual.pilot import Pilot
 from textual.screen import ModalScreen
 from textual.widget import Widget
@@ -91,6 +93,14 @@ async def press(pilot: Pilot[None], *keys: str) -> None:
     for key in keys:
         await pilot.press(key)
         await settled(pilot)
+
+
+def type_at_once(pilot: Pilot[None], text: str) -> None:
+    """Type as a terminal passes on what was typed ahead: all keys are there before the first has led to anything."""
+    for character in text:
+        event = events.Key("enter" if character == "\r" else _character_to_key(character), character)
+        event.set_sender(pilot.app)
+        pilot.app.post_message(event)
 
 
 async def say_yes(pilot: Pilot[None]) -> None:

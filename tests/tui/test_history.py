@@ -38,7 +38,7 @@ from tests.history.analysis.made import (
 )
 from tests.history.made import state
 from tests.history.replayed import Tape
-from tests.tui.driving import app_of, lines_of, play, resized, text_of, until
+from tests.tui.driving import app_of, lines_of, play, resized, text_of, type_at_once, until
 from tests.tui.scripted import ScriptedSource
 from tests.tui.states import poll_of, queue_of
 
@@ -237,6 +237,13 @@ async def test_what_is_typed_in_the_list_begins_a_range(analysis_folder: Path) -
         assert screen_of(pilot)._shown.span == TimeRange(LAST_MS - 2 * HOUR_MS, LAST_MS)
 
 
+async def test_what_is_typed_fast_in_the_list_is_a_range_too(analysis_folder: Path) -> None:
+    async with past_of(analysis_folder) as pilot:
+        await press(pilot, "f")
+        type_at_once(pilot, "-2h\r")
+        await until(pilot, lambda: screen_of(pilot)._shown.span == TimeRange(LAST_MS - 2 * HOUR_MS, LAST_MS), "2 hours")
+
+
 @pytest.mark.parametrize(
     ("typed", "why"),
     [
@@ -364,6 +371,27 @@ async def test_the_replay_shows_that_moment_and_q_leads_back(analysis_folder: Pa
         await until(pilot, lambda: isinstance(pilot.app.screen, HistoryScreen), "the past is shown again")
         assert app_of(pilot).replay is None
         assert "[ Episodes 5 ]" in text(pilot)
+
+
+async def test_what_is_typed_while_a_queue_opens_is_for_its_list(
+    analysis_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tape = Tape(tmp_path, place=PROD)
+    tape.poll(END_MS - 2 * HOUR_MS, state("invoices", depth=100, ready=90, hidden=10))
+    tape.poll(END_MS - 2 * HOUR_MS + 5_000, state("invoices", depth=100, ready=90, hidden=10))
+    tape.seal()
+    async with past_of(analysis_folder, history=str(tmp_path)) as pilot:
+        opened = app_of(pilot).open_queue
+
+        def open_and_type(queue: str, place: str = "") -> None:
+            opened(queue, place)
+            type_at_once(pilot, "q")
+
+        monkeypatch.setattr(app_of(pilot), "open_queue", open_and_type)
+        await press(pilot, "l", "l", "enter")
+        await until(pilot, lambda: len(pilot.app.screen_stack) == 2, "the queue is left again")
+        await until(pilot, lambda: app_of(pilot).snapshot is not None, "the replay is shown")
+        assert isinstance(pilot.app.screen, OverviewScreen)
 
 
 async def test_a_history_that_cannot_be_replayed_is_a_sentence(analysis_folder: Path, tmp_path: Path) -> None:

@@ -25,6 +25,8 @@ class DashboardScreen(Screen[None]):
     ``WHERE`` names the keys that work here. ``place`` tells which of several servers it shows; None is all of them.
     """
 
+    # A key that is typed ahead is for what the screen lists, and must not land in the line of a filter.
+    AUTO_FOCUS = "RowTable"
     WHERE: ClassVar[tuple[Where, ...]] = ()
     snapshot: var[Snapshot | None] = var(None)
 

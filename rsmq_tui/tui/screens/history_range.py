@@ -49,21 +49,30 @@ class RangeScreen(ModalScreen[TimeRange | None]):
     def on_key(self, event: events.Key) -> None:
         """What is typed in the list begins a range."""
         character = event.character or ""
-        if self._entry.has_focus or not (character.isdigit() or character in {"-", "–"}):
+        begins = character.isdigit() or character in {"-", "–"}
+        # What was typed before the line had the focus belongs to it too.
+        goes_on = bool(self._entry.value) and event.is_printable
+        if self._entry.has_focus or not (begins or goes_on):
             return
         self._entry.value += character
-        self._entry.focus()
         self._entry.cursor_position = len(self._entry.value)
+        self.set_focus(self._entry)
         event.stop()
 
     @on(OptionList.OptionSelected)
     def _choose(self, event: OptionList.OptionSelected) -> None:
-        self.dismiss(last(PRESETS[event.option_index][1], self._whole))
+        if self._entry.value:
+            self._take(self._entry.value)
+        else:
+            self.dismiss(last(PRESETS[event.option_index][1], self._whole))
 
     @on(Input.Submitted)
-    def _take(self, event: Input.Submitted) -> None:
+    def _submit(self, event: Input.Submitted) -> None:
+        self._take(event.value)
+
+    def _take(self, text: str) -> None:
         try:
-            self.dismiss(read_range(event.value, self._whole))
+            self.dismiss(read_range(text, self._whole))
         except MomentError as error:
             self._told.show([(f" {printable(str(error), 200)}", "alarm")])
 
