@@ -127,6 +127,29 @@ def at_least(least: float) -> Callable[[str], float]:
     return read
 
 
+def span(least_ms: int, most_ms: int) -> Callable[[str], int]:
+    """Return what reads a time span in ms: 500ms, 5s, 10m, 1h, 2d."""
+
+    def read(text: str) -> int:
+        from rsmq_tui.monitor.spans import read_span  # noqa: PLC0415 - what it comes with delays the first paint
+
+        span_ms = read_span(text)
+        if isinstance(span_ms, str):
+            raise argparse.ArgumentTypeError(f"{text!r}: {span_ms}")
+        if not least_ms <= span_ms <= most_ms:
+            raise argparse.ArgumentTypeError(f"{text!r} is not between {_said(least_ms)} and {_said(most_ms)}")
+        return span_ms
+
+    return read
+
+
+def _said(span_ms: int) -> str:
+    for unit_ms, unit in ((86_400_000, "d"), (1_000, "s")):
+        if span_ms % unit_ms == 0:
+            return f"{span_ms // unit_ms}{unit}"
+    return f"{span_ms}ms"
+
+
 def _whole(text: str, least: int, most: int) -> int:
     if not (text.isascii() and text.isdecimal() and len(text) <= 15 and least <= int(text) <= most):
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from {least:,} to {most:,}")

@@ -1,10 +1,9 @@
 """The arguments of `rsmq-tui pipeline generate`."""
 
 import argparse
-from collections.abc import Callable
 from datetime import UTC, datetime
 
-from rsmq_tui.cli.command_parser import Commands, Parents, leaf
+from rsmq_tui.cli.command_parser import Commands, Parents, leaf, span
 
 _DAY_MS = 86_400_000
 _QUEUES_MAX = 100_000
@@ -34,12 +33,12 @@ def add_generate(commands: Commands, parents: Parents) -> None:
     parser.add_argument("--days", metavar="N", type=_days, default=7 * _DAY_MS, help="how many (default 7)")
     parser.add_argument("--queues", metavar="N", type=_queues, default=40, help="how many (default 40)")
     parser.add_argument(
-        "--every", metavar="SPAN", type=_span(100, 600_000), default=10_000, help="time between polls (default 10s)"
+        "--every", metavar="SPAN", type=span(100, 600_000), default=10_000, help="time between polls (default 10s)"
     )
     parser.add_argument(
         "--messages",
         metavar="SPAN",
-        type=_span(60_000, 30 * _DAY_MS),
+        type=span(60_000, 30 * _DAY_MS),
         help="also inventories of all messages, this often: 1h",
     )
     parser.add_argument(
@@ -87,17 +86,3 @@ def _time(text: str) -> int:
     if found is None or not 2000 <= found.year <= 2200:
         raise argparse.ArgumentTypeError(f"{text!r} is no time: 2031-05-17, or 2031-05-17T12:00")
     return round((found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp() * 1000)
-
-
-def _span(least_ms: int, most_ms: int) -> Callable[[str], int]:
-    def read(text: str) -> int:
-        from rsmq_tui.monitor.spans import read_span  # noqa: PLC0415 - what it comes with delays the first paint
-
-        span_ms = read_span(text)
-        if isinstance(span_ms, str):
-            raise argparse.ArgumentTypeError(f"{text!r}: {span_ms}")
-        if not least_ms <= span_ms <= most_ms:
-            raise argparse.ArgumentTypeError(f"{text!r} is not between {least_ms} ms and {most_ms // 1000} s")
-        return span_ms
-
-    return read

@@ -2,9 +2,8 @@
 
 import argparse
 import re
-from collections.abc import Callable
 
-from rsmq_tui.cli.command_parser import Commands, Parents, leaf
+from rsmq_tui.cli.command_parser import Commands, Parents, leaf, span
 
 _DAY_MS = 86_400_000
 _STATUSES = """\
@@ -33,22 +32,22 @@ def add_record(commands: Commands, common: Parents) -> None:
 def _fill(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", metavar="DIR", required=True, type=_out, help="where to: a folder or a URL")
     parser.add_argument(
-        "--every", metavar="SPAN", type=_span(100, _DAY_MS), default=5_000, help="time between polls (default 5s)"
+        "--every", metavar="SPAN", type=span(100, _DAY_MS), default=5_000, help="time between polls (default 5s)"
     )
     parser.add_argument(
-        "--for", metavar="SPAN", type=_span(100, 10_000 * _DAY_MS), dest="for_ms", help="end after this time: 1h"
+        "--for", metavar="SPAN", type=span(100, 10_000 * _DAY_MS), dest="for_ms", help="end after this time: 1h"
     )
     parser.add_argument(
         "--messages",
         metavar="SPAN",
-        type=_span(1_000, 10_000 * _DAY_MS),
+        type=span(1_000, 10_000 * _DAY_MS),
         help="also write down every message this often, without its body: 5m",
     )
     parser.add_argument(
         "--bodies", action="store_true", help="with --messages: the bodies too, for whoever can read the files"
     )
     parser.add_argument(
-        "--keep", metavar="SPAN", type=_span(_DAY_MS, 100_000 * _DAY_MS), help="delete days older than this: 90d"
+        "--keep", metavar="SPAN", type=span(_DAY_MS, 100_000 * _DAY_MS), help="delete days older than this: 90d"
     )
     parser.add_argument(
         "--max-size", metavar="SIZE", type=_size, help="delete the oldest days when the files take more: 20G"
@@ -59,27 +58,6 @@ def _out(text: str) -> str:
     if not text or "\0" in text:
         raise argparse.ArgumentTypeError("it is no folder: name one, such as --out history")
     return text
-
-
-def _span(least_ms: int, most_ms: int) -> Callable[[str], int]:
-    def read(text: str) -> int:
-        from rsmq_tui.monitor.spans import read_span  # noqa: PLC0415 - what it comes with delays the first paint
-
-        span_ms = read_span(text)
-        if isinstance(span_ms, str):
-            raise argparse.ArgumentTypeError(f"{text!r}: {span_ms}")
-        if not least_ms <= span_ms <= most_ms:
-            raise argparse.ArgumentTypeError(f"{text!r} is not between {_said(least_ms)} and {_said(most_ms)}")
-        return span_ms
-
-    return read
-
-
-def _said(span_ms: int) -> str:
-    for unit_ms, unit in ((_DAY_MS, "d"), (1_000, "s")):
-        if span_ms % unit_ms == 0:
-            return f"{span_ms // unit_ms}{unit}"
-    return f"{span_ms}ms"
 
 
 def _size(text: str) -> int:

@@ -17,6 +17,14 @@ def day_of(at_ms: int) -> str:
         raise HistoryError(f"the server's clock is beyond the calendar: {at_ms} ms; mend it with ntp") from error
 
 
+def nearest_day_of(at_ms: int) -> str:
+    """Return the UTC day of a time; of one beyond the calendar, what sorts before all days or after them."""
+    try:
+        return day_of(at_ms)
+    except HistoryError:
+        return "0000-00-00" if at_ms < 0 else "9999-99-99"
+
+
 def delete_old_days(
     store: Store, *, keep_ms: int | None, max_bytes: int | None, now_ms: int, written: Collection[str], scratch: Path
 ) -> list[str]:

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from rsmq_tui.folders import state_folder
 from rsmq_tui.history.errors import HistoryError
-from rsmq_tui.history.keeping import day_of
+from rsmq_tui.history.keeping import nearest_day_of
 from rsmq_tui.history.names import read_name, stored_name
 from rsmq_tui.history.place import Place
 from rsmq_tui.history.schema import DOWN, PLACES_KEY, SAMPLES, SCHEMA_FILE, SCHEMAS, VERSION, version_in
@@ -153,7 +153,7 @@ class History:
 
     def files(self, span: Span | None = None, table: str = SAMPLES) -> list[RowFile]:
         """Return the files that have rows of a span of time, the oldest day first."""
-        days = None if span is None else (_day(span.from_ms), _day(span.to_ms))
+        days = None if span is None else (nearest_day_of(span.from_ms), nearest_day_of(span.to_ms))
         found = []
         for sealed in self.listed(table):
             if days is not None and not days[0] <= sealed.day <= days[1]:
@@ -245,10 +245,3 @@ def _as_known(found: pa.Table, table: str = SAMPLES, names: Sequence[str] | None
 def named(profile: str, server: str, ns: str) -> Place:
     """Return the place of a row's columns."""
     return Place(read_name(profile), server, read_name(ns))
-
-
-def _day(at_ms: int) -> str:
-    try:
-        return day_of(at_ms)
-    except HistoryError:
-        return "0000-00-00" if at_ms < 0 else "9999-99-99"

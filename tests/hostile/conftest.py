@@ -8,13 +8,16 @@ from redis import Redis
 from rsmq_tui.embedded import EmbeddedServer
 from tests.hostile.payloads import fill
 from tests.hostile.proxy import Proxy
+from tests.tui.parsed_styles import parsed_styles
+
+__all__ = ["parsed_styles"]
 
 
 @pytest.fixture(autouse=True)
 def quick_retries(monkeypatch: pytest.MonkeyPatch) -> None:
     """The poller retries as it always does, only sooner."""
-    monkeypatch.setattr("rsmq_tui.monitor.poller.RETRY_FIRST_S", 0.05)
-    monkeypatch.setattr("rsmq_tui.monitor.poller.RETRY_MAX_S", 0.05)
+    monkeypatch.setattr("rsmq_tui.monitor.polling.RETRY_FIRST_S", 0.05)
+    monkeypatch.setattr("rsmq_tui.monitor.polling.RETRY_MAX_S", 0.05)
 
 
 @pytest.fixture(autouse=True)

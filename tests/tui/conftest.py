@@ -5,8 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.tui.parsed_styles import parsed_styles
 from tests.tui.scripted import ScriptedSource
 from tests.tui.scripted_triage import ScriptedTriage
+
+__all__ = ["parsed_styles"]
 
 
 @pytest.fixture(autouse=True)

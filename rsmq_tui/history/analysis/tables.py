@@ -16,7 +16,7 @@ from rsmq_tui.history.analysis.manifest import Manifest, read_manifest
 from rsmq_tui.history.analysis.schema import SCHEMAS
 from rsmq_tui.history.analysis.values import TimeRange
 from rsmq_tui.history.errors import HistoryError
-from rsmq_tui.history.keeping import day_of
+from rsmq_tui.history.keeping import nearest_day_of
 from rsmq_tui.history.store import open_store
 
 # So many newer runs may come along during one question.
@@ -58,7 +58,7 @@ class Tables:
 
     def days(self, table: str, span: TimeRange) -> set[str]:
         """Return the days that a span touches and a table has files of."""
-        first, last = _day(span.from_ms), _day(span.to_ms)
+        first, last = nearest_day_of(span.from_ms), nearest_day_of(span.to_ms)
         return {day for day in self.manifest.days(table) if first <= day <= last}
 
     def read(
@@ -69,7 +69,7 @@ class Tables:
         span: TimeRange | None = None,
     ) -> pa.Table:
         """Return some columns of the rows that are ``wanted``, from the files of the days that ``span`` touches."""
-        days = ("", "9999-99-99") if span is None else (_day(span.from_ms), _day(span.to_ms))
+        days = ("", "9999-99-99") if span is None else (nearest_day_of(span.from_ms), nearest_day_of(span.to_ms))
         for _ in range(_TRIES):
             try:
                 return self._read(table, columns, wanted, days, is_final=False)
@@ -109,10 +109,3 @@ class Tables:
 
     def _leave_out(self, name: str, why: str) -> None:
         self._left_out[name] = f"{self.label}/{name} was left out: {why[:200]}"
-
-
-def _day(at_ms: int) -> str:
-    try:
-        return day_of(at_ms)
-    except HistoryError:
-        return "0000-00-00" if at_ms < 0 else "9999-99-99"
