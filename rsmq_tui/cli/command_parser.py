@@ -1,6 +1,7 @@
 """Parsers of commands that have commands: filled when they are used, with examples and exit statuses in their help."""
 
 import argparse
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -12,6 +13,8 @@ filters: terms that must all hold, ! before one inverts it
   state:ready|inflight|delayed|poison  rc>=5  age>10m  due<30s  size>1k  id:prefix
   body:"text"  body~regex  json.customer.id=42  word"""
 _SECONDS_MAX = 9_999_999
+# What begins with a dash and a digit is a value, such as --from -2h: no option of ours looks like that.
+_VALUE = re.compile(r"-\d\S*")
 
 Commands = Any  # argparse has no public name for what add_subparsers returns
 Parents = Sequence[argparse.ArgumentParser]
@@ -25,6 +28,11 @@ class CommandParser(argparse.ArgumentParser):
 
     fill: Callable[[], None] | None = None
     rest: str | None = None
+    _negative_number_matcher: re.Pattern[str]
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._negative_number_matcher = _VALUE
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Parse, with everything there."""

@@ -3,15 +3,21 @@
 import argparse
 import os
 import sys
+from pathlib import Path
 
 from rsmq_tui.cli.errors import UsageError
 from rsmq_tui.cli.history_arguments import ANALYSIS_VARIABLE
+from rsmq_tui.monitor.wording import printable
 from rsmq_tui.tui.past import Past
 
 
 def run(options: argparse.Namespace) -> int:
-    """Open the screen and return the exit status; raises ``UsageError`` where no analysis is named."""
-    past = Past(analysis_of(options.out), options.history)
+    """Open the screen and return the exit status; raises ``UsageError`` where no analysis is named, or none there."""
+    out = analysis_of(options.out)
+    # What is elsewhere is asked for on the screen: that may take a while.
+    if "://" not in out and not Path(out).is_dir():
+        raise UsageError(f"{printable(out)} is no folder: `rsmq-tui pipeline run --history DIR --out OUT` makes one")
+    past = Past(out, options.history)
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         print("rsmq-tui: the history screen needs a terminal; `rsmq-tui report` writes a file", file=sys.stderr)
         return 2

@@ -5,12 +5,12 @@ import argparse
 from rsmq_tui.cli.command_parser import Commands, Parents, leaf
 
 _NOTES = """\
-DIR is what `rsmq-tui record` or `rsmq-tui --record` wrote, a folder or a URL that fsspec knows. Nothing is asked of any
-server, and nothing can be changed. T is 21:50, 2031-05-17 21:50, 2031-05-17, -10m (before the end of what was recorded,
-written --from=-10m), or seconds since 1970, all in UTC; a time without a date is the last such time, or
-the first one after --from. Without --from it begins an hour before the end. With --to playing stops there; stepping and
-seeking go wherever something was recorded. What a recorder is still writing is there once it has sealed that, which is
-minutes later; playing on at the end looks for it.
+DIR is what `rsmq-tui record` or `rsmq-tui --record` wrote, a folder or a URL that fsspec knows. Nothing is asked of
+any server, and nothing can be changed. T is 21:50, 2031-05-17 21:50, 2031-05-17, -10m (before the end of what was
+recorded), or seconds since 1970, all in UTC; a time without a date is the last such time, or the first one after
+--from. Without --from it begins an hour before the end. With --to playing stops there; stepping and seeking go
+wherever something was recorded. What a recorder is still writing is there once it has sealed that, which is minutes
+later; playing on at the end looks for it.
 
 keys: p plays and pauses, [ ] step from poll to poll, { } go to the change of a verdict before and after, @ goes to a
 moment, < > change the speed, m marks an instant and D compares another one with it, ? shows all of them"""
@@ -20,7 +20,7 @@ left out, and named on stderr at the end."""
 _EXAMPLES = (
     "rsmq-tui replay history",
     "rsmq-tui replay history --from '2031-05-17 21:50' --to 22:30 --speed 10",
-    "rsmq-tui replay s3://bucket/queues --from=-2h",
+    "rsmq-tui replay s3://bucket/queues --from -2h",
 )
 SPEED_MAX = 3600.0
 

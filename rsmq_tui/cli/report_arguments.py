@@ -9,12 +9,12 @@ _STATUSES = """\
 exit status: 0 the file is written; 1 the same, but files of the analysis could not be read: it says which; 2 a usage
 error, no such analysis, or the file cannot be written"""
 _NOTES = """\
-T is 21:50, 2031-05-17 21:50, 2031-05-17, -10m (before the end of the analysis, written --from=-10m), or seconds since
+T is 21:50, 2031-05-17 21:50, 2031-05-17, -10m (before the end of the analysis), or seconds since
 1970, all in UTC; a time without a date is the last such time, and after --from the first behind it. Without --from it
 is the last day. The HTML is one file that needs no network: mail it, print it, put it into a wiki."""
 _EXAMPLES = (
     "rsmq-tui report --analysis analysis --out night.html --from '2031-05-17 21:50' --to 23:30",
-    "rsmq-tui report --analysis analysis --out orders.md --from=-2h --queue orders --title 'Orders stood still'",
+    "rsmq-tui report --analysis analysis --out orders.md --from -2h --queue orders --title 'Orders stood still'",
 )
 
 

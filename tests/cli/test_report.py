@@ -41,7 +41,7 @@ def test_it_writes_a_page_of_a_range(anywhere: Command, analysis_folder: Path, t
         ((), "2031-05-16 23:59 to 2031-05-17 23:59"),
         (("--from=-2h",), "2031-05-17 21:59 to 23:59"),
         (("--to", "2031-05-15"), "2031-05-14 00:00 to 2031-05-15 00:00"),
-        (("--from", "2031-05-15", "--to=-1d"), "2031-05-15 00:00 to 2031-05-16 23:59"),
+        (("--from", "2031-05-15", "--to", "-1d"), "2031-05-15 00:00 to 2031-05-16 23:59"),
         (("--from", "23:00", "--to", "00:30"), "2031-05-17 23:00 to 2031-05-18 00:30"),
     ],
 )
@@ -122,6 +122,13 @@ def test_the_history_screen_needs_a_terminal_and_an_analysis(anywhere: Command, 
     assert done.status == 2
     assert done.err == "rsmq-tui: the history screen needs a terminal; `rsmq-tui report` writes a file\n"
     assert "no analysis is named" in anywhere("history").err
+
+
+def test_the_history_screen_says_where_there_is_no_analysis(anywhere: Command, tmp_path: Path) -> None:
+    gone = tmp_path / "gone"
+    done = anywhere("history", str(gone))
+    assert (done.status, done.out) == (2, b"")
+    assert f"{gone} is no folder: `rsmq-tui pipeline run --history DIR --out OUT` makes one" in done.err
 
 
 def test_without_its_packages_a_report_says_how_to_get_them(analysis_folder: Path, tmp_path: Path) -> None:
