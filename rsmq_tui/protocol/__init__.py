@@ -11,6 +11,9 @@ Keys, fields, scores, ids and errors are those of the canonical client, rsmq 0.1
 is above it.
 """
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from rsmq_tui.protocol.address import Address, Node, Password, Sentinels, Tls, socket_url_of, url_of
 from rsmq_tui.protocol.aio import AsyncRsmq
 from rsmq_tui.protocol.client import Rsmq
@@ -19,18 +22,25 @@ from rsmq_tui.protocol.errors import RsmqError, rsmq_error
 from rsmq_tui.protocol.failures import REPLY_ERRORS, SERVER_ERRORS, ExplainedError, Failure, failure_of
 from rsmq_tui.protocol.ids import make_id, sent_ms
 from rsmq_tui.protocol.keys import name_bytes, name_of
+from rsmq_tui.protocol.lists.naming import LISTS_NS, End, ListNames
+from rsmq_tui.protocol.lists.values import Lease, Popped, Reaped
 from rsmq_tui.protocol.messages import Message, QueueAttributes, RawMessage, StoredMessage
 from rsmq_tui.protocol.metering import Traffic
 from rsmq_tui.protocol.operations import leading_int
 from rsmq_tui.protocol.pages import PREVIEW_BYTES, Anchor, Part, PeekedMessage, RawPage, Where, WholeMessage
+from rsmq_tui.protocol.polled import Index
 from rsmq_tui.protocol.read_scripts import MICROSECONDS_FROM, SECONDS_BELOW, Row
 from rsmq_tui.protocol.reader import Namespaces, QueueReader
 from rsmq_tui.protocol.routes import slot_of
-from rsmq_tui.protocol.rows import Index
 from rsmq_tui.protocol.scan import ScanChunk
 from rsmq_tui.protocol.urls import check_url, server_label
 
+if TYPE_CHECKING:
+    from rsmq_tui.protocol.lists.aio import AsyncListQueue
+    from rsmq_tui.protocol.lists.client import ListQueue
+
 __all__ = [
+    "LISTS_NS",
     "MICROSECONDS_FROM",
     "PREVIEW_BYTES",
     "REPLY_ERRORS",
@@ -38,20 +48,27 @@ __all__ = [
     "SERVER_ERRORS",
     "Address",
     "Anchor",
+    "AsyncListQueue",
     "AsyncRsmq",
+    "End",
     "ExplainedError",
     "Failure",
     "Index",
+    "Lease",
+    "ListNames",
+    "ListQueue",
     "Message",
     "Namespaces",
     "Node",
     "Part",
     "Password",
     "PeekedMessage",
+    "Popped",
     "QueueAttributes",
     "QueueReader",
     "RawMessage",
     "RawPage",
+    "Reaped",
     "Row",
     "Rsmq",
     "RsmqError",
@@ -77,3 +94,14 @@ __all__ = [
     "socket_url_of",
     "url_of",
 ]
+
+# Those who only look at queues start faster without them.
+_LATER = {"AsyncListQueue": "rsmq_tui.protocol.lists.aio", "ListQueue": "rsmq_tui.protocol.lists.client"}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a client of list queues when it is first asked for."""
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(_LATER[name]), name)
+    return value

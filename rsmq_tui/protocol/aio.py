@@ -1,28 +1,23 @@
 """The asyncio client: runs the same operations on a ``redis.asyncio.Redis`` or ``RedisCluster``."""
 
-from collections.abc import Callable, Iterable
-from typing import Any, TypeVar
+from collections.abc import Iterable
 
 from redis.asyncio import Redis, RedisCluster
-from redis.exceptions import NoScriptError, ResponseError
 
 from rsmq_tui.protocol import operations
-from rsmq_tui.protocol.client import RAW
 from rsmq_tui.protocol.keys import Keys
 from rsmq_tui.protocol.messages import Message, QueueAttributes, StoredMessage
-from rsmq_tui.protocol.operations import Operation
-
-T = TypeVar("T")
+from rsmq_tui.protocol.runner import AsyncRunner
 
 
-class AsyncRsmq:
+class AsyncRsmq(AsyncRunner):
     """``Rsmq`` for asyncio: the same methods, arguments and errors, as coroutines."""
 
     def __init__(self, client: Redis | RedisCluster, ns: str = "rsmq", realtime: bool = False) -> None:
+        super().__init__(client)
         self.ns = ns
         self.realtime = realtime
         self._keys = Keys(ns)
-        self._command: Callable[..., Any] = client.execute_command
 
     async def list_queues(self) -> list[str]:
         """As ``Rsmq.list_queues``."""
@@ -85,16 +80,3 @@ class AsyncRsmq:
     async def restore_messages(self, queue: str, messages: Iterable[StoredMessage]) -> list[bool]:
         """As ``Rsmq.restore_messages``."""
         return await self._run_all(operations.restore_messages(self._keys, queue, messages))
-
-    async def _run(self, operation: Operation[T]) -> T:
-        try:
-            try:
-                reply = await self._command(*operation.by_sha, **RAW)
-            except NoScriptError:
-                reply = await self._command(*operation.by_text, **RAW)
-        except ResponseError as error:
-            operations.raise_refusal(error)
-        return operation.read(reply)
-
-    async def _run_all(self, chunks: Iterable[Operation[list[T]]]) -> list[T]:
-        return [result for chunk in chunks for result in await self._run(chunk)]

@@ -13,35 +13,35 @@ def cancellable(base: type[Any]) -> type[Any]:
 
     class Cancellable(base):  # type: ignore[misc] # the base is chosen by the URL's scheme
         async def connect_check_health(self, check_health: bool = True, retry_socket_connect: bool = True) -> None:
-            before = _cancels()
+            before = cancels()
             try:
                 await super().connect_check_health(check_health, retry_socket_connect)
             except Exception as error:
-                await _end_if_cancelled(self, before, error)
+                await end_if_cancelled(self, before, error)
                 raise
-            await _end_if_cancelled(self, before)
+            await end_if_cancelled(self, before)
 
         async def send_packed_command(self, command: Any, check_health: bool = True) -> None:
-            before = _cancels()
+            before = cancels()
             try:
                 await super().send_packed_command(command, check_health=check_health)
             except Exception as error:
-                await _end_if_cancelled(self, before, error)
+                await end_if_cancelled(self, before, error)
                 raise
-            await _end_if_cancelled(self, before)
+            await end_if_cancelled(self, before)
 
     return Cancellable
 
 
-def _cancels() -> int:
+def cancels() -> int:
     """Return how many cancels of the running task are still to be answered."""
     task = asyncio.current_task()
     return 0 if task is None else task.cancelling()
 
 
-async def _end_if_cancelled(connection: Any, before: int, error: Exception | None = None) -> None:
+async def end_if_cancelled(connection: Any, before: int, error: Exception | None = None) -> None:
     """Raise the ``CancelledError`` that was lost, if there are more cancels than before."""
-    if _cancels() > before:
+    if cancels() > before:
         # The command may be on its way: its reply is nobody's.
         await connection.disconnect(nowait=True)
         raise asyncio.CancelledError from error

@@ -1,24 +1,16 @@
 """The synchronous client: runs operations on a ``redis.Redis`` or ``redis.RedisCluster``."""
 
-from collections.abc import Callable, Iterable
-from typing import Any, TypeVar
+from collections.abc import Iterable
 
 from redis import Redis, RedisCluster
-from redis.client import NEVER_DECODE
-from redis.exceptions import NoScriptError, ResponseError
 
 from rsmq_tui.protocol import operations
 from rsmq_tui.protocol.keys import Keys
 from rsmq_tui.protocol.messages import Message, QueueAttributes, StoredMessage
-from rsmq_tui.protocol.operations import Operation
-
-T = TypeVar("T")
-
-# Bodies are bytes even for a client that was made with decode_responses=True.
-RAW: dict[str, Any] = {NEVER_DECODE: True}
+from rsmq_tui.protocol.runner import Runner
 
 
-class Rsmq:
+class Rsmq(Runner):
     """RSMQ over a redis-py client, which the caller owns, configures and closes.
 
     ``ns`` is the key prefix without its colon. A hash tag (``{rsmq}``) makes it work on Redis Cluster. ``realtime``
@@ -29,10 +21,10 @@ class Rsmq:
     """
 
     def __init__(self, client: Redis | RedisCluster, ns: str = "rsmq", realtime: bool = False) -> None:
+        super().__init__(client)
         self.ns = ns
         self.realtime = realtime
         self._keys = Keys(ns)
-        self._command: Callable[..., Any] = client.execute_command
 
     def list_queues(self) -> list[str]:
         """Return the names in the index, sorted; names that are listed need not have keys."""
@@ -131,16 +123,3 @@ class Rsmq:
         Totals stay as they are: a restored message was counted when it was first sent.
         """
         return self._run_all(operations.restore_messages(self._keys, queue, messages))
-
-    def _run(self, operation: Operation[T]) -> T:
-        try:
-            try:
-                reply = self._command(*operation.by_sha, **RAW)
-            except NoScriptError:
-                reply = self._command(*operation.by_text, **RAW)
-        except ResponseError as error:
-            operations.raise_refusal(error)
-        return operation.read(reply)
-
-    def _run_all(self, chunks: Iterable[Operation[list[T]]]) -> list[T]:
-        return [result for chunk in chunks for result in self._run(chunk)]

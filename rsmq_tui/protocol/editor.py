@@ -1,35 +1,30 @@
 """Carrying out guarded changes on one server, each exactly once, and reading what they will change byte for byte."""
 
-import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from redis.exceptions import MovedError, NoScriptError, ReadOnlyError, ResponseError
+from redis.asyncio import Redis
 
 from rsmq_tui.protocol.address import Address
-from rsmq_tui.protocol.client import RAW
+from rsmq_tui.protocol.batches import Batch
+from rsmq_tui.protocol.carrying import Carrier
 from rsmq_tui.protocol.connection import TIMEOUT_S
-from rsmq_tui.protocol.edits import Batch, EditKind, FieldBatch, LooseBatch, MessageBatch, Outcome
+from rsmq_tui.protocol.edits import EditKind, FieldBatch, LooseBatch, MessageBatch, Outcome
 from rsmq_tui.protocol.errors import RsmqError
 from rsmq_tui.protocol.inspected import is_queue
 from rsmq_tui.protocol.keys import Keys, name_bytes
-from rsmq_tui.protocol.links import Links
+from rsmq_tui.protocol.lists.edits import ListBatch
+from rsmq_tui.protocol.lists.item_places import are_there
 from rsmq_tui.protocol.messages import RawMessage
-from rsmq_tui.protocol.metering import Traffic
-from rsmq_tui.protocol.operations import Operation, raise_refusal
+from rsmq_tui.protocol.operations import Operation
 from rsmq_tui.protocol.read_scripts import ATTRIBUTE_FIELDS
-from rsmq_tui.protocol.routes import has_moved
-from rsmq_tui.protocol.running import raise_first, raising_nonsense
+from rsmq_tui.protocol.running import raising_nonsense
 
 _FIELDS = tuple(name.encode() for name in ATTRIBUTE_FIELDS)
 # Strays may be whole bodies: sixteen of 64 KiB take a millisecond.
 _FIELDS_PER_CALL = 16
-
-
-class VoidedError(Exception):
-    """A call that was given up before it was carried out, and now never will be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,48 +44,27 @@ class QueueFields:
         return is_queue(self.attributes)
 
 
-class QueueEditor:
+class QueueEditor(Carrier):
     """Changes the queues of ``ns`` on a server. Close it with ``aclose``; raises ValueError for a URL that is none.
 
     Every method raises redis-py's errors when the server cannot be asked, and ``RsmqError`` for what it refuses.
     """
 
     def __init__(self, server: Address | str, ns: str = "rsmq", *, timeout_s: float = TIMEOUT_S) -> None:
-        self.ns = ns
-        address = Address.of(server)
-        self.label = address.label
-        self.traffic = Traffic()
-        self._links = Links(address, timeout_s=timeout_s, traffic=self.traffic)
-        self._client = self._links.of(ns).client
+        super().__init__(server, ns, timeout_s=timeout_s)
         self._keys = Keys(ns)
 
     def within(self, ns: str) -> "QueueEditor":
         """Return an editor for another namespace that shares the connections of this one."""
-        other = object.__new__(QueueEditor)
-        other.ns, other.label, other.traffic = ns, self.label, self.traffic
-        other._links, other._client, other._keys = self._links, self._links.of(ns).client, Keys(ns)
-        return other
+        return QueueEditor.beside(self, ns)
 
-    @staticmethod
-    def new_token() -> str:
-        """Return a name for a call, to apply and to settle it by."""
-        return secrets.token_hex(12)
-
-    @raising_nonsense
-    async def clock_us(self) -> int:
-        """Read the server's clock, in microseconds since the epoch."""
-        seconds, microseconds = await self._client.time()
-        return int(seconds) * 1_000_000 + int(microseconds)
-
-    @raising_nonsense
-    async def clock_and_run_id(self) -> tuple[int, str | None]:
-        """Read the clock, and what the server calls itself from its start to its end: None where it does not tell."""
-        try:
-            (seconds, microseconds), told = await self._read(("TIME",), ("INFO", "server"))
-        except ResponseError:
-            return await self.clock_us(), None
-        run_id = told.get("run_id") if isinstance(told, dict) else None
-        return int(seconds) * 1_000_000 + int(microseconds), None if run_id is None else str(run_id)
+    @classmethod
+    def beside(cls, other: Carrier, ns: str) -> "QueueEditor":
+        """Return an editor of a namespace that shares the connections of another editor."""
+        editor = object.__new__(cls)
+        editor.share(other, ns)
+        editor._keys = Keys(ns)
+        return editor
 
     @raising_nonsense
     async def fields(self, queue: str) -> QueueFields:
@@ -158,37 +132,6 @@ class QueueEditor:
         pairs = found.items() if isinstance(found, dict) else list(pairwise(found))[::2]
         return int(reply[0]), {name: value for name, value in pairs if name not in _FIELDS}
 
-    async def apply(self, batch: Batch, token: str) -> str:
-        """Carry a batch out and return its outcome; raises ``VoidedError`` when that token was given up.
-
-        When it raises an error of the network, nobody knows whether it was carried out: ``settle`` tells.
-        """
-        operation = batch.operation(self._keys, self._keys.marker(token))
-        try:
-            try:
-                reply = await self._run(operation)
-            except (MovedError, ReadOnlyError):
-                # Nothing was done. Where the address leads to another server by now, that one is asked.
-                reply = await self._run(operation)
-        except ResponseError as error:
-            if "RSMQ voided" in str(error):
-                raise VoidedError(token) from None
-            raise_refusal(error)
-        return operation.read(reply)
-
-    @raising_nonsense
-    async def settle(self, token: str) -> str | None:
-        """Return the outcome of a call whose reply was not seen, or None: nothing tells, and from now on it is void.
-
-        A marker may have been lost, with its server or for want of memory: ``look`` tells what the call may have done.
-        """
-        marker = self._keys.marker(token)
-        (left,) = await self._read(("GET", marker))
-        if left is None:
-            # Only now: a server that is out of memory still tells what was done.
-            _, left = await self._read(("SET", marker, b"", "NX"), ("GET", marker))
-        return left.decode() if left else None
-
     @raising_nonsense
     async def look(self, batch: Batch) -> str:
         """Return what a void call may have done before: an outcome, empty when all is as it was."""
@@ -202,6 +145,8 @@ class QueueEditor:
                 return batch.traces(values, bool(listed))
             if isinstance(batch, LooseBatch):
                 return batch.traces(await self._read(*(("HGET", attributes, name) for name, _, _ in batch.fields)))
+            if isinstance(batch, ListBatch):
+                return batch.traces(await are_there(self._read, batch))
             zset, ids = self._keys.messages(batch.queue), batch.ids
             rcs, *scores = await self._read(
                 ("HMGET", attributes, *(id + b":rc" for id in ids)), *(("ZSCORE", zset, id) for id in ids)
@@ -212,34 +157,11 @@ class QueueEditor:
             return "" if is_put else Outcome.DONE * batch.size
         return batch.traces(zip(scores, rcs, strict=True))
 
-    async def forget(self, tokens: Sequence[str]) -> None:
-        """Remove what these calls left: their outcomes are known."""
-        if tokens:
-            await self._read(("DEL", *(self._keys.marker(token) for token in tokens)))
+    def _operation(self, batch: Batch, token: str) -> Operation[str]:
+        return batch.operation(self._keys, self._keys.marker(token))
 
-    async def aclose(self) -> None:
-        """Close the connections."""
-        await self._links.aclose()
-
-    async def _run(self, operation: Operation[str]) -> Any:
-        command: Callable[..., Any] = self._client.execute_command
-        try:
-            return await command(*operation.by_sha, **RAW)
-        except NoScriptError:
-            return await command(*operation.by_text, **RAW)
-
-    async def _read(self, *commands: Sequence[bytes | str | int]) -> list[Any]:
-        replies = await self._send(*commands)
-        if has_moved(replies):
-            replies = await self._send(*commands)
-        raise_first(replies)
-        return replies
-
-    async def _send(self, *commands: Sequence[bytes | str | int]) -> list[Any]:
-        async with self._client.pipeline(transaction=False) as pipeline:
-            for command in commands:
-                pipeline.execute_command(*command, **RAW)
-            return await pipeline.execute(raise_on_error=False)
+    def _place(self, token: str) -> tuple[Redis, bytes]:
+        return self._client, self._keys.marker(token)
 
 
 def _ms(clock: Any) -> int:

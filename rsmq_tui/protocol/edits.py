@@ -237,9 +237,6 @@ class LooseBatch:
         return "".join(letters) if Outcome.DONE in letters else ""
 
 
-Batch = MessageBatch | FieldBatch | LooseBatch
-
-
 def _zset(keys: Keys, queue: str, marker: bytes) -> bytes:
     """Return where a queue's messages are; one of the index's name has none, and the marker's key is no zset yet."""
     messages = keys.messages(queue)

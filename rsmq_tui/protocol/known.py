@@ -1,31 +1,66 @@
 """What is known of the queues from the polls before, and which of them have to be asked about again.
 
-Most queues are quiet from one poll to the next. One whose keys have not changed, and of which no hidden message has
-become visible meanwhile, still has the row that was read last.
+Most queues are quiet from one poll to the next. One whose keys have not changed, and of which time alone changes
+nothing, still has the row that was read last.
 """
 
 from collections.abc import Iterable, Sequence
-from math import ceil, inf
+from math import ceil
+from typing import Protocol
 
-from rsmq_tui.protocol.keys import Keys, name_of
+from rsmq_tui.protocol.keys import name_of
 from rsmq_tui.protocol.read_scripts import Row
+from rsmq_tui.protocol.running import Call, ScriptRunner
+from rsmq_tui.protocol.scripts import Script
 
 # What a server may fail to tell is found after so many polls: each poll also reads this part of all queues.
 FULL_EVERY = 30
 
+QueueKeys = tuple[bytes, ...]
+
+
+class Layout(Protocol):
+    """How the queues of one kind lie in Redis, and how their rows are read."""
+
+    @property
+    def script(self) -> Script:
+        """What reads the rows of many queues at once."""
+        ...
+
+    def keys(self, name: str) -> QueueKeys:
+        """Return the keys of a queue, as many for each."""
+        ...
+
+    def calls(self, names: Sequence[str], keys: Sequence[QueueKeys], now_ms: int) -> Sequence[Call]:
+        """Return the calls of the script that read these queues; their replies, lists of rows, are joined."""
+        ...
+
+    async def read_plainly(
+        self, runner: ScriptRunner, names: Sequence[str], keys: Sequence[QueueKeys], now_ms: int
+    ) -> list[Row]:
+        """Read the rows of these queues by plain commands, as the script does."""
+        ...
+
+    def settle(self, name: str, row: Row, before: Row, now_ms: int) -> float:
+        """Take off a row what does not belong to it, and return when, in ms, time alone will change it.
+
+        0 is for a row that has to be read each time. ``before`` is the row of that queue until now, empty for none.
+        Raises TypeError for what is no row.
+        """
+        ...
+
 
 class KnownQueues:
-    """The queues of one namespace, in the order of their names, and their rows as last read."""
+    """The queues of one layout, in the order of their names, and their rows as last read."""
 
-    def __init__(self, keys: Keys) -> None:
+    def __init__(self, layout: Layout) -> None:
         self.names: tuple[str, ...] = ()
         self.rows: list[Row] = []
-        self._keys = keys
+        self._layout = layout
         self._raw_names: frozenset[bytes] = frozenset()
-        self._pairs: list[tuple[bytes, bytes]] = []
+        self._keys: list[QueueKeys] = []
         # Apart, since one queue's messages may be another one's attributes: those of ``a:Q`` and of ``a``.
-        self._by_messages: dict[bytes, int] = {}
-        self._by_attributes: dict[bytes, int] = {}
+        self._by_key: list[dict[bytes, int]] = []
         # When a row has to be read again, in ms: 0 is now, whatever the time.
         self._from_ms: list[float] = []
         self._next = 0
@@ -38,7 +73,7 @@ class KnownQueues:
 
     def keep(self, raw_names: frozenset[bytes]) -> None:
         """Know these queues and no others."""
-        if raw_names == self._raw_names:
+        if raw_names is self._raw_names or raw_names == self._raw_names:
             return
         before = dict(zip(self.names, zip(self.rows, self._from_ms, strict=True), strict=True))
         unknown: tuple[Row, float] = ([], 0)
@@ -47,9 +82,9 @@ class KnownQueues:
         known = [before.get(name, unknown) for name in self.names]
         self.rows = [row for row, _ in known]
         self._from_ms = [from_ms for _, from_ms in known]
-        self._pairs = [(self._keys.messages(name), self._keys.attributes(name)) for name in self.names]
-        self._by_messages = {messages: position for position, (messages, _) in enumerate(self._pairs)}
-        self._by_attributes = {attributes: position for position, (_, attributes) in enumerate(self._pairs)}
+        self._keys = [self._layout.keys(name) for name in self.names]
+        columns = zip(*self._keys, strict=True)
+        self._by_key = [{key: position for position, key in enumerate(column)} for column in columns]
 
     def forget(self) -> None:
         """Ask about every queue again."""
@@ -59,7 +94,7 @@ class KnownQueues:
         """Ask about the queues of these keys again."""
         from_ms = self._from_ms
         for key in keys:
-            for positions in (self._by_messages, self._by_attributes):
+            for positions in self._by_key:
                 position = positions.get(key)
                 if position is not None:
                     from_ms[position] = 0
@@ -67,7 +102,7 @@ class KnownQueues:
     def to_ask(self, now_ms: int) -> list[int]:
         """Return the positions of the queues that have to be read at that server time, in order."""
         if now_ms < self._last_ms:
-            # Messages that had become visible are hidden again.
+            # What time had brought about is undone.
             self.forget()
         self._last_ms = now_ms
         due = [position for position, from_ms in enumerate(self._from_ms) if from_ms <= now_ms]
@@ -77,9 +112,13 @@ class KnownQueues:
         self._next = start + ceil(len(self.names) / FULL_EVERY)
         return sorted({*due, *range(start, min(self._next, len(self.names)))})
 
-    def keys_of(self, positions: Iterable[int]) -> list[bytes]:
-        """Return the zset and the attributes hash of each of these queues."""
-        return [key for position in positions for key in self._pairs[position]]
+    def names_of(self, positions: Iterable[int]) -> list[str]:
+        """Return the names of these queues."""
+        return [self.names[position] for position in positions]
+
+    def keys_of(self, positions: Iterable[int]) -> list[QueueKeys]:
+        """Return the keys of each of these queues."""
+        return [self._keys[position] for position in positions]
 
     def take(self, positions: Sequence[int], reply: list[Row], now_ms: int) -> list[bytes]:
         """Take the rows of these queues; a row that is as before stays the same object.
@@ -88,26 +127,14 @@ class KnownQueues:
         """
         if not isinstance(reply, list) or len(reply) != len(positions):
             raise TypeError("no list of rows")
-        rows, from_ms = self.rows, self._from_ms
+        rows, from_ms, names, settle = self.rows, self._from_ms, self.names, self._layout.settle
         untold: list[bytes] = []
         for position, row in zip(positions, reply, strict=True):
-            due_ms = _due_ms(row)
-            if row != rows[position]:
+            before = rows[position]
+            due_ms = settle(names[position], row, before, now_ms)
+            if row != before:
                 if from_ms[position] > now_ms:
-                    untold += self._pairs[position]
+                    untold += self._keys[position]
                 rows[position] = row
             from_ms[position] = due_ms
         return untold
-
-
-def _due_ms(row: Row) -> float:
-    """Take off a row's end when time alone will change it; a row that cannot be relied on is read each time."""
-    if not isinstance(row, list) or len(row) not in (2, 5, 6):
-        raise TypeError("no row")
-    if len(row) == 5 or isinstance(row[0], bytes) or isinstance(row[1], bytes):
-        del row[5:]
-        return 0
-    if len(row) == 2:
-        return inf
-    due = row.pop()
-    return float(due) if due != b"" else inf

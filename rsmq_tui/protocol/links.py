@@ -12,7 +12,7 @@ from rsmq_tui.protocol.approach import search_async
 from rsmq_tui.protocol.connection import connect_async
 from rsmq_tui.protocol.failures import SERVER_ERRORS
 from rsmq_tui.protocol.metering import Traffic
-from rsmq_tui.protocol.routes import ClusterRoute, FixedRoute, Route, slot_of
+from rsmq_tui.protocol.routes import ClusterRoute, FixedRoute, Route, Slots, slot_of
 from rsmq_tui.protocol.running import ScriptRunner
 from rsmq_tui.protocol.tracked import TrackedConnection
 
@@ -42,6 +42,12 @@ class Links:
         self._traffic = traffic
         self._cluster = ClusterRoute(address.cluster, None) if address.cluster else None
         self._links: dict[Hashable, Link] = {}
+        self._slots: Slots | None = None
+
+    @property
+    def is_cluster(self) -> bool:
+        """Whether keys are on several servers."""
+        return self._cluster is not None
 
     def of(self, ns: str) -> Link:
         """Return what speaks to the server that holds a namespace; where none can hold it whole, connecting fails."""
@@ -49,6 +55,28 @@ class Links:
             return self._link(None, None, None)
         slot = slot_of(ns)
         return self._link(ns if slot is None else slot, ns, None)
+
+    async def slots(self) -> Slots:
+        """Return which node of the cluster holds which slots, as known; raises ``ExplainedError``."""
+        if self._slots is None:
+            assert self._cluster is not None, "only a cluster has slots"
+            self._slots = await search_async(self._address, self._cluster.slots(), self._timeout_s, self._traffic)
+        return self._slots
+
+    def forget_slots(self) -> None:
+        """Ask the cluster anew when next somebody wants to know who holds what."""
+        self._slots = None
+
+    def at(self, node: Node) -> Link:
+        """Return what speaks to a node of the cluster."""
+        return self._link(node, None, FixedRoute(node))
+
+    async def holder(self, key: bytes) -> Link:
+        """Return what speaks to the server that holds a key, as far as known; raises ``ExplainedError``."""
+        if self._cluster is None:
+            return self._link(None, None, None)
+        slots = await self.slots()
+        return self.at(slots.holder(key) or slots.ranges[0][1])
 
     async def everywhere(self) -> tuple[Link, ...]:
         """Return what speaks to every server that holds keys; raises ``ExplainedError``."""
@@ -59,7 +87,7 @@ class Links:
         # A node that has left holds nothing more to read; closing cannot fail what is asked here.
         with suppress(*SERVER_ERRORS):
             await _close([self._links.pop(node) for node in gone])
-        return tuple(self._link(node, None, FixedRoute(node)) for node in masters)
+        return tuple(self.at(node) for node in masters)
 
     async def aclose(self) -> None:
         """Close all connections; when each is closed, it raises what the first raised that would not be."""

@@ -61,6 +61,18 @@ def route_of(address: Address, ns: str | None) -> Route | None:
 
 
 @dataclass(frozen=True, slots=True)
+class Slots:
+    """Which node of a cluster holds which slots."""
+
+    ranges: tuple[tuple[range, Node], ...]
+
+    def holder(self, key: bytes) -> Node | None:
+        """Return the node that holds a key; None while nobody serves its slot."""
+        slot = key_slot(key)
+        return next((node for slots, node in self.ranges if slot in slots), None)
+
+
+@dataclass(frozen=True, slots=True)
 class FixedRoute:
     """The way to a node that is known."""
 
@@ -125,8 +137,13 @@ class ClusterRoute:
 
     def masters(self) -> Search[tuple[Node, ...]]:
         """Ask for every node that holds keys; raises ``ExplainedError``."""
+        slots = yield from self.slots()
+        return tuple(dict.fromkeys(node for _, node in slots.ranges))
+
+    def slots(self) -> Search[Slots]:
+        """Ask which node holds which slots; raises ``ExplainedError``."""
         _, ranges = yield from self._ask(bool)
-        return tuple(dict.fromkeys(each.master for each in ranges))
+        return Slots(tuple((each.slots, each.master) for each in ranges))
 
     def _ask(self, knows: Callable[[list["_Range"]], bool]) -> Search[tuple[Node, list["_Range"]]]:
         silent: list[tuple[Node, Failure]] = []

@@ -29,11 +29,22 @@ def public_methods(cls: type) -> dict[str, inspect.Signature]:
     return {name: inspect.signature(method) for name, method in methods if not name.startswith("_")}
 
 
+# What the package itself is made with.
+TOOLS = {"TYPE_CHECKING", "Any", "import_module"}
+
+
 def test_all_is_complete() -> None:
+    # Some are imported only when they are asked for.
+    assert all(hasattr(protocol, name) for name in protocol.__all__)
     public = {name for name, value in vars(protocol).items() if not name.startswith("_")}
     modules = {name for name, value in vars(protocol).items() if isinstance(value, ModuleType)}
 
-    assert set(protocol.__all__) == public - modules
+    assert set(protocol.__all__) == public - modules - TOOLS
+
+
+def test_what_is_not_there_is_not_made_up() -> None:
+    with pytest.raises(AttributeError, match="has no attribute 'Nothing'"):
+        protocol.Nothing  # noqa: B018
 
 
 def test_all_is_sorted_constants_then_classes_then_functions() -> None:

@@ -11,8 +11,9 @@ from rsmq_tui.embedded import EmbeddedServer
 from rsmq_tui.protocol import Anchor, QueueReader, Row, RsmqError
 from rsmq_tui.protocol.keys import Keys
 from rsmq_tui.protocol.pages import PAGE_BODY_BYTES
+from rsmq_tui.protocol.polled import CHUNK_QUEUES
 from rsmq_tui.protocol.read_scripts import RC_MAX
-from rsmq_tui.protocol.rows import CHUNK_QUEUES, QueueRows
+from rsmq_tui.protocol.rows import QueueRows
 from rsmq_tui.protocol.running import ScriptRunner, ScriptsRefusedError
 from tests.protocol.keyspace import plant
 

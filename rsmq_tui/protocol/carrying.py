@@ -1,0 +1,148 @@
+"""Carrying out guarded changes on one server, each exactly once, whatever they are made of."""
+
+import secrets
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from redis.asyncio import Redis
+from redis.crc import key_slot
+from redis.exceptions import MovedError, NoScriptError, ReadOnlyError, ResponseError
+
+from rsmq_tui.protocol.address import Address
+from rsmq_tui.protocol.batches import Batch
+from rsmq_tui.protocol.connection import TIMEOUT_S
+from rsmq_tui.protocol.links import Links
+from rsmq_tui.protocol.metering import Traffic
+from rsmq_tui.protocol.operations import Operation, raise_refusal
+from rsmq_tui.protocol.routes import has_moved
+from rsmq_tui.protocol.runner import RAW
+from rsmq_tui.protocol.running import raise_first, raising_nonsense
+
+
+class VoidedError(Exception):
+    """A call that was given up before it was carried out, and now never will be."""
+
+
+class Carrier(ABC):
+    """Carries out batches on a server. Close it with ``aclose``; raises ValueError for a URL that is none.
+
+    Every method raises redis-py's errors when the server cannot be asked, and ``RsmqError`` for what it refuses.
+    """
+
+    # Whether a change's batches are to reach the server one after the other.
+    in_order = False
+
+    def __init__(self, server: Address | str, ns: str, *, timeout_s: float = TIMEOUT_S) -> None:
+        self.ns = ns
+        address = Address.of(server)
+        self.label = address.label
+        self.traffic = Traffic()
+        self._links = Links(address, timeout_s=timeout_s, traffic=self.traffic)
+        self._client = self._links.of(ns).client
+
+    def share(self, other: "Carrier", ns: str) -> None:
+        """Begin to use the connections of another one, for that namespace (or key)."""
+        self.ns, self.label, self.traffic = ns, other.label, other.traffic
+        self._links, self._client = other._links, other._links.of(ns).client
+
+    def can_reach_at_once(self, *keys: bytes) -> bool:
+        """Tell whether one call can have all of these keys: in a cluster, where they are in one slot."""
+        return not self._links.is_cluster or len({key_slot(key) for key in keys}) == 1
+
+    def new_token(self, batch: Batch | None = None) -> str:
+        """Return a name for a call, to apply and to settle it by."""
+        return secrets.token_hex(12)
+
+    @raising_nonsense
+    async def clock_us(self) -> int:
+        """Read the server's clock, in microseconds since the epoch."""
+        seconds, microseconds = await self._client.time()
+        return int(seconds) * 1_000_000 + int(microseconds)
+
+    @raising_nonsense
+    async def clock_and_run_id(self) -> tuple[int, str | None]:
+        """Read the clock, and what the server calls itself from its start to its end: None where it does not tell."""
+        try:
+            (seconds, microseconds), told = await self._read(("TIME",), ("INFO", "server"))
+        except ResponseError:
+            return await self.clock_us(), None
+        run_id = told.get("run_id") if isinstance(told, dict) else None
+        return int(seconds) * 1_000_000 + int(microseconds), None if run_id is None else str(run_id)
+
+    async def apply(self, batch: Batch, token: str) -> str:
+        """Carry a batch out and return its outcome; raises ``VoidedError`` when that token was given up.
+
+        When it raises an error of the network, nobody knows whether it was carried out: ``settle`` tells.
+        """
+        operation = self._operation(batch, token)
+        client, _ = self._place(token)
+        try:
+            try:
+                reply = await _run(client, operation)
+            except (MovedError, ReadOnlyError):
+                # Nothing was done. Where the address leads to another server by now, that one is asked.
+                reply = await _run(client, operation)
+        except ResponseError as error:
+            if "RSMQ voided" in str(error):
+                raise VoidedError(token) from None
+            raise_refusal(error)
+        return operation.read(reply)
+
+    @raising_nonsense
+    async def settle(self, token: str) -> str | None:
+        """Return the outcome of a call whose reply was not seen, or None: nothing tells, and from now on it is void.
+
+        A marker may have been lost, with its server or for want of memory: ``look`` tells what the call may have done.
+        """
+        client, marker = self._place(token)
+        (left,) = await self._read(("GET", marker), client=client)
+        if left is None:
+            # Only now: a server that is out of memory still tells what was done.
+            _, left = await self._read(("SET", marker, b"", "NX"), ("GET", marker), client=client)
+        return left.decode() if left else None
+
+    @abstractmethod
+    async def look(self, batch: Batch) -> str:
+        """Return what a void call may have done before: an outcome, empty when all is as it was."""
+
+    async def forget(self, tokens: Sequence[str]) -> None:
+        """Remove what these calls left: their outcomes are known."""
+        places: dict[Redis, list[bytes]] = {}
+        for client, marker in map(self._place, tokens):
+            places.setdefault(client, []).append(marker)
+        for client, markers in places.items():
+            await self._read(("DEL", *markers), client=client)
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._links.aclose()
+
+    @abstractmethod
+    def _operation(self, batch: Batch, token: str) -> Operation[str]:
+        """Return the call that carries a batch out."""
+
+    @abstractmethod
+    def _place(self, token: str) -> tuple[Redis, bytes]:
+        """Return where a call leaves its outcome."""
+
+    async def _read(self, *commands: Sequence[bytes | str | int], client: Redis | None = None) -> list[Any]:
+        replies = await self._send(*commands, client=client)
+        if has_moved(replies):
+            replies = await self._send(*commands, client=client)
+        raise_first(replies)
+        return replies
+
+    async def _send(self, *commands: Sequence[bytes | str | int], client: Redis | None = None) -> list[Any]:
+        async with (client or self._client).pipeline(transaction=False) as pipeline:
+            for command in commands:
+                pipeline.execute_command(*command, **RAW)
+            return await pipeline.execute(raise_on_error=False)
+
+
+async def _run(client: Redis, operation: Operation[str]) -> Any:
+    command: Callable[..., Any] = client.execute_command
+    try:
+        return await command(*operation.by_sha, **RAW)
+    except NoScriptError:
+        return await command(*operation.by_text, **RAW)

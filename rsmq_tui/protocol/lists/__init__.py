@@ -1,0 +1,1 @@
+"""List queues: queues that are Redis Lists, and the reliable pattern on them."""

@@ -1,0 +1,178 @@
+"""The synchronous client of list queues: runs operations on a ``redis.Redis``."""
+
+import warnings
+from collections.abc import Iterable
+
+from redis import Redis, RedisCluster
+
+from rsmq_tui.protocol.lists import leasing, operations
+from rsmq_tui.protocol.lists.naming import End, ListNames
+from rsmq_tui.protocol.lists.operations import Location
+from rsmq_tui.protocol.lists.values import Lease, Popped, Reaped
+from rsmq_tui.protocol.lists.waiting import WaitingRunner
+
+USUAL_NAMES = ListNames()
+
+
+class ListQueue(WaitingRunner):
+    """A queue that is a Redis List, over a redis-py client, which the caller owns, configures and closes.
+
+    Producers push at one end, the back; consumers pop at the other, the front. With the usual names they are LPUSH and
+    RPOP on ``queue:<name>``; ``names`` says otherwise. A ``name`` in bytes is a whole key, and so is every other queue
+    that is named in bytes. A queue is there as long as it has items: pushing makes it, taking the last one ends it.
+
+    Items are bytes; a ``str`` is sent as UTF-8. ``take``, ``take_blocking``, ``ack``, ``extend``, ``nack`` and ``reap``
+    are the reliable pattern: what is taken lies in a processing list, under a lease, until it is acknowledged, and goes
+    back when the lease ends. So an item is never lost, and is delivered again only after its lease has ended.
+
+    Methods that wait take a timeout in seconds, 0 for ever; each has a connection of the client's pool for itself
+    meanwhile, and the client's socket timeout may be shorter. On Redis Cluster the keys of one call must be in one
+    slot: see ``ListNames``; there waiting is done a second at a time, and so does not keep its place among those who
+    wait. Needs Redis 6.2 or newer, or Valkey.
+
+    A key of another type raises ``RsmqError`` with the code ``wrongType``; what the server or the network refuses
+    raises redis-py's exceptions. ``AsyncListQueue`` has the same methods as coroutines.
+    """
+
+    def __init__(self, client: Redis | RedisCluster, name: str | bytes, *, names: ListNames = USUAL_NAMES) -> None:
+        super().__init__(client)
+        self._location = Location.of(name, names)
+
+    @property
+    def key(self) -> str:
+        """The queue's whole key: its name on screens and in commands."""
+        return self._location.name
+
+    @property
+    def names(self) -> ListNames:
+        """How its keys are named."""
+        return self._location.names
+
+    def push(self, *items: str | bytes, end: End | None = None) -> int:
+        """Push items, each behind the one before, and return the new length (LPUSH, or RPUSH for the other end).
+
+        They go to the back unless an ``end`` is given. Raises ``messageNotString`` for what is no text or bytes.
+        """
+        return self._run(operations.push(self._location, items, end))
+
+    def push_front(self, *items: str | bytes) -> int:
+        """Push items at the front, where the last of them is taken next; returns the new length."""
+        return self._run(operations.push(self._location, items, self._location.front))
+
+    def push_existing(self, *items: str | bytes, end: End | None = None) -> int:
+        """As ``push``, but only to a queue that has items; returns 0 where it has none (LPUSHX or RPUSHX)."""
+        return self._run(operations.push_existing(self._location, items, end))
+
+    def pop(self, end: End | None = None) -> bytes | None:
+        """Remove and return the next item, or the one at ``end``; None where there is none (RPOP or LPOP)."""
+        return self._run(operations.pop(self._location, end))
+
+    def pop_many(self, count: int, end: End | None = None) -> list[bytes] | None:
+        """Remove and return up to ``count`` items; None where there is no queue (RPOP or LPOP with a count)."""
+        return self._run(operations.pop_many(self._location, count, end))
+
+    def pop_blocking(
+        self, timeout_s: float = 0, *, others: Iterable[str | bytes] = (), end: End | None = None
+    ) -> Popped | None:
+        """Pop from this queue, else from the first of the ``others`` that has items, else wait (BRPOP or BLPOP).
+
+        Returns the queue's key and the item, or None when the time is over. Those who wait are served in the order in
+        which they came. An item is gone from the server as soon as it is sent: see ``take_blocking``.
+        """
+        return self._wait(operations.pop_blocking(self._location, timeout_s, others, end))
+
+    def move(self, to: str | bytes, *, from_end: End | None = None, to_end: End | None = None) -> bytes | None:
+        """Move the next item to the back of another queue and return it, or None where there is none (LMOVE)."""
+        return self._run(operations.move(self._location, to, from_end, to_end))
+
+    def move_blocking(
+        self, to: str | bytes, timeout_s: float = 0, *, from_end: End | None = None, to_end: End | None = None
+    ) -> bytes | None:
+        """As ``move``, but wait for an item; None when the time is over (BLMOVE)."""
+        return self._wait(operations.move_blocking(self._location, to, timeout_s, from_end, to_end))
+
+    def rpoplpush(self, to: str | bytes) -> bytes | None:
+        """Deprecated by Redis, as RPOPLPUSH is: ``move`` from the right end to the left one."""
+        warn_deprecated("rpoplpush", "move")
+        return self.move(to, from_end="right", to_end="left")
+
+    def brpoplpush(self, to: str | bytes, timeout_s: float = 0) -> bytes | None:
+        """Deprecated by Redis, as BRPOPLPUSH is: ``move_blocking`` from the right end to the left one."""
+        warn_deprecated("brpoplpush", "move_blocking")
+        return self.move_blocking(to, timeout_s, from_end="right", to_end="left")
+
+    def length(self) -> int:
+        """Return how many items are ready (LLEN)."""
+        return self._run(operations.length(self._location))
+
+    def remove(self, item: str | bytes, count: int = 1) -> int:
+        """Remove items equal to this one, and return how many (LREM).
+
+        The first ``count`` from the left, from the right where it is negative, all where it is 0.
+        """
+        return self._run(operations.remove(self._location, item, count))
+
+    def trim(self, start: int, stop: int) -> None:
+        """Keep the items from index ``start`` to ``stop``, both included, and remove all others (LTRIM).
+
+        Index 0 is the left end and -1 the right one.
+        """
+        self._run(operations.trim(self._location, start, stop))
+
+    def peek(self, start: int = 0, stop: int = -1) -> list[bytes]:
+        """Return the items from index ``start`` to ``stop``, both included, left to right (LRANGE)."""
+        return self._run(operations.peek(self._location, start, stop))
+
+    def item_at(self, index: int) -> bytes | None:
+        """Return the item at an index, or None (LINDEX); index 0 is the left end and -1 the right one."""
+        return self._run(operations.item_at(self._location, index))
+
+    def take(self, vt_ms: int = leasing.VT_MS) -> Lease | None:
+        """Move the next item to processing and lease it for so many ms, in one step; None where there is none.
+
+        Raises ``invalidValue`` for a time below 0.
+        """
+        return self._run(leasing.take(self._location, vt_ms))
+
+    def take_blocking(self, timeout_s: float = 0, vt_ms: int = leasing.VT_MS) -> Lease | None:
+        """As ``take``, but wait for an item; None when the time is over.
+
+        An item that came while waiting is moved first (BLMOVE) and leased then. Whoever dies in between leaves it to a
+        reaper, which gives it a grace time; where that ended before the lease began, waiting goes on.
+        """
+        return self._follow(leasing.take_blocking(self._location, timeout_s, vt_ms))
+
+    def ack(self, lease: Lease) -> bool:
+        """Remove an item that is done; False where its lease had ended and been reaped, or was acknowledged before."""
+        return self._run(leasing.ack(self._location, lease))
+
+    def extend(self, lease: Lease, vt_ms: int = leasing.VT_MS) -> Lease | None:
+        """Let a lease end so many ms from now, and return it with its new deadline; None where it is no longer held."""
+        return self._run(leasing.extend(self._location, lease, vt_ms))
+
+    def nack(self, lease: Lease, *, to_back: bool = False) -> bool:
+        """Give an item back to be taken next, or after all others; False where its lease is no longer held."""
+        return self._run(leasing.nack(self._location, lease, to_back))
+
+    def reap(
+        self,
+        *,
+        grace_ms: int = leasing.GRACE_MS,
+        limit: int = leasing.LIMIT,
+        examine: int = leasing.EXAMINED_ITEMS,
+        examine_bytes: int = leasing.EXAMINED_BYTES,
+    ) -> Reaped:
+        """Give back items whose lease has ended, and let nothing lie in processing without one; ``limit`` items in all.
+
+        An item that nobody leased, because whoever moved it died or does not use leases, gets ``grace_ms`` before it
+        goes back too. Any number of reapers may run at once. To find those, what is being processed and the leases are
+        compared on the server, in one call: where both together are more than ``examine``, or more than
+        ``examine_bytes``, only leases that ended are seen to, and ``unexamined`` says so. By default that is when more
+        than 5,000 items, or 8 MB of them, are being processed; so many hold the server for some 20 ms at a time.
+        """
+        return self._follow(leasing.reap(self._location, grace_ms, limit, examine, examine_bytes))
+
+
+def warn_deprecated(old: str, new: str) -> None:
+    """Warn whoever called the method that called this."""
+    warnings.warn(f"{old} is deprecated: use {new}", DeprecationWarning, stacklevel=3)

@@ -1,0 +1,101 @@
+"""The names of a list queue's keys: the list itself, the list of what is being processed, and the zset of leases."""
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+from rsmq_tui.protocol.keys import name_bytes
+
+End = Literal["left", "right"]
+"""One of the two ends of a list: ``left`` is its head (index 0), ``right`` its tail (index -1)."""
+
+LISTS_NS = "(lists)"
+"""What stands for all list queues where a namespace would."""
+
+_QUEUE, _NAME = "{queue}", "{name}"
+_MARK = ":rsmq-tui:"
+_TOKEN = re.compile(r"[A-Za-z0-9]+")
+
+
+def other_end(end: End) -> End:
+    """Return the end opposite to ``end``."""
+    return "left" if end == "right" else "right"
+
+
+@dataclass(frozen=True, slots=True)
+class ListNames:
+    """How the keys of list queues are named, and the end that consumers take from.
+
+    ``queue`` makes a short name a key and holds ``{name}`` once. ``processing`` and ``leases`` say where the items that
+    are being worked on and their deadlines are; each holds once either ``{queue}``, the queue's whole key, or
+    ``{name}``, what ``{name}`` stands for in that key. Bull's, for one, are ``queue="bull:{name}:wait"`` and
+    ``processing="bull:{name}:active"``. A key that is not of the form of ``queue`` is taken for its own name.
+
+    On Redis Cluster the three keys must be in one slot: give the name a hash tag (``queue:{orders}``), or put braces
+    around the whole key (``processing="{{queue}}:processing"``, ``leases="{{queue}}:leases"``).
+
+    Raises ``ValueError`` for a template that lacks its placeholder or has it twice, for keys that would coincide, and
+    for another end.
+    """
+
+    queue: str = "queue:{name}"
+    processing: str = "{queue}:processing"
+    leases: str = "{queue}:leases"
+    take_from: End = "right"
+
+    def __post_init__(self) -> None:
+        if self.queue.count(_NAME) != 1 or _QUEUE in self.queue:
+            raise ValueError(f"The template of queues must hold {_NAME} exactly once: {self.queue!r} does not")
+        for what, template in (("processing lists", self.processing), ("leases", self.leases)):
+            if template.count(_QUEUE) + template.count(_NAME) != 1:
+                raise ValueError(f"The template of {what} must hold {_QUEUE} or {_NAME} exactly once: {template!r}")
+        if self.take_from not in ("left", "right"):
+            raise ValueError(f"Consumers take from the left or the right end, not {self.take_from!r}")
+        queue = self.queue.replace(_NAME, "x")
+        if len({queue, self._fill(self.processing, queue), self._fill(self.leases, queue)}) < 3:
+            raise ValueError("A queue, its processing list and its leases must have three different keys")
+
+    def key(self, name: str) -> bytes:
+        """Return the key of the queue of that short name."""
+        return name_bytes(self.queue.replace(_NAME, name))
+
+    def processing_key(self, key: str) -> bytes:
+        """Return the key of the processing list of the queue at ``key``."""
+        return name_bytes(self._fill(self.processing, key))
+
+    def leases_key(self, key: str) -> bytes:
+        """Return the key of the leases of the queue at ``key``."""
+        return name_bytes(self._fill(self.leases, key))
+
+    def marker(self, key: str, token: str) -> bytes:
+        """Return where a guarded change of the queue at ``key`` leaves its outcome until it is known."""
+        return name_bytes(self._fill(self._marker, key) + token)
+
+    def owner(self, key: str) -> str | None:
+        """Return the key of the queue that a processing list, leases or a marker belong to; None for a queue."""
+        for template in (self.processing, self.leases):
+            filling = _filling(template, key)
+            if filling:
+                return filling if _QUEUE in template else self.queue.replace(_NAME, filling)
+        start, _, token = key.rpartition(_MARK)
+        if start and _TOKEN.fullmatch(token):
+            return _filling(self._marker, start + _MARK)
+        return None
+
+    @property
+    def _marker(self) -> str:
+        # It goes into the slot of the other keys, wherever braces put them.
+        return ("{{queue}}" if "{{queue}}" in self.processing else _QUEUE) + _MARK
+
+    def _fill(self, template: str, key: str) -> str:
+        if _QUEUE in template:
+            return template.replace(_QUEUE, key)
+        return template.replace(_NAME, _filling(self.queue, key) or key)
+
+
+def _filling(template: str, text: str) -> str | None:
+    """Return what stands for the placeholder of a template in a text of its form; None where it is not of its form."""
+    before, after = re.split(r"\{queue\}|\{name\}", template)
+    if len(text) > len(before) + len(after) and text.startswith(before) and text.endswith(after):
+        return text[len(before) : len(text) - len(after)]
+    return None

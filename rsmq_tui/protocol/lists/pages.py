@@ -1,0 +1,118 @@
+"""Peeking into list queues: one page of items, or one item whole, read without changing anything.
+
+A page counts ranks from the item that is taken next; those in processing come after those in the queue. Items are
+found by position, which costs the less the nearer they are to one of the ends: Redis hops over nodes of 8 KiB each.
+"""
+
+from rsmq_tui.protocol import read_scripts
+from rsmq_tui.protocol.lists import look_scripts
+from rsmq_tui.protocol.lists.item_ids import ItemId, read_item_id
+from rsmq_tui.protocol.lists.looking import ask, list_keys, telling_wrong_types
+from rsmq_tui.protocol.lists.naming import ListNames
+from rsmq_tui.protocol.lists.plain_pages import LEASES_MAX, PAGE_BYTES, SPAN_ITEMS, PlainPages
+from rsmq_tui.protocol.pages import (
+    BODY_BYTES_MAX,
+    PREVIEW_BYTES,
+    Anchor,
+    Part,
+    PeekedMessage,
+    RawPage,
+    Where,
+    WholeMessage,
+)
+from rsmq_tui.protocol.running import ScriptRunner, ScriptsRefusedError, raising_nonsense
+
+
+class ListPages:
+    """Reads pages and items of list queues; raises ``wrongType`` where a key of the queue is something else.
+
+    Nothing of an item stays the same but its bytes: one that moved is found again near its place by their SHA1. Which
+    of several with the same bytes that is, nobody can tell, nor which of their leases is whose: those on a page take
+    theirs in order, the earliest first.
+    """
+
+    def __init__(self, runner: ScriptRunner, names: ListNames) -> None:
+        self._runner = runner
+        self._names = names
+        self._plainly = PlainPages(runner)
+
+    @raising_nonsense
+    async def page(
+        self,
+        queue: str,
+        *,
+        part: Part = "all",
+        where: Where = "first",
+        anchor: Anchor | None = None,
+        count: int,
+        whole_bytes: int = 0,
+    ) -> RawPage:
+        """Read up to ``count`` items of the part, relative to the anchor: of its score nothing is asked.
+
+        Fewer come where they are long: no more than PAGE_BYTES and one item are copied. Those of up to ``whole_bytes``
+        have a whole preview. Scores are as ``item_ids`` has them, and ``rc`` means nothing.
+        """
+        keys, right = self._keys(queue), self._names.take_from == "right"
+        place = None if anchor is None else read_item_id(anchor.id)
+        letter, position, sha = _split(place)
+        arguments = (int(right), part, where, letter, position, sha, count, PREVIEW_BYTES, PAGE_BYTES, SPAN_ITEMS,
+                     LEASES_MAX, whole_bytes)  # fmt: skip
+        with telling_wrong_types():
+            try:
+                now, depth, ready, start, rows = await self._runner.run(look_scripts.PAGE, keys, arguments)
+            except ScriptsRefusedError:
+                now, depth, ready, start, rows = await self._plainly.page(
+                    keys, right, part, where, place, count, whole_bytes
+                )
+        return RawPage(int(now), depth, ready, start, tuple(_peeked(*row) for row in rows))
+
+    @raising_nonsense
+    async def item(self, queue: str, id: str) -> WholeMessage:
+        """Read one item with its body, unless that is longer than BODY_BYTES_MAX; its id says where it is now.
+
+        One that is no more where it was is also looked for among those that were taken last, or put back.
+        """
+        keys, right = self._keys(queue), self._names.take_from == "right"
+        place = read_item_id(id)
+        if place is None:
+            (clock,) = await ask(self._runner, ("TIME",))
+            return WholeMessage(clock[0] * 1000 + clock[1] // 1000, id, None, 0, None, 0, None)
+        arguments = (int(right), *_split(place), BODY_BYTES_MAX, PAGE_BYTES, SPAN_ITEMS, LEASES_MAX)
+        with telling_wrong_types():
+            try:
+                now, *found = await self._runner.run(look_scripts.ITEM, keys, arguments)
+            except ScriptsRefusedError:
+                now, *found = await self._plainly.item(keys, right, place)
+        if not found:
+            return WholeMessage(int(now), id, None, 0, None, 0, None)
+        letter, at, score, size, body = found
+        known = ItemId("queue" if letter == b"q" else "processing", at, place.sha)
+        return WholeMessage(int(now), str(known), score.decode(), 0, None, size, body)
+
+    @raising_nonsense
+    async def due_counts(self, queue: str, bounds_ms: tuple[int, ...]) -> tuple[int, ...]:
+        """Count the leases that are over by each bound, then all of them, then what is in processing."""
+        _, processing, leases = self._keys(queue)
+        with telling_wrong_types():
+            try:
+                counts = await self._runner.run(read_scripts.DUE_COUNTS, (leases,), bounds_ms)
+                counts += await ask(self._runner, ("LLEN", processing))
+            except ScriptsRefusedError:
+                commands = [("ZCOUNT", leases, "-inf", bound) for bound in bounds_ms]
+                counts = await ask(self._runner, *commands, ("ZCARD", leases), ("LLEN", processing))
+        found = tuple(int(count) for count in counts)
+        if len(found) != len(bounds_ms) + 2:
+            raise ValueError(found)
+        return found
+
+    def _keys(self, queue: str) -> tuple[bytes, bytes, bytes]:
+        return list_keys(self._names, queue)
+
+
+def _split(place: ItemId | None) -> tuple[str, int, str]:
+    return ("none", 0, "") if place is None else (place.place[0], place.position, place.sha)
+
+
+def _peeked(letter: bytes, at: int, size: int, sha: bytes, preview: bytes, score: bytes) -> PeekedMessage:
+    place = ItemId("queue" if letter == b"q" else "processing", at, sha.decode())
+    return PeekedMessage(str(place), score.decode(), 0, None, size, preview)
