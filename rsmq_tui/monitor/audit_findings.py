@@ -2,8 +2,9 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import NamedTuple
 
+from rsmq_tui.monitor.audit_words import Severity, Words
+from rsmq_tui.monitor.list_findings import LIST_WORDS, ListFindingKind
 from rsmq_tui.monitor.wording import count
 
 
@@ -29,24 +30,6 @@ class FindingKind(StrEnum):
     UNKNOWN = "unknown-field"
 
 
-class Severity(StrEnum):
-    """An error keeps messages from being consumed as they should; a warning costs memory, or somebody's nerves."""
-
-    ERROR = "error"
-    WARNING = "warning"
-
-
-class _Words(NamedTuple):
-    """``one`` and ``many`` say what was found; ``fix`` is None where there is none that is safe."""
-
-    severity: Severity
-    one: str
-    many: str
-    maker: str
-    effect: str
-    fix: str | None
-
-
 @dataclass(frozen=True, slots=True)
 class Finding:
     """One kind of trouble in one queue.
@@ -55,7 +38,7 @@ class Finding:
     only this finding knows.
     """
 
-    kind: FindingKind
+    kind: FindingKind | ListFindingKind
     queue: str
     count: int = 1
     ids: tuple[str, ...] = ()
@@ -64,29 +47,34 @@ class Finding:
     @property
     def severity(self) -> Severity:
         """How bad it is."""
-        return _WORDS[self.kind].severity
+        return _words_of(self.kind).severity
 
     @property
     def what(self) -> str:
         """What it is, with its number."""
-        words = _WORDS[self.kind]
+        words = _words_of(self.kind)
         told = words.one if self.count == 1 else f"{count(self.count)} {words.many}"
         return f"{told}: {self.detail}" if self.detail else told
 
     @property
     def maker(self) -> str:
         """What probably made it."""
-        return _WORDS[self.kind].maker
+        return _words_of(self.kind).maker
 
     @property
     def effect(self) -> str:
         """What it does to consumers."""
-        return _WORDS[self.kind].effect
+        return _words_of(self.kind).effect
 
     @property
     def fix(self) -> str | None:
         """What a fix would do, or None where there is none."""
-        return _WORDS[self.kind].fix
+        return _words_of(self.kind).fix
+
+    @property
+    def hint(self) -> str | None:
+        """What helps where there is no fix, if anything is known to."""
+        return _words_of(self.kind).hint
 
     @property
     def asks(self) -> bool:
@@ -100,7 +88,7 @@ NAMED_ONLY = frozenset({FindingKind.FOREIGN_ID, FindingKind.SECONDS, FindingKind
 _ERROR, _WARNING = Severity.ERROR, Severity.WARNING
 _KEPT = "what it takes away stays in the journal"
 _WORDS = {
-    FindingKind.WRONG_TYPE: _Words(
+    FindingKind.WRONG_TYPE: Words(
         _ERROR,
         "a key of the queue is of another type",
         "keys of the queue are of other types",
@@ -108,7 +96,7 @@ _WORDS = {
         "every call on the queue fails with WRONGTYPE",
         None,
     ),
-    FindingKind.RESERVED: _Words(
+    FindingKind.RESERVED: Words(
         _ERROR,
         "a queue has the name of the index, QUEUES",
         "queues have the name of the index, QUEUES",
@@ -116,7 +104,7 @@ _WORDS = {
         "what is sent to it is lost to every consumer, and deleting it deletes the index of all queues",
         f"takes the name out of the index and its hash away; {_KEPT}",
     ),
-    FindingKind.NO_HASH: _Words(
+    FindingKind.NO_HASH: Words(
         _ERROR,
         "message id without the queue's hash",
         "message ids without the queue's hash",
@@ -124,7 +112,7 @@ _WORDS = {
         "clients answer queueNotFound; the bodies are gone for good",
         f"takes the ids away, and the name out of the index; {_KEPT}",
     ),
-    FindingKind.ATTRIBUTES: _Words(
+    FindingKind.ATTRIBUTES: Words(
         _ERROR,
         "the queue's attributes are not whole",
         "queues whose attributes are not whole",
@@ -132,7 +120,7 @@ _WORDS = {
         "clients answer queueNotFound, and what it holds cannot be received",
         "puts in what is missing (vt 30, delay 0, maxsize 65536) and its name into the index",
     ),
-    FindingKind.REMAINS: _Words(
+    FindingKind.REMAINS: Words(
         _WARNING,
         "half a hash is all that is left of the queue",
         "queues of which half a hash is all that is left",
@@ -140,7 +128,7 @@ _WORDS = {
         "clients answer queueNotFound; createQueue takes over what it holds",
         f"takes it away; {_KEPT}",
     ),
-    FindingKind.GHOST: _Words(
+    FindingKind.GHOST: Words(
         _WARNING,
         "the index names a queue that has no keys",
         "names in the index without keys",
@@ -148,7 +136,7 @@ _WORDS = {
         "every client lists it, and answers queueNotFound to every call on it",
         "takes the name out of the index",
     ),
-    FindingKind.UNLISTED: _Words(
+    FindingKind.UNLISTED: Words(
         _WARNING,
         "the index does not name the queue",
         "queues that the index does not name",
@@ -156,7 +144,7 @@ _WORDS = {
         "it works, but no client lists it and no dashboard shows it",
         "puts the name into the index (where it was to be deleted: `rsmq-tui queues delete` takes it away whole)",
     ),
-    FindingKind.BAD_RC: _Words(
+    FindingKind.BAD_RC: Words(
         _ERROR,
         "message whose receive count is no whole number",
         "messages whose receive counts are no whole numbers",
@@ -164,7 +152,7 @@ _WORDS = {
         "each receive fails after it has hidden the message: it is never delivered and never ends",
         "takes the count away, so that the next receive counts from 1",
     ),
-    FindingKind.DANGLING: _Words(
+    FindingKind.DANGLING: Words(
         _ERROR,
         "message id without a body",
         "message ids without bodies",
@@ -172,7 +160,7 @@ _WORDS = {
         "consumers receive null and may crash; rsmq_async receives nothing while one is the first",
         f"takes the ids away with their counts; {_KEPT}",
     ),
-    FindingKind.FOREIGN_ID: _Words(
+    FindingKind.FOREIGN_ID: Words(
         _WARNING,
         "message whose id the canonical client cannot delete",
         "messages whose ids the canonical client cannot delete",
@@ -180,7 +168,7 @@ _WORDS = {
         "canonical consumers receive them, fail to delete or hide them (invalidFormat), and get them again for ever",
         "gives those that no consumer holds canonical ids of the same time; whoever kept an old id finds it no more",
     ),
-    FindingKind.SECONDS: _Words(
+    FindingKind.SECONDS: Words(
         _WARNING,
         "message whose score is in seconds",
         "messages whose scores are in seconds",
@@ -188,7 +176,7 @@ _WORDS = {
         "clients that write milliseconds see it as ready since 1970: never hidden or delayed, and before all others",
         "writes the same time in milliseconds; wrong where all consumers of the queue count in seconds",
     ),
-    FindingKind.MICROSECONDS: _Words(
+    FindingKind.MICROSECONDS: Words(
         _WARNING,
         "message whose score is in microseconds",
         "messages whose scores are in microseconds",
@@ -196,7 +184,7 @@ _WORDS = {
         "clients that write milliseconds see it as hidden for thousands of years",
         "writes the same time in milliseconds; wrong where all consumers of the queue count in microseconds",
     ),
-    FindingKind.NEVER: _Words(
+    FindingKind.NEVER: Words(
         _WARNING,
         "message whose score is infinite",
         "messages whose scores are infinite",
@@ -204,7 +192,7 @@ _WORDS = {
         "it never becomes visible",
         "makes it visible now; wrong where somebody parked it there",
     ),
-    FindingKind.NO_FR: _Words(
+    FindingKind.NO_FR: Words(
         _WARNING,
         "message that was received, nobody knows when first",
         "messages that were received, nobody knows when first",
@@ -212,7 +200,7 @@ _WORDS = {
         "the canonical client says 1970, PyRSMQ raises a TypeError after it has hidden the message",
         "says that it was now",
     ),
-    FindingKind.LEAKED: _Words(
+    FindingKind.LEAKED: Words(
         _WARNING,
         "body of no message",
         "bodies of no message",
@@ -220,7 +208,7 @@ _WORDS = {
         "no client sees them; they fill the server's memory until the queue is deleted",
         f"takes them away with their counts; {_KEPT}",
     ),
-    FindingKind.STRAY: _Words(
+    FindingKind.STRAY: Words(
         _WARNING,
         "counter of no message (rc, fr or meta)",
         "counters of no message (rc, fr or meta)",
@@ -228,7 +216,7 @@ _WORDS = {
         "no client sees them; they fill the server's memory until the queue is deleted",
         f"takes them away; {_KEPT}",
     ),
-    FindingKind.UNKNOWN: _Words(
+    FindingKind.UNKNOWN: Words(
         _WARNING,
         "field that no client knows",
         "fields that no client knows",
@@ -237,3 +225,10 @@ _WORDS = {
         None,
     ),
 }
+
+
+def _words_of(kind: FindingKind | ListFindingKind) -> Words:
+    return LIST_WORDS[kind] if isinstance(kind, ListFindingKind) else _WORDS[kind]
+
+
+__all__ = ["NAMED_ONLY", "Finding", "FindingKind", "ListFindingKind", "Severity"]

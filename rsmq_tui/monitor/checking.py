@@ -1,7 +1,7 @@
 """Checking queues once, for a monitoring system: what is over its limit, and how bad that is."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
@@ -15,7 +15,7 @@ from rsmq_tui.monitor.search import search
 from rsmq_tui.monitor.snapshot import QueueState, Snapshot, Verdict
 from rsmq_tui.monitor.verdicts import Thresholds
 from rsmq_tui.monitor.wording import SENTENCE_MAX, count, duration, plural, printable
-from rsmq_tui.protocol import SERVER_ERRORS, QueueReader, RawMessage, failure_of, leading_int
+from rsmq_tui.protocol import SERVER_ERRORS, Failure, QueueReader, RawMessage, failure_of, leading_int
 
 # Queues whose receive counts are looked at in one call, and how many messages on either side of the first hidden one.
 _LOOK_QUEUES = 40
@@ -28,8 +28,8 @@ Scanned = Callable[[str, int, int], None]
 class Problem:
     """One thing that is wrong; ``queue`` is None where it is the server. ``value`` and ``limit`` have ``kind``'s unit.
 
-    ``kind`` is one of broken, poisoned, aged, depth, age_ms, rc, stalled_ms, index, missing, unreachable, timeout,
-    unread and state.
+    ``kind`` is one of broken, poisoned, aged, depth, age_ms, rc, stalled_ms, expired, index, missing, unreachable,
+    timeout, unread and state.
     """
 
     status: Status
@@ -46,7 +46,7 @@ class Checked:
 
     ``queues`` are those that were checked, as they were at ``at_ms``; ``poison`` counts the messages that the rc limit
     is about, and ``idle_ms`` says how long no message was received although some were ready. ``notes`` are sentences
-    about what was not looked at.
+    about what was not looked at. ``failure`` is the kind of failure that kept it from being read, if one did.
     """
 
     server: str
@@ -57,6 +57,7 @@ class Checked:
     notes: list[str] = field(default_factory=list)
     poison: dict[str, int] = field(default_factory=dict)
     idle_ms: dict[str, int] = field(default_factory=dict)
+    failure: str | None = None
 
     @property
     def status(self) -> Status:
@@ -66,6 +67,11 @@ class Checked:
     def add(self, status: Status, kind: str, queue: str | None, text: str, *numbers: int) -> None:
         """Take note of a problem; the numbers are its value and its limit."""
         self.problems.append(Problem(status, kind, queue, printable(text, SENTENCE_MAX), *numbers))
+
+    def add_failure(self, failure: Failure) -> None:
+        """Take note that the server cannot be read."""
+        self.failure = failure.kind
+        self.add(Status.UNKNOWN, "unreachable", None, f"{failure.sentence}; {failure.hint}")
 
 
 async def check(
@@ -77,9 +83,14 @@ async def check(
 ) -> Checked:
     """Check the reader's namespace; what cannot be read is a problem too. ``scanned`` is told how far a scan is."""
     checked = Checked(reader.label, reader.ns)
+    return await in_time(_Check(reader, limits, thresholds, last_seen, checked, scanned).run(), checked, limits)
+
+
+async def in_time(checking: Coroutine[None, None, None], checked: Checked, limits: Limits) -> Checked:
+    """Let a check run for as long as it may take, and return what it found, the worst first."""
     try:
         async with asyncio.timeout(limits.timeout_s):
-            await _Check(reader, limits, thresholds, last_seen, checked, scanned).run()
+            await checking
     except TimeoutError:
         words = f"not done within {limits.timeout_s:g} s: check fewer queues, scan less or allow more time"
         checked.add(Status.UNKNOWN, "timeout", None, words)
@@ -100,12 +111,12 @@ class _Check:
         # The poller is only asked once: the reader stays its owner's to close.
         snapshot = await LivePoller(self.reader, thresholds=self.thresholds).poll()
         if failure := snapshot.link.failure:
-            self.checked.add(Status.UNKNOWN, "unreachable", None, f"{failure.sentence}; {failure.hint}")
+            self.checked.add_failure(failure)
             return
         self.checked.at_ms = snapshot.at_ms
         self._choose(snapshot)
         for queue in self.checked.queues:
-            self._judge(queue)
+            judge(self.checked, queue, self.limits, self.thresholds)
         try:
             if self.limits.stalled_ms is not None:
                 await self._judge_idle(snapshot, self.limits.stalled_ms)
@@ -114,48 +125,17 @@ class _Check:
             else:
                 await self._scan_counts(self.limits.rc)
         except SERVER_ERRORS as error:
-            failure = failure_of(error)
-            self.checked.add(Status.UNKNOWN, "unreachable", None, f"{failure.sentence}; {failure.hint}")
+            self.checked.add_failure(failure_of(error))
 
     def _choose(self, snapshot: Snapshot) -> None:
         """Take the queues that are asked for; a check of nothing is never OK."""
         if problem := _index_problem(snapshot, self.reader):
             self.checked.add(Status.CRITICAL, "index", None, problem)
             return
-        chosen: set[str] = set()
-        names = {queue.name for queue in snapshot.queues}
-        for wanted in self.limits.queues:
-            found = {wanted} & names or (
-                {name for name in names if fnmatchcase(name, wanted)} if _is_glob(wanted) else set()
-            )
-            if not found:
-                what = "no queue has such a name" if _is_glob(wanted) else "no such queue"
-                self.checked.add(Status.UNKNOWN, "missing", wanted, f"{what} in namespace {snapshot.ns}")
-            chosen |= found
-        self.checked.queues = tuple(
-            queue for queue in snapshot.queues if not self.limits.queues or queue.name in chosen
-        )
-        if not names and not self.limits.queues:
-            self.checked.add(Status.UNKNOWN, "missing", None, f"no queues in namespace {snapshot.ns}")
-
-    def _judge(self, queue: QueueState) -> None:
-        """Find what the numbers of a queue say."""
-        checked, limits = self.checked, self.limits
-        if queue.verdict is Verdict.BROKEN:
-            checked.add(Status.CRITICAL, "broken", queue.name, queue.broken or "its keys disagree")
-        if limits.depth and queue.depth is not None and (over := limits.depth.above(queue.depth)):
-            words = f"{plural(queue.depth, 'message')} stored, more than {count(over[1])}"
-            checked.add(over[0], "depth", queue.name, words, queue.depth, over[1])
-        age_ms = queue.oldest_ready_age_ms(checked.at_ms)
-        if age_ms is None:
-            return
-        waited = f"the first ready message has waited {duration(age_ms)}"
-        if limits.age_ms is None:
-            if age_ms >= self.thresholds.aged_ms:
-                checked.add(Status.WARNING, "aged", queue.name, waited, age_ms, self.thresholds.aged_ms)
-        elif over := limits.age_ms.above(age_ms):
-            words = f"{waited}, longer than {duration(over[1])}"
-            checked.add(over[0], "age_ms", queue.name, words, age_ms, over[1])
+        where = f"in namespace {snapshot.ns}"
+        choose(self.checked, snapshot.queues, self.limits, where)
+        if not snapshot.queues and not self.limits.queues:
+            self.checked.add(Status.UNKNOWN, "missing", None, f"no queues {where}")
 
     async def _judge_idle(self, snapshot: Snapshot, limit: Limit) -> None:
         """Find queues that nobody receives from: since the checks before, or as the queue itself proves."""
@@ -234,6 +214,43 @@ class _Check:
             many = sum(rc >= over[1] for rc in found)
             words = f"{plural(many, 'message')} received {over[1]} times or more (up to {count(max(found))})"
             self.checked.add(over[0], "rc", queue.name, words, max(found), over[1])
+
+
+def choose(
+    checked: Checked, queues: Sequence[QueueState], limits: Limits, where: str, empty: Sequence[str] = ()
+) -> None:
+    """Take the queues that are asked for; those that match a pattern of ``empty`` need not be there."""
+    chosen: set[str] = set()
+    names = {queue.name for queue in queues}
+    for wanted in limits.queues:
+        found = {wanted} & names or (
+            {name for name in names if fnmatchcase(name, wanted)} if _is_glob(wanted) else set()
+        )
+        if not found and (_is_glob(wanted) or not any(fnmatchcase(wanted, pattern) for pattern in empty)):
+            what = "no queue has such a name" if _is_glob(wanted) else "no such queue"
+            checked.add(Status.UNKNOWN, "missing", wanted, f"{what} {where}")
+        chosen |= found
+    checked.queues = tuple(queue for queue in queues if not limits.queues or queue.name in chosen)
+
+
+def judge(checked: Checked, queue: QueueState, limits: Limits, thresholds: Thresholds) -> None:
+    """Find what the numbers of a queue say."""
+    one = "item" if queue.kind == "list" else "message"
+    if queue.verdict is Verdict.BROKEN:
+        checked.add(Status.CRITICAL, "broken", queue.name, queue.broken or "its keys disagree")
+    if limits.depth and queue.depth is not None and (over := limits.depth.above(queue.depth)):
+        words = f"{plural(queue.depth, one)} stored, more than {count(over[1])}"
+        checked.add(over[0], "depth", queue.name, words, queue.depth, over[1])
+    age_ms = queue.oldest_ready_age_ms(checked.at_ms)
+    if age_ms is None:
+        return
+    waited = f"the first ready {one} has waited {duration(age_ms)}"
+    if limits.age_ms is None:
+        if age_ms >= thresholds.aged_ms:
+            checked.add(Status.WARNING, "aged", queue.name, waited, age_ms, thresholds.aged_ms)
+    elif over := limits.age_ms.above(age_ms):
+        words = f"{waited}, longer than {duration(over[1])}"
+        checked.add(over[0], "age_ms", queue.name, words, age_ms, over[1])
 
 
 def _rc(message: RawMessage) -> int:

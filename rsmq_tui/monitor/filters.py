@@ -14,14 +14,23 @@ from typing import NoReturn
 
 from rsmq_tui.monitor.body_search import BodySearch
 from rsmq_tui.monitor.json_paths import JsonPath, JsonPathError, path_text, quoted, read_path, unquote
-from rsmq_tui.monitor.matching import Predicate, Searched, Term, body_search_of, predicate_of, searched_of
+from rsmq_tui.monitor.matching import (
+    Predicate,
+    Searched,
+    SentAt,
+    Term,
+    body_search_of,
+    predicate_of,
+    searched_of,
+    sent_by_id,
+)
 from rsmq_tui.monitor.regexes import compile_regex
 from rsmq_tui.monitor.spans import read_span
 from rsmq_tui.monitor.verdicts import Thresholds
 
 TEXT_MAX = 4_000
 _POISON_RC = Thresholds().poison_rc
-STATES = ("ready", "inflight", "delayed", "hidden", "poison")
+STATES = ("ready", "inflight", "delayed", "hidden", "poison", "expired", "unleased")
 _ORDER = ("=", "!=", ">", ">=", "<", "<=")
 # field -> the operators that it takes; ":" is another way to write the first of them.
 _OPERATORS = {
@@ -94,12 +103,18 @@ class Filter:
         """True when bodies must be read."""
         return any(term.needs_body for term in self.terms)
 
-    def predicate(self) -> Predicate:
+    def predicate(self, sent_at: SentAt = sent_by_id) -> Predicate:
         """Return what tells whether a message matches at a server time in ms: made once, and used by one scan.
 
+        ``sent_at`` tells when it was sent, where its id does not.
         A message whose body is needed but could not be read does not match, whatever the term, inverted or not.
         """
-        return predicate_of(self.terms, self.poison_rc)
+        return predicate_of(self.terms, self.poison_rc, sent_at)
+
+    @property
+    def needs_ages(self) -> bool:
+        """True when it asks for when messages were sent."""
+        return any(term.field == "age" for term in self.terms)
 
     def body_search(self) -> BodySearch | None:
         """Return what finds it in bodies, where nothing else is looked at: faster than ``predicate``."""

@@ -64,7 +64,8 @@ class Limit:
 class Limits:
     """What is checked: ``queues`` are names or patterns, none for all; a limit of None is not looked at.
 
-    ``scan_limit`` is how many messages of a queue are looked at for ``rc``; ``timeout_s`` is for a whole check.
+    ``expired`` is about the leases of list queues. ``scan_limit`` is how many messages of a queue are looked at for
+    ``rc``; ``timeout_s`` is for a whole check.
     """
 
     queues: tuple[str, ...] = ()
@@ -72,5 +73,6 @@ class Limits:
     age_ms: Limit | None = None
     rc: Limit | None = None
     stalled_ms: Limit | None = None
+    expired: Limit | None = None
     scan_limit: int = 100_000
     timeout_s: float = 10.0

@@ -10,10 +10,13 @@ from rsmq_tui.monitor.body_search import REGEX_CHARS, BodySearch, holds_text, se
 from rsmq_tui.monitor.json_paths import Absent, JsonPath, load, value_at, value_text
 from rsmq_tui.monitor.reading import read_score
 from rsmq_tui.monitor.regexes import text_search
+from rsmq_tui.monitor.states import MessageState, item_state, place_of
 from rsmq_tui.protocol import RawMessage, leading_int, name_bytes, name_of, sent_ms
 
 Predicate = Callable[[RawMessage, int], bool]
 Searched = Callable[[RawMessage, int], bool]
+# When a message was sent, in ms, at that server time; None where nothing tells.
+SentAt = Callable[[RawMessage, int], int | None]
 _OnBody = Callable[[bytes], bool]
 
 _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
@@ -25,6 +28,14 @@ _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     "<=": operator.le,
 }
 _COST = {"size": 0, "rc": 1, "state": 2, "due": 2, "id": 2, "age": 3, "body": 4, "json": 5}
+# The states that messages are in whatever their receive count is, and what those of list items are called.
+_COUNTLESS_STATES = {"ready", "hidden", "expired", "unleased"}
+_ITEM_STATES = {
+    MessageState.READY: {"ready"},
+    MessageState.IN_FLIGHT: {"hidden", "inflight"},
+    MessageState.EXPIRED: {"hidden", "expired"},
+    MessageState.UNLEASED: {"hidden", "unleased"},
+}
 _JSON_NUMBER = re.compile(r"-?[0-9]{1,300}(?:\.[0-9]{1,300})?(?:[eE][+-]?[0-9]{1,3})?")
 _JSON_WORDS = {"true": True, "false": False, "null": None}
 
@@ -47,7 +58,7 @@ class Term:
     def needs_counts(self) -> bool:
         """True when it asks for the receive count."""
         states = self.value if self.field == "state" and isinstance(self.value, tuple) else ()
-        return self.field == "rc" or not {"ready", "hidden"}.issuperset(states)
+        return self.field == "rc" or not _COUNTLESS_STATES.issuperset(states)
 
     @property
     def needs_body(self) -> bool:
@@ -55,9 +66,14 @@ class Term:
         return self.field in ("body", "json")
 
 
-def predicate_of(terms: Sequence[Term], poison_rc: int) -> Predicate:
+def sent_by_id(raw: RawMessage, at_ms: int) -> int | None:
+    """Return when a message was sent, as its id tells."""
+    return sent_ms(name_of(raw.id), now_ms=at_ms)
+
+
+def predicate_of(terms: Sequence[Term], poison_rc: int, sent_at: SentAt = sent_by_id) -> Predicate:
     """Return what tells whether all terms hold."""
-    tests = _tests(terms, poison_rc)
+    tests = _tests(terms, poison_rc, sent_at)
     if not tests:
         return lambda raw, at_ms: True
     if len(tests) == 1:
@@ -85,10 +101,10 @@ def searched_of(terms: Sequence[Term], poison_rc: int) -> Searched:
     return lambda raw, at_ms: raw.body is not None or raw.size == 0 or not without_bodies(raw, at_ms)
 
 
-def _tests(terms: Sequence[Term], poison_rc: int) -> list[Predicate]:
+def _tests(terms: Sequence[Term], poison_rc: int, sent_at: SentAt) -> list[Predicate]:
     document = _Document()
     return [
-        _on_body(term, document) if term.needs_body else _inverted(_test(term, poison_rc), term.inverted)
+        _on_body(term, document) if term.needs_body else _inverted(_test(term, poison_rc, sent_at), term.inverted)
         for term in sorted(terms, key=lambda term: _COST[term.field])
     ]
 
@@ -118,7 +134,7 @@ def _on_body(term: Term, document: "_Document") -> Predicate:
     return holds
 
 
-def _test(term: Term, poison_rc: int) -> Predicate:
+def _test(term: Term, poison_rc: int, sent_at: SentAt) -> Predicate:
     value: Any = term.value
     if term.field == "state":
         return _state_test(value, poison_rc)
@@ -128,12 +144,13 @@ def _test(term: Term, poison_rc: int) -> Predicate:
     if term.field == "size":
         return lambda raw, at_ms: compare(raw.size, value)
     if term.field == "rc":
-        return lambda raw, at_ms: compare(leading_int(raw.rc) or 0, value)
+        # How often an item of a list was received, nobody knows.
+        return lambda raw, at_ms: place_of(raw.id) is None and compare(leading_int(raw.rc) or 0, value)
     if term.field == "due":
         return lambda raw, at_ms: compare(_due_ms(raw) - at_ms, value)
 
     def age_holds(raw: RawMessage, at_ms: int) -> bool:
-        sent = sent_ms(name_of(raw.id), now_ms=at_ms)
+        sent = sent_at(raw, at_ms)
         return sent is not None and compare(at_ms - sent, value)
 
     return age_holds
@@ -143,6 +160,9 @@ def _state_test(states: tuple[str, ...], poison_rc: int) -> Predicate:
     wanted = set(states)
 
     def holds(raw: RawMessage, at_ms: int) -> bool:
+        place = place_of(raw.id)
+        if place is not None:
+            return not wanted.isdisjoint(_ITEM_STATES[item_state(place, raw.score, at_ms)])
         is_ready = _due_ms(raw) <= at_ms
         found = {"ready"} if is_ready else {"hidden", "inflight" if leading_int(raw.rc) else "delayed"}
         return not wanted.isdisjoint(found) or ("poison" in wanted and (leading_int(raw.rc) or 0) >= poison_rc)

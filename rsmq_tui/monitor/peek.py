@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from rsmq_tui.monitor.reading import read_id, read_score
-from rsmq_tui.monitor.states import MessageState
+from rsmq_tui.monitor.states import MessageState, item_state, place_of
 from rsmq_tui.monitor.wording import SENTENCE_MAX, printable
 from rsmq_tui.protocol import (
     SERVER_ERRORS,
@@ -16,9 +16,10 @@ from rsmq_tui.protocol import (
     Where,
     failure_of,
 )
+from rsmq_tui.protocol.lists.item_ids import Place
 
 PAGE_MESSAGES = 100
-_DUE_BOUNDS = (("now", 0), ("< 10 s", 10_000), ("< 1 min", 60_000), ("< 10 min", 600_000), ("< 1 h", 3_600_000))
+DUE_BOUNDS = (("now", 0), ("< 10 s", 10_000), ("< 1 min", 60_000), ("< 10 min", 600_000), ("< 1 h", 3_600_000))
 
 PEEK_ERRORS: tuple[type[Exception], ...] = (RsmqError, *SERVER_ERRORS)
 
@@ -43,7 +44,8 @@ class MessageRow:
     """A message as a page shows it.
 
     ``due_ms`` is when it becomes (or became) visible, None for never; ``sent_ms`` is None where the id carries no time;
-    ``preview`` is the start of the body, None where there is no body.
+    ``preview`` is the start of the body, None where there is no body. ``rc`` is None where nobody counts: of
+    an item of a list, whose ``due_ms`` is the deadline of its lease, if it has one.
     """
 
     id: str
@@ -51,10 +53,21 @@ class MessageRow:
     state: MessageState
     due_ms: float | None
     sent_ms: int | None
-    rc: int
+    rc: int | None
     fr_ms: int | None
     size: int
     preview: bytes | None
+
+    @property
+    def is_item(self) -> bool:
+        """True for an item of a list."""
+        return place_of(self.id) is not None
+
+    def state_at(self, at_ms: int) -> MessageState:
+        """Return its state at a later time: what was hidden is ready once its time has come, but a lease is over."""
+        if self.due_ms is None or self.due_ms > at_ms:
+            return self.state
+        return MessageState.EXPIRED if self.is_item else MessageState.READY
 
     @property
     def anchor(self) -> Anchor:
@@ -124,10 +137,10 @@ async def read_message(reader: QueueReader, queue: str, id: str) -> MessageView:
 async def read_due(reader: QueueReader, queue: str, at_ms: int) -> tuple[tuple[str, int], ...]:
     """Count a queue's messages by when they become visible; raises ``PeekError``."""
     try:
-        counts = await reader.pages.due_counts(queue, tuple(at_ms + bound for _, bound in _DUE_BOUNDS))
+        counts = await reader.pages.due_counts(queue, tuple(at_ms + bound for _, bound in DUE_BOUNDS))
     except PEEK_ERRORS as error:
         raise told(error) from error
-    labels = (*(label for label, _ in _DUE_BOUNDS), "later")
+    labels = (*(label for label, _ in DUE_BOUNDS), "later")
     earlier = (0, *counts)
     return tuple((label, max(0, count - before)) for label, count, before in zip(labels, counts, earlier, strict=False))
 
@@ -142,6 +155,9 @@ async def read_namespaces(reader: QueueReader) -> Namespaces:
 
 def row_of(message: PeekedMessage, at_ms: int) -> MessageRow:
     """Return what a page shows of a message at that server time."""
+    place = place_of(message.id)
+    if place is not None:
+        return _item_row(message, place, at_ms)
     due_ms, _ = read_score(message.score)
     sent_ms, _ = read_id(message.id, at_ms)
     if due_ms is not None and due_ms <= at_ms:
@@ -151,6 +167,12 @@ def row_of(message: PeekedMessage, at_ms: int) -> MessageRow:
     return MessageRow(
         message.id, message.score, state, due_ms, sent_ms, message.rc, message.fr_ms, message.size, message.preview
     )
+
+
+def _item_row(message: PeekedMessage, place: Place, at_ms: int) -> MessageRow:
+    deadline_ms = None if place == "queue" else read_score(message.score)[0]
+    state = item_state(place, message.score.encode(), at_ms)
+    return MessageRow(message.id, message.score, state, deadline_ms, None, None, None, message.size, message.preview)
 
 
 def told(error: Exception) -> PeekError:

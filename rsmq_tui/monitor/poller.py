@@ -2,25 +2,21 @@
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rsmq_tui.monitor.filters import Filter
 from rsmq_tui.monitor.peek import MessageView, Page, PageRequest, read_due, read_message, read_namespaces, read_page
+from rsmq_tui.monitor.polling import Meter, Polling, notes_of, refusal
 from rsmq_tui.monitor.sampler import Sampler
 from rsmq_tui.monitor.search import Progress, search
-from rsmq_tui.monitor.snapshot import Cost, Link, Snapshot
+from rsmq_tui.monitor.snapshot import Link, Snapshot
 from rsmq_tui.monitor.verdicts import Thresholds
-from rsmq_tui.monitor.wording import SENTENCE_MAX, printable
-from rsmq_tui.protocol import SERVER_ERRORS, Namespaces, QueueReader, failure_of
+from rsmq_tui.protocol import Namespaces, QueueReader
 
 if TYPE_CHECKING:
     from rsmq_tui.monitor.auditing import AuditProgress
-
-RETRY_FIRST_S = 1.0
-RETRY_MAX_S = 30.0
 
 # Each poll also looks at the receive counts of this many queues, in turn, and at this many messages on either side of
 # the first hidden one; together a look holds the server for a millisecond or two.
@@ -28,13 +24,8 @@ _LOOK_QUEUES = 40
 _LOOK_SPAN = 50
 
 
-class LivePoller:
-    """Polls a server for as long as its snapshots are asked for.
-
-    The next poll is scheduled only after the previous one has come back, so polls never overlap. A failure yields the
-    last good snapshot with its ``link`` saying what failed, and the next attempts come after 1, 2, 4 … 30 seconds.
-    ``place`` names it among several; ``clock`` is a monotonic clock in seconds, and the only local time used.
-    """
+class LivePoller(Polling):
+    """Polls a server, as ``Polling`` says; ``place`` names it among several."""
 
     def __init__(
         self,
@@ -45,57 +36,14 @@ class LivePoller:
         thresholds: Thresholds | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        first = Snapshot(0, reader.label, reader.ns, interval_s=interval_s, place=place)
+        super().__init__(first, interval_s=interval_s, clock=clock)
         self.thresholds = thresholds or Thresholds()
         self._reader = reader
-        self._interval_s = interval_s
         self._place = place
-        self._clock = clock
         self._sampler = Sampler(self.thresholds, place)
-        self._wake = asyncio.Event()
-        self._paused = False
-        self._failures = 0
         self._look_at_index = 0
         self._wanted_ns: str | None = None
-        self._last = Snapshot(0, reader.label, reader.ns, interval_s=interval_s, place=place)
-
-    async def snapshots(self) -> AsyncIterator[Snapshot]:
-        """Poll, yield, wait; for ever."""
-        while True:
-            self._wake.clear()
-            yield await self.poll()
-            await self._wait()
-
-    async def poll(self) -> Snapshot:
-        """Poll once and return what is known then; a failure is told in the snapshot's ``link``."""
-        while True:
-            self._follow_switch()
-            try:
-                found: Snapshot | Exception = await self._read()
-            except SERVER_ERRORS as error:
-                found = error
-            # What comes back for a namespace that is not watched any more is dropped.
-            if self._wanted_ns is None:
-                break
-        if isinstance(found, Snapshot):
-            self._failures = 0
-            self._last = found
-        else:
-            self._failures += 1
-            retry_at_s = None if self._paused else self._clock() + self._delay_s()
-            failure = failure_of(found)
-            failure = replace(failure, sentence=printable(failure.sentence, SENTENCE_MAX))
-            link = Link(failure, self._last.link.fresh_at_s, retry_at_s)
-            self._last = replace(self._last, link=link, paused=self._paused)
-        return self._last
-
-    def wake(self) -> None:
-        """Poll now instead of waiting on."""
-        self._wake.set()
-
-    def set_paused(self, paused: bool) -> None:
-        """Stop or go on polling; the poll that this asks for says so."""
-        self._paused = paused
-        self._wake.set()
 
     def switch(self, ns: str) -> None:
         """Watch another namespace; what was known of the old one is dropped, a reply still under way included."""
@@ -135,11 +83,9 @@ class LivePoller:
         await self._reader.aclose()
 
     async def _read(self) -> Snapshot:
-        traffic = self._reader.traffic
-        bytes_before, commands_before = traffic.bytes_sent + traffic.bytes_received, traffic.commands
-        started_s = self._clock()
+        meter = Meter(self._reader.traffic, self._clock)
         index = await self._reader.rows.index()
-        round_trip_s = self._clock() - started_s
+        meter.heard()
         if self._failures:
             self._sampler.resume(index.at_ms)
         self._sampler.begin(index.at_ms)
@@ -169,16 +115,11 @@ class LivePoller:
             queues=queues,
             totals=totals,
             trend=self._sampler.trend,
-            cost=Cost(
-                round_trip_ms=round_trip_s * 1000,
-                poll_ms=(now_s - started_s) * 1000,
-                bytes=traffic.bytes_sent + traffic.bytes_received - bytes_before,
-                commands=traffic.commands - commands_before,
-            ),
+            cost=meter.cost(now_s),
             link=Link(None, now_s, None),
             interval_s=self._interval_s,
             paused=self._paused,
-            notes=self._notes(index.problem),
+            notes=notes_of(index.problem, refusal(self._reader.scripts_refused)),
             namespaces=namespaces,
             place=self._place,
         )
@@ -195,12 +136,10 @@ class LivePoller:
             return []
         return await self._reader.rows.receive_counts(names, at_ms, self.thresholds.poison_rc, _LOOK_SPAN)
 
-    def _notes(self, index_problem: str | None) -> tuple[str, ...]:
-        refused = self._reader.scripts_refused
-        notes = (index_problem, refused and f"scripts refused, reading by pipeline: {refused}")
-        return tuple(printable(note, SENTENCE_MAX) for note in notes if note)
+    def _is_wanted(self) -> bool:
+        return self._wanted_ns is None
 
-    def _follow_switch(self) -> None:
+    def _prepare(self) -> None:
         if self._wanted_ns is None:
             return
         self._reader.watch(self._wanted_ns)
@@ -208,18 +147,3 @@ class LivePoller:
         self._look_at_index = 0
         self._sampler = Sampler(self.thresholds, self._place)
         self._last = Snapshot(0, self._reader.label, self._reader.ns, interval_s=self._interval_s, place=self._place)
-
-    def _delay_s(self) -> float:
-        """Return how long to wait before the next attempt, after the failures so far."""
-        return min(RETRY_MAX_S, RETRY_FIRST_S * 2.0 ** (self._failures - 1))
-
-    async def _wait(self) -> None:
-        if self._paused:
-            await self._wake.wait()
-            return
-        delay_s = self._delay_s() if self._failures else self._interval_s
-        try:
-            async with asyncio.timeout(delay_s):
-                await self._wake.wait()
-        except TimeoutError:
-            return

@@ -1,11 +1,13 @@
 """From the raw rows of one poll to the states of all queues, their sums and their recent past."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import Protocol
 
-from rsmq_tui.monitor.series import TotalsPoint, Trend
+from rsmq_tui.monitor.earlier import References
+from rsmq_tui.monitor.series import QueueSeries, Sample, TotalsPoint, Trend
 from rsmq_tui.monitor.snapshot import QueueState, Totals
 from rsmq_tui.monitor.summing import RunningTotals
-from rsmq_tui.monitor.tracking import QueueTracker, References
+from rsmq_tui.monitor.tracking import QueueTracker
 from rsmq_tui.monitor.verdicts import Thresholds
 from rsmq_tui.protocol import Row
 
@@ -14,17 +16,41 @@ RATE_SPAN_MS = 10_000
 DRAIN_SPAN_MS = 60_000
 
 
+class Tracker(Protocol):
+    """What is remembered of one queue between polls, as ``QueueTracker`` says."""
+
+    row: Row | None
+    sample: Sample | None
+    series: QueueSeries
+    stale_from_ms: int
+    state: QueueState | None
+
+    def update(self, row: Row, at_ms: int, references: References) -> QueueState:
+        """Take a poll's row."""
+        ...
+
+    def take_receive_counts(self, poison: int, highest_rc: int) -> None:
+        """Take what a look at the receive counts found."""
+        ...
+
+
+NewTracker = Callable[[str, Trend, Thresholds, str], Tracker]
+
+
 class Sampler:
     """Keeps a tracker for each queue; a poll is ``begin``, then ``take`` for its rows as they come, then ``finish``.
 
-    ``place`` tells which of several servers the queues are on.
+    ``place`` tells which of several servers the queues are on; ``new_tracker`` knows the kind of their rows.
     """
 
-    def __init__(self, thresholds: Thresholds, place: str = "") -> None:
+    def __init__(
+        self, thresholds: Thresholds, place: str = "", new_tracker: NewTracker = QueueTracker.beginning
+    ) -> None:
         self.trend = Trend()
         self._thresholds = thresholds
         self._place = place
-        self._trackers: dict[str, QueueTracker] = {}
+        self._new_tracker = new_tracker
+        self._trackers: dict[str, Tracker] = {}
         self._states: list[QueueState] = []
         self._totals = RunningTotals()
         self._at_ms = 0
@@ -49,7 +75,7 @@ class Sampler:
         for name, row in zip(names, rows, strict=True):
             tracker = trackers.get(name)
             if tracker is None:
-                tracker = trackers[name] = QueueTracker(name, self.trend.add_queue(name), self._thresholds, self._place)
+                tracker = trackers[name] = self._new_tracker(name, self.trend, self._thresholds, self._place)
             before = tracker.state
             if before is not None and at_ms < tracker.stale_from_ms and (row is tracker.row or row == tracker.row):
                 keep(before)

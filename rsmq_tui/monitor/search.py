@@ -4,11 +4,13 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rsmq_tui.monitor.body_search import BodySearch
 from rsmq_tui.monitor.filters import Filter
-from rsmq_tui.monitor.matching import Predicate
+from rsmq_tui.monitor.json_paths import JsonPath
+from rsmq_tui.monitor.list_ages import read_age
+from rsmq_tui.monitor.matching import Predicate, SentAt, sent_by_id
 from rsmq_tui.monitor.peek import PEEK_ERRORS, MessageRow, row_of, told
 from rsmq_tui.protocol import (
     PREVIEW_BYTES,
@@ -19,6 +21,7 @@ from rsmq_tui.protocol import (
     leading_int,
     name_of,
 )
+from rsmq_tui.protocol.lists.scan import ListChunk
 
 # Matching gives way to whatever else waits in the loop after this long.
 _TURN_S = 0.005
@@ -34,7 +37,8 @@ class Progress:
 
     ``scanned``, ``matched`` and ``not_searched`` count from the start; the latter are messages that would have to be
     read whole and are too long for that. ``depth`` is the queue's now: messages come and go, so that ``scanned`` may
-    end on either side of it.
+    end on either side of it. ``begun_anew`` counts how often the place in a list was lost, because it was replaced
+    meanwhile: some may be missed then. ``age`` is where items of a list tell when they were made, if anybody knows.
     """
 
     at_ms: int
@@ -43,11 +47,20 @@ class Progress:
     matched: int
     not_searched: int
     messages: tuple[RawMessage, ...]
+    begun_anew: int = 0
+    age: JsonPath | None = None
 
     @property
     def rows(self) -> tuple[MessageRow, ...]:
         """The messages found since the last time, as a page shows them."""
-        return tuple(found_row(message, self.at_ms) for message in self.messages)
+        return tuple(map(self.row, self.messages))
+
+    def row(self, message: RawMessage) -> MessageRow:
+        """Return one of them as a page shows it."""
+        row = found_row(message, self.at_ms)
+        if self.age is None or message.body is None:
+            return row
+        return replace(row, sent_ms=read_age(message.body, message.size, self.age)[0])
 
 
 async def search(
@@ -73,7 +86,7 @@ async def search(
         else:
             counts, bodies = counts or wanted.needs_counts, bodies or wanted.needs_bodies
             chunks = reader.scan.chunks(queue, counts=counts, bodies=bodies, sizes=sizes)
-            parts = _search_messages(chunks, wanted, limit)
+            parts = search_chunks(chunks, wanted, limit)
         async with aclosing(parts) as coming:
             async for progress in coming:
                 yield progress
@@ -81,10 +94,11 @@ async def search(
         raise told(error) from error
 
 
-async def _search_messages(
-    coming: AsyncGenerator[ScanChunk, None], wanted: Filter, limit: int | None
+async def search_chunks(
+    coming: AsyncGenerator[ScanChunk, None], wanted: Filter, limit: int | None, age: JsonPath | None = None
 ) -> AsyncGenerator[Progress, None]:
-    predicate, body_search, searched = wanted.predicate(), wanted.body_search(), wanted.searched()
+    """Yield what matches of each chunk of a scan, until there are ``limit`` matches; it closes the scan."""
+    predicate, body_search, searched = wanted.predicate(sent_by(age)), wanted.body_search(), wanted.searched()
     scanned = matched = not_searched = 0
     async with aclosing(coming) as chunks:
         async for chunk in chunks:
@@ -98,9 +112,17 @@ async def _search_messages(
             matched += len(found)
             if chunk.too_long and wanted.needs_bodies:
                 not_searched += sum(not searched(message, chunk.at_ms) for message in chunk.messages)
-            yield Progress(chunk.at_ms, chunk.depth, scanned, matched, not_searched, tuple(found))
+            begun_anew = chunk.begun_anew if isinstance(chunk, ListChunk) else 0
+            yield Progress(chunk.at_ms, chunk.depth, scanned, matched, not_searched, tuple(found), begun_anew, age)
             if limit is not None and matched >= limit:
                 return
+
+
+def sent_by(age: JsonPath | None) -> SentAt:
+    """Return what tells when a message was sent: its id, or where that path is given a time in its JSON."""
+    if age is None:
+        return sent_by_id
+    return lambda raw, at_ms: None if raw.body is None else read_age(raw.body, raw.size, age)[0]
 
 
 async def _search_bodies(

@@ -61,6 +61,25 @@ class Sample(NamedTuple):
             received / elapsed_s if received > 0 else 0.0,
         )
 
+    def net_since(self, earlier: "Sample") -> float | None:
+        """Return how the depth changed a second where no rates tell it, else None."""
+        return None
+
+
+class ListSample(Sample):
+    """A list queue's counts at one moment: nothing counts what is pushed or taken, so that the totals stay 0."""
+
+    __slots__ = ()
+
+    def rates_since(self, earlier: Sample) -> Rates | None:
+        """Return None: what arrived and what was deleted cannot be told apart."""
+        return None
+
+    def net_since(self, earlier: Sample) -> float | None:
+        """Return how the depth changed a second, or None when no time passed between the two."""
+        elapsed_s = (self.at_ms - earlier.at_ms) / 1000
+        return (self.depth - earlier.depth) / elapsed_s if elapsed_s > 0 else None
+
 
 class QueueSeries:
     """One queue's counters, bucket by bucket, aligned with the times of its ``Trend``; NaN where it was not there."""
@@ -101,6 +120,17 @@ class QueueSeries:
         )
 
 
+class ListSeries(QueueSeries):
+    """One list queue's counts."""
+
+    __slots__ = ()
+
+    def at(self, index: int) -> ListSample | None:
+        """Return the sample of a bucket, or None where the queue was not there or could not be read."""
+        depth = self.depth[index]
+        return None if isnan(depth) else ListSample(self.times_ms[index], int(depth), int(self.ready[index]), 0, 0)
+
+
 class TotalsPoint(NamedTuple):
     """The sums over all queues at one poll; rates are None until two polls have been made, and after a gap."""
 
@@ -114,7 +144,7 @@ class TotalsPoint(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class QueuePoint:
-    """One queue in one bucket; None where unknown."""
+    """One queue in one bucket; None where unknown. ``net_s`` is how a list queue's depth changed a second."""
 
     at_ms: int
     ready: float | None
@@ -122,6 +152,7 @@ class QueuePoint:
     arrivals_s: float | None
     deletes_s: float | None
     receives_s: float | None
+    net_s: float | None = None
 
 
 class Trend:
@@ -145,9 +176,9 @@ class Trend:
             for series in self.series.values():
                 series.forget(surplus)
 
-    def add_queue(self, name: str) -> QueueSeries:
+    def add_queue(self, name: str, kind: type[QueueSeries] = QueueSeries) -> QueueSeries:
         """Begin the series of a queue that was not there before."""
-        series = self.series[name] = QueueSeries(self.times_ms)
+        series = self.series[name] = kind(self.times_ms)
         return series
 
     def remove_queue(self, name: str) -> None:
@@ -175,6 +206,13 @@ class Trend:
             for point in self.queue(name)
         ]
 
+    def depths(self, name: str) -> list[float | None]:
+        """Return what a queue held, bucket by bucket."""
+        return [
+            None if point.ready is None or point.hidden is None else point.ready + point.hidden
+            for point in self.queue(name)
+        ]
+
     def queue(self, name: str) -> Iterator[QueuePoint]:
         """Walk through a queue's buckets, oldest first."""
         series = self.series.get(name)
@@ -186,8 +224,12 @@ class Trend:
             if sample is None:
                 yield QueuePoint(at_ms, None, None, None, None, None)
             else:
-                rates = None if before is None or self._is_gap(before.at_ms, at_ms) else sample.rates_since(before)
-                yield QueuePoint(at_ms, sample.ready, sample.depth - sample.ready, *(rates or (None, None, None)))
+                earlier = None if before is None or self._is_gap(before.at_ms, at_ms) else before
+                rates = None if earlier is None else sample.rates_since(earlier)
+                net_s = None if earlier is None else sample.net_since(earlier)
+                arrivals_s, deletes_s, receives_s = rates or (None, None, None)
+                hidden = sample.depth - sample.ready
+                yield QueuePoint(at_ms, sample.ready, hidden, arrivals_s, deletes_s, receives_s, net_s)
             before = sample
 
     def _is_gap(self, earlier_ms: int, later_ms: int) -> bool:

@@ -46,6 +46,9 @@ class QueueState(NamedTuple):
     ``oldest_ready_ms`` is when the first ready message was sent (or became visible, where its id carries no time), so
     that its age is the snapshot's time minus this; ``since_ms`` is when the verdict's condition began. ``place`` tells
     which of several servers it is on, and is empty where there is one.
+
+    For a list queue ``expired`` counts the leases past their deadline, and ``net_s`` is how its depth changes a second:
+    no counter of a list tells its arrivals and deletes apart. Both are None for an RSMQ queue.
     """
 
     name: str
@@ -73,11 +76,20 @@ class QueueState(NamedTuple):
     broken: str | None
     problems: tuple[str, ...]
     place: str = ""
+    expired: int | None = None
+    net_s: float | None = None
 
     @property
     def key(self) -> str:
         """Its name among the queues of all servers."""
         return f"{self.place}\0{self.name}" if self.place else self.name
+
+    @property
+    def change_s(self) -> float | None:
+        """How much the depth changes a second: arrivals less deletes, where both are counted."""
+        if self.arrivals_s is None or self.deletes_s is None:
+            return self.net_s
+        return self.arrivals_s - self.deletes_s
 
     def oldest_ready_age_ms(self, at_ms: int) -> int | None:
         """How long ago the first ready message was sent, in ms."""

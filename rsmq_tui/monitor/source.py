@@ -1,7 +1,7 @@
 """Where screens get what they show: a live server here, a recording or a script elsewhere."""
 
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from rsmq_tui.monitor.filters import Filter
 from rsmq_tui.monitor.peek import MessageView, Page, PageRequest
@@ -67,4 +67,13 @@ class Source(Protocol):
 
     async def aclose(self) -> None:
         """Let go of everything that is open."""
+        ...
+
+
+@runtime_checkable
+class KnowsWaiters(Protocol):
+    """A source that can tell how many consumers wait on lists of its server."""
+
+    async def blocked(self) -> int:
+        """Count them, on demand: it asks for the list of all clients; raises ``PeekError``."""
         ...

@@ -6,6 +6,7 @@ from itertools import chain
 from rsmq_tui.monitor.series import TotalsPoint, Trend
 from rsmq_tui.monitor.snapshot import Cost, Link, Snapshot, Totals, Verdict
 from rsmq_tui.monitor.wording import plural, printable
+from rsmq_tui.protocol.lists.naming import LISTS_NS
 
 _POINT_MS = 1_000
 
@@ -35,11 +36,10 @@ class Together:
             points.append(
                 TotalsPoint(at_ms, totals.ready, totals.hidden, totals.arrivals_s, totals.deletes_s, totals.receives_s)
             )
-        namespaces = {part.ns for part in parts}
         return Snapshot(
             at_ms=at_ms,
-            server=plural(len(self._last), "server"),
-            ns=namespaces.pop() if len(namespaces) == 1 else "several namespaces",
+            server=_servers(parts, len(self._last) - len(parts)),
+            ns=_namespaces(parts),
             queues=tuple(chain.from_iterable(part.queues for part in parts)),
             totals=totals,
             trend=self._trend,
@@ -61,6 +61,22 @@ class Together:
         return began_ms + round((fresh_s - began_s) * 1000)
 
 
+def _servers(parts: Sequence[Snapshot], unheard: int) -> str:
+    """Name the server, or say how many there are: one may be watched in several namespaces, and for its lists."""
+    labels = {part.server for part in parts}
+    return labels.pop() if len(labels) == 1 and not unheard else plural(len(labels) + unheard, "server")
+
+
+def _namespaces(parts: Sequence[Snapshot]) -> str:
+    names = {part.ns for part in parts}
+    of_rsmq = names - {LISTS_NS}
+    if len(of_rsmq) > 1:
+        return "several namespaces"
+    if not of_rsmq:
+        return LISTS_NS
+    return of_rsmq.pop() + (" and lists" if LISTS_NS in names else "")
+
+
 def _totals(parts: Sequence[Snapshot], live: Sequence[Snapshot], at_ms: int) -> Totals:
     verdicts = dict.fromkeys(Verdict, 0)
     for part in live:
@@ -76,10 +92,16 @@ def _totals(parts: Sequence[Snapshot], live: Sequence[Snapshot], at_ms: int) -> 
         arrivals_s=_sum(part.totals.arrivals_s for part in live),
         deletes_s=_sum(part.totals.deletes_s for part in live),
         receives_s=_sum(part.totals.receives_s for part in live),
-        oldest=None if oldest is None else f"{oldest.totals.oldest} on {oldest.place}",
+        oldest=None if oldest is None else _oldest_name(oldest, parts),
         oldest_ready_ms=None if oldest is None else at_ms - _oldest_age_ms(oldest),
         verdicts=verdicts,
     )
+
+
+def _oldest_name(oldest: Snapshot, parts: Sequence[Snapshot]) -> str:
+    """Name a queue, and its server where there are several."""
+    name = oldest.totals.oldest or ""
+    return name if len({part.server for part in parts}) == 1 else f"{name} on {oldest.place}"
 
 
 def _oldest_age_ms(part: Snapshot) -> int:

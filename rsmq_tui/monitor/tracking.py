@@ -1,19 +1,17 @@
 """What is remembered of one queue between polls, and how its next state is made from it."""
 
+from rsmq_tui.monitor.earlier import Earlier, References
 from rsmq_tui.monitor.reading import TIME_FROM, Attributes, read_attributes, read_id, read_score, read_total
-from rsmq_tui.monitor.series import STILL, QueueSeries, Rates, Reference, Sample
+from rsmq_tui.monitor.series import STILL, QueueSeries, Rates, Sample, Trend
 from rsmq_tui.monitor.snapshot import Drain, QueueState, Verdict
 from rsmq_tui.monitor.verdicts import Thresholds, drain_of
 from rsmq_tui.protocol import Row
-
-# The buckets for rates, for the drain and for growth.
-References = tuple[Reference | None, Reference | None, Reference | None]
 
 _FOREVER = 1 << 62
 _DIGITS_MAX = 15
 
 
-class QueueTracker:
+class QueueTracker(Earlier):
     """Turns one queue's raw rows into states, one poll after another.
 
     ``stale_from_ms`` is when the state would change although the row did not: until then an unchanged row costs one
@@ -22,8 +20,6 @@ class QueueTracker:
 
     __slots__ = (
         "_attributes",
-        "_earlier",
-        "_first",
         "_growing_since_ms",
         "_head",
         "_head_key",
@@ -37,13 +33,12 @@ class QueueTracker:
         "poison",
         "row",
         "sample",
-        "series",
         "stale_from_ms",
         "state",
     )
 
     def __init__(self, name: str, series: QueueSeries, thresholds: Thresholds, place: str = "") -> None:
-        self.series = series
+        super().__init__(series)
         self.row: Row | None = None
         self.sample: Sample | None = None
         self.state: QueueState | None = None
@@ -57,12 +52,14 @@ class QueueTracker:
         self._attributes = Attributes()
         self._head_key: tuple[bytes, bytes] | None = None
         self._head: tuple[int | None, tuple[str, ...]] = (None, ())
-        self._first: Sample | None = None
-        # What each reference says of this queue, and of which bucket that is.
-        self._earlier: list[tuple[int, Sample] | None] = [None, None, None]
         self._last_receive_ms = 0
         self._ready_since_ms: int | None = None
         self._growing_since_ms: int | None = None
+
+    @classmethod
+    def beginning(cls, name: str, trend: Trend, thresholds: Thresholds, place: str) -> "QueueTracker":
+        """Begin to track a queue in that past of all queues."""
+        return cls(name, trend.add_queue(name), thresholds, place)
 
     def update(self, row: Row, at_ms: int, references: References) -> QueueState:
         """Take a poll's row."""
@@ -167,8 +164,8 @@ class QueueTracker:
             or sample.totalrecv < before.totalrecv
         ):
             # New to us, readable again, or deleted and created again: nothing of the past counts.
-            self._first = before = sample
-            self._earlier = [None, None, None]
+            before = sample
+            self._begin_at(sample)
             self.poison = self.highest_rc = 0
             self._last_receive_ms = sample.at_ms
             self._ready_since_ms = None
@@ -193,24 +190,6 @@ class QueueTracker:
             problems = tuple(problem for problem in (due_problem, id_problem) if problem)
             self._head_key, self._head = key, (None if since_ms is None else int(since_ms), problems)
         return self._head
-
-    def _sample_at(self, which: int, references: References, sample: Sample) -> Sample:
-        """Return a reference's sample, or the first one for a queue that is younger than that bucket.
-
-        Without a bucket, at the start or after a gap, it is the sample itself: no rate is made from before.
-        """
-        reference = references[which]
-        if reference is None:
-            return sample
-        known = self._earlier[which]
-        if known is not None and known[0] == reference.at_ms:
-            return known[1]
-        first = self._first or sample
-        earlier = self.series.at(reference.bucket)
-        if earlier is None or earlier.at_ms < first.at_ms:
-            earlier = first
-        self._earlier[which] = reference.at_ms, earlier
-        return earlier
 
     def _is_growing(self, sample: Sample, references: References, rates: Rates | None) -> bool:
         # Most queues are told by their rates alone.

@@ -49,6 +49,14 @@ def rate(per_s: float | None) -> str:
     return f"{per_s:,.1f}" if per_s < 100_000 else compact(per_s)
 
 
+def net(per_s: float | None) -> str:
+    """Say a net rate with its sign, since that is the news, in at most seven characters: +1.2, -1,204."""
+    if per_s is None:
+        return UNKNOWN
+    words = rate(abs(per_s)) if abs(per_s) < 999.95 else compact(abs(per_s))
+    return words if words == "0.0" else f"{'-' if per_s < 0 else '+'}{words}"
+
+
 def duration(ms: float | None) -> str:
     """Say a span of time in its two largest units: 850 ms, 12 s, 41m, 2h 14m, 3d 4h; beyond the calendar, unknown."""
     if ms is None or ms > _CALENDAR_MS:

@@ -16,6 +16,7 @@ from rsmq_tui.profiles.profile import Profile
 from rsmq_tui.profiles.table import ConfigError, Mistakes, Value, read_table
 from rsmq_tui.profiles.values import Read
 from rsmq_tui.protocol import Address, slot_of
+from rsmq_tui.protocol.lists.naming import ListNames
 
 _NAME = re.compile(r"[\w.-]{1,40}")
 _OTHERS_MAY = 0o077
@@ -38,7 +39,14 @@ _WATCHING: dict[str, Read] = {
     "colour": values.colour,
     "interval": values.interval_s,
     "thresholds": values.anything,
+    "lists": values.lists,
+    "lists_processing": values.list_template("processing"),
+    "lists_leases": values.list_template("leases"),
+    "lists_take": values.one_of("right", "left"),
+    "lists_age": values.list_age,
 }
+# The keys that name the keys of lists, as ``ListNames`` calls them.
+_LIST_NAMES = {"lists_processing": "processing", "lists_leases": "leases", "lists_take": "take_from"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,8 +132,11 @@ def _watched(profile: Profile, given: Mapping[str, Value], mistakes: Mistakes) -
         "read_only": given.get("read_only"),
         "colour": given.get("colour"),
         "interval_s": given.get("interval"),
+        "lists": given.get("lists"),
+        "list_age": given.get("lists_age"),
     }
     profile = replace(profile, **{name: value.value for name, value in changes.items() if value is not None})
+    profile = replace(profile, list_names=_list_names(profile.list_names, given, mistakes))
     if "thresholds" in given:
         raw = given["thresholds"]
         readers = {key: read for key, (_, read) in _THRESHOLDS.items()}
@@ -140,6 +151,17 @@ def _watched(profile: Profile, given: Mapping[str, Value], mistakes: Mistakes) -
                 place = ("profiles", profile.name) if namespaces is None else namespaces.place
                 mistakes.add(place, f"namespace {ns} needs a hash tag on a cluster, such as {_CLUSTER_NS}: {_WHY_TAG}")
     return profile
+
+
+def _list_names(names: ListNames, given: Mapping[str, Value], mistakes: Mistakes) -> ListNames:
+    """Return how the keys of lists are named; each is right by itself, but two may be the same."""
+    said = {field: given[key].value for key, field in _LIST_NAMES.items() if key in given}
+    try:
+        return replace(names, **said)
+    except ValueError as error:
+        place = next(given[key].place for key in _LIST_NAMES if key in given)
+        mistakes.add(place, f"{place[-1]} cannot be: {str(error)[0].lower()}{str(error)[1:]}")
+        return names
 
 
 def _refuse_passwords(content: dict[str, Any], mistakes: Mistakes) -> None:

@@ -30,6 +30,14 @@ db = 0
 socket = "/run/redis/redis.sock"
 namespaces = ["rsmq", "jobs"]       # the dashboard shows the queues of both
 
+[profiles.with-lists]
+host = "localhost"
+lists = ["queue:*", "mail"]         # Redis Lists that are queues: keys and patterns of keys
+lists_processing = "{queue}:processing"  # where consumers keep what they work on, and
+lists_leases = "{queue}:leases"     #   the zset of their deadlines; {queue} is the queue's key
+lists_take = "right"                # the end that consumers take from; or "left"
+lists_age = "created"               # where the JSON of an item tells when it was made
+
 [profiles.staging]
 url = "redis://staging.example:6379/0"
 user = "oncall"                     # an ACL user

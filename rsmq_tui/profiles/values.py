@@ -10,9 +10,11 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
+from rsmq_tui.monitor.list_ages import age_path
 from rsmq_tui.monitor.spans import read_span
 from rsmq_tui.profiles.colours import COLOURS, hex_of
 from rsmq_tui.protocol import Node
+from rsmq_tui.protocol.lists.naming import ListNames
 
 Read = Callable[[Any], Any]
 
@@ -131,6 +133,33 @@ def namespaces(value: Any) -> tuple[str, ...]:
     if not isinstance(value, list) or not value or not all(isinstance(each, str) and each for each in value):
         raise ValueError('must be a list of namespaces such as ["rsmq", "jobs"]')
     return tuple(dict.fromkeys(map(text, value)))
+
+
+def lists(value: Any) -> tuple[str, ...]:
+    """Read names and patterns of lists."""
+    if not isinstance(value, list) or not all(isinstance(each, str) and each and "\0" not in each for each in value):
+        raise ValueError('must be a list of keys and patterns of keys such as ["queue:*", "mail"]')
+    return tuple(dict.fromkeys(value))
+
+
+def list_template(field: str) -> Read:
+    """Return what reads how the keys of that kind are named."""
+
+    def read(value: Any) -> str:
+        template = text(value)
+        if template.count("{queue}") + template.count("{name}") != 1:
+            usual = getattr(ListNames(), field)
+            raise ValueError(f'must be a key that holds {{queue}} once, the key of the queue itself: "{usual}"')
+        return template
+
+    return read
+
+
+def list_age(value: Any) -> str:
+    """Read where the JSON of an item tells when it was made."""
+    place = text(value)
+    age_path(place)
+    return place
 
 
 def colour(value: Any) -> str:

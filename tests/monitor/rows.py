@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from rsmq_tui.monitor import QueueState, Thresholds, Totals
-from rsmq_tui.monitor.sampler import Sampler
+from rsmq_tui.monitor.sampler import NewTracker, Sampler
+from rsmq_tui.monitor.tracking import QueueTracker
 from rsmq_tui.protocol import Row, make_id
 
 # 2025-06-15T15:06:40Z
@@ -62,8 +63,8 @@ class Flow:
 class Scripted:
     """Feeds rows into a sampler, poll by poll."""
 
-    def __init__(self, thresholds: Thresholds | None = None) -> None:
-        self.sampler = Sampler(thresholds or Thresholds())
+    def __init__(self, thresholds: Thresholds | None = None, new_tracker: NewTracker = QueueTracker.beginning) -> None:
+        self.sampler = Sampler(thresholds or Thresholds(), "", new_tracker)
         self.at_ms = START_MS
         self.totals = Totals()
 

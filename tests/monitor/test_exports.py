@@ -7,6 +7,7 @@ import pytest
 
 from rsmq_tui import monitor
 from rsmq_tui.monitor import LivePoller, Source
+from rsmq_tui.monitor.list_poller import ListPoller
 
 
 def test_all_is_complete() -> None:
@@ -31,9 +32,10 @@ def test_the_source_is_what_screens_need() -> None:
     assert {"snapshots", "wake", "set_paused", "switch", "peek", "read", "due", "aclose"} <= set(SOURCE)
 
 
+@pytest.mark.parametrize("poller", [LivePoller, ListPoller])
 @pytest.mark.parametrize("name", SOURCE)
-def test_the_live_poller_is_a_source(name: str) -> None:
-    wanted, offered = getattr(Source, name), getattr(LivePoller, name)
+def test_the_live_pollers_are_sources(name: str, poller: type) -> None:
+    wanted, offered = getattr(Source, name), getattr(poller, name)
 
     assert inspect.signature(offered) == inspect.signature(wanted)
     assert inspect.iscoroutinefunction(offered) == inspect.iscoroutinefunction(wanted)

@@ -64,7 +64,7 @@ class TestStates:
         assert (row.state, row.due_ms) == (state, due_ms)
 
     def test_are_words(self) -> None:
-        assert [state.value for state in MessageState] == ["ready", "in flight", "delayed"]
+        assert [state.value for state in MessageState] == ["ready", "in flight", "delayed", "expired", "no lease"]
 
 
 async def test_a_row_says_all_there_is(queues: Rsmq, poller: LivePoller, client: redis.Redis) -> None:

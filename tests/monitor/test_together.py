@@ -15,7 +15,8 @@ DOWN = Failure("refused", "the connection was refused", "is it running?")
 def _poll(place: str, ready: int, *, at_ms: int = START_MS, oldest_s: int = 60, **values: object) -> Snapshot:
     queue = queue_of("orders", ready=ready, oldest_ready_ms=at_ms - oldest_s * 1000, arrivals_s=2.0, deletes_s=1.0,
                      receives_s=1.5, place=place)  # fmt: skip
-    return replace(poll_of(ScriptedSource(), [queue], at_ms), place=place, **values)
+    server = f"redis://{place}:6379/0"
+    return replace(poll_of(ScriptedSource(), [queue], at_ms), **{"place": place, "server": server, **values})
 
 
 def test_queues_of_the_same_name_are_told_apart() -> None:

@@ -41,7 +41,15 @@ def test_the_example_can_be_read_and_uncommented_keys_are_all_there_are(tmp_path
     config = read(tmp_path, EXAMPLE, mode=0o644)
 
     assert config.default == "local"
-    assert list(config.profiles) == ["local", "socket", "staging", "production", "watched-by-sentinels", "cluster"]
+    assert list(config.profiles) == [
+        "local",
+        "socket",
+        "with-lists",
+        "staging",
+        "production",
+        "watched-by-sentinels",
+        "cluster",
+    ]
     assert config.profiles["local"] == config.profiles["local"].__class__("local", config.profiles["local"].address)
     production = config.profiles["production"]
     assert (production.read_only, production.colour, production.thresholds.stalled_ms) == (True, "#ff5f5f", 30_000)

@@ -1,0 +1,233 @@
+"""What is remembered of one list queue between polls, and how its next state is made from it."""
+
+from rsmq_tui.monitor.earlier import Earlier, References
+from rsmq_tui.monitor.json_paths import JsonPath
+from rsmq_tui.monitor.list_ages import read_age
+from rsmq_tui.monitor.reading import read_score
+from rsmq_tui.monitor.sampler import NewTracker
+from rsmq_tui.monitor.series import ListSample, ListSeries, QueueSeries, Sample, Trend
+from rsmq_tui.monitor.snapshot import Drain, QueueState, Verdict
+from rsmq_tui.monitor.verdicts import Thresholds, net_drain_of
+from rsmq_tui.monitor.wording import printable
+from rsmq_tui.protocol import Row
+
+_FOREVER = 1 << 62
+# Where nothing was taken for so long, a backlog that does not change is not known to be worked on.
+_STEADY_MS = 60_000
+_ELSEWHERE = (
+    "its name has no hash tag: on a cluster its processing list and its leases may be on other nodes, "
+    "and are not counted"
+)
+
+
+def list_trackers(path: JsonPath | None) -> NewTracker:
+    """Return what begins to track a list queue whose items tell at ``path`` when they were made, if there is one."""
+
+    def begin(name: str, trend: Trend, thresholds: Thresholds, place: str) -> ListTracker:
+        return ListTracker(name, trend.add_queue(name, ListSeries), thresholds, place, path)
+
+    return begin
+
+
+class ListTracker(Earlier):
+    """Turns one list queue's raw rows (see ``protocol.lists.rows``) into states, one poll after another.
+
+    Nothing counts what is pushed and taken: that consumers are there shows in the next item being another than before,
+    or in counts that fall. ``stale_from_ms`` is when the state would change although the row did not.
+    """
+
+    __slots__ = (
+        "_age",
+        "_age_key",
+        "_growing_since_ms",
+        "_moved_ms",
+        "_name",
+        "_path",
+        "_place",
+        "_taken_ms",
+        "_thresholds",
+        "row",
+        "sample",
+        "stale_from_ms",
+        "state",
+    )
+
+    def __init__(
+        self, name: str, series: QueueSeries, thresholds: Thresholds, place: str = "", path: JsonPath | None = None
+    ) -> None:
+        super().__init__(series)
+        self.row: Row | None = None
+        self.sample: Sample | None = None
+        self.state: QueueState | None = None
+        self.stale_from_ms = 0
+        self._name = name
+        self._place = place
+        self._thresholds = thresholds
+        self._path = path
+        self._age_key: list[object] | None = None
+        self._age: tuple[int | None, str | None] = (None, None)
+        # Since when the next item is the same, as far as it is known, and when one was last seen to be taken.
+        self._moved_ms = 0
+        self._taken_ms: int | None = None
+        self._growing_since_ms: int | None = None
+
+    def update(self, row: Row, at_ms: int, references: References) -> QueueState:
+        """Take a poll's row."""
+        before, self.row = self.row, row
+        ready, hidden, leased, head, lease = row
+        if isinstance(ready, bytes) or isinstance(hidden, bytes) or isinstance(leased, bytes):
+            self.sample = None
+            self.stale_from_ms = _FOREVER
+            self.state = self._broken_state(_broken(ready, hidden, leased), ready, hidden)
+            return self.state
+        sample = ListSample(at_ms, ready + (hidden or 0), ready, 0, 0)
+        if self.sample is None or before is None:
+            self._begin_at(sample)
+            self._moved_ms, self._taken_ms, self._growing_since_ms = at_ms, None, None
+        else:
+            was_taken = row is not before and _was_taken(before, row)
+            if was_taken:
+                self._taken_ms = at_ms
+            if was_taken or not ready or head is None or before[3] is None:
+                self._moved_ms = at_ms
+        self.sample = sample
+        net_s = sample.net_since(self._sample_at(0, references, sample))
+        trend_s = sample.net_since(self._sample_at(1, references, sample))
+        self._follow_growth(sample, references, net_s, trend_s)
+        oldest_ms, problem = self._read_age(head) if head else (None, None)
+        expired, overdue_ms = (0 if hidden is not None else None, None) if lease is None else _expired(lease)
+        problems: tuple[str, ...] = (problem,) if problem else ()
+        if hidden is None:
+            problems += (_ELSEWHERE,)
+        verdict, since_ms, idle = self._verdict(sample, oldest_ms, overdue_ms)
+        is_worked_on = self._taken_ms is not None and at_ms - self._taken_ms < _STEADY_MS
+        drain, drain_s = (
+            (Drain.STALLED, None) if idle else net_drain_of(ready, trend_s, verdict, was_taken=is_worked_on)
+        )
+        self.stale_from_ms = self._stale_from(sample, net_s, trend_s, oldest_ms, overdue_ms)
+        # fmt: off
+        self.state = QueueState(
+            self._name, "list", sample.depth, ready, hidden, oldest_ms, None, None, None, None, None, None, None, None,
+            None, None, 0, 0, verdict, since_ms, drain, drain_s, None, problems, self._place, expired, net_s,
+        )
+        # fmt: on
+        return self.state
+
+    def take_receive_counts(self, poison: int, highest_rc: int) -> None:
+        """Do nothing: items have no receive counts."""
+
+    def _broken_state(self, broken: str, ready: int | bytes, hidden: int | bytes | None) -> QueueState:
+        ready_count = ready if isinstance(ready, int) else None
+        hidden_count = hidden if isinstance(hidden, int) else None
+        is_known = ready_count is not None and not isinstance(hidden, bytes)
+        # fmt: off
+        return QueueState(
+            self._name, "list", (ready_count or 0) + (hidden_count or 0) if is_known else None, ready_count,
+            hidden_count, None, None, None, None, None, None, None, None, None, None, None, 0, 0, Verdict.BROKEN, None,
+            Drain.UNKNOWN, None, broken, (), self._place,
+        )
+        # fmt: on
+
+    def _follow_growth(
+        self, sample: ListSample, references: References, net_s: float | None, trend_s: float | None
+    ) -> None:
+        """Note since when it grows: over the whole span, over its latter part, and still."""
+        growing = (
+            net_s is not None
+            and net_s > 0
+            and trend_s is not None
+            and trend_s > 0
+            and self._thresholds.has_grown(self._sample_at(2, references, sample), sample)
+        )
+        if not growing:
+            self._growing_since_ms = None
+        elif self._growing_since_ms is None:
+            self._growing_since_ms = sample.at_ms - self._thresholds.growing_ms
+
+    def _read_age(self, head: list[object]) -> tuple[int | None, str | None]:
+        if self._path is None or len(head) < 4:
+            return None, None
+        if head != self._age_key:
+            _, _, _, start = head
+            assert isinstance(start, bytes), "what the row's script returns"
+            self._age_key, self._age = head, read_age(start, int(str(head[0])), self._path)
+        return self._age
+
+    def _verdict(
+        self, sample: ListSample, oldest_ms: int | None, overdue_ms: int | None
+    ) -> tuple[Verdict, int | None, bool]:
+        """Return the verdict, since when it holds, and whether it is that nobody takes what is ready."""
+        limits, at_ms = self._thresholds, sample.at_ms
+        if sample.ready and at_ms - self._moved_ms >= limits.stalled_ms:
+            return Verdict.STALLED, self._moved_ms, True
+        if overdue_ms is not None and at_ms - overdue_ms >= limits.stalled_ms:
+            return Verdict.STALLED, overdue_ms, False
+        if self._growing_since_ms is not None:
+            return Verdict.GROWING, self._growing_since_ms, False
+        if oldest_ms is not None and at_ms - oldest_ms >= limits.aged_ms:
+            return Verdict.AGED, oldest_ms + limits.aged_ms, False
+        return Verdict.OK, None, False
+
+    def _stale_from(
+        self,
+        sample: ListSample,
+        net_s: float | None,
+        trend_s: float | None,
+        oldest_ms: int | None,
+        overdue_ms: int | None,
+    ) -> int:
+        if net_s != 0 or trend_s != 0:
+            return 0
+        limits = self._thresholds
+        due = [_FOREVER]
+        if sample.ready:
+            due += [self._moved_ms + limits.stalled_ms, (self._taken_ms or 0) + _STEADY_MS]
+        if overdue_ms is not None:
+            due.append(overdue_ms + limits.stalled_ms)
+        if oldest_ms is not None:
+            due.append(oldest_ms + limits.aged_ms)
+        return min(moment for moment in due if moment > sample.at_ms)
+
+
+def _broken(ready: int | bytes, hidden: int | bytes | None, leased: int | bytes | None) -> str:
+    """Say which of its keys cannot be read, and why."""
+    words = ""
+    for error, key, kind in (
+        (ready, "its key", "a list"),
+        (hidden, "its processing key", "a list"),
+        (leased, "its leases key", "a sorted set"),
+    ):
+        if isinstance(error, bytes) and not words:
+            if error.startswith(b"WRONGTYPE"):
+                words = f"{key} holds another type than {kind}"
+            else:
+                words = f"{key} cannot be read: {printable(error.decode('utf-8', 'surrogateescape'), 120)}"
+    return words
+
+
+def _was_taken(before: Row, row: Row) -> bool:
+    """Tell whether somebody has worked on the queue between two rows, as far as it can be told.
+
+    Where the two next items are equal, one taken and one pushed look as if nothing had happened: there any change of
+    the counts is taken for work.
+    """
+    if row[0] < before[0] or row[1:3] != before[1:3]:
+        return True
+    head, earlier = row[3], before[3]
+    if head is None or earlier is None:
+        return False
+    if head[:2] != earlier[:2]:
+        return True
+    are_equal = head[2] > 1 or earlier[2] > 1
+    return bool(are_equal and row[0] != before[0])
+
+
+def _expired(lease: list[object]) -> tuple[int, int | None]:
+    """Return how many leases are past their deadline, and since when the first is."""
+    expired, raw = lease
+    assert isinstance(expired, int), "what the row's script returns"
+    assert isinstance(raw, bytes), "what the row's script returns"
+    if not expired:
+        return 0, None
+    overdue_ms, _ = read_score(raw.decode("latin-1"))
+    return expired, None if overdue_ms is None else int(overdue_ms)

@@ -1,0 +1,72 @@
+"""What `doctor` says of list queues, on a real server."""
+
+from collections.abc import Awaitable, Callable
+
+import pytest
+from redis import Redis
+
+from rsmq_tui.monitor.diagnoses import Finding, Level
+from rsmq_tui.monitor.list_diagnosing import diagnose_lists
+from rsmq_tui.protocol.lists.naming import ListNames
+from rsmq_tui.protocol.lists.reader import ListReader
+
+Diagnose = Callable[..., Awaitable[dict[str, Finding]]]
+
+
+@pytest.fixture
+def found(redis_url: str) -> Diagnose:
+    """What is found of lists, by the names of the findings."""
+
+    async def run(*patterns: str, url: str = redis_url, interval_s: float = 60.0) -> dict[str, Finding]:
+        reader = ListReader(url, ListNames(), patterns)
+        try:
+            return {each.name: each async for each in diagnose_lists(reader, patterns, interval_s=interval_s)}
+        finally:
+            await reader.aclose()
+
+    return run
+
+
+def levels(findings: dict[str, Finding]) -> dict[str, Level]:
+    return {name: finding.level for name, finding in findings.items()}
+
+
+async def test_all_is_well(client: Redis, found: Diagnose) -> None:
+    client.lpush("queue:a", "x")
+    findings = await found("queue:*", "b")
+    assert levels(findings) == {"lists.found": Level.OK, "lists.speed": Level.OK}
+    assert findings["lists.found"].text == "2 lists of queue:*, b"
+
+
+async def test_a_poll_that_takes_too_long(client: Redis, found: Diagnose) -> None:
+    client.lpush("queue:a", "x")
+    assert levels(await found("queue:*", interval_s=1e-9))["lists.speed"] is Level.WARN
+
+
+async def test_no_lists_at_all(found: Diagnose) -> None:
+    findings = await found("queue:*")
+    assert findings["lists.found"].level is Level.WARN
+    assert "an empty list is no key" in (findings["lists.found"].hint or "")
+
+
+async def test_keys_of_other_types(client: Redis, found: Diagnose) -> None:
+    client.lpush("queue:a", "x")
+    client.set("queue:a:leases", "x")
+    finding = (await found("queue:*"))["lists.broken"]
+    assert finding.level is Level.WARN
+    assert finding.text == (
+        "1 list queue cannot be read whole: queue:a: its leases key holds another type than a sorted set"
+    )
+
+
+async def test_what_is_refused(client: Redis, redis_url: str, found: Diagnose) -> None:
+    client.acl_setuser("half", enabled=True, passwords=["+x"], keys=["*"], commands=["+@all", "-scan", "-@scripting"])
+    findings = await found("queue:*", "queue:a", url=redis_url.replace("redis://", "redis://half:x@"))
+    assert levels(findings) == {
+        "lists.search": Level.WARN, "lists.found": Level.OK, "lists.speed": Level.OK, "lists.scripts": Level.WARN,
+    }  # fmt: skip
+
+
+async def test_a_server_that_is_not_there(found: Diagnose) -> None:
+    assert levels(await found("queue:*", url="redis://127.0.0.1:1")) == {"lists.found": Level.FAIL}
+    assert levels(await found("queue:a", url="redis://127.0.0.1:1")) == {"lists.poll": Level.FAIL}

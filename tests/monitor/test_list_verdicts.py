@@ -1,0 +1,211 @@
+"""List queues from poll to poll: what a state says, its verdict, whether it clears, and the sentence for it."""
+
+import pytest
+
+from rsmq_tui.monitor import Drain, Thresholds, Verdict, outlook, reason
+from tests.monitor.list_rows import ListFlow, ScriptedLists, filled
+
+LIMITS = Thresholds()
+
+
+def test_a_state() -> None:
+    watched = ScriptedLists()
+    flow = filled(3, processing=2, leases=[watched.at_ms + 500, watched.at_ms + 9_000_000])
+    state = watched.once(flow)
+
+    assert state[:6] == ("q", "list", 5, 3, 2, None)
+    assert set(state[6:16]) == {None}
+    assert (state.poison, state.highest_rc, state.verdict, state.since_ms) == (0, 0, Verdict.OK, None)
+    assert (state.drain, state.broken, state.problems, state.expired, state.net_s) == (Drain.UNKNOWN, None, (), 1, None)
+    totals = watched.totals
+    assert (totals.depth, totals.ready, totals.hidden) == (5, 3, 2)
+    assert (totals.arrivals_s, totals.deletes_s, totals.receives_s) == (None, None, None)
+
+
+def test_an_empty_queue() -> None:
+    watched = ScriptedLists()
+    state = watched.go(ListFlow(), seconds=200)
+
+    assert (state.depth, state.expired, state.net_s, state.verdict, state.drain) == (0, 0, 0, Verdict.OK, Drain.EMPTY)
+    assert reason(state, watched.at_ms, LIMITS) == "empty"
+    assert outlook(state, watched.at_ms) == "nothing ready"
+
+
+@pytest.mark.parametrize(
+    ("row", "depth", "words"),
+    [
+        ([b"WRONGTYPE Operation", 2, 0, None, None], None, "its key holds another type than a list"),
+        ([3, b"WRONGTYPE Operation", 0, None, None], None, "its processing key holds another type than a list"),
+        ([3, 2, b"WRONGTYPE Operation", None, None], 5, "its leases key holds another type than a sorted set"),
+        ([b"OOPS \x1b[2J", 2, 0, None, None], None, "its key cannot be read: OOPS ␛[2J"),
+    ],
+)
+def test_a_broken_one(row: list[object], depth: int | None, words: str) -> None:
+    watched = ScriptedLists()
+    before = watched.go(filled(3), seconds=5)
+    state = watched.poll_one(row)
+
+    assert (state.verdict, state.depth, state.broken, state.expired, state.net_s) == (
+        Verdict.BROKEN, depth, words, None, None,
+    )  # fmt: skip
+    assert reason(state, watched.at_ms, LIMITS) == outlook(state, watched.at_ms) == words
+    assert watched.poll_one(list(row)) is state
+    again = watched.once(filled(3))
+    assert (before.net_s, again.verdict, again.net_s) == (0, Verdict.OK, None)
+
+
+class TestStalled:
+    def test_when_the_next_item_has_been_the_same_for_a_minute(self) -> None:
+        watched = ScriptedLists()
+        flow = filled(5)
+        first_ms = watched.at_ms + 1000
+        assert watched.go(flow, seconds=60).verdict is Verdict.OK
+        state = watched.once(flow)
+
+        assert (state.verdict, state.since_ms, state.drain) == (Verdict.STALLED, first_ms, Drain.STALLED)
+        assert reason(state, watched.at_ms, LIMITS) == "5 items ready and the next one has been the same for 1m 0s"
+        assert outlook(state, watched.at_ms) == "no consumer for 1m 0s"
+
+    def test_although_items_are_pushed(self) -> None:
+        watched = ScriptedLists(Thresholds(growing_messages=10**9))
+
+        assert watched.go(filled(5), seconds=61, pushed=3).verdict is Verdict.STALLED
+
+    def test_not_while_items_are_taken(self) -> None:
+        watched = ScriptedLists()
+        flow = filled(1000)
+
+        assert watched.go(flow, seconds=200, pushed=1, taken=1, done=1).verdict is Verdict.OK
+
+    def test_ends_with_a_take(self) -> None:
+        watched = ScriptedLists()
+        flow = filled(5)
+        assert watched.go(flow, seconds=100).verdict is Verdict.STALLED
+
+        assert watched.go(flow, seconds=1, taken=1).verdict is Verdict.OK
+
+    def test_from_when_there_was_something_to_take(self) -> None:
+        watched = ScriptedLists()
+        flow = ListFlow()
+        watched.go(flow, seconds=300)
+        flow.push(1)
+
+        assert watched.go(flow, seconds=60).verdict is Verdict.OK
+        assert watched.once(flow).verdict is Verdict.STALLED
+
+    def test_not_by_equal_items_while_anything_changes(self) -> None:
+        # One taken and one pushed between two polls looks like nothing; now and then the counts tell.
+        watched = ScriptedLists()
+        flow = filled(100, equal=True)
+        for _ in range(5):
+            flow.push(1)
+            assert watched.go(flow, seconds=40).verdict is Verdict.OK
+
+        assert watched.go(flow, seconds=25).verdict is Verdict.STALLED
+
+    def test_not_while_the_next_item_is_not_known(self) -> None:
+        flow = filled(5, looked=False)
+
+        assert ScriptedLists().go(flow, seconds=300).verdict is Verdict.OK
+
+    def test_when_leases_have_been_over_for_a_minute(self) -> None:
+        watched = ScriptedLists()
+        deadline_ms = watched.at_ms + 10_500
+        flow = ListFlow(processing=2, leases=[deadline_ms, deadline_ms + 1, deadline_ms + 10**9])
+        assert watched.go(flow, seconds=70).verdict is Verdict.OK
+        state = watched.once(flow)
+
+        assert (state.verdict, state.since_ms, state.drain) == (Verdict.STALLED, deadline_ms, Drain.EMPTY)
+        words = "2 leases past the deadline for 1m 0s and nobody brings the items back"
+        assert reason(state, watched.at_ms, LIMITS) == words
+        assert outlook(state, watched.at_ms) == "2 leases expired"
+
+    def test_by_both_says_both(self) -> None:
+        watched = ScriptedLists()
+        flow = filled(1, processing=1, leases=[watched.at_ms + 1])
+        state = watched.go(flow, seconds=100)
+
+        words = "1 item ready and the next one has been the same for 1m 39s; 1 lease past the deadline"
+        assert reason(state, watched.at_ms, LIMITS) == words
+
+    def test_leases_in_seconds_are_leases(self) -> None:
+        watched = ScriptedLists()
+        state = watched.poll_one([0, 1, 1, None, [1, b"%d" % (watched.at_ms // 1000 - 90)]], after_s=0)
+
+        assert state.verdict is Verdict.STALLED
+        assert outlook(state, watched.at_ms) == "1 lease expired"
+
+
+class TestGrowing:
+    def test_over_two_minutes(self) -> None:
+        watched = ScriptedLists()
+        flow = filled(10)
+        assert watched.go(flow, seconds=119, pushed=3, taken=2, done=2).verdict is Verdict.OK
+        state = watched.go(flow, seconds=10, pushed=3, taken=2, done=2)
+
+        assert (state.verdict, state.drain) == (Verdict.GROWING, Drain.GROWING)
+        assert state.net_s == pytest.approx(1.0)
+        assert reason(state, watched.at_ms, LIMITS).startswith("grows by 1.0/s for 2m ")
+        assert outlook(state, watched.at_ms) == "no: +1.0/s"
+
+    def test_ends_when_it_does_not_grow_any_more(self) -> None:
+        watched = ScriptedLists()
+        flow = filled(10)
+        watched.go(flow, seconds=140, pushed=3, taken=2, done=2)
+
+        assert watched.go(flow, seconds=20, pushed=2, taken=2, done=2).verdict is Verdict.OK
+
+    def test_not_by_a_batch_now_and_then_that_is_worked_off(self) -> None:
+        watched = ScriptedLists()
+        flow = ListFlow()
+        verdicts = set()
+        for _ in range(8):
+            flow.push(60)
+            for _ in range(60):
+                verdicts.add(watched.go(flow, seconds=1, taken=1, done=1).verdict)
+
+        assert verdicts == {Verdict.OK}
+
+    def test_not_by_a_few(self) -> None:
+        watched = ScriptedLists(Thresholds(growing_messages=500, stalled_ms=10**9))
+
+        assert watched.go(ListFlow(), seconds=200, pushed=2).verdict is Verdict.OK
+
+
+class TestDrain:
+    def test_clears(self) -> None:
+        watched = ScriptedLists()
+        flow = filled(1000)
+        state = watched.go(flow, seconds=100, pushed=1, taken=3, done=3)
+
+        assert (state.drain, state.net_s) == (Drain.CLEARS, -2.0)
+        assert state.drain_s == pytest.approx(400)
+        assert outlook(state, watched.at_ms) == "in 6m 40s"
+
+    def test_is_steady_while_items_are_taken(self) -> None:
+        watched = ScriptedLists()
+        state = watched.go(filled(100), seconds=100, pushed=2, taken=2, done=2)
+
+        assert (state.drain, outlook(state, watched.at_ms)) == (Drain.STEADY, "steady")
+
+    def test_is_unknown_when_nothing_moves(self) -> None:
+        watched = ScriptedLists(Thresholds(stalled_ms=10**9))
+
+        assert watched.go(filled(100), seconds=100).drain is Drain.UNKNOWN
+
+    def test_is_unknown_until_something_was_taken(self) -> None:
+        watched = ScriptedLists()
+        flow = ListFlow()
+        watched.go(flow, seconds=10)
+        flow.push(5)
+
+        assert watched.go(flow, seconds=90).drain is Drain.STALLED
+        assert ScriptedLists().go(filled(5), seconds=2).drain is Drain.UNKNOWN
+
+    def test_is_not_made_across_a_gap(self) -> None:
+        watched = ScriptedLists()
+        flow = filled(100)
+        watched.go(flow, seconds=30, pushed=2)
+        watched.resume(after_s=100)
+
+        assert watched.once(flow).net_s is None

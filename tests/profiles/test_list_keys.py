@@ -1,0 +1,56 @@
+"""What a profile says of list queues, and what is told of everything else."""
+
+from pathlib import Path
+
+import pytest
+
+from rsmq_tui.protocol.lists.naming import ListNames
+from tests.profiles.test_config import read, refusal
+
+
+def test_lists_are_names_patterns_and_how_their_keys_are_named(tmp_path: Path) -> None:
+    text = (
+        '[defaults]\nlists = ["queue:*"]\nlists_processing = "{queue}:busy"\n'
+        '[profiles.a]\nhost = "a"\n'
+        '[profiles.b]\nhost = "b"\nlists = ["x", "y", "x"]\nlists_leases = "lease:{queue}"\nlists_take = "left"\n'
+        'lists_age = "meta.at"\n[profiles.c]\nhost = "c"\nlists = []\n'
+    )
+    config = read(tmp_path, text)
+    a, b, c = config.profiles.values()
+
+    assert (config.watched.lists, a.lists, a.list_age) == (("queue:*",), ("queue:*",), None)
+    assert a.list_names == ListNames(processing="{queue}:busy")
+    assert (b.lists, b.list_age) == (("x", "y"), "meta.at")
+    assert b.list_names == ListNames(processing="{queue}:busy", leases="lease:{queue}", take_from="left")
+    assert c.lists == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ('lists = "queue:*"', 'lists must be a list of keys and patterns of keys such as ["queue:*", "mail"]'),
+        ('lists = ["a", ""]', 'lists must be a list of keys and patterns of keys such as ["queue:*", "mail"]'),
+        ('lists = ["a\\u0000"]', 'lists must be a list of keys and patterns of keys such as ["queue:*", "mail"]'),
+        (
+            'lists_processing = "busy"',
+            'lists_processing must be a key that holds {queue} once, the key of the queue itself: "{queue}:processing"',
+        ),
+        (
+            'lists_leases = "{queue}{queue}"',
+            'lists_leases must be a key that holds {queue} once, the key of the queue itself: "{queue}:leases"',
+        ),
+        (
+            'lists_leases = "{queue}:processing"',
+            "lists_leases cannot be: a queue, its processing list and its leases must have three different keys",
+        ),
+        ('lists_take = "rihgt"', "lists_take must be one of right, left; did you mean right?"),
+        (
+            'lists_age = "a b"',
+            "lists_age must be a place in the JSON of an item, such as created or meta.at",
+        ),
+        ("lists_age = 5", "lists_age must be a text in quotes, and not empty"),
+        ('list = ["a"]', "there is no key list in [profiles.a]; did you mean lists?"),
+    ],
+)
+def test_what_cannot_be_is_told(tmp_path: Path, text: str, told: str) -> None:
+    assert refusal(tmp_path, f'[profiles.a]\nhost = "a"\n{text}\n') == f"3: {told}"
