@@ -176,7 +176,8 @@ class Fix(Action):
     @property
     def kinds(self) -> frozenset[FindingKind]:
         """What is to be mended."""
-        return frozenset(finding.kind for finding in self.findings)
+        # Nothing of a list queue is mended by a fix.
+        return frozenset(kind for finding in self.findings if isinstance(kind := finding.kind, FindingKind))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

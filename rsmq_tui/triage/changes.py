@@ -3,7 +3,9 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-from rsmq_tui.protocol.edits import Batch, Outcome
+from rsmq_tui.protocol.batches import Batch
+from rsmq_tui.protocol.edits import Outcome
+from rsmq_tui.protocol.lists.edits import told_by
 
 # The outcome of a batch that the server never carried out, and never will.
 NOT_CARRIED_OUT = ""
@@ -90,4 +92,5 @@ class Entry:
         """What people are told of its outcome."""
         if self.outcome is None or not self.counted:
             return ""
-        return self.outcome.replace(Outcome.TAKEN, "") if self.renames else self.outcome
+        letters = told_by(self.outcome).letters
+        return letters.replace(Outcome.TAKEN, "") if self.renames else letters

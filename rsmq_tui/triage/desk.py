@@ -6,26 +6,25 @@ from contextlib import aclosing
 from functools import partial
 from pathlib import Path
 
-from rsmq_tui.monitor.filters import parse_filter
-from rsmq_tui.protocol import Address, QueueReader
-from rsmq_tui.protocol.editor import QueueEditor
-from rsmq_tui.triage.actions import Action, Fix, MessageAction, Undo
+from rsmq_tui.protocol import Address
+from rsmq_tui.protocol.carrying import Carrier
+from rsmq_tui.protocol.lists.naming import ListNames
+from rsmq_tui.triage.actions import Action, MessageAction, Undo
 from rsmq_tui.triage.audit_log import AuditLog
 from rsmq_tui.triage.changes import Change, State
-from rsmq_tui.triage.exporting import Export, Exported, whole_file
-from rsmq_tui.triage.fixing import prepare_fix
+from rsmq_tui.triage.engines import Engine, RsmqEngine, carrier, notes_of_undo
+from rsmq_tui.triage.exporting import Exported, whole_file
 from rsmq_tui.triage.journal import KEEP_DAYS, LIMIT_BYTES, Journal
-from rsmq_tui.triage.marked_export import MarkedExport
-from rsmq_tui.triage.preparing import Prepared, prepare_messages
-from rsmq_tui.triage.previewing import Seeing, preview_of
-from rsmq_tui.triage.previews import Marked, Matching, Named, Preview, Scope
-from rsmq_tui.triage.queue_actions import prepare_other
+from rsmq_tui.triage.preparing import Prepared
+from rsmq_tui.triage.previewing import Seeing
+from rsmq_tui.triage.previews import Preview, Scope
 from rsmq_tui.triage.recovering import recover
 from rsmq_tui.triage.reports import Tally
 from rsmq_tui.triage.run import Run
 from rsmq_tui.triage.running import Runner
 from rsmq_tui.triage.undoing import planned_undo, prepare_undo, undo_summary
-from rsmq_tui.triage.words import EXPECTED, TriageError, told
+from rsmq_tui.triage.words import EXPECTED, TriageError
+from rsmq_tui.triage.words import told as words
 
 READ_ONLY = "this is read-only: nothing can be changed here"
 _LEFT_ALONE = "What anybody has touched since is left alone, and told."
@@ -37,8 +36,9 @@ _ANOTHER_SERVER = (
 class Triage:
     """Changes the queues of one namespace on one server, or refuses to when it is read-only.
 
-    ``folder`` holds the journal and the audit log; nothing is made there before the first preview. Every method raises
-    ``TriageError``. Close it with ``aclose``.
+    ``folder`` holds the journal and the audit log; nothing is made there before the first preview. ``engine`` knows the
+    kind of queues, RSMQ's without; ``names`` tells the keys of list queues that messages are moved to. Every method
+    raises ``TriageError``. Close it with ``aclose``.
     """
 
     def __init__(
@@ -51,13 +51,14 @@ class Triage:
         profile: str = "",
         keep_days: int = KEEP_DAYS,
         limit_bytes: int = LIMIT_BYTES,
+        engine: Engine | None = None,
+        names: ListNames | None = None,
     ) -> None:
         self.read_only = read_only
         self.profile = profile
         self.folder = folder
         self._keep_days, self._limit_bytes = keep_days, limit_bytes
-        self._editor = QueueEditor(server, ns)
-        self._reader = QueueReader(server, ns)
+        self._engine = engine or RsmqEngine(server, ns, names or ListNames())
         self._journal: Journal | None = None
         self._audit = AuditLog(folder / "audit.jsonl")
         self._opening = asyncio.Lock()
@@ -72,10 +73,13 @@ class Triage:
         """The namespace."""
         return self._editor.ns
 
+    @property
+    def _editor(self) -> Carrier:
+        return self._engine.editor
+
     def watch(self, ns: str) -> None:
         """Change the queues of another namespace from now on."""
-        self._editor = self._editor.within(ns)
-        self._reader = self._reader.within(ns)
+        self._engine.watch(ns)
 
     async def preview(
         self, action: Action, scope: Scope | None = None, seeing: Callable[[Seeing], None] = lambda _: None
@@ -84,9 +88,9 @@ class Triage:
         self._refuse_if_read_only()
         try:
             journal = await self._open()
-            return await preview_of(self._editor, self._reader, journal, self.profile, action, scope, seeing)
+            return await self._engine.preview(journal, self.profile, action, scope, seeing)
         except EXPECTED as error:
-            raise TriageError(told(error)) from error
+            raise TriageError(words(error)) from error
 
     async def preview_undo(self, change: int | None = None, *, queue: str | None = None) -> Preview:
         """Find out what taking back a change would do: that one, or the last (of that queue)."""
@@ -96,11 +100,13 @@ class Triage:
             await self._recover(journal)
             found = await self._undoable(journal, change, queue)
             planned = await asyncio.to_thread(planned_undo, journal, found.change)
-            _, run_id = await self._editor.clock_and_run_id()
+            editor = carrier(self._editor, found.ns, found.queue)
+            _, run_id = await editor.clock_and_run_id()
+            told = await notes_of_undo(editor, journal, found)
         except EXPECTED as error:
-            raise TriageError(told(error)) from error
+            raise TriageError(words(error)) from error
         summary = undo_summary(found)
-        notes = [_LEFT_ALONE]
+        notes = [_LEFT_ALONE, *told]
         if found.doubt:
             notes.append(f"{found.doubt[0].upper()}{found.doubt[1:]}: that may have been somebody else.")
         if None not in (run_id, found.run_id) and run_id != found.run_id:
@@ -124,24 +130,14 @@ class Triage:
 
     async def export(self, queue: str, scope: Scope | None, path: Path) -> AsyncGenerator[Exported, None]:
         """Write messages to a file as lines of JSON, yielding how far it is; nothing changes on the server."""
-        wanted = scope.filter if isinstance(scope, Matching) else parse_filter("")
-        limit = scope.limit if isinstance(scope, Matching) else None
         try:
             with whole_file(path) as write:
-                match scope:
-                    case Marked(messages=messages):
-                        ids = [message.id for message in messages]
-                        exporting: Export | MarkedExport = MarkedExport(self._editor, queue, ids, write)
-                    case Named(ids=ids):
-                        exporting = MarkedExport(self._editor, queue, ids, write)
-                    case _:
-                        exporting = Export(self._reader, queue, wanted, write, limit)
+                exporting = self._engine.export(queue, scope, write)
                 async with aclosing(exporting.__aiter__()) as seen:
                     async for seeing in seen:
-                        unsearched = exporting.unsearched if isinstance(exporting, Export) else 0
-                        yield Exported(seeing, exporting.written, exporting.cut, exporting.gone, unsearched)
+                        yield Exported(seeing, exporting.written, exporting.cut, exporting.gone, exporting.unsearched)
         except EXPECTED as error:
-            raise TriageError(told(error)) from error
+            raise TriageError(words(error)) from error
 
     async def recover(self) -> list[Change]:
         """Settle what earlier runs left unfinished on this server, and return those changes."""
@@ -150,12 +146,11 @@ class Triage:
         try:
             return await self._recover(await self._open())
         except EXPECTED as error:
-            raise TriageError(told(error)) from error
+            raise TriageError(words(error)) from error
 
     async def aclose(self) -> None:
         """Close the connections and the journal."""
-        await self._editor.aclose()
-        await self._reader.aclose()
+        await self._engine.aclose()
         async with self._opening:
             if self._journal is not None:
                 await asyncio.to_thread(self._journal.close)
@@ -195,20 +190,14 @@ class Triage:
 
     async def _steps(self, preview: Preview) -> tuple[Runner, AsyncGenerator[Prepared, None]]:
         journal, action = await self._open(), preview.action
-        editor = self._editor if self._editor.ns == preview.ns else self._editor.within(preview.ns)
+        editor = carrier(self._editor, preview.ns, action.queue)
         undoes = action.change if isinstance(action, Undo) else None
         if isinstance(action, Undo):
             if await asyncio.to_thread(journal.change, action.change) is None:
                 raise TriageError(f"change {action.change} was dropped from the journal meanwhile")
             steps = prepare_undo(editor, journal, action.change)
-        elif isinstance(action, MessageAction):
-            if preview.selection is None:
-                raise TypeError("a preview of messages without a selection")
-            steps = prepare_messages(editor, journal, action, preview.selection, preview.fields)
-        elif isinstance(action, Fix):
-            steps = prepare_fix(editor, self._reader.within(preview.ns), action)
         else:
-            steps = prepare_other(editor, preview)
+            steps = self._engine.prepare(editor, journal, preview)
         target = action.to if isinstance(action, MessageAction) else None
         at_us, run_id = await editor.clock_and_run_id()
         begin = partial(

@@ -35,7 +35,11 @@ async def preview_of_fix(
         async for look in looks:
             counts = look.counts
             seeing(look.examined, look.about, counts.total())
-    mended = [replace(finding, count=counts[finding.kind]) for finding in action.findings if counts[finding.kind]]
+    mended = [
+        replace(finding, count=counts[kind])
+        for finding in action.findings
+        if isinstance(kind := finding.kind, FindingKind) and counts[kind]
+    ]
     what = "; ".join(finding.what for finding in mended) or "nothing of what was found is wrong any more"
     notes = tuple(f"{finding.kind}: {finding.fix}." for finding in mended)
     return replace(base, count=counts.total(), what=printable(what), notes=(*notes, _NOTE))

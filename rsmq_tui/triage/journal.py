@@ -59,7 +59,7 @@ class Journal(JournalReading):
         # fmt: off
         values = (
             at_ms, name, past, user_name(), socket.gethostname(), os.getpid(), now_ms(),
-            profile, server, run_id, ns, stored_name(queue), target, what, planned, undoes,
+            profile, server, run_id, ns, stored_name(queue), stored_name(target), what, planned, undoes,
         )
         # fmt: on
         with self._file.told(), self._file.transaction():
@@ -84,8 +84,8 @@ class Journal(JournalReading):
             for entry, packed in rows:
                 self._file.db.execute(
                     "INSERT INTO batches (change, number, token, undoes, counted, renames, kind, queue, target,"
-                    " must_exist, sent, listed_before, listed_after, edits)"
-                    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                    " must_exist, sent, listed_before, listed_after, lists, edits)"
+                    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                     (
                         change,
                         *(entry.number, entry.token, entry.undoes, entry.counted, entry.renames),

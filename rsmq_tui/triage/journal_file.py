@@ -3,11 +3,14 @@
 import os
 import sqlite3
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from rsmq_tui.triage.journal_schema import SCHEMA, VERSION
+from rsmq_tui.triage.journal_schema import ADD_LISTS, SCHEMA, VERSION
+
+_OPENING_S, _OPENING_WAIT_S = 10.0, 0.02
 
 
 class JournalError(Exception):
@@ -75,11 +78,23 @@ class JournalFile:
         """Return an error of the file in words."""
         return JournalError(f"the journal {self.path} cannot be used: {error}")
 
+    def _prepare_file(self) -> None:
+        # SQLite does not wait for others who open a new file at the same moment, whatever its timeout.
+        give_up_s = time.monotonic() + _OPENING_S
+        while True:
+            try:
+                if self.db.execute("PRAGMA auto_vacuum").fetchone()[0] == 0:
+                    self.db.execute("PRAGMA auto_vacuum = INCREMENTAL")
+                self.db.execute("PRAGMA journal_mode = WAL")
+                return
+            except sqlite3.OperationalError as error:
+                if "locked" not in str(error) or time.monotonic() > give_up_s:
+                    raise
+                time.sleep(_OPENING_WAIT_S)
+
     def _open(self) -> None:
         self.db.execute("PRAGMA foreign_keys = ON")
-        if self.db.execute("PRAGMA auto_vacuum").fetchone()[0] == 0:
-            self.db.execute("PRAGMA auto_vacuum = INCREMENTAL")
-        self.db.execute("PRAGMA journal_mode = WAL")
+        self._prepare_file()
         # Written means written: a crash of the machine loses no batch that the server was asked for.
         self.db.execute("PRAGMA synchronous = FULL")
         with self.transaction():
@@ -87,6 +102,6 @@ class JournalFile:
             if version > VERSION:
                 raise JournalError(f"{self.path} was written by a later rsmq-tui: update this one")
             if version < VERSION:
-                for statement in SCHEMA.split(";"):
+                for statement in (ADD_LISTS,) if version == 2 else SCHEMA.split(";"):
                     self.db.execute(statement)
                 self.db.execute(f"PRAGMA user_version = {VERSION}")

@@ -67,15 +67,17 @@ class JournalReading:
                 (change,),
             ).fetchall()
         for (number,) in numbers:
-            with self._file.told():
-                row = self._file.db.execute(
-                    "SELECT * FROM batches WHERE change = ? AND number = ?", (change, number)
-                ).fetchone()
-                if row is None:
-                    raise JournalError(f"change {change} was dropped from the journal meanwhile")
-                batch = batch_of(row)
-            flags = bool(row["counted"]), bool(row["renames"]), bool(row["unsure"])
-            yield Entry(number, row["token"], batch, row["outcome"], row["undoes"], *flags)
+            yield self._entry(change, number)
+
+    def undos_of(self, change: int, number: int) -> list[tuple[int, Entry]]:
+        """Return the batches, each with its change, that have taken back something of a batch."""
+        with self._file.told():
+            rows = self._file.db.execute(
+                "SELECT change, number FROM batches JOIN changes USING (change)"
+                " WHERE changes.undoes = ? AND batches.undoes = ? AND instr(coalesce(outcome, ''), ?)",
+                (change, number, Outcome.DONE),
+            ).fetchall()
+        return [(undo, self._entry(undo, undone)) for undo, undone in rows]
 
     def undone_numbers(self, change: int) -> set[int]:
         """Return the numbers of those of its batches that an earlier, unfinished undo has already taken back.
@@ -118,13 +120,25 @@ class JournalReading:
         """Close the file, when nobody is at work in it any more."""
         self._file.close()
 
+    def _entry(self, change: int, number: int) -> Entry:
+        with self._file.told():
+            row = self._file.db.execute(
+                "SELECT * FROM batches WHERE change = ? AND number = ?", (change, number)
+            ).fetchone()
+            if row is None:
+                raise JournalError(f"change {change} was dropped from the journal meanwhile")
+            batch = batch_of(row)
+        flags = bool(row["counted"]), bool(row["renames"]), bool(row["unsure"])
+        return Entry(number, row["token"], batch, row["outcome"], row["undoes"], *flags)
+
     def _changes(self, where: str, *values: object) -> Iterator[Change]:
         with self._file.told():
             rows = self._file.db.execute(f"SELECT *, {TOUCHED} AS touched FROM changes {where}", values).fetchall()
         for row in rows:
             fields = dict(row)
             flags = {name: bool(fields[name]) for name in ("audited", "touched", "settled")}
-            named = {"queue": known_name(fields["queue"]), "state": State(fields["state"])}
+            target = None if fields["target"] is None else known_name(fields["target"])
+            named = {"queue": known_name(fields["queue"]), "target": target, "state": State(fields["state"])}
             yield Change(**{**fields, **flags, **named})
 
 

@@ -1,12 +1,17 @@
 """The tables of the journal, and how batches are written to rows and read back."""
 
+import json
+from dataclasses import asdict
 from sqlite3 import Row
 
 from rsmq_tui.protocol import RawMessage, name_bytes, name_of
-from rsmq_tui.protocol.edits import Batch, Edit, EditKind, FieldBatch, FieldEdit, LooseBatch, LooseKind, MessageBatch
+from rsmq_tui.protocol.batches import Batch
+from rsmq_tui.protocol.edits import Edit, EditKind, FieldBatch, FieldEdit, LooseBatch, LooseKind, MessageBatch
+from rsmq_tui.protocol.lists.edits import ListBatch, ListKind
+from rsmq_tui.protocol.lists.naming import ListNames
 from rsmq_tui.triage.packing import pack, unpack
 
-VERSION = 2
+VERSION = 3
 
 # outcome: NULL until it is known, '' for a call that was never carried out, else its letters; unsure: nothing but what
 # is there told them. settled: the audit log has a line of the change, and some of it became known later.
@@ -15,7 +20,8 @@ VERSION = 2
 # edits: packed columns. Of messages what each was (id, score, rc, fr, size, body; no id where it was not there) and
 # what it becomes (id, score, rc, fr); a body is kept only of what is taken away. Of fields: name, value, new value.
 # must_exist and sent say of a batch of fields whether it must be empty, and whether its messages came before the queue.
-# The first version was never released.
+# lists: of a batch of list queues, how their keys are named, and the namespaces of what is a queue of RSMQ, as JSON.
+# The first version was never released; the second knew no list queues.
 SCHEMA = """
 DROP TABLE IF EXISTS batches;
 DROP TABLE IF EXISTS changes;
@@ -62,6 +68,7 @@ CREATE TABLE batches (
     outcome TEXT,
     unsure INTEGER NOT NULL DEFAULT 0,
     edits BLOB NOT NULL,
+    lists TEXT,
     UNIQUE (change, number)
 );
 CREATE TABLE markers (
@@ -71,6 +78,9 @@ CREATE TABLE markers (
     at_ms INTEGER NOT NULL
 );
 """
+
+# From the second version to this one.
+ADD_LISTS = "ALTER TABLE batches ADD COLUMN lists TEXT"
 
 FIELDS = "fields"
 _BEFORE = 6
@@ -91,14 +101,18 @@ def known_name(stored: str | bytes) -> str:
 
 
 def batch_row(batch: Batch) -> Values:
-    """Return what the table of batches holds of a batch, from ``kind`` to ``listed_after``."""
+    """Return what the table of batches holds of a batch, from ``kind`` to ``listed_after``, and ``lists``."""
+    if isinstance(batch, ListBatch):
+        told = {"names": asdict(batch.names), "ns": batch.ns, "target_ns": batch.target_ns}
+        names = stored_name(batch.queue), stored_name(batch.target)
+        return batch.kind, *names, 0, batch.sent, 0, 0, json.dumps(told)
     if isinstance(batch, FieldBatch):
         flags = batch.empty, int(batch.held), batch.listed_before, batch.listed_after
-        return FIELDS, stored_name(batch.queue), None, *flags
+        return FIELDS, stored_name(batch.queue), None, *flags, None
     if isinstance(batch, LooseBatch):
-        return batch.kind, stored_name(batch.queue), None, 0, 0, 0, 0
+        return batch.kind, stored_name(batch.queue), None, 0, 0, 0, 0, None
     names = stored_name(batch.queue), stored_name(batch.target)
-    return batch.kind, *names, batch.must_exist, batch.sent, 0, 0
+    return batch.kind, *names, batch.must_exist, batch.sent, 0, 0, None
 
 
 def packed_edits(batch: Batch) -> bytes:
@@ -107,6 +121,9 @@ def packed_edits(batch: Batch) -> bytes:
         return pack(list(zip(*batch.fields, strict=True)) or [(), (), ()])
     before = _columns([edit.before for edit in batch.edits])
     after = _columns([edit.after for edit in batch.edits])
+    if isinstance(batch, ListBatch) and batch.kind is not ListKind.REMOVE:
+        # What stays on the server is not kept here as well.
+        before[5] = [None] * batch.size
     before[4] = [b"%d" % (edit.before or edit.after or _NOTHING).size for edit in batch.edits]
     return pack([*before, *after[:4]])
 
@@ -130,10 +147,16 @@ def batch_of(row: Row) -> Batch:
         None if id is None else RawMessage(id, score or b"", rc, fr, size, None)
         for id, score, rc, fr, size in zip(*columns[_BEFORE:], sizes, strict=True)
     ]
+    edits = tuple(map(Edit, before, after))
+    if row["lists"] is not None:
+        told = json.loads(row["lists"])
+        target = None if row["target"] is None else known_name(row["target"])
+        names = ListNames(**told["names"])
+        return ListBatch(ListKind(row["kind"]), queue, edits, names, target, told["ns"], told["target_ns"], row["sent"])
     return MessageBatch(
         EditKind(row["kind"]),
         queue,
-        tuple(map(Edit, before, after)),
+        edits,
         None if row["target"] is None else known_name(row["target"]),
         bool(row["must_exist"]),
         row["sent"],

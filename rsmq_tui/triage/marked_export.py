@@ -21,7 +21,7 @@ class MarkedExport:
     """
 
     def __init__(self, editor: QueueEditor, queue: str, ids: Sequence[str], write: Callable[[str], object]) -> None:
-        self.written = self.cut = self.gone = 0
+        self.written = self.cut = self.gone = self.unsearched = 0
         self._editor, self._queue, self._ids = editor, queue, ids
         self._write = write
 

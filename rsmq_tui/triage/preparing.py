@@ -7,8 +7,9 @@ from functools import partial
 
 from rsmq_tui.monitor.reading import score_like, score_units
 from rsmq_tui.protocol import RawMessage, RsmqError, make_id
+from rsmq_tui.protocol.batches import Batch
 from rsmq_tui.protocol.editor import QueueEditor, QueueFields
-from rsmq_tui.protocol.edits import Batch, Edit, EditKind, FieldBatch, FieldEdit, MessageBatch, Outcome
+from rsmq_tui.protocol.edits import Edit, EditKind, FieldBatch, FieldEdit, MessageBatch, Outcome
 from rsmq_tui.protocol.messages import raw_message
 from rsmq_tui.triage.actions import Copy, Delete, DeleteQueue, Hide, MessageAction, Move, Redrive, Release
 from rsmq_tui.triage.journal import Journal

@@ -13,6 +13,7 @@ from rsmq_tui.monitor.search import search
 from rsmq_tui.monitor.wording import plural, printable, size
 from rsmq_tui.protocol import QueueReader, RawMessage, leading_int, name_bytes, name_of, rsmq_error
 from rsmq_tui.protocol.editor import QueueEditor, QueueFields
+from rsmq_tui.protocol.lists.naming import ListNames
 from rsmq_tui.triage.actions import (
     Action,
     Copy,
@@ -31,6 +32,8 @@ from rsmq_tui.triage.actions import (
 )
 from rsmq_tui.triage.fix_preview import preview_of_fix
 from rsmq_tui.triage.journal import Journal
+from rsmq_tui.triage.list_actions import target_of_rsmq
+from rsmq_tui.triage.mixed import list_target_notes
 from rsmq_tui.triage.origins import name_without_dead
 from rsmq_tui.triage.previews import Everything, Marked, Matching, Named, Preview, Scope, Shown
 from rsmq_tui.triage.queue_actions import check
@@ -63,13 +66,14 @@ async def preview_of(
     action: Action,
     scope: Scope | None,
     seeing: SeeingCallback,
+    names: ListNames,
 ) -> Preview:
-    """Find out what an action would do; raises ``TriageError``, and what the editor and the reader raise."""
+    """Find out what an action would do, also to lists of those names; raises what editor and reader raise."""
     check(action)
     at_ms = await editor.clock_us() // 1000
     base = Preview(
         action=action,
-        what=printable(_what(action, scope)),
+        what=printable(what_of(action, scope)),
         server=editor.label,
         ns=editor.ns,
         profile=profile,
@@ -79,7 +83,7 @@ async def preview_of(
     )
     if not isinstance(action, MessageAction):
         return await _of_another(editor, reader, base, action, seeing)
-    own, notes = await _notes(editor, action)
+    own, notes = await _notes(editor, action, names)
     selection = Selection()
     try:
         elsewhere = unsearched = 0
@@ -90,7 +94,8 @@ async def preview_of(
                 elsewhere = await _select_named(editor, action.queue, ids, selection)
             case Matching() | Everything() | None:
                 unsearched = await _select_matching(reader, action, scope, selection, seeing)
-        _check_room(journal, action, selection)
+        takes = isinstance(action, Delete | DeleteQueue)
+        check_room(journal, selection, selection.bytes if takes else 0)
     except BaseException:
         selection.close()
         raise
@@ -106,10 +111,11 @@ async def preview_of(
     )
 
 
-def _what(action: Action, scope: Scope | None) -> str:
+def what_of(action: Action, scope: Scope | None) -> str:
+    """Say which messages a scope means."""
     match scope:
         case Marked(messages=messages):
-            return "the marked message" if len(messages) == 1 else f"the {len(messages):,} marked messages"
+            return f"the message {messages[0].id}" if len(messages) == 1 else f"the {len(messages):,} marked messages"
         case Named(ids=ids):
             return f"the message {ids[0]}" if len(ids) == 1 else f"the {len(ids):,} messages of those ids"
         case Matching(filter=wanted, limit=limit) if wanted.text.strip():
@@ -132,7 +138,7 @@ async def _of_another(
             return replace(base, count=len(bodies), what=f"{size(sum(map(len, bodies)))} in all")
         case Import(path=path):
             seen = file_seen(await asyncio.to_thread(path.stat))
-            count = await _counted(path, seen, seeing)
+            count = await counted(path, seen, seeing)
             if not count:
                 raise TriageError(f"{path} holds no message")
             if not (await editor.fields(action.queue)).exists:
@@ -154,7 +160,7 @@ async def _of_another(
     return base
 
 
-async def _counted(path: Path, seen: FileSeen, seeing: SeeingCallback) -> int:
+async def counted(path: Path, seen: FileSeen, seeing: SeeingCallback) -> int:
     """Count the messages of a file, all of which can be read."""
     messages = read_file(path, seen)
 
@@ -180,6 +186,8 @@ def _settings(action: SetAttributes, now: Mapping[bytes, bytes]) -> str:
 def _unit_notes(action: MessageAction, selection: Selection) -> Iterator[str]:
     """Say where scores are not in ms, and what those will be that are written."""
     match action:
+        case Move(target=target) if target_of_rsmq(target, "").ns is None:
+            return
         case Copy(target=target) if target != action.queue:
             then = "the copies have milliseconds"
         case Redrive():
@@ -194,12 +202,14 @@ def _unit_notes(action: MessageAction, selection: Selection) -> Iterator[str]:
         yield f"The scores of {plural(count, 'message')} are in {unit}: {then}."
 
 
-async def _notes(editor: QueueEditor, action: MessageAction) -> tuple[QueueFields, tuple[str, ...]]:
+async def _notes(editor: QueueEditor, action: MessageAction, names: ListNames) -> tuple[QueueFields, tuple[str, ...]]:
     notes = ["Only if unchanged since this preview; others are skipped."]
     own = await editor.fields(action.queue)
     if not own.attributes and not own.depth and not own.listed:
         raise rsmq_error("queueNotFound")
     match action:
+        case Move(target=target) if (to := target_of_rsmq(target, editor.ns)).ns is None:
+            notes += await list_target_notes(editor, names, action, to)
         case Move(target=target):
             if target == action.queue and action.name == "move":
                 raise TriageError("the target is the queue itself")
@@ -219,7 +229,7 @@ async def _notes(editor: QueueEditor, action: MessageAction) -> tuple[QueueField
                 raise TriageError(f"queue {target} does not exist: create it first")
         case DeleteQueue():
             notes.append("If messages arrive or are received meanwhile, the queue is kept with those.")
-    if isinstance(action, Copy):
+    if isinstance(action, Copy) and target_of_rsmq(action.target, editor.ns).ns is not None:
         notes.append("The copies are visible at once.")
     return own, tuple(notes)
 
@@ -272,8 +282,8 @@ async def _select_matching(
     return unsearched
 
 
-def _check_room(journal: Journal, action: Action, selection: Selection) -> None:
-    bodies = selection.bytes if isinstance(action, Delete | DeleteQueue) else 0
+def check_room(journal: Journal, selection: Selection, bodies: int) -> None:
+    """Raise ``TriageError`` where the journal cannot hold what a change would write, with so many bytes of bodies."""
     wanted = bodies + _OVERHEAD_BYTES * selection.count
     if wanted > journal.limit_bytes:
         raise TriageError(

@@ -6,8 +6,9 @@ from typing import NamedTuple
 
 from rsmq_tui.monitor.filters import Filter
 from rsmq_tui.monitor.states import MessageState
-from rsmq_tui.monitor.wording import plural
+from rsmq_tui.monitor.wording import plural, printable
 from rsmq_tui.protocol.editor import QueueFields
+from rsmq_tui.protocol.lists.naming import LISTS_NS
 from rsmq_tui.triage.actions import (
     Action,
     Copy,
@@ -22,6 +23,8 @@ from rsmq_tui.triage.actions import (
 )
 from rsmq_tui.triage.selection import Selection
 from rsmq_tui.triage.transfer import FileSeen
+
+_BODY_SHOWN = 60
 
 
 class Shown(NamedTuple):
@@ -109,7 +112,7 @@ class Preview:
     @property
     def rows(self) -> tuple[tuple[str, str], ...]:
         """What people should read before they decide, as (label, words)."""
-        server = f"{self.server}, ns {self.ns}"
+        server = self.server if self.ns == LISTS_NS else f"{self.server}, ns {self.ns}"
         where = f"{self.profile} ({server})" if self.profile else server
         action = self.action
         rows = [("in" if not isinstance(action, MessageAction) else "from", f"{action.queue} on {where}")]
@@ -117,6 +120,8 @@ class Preview:
         if target is not None:
             rows.append(("to", target))
         rows.append(("that", self.what))
+        if (body := self._only_body()) is not None:
+            rows.append(("body", body))
         if isinstance(action, Hide):
             rows.append(("for", f"{action.seconds:,} s from now"))
         if isinstance(action, Send) and action.delay_s is not None:
@@ -131,6 +136,12 @@ class Preview:
         """Free what was seen."""
         if self.selection is not None:
             self.selection.close()
+
+    def _only_body(self) -> str | None:
+        """Return the start of the body where it is for one message: with it people know that it is the right one."""
+        only = next(iter(self.selection), None) if self.selection is not None and self.count == 1 else None
+        body = None if only is None else only.body
+        return None if body is None else printable(body[:_BODY_SHOWN].decode("utf-8", "replace"), _BODY_SHOWN)
 
     def _undo(self) -> str:
         if isinstance(self.action, Copy | Send):

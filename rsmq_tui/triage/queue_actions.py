@@ -6,6 +6,7 @@ from rsmq_tui.protocol import RawMessage, make_id, rsmq_error, validation
 from rsmq_tui.protocol.editor import QueueEditor, QueueFields
 from rsmq_tui.protocol.edits import FieldBatch, FieldEdit
 from rsmq_tui.triage.actions import Action, CreateQueue, Fix, Import, Move, Redrive, Send, SetAttributes
+from rsmq_tui.triage.list_actions import target_of_rsmq
 from rsmq_tui.triage.preparing import Prepared, puts
 from rsmq_tui.triage.previews import Preview
 from rsmq_tui.triage.targets import creation
@@ -44,6 +45,8 @@ def check(action: Action) -> None:
         return
     validation.queue_name(action.queue)
     match action:
+        case Move(target=str() as target) if target_of_rsmq(target, "").ns is None:
+            return
         case Move(target=str() as target) | Redrive(target=str() as target):
             validation.queue_name(target)
         case Send():

@@ -7,7 +7,8 @@ from functools import partial
 from itertools import groupby, islice
 from operator import itemgetter
 
-from rsmq_tui.protocol.editor import QueueEditor
+from rsmq_tui.protocol.carrying import Carrier
+from rsmq_tui.protocol.lists.editor import editor_of
 from rsmq_tui.triage.audit_log import AuditLog
 from rsmq_tui.triage.changes import NOT_CARRIED_OUT, Change, Entry, State
 from rsmq_tui.triage.journal import Journal
@@ -17,7 +18,7 @@ _MARKERS_PER_CALL = 500
 SETTLED = "settled"
 
 
-async def recover(editor: QueueEditor, journal: Journal, audit: AuditLog) -> list[Change]:
+async def recover(editor: Carrier, journal: Journal, audit: AuditLog) -> list[Change]:
     """Settle every unfinished change on the editor's server, and return them; raises what these three raise.
 
     A batch whose call is not known to have been carried out is asked about: it was, with that outcome, or from then on
@@ -26,7 +27,7 @@ async def recover(editor: QueueEditor, journal: Journal, audit: AuditLog) -> lis
     """
     recovered = []
     for change in await asyncio.to_thread(journal.unfinished, editor.label):
-        await _settle(editor.within(change.ns), journal, change)
+        await _settle(editor_of(editor, change.ns), journal, change)
         if change.state is State.RUNNING:
             tally = await asyncio.to_thread(_tally, journal, change)
             await asyncio.to_thread(journal.finish, change.change, State.INTERRUPTED, **tally.counts)
@@ -40,7 +41,7 @@ async def recover(editor: QueueEditor, journal: Journal, audit: AuditLog) -> lis
     return recovered
 
 
-async def found_out(editor: QueueEditor, entry: Entry) -> Entry:
+async def found_out(editor: Carrier, entry: Entry) -> Entry:
     """Return a batch with its outcome, of which its call left nothing on the server; raises what the editor raises."""
     outcome = await editor.look(entry.batch)
     return replace(entry, outcome=outcome or NOT_CARRIED_OUT, unsure=outcome != NOT_CARRIED_OUT)
@@ -53,7 +54,7 @@ def _write_line(audit: AuditLog, change: Change) -> None:
         audit.write(change, ended or change.state)
 
 
-async def _settle(editor: QueueEditor, journal: Journal, change: Change) -> None:
+async def _settle(editor: Carrier, journal: Journal, change: Change) -> None:
     entries = journal.entries(change.change)
     while group := await asyncio.to_thread(_some, entries):
         spent, found, void = [], [], []
@@ -71,12 +72,12 @@ async def _settle(editor: QueueEditor, journal: Journal, change: Change) -> None
         await editor.forget(spent)
 
 
-async def _remove_markers(editor: QueueEditor, journal: Journal) -> None:
+async def _remove_markers(editor: Carrier, journal: Journal) -> None:
     """Remove some of the markers that are no longer needed."""
     left = await asyncio.to_thread(journal.left_markers, editor.label, _MARKERS_PER_CALL)
     for ns, markers in groupby(sorted(left), key=itemgetter(0)):
         tokens = [token for _, token in markers]
-        await editor.within(ns).forget(tokens)
+        await editor_of(editor, ns).forget(tokens)
         await asyncio.to_thread(journal.drop_markers, tokens)
 
 

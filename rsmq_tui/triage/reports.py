@@ -4,6 +4,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from rsmq_tui.protocol.edits import Outcome
+from rsmq_tui.protocol.lists.edits import told_by
 
 # Why a message was left alone. The first two are what compare-and-set is for; the others are failures.
 _SKIPPED = {
@@ -17,7 +18,8 @@ _FAILED = {Outcome.TAKEN: "its id is already in use there"}
 class Tally:
     """Counts of messages (or of the one queue) that were done, skipped, and failed, each with its reasons.
 
-    ``unsure`` of those that were done may be somebody else's work; of ``unknown`` more nobody knows yet.
+    ``unsure`` of those that were done may be somebody else's work; of ``unknown`` more nobody knows yet. ``inexact``
+    are items of a list that were put back near their places only: the list has changed too much to tell them.
     """
 
     planned: int = 0
@@ -26,6 +28,7 @@ class Tally:
     failed: Counter[str] = field(default_factory=Counter)
     unsure: int = 0
     unknown: int = 0
+    inexact: int = 0
 
     @property
     def counts(self) -> dict[str, int]:
@@ -40,9 +43,11 @@ class Tally:
 
     def take(self, outcome: str, *, unsure: bool = False) -> None:
         """Count the letters of an outcome."""
+        letters, _, _, inexact = told_by(outcome)
+        self.inexact += inexact
         if unsure:
-            self.unsure += outcome.count(Outcome.DONE)
-        for letter, count in Counter(outcome).items():
+            self.unsure += letters.count(Outcome.DONE)
+        for letter, count in Counter(letters).items():
             known = Outcome(letter)
             if known is Outcome.DONE:
                 self.done += count
@@ -79,6 +84,8 @@ class Report:
         parts = [f"{self.past} {tally.done:,}"]
         parts.append(f"skipped {tally.skipped.total():,}{_reasons(tally.skipped)}")
         parts.append(f"failed {tally.failed.total():,}{_reasons(tally.failed)}")
+        if tally.inexact:
+            parts.append(f"{tally.inexact:,} near their places only, as the queue has changed")
         if tally.unsure:
             parts.append(f"not certain for {tally.unsure:,}")
         if tally.unknown:

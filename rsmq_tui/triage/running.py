@@ -6,9 +6,11 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from rsmq_tui.protocol import REPLY_ERRORS, SERVER_ERRORS, RawMessage, RsmqError
-from rsmq_tui.protocol.editor import QueueEditor, VoidedError
-from rsmq_tui.protocol.edits import Batch, Edit, MessageBatch, Outcome
+from rsmq_tui.protocol.batches import Batch
+from rsmq_tui.protocol.carrying import Carrier, VoidedError
+from rsmq_tui.protocol.edits import Edit, MessageBatch, Outcome
 from rsmq_tui.protocol.ids import another_id
+from rsmq_tui.protocol.lists.edits import ListBatch
 from rsmq_tui.triage.changes import NOT_CARRIED_OUT, Entry, State
 from rsmq_tui.triage.journal import Journal
 from rsmq_tui.triage.preparing import Prepared
@@ -24,6 +26,9 @@ _TURNS_TO_SEND, _TURNS_QUIET = 40, 4
 _SETTLE_WAITS_S = (0.2, 0.5, 1.0, 2.0, 4.0)
 # In which the server says that it did nothing of it: all that it may refuse is refused before the first write.
 _REFUSALS: tuple[type[Exception], ...] = (RsmqError, *REPLY_ERRORS)
+
+# What ends a change, and is told.
+_ENDS: tuple[type[Exception], ...] = (VoidedError, *EXPECTED)
 
 
 @dataclass(slots=True)
@@ -52,7 +57,7 @@ class Runner:
     why it did not come to its end, or is None.
     """
 
-    def __init__(self, editor: QueueEditor, journal: Journal, change: int, tally: Tally) -> None:
+    def __init__(self, editor: Carrier, journal: Journal, change: int, tally: Tally) -> None:
         self.tally = tally
         self.change = change
         self.stopped: str | None = None
@@ -146,7 +151,7 @@ class Runner:
 
     def _entry(self, step: Prepared, batch: Batch) -> Entry:
         self._number += 1
-        return Entry(self._number, self._editor.new_token(), batch, None, step.undoes, step.counted, step.renames)
+        return Entry(self._number, self._editor.new_token(batch), batch, None, step.undoes, step.counted, step.renames)
 
     async def _write(self, entries: Sequence[tuple[Prepared, Entry]]) -> None:
         """Write batches to disk, and what became of earlier ones; then the server may forget these."""
@@ -166,7 +171,7 @@ class Runner:
         self.tally.failed.update(group.failed)
         entries = group.entries
         while entries:
-            outcomes = await asyncio.gather(*(self._apply(entry) for _, entry in entries), return_exceptions=True)
+            outcomes = await self._apply_all([entry for _, entry in entries])
             again = []
             for (step, entry), outcome in zip(entries, outcomes, strict=True):
                 if isinstance(outcome, BaseException):
@@ -183,6 +188,20 @@ class Runner:
                     raise outcome
             await self._write(again)
             entries = again
+
+    async def _apply_all(self, entries: Sequence[Entry]) -> list[str | BaseException]:
+        """Carry batches out at once, or those of list queues in order: what goes shifts what is behind it."""
+        if not any(isinstance(entry.batch, ListBatch) for entry in entries):
+            return await asyncio.gather(*(self._apply(entry) for entry in entries), return_exceptions=True)
+        outcomes: list[str | BaseException] = []
+        for number, entry in enumerate(entries):
+            try:
+                outcomes.append(await self._apply(entry))
+            except _ENDS as error:
+                left = entries[number + 1 :]
+                self._outcomes += [(each.number, NOT_CARRIED_OUT) for each in left]
+                return [*outcomes, error, *([error] * len(left))]
+        return outcomes
 
     async def _give_up(self, ahead: "asyncio.Task[_Group]") -> None:
         """Note that what was written ahead is not carried out."""

@@ -19,7 +19,7 @@ from rsmq_tui.protocol.messages import raw_message
 _IN_MEMORY_BYTES = 8_000_000
 _LENGTH_BYTES = 8
 # The fields of a message that are looked at here.
-_SCORE, _RC, _SIZE, _BODY = map(RawMessage._fields.index, ("score", "rc", "size", "body"))
+_ID, _SCORE, _RC, _SIZE, _BODY = map(RawMessage._fields.index, ("id", "score", "rc", "size", "body"))
 # Bodies that were read while looking are kept up to this much; those of later messages are read again.
 _BODIES_BYTES = 64_000_000
 
@@ -50,7 +50,7 @@ class Selection:
         self.bytes += sum(columns[_SIZE])
         if self.bytes > _BODIES_BYTES:
             del columns[_BODY]
-        for state, count in count_states(columns[_SCORE], columns[_RC], at_ms).items():
+        for state, count in count_states(columns[_SCORE], columns[_RC], at_ms, columns[_ID]).items():
             self.states[state] += count
         self.units.update(score_units(columns[_SCORE]))
         # Our own file, never anybody else's: marshal is the fastest way there and back.
@@ -88,8 +88,7 @@ class Selection:
     def __iter__(self) -> Iterator[RawMessage]:
         return chain.from_iterable(self._blocks())
 
-    def _blocks(self) -> Iterator[list[RawMessage]]:
-        place = 0
+    def _blocks(self, place: int = 0) -> Iterator[list[RawMessage]]:
         while True:
             self._file.seek(place)
             head = self._file.read(_LENGTH_BYTES)

@@ -4,25 +4,32 @@ import asyncio
 from collections.abc import AsyncGenerator
 
 from rsmq_tui.monitor.wording import plural, printable
+from rsmq_tui.protocol.batches import Batch
+from rsmq_tui.protocol.carrying import Carrier
 from rsmq_tui.protocol.editor import QueueEditor
-from rsmq_tui.protocol.edits import Batch, EditKind, FieldBatch, MessageBatch, Outcome
+from rsmq_tui.protocol.edits import EditKind, FieldBatch, MessageBatch, Outcome
+from rsmq_tui.protocol.lists.edits import ListBatch
 from rsmq_tui.triage.actions import CreateQueue, Fix, SetAttributes
 from rsmq_tui.triage.changes import Change, Entry
 from rsmq_tui.triage.journal import Journal
+from rsmq_tui.triage.list_undoing import prepare_inverse, still_done
 from rsmq_tui.triage.preparing import Prepared, removal_of
 
 
-async def prepare_undo(editor: QueueEditor, journal: Journal, change: int) -> AsyncGenerator[Prepared, None]:
+async def prepare_undo(editor: Carrier, journal: Journal, change: int) -> AsyncGenerator[Prepared, None]:
     """Prepare the way back of what was done; raises what the editor and the journal raise."""
     already = await asyncio.to_thread(journal.undone_numbers, change)
     is_rest = await asyncio.to_thread(_is_rest, journal, change, already)
     entries = journal.entries(change, newest_first=True)
     kind: str | None = None
     while (entry := await asyncio.to_thread(next, entries, None)) is not None:
-        if entry.number in already:
+        if isinstance(entry.batch, ListBatch):
+            steps = prepare_inverse(editor, journal, change, entry)
+        elif entry.number in already:
             continue
-        prepared = await _inverse(editor, entry)
-        if prepared is not None:
+        else:
+            steps = _inverse(editor, entry)
+        async for prepared in steps:
             prepared.undoes, prepared.counted = entry.number, entry.counted or is_rest
             before, kind = kind, _kind(entry.batch)
             if before not in (None, kind):
@@ -35,20 +42,21 @@ def _kind(batch: Batch) -> str:
     return "fields" if isinstance(batch, FieldBatch) else batch.kind.value
 
 
-async def _inverse(editor: QueueEditor, entry: Entry) -> Prepared | None:
-    if not entry.outcome:
-        return None
-    inverse = entry.batch.inverse(entry.outcome)
+async def _inverse(editor: Carrier, entry: Entry) -> AsyncGenerator[Prepared, None]:
+    inverse = entry.batch.inverse(entry.outcome) if entry.outcome else None
     if inverse is None:
-        return None
+        return
     if isinstance(inverse, FieldBatch):
         # A queue must be there before its messages are, and empty before it goes.
-        return Prepared(inverse, alone=True)
+        yield Prepared(inverse, alone=True)
+        return
     if not isinstance(inverse, MessageBatch) or inverse.kind is not EditKind.REMOVE:
-        return Prepared(inverse)
+        yield Prepared(inverse)
+        return
     # What it puts there is not in the journal: it is read, so that taking it away can be taken back as well.
     seen = [before for before, _ in inverse.edits if before is not None]
-    return await removal_of(editor, inverse.queue, seen, inverse.must_exist, inverse.sent)
+    queues = editor if isinstance(editor, QueueEditor) else QueueEditor.beside(editor, editor.ns)
+    yield await removal_of(queues, inverse.queue, seen, inverse.must_exist, inverse.sent)
 
 
 def planned_undo(journal: Journal, change: int) -> int:
@@ -81,7 +89,9 @@ def _left(journal: Journal, change: int, already: set[int]) -> tuple[int, int]:
     """Count what is left of what people asked for, and of what served it."""
     counted = served = 0
     for entry in journal.entries(change):
-        if entry.number not in already:
+        if isinstance(entry.batch, ListBatch):
+            counted += still_done(journal, change, entry).count(Outcome.DONE)
+        elif entry.number not in already:
             counted += entry.letters.count(Outcome.DONE)
             served += 0 if entry.counted else (entry.outcome or "").count(Outcome.DONE)
     return counted, served

@@ -19,7 +19,9 @@ from typing import Any
 from rsmq_tui.monitor import suspects
 from rsmq_tui.monitor.audit_findings import Finding, FindingKind
 from rsmq_tui.protocol.editor import QueueEditor
-from rsmq_tui.triage import preparing, running
+from rsmq_tui.protocol.lists.editor import ListEditor
+from rsmq_tui.protocol.lists.naming import ListNames
+from rsmq_tui.triage import list_batches, preparing, running
 from rsmq_tui.triage.actions import (
     Action,
     Copy,
@@ -37,6 +39,8 @@ from rsmq_tui.triage.actions import (
 from rsmq_tui.triage.audit_log import AuditLog
 from rsmq_tui.triage.desk import Triage
 from rsmq_tui.triage.journal import Journal
+from rsmq_tui.triage.list_actions import Requeue
+from rsmq_tui.triage.list_desk import ListTriage
 
 ROOT = Path(__file__).parents[2]
 
@@ -54,13 +58,20 @@ CHANGES: dict[str, Callable[[Path], Action]] = {
     "set": lambda folder: SetAttributes(queue="a", vt=5),
     "fix": lambda folder: Fix(queue="a", findings=tuple(Finding(kind, "a") for kind in _MENDED)),
 }
+# The same of list queues.
+LIST_CHANGES: dict[str, Callable[[Path], Action]] = {
+    "list: delete": lambda folder: Delete(queue="queue:a"),
+    "list: move": lambda folder: Move(queue="queue:a", target="queue:b"),
+    "list: to RSMQ": lambda folder: Move(queue="queue:a", target="rsmq:b"),
+    "list: requeue": lambda folder: Requeue(queue="queue:a"),
+}
 # Three walks through the messages, then one through the fields.
 _MENDED = (FindingKind.DANGLING, FindingKind.BAD_RC, FindingKind.NEVER, FindingKind.FOREIGN_ID, FindingKind.LEAKED)
 
 # What a change leaves outside its process: after each of these calls the process may end, and so before the next.
 _STEPS = (
     *((Journal, name) for name in ("begin", "write", "record", "finish", "audit")),
-    *((QueueEditor, name) for name in ("apply", "settle", "forget")),
+    *((editor, name) for editor in (QueueEditor, ListEditor) for name in ("apply", "settle", "forget")),
     (AuditLog, "write"),
 )
 
@@ -72,11 +83,11 @@ class Crasher:
         self._process = process
         self._url, self._folder = url, folder
 
-    def run(self, what: str, kill_at: int) -> bool:
+    def run(self, what: str, kill_at: int, *, lists: bool = False) -> bool:
         """Make a change, or "undo" the last one, or "recover"; returns whether it was killed before its end."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        job = {"url": self._url, "folder": str(self._folder), "what": what, "kill_at": kill_at}
+        job = {"url": self._url, "folder": str(self._folder), "what": what, "kill_at": kill_at, "lists": lists}
         self._process.stdin.write(json.dumps(job) + "\n")
         self._process.stdin.flush()
         answer = json.loads(self._process.stdout.readline())
@@ -103,10 +114,12 @@ def mother() -> Iterator["subprocess.Popen[str]"]:
 async def _work(job: dict[str, Any]) -> None:
     # Few messages, and yet several groups of several batches.
     preparing.CHUNK_MESSAGES = preparing.MOVE_MESSAGES = 2
+    list_batches._ITEMS = list_batches._INSERTED = 4
     running.GROUP_BATCHES = 2
     suspects.SETTLING_S = 0
     folder = Path(job["folder"])
-    triage = Triage(job["url"], "rsmq", folder)
+    is_list = job["what"] in LIST_CHANGES or job["lists"]
+    triage = ListTriage(job["url"], ListNames(), folder) if is_list else Triage(job["url"], "rsmq", folder)
     if job["what"] == "recover":
         _arm(job["kill_at"])
         await triage.recover()
@@ -115,7 +128,7 @@ async def _work(job: dict[str, Any]) -> None:
         _arm(job["kill_at"])
         await triage.run(preview).to_end()
     else:
-        preview = await triage.preview(CHANGES[job["what"]](folder))
+        preview = await triage.preview((CHANGES | LIST_CHANGES)[job["what"]](folder))
         _arm(job["kill_at"])
         await triage.run(preview).to_end()
     await triage.aclose()

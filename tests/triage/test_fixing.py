@@ -8,8 +8,9 @@ from redis import Redis
 
 from rsmq_tui.monitor.audit_findings import Finding, FindingKind
 from rsmq_tui.protocol import QueueReader, Rsmq
+from rsmq_tui.protocol.batches import Batch
 from rsmq_tui.protocol.editor import QueueEditor
-from rsmq_tui.protocol.edits import Batch, FieldBatch, FieldEdit, LooseBatch, LooseKind
+from rsmq_tui.protocol.edits import FieldBatch, FieldEdit, LooseBatch, LooseKind
 from rsmq_tui.triage import fixing
 from rsmq_tui.triage.actions import Fix
 from rsmq_tui.triage.desk import Triage
@@ -165,7 +166,7 @@ class TestRaces:
                 for step in prepared:
                     yield step
 
-            monkeypatch.setattr("rsmq_tui.triage.desk.prepare_fix", late)
+            monkeypatch.setattr("rsmq_tui.triage.engines.prepare_fix", late)
 
         return arrange
 

@@ -14,8 +14,8 @@ from redis.exceptions import ConnectionError as LostError
 
 from rsmq_tui.embedded import EmbeddedServer
 from rsmq_tui.protocol import Rsmq
+from rsmq_tui.protocol.batches import Batch
 from rsmq_tui.protocol.editor import QueueEditor
-from rsmq_tui.protocol.edits import Batch
 from rsmq_tui.triage import running
 from rsmq_tui.triage.actions import Action, Copy, CreateQueue, Delete, DeleteQueue, Hide, Move, Send, SetAttributes
 from rsmq_tui.triage.changes import State

@@ -1,0 +1,275 @@
+"""What each change of a list queue does, and that its undo puts back every byte in its place."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from redis import Redis
+
+from rsmq_tui.protocol.lists.naming import LISTS_NS, ListNames
+from rsmq_tui.triage import list_batches
+from rsmq_tui.triage.actions import Copy, CreateQueue, Delete, DeleteQueue, Hide, Move, Send
+from rsmq_tui.triage.desk import Triage
+from rsmq_tui.triage.list_actions import Ack, Pop, Push, Requeue, Trim
+from rsmq_tui.triage.list_desk import ListTriage
+from rsmq_tui.triage.previews import Marked, Named, Shown
+from rsmq_tui.triage.words import TriageError
+from tests.triage.doing import audit_lines, done, undone
+from tests.triage.keyspace import contents, markers
+from tests.triage.list_doing import (
+    ACTIONS,
+    FROM_RSMQ,
+    ITEMS,
+    LEASES,
+    NAMES,
+    WORKING,
+    A,
+    B,
+    fill,
+    lay,
+    lease,
+    read,
+    send,
+    take,
+)
+
+
+@pytest.fixture(params=["right", "left"])
+def names(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> ListNames:
+    # Few items, and yet several calls.
+    monkeypatch.setattr(list_batches, "_ITEMS", 12)
+    monkeypatch.setattr(list_batches, "_INSERTED", 9)
+    return NAMES[request.param]
+
+
+@pytest.fixture
+async def lists(redis_url: str, folder: Path, names: ListNames) -> AsyncIterator[ListTriage]:
+    desk = ListTriage(redis_url, names, folder)
+    yield desk
+    await desk.aclose()
+
+
+@pytest.mark.parametrize("what", ACTIONS)
+async def test_there_and_back_and_there_and_back(
+    lists: ListTriage, client: Redis, names: ListNames, tmp_path: Path, what: str
+) -> None:
+    fill(client, names)
+    before = contents(client)
+    preview = await lists.preview(ACTIONS[what](tmp_path))
+    assert contents(client) == before
+    report = await lists.run(preview).to_end()
+    there = contents(client)
+    assert (report.stopped, report.tally.done, report.tally.handled) == (None, preview.count, preview.count)
+    assert there != before
+
+    again = await lists.preview_undo(queue=preview.action.queue)
+    assert again.count == report.tally.done
+    back = await lists.run(again).to_end()
+    assert (back.tally.done, back.tally.inexact) == (report.tally.done, 0)
+    assert contents(client) == before
+
+    assert (await undone(lists, back.change)).tally.done == report.tally.done
+    assert contents(client) == there
+    await undone(lists, report.change)
+    assert contents(client) == before
+    assert markers(client) == {}
+
+
+@pytest.mark.parametrize("what", FROM_RSMQ)
+async def test_from_rsmq_to_a_list_and_back(
+    redis_url: str, folder: Path, client: Redis, names: ListNames, what: str
+) -> None:
+    fill(client, names)
+    before = contents(client)
+    triage = Triage(redis_url, "rsmq", folder, names=names)
+    report = await done(triage, FROM_RSMQ[what])
+    assert (report.stopped, report.tally.done) == (None, 3)
+    there = contents(client)
+    # The one that was received is hidden, and comes last.
+    delivered = [b"\xff", b"message 3", b"message 1"]
+    assert read(client, names, FROM_RSMQ[what].target.removeprefix("list:"))[-3:] == delivered
+    back = await undone(triage)
+    assert back.tally.done == 3
+    assert contents(client) == before
+    await undone(triage, back.change)
+    assert contents(client) == there
+    await triage.aclose()
+
+
+async def test_a_change_of_lists_can_be_undone_from_anywhere(
+    redis_url: str, folder: Path, lists: ListTriage, client: Redis, names: ListNames
+) -> None:
+    fill(client, names)
+    before = contents(client)
+    report = await done(lists, Delete(queue=A))
+    triage = Triage(redis_url, "rsmq", folder)
+    preview = await triage.preview_undo(report.change)
+    assert preview.ns == LISTS_NS
+    await triage.run(preview).to_end()
+    assert contents(client) == before
+    await triage.aclose()
+
+
+async def test_what_each_leaves(lists: ListTriage, client: Redis, names: ListNames) -> None:
+    lay(client, names, A, [b"0", b"1", b"2", b"3", b"4"])
+    lay(client, names, WORKING, [b"old", b"new"])
+    client.zadd(LEASES, {lease("a", b"old"): 2**41, lease("b", b"new"): 2**41})
+
+    await done(lists, Pop(queue=A, count=2))
+    assert read(client, names, A) == [b"2", b"3", b"4"]
+    await done(lists, Push(queue=A, bodies=(b"first", b"second"), first=True))
+    await done(lists, Send(queue=A, bodies=(b"last", b"very last")))
+    assert read(client, names, A) == [b"first", b"second", b"2", b"3", b"4", b"last", b"very last"]
+    await done(lists, Trim(queue=A, keep=3, keep_oldest=True))
+    assert read(client, names, A) == [b"first", b"second", b"2"]
+    await done(lists, Requeue(queue=A))
+    assert read(client, names, A) == [b"old", b"new", b"first", b"second", b"2"]
+    assert not client.exists(WORKING, LEASES)
+    await done(lists, Trim(queue=A, keep=2))
+    assert read(client, names, A) == [b"second", b"2"]
+    await done(lists, Move(queue=A, target=B))
+    assert read(client, names, B) == [b"second", b"2"]
+    await done(lists, Copy(queue=B, target=A))
+    assert read(client, names, A) == [b"second", b"2"]
+
+
+async def test_leases(lists: ListTriage, client: Redis, names: ListNames) -> None:
+    fill(client, names)
+    now_ms = int(client.time()[0]) * 1000
+    await done(lists, Hide(queue=A, seconds=500))
+    leases = dict(client.zrange(LEASES, 0, -1, withscores=True))
+    # That which had none has one now.
+    assert len(leases) == 5
+    assert all(now_ms + 490_000 < deadline < now_ms + 520_000 for deadline in leases.values())
+    assert client.llen(WORKING) == 5
+
+    preview = await lists.preview(Ack(queue=A))
+    client.zadd(LEASES, {lease("two", b"w 2"): 7})
+    report = await lists.run(preview).to_end()
+    assert (report.tally.done, report.tally.skipped.total()) == (4, 1)
+    assert client.lrange(WORKING, 0, -1) == [b"w 2"]
+    assert client.zrange(LEASES, 0, -1) == [lease("two", b"w 2")]
+
+
+async def test_marked_items_are_found_again_where_consumers_are_at_work(
+    lists: ListTriage, client: Redis, names: ListNames
+) -> None:
+    lay(client, names, A, [b"%d" % number for number in range(3000)])
+    shown = [Shown(str(item), "0", 0) for item in (await _ids(lists, [5, 1000, 1001, 2999]))]
+    take(client, names, A, 400)
+    preview = await lists.preview(Delete(queue=A), Marked(tuple(shown)))
+    assert (preview.count, preview.elsewhere) == (3, 1)
+    take(client, names, A, 450)
+    send(client, names, A, b"later")
+    report = await lists.run(preview).to_end()
+    assert report.tally.done == 3
+    assert read(client, names, A) == [b"%d" % n for n in range(850, 3000) if n not in (1000, 1001, 2999)] + [b"later"]
+    take(client, names, A, 100)
+    back = await undone(lists)
+    assert (back.tally.done, back.tally.inexact) == (3, 0)
+    assert read(client, names, A) == [b"%d" % n for n in range(950, 3000)] + [b"later"]
+
+
+async def _ids(lists: ListTriage, positions: list[int]) -> list[str]:
+    from rsmq_tui.protocol.lists.edits import list_item
+
+    return [list_item(position, b"%d" % position).id.decode() for position in positions]
+
+
+async def test_another_item_of_the_same_bytes_is_left_alone(lists: ListTriage, client: Redis, names: ListNames) -> None:
+    lay(client, names, A, [b"same", b"other", b"same"])
+    preview = await lists.preview(Pop(queue=A, count=1))
+    assert take(client, names, A) == [b"same"]
+    report = await lists.run(preview).to_end()
+    assert (report.tally.done, report.tally.skipped.total()) == (0, 1)
+    assert read(client, names, A) == [b"other", b"same"]
+
+
+async def test_what_was_sent_and_taken_is_not_taken_from_others(
+    lists: ListTriage, client: Redis, names: ListNames
+) -> None:
+    await done(lists, Send(queue=A, bodies=(b"ping",)))
+    take(client, names, A)
+    send(client, names, A, b"ping", b"ping")
+    back = await undone(lists)
+    # The one that is last is what it may be: it has the place and the bytes.
+    assert back.tally.done + back.tally.skipped.total() == 1
+    assert set(read(client, names, A)) == {b"ping"}
+
+
+async def test_what_cannot_be_put_exactly_is_told(lists: ListTriage, client: Redis, names: ListNames) -> None:
+    lay(client, names, A, [b"%d" % number for number in range(20)])
+    await done(lists, Delete(queue=A), Named(tuple(await _ids(lists, [10]))))
+    client.delete(A)
+    lay(client, names, A, [b"new %d" % number for number in range(5)])
+    back = await undone(lists)
+    assert (back.tally.done, back.tally.inexact) == (1, 1)
+    assert "near their places only" in back.sentence
+    assert read(client, names, A) == [*(b"new %d" % number for number in range(5)), b"10"]
+
+
+async def test_an_undo_that_was_cancelled_goes_on_where_it_was(
+    lists: ListTriage, client: Redis, names: ListNames
+) -> None:
+    fill(client, names)
+    before = contents(client)
+    report = await done(lists, Delete(queue=A))
+    run = lists.run(await lists.preview_undo())
+    async for tally in run:
+        if tally.done > 5:
+            run.cancel()
+    assert run.report is not None
+    assert run.report.stopped == "cancelled"
+    assert 0 < run.report.tally.done < report.tally.done
+    rest = await lists.preview_undo(report.change)
+    assert rest.count == report.tally.done - run.report.tally.done
+    await lists.run(rest).to_end()
+    assert contents(client) == before
+    assert not client.exists("queue:a:rsmq-tui:*")
+
+
+@pytest.mark.parametrize(
+    ("action", "why"),
+    [
+        (DeleteQueue(queue=A), "purge it"),
+        (CreateQueue(queue=A), "made by the first item"),
+        (Delete(queue=WORKING), "belongs to the list queue queue:a"),
+        (Delete(queue="queue:none"), "nothing lies there"),
+        (Move(queue=A, target=A), "the queue itself"),
+        (Move(queue=A, target="rsmq:none"), "does not exist"),
+        (Move(queue=A, target=LEASES), "belongs to the list queue queue:a"),
+        (Send(queue=A, bodies=(b"x",), delay_s=3), "cannot be delayed"),
+        (Send(queue=A, bodies=()), "give a body"),
+        (Delete(queue="rsmq:x"), "another type"),
+    ],
+)
+async def test_refusals(lists: ListTriage, client: Redis, names: ListNames, action: Delete, why: str) -> None:
+    fill(client, names)
+    before = contents(client)
+    with pytest.raises(TriageError, match=why):
+        await lists.preview(action)
+    assert contents(client) == before
+
+
+async def test_every_change_is_a_line_of_the_audit_log(lists: ListTriage, client: Redis, folder: Path) -> None:
+    lay(client, NAMES["right"], A, ITEMS)
+    await done(lists, Pop(queue=A, count=3))
+    (line,) = audit_lines(folder)
+    assert (line["action"], line["queue"], line["ns"], line["done"]) == ("pop", A, LISTS_NS, 3)
+    assert line["filter"] == "the 3 that would be taken next"
+
+
+async def test_a_server_without_memory_still_lets_items_go(lists: ListTriage, client: Redis, names: ListNames) -> None:
+    lay(client, names, A, ITEMS)
+    preview = await lists.preview(Trim(queue=A, keep=7, keep_oldest=True))
+    sending = await lists.preview(Send(queue=A, bodies=(b"x",)))
+    client.config_set("maxmemory", 1)
+    try:
+        report = await lists.run(preview).to_end()
+        refused = await lists.run(sending).to_end()
+    finally:
+        client.config_set("maxmemory", 0)
+    assert report.tally.done == len(ITEMS) - 7
+    assert read(client, names, A) == ITEMS[:7]
+    assert refused.stopped
+    assert refused.tally.done == 0

@@ -1,0 +1,143 @@
+"""kill -9 at every step of a change of list queues and of its undo: nothing lost, nothing doubled, all told."""
+
+import subprocess
+from collections import Counter
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+
+import pytest
+from redis import Redis
+
+from rsmq_tui.protocol import Rsmq
+from rsmq_tui.protocol.lists.naming import ListNames
+from rsmq_tui.triage.changes import Change, State
+from rsmq_tui.triage.journal import Journal
+from rsmq_tui.triage.list_desk import ListTriage
+from tests.triage.crashing import Crasher, mother
+from tests.triage.doing import audit_lines
+from tests.triage.keyspace import kept, markers
+from tests.triage.list_doing import NAMES, lay, lease, read, take
+
+NAME = NAMES["right"]
+ITEMS = [b"0", b"same", b"same", b"\xff", b"4"]
+
+
+@pytest.fixture(scope="module")
+def forking() -> Iterator["subprocess.Popen[str]"]:
+    with mother() as process:
+        yield process
+
+
+class Scene:
+    """The same queues, and a journal of their own, for each step at which somebody is killed."""
+
+    def __init__(self, client: Redis, url: str, root: Path, process: "subprocess.Popen[str]") -> None:
+        self.client = client
+        self._url, self._root, self._process = url, root, process
+        self._number = 0
+        self.begin()
+
+    def begin(self) -> None:
+        self._number += 1
+        self.folder = self._root / str(self._number)
+        self.folder.mkdir()
+        self.crasher = Crasher(self._process, self._url, self.folder)
+        self.client.flushall()
+        Rsmq(self.client).create_queue("b")
+        lay(self.client, NAME, "queue:a", ITEMS)
+        lay(self.client, NAME, "queue:b", [b"b"])
+        lay(self.client, NAME, "queue:a:processing", [b"w 1", b"w 2", b"same"])
+        self.client.zadd("queue:a:leases", {lease("a", b"w 1"): 2**41, lease("b", b"same"): 1})
+        self.before = kept(self.client)
+
+    def desk(self) -> ListTriage:
+        return ListTriage(self._url, ListNames(), self.folder)
+
+    async def recovered(self) -> list[Change]:
+        desk = self.desk()
+        found = await desk.recover()
+        assert await desk.recover() == []
+        await desk.aclose()
+        return found
+
+    async def undone(self, change: int | None = None) -> None:
+        desk = self.desk()
+        report = await desk.run(await desk.preview_undo(change)).to_end()
+        assert report.stopped is None
+        await desk.aclose()
+
+    def changes(self) -> list[Change]:
+        path = self.folder / "journal.sqlite"
+        if not path.exists():
+            return []
+        journal = Journal(path)
+        found = journal.changes()
+        journal.close()
+        return found
+
+    def check_all_is_told(self) -> None:
+        """Every change is known to its end, has one line in the audit log, and left no outcome on the server."""
+        changes = self.changes()
+        assert State.RUNNING not in {change.state for change in changes}
+        lines = audit_lines(self.folder)
+        assert sorted(line["change"] for line in lines) == sorted(change.change for change in changes)
+        assert set(markers(self.client).values()) <= {b""}
+
+    def bodies(self) -> Counter[bytes]:
+        lists = (read(self.client, NAME, key) for key in ("queue:a", "queue:b", "queue:a:processing"))
+        sent = [value for name, value in self.client.hgetall("rsmq:b:Q").items() if len(name) == 32]
+        return Counter([item for items in lists for item in items] + sent)
+
+
+@pytest.fixture
+def scene(client: Redis, redis_url: str, memory: Path, forking: "subprocess.Popen[str]") -> Scene:
+    return Scene(client, redis_url, memory, forking)
+
+
+@pytest.mark.parametrize("what", ["list: delete", "list: to RSMQ", "list: requeue"])
+async def test_a_change_that_is_killed_is_known_and_can_be_undone(scene: Scene, what: str) -> None:
+    for kill_at in count(1):
+        killed = scene.crasher.run(what, kill_at)
+        recovered = await scene.recovered()
+        scene.check_all_is_told()
+
+        changes = scene.changes()
+        assert len(recovered) <= len(changes) <= 1
+        if what != "list: delete":
+            assert scene.bodies() == Counter([*ITEMS, b"b", b"w 1", b"w 2", b"same"])
+        if changes and changes[0].can_be_undone:
+            assert kept(scene.client) != scene.before
+            assert changes[0].unsure == 0
+            await scene.undone()
+        else:
+            assert killed
+        assert {**kept(scene.client), b"rsmq:b:Q": 0} == {**scene.before, b"rsmq:b:Q": 0}
+        scene.check_all_is_told()
+        if not killed:
+            assert kill_at > 6
+            return
+        scene.begin()
+
+
+@pytest.mark.parametrize(("what", "taken"), [("list: delete", True), ("list: move", False)])
+async def test_an_undo_that_is_killed_is_finished_by_another(scene: Scene, what: str, taken: bool) -> None:
+    for kill_at in count(1):
+        assert not scene.crasher.run(what, 0)
+        killed = scene.crasher.run("undo", kill_at, lists=True)
+        # A consumer does not wait for the recovery.
+        gone = [item for item in take(scene.client, NAME, "queue:a") if item is not None] if taken else []
+        await scene.recovered()
+        scene.check_all_is_told()
+
+        first = next(change for change in scene.changes() if change.change == 1)
+        if first.can_be_undone:
+            await scene.undone(1)
+        assert scene.bodies() + Counter(gone) == Counter([*ITEMS, b"b", b"w 1", b"w 2", b"same"])
+        if not taken:
+            assert kept(scene.client) == scene.before
+        scene.check_all_is_told()
+        if not killed:
+            assert kill_at > 6
+            return
+        scene.begin()

@@ -1,0 +1,278 @@
+"""Random interleavings of our changes of list queues with real consumers, workers and producers."""
+
+import asyncio
+import shutil
+from collections import Counter
+from collections.abc import Coroutine, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
+from redis import Redis
+
+from rsmq_tui.protocol.lists.naming import ListNames
+from rsmq_tui.triage import list_batches
+from rsmq_tui.triage.actions import Action, Copy, Delete, Hide, Move, Send
+from rsmq_tui.triage.list_actions import Ack, Pop, PurgeList, Push, Requeue, Trim
+from rsmq_tui.triage.list_desk import ListTriage
+from rsmq_tui.triage.previews import Named, Preview, Scope
+from rsmq_tui.triage.reports import Report
+from tests.triage.keyspace import contents, markers
+from tests.triage.list_doing import LEASES, NAMES, WORKING, A, B, read, send, take
+
+T = TypeVar("T")
+OTHER = {A: B, B: A}
+ACTIONS = {
+    "delete": lambda queue: Delete(queue=queue),
+    "pop": lambda queue: Pop(queue=queue, count=3),
+    "trim": lambda queue: Trim(queue=queue, keep=5),
+    "trim to the oldest": lambda queue: Trim(queue=queue, keep=5, keep_oldest=True),
+    "purge": lambda queue: PurgeList(queue=queue, processing=True),
+    "move": lambda queue: Move(queue=queue, target=OTHER[queue]),
+    "copy": lambda queue: Copy(queue=queue, target=OTHER[queue]),
+    "send": lambda queue: Send(queue=queue, bodies=(b"ours 1", b"ours 2")),
+    "send first": lambda queue: Push(queue=queue, bodies=(b"ours 1", b"ours 2"), first=True),
+    "requeue": lambda queue: Requeue(queue=queue),
+    "requeue to the back": lambda queue: Requeue(queue=queue, to_back=True),
+    "ack": lambda queue: Ack(queue=queue),
+    "hide": lambda queue: Hide(queue=queue, seconds=1000),
+}
+SCATTERED = st.sets(st.integers(min_value=0, max_value=30), min_size=1, max_size=8)
+
+State = dict[str, list[bytes]]
+
+
+@dataclass
+class Change:
+    """One that was made, and what lay there just before and just after."""
+
+    number: int
+    action: Action
+    before: State
+    after: State
+
+
+class Interleaving(RuleBasedStateMachine):
+    """Our changes, and between these whatever others do."""
+
+    def __init__(
+        self, client: Redis, url: str, folder: Path, loop: asyncio.AbstractEventLoop, names: ListNames
+    ) -> None:
+        super().__init__()
+        self.client, self.url, self.folder, self.loop, self.names = client, url, folder, loop, names
+        self.previewed: tuple[Preview, Counter[bytes]] | None = None
+        self.made: list[Change] = []
+        self.number = 0
+
+    def wait(self, work: Coroutine[Any, Any, T]) -> T:
+        return self.loop.run_until_complete(work)
+
+    @initialize()
+    def begin(self) -> None:
+        self.client.flushall()
+        shutil.rmtree(self.folder, ignore_errors=True)
+        self.lists = ListTriage(self.url, self.names, self.folder)
+        for queue in (A, B):
+            self.produce(queue, 15)
+
+    def teardown(self) -> None:
+        if hasattr(self, "lists"):
+            if self.previewed is not None:
+                self.previewed[0].close()
+            self.wait(self.lists.aclose())
+
+    def state(self) -> State:
+        keys = (A, B, WORKING)
+        leases = [b"%s %d" % (member, score) for member, score in self.client.zrange(LEASES, 0, -1, withscores=True)]
+        return {**{key: read(self.client, self.names, key) for key in keys}, LEASES: leases}
+
+    @rule(queue=st.sampled_from([A, B]), count=st.sampled_from([1, 3]))
+    def produce(self, queue: str, count: int) -> None:
+        for _ in range(count):
+            self.number += 1
+            # Some of them are of equal bytes.
+            send(self.client, self.names, queue, b"ping" if self.number % 7 == 0 else b"item %d" % self.number)
+
+    @rule(queue=st.sampled_from([A, B]), count=st.sampled_from([1, 2, 4]))
+    def consume(self, queue: str, count: int) -> None:
+        take(self.client, self.names, queue, count)
+
+    @rule(leased=st.booleans())
+    def work(self, leased: bool) -> None:
+        item = self.client.lmove(A, WORKING, self.names.take_from.upper(), "LEFT")
+        if item is not None and leased:
+            self.number += 1
+            self.client.zadd(LEASES, {b"%022d:" % self.number + item: 2**41 + self.number})
+
+    @rule()
+    def finish_work(self) -> None:
+        for member in self.client.zrange(LEASES, 0, 0):
+            self.client.zrem(LEASES, member)
+            self.client.lrem(WORKING, -1, member[23:])
+
+    @precondition(lambda self: self.previewed is None)
+    @rule(queue=st.sampled_from([A, B]), name=st.sampled_from(sorted(ACTIONS)), scattered=st.none() | SCATTERED)
+    def preview(self, queue: str, name: str, scattered: set[int] | None) -> None:
+        before = contents(self.client)
+        action, scope = ACTIONS[name](queue), None
+        if scattered is not None and name in ("delete", "move", "copy"):
+            scope = self.scattered(queue, scattered)
+        if not self.client.exists(queue) and not isinstance(action, Send) and not self.client.exists(WORKING):
+            return
+        if queue == B and not self.client.exists(B) and not isinstance(action, Send):
+            return
+        preview = self.wait(self.lists.preview(action, scope))
+        assert contents(self.client) == before
+        asked = Counter() if preview.selection is None else Counter(item.body or b"" for item in preview.selection)
+        assert sum(asked.values()) in (preview.count, 0)
+        self.previewed = preview, asked
+
+    def scattered(self, queue: str, places: set[int]) -> Scope:
+        from rsmq_tui.protocol.lists.edits import list_item
+
+        items = read(self.client, self.names, queue)
+        return Named(tuple(list_item(at, items[at]).id.decode() for at in sorted(places) if at < len(items)))
+
+    @precondition(lambda self: self.previewed is not None)
+    @rule()
+    def run(self) -> None:
+        assert self.previewed is not None
+        preview, asked = self.previewed
+        self.previewed = None
+        before = self.state()
+        report = self.wait(self.lists.run(preview).to_end())
+        after = self.state()
+        assert report.stopped is None
+        assert report.tally.handled == preview.count
+        self.check(preview.action, report, asked, before, after)
+        if report.change is not None and report.undoable:
+            self.made.append(Change(report.change, preview.action, before, after))
+
+    def check(self, action: Action, report: Report, asked: Counter[bytes], before: State, after: State) -> None:
+        """Only what was asked for has changed, as it was asked for, and everything else is in its order."""
+        queue, other, done = action.queue, OTHER[action.queue], report.tally.done
+        gone = _all(before) - _all(after)
+        came = _all(after) - _all(before)
+        match action:
+            case Push():
+                assert after[queue] == [b"ours 1", b"ours 2", *before[queue]]
+            case Send():
+                assert after[queue] == [*before[queue], b"ours 1", b"ours 2"]
+            case Copy():
+                assert after[queue] == before[queue]
+                assert after[other][: len(before[other])] == before[other]
+                assert sum(came.values()) == done
+                assert not came - asked
+            case Move():
+                assert not gone
+                assert not came
+                assert after[other][: len(before[other])] == before[other]
+                moved = after[other][len(before[other]) :]
+                assert len(moved) == done
+                assert not Counter(moved) - asked
+                assert _is_within(after[queue], before[queue])
+            case Requeue():
+                assert not gone
+                assert not came
+                kept = after[queue][: len(before[queue])] if action.to_back else after[queue][done:]
+                assert kept == before[queue]
+                assert len(after[queue]) == len(before[queue]) + done
+            case Hide():
+                assert (gone, came) == (Counter(), Counter())
+                assert [after[key] for key in (A, B, WORKING)] == [before[key] for key in (A, B, WORKING)]
+            case _:
+                assert not came
+                assert sum(gone.values()) == done
+                assert not gone - asked
+                assert _is_within(after[queue], before[queue])
+                assert _is_within(after[WORKING], before[WORKING])
+                assert after[other] == before[other]
+
+    @precondition(lambda self: self.made)
+    @rule()
+    def undo(self) -> None:
+        change = self.made.pop()
+        now = self.state()
+        preview = self.wait(self.lists.preview_undo(change.number))
+        report = self.wait(self.lists.run(preview).to_end())
+        after = self.state()
+        assert report.stopped is None
+        assert report.tally.handled == preview.count
+        if now == change.after:
+            assert report.tally.done == preview.count
+            assert not report.tally.inexact
+            assert after == change.before
+            return
+        if isinstance(change.action, Copy | Send):
+            assert sum((_all(now) - _all(after)).values()) == report.tally.done
+            assert not _all(after) - _all(now)
+        elif isinstance(change.action, Move | Requeue | Hide):
+            assert _all(after) == _all(now)
+        else:
+            assert not _all(now) - _all(after)
+            assert _all(after) - _all(now) == _all(change.before) - _all(change.after)
+            assert _is_within(now[change.action.queue], after[change.action.queue])
+            if not report.tally.inexact:
+                self.check_order(change.before[change.action.queue], after[change.action.queue])
+
+    def check_order(self, before: list[bytes], after: list[bytes]) -> None:
+        """What was there before, and is again, is in the same order; nobody but we puts anything in between."""
+        alone = {item for item, count in Counter(before).items() if count == 1 and item != b"ping"}
+        kept = [item for item in after if item in alone and after.count(item) == 1]
+        assert kept == [item for item in before if item in set(kept)]
+
+    @precondition(lambda self: self.previewed is None)
+    @rule(queue=st.sampled_from([A, B]), name=st.sampled_from(sorted(ACTIONS)))
+    def there_and_back(self, queue: str, name: str) -> None:
+        """With nobody in between, every byte of every key comes back."""
+        before = contents(self.client)
+        if not self.client.exists(queue, WORKING) or (queue == B and not self.client.exists(B)):
+            return
+        report = self.wait(self._run(ACTIONS[name](queue)))
+        if report.undoable:
+            back = self.wait(self._undo(report.change))
+            assert (back.tally.done, back.tally.skipped, back.tally.failed) == (report.tally.done, {}, {})
+        assert contents(self.client) == before
+        assert markers(self.client) == {}
+
+    async def _run(self, action: Action) -> Report:
+        return await self.lists.run(await self.lists.preview(action)).to_end()
+
+    async def _undo(self, change: int | None) -> Report:
+        return await self.lists.run(await self.lists.preview_undo(change)).to_end()
+
+
+def _all(state: State) -> Counter[bytes]:
+    return Counter(item for key in (A, B, WORKING) for item in state[key])
+
+
+def _is_within(few: list[bytes], many: list[bytes]) -> bool:
+    rest: Iterator[bytes] = iter(many)
+    return all(item in rest for item in few)
+
+
+RANDOM = settings(
+    max_examples=10,
+    stateful_step_count=20,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+
+
+@pytest.mark.parametrize("take_from", ["right", "left"])
+def test_any_interleaving_loses_nothing_doubles_nothing_and_keeps_the_order(
+    client: Redis, redis_url: str, folder: Path, monkeypatch: pytest.MonkeyPatch, take_from: str
+) -> None:
+    # Few items, and yet several calls.
+    monkeypatch.setattr(list_batches, "_ITEMS", 6)
+    monkeypatch.setattr(list_batches, "_INSERTED", 4)
+    with asyncio.Runner() as runner:
+        loop = runner.get_loop()
+        run_state_machine_as_test(
+            lambda: Interleaving(client, redis_url, folder, loop, NAMES[take_from]), settings=RANDOM
+        )

@@ -1,0 +1,85 @@
+"""What the journal keeps of changes of list queues, and journals of those who knew none."""
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from redis import Redis
+
+from rsmq_tui.protocol import RawMessage, Rsmq
+from rsmq_tui.protocol.edits import Edit
+from rsmq_tui.protocol.lists.edits import ListBatch, ListKind, list_item, told_by
+from rsmq_tui.protocol.lists.naming import LISTS_NS, ListNames
+from rsmq_tui.triage.actions import Delete
+from rsmq_tui.triage.changes import Entry
+from rsmq_tui.triage.desk import Triage
+from rsmq_tui.triage.journal import Journal
+from rsmq_tui.triage.journal_schema import VERSION
+from rsmq_tui.triage.list_desk import ListTriage
+from tests.triage.doing import done, undone
+from tests.triage.keyspace import contents
+from tests.triage.list_doing import NAMES, A, lay
+
+ITEM = list_item(3, b"\xff")
+LEASED = list_item(0, b"w", area="p")._replace(rc=b"t" * 22, score=b"12")
+MESSAGE = RawMessage(b"id", b"1000", b"1", b"2", 1, None)
+WITHOUT = ITEM._replace(body=None)
+BATCHES = {
+    "removed": ListBatch(ListKind.REMOVE, A, (Edit(ITEM._replace(fr=b"a" * 40), None),), NAMES["left"]),
+    "put": ListBatch(ListKind.PUT, A, (Edit(None, WITHOUT),), ListNames("{name}", "x{queue}", "{queue}y")),
+    "moved": ListBatch(ListKind.MOVE, A, (Edit(WITHOUT, WITHOUT),), NAMES["right"], "queue:\udcff"),
+    "leased": ListBatch(
+        ListKind.LEASE,
+        A,
+        (Edit(LEASED._replace(body=None), LEASED._replace(body=None, score=b"13")),),
+        NAMES["right"],
+    ),
+    "to RSMQ": ListBatch(ListKind.MOVE, A, (Edit(WITHOUT, MESSAGE),), NAMES["right"], "x", target_ns="rsmq", sent=1),
+    "from RSMQ": ListBatch(ListKind.MOVE, "x", (Edit(MESSAGE, WITHOUT),), NAMES["right"], A, ns="rsmq"),
+}
+
+
+@pytest.mark.parametrize("what", BATCHES)
+def test_a_batch_comes_back_as_it_was(memory: Path, what: str) -> None:
+    with closing(Journal(memory / "journal.sqlite")) as journal:
+        change = journal.begin(
+            at_ms=1, name="x", past="x", profile="", server="s", ns=LISTS_NS, queue=A, target="queue:\udcff",
+            what="", planned=1,
+        )  # fmt: skip
+        journal.write(change, [Entry(1, "token", BATCHES[what], None, None)])
+        (entry,) = journal.entries(change)
+        assert entry.batch == BATCHES[what]
+        found = journal.change(change)
+        assert found is not None
+        assert (found.ns, found.target) == (LISTS_NS, "queue:\udcff")
+        journal.record(change, [(1, "d@-3@0@1")])
+        (entry,) = journal.entries(change)
+        assert entry.letters == "d"
+        assert told_by(entry.outcome or "").source_shift == -3
+
+
+async def test_a_journal_of_those_who_knew_no_lists_goes_on(redis_url: str, folder: Path, client: Redis) -> None:
+    queues = Rsmq(client)
+    queues.create_queue("q")
+    queues.send_messages("q", ["1", "2", "3"])
+    before = contents(client)
+    triage = Triage(redis_url, "rsmq", folder)
+    report = await done(triage, Delete(queue="q"))
+    await triage.aclose()
+    with closing(sqlite3.connect(folder / "journal.sqlite")) as old:
+        old.execute("ALTER TABLE batches DROP COLUMN lists")
+        old.execute("PRAGMA user_version = 2")
+        old.commit()
+
+    triage = Triage(redis_url, "rsmq", folder)
+    assert (await undone(triage, report.change)).tally.done == 3
+    await triage.aclose()
+    assert contents(client) == before
+    lay(client, NAMES["right"], A, [b"1", b"2"])
+    lists = ListTriage(redis_url, NAMES["right"], folder)
+    assert (await done(lists, Delete(queue=A))).tally.done == 2
+    assert (await undone(lists)).tally.done == 2
+    await lists.aclose()
+    with closing(sqlite3.connect(folder / "journal.sqlite")) as now:
+        assert now.execute("PRAGMA user_version").fetchone() == (VERSION,)
