@@ -23,6 +23,7 @@ from rsmq_tui.tui.ascii_filter import AsciiFilter
 from rsmq_tui.tui.changing import Changes
 from rsmq_tui.tui.commands import DashboardCommands
 from rsmq_tui.tui.ending import end_on_signals
+from rsmq_tui.tui.key import NO_CHANGES
 from rsmq_tui.tui.keymap import bindings_of
 from rsmq_tui.tui.recording import Recording
 from rsmq_tui.tui.replay_app import ReplayHost
@@ -30,7 +31,7 @@ from rsmq_tui.tui.screens.base import NO_SERVER, DashboardScreen
 from rsmq_tui.tui.screens.overview import OverviewScreen
 from rsmq_tui.tui.sites import Site
 from rsmq_tui.tui.theming import TOKENS, first_theme, load_themes
-from rsmq_tui.tui.widgets.painted import Painted
+from rsmq_tui.tui.widgets.painted import TOKEN_CLASSES, Painted
 
 if TYPE_CHECKING:
     from rsmq_tui.monitor.audit_findings import Finding
@@ -55,6 +56,7 @@ class RsmqApp(ReplayHost):
     TITLE = "rsmq-tui"
     CSS_PATH = "app.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [*bindings_of("app"), *bindings_of("change"), *bindings_of("replay")]
+    COMPONENT_CLASSES = TOKEN_CLASSES
     COMMANDS = App.COMMANDS | {DashboardCommands}
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-wide")]  # noqa: RUF012 - Textual's own way to declare them
     VERTICAL_BREAKPOINTS = [(0, "-tiny"), (16, "-short"), (20, "-tall")]  # noqa: RUF012 - Textual's own way to declare them
@@ -100,7 +102,7 @@ class RsmqApp(ReplayHost):
             from rsmq_tui.tui.screens.history import HistoryScreen  # noqa: PLC0415
 
             return HistoryScreen(self.past)
-        return OverviewScreen(len(self.sites))
+        return OverviewScreen(self.sites)
 
     async def on_event(self, event: events.Event) -> None:
         """Pass events on; what is pasted is made harmless first, because Textual's inputs paint it as it comes."""
@@ -144,9 +146,14 @@ class RsmqApp(ReplayHost):
 
     def watch_theme(self, theme: str) -> None:
         """Draw everything in the new colours."""
-        for widget in self.screen.query(Painted) if self.screen_stack else ():
-            widget.notify_style_update()
-            widget.repaint_all()
+        # Behind what Textual does itself: until then the tokens have their old colours.
+        self.call_next(self._repaint)
+
+    def _repaint(self) -> None:
+        for screen in self.screen_stack:
+            for widget in screen.query(Painted):
+                widget.notify_style_update()
+                widget.repaint_all()
 
     @property
     def can_change(self) -> bool:
@@ -203,7 +210,7 @@ class RsmqApp(ReplayHost):
         from rsmq_tui.tui.screens.help import HelpScreen  # noqa: PLC0415
 
         where = getattr(self.screen, "WHERE", ())
-        self.push_screen(HelpScreen(where, changes=bool(getattr(self.screen, "can_change", False))))
+        self.push_screen(HelpScreen(where, getattr(self.screen, "usable", NO_CHANGES)))
 
     def action_history(self) -> None:
         """Look into the past of the screen's queue, or of all."""

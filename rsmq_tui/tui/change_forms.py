@@ -153,12 +153,16 @@ def _redrive(queue: str, got: Answers) -> Redrive:
 
 
 def _send(queue: str, got: Answers) -> Send:
-    body = got["body"]
-    file, delay = _text(got, "file"), _text(got, "delay")
+    delay_s = _seconds(got, "delay") if _text(got, "delay") else None
+    return Send(queue=queue, bodies=(sent_body(got),), delay_s=delay_s)
+
+
+def sent_body(got: Answers) -> bytes:
+    """Return what is to be sent: a body as it was typed, or a file; raises ValueError or OSError."""
+    body, file = got["body"], _text(got, "file")
     if file and body:
         raise ValueError("either a body or a file, not both")
-    raw = _read(_path(got, "file")) if file else body if isinstance(body, bytes) else body.encode()
-    return Send(queue=queue, bodies=(raw,), delay_s=_seconds(got, "delay") if delay else None)
+    return _read(_path(got, "file")) if file else body if isinstance(body, bytes) else body.encode()
 
 
 def _create(got: Answers) -> CreateQueue:
@@ -218,6 +222,14 @@ def _number(got: Answers, id: str) -> int:
         return int(_text(got, id))
     except ValueError:
         raise ValueError(f"{id} is a whole number") from None
+
+
+def whole_number(got: Answers, id: str, *, least: int) -> int:
+    """Return a number of things; raises ValueError."""
+    number = _number(got, id)
+    if number < least:
+        raise ValueError(f"{id} is a whole number, {least} or more")
+    return number
 
 
 def _text(got: Answers, id: str) -> str:

@@ -47,6 +47,10 @@ _DOING = {
     "import": "importing",
     "undo": "putting back",
     "fix": "fixing",
+    "pop": "taking off",
+    "trim": "trimming",
+    "requeue": "putting back",
+    "ack": "acking",
 }
 
 
@@ -72,13 +76,14 @@ class Changes:
         if not self._may_begin(site):
             return
         # Imported when first needed, as all that only a change needs.
-        from rsmq_tui.tui.change_forms import form_of, plain_action  # noqa: PLC0415
+        from rsmq_tui.tui import change_forms, list_forms  # noqa: PLC0415
         from rsmq_tui.tui.screens.form import FormScreen  # noqa: PLC0415
 
         snapshot = self._app.snapshot
-        form = form_of(name, queue, snapshot and snapshot.part(site.place), body)
+        forms = list_forms if site.is_of_lists else change_forms
+        form = forms.form_of(name, queue, snapshot and snapshot.part(site.place), body)
         if form is None:
-            self._preview(site, plain_action(name, queue), scope)
+            self._preview(site, forms.plain_action(name, queue), scope)
             return
         where = f"on {printable(site.place, 40)}: " if site.place else ""
         screen: FormScreen[Action] = FormScreen(

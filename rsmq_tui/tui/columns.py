@@ -1,17 +1,18 @@
 """The columns of the two tables: what each shows of a queue or of a message, and how queues are sorted."""
 
 from collections.abc import Callable, Mapping, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from rsmq_tui.charts import sparkline
 from rsmq_tui.monitor import MessageRow, MessageState, QueueState, Snapshot, Verdict, outlook
-from rsmq_tui.monitor.wording import UNKNOWN, clock, compact, count, duration, rate, size
+from rsmq_tui.monitor.wording import UNKNOWN, clock, compact, count, duration, net, rate, size
 from rsmq_tui.tui.signs import MESSAGE_TOKENS, verdict_words
 from rsmq_tui.tui.widgets.painted import Piece
 from rsmq_tui.tui.widgets.row_table import Column
 
 SPARK_WIDTH = 8
+_KEY_WIDTH = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +69,16 @@ def _rate(per_s: float | None) -> Piece:
     return rate(per_s) if per_s is None or per_s < 999.95 else compact(per_s), ""
 
 
+def _expired(queue: QueueState, _: QueueContext) -> Piece:
+    if queue.expired is None:
+        return "", ""
+    return compact(queue.expired), "alarm" if queue.expired else "muted"
+
+
 def _spark(queue: QueueState, context: QueueContext) -> Piece:
-    values = context.of(queue).trend.throughput(queue.name)
+    trend = context.of(queue).trend
+    # Of a list nobody knows what moved, only what was left.
+    values = trend.depths(queue.name) if queue.kind == "list" else trend.throughput(queue.name)
     return sparkline(values, SPARK_WIDTH, ascii=context.ascii_only).plain, "spark"
 
 
@@ -101,16 +110,37 @@ _SERVER: Column[QueueState, QueueContext] = Column(
 )
 
 
-def columns_of(servers: int) -> tuple[Column[QueueState, QueueContext], ...]:
-    """Return the columns of the queue table: where several servers are watched, each queue's stands before it."""
-    verdict, *others = QUEUE_COLUMNS
-    return QUEUE_COLUMNS if servers == 1 else (verdict, _SERVER, *others)
+_KIND: Column[QueueState, QueueContext] = Column("kind", "KIND", 4, lambda queue, _: (queue.kind, "muted"), drop=2)
+_EXPIRED: Column[QueueState, QueueContext] = Column("expired", "EXPIRED", 7, _expired, drop=6, right=True)
+_NET: Column[QueueState, QueueContext] = Column(
+    "net", "NET/s", 6, lambda queue, _: (net(queue.change_s), ""), drop=5, right=True
+)
+
+
+def columns_of(*, several_servers: bool = False, lists: bool = False) -> tuple[Column[QueueState, QueueContext], ...]:
+    """Return the columns of the queue table.
+
+    Where several servers are watched, each queue's stands before it. ``lists`` adds its kind and what else tells about
+    queues on Redis Lists, whose arrivals and deletes nobody counts.
+    """
+    columns = list(QUEUE_COLUMNS)
+    if lists:
+        after = [column.id for column in columns].index("oldest") + 1
+        columns[after:after] = [_EXPIRED, _NET]
+        # Their names are whole keys.
+        columns = [replace(column, width=_KEY_WIDTH) if column.id == "queue" else column for column in columns]
+    before = [*([_SERVER] if several_servers else []), *([_KIND] if lists else [])]
+    columns[1:1] = before
+    return tuple(columns)
 
 
 # Column id -> what to sort by, and whether large comes first.
 _SORTS: dict[str, tuple[Callable[[QueueState], Any], bool]] = {
     "verdict": (lambda queue: queue.verdict.rank, False),
     "server": (lambda queue: queue.place, False),
+    "kind": (lambda queue: queue.kind, False),
+    "expired": (lambda queue: queue.expired, True),
+    "net": (lambda queue: queue.change_s, True),
     "queue": (lambda queue: queue.name, False),
     "ready": (lambda queue: queue.ready, True),
     "hidden": (lambda queue: queue.hidden, True),
@@ -155,13 +185,13 @@ def _mark(row: MessageRow, context: MessageContext) -> Piece:
 
 
 def _state(row: MessageRow, context: MessageContext) -> Piece:
-    # What was hidden when it was found is ready once its time has come.
-    is_due = row.due_ms is not None and row.due_ms <= context.at_ms
-    state = MessageState.READY if is_due else row.state
+    state = row.state_at(context.at_ms)
     return state.value, MESSAGE_TOKENS[state]
 
 
 def _due(row: MessageRow, context: MessageContext) -> Piece:
+    if row.due_ms is None and row.is_item:
+        return ("now", "") if row.state is MessageState.READY else (UNKNOWN, "muted")
     if row.due_ms is None:
         return "never", "alarm"
     if context.clock_times:
@@ -196,7 +226,7 @@ MESSAGE_COLUMNS: tuple[Column[MessageRow, MessageContext], ...] = (
         "rc",
         "RC",
         5,
-        lambda row, context: (count(row.rc), "verdict-poisoned" if row.rc >= context.poison_rc else ""),
+        lambda row, context: (count(row.rc), "verdict-poisoned" if (row.rc or 0) >= context.poison_rc else ""),
         drop=2,
         right=True,
     ),

@@ -10,7 +10,8 @@ from textual.fuzzy import Matcher
 
 from rsmq_tui.monitor.wording import printable
 from rsmq_tui.tui.host import Dashboard
-from rsmq_tui.tui.keymap import Key, Where, keys_of
+from rsmq_tui.tui.key import NO_CHANGES, Key, Where
+from rsmq_tui.tui.keymap import keys_of
 
 _QUEUE_HITS_MAX = 50
 
@@ -47,7 +48,7 @@ class DashboardCommands(Provider):
         where = getattr(self.screen, "WHERE", ())
         is_replay = cast("Dashboard", self.app).replay is not None
         places: tuple[Where, ...] = ("replay", *where, "app") if is_replay else (*where, "app")
-        keys = keys_of(*places, changes=bool(getattr(self.screen, "can_change", False)), live=not is_replay)
+        keys = keys_of(*places, usable=getattr(self.screen, "usable", NO_CHANGES))
         return (key for key in keys if key.where not in ("table", "lines") and key.id != "app.palette")
 
     def _runner(self, key: Key) -> Callable[[], Any]:

@@ -1,75 +1,16 @@
 """Every key of the dashboard, in one registry: bindings, hints, help and palette are made from it."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Literal
 
 from textual.binding import Binding, BindingType
 
-Where = Literal[
-    "app", "change", "table", "lines", "overview", "queue", "message", "audit", "history", "replay", "diff", "modal",
-    "dialog", "choice"
-]  # fmt: skip
+from rsmq_tui.tui.key import ALL_KEYS, Key, Usable, Where
 
 
-@dataclass(frozen=True, slots=True)
-class Key:
-    """What one key does.
-
-    ``id`` names it in key files. ``hint`` is its word at the bottom, where none means that only the help tells it, and
-    ``face`` the keys shown before that word, where one hint stands for a pair. Hints stand in the order of the keys,
-    and those that do not fit are left out, but for a ``pinned`` one. ``changes`` is set for what changes a queue: where
-    nothing may be changed, there is no such key. ``live`` is set for what a replay has no use for.
-    """
-
-    id: str
-    keys: str
-    action: str
-    help: str
-    where: Where
-    hint: str = ""
-    face: str = ""
-    priority: bool = False
-    changes: bool = False
-    pinned: bool = False
-    live: bool = False
-
-    @property
-    def shown(self) -> str:
-        """The keys as people write them."""
-        return " ".join(_SHOWN.get(key, key) for key in self.keys.split(","))
-
-
-_SHOWN = {
-    "question_mark": "?",
-    "colon": ":",
-    "slash": "/",
-    "escape": "esc",
-    "left_square_bracket": "[",
-    "right_square_bracket": "]",
-    "left_curly_bracket": "{",
-    "right_curly_bracket": "}",
-    "less_than_sign": "<",
-    "greater_than_sign": ">",
-    "at": "@",
-    "comma": ",",
-    "full_stop": ".",
-    "down": "↓",
-    "up": "↑",
-    "left": "←",
-    "right": "→",
-    "plus": "+",
-    "minus": "-",
-    "asterisk": "*",
-    "equals_sign": "=",
-    "pagedown": "pgdn",
-    "pageup": "pgup",
-}
-
-
-def _change(id: str, keys: str, action: str, words: str, hint: str = "") -> Key:
+def _change(id: str, keys: str, action: str, words: str, hint: str = "", kind: Literal["", "rsmq", "list"] = "") -> Key:
     where: Where = "overview" if id.startswith("overview.") else "queue"
-    return Key(id, keys, action, words, where, hint, changes=True)
+    return Key(id, keys, action, words, where, hint, changes=True, kind=kind)
 
 
 def _replay(id: str, keys: str, action: str, words: str, hint: str = "", face: str = "") -> Key:
@@ -144,12 +85,15 @@ KEYS = (
     Key("overview.sort", "s", "sort_next", "Sort by the next column", "overview", "sort"),
     Key("overview.reverse", "S", "sort_reverse", "Reverse the order", "overview"),
     _change("overview.send", "a", "change('send')", "Send a message to the queue", "send"),
-    _change("overview.delete", "x", "change('delete-queue')", "Delete the queue and its messages", "delete"),
+    _change("overview.delete", "x", "change('delete-queue')", "Delete the queue and its messages", "delete", "rsmq"),
     _change("overview.undo", "u", "undo", "Undo the last change in this namespace", "undo"),
-    _change("overview.create", "c", "change('create')", "Create a queue", "create"),
-    _change("overview.redrive", "R", "change('redrive')", "Send all dead letters of the queue back", "redrive"),
+    _change("overview.create", "c", "change('create')", "Create a queue", "create", "rsmq"),
+    _change("overview.redrive", "R", "change('redrive')", "Send all dead letters of the queue back", "redrive", "rsmq"),
+    _change("overview.requeue", "R", "change('requeue')", "Bring back all that is in processing", "requeue", "list"),
     _change("overview.purge", "P", "change('purge')", "Remove every message of the queue", "purge"),
-    _change("overview.set", "equals_sign", "change('set')", "Change vt, delay and maxsize of the queue", "set"),
+    _change("overview.set", "equals_sign", "change('set')", "Change vt, delay and maxsize of the queue", "set", "rsmq"),
+    _change("overview.trim", "equals_sign", "change('trim')", "Trim a list to so many items", "trim", "list"),
+    _change("overview.pop", "o", "change('pop')", "Take the next items off a list", "pop", "list"),
     _change("overview.import", "I", "change('import')", "Put messages from a file back into the queue"),
     Key("overview.export", "E", "export", "Write all messages of the queue to a file", "overview", live=True),
     Key(
@@ -167,8 +111,12 @@ KEYS = (
     Key("queue.filter", "slash", "filter", "Show only messages that match", "queue", "filter", priority=True),
     _change("queue.delete", "x", "change('delete')", "Delete what is marked, or the message", "delete"),
     _change("queue.undo", "u", "undo", "Undo the last change of this queue", "undo"),
-    _change("queue.release", "0", "change('release')", "Make what is marked visible now", "release"),
-    _change("queue.hide", "plus,minus", "change('hide')", "Hide what is marked for some seconds from now", "hide"),
+    _change("queue.release", "0", "change('release')", "Make what is marked visible now", "release", "rsmq"),
+    _change("queue.requeue", "0", "change('requeue')", "Put what is marked back into the list", "requeue", "list"),
+    _change(
+        "queue.hide", "plus,minus", "change('hide')", "Hide what is marked for some seconds from now", "hide", "rsmq"
+    ),
+    _change("queue.extend", "plus,minus", "change('hide')", "Extend the lease of what is marked", "extend", "list"),
     _change("queue.move", "M", "change('move')", "Move what is marked to another queue", "move"),
     _change("queue.edit", "e", "edit", "Edit a copy of the message and send it", "edit"),
     _change("queue.send", "a", "change('send')", "Send a message to this queue", "send"),
@@ -193,15 +141,30 @@ KEYS = (
         "[ ]",
         live=True,
     ),
+    Key(
+        "queue.blocked",
+        "B",
+        "blocked",
+        "Count the consumers that wait on lists of this server",
+        "queue",
+        "waiting",
+        live=True,
+        kind="list",
+    ),
     Key("queue.group", "b", "group", "Count what the messages consist of", "queue", "group"),
-    _change("queue.redrive", "R", "change('redrive')", "Send what is marked back to where it came from", "redrive"),
+    _change(
+        "queue.redrive", "R", "change('redrive')", "Send what is marked back where it came from", "redrive", "rsmq"
+    ),
     _change("queue.copy_to", "C", "change('copy')", "Copy what is marked to a queue", "copy to"),
     Key("queue.range", "v", "range", "Begin or end marking a range", "queue", "range"),
     Key("queue.mark_page", "asterisk", "mark_page", "Mark the page", "queue"),
     Key("queue.copy_body", "y", "copy_body", "Copy the body of the message under the cursor", "queue", "copy"),
     Key("queue.copy_id", "Y", "copy_id", "Copy the id of the message under the cursor", "queue"),
     Key("queue.export", "E", "export", "Write what is marked or matches to a file", "queue", "export", live=True),
-    _change("queue.set", "equals_sign", "change('set')", "Change vt, delay and maxsize of this queue", "set"),
+    _change("queue.set", "equals_sign", "change('set')", "Change vt, delay and maxsize of this queue", "set", "rsmq"),
+    _change("queue.trim", "equals_sign", "change('trim')", "Trim the list to so many items", "trim", "list"),
+    _change("queue.pop", "o", "change('pop')", "Take the next items off the list", "pop", "list"),
+    _change("queue.ack", "K", "change('ack')", "Ack what is marked in processing: it is done", "ack", "list"),
     _change("queue.purge", "P", "change('purge')", "Remove every message of this queue", "purge"),
     Key("queue.audit", "F", "audit", "Audit: look for what does not fit together in this queue", "queue", live=True),
     Key("queue.clear", "escape", "clear", "Clear the marks, then the filter, then go back", "queue", "back"),
@@ -254,18 +217,17 @@ KEYS = (
 )
 
 
-def keys_of(*where: Where, changes: bool = True, live: bool = True) -> Iterator[Key]:
-    """Walk through the keys of these places, place by place; without those that change something if so asked.
-
-    Without ``live`` those are left out that a replay has no use for.
-    """
-    known = (key for place in where for key in KEYS if key.where == place)
-    return (key for key in known if (changes or not key.changes) and (live or not key.live))
+def keys_of(*where: Where, usable: Usable = ALL_KEYS) -> Iterator[Key]:
+    """Walk through the keys of these places that have a use, place by place."""
+    return (key for place in where for key in KEYS if key.where == place and key.is_among(usable))
 
 
-def changes_something(where: Iterable[Where], action: str) -> bool:
-    """Tell whether an action of these places is one of those that change a queue."""
-    return any(key.changes and key.action.partition("(")[0] == action for key in keys_of(*where))
+def can_be_used(where: Iterable[Where], action: str, parameters: tuple[object, ...], usable: Usable) -> bool:
+    """Tell whether an action has a use there, as far as it is one of these places' keys."""
+    written = f"{action}({', '.join(map(repr, parameters))})" if parameters else action
+    named = [key for key in keys_of(*where) if key.action.partition("(")[0] == action]
+    keys = [key for key in named if key.action == written] or named
+    return not keys or any(key.is_among(usable) for key in keys)
 
 
 def is_live_only(where: Iterable[Where], action: str) -> bool:

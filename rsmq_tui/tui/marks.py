@@ -3,7 +3,10 @@
 from collections.abc import Iterable, Sequence, Set
 
 from rsmq_tui.monitor import Filter, MessageRow, Page
+from rsmq_tui.monitor.list_looking import follow_items
 from rsmq_tui.monitor.wording import count
+from rsmq_tui.protocol import name_bytes
+from rsmq_tui.protocol.lists.item_ids import order_of
 from rsmq_tui.triage.previews import Everything, Marked, Matching, Scope, Shown
 
 
@@ -76,6 +79,15 @@ class Marks:
         """Remember that a message is still in the queue, though not where it was when it was marked."""
         self._elsewhere.add(id)
 
+    def follow(self, before: Sequence[MessageRow], now: Sequence[MessageRow]) -> None:
+        """Go with items of lists that have moved between two looks: their ids say where they lay."""
+        ids = {row.id for row in now}
+        moved = [row.id for row in before if row.id in self._shown and row.id not in ids]
+        for id, row in follow_items(moved, [row for row in now if row.id not in self._shown]):
+            del self._shown[id]
+            self._elsewhere.discard(id)
+            self._shown[row.id] = shown(row)
+
     def clear(self) -> bool:
         """Take all marks away, and tell whether there were any."""
         had_any = bool(self._shown) or self.is_all or self.is_all_ended
@@ -110,8 +122,8 @@ class Marks:
         if not page.rows:
             return []
         is_end = page.is_last and page.request.part == "all"
-        first = (float("-inf"), "") if page.is_first else _place(shown(page.rows[0]))
-        last = (float("inf"), "") if is_end else _place(shown(page.rows[-1]))
+        first = (float("-inf"), b"") if page.is_first else _place(shown(page.rows[0]))
+        last = (float("inf"), b"") if is_end else _place(shown(page.rows[-1]))
         return [
             id
             for id, seen in self._shown.items()
@@ -144,11 +156,12 @@ def all_of(wanted: Filter) -> Scope:
 
 def shown(row: MessageRow) -> Shown:
     """Return what a row shows of its message."""
-    return Shown(row.id, row.score, row.rc)
+    return Shown(row.id, row.score, row.rc or 0)
 
 
-def _place(seen: Shown) -> tuple[float, str]:
+def _place(seen: Shown) -> tuple[float, bytes]:
+    order = order_of(name_bytes(seen.id))
     try:
-        return float(seen.score), seen.id
+        return float(seen.score), order
     except ValueError:
-        return float("inf"), seen.id
+        return float("inf"), order

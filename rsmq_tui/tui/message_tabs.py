@@ -25,6 +25,14 @@ TABS = (
     Tab("delayed", "state:delayed"),
     Tab("poison", "state:poison"),
 )
+# Of a list queue; what is not ready is in processing.
+LIST_TABS = (
+    Tab("all", part="all"),
+    Tab("ready", "state:ready", part="ready"),
+    Tab("processing", "!state:ready", part="hidden"),
+    Tab("expired", "state:expired"),
+    Tab("no lease", "state:unleased"),
+)
 
 
 def wanted_in(tab: Tab, typed: Filter) -> Filter:
@@ -50,37 +58,40 @@ def told_number(number: float | None, *, is_sure: bool) -> str:
     return compact(number) if is_sure or number is None else f"~{compact(number)}"
 
 
-def tab_pieces(chosen: Tab, numbers: Mapping[str, str], marked: str, place: str, width: int) -> list[Piece]:
+def tab_pieces(
+    tabs: Sequence[Tab], chosen: Tab, numbers: Mapping[str, str], marked: str, place: str, width: int
+) -> list[Piece]:
     """Write the tabs with their numbers, what is marked, and where in the queue one is; what matters least goes first.
 
     Where not all tabs fit, the chosen one says which of them it is.
     """
-    full = [_words(tab, numbers) for tab in TABS]
-    short = [words if tab is chosen else tab.name for tab, words in zip(TABS, full, strict=True)]
+    full = [_words(tab, numbers) for tab in tabs]
+    short = [words if tab is chosen else tab.name for tab, words in zip(tabs, full, strict=True)]
     told: list[Piece] = [(f"   {marked}", "strong")] if marked else []
     where: list[Piece] = [(f"   {place}", "muted")] if place else []
     lines = (
-        [*_tabs(full, chosen), *told, *where],
-        [*_tabs(full, chosen), *told],
-        [*_tabs(short, chosen), *told, *where],
-        [*_tabs(short, chosen), *told],
-        [*_alone(chosen, numbers), *told, *where],
+        [*_line(tabs, full, chosen), *told, *where],
+        [*_line(tabs, full, chosen), *told],
+        [*_line(tabs, short, chosen), *told, *where],
+        [*_line(tabs, short, chosen), *told],
+        [*alone_pieces(tabs, chosen, numbers), *told, *where],
     )
     fitting = (pieces for pieces in lines if sum(len(text) for text, _ in pieces) <= width)
-    return next(fitting, [*_alone(chosen, numbers), *told])
+    return next(fitting, [*alone_pieces(tabs, chosen, numbers), *told])
 
 
-def _tabs(words: Sequence[str], chosen: Tab) -> list[Piece]:
+def _line(tabs: Sequence[Tab], words: Sequence[str], chosen: Tab) -> list[Piece]:
     pieces: list[Piece] = [(" ", "")]
-    for tab, text in zip(TABS, words, strict=True):
+    for tab, text in zip(tabs, words, strict=True):
         pieces.append((f"[ {text} ]", "strong") if tab is chosen else (f"  {text}  ", "muted"))
     return pieces
 
 
-def _alone(chosen: Tab, numbers: Mapping[str, str]) -> list[Piece]:
+def alone_pieces(tabs: Sequence[Tab], chosen: Tab, numbers: Mapping[str, str]) -> list[Piece]:
+    """Write the chosen tab, and which of them it is."""
     return [
         (f" [ {_words(chosen, numbers)} ]", "strong"),
-        (f" {TABS.index(chosen) + 1}/{len(TABS)}", "muted"),
+        (f" {tabs.index(chosen) + 1}/{len(tabs)}", "muted"),
     ]
 
 

@@ -53,6 +53,10 @@ class ReplayHost(Ways):
         """All that has to be closed in the end."""
         return self.sites if self._behind is None else (*self.sites, *self._behind.sites)
 
+    def is_of_lists(self, place: str) -> bool:
+        """Tell whether the queues of a place are Redis Lists."""
+        return self.sites_by_place[place].is_of_lists
+
     def show_live(self, snapshot: Snapshot) -> None:
         """Take the news of what is watched; while a replay is shown it waits behind it."""
         if self._behind is None:
@@ -77,7 +81,7 @@ class ReplayHost(Ways):
         self.replay = replay
         self._problems_told = 0
         self.snapshot = None
-        self.push_screen(OverviewScreen(len(replay.sites)))
+        self.push_screen(OverviewScreen(replay.sites))
         self.floor = len(self.screen_stack)
         self.follow_replay(replay, queue)
 

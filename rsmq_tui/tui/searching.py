@@ -1,8 +1,7 @@
 """What a search of a queue has found: the first by due time, and how far it has come."""
 
-from bisect import insort
 from enum import Enum, auto
-from operator import itemgetter
+from operator import attrgetter
 
 from rich.cells import cell_len
 
@@ -10,7 +9,8 @@ from rsmq_tui.monitor import Filter, MessageRow, Progress
 from rsmq_tui.monitor.reading import read_score
 from rsmq_tui.monitor.search import found_row
 from rsmq_tui.monitor.wording import count, duration, printable
-from rsmq_tui.protocol import RawMessage
+from rsmq_tui.protocol import PREVIEW_BYTES, RawMessage
+from rsmq_tui.protocol.lists.item_ids import order_of
 from rsmq_tui.tui.message_tabs import told_number
 from rsmq_tui.tui.widgets.painted import Piece
 
@@ -42,10 +42,10 @@ class Hits:
         self.error: str = "" if before is None else before.error
         self.before: Hits | None = None if before is None or not before.listed.at_ms else before.listed
         self.stage = Stage.RUNNING
-        self.scanned = self.depth = self.matched = self.not_searched = 0
+        self.scanned = self.depth = self.matched = self.not_searched = self.begun_anew = 0
         self.rows: tuple[MessageRow, ...] = ()
         self.keys: tuple[str, ...] = ()
-        self._kept: list[tuple[_Place, MessageRow]] = []
+        self._kept: list[_Kept] = []
         self._arranged = True
 
     def add(self, progress: Progress) -> None:
@@ -53,15 +53,15 @@ class Hits:
         self.error = ""
         self.at_ms, self.depth = progress.at_ms, progress.depth
         self.scanned, self.matched = progress.scanned, progress.matched
-        self.not_searched = progress.not_searched
-        for message in progress.messages:
-            self._keep(message, progress.at_ms)
+        self.not_searched, self.begun_anew = progress.not_searched, progress.begun_anew
+        if progress.messages:
+            self._keep(progress)
 
     def arrange(self) -> None:
         """Bring ``rows`` and ``keys`` up to date."""
         if not self._arranged:
             self._arranged = True
-            self.rows = tuple(row for _, row in self._kept)
+            self.rows = tuple(each.row for each in self._kept)
             self.keys = tuple(row.id for row in self.rows)
 
     def end(self, stage: Stage, error: str = "") -> None:
@@ -93,16 +93,44 @@ class Hits:
             return self.before
         return self
 
-    def _keep(self, message: RawMessage, at_ms: int) -> None:
-        due_ms, _ = read_score(message.score.decode("latin-1"))
-        place = (float("inf") if due_ms is None else due_ms, message.id)
-        kept = self._kept
-        if len(kept) == ROWS_MAX:
-            if place >= kept[-1][0]:
-                return
-            kept.pop()
-        insort(kept, (place, found_row(message, at_ms)), key=itemgetter(0))
-        self._arranged = False
+    def _keep(self, progress: Progress) -> None:
+        """Keep those that belong among the first; all may be found in the opposite order."""
+        last = self._kept[-1].place if len(self._kept) == ROWS_MAX else None
+        found = [(_place(message), message) for message in progress.messages]
+        belonging = [_Kept(place, message, progress) for place, message in found if last is None or place < last]
+        if belonging:
+            self._kept += belonging
+            self._kept.sort(key=attrgetter("place"))
+            del self._kept[ROWS_MAX:]
+            self._arranged = False
+
+
+class _Kept:
+    """A match among the first; its row is made when it is looked at, for by then most have been ousted."""
+
+    __slots__ = ("_at", "_message", "_row", "place")
+
+    def __init__(self, place: _Place, message: RawMessage, progress: Progress) -> None:
+        self.place = place
+        self._row: MessageRow | None = None
+        if progress.age is None:
+            # Of its body only what is shown is kept.
+            body = message.body and message.body[:PREVIEW_BYTES]
+            self._at, self._message = progress.at_ms, message._replace(body=body)
+        else:
+            self._row = progress.row(message)
+
+    @property
+    def row(self) -> MessageRow:
+        """The match as the table shows it."""
+        if self._row is None:
+            self._row = found_row(self._message, self._at)
+        return self._row
+
+
+def _place(message: RawMessage) -> _Place:
+    due_ms, _ = read_score(message.score.decode("latin-1"))
+    return float("inf") if due_ms is None else due_ms, order_of(message.id)
 
 
 class Searches:
@@ -149,6 +177,8 @@ def search_pieces(
         told.append((f" · first {count(ROWS_MAX)} of {count(hits.listed.matched)} shown", "muted"))
     if hits.not_searched:
         told.append((f" · {count(hits.not_searched)} too long to search", "verdict-aged"))
+    if hits.begun_anew:
+        told.append((" · the queue was replaced meanwhile: some may be missing", "verdict-aged"))
     wanted = f"filter: {printable(text)}   " if text else ""
     room = width - 1 - len(matched) - sum(len(words) for words, _ in told)
     if cell_len(wanted) > room:

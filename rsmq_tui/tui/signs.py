@@ -22,6 +22,8 @@ MESSAGE_TOKENS = {
     MessageState.READY: "ready",
     MessageState.IN_FLIGHT: "hidden",
     MessageState.DELAYED: "muted",
+    MessageState.EXPIRED: "alarm",
+    MessageState.UNLEASED: "verdict-aged",
 }
 
 

@@ -1,9 +1,10 @@
 """The servers that the dashboard watches: where each one's numbers come from, and what changes its queues."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from rsmq_tui.monitor import Source
+from rsmq_tui.protocol.lists.naming import LISTS_NS
 
 if TYPE_CHECKING:
     from rsmq_tui.triage.desk import Triage
@@ -39,6 +40,11 @@ class Site:
         self._triage: Triage | None = None
         self._first_ns = ns
         self._ns: str | None = None
+
+    @property
+    def is_of_lists(self) -> bool:
+        """True where the queues are Redis Lists, of which no namespace has more than the others."""
+        return self._first_ns == LISTS_NS
 
     def title(self, ns: str) -> str:
         """Return what it is called while it watches that namespace."""
@@ -80,3 +86,10 @@ class Site:
         elif self._opening is not None and not callable(self._opening):
             await self._opening.aclose()
         await self.source.aclose()
+
+
+def are_of_one_server(sites: Sequence[Site]) -> bool:
+    """Tell whether there is nothing to tell apart but the kinds of queues: one namespace, and the lists beside it."""
+    of_lists = [site for site in sites if site.is_of_lists]
+    others = [site for site in sites if not site.is_of_lists]
+    return len(of_lists) <= 1 and len(others) <= 1 and len({site.name for site in sites}) == 1

@@ -45,7 +45,11 @@ class Ways(Pictures):
 
         while len(self.screen_stack) > self.floor:
             self.pop_screen()
-        self.push_screen(QueueScreen(queue, place))
+        self.push_screen(QueueScreen(queue, place, of_lists=self.is_of_lists(place)))
+
+    def is_of_lists(self, place: str) -> bool:
+        """Tell whether the queues of a place are Redis Lists."""
+        return False
 
     def open_message(self, queue: str, id: str, place: str = "") -> None:
         """Go to one message."""

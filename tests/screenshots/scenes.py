@@ -20,6 +20,7 @@ from rsmq_tui.tui.replaying import Replaying, replaying_of
 from rsmq_tui.tui.sites import Site
 from tests.history.replayed import Tape
 from tests.screenshots.history import NOW_MS, order_messages, play_history
+from tests.screenshots.lists import list_site
 from tests.screenshots.past import scripted_past
 from tests.tui.scripted import FakeClock, ScriptedSource
 from tests.tui.scripted_triage import ScriptedTriage
@@ -49,6 +50,7 @@ class Scene:
     servers: Sequence[Server] = ()
     is_replay: bool = False
     has_past: bool = False
+    has_lists: bool = False
 
 
 _SERVERS = (
@@ -67,6 +69,7 @@ _FINDINGS = (
     Finding(FindingKind.UNLISTED, "emails-retry"),
     Finding(FindingKind.FOREIGN_ID, "webhooks", 3, ("6A1f0c2b-94d7-4e0a-b6f3-71c2d8a95e10",)),
 )
+_HOST, _BESIDE_LISTS = "cache-1", ("orders", "invoices", "emails")
 _DOWN = Failure("timeout", "no answer within 5 s", "is it busy, or is the network?")
 
 SCENES = (
@@ -79,6 +82,7 @@ SCENES = (
     Scene("message", keys=("j", "enter", "enter")),
     Scene("confirm", keys=("j", "enter", "A", "x")),
     Scene("servers", size=(132, 19), servers=_SERVERS),
+    Scene("lists", keys=("j",), size=(132, 20), has_lists=True),
     Scene("audit", keys=("F", "j")),
     Scene("history", keys=("H", "l", "l", "j", "j"), has_past=True),
     Scene("help", keys=("question_mark",)),
@@ -96,6 +100,8 @@ async def picture(scene: Scene) -> str:
 async def _picture(scene: Scene, folder: Path) -> str:
     clock = FakeClock()
     sites = [_site(server, clock) for server in scene.servers] or [_one_site(clock)]
+    if scene.has_lists:
+        sites = [_site(Server(_HOST, "", _BESIDE_LISTS), clock, is_named=False), list_site(clock, _HOST, _triage())]
     replay = _replay(clock, folder) if scene.is_replay else None
     app = RsmqApp(
         sites if replay is None else replay.sites,
@@ -127,7 +133,7 @@ def _one_site(clock: FakeClock) -> Site:
     return Site(source, triage=_triage())
 
 
-def _site(server: Server, clock: FakeClock) -> Site:
+def _site(server: Server, clock: FakeClock, *, is_named: bool = True) -> Site:
     source = ScriptedSource(clock, place=server.name)
     snapshot = play_history(source, server.queues)
     if server.is_down:
@@ -135,7 +141,8 @@ def _site(server: Server, clock: FakeClock) -> Site:
         source.play(replace(snapshot, link=link))
     else:
         source.play(snapshot)
-    return Site(source, place=server.name, name=server.name, colour=server.colour, triage=_triage())
+    name, colour = (server.name, server.colour) if is_named else ("", None)
+    return Site(source, place=server.name, name=name, colour=colour, triage=_triage())
 
 
 def _replay(clock: FakeClock, folder: Path) -> Replaying:

@@ -1,5 +1,7 @@
 """Hints, help and palette are made from the registry, and do what their keys do."""
 
+from dataclasses import replace
+
 import pytest
 from textual.command import CommandPalette
 from textual.pilot import Pilot
@@ -8,7 +10,8 @@ from textual.widgets import Input
 from rsmq_tui.monitor import Verdict
 from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.commands import DashboardCommands
-from rsmq_tui.tui.keymap import KEYS, Where, keys_of
+from rsmq_tui.tui.key import Usable, Where
+from rsmq_tui.tui.keymap import KEYS, keys_of
 from rsmq_tui.tui.screens.help import HelpScreen
 from rsmq_tui.tui.screens.message import MessageScreen
 from rsmq_tui.tui.screens.overview import OverviewScreen
@@ -21,6 +24,7 @@ from tests.tui.scripted import ScriptedSource, messages_of
 from tests.tui.scripted_triage import ScriptedTriage
 from tests.tui.states import one_of_each, poll_of, queue_of
 
+RSMQ = Usable(kinds=frozenset({"rsmq"}))
 # Keys that lead from the overview to each screen, and the places whose keys work there.
 PLACES: dict[str, tuple[tuple[str, ...], tuple[Where, ...]]] = {
     "overview": ((), ("overview", "table", "app")),
@@ -56,7 +60,7 @@ async def test_help_lists_every_key_of_the_place(
         await press(pilot, "question_mark")
         assert isinstance(pilot.app.screen, HelpScreen)
         listed = [line.split() for line in (await _whole_help(pilot)).splitlines()]
-        for key in keys_of(*where, "change"):
+        for key in keys_of(*where, "change", usable=RSMQ):
             is_listed = [*key.shown.split(), *key.help.split()] in listed
             assert is_listed == (changes or not key.changes), key
 
@@ -96,7 +100,7 @@ async def test_hints_are_those_of_the_registry(
     async with opened(source, size=(300, 30), triage=triage, read_only=not changes) as pilot:
         await _go(pilot, source, keys)
         line = lines_of(pilot.app.screen.query_one(KeyHints))[0]
-        shown = keys_of(*where, changes=changes)
+        shown = keys_of(*where, usable=replace(RSMQ, changes=changes))
         words = [f"{key.face or key.shown.split()[0]} {key.hint}" for key in shown if key.hint]
         assert sorted(part for part in line.strip().split("   ") if part) == sorted(words)
 
@@ -140,7 +144,11 @@ async def test_palette_offers_every_action_of_the_place(
         provider = DashboardCommands(pilot.app.screen)
         offered = {hit.text async for hit in provider.discover()}
         # Moving about in rows and lines is not something that one looks up a command for.
-        wanted = {key.help for key in keys_of(*where, changes=changes) if key.where not in ("table", "lines")}
+        wanted = {
+            key.help
+            for key in keys_of(*where, usable=replace(RSMQ, changes=changes))
+            if key.where not in ("table", "lines")
+        }
         wanted -= {"Find a command or a queue by name"}
         assert offered == wanted
         for help_text in wanted:

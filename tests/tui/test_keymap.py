@@ -1,5 +1,6 @@
 """The registry of keys: unique, complete, and in step with what the screens can do."""
 
+import ast
 from collections import Counter
 
 import pytest
@@ -20,8 +21,10 @@ from rsmq_tui.triage.actions import (
     Send,
     SetAttributes,
 )
+from rsmq_tui.triage.list_actions import Ack, Pop, Requeue, Trim
 from rsmq_tui.tui.app import RsmqApp
-from rsmq_tui.tui.keymap import KEYS, Key, Where, bindings_of, changes_something, keys_of
+from rsmq_tui.tui.key import NO_CHANGES, Key, Usable, Where
+from rsmq_tui.tui.keymap import KEYS, bindings_of, can_be_used, keys_of
 from rsmq_tui.tui.screens.audit import AuditScreen
 from rsmq_tui.tui.screens.confirm import ConfirmScreen
 from rsmq_tui.tui.screens.diff import DiffScreen
@@ -55,7 +58,8 @@ OWNERS: dict[Where, tuple[type[DOMNode], ...]] = {
 }
 
 ACTIONS = {action.name for action in (
-    Delete, Hide, Release, Move, Copy, Redrive, Purge, Send, CreateQueue, SetAttributes, DeleteQueue, Import
+    Delete, Hide, Release, Move, Copy, Redrive, Purge, Send, CreateQueue, SetAttributes, DeleteQueue, Import,
+    Ack, Pop, Requeue, Trim,
 )}  # fmt: skip
 # What dashboards.md, section 4, gives a meaning that no screen may change: key -> ids that may have it.
 RESERVED = {
@@ -103,10 +107,10 @@ RESERVED = {
     "x": {"overview.delete", "queue.delete"},
     "a": {"overview.send", "queue.send"},
     "e": {"queue.edit"},
-    "plus": {"queue.hide", "history.closer"},
-    "minus": {"queue.hide", "history.wider"},
-    "0": {"queue.release"},
-    "R": {"overview.redrive", "queue.redrive"},
+    "plus": {"queue.hide", "queue.extend", "history.closer"},
+    "minus": {"queue.hide", "queue.extend", "history.wider"},
+    "0": {"queue.release", "queue.requeue"},
+    "R": {"overview.redrive", "overview.requeue", "queue.redrive"},
     "M": {"queue.move"},
     "u": {"overview.undo", "queue.undo", "audit.undo"},
     "E": {"overview.export", "queue.export"},
@@ -148,8 +152,10 @@ def test_every_action_exists_where_it_is_looked_for(key: Key) -> None:
 
 @pytest.mark.parametrize("screen", [OverviewScreen, QueueScreen, MessageScreen, AuditScreen, HistoryScreen])
 def test_no_two_keys_of_a_screen_clash(screen: type[OverviewScreen]) -> None:
-    pressed = Counter(name for key in keys_of("app", *screen.WHERE) for name in _pressed(key))
-    assert [name for name, times in pressed.items() if times > 1] == []
+    for kind in ("rsmq", "list"):
+        usable = Usable(kinds=frozenset({kind}))
+        pressed = Counter(name for key in keys_of("app", *screen.WHERE, usable=usable) for name in _pressed(key))
+        assert [name for name, times in pressed.items() if times > 1] == []
 
 
 @pytest.mark.parametrize("other", ["lines", "dialog", "choice"])
@@ -193,19 +199,33 @@ def test_what_changes_something_is_known_to() -> None:
     known = {key.id for key in KEYS if key.changes}
     for key in KEYS:
         words = f"{key.action} {key.id}".lower()
-        changing = (*CHANGING, "redrive", "queue.copy_to", "edit", "audit.fix")
+        changing = (
+            *CHANGING,
+            "redrive",
+            "queue.copy_to",
+            "edit",
+            "audit.fix",
+            "requeue",
+            "trim",
+            "'pop'",
+            "queue.ack",
+            "extend",
+        )
         assert (key.id in known) == any(word in words for word in changing), key
 
 
 @pytest.mark.parametrize("screen", [OverviewScreen, QueueScreen, MessageScreen])
 def test_an_action_either_changes_or_does_not(screen: type[OverviewScreen]) -> None:
     for key in keys_of(*screen.WHERE):
-        assert changes_something(screen.WHERE, key.action.partition("(")[0]) == key.changes
+        name, _, argument = key.action.rstrip(")").partition("(")
+        parameters = (ast.literal_eval(argument),) if argument else ()
+        assert can_be_used(screen.WHERE, name, parameters, NO_CHANGES) != key.changes
+        assert can_be_used(screen.WHERE, name, ("something else",), NO_CHANGES) != key.changes
 
 
 @pytest.mark.parametrize("screen", [OverviewScreen, QueueScreen, MessageScreen])
 def test_where_nothing_may_be_changed_there_is_no_such_key(screen: type[OverviewScreen]) -> None:
-    left = set(keys_of(*screen.WHERE, "app", "change", changes=False))
+    left = set(keys_of(*screen.WHERE, "app", "change", usable=NO_CHANGES))
     assert left == {key for key in keys_of(*screen.WHERE, "app", "change") if not key.changes}
 
 

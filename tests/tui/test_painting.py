@@ -14,7 +14,6 @@ from textual.widget import Widget
 
 from rsmq_tui.monitor import Verdict
 from rsmq_tui.tui import app
-from rsmq_tui.tui.widgets.line_view import LineView
 from rsmq_tui.tui.widgets.painted import Painted, _differences
 from rsmq_tui.tui.widgets.row_table import RowTable
 from tests.tui.driving import lines_of, opened, play, press, settled, table_of
@@ -211,14 +210,13 @@ async def test_a_hidden_widget_is_painted_whole_when_it_comes_back(source: Scrip
         assert not lines[2].strip()
 
 
-def test_a_widget_declares_few_tokens_and_each_has_its_style() -> None:
+def test_each_token_has_its_style_and_the_app_alone_declares_them() -> None:
     styled = set(
         re.findall(r"^\.(token--[a-z-]+) {", Path(app.__file__).with_name("app.tcss").read_text(), re.MULTILINE)
     )
-    declared = {widget: widget._get_component_classes() for widget in Painted.__subclasses__()}
-    assert set().union(*declared.values()) == styled
-    # Each of them takes part in every start and in every change of a class: lines and tables alone have many.
-    assert all(len(tokens) <= 11 for widget, tokens in declared.items() if widget not in (RowTable, LineView))
+    assert app.RsmqApp._get_component_classes() == styled
+    # Each of them would take part in every change of a class, once for each widget.
+    assert not any(widget._get_component_classes() for widget in Painted.__subclasses__())
 
 
 async def test_a_style_is_made_once_for_each_token(source: ScriptedSource) -> None:
@@ -228,4 +226,13 @@ async def test_a_style_is_made_once_for_each_token(source: ScriptedSource) -> No
         assert table.token("verdict-ok cursor") is table.token("verdict-ok cursor")
         before = table.token("verdict-ok")
         await press(pilot, "T")
+        assert table.token("verdict-ok") != before
+
+
+async def test_a_screen_behind_has_the_colours_of_a_new_theme_too(source: ScriptedSource) -> None:
+    async with opened(source) as pilot:
+        await play(pilot, source, poll_of(source, one_of_each()))
+        table = table_of(pilot)
+        before = table.token("verdict-ok")
+        await press(pilot, "enter", "T", "escape")
         assert table.token("verdict-ok") != before

@@ -9,7 +9,8 @@ import redis
 from textual.pilot import Pilot
 
 from rsmq_tui.protocol import Rsmq
-from rsmq_tui.tui.keymap import KEYS, Where, keys_of
+from rsmq_tui.tui.key import Where
+from rsmq_tui.tui.keymap import KEYS, keys_of
 from rsmq_tui.tui.screens.message import MessageScreen
 from rsmq_tui.tui.screens.overview import OverviewScreen
 from rsmq_tui.tui.screens.queue import QueueScreen

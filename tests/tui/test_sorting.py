@@ -46,7 +46,7 @@ def _marked(pilot: Pilot[None]) -> list[str]:
 
 
 def test_every_column_can_be_sorted_by() -> None:
-    assert tuple(column.id for column in columns_of(1)) == tuple(EXPECTED)
+    assert tuple(column.id for column in columns_of()) == tuple(EXPECTED)
 
 
 async def test_s_goes_through_all_columns_and_capital_s_turns_each_around(source: ScriptedSource) -> None:

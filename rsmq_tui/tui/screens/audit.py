@@ -10,7 +10,8 @@ from textual.binding import BindingType
 from rsmq_tui.monitor import PeekError, Snapshot
 from rsmq_tui.monitor.wording import count, plural, printable
 from rsmq_tui.tui.audit_columns import FINDING_COLUMNS, FindingContext, finding_key
-from rsmq_tui.tui.keymap import Where, bindings_of
+from rsmq_tui.tui.key import Where
+from rsmq_tui.tui.keymap import bindings_of
 from rsmq_tui.tui.screens.base import DashboardScreen
 from rsmq_tui.tui.widgets.change_line import ChangeTold
 from rsmq_tui.tui.widgets.detail_lines import DetailLines
@@ -178,6 +179,6 @@ class AuditScreen(DashboardScreen):
             self._details.show(())
             return
         more = ", …" if finding.ids and finding.count > len(finding.ids) else ""
-        fix = finding.fix or "none that is safe: look at it by hand"
+        fix = finding.fix or finding.hint or "none that is safe: look at it by hand"
         values = (", ".join(printable(id, 60) for id in finding.ids) + more, finding.maker, finding.effect, fix)
         self._details.show([(label, printable(value)) for label, value in zip(_DETAILS, values, strict=True) if value])

@@ -8,7 +8,8 @@ from textual.widgets import Input
 
 from rsmq_tui.monitor import Snapshot
 from rsmq_tui.tui.host import Dashboard
-from rsmq_tui.tui.keymap import Where, changes_something, is_live_only
+from rsmq_tui.tui.key import Usable, Where
+from rsmq_tui.tui.keymap import can_be_used
 from rsmq_tui.tui.sites import Site
 from rsmq_tui.tui.widgets.change_line import ChangeLine, ChangeTold
 from rsmq_tui.tui.widgets.key_hints import KeyHints
@@ -54,9 +55,7 @@ class DashboardScreen(Screen[None]):
         """Let a slash be typed in the filter; leave out what changes a queue where that may not be."""
         if action == "filter" and isinstance(self.focused, Input):
             return False
-        if self._shown_in is not None and is_live_only(self.WHERE, action):
-            return False
-        return self.can_change or not changes_something(self.WHERE, action)
+        return can_be_used(self.WHERE, action, parameters, self.usable)
 
     def show_snapshot(self, snapshot: Snapshot) -> None:
         """Show the news."""
@@ -79,6 +78,13 @@ class DashboardScreen(Screen[None]):
     def can_change(self) -> bool:
         """True where what this screen shows may be changed."""
         return self.dashboard.can_change if self.place is None else self.site.can_change
+
+    @property
+    def usable(self) -> Usable:
+        """Which keys have a use here."""
+        sites = self.dashboard.sites if self.place is None else (self.site,)
+        kinds = frozenset("list" if site.is_of_lists else "rsmq" for site in sites)
+        return Usable(self.can_change, self.dashboard.replay is None, kinds)
 
     @property
     def chosen_place(self) -> str | None:

@@ -19,7 +19,7 @@ from rsmq_tui.triage.actions import MessageAction, Undo
 from rsmq_tui.triage.words import TriageError
 from rsmq_tui.tui.keymap import bindings_of
 from rsmq_tui.tui.widgets.dialog_button import DialogButton
-from rsmq_tui.tui.widgets.painted import tokens
+from rsmq_tui.tui.widgets.painted import token_style
 
 if TYPE_CHECKING:
     from rsmq_tui.triage.previewing import Seeing
@@ -42,7 +42,6 @@ class ConfirmScreen(ModalScreen["Preview | None"]):
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [*bindings_of("modal"), *bindings_of("dialog")]
-    COMPONENT_CLASSES = tokens("muted", "strong", "alarm")
 
     def __init__(self, verb: str, look: Look, colour: str | None = None) -> None:
         super().__init__()
@@ -178,7 +177,7 @@ class ConfirmScreen(ModalScreen["Preview | None"]):
         return table
 
     def _style(self, token: str) -> str:
-        return str(self.get_component_rich_style(f"token--{token}", partial=True)) if token else ""
+        return str(token_style(self.app, token)) if token else ""
 
 
 def _rows(preview: "Preview") -> list[tuple[str, str]]:

@@ -9,7 +9,8 @@ from textual.binding import BindingType
 from rsmq_tui.history.replay_diff import Diff, diff_of
 from rsmq_tui.monitor import Snapshot
 from rsmq_tui.monitor.wording import clock, count, duration, plural
-from rsmq_tui.tui.keymap import Where, bindings_of
+from rsmq_tui.tui.key import Where
+from rsmq_tui.tui.keymap import bindings_of
 from rsmq_tui.tui.replay_columns import DiffContext, delta, diff_columns
 from rsmq_tui.tui.screens.base import DashboardScreen
 from rsmq_tui.tui.widgets.key_hints import KeyHints

@@ -9,7 +9,8 @@ from textual.screen import ModalScreen
 
 from rsmq_tui.monitor import Verdict
 from rsmq_tui.tui.body_text import PieceLines
-from rsmq_tui.tui.keymap import Where, bindings_of, keys_of
+from rsmq_tui.tui.key import NO_CHANGES, Usable, Where
+from rsmq_tui.tui.keymap import bindings_of, keys_of
 from rsmq_tui.tui.signs import MEANINGS, verdict_words
 from rsmq_tui.tui.widgets.line_view import LineView
 from rsmq_tui.tui.widgets.painted import Piece
@@ -38,16 +39,13 @@ _WORDS = (
 
 
 class HelpScreen(ModalScreen[None]):
-    """Lists the keys of the places given, those that change a queue only where ``changes`` says so.
-
-    In a replay its own come first, and those that ask the server are left out.
-    """
+    """Lists the keys of the places given that are ``usable`` there; in a replay its own come first."""
 
     BINDINGS: ClassVar[list[BindingType]] = bindings_of("modal")
 
-    def __init__(self, where: Iterable[Where], *, changes: bool = False) -> None:
+    def __init__(self, where: Iterable[Where], usable: Usable = NO_CHANGES) -> None:
         super().__init__()
-        self._changes = changes
+        self._usable = usable
         self._where = (*where, "change", "app")
         self._view = LineView()
 
@@ -61,7 +59,7 @@ class HelpScreen(ModalScreen[None]):
         lines: list[list[Piece]] = []
         is_replay = getattr(self.app, "replay", None) is not None
         for where in ("replay", *self._where) if is_replay else self._where:
-            if keys := list(keys_of(where, changes=self._changes, live=not is_replay)):
+            if keys := list(keys_of(where, usable=self._usable)):
                 lines += [[], [(f" {_TITLES[where]}", "head")]]
                 lines += [[(f"   {key.shown:<16}", "strong"), (key.help, "")] for key in keys]
         lines += [[], [(" Verdicts, worst first", "head")]]

@@ -13,7 +13,8 @@ from textual.widgets import Input
 
 from rsmq_tui.history.analysis.values import DAY_MS, QueueRef, TimeRange
 from rsmq_tui.monitor.wording import printable
-from rsmq_tui.tui.keymap import Where, bindings_of
+from rsmq_tui.tui.key import Where
+from rsmq_tui.tui.keymap import bindings_of
 from rsmq_tui.tui.past import Past, last
 from rsmq_tui.tui.past_choice import PastChoice, passes
 from rsmq_tui.tui.past_columns import PastContext

@@ -7,10 +7,11 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.content import Content
 
-from rsmq_tui.monitor import MessageState, MessageView, PeekError, Snapshot
+from rsmq_tui.monitor import MessageRow, MessageState, MessageView, PeekError, Snapshot
 from rsmq_tui.monitor.wording import clock, duration, plural, printable, size
 from rsmq_tui.tui.body_text import View, first_view, lines_of
-from rsmq_tui.tui.keymap import Where, bindings_of
+from rsmq_tui.tui.key import Where
+from rsmq_tui.tui.keymap import bindings_of
 from rsmq_tui.tui.screens.base import DashboardScreen
 from rsmq_tui.tui.signs import MESSAGE_TOKENS
 from rsmq_tui.tui.widgets.key_hints import KeyHints
@@ -125,19 +126,36 @@ class MessageScreen(DashboardScreen):
         if message is None or row is None:
             return []
         due_ms = row.due_ms
-        if due_ms is None:
+        if row.is_item:
+            due = _lease(row, at_ms)
+        elif due_ms is None:
             due = "never visible"
         elif due_ms > at_ms:
             due = f"visible in {duration(due_ms - at_ms)}"
         else:
             due = f"visible for {duration(at_ms - due_ms)}"
         sent = "sent at an unknown time" if row.sent_ms is None else f"sent {clock(row.sent_ms, date=True)}"
-        received = (
-            f"received {plural(row.rc, 'time')}, first {clock(row.fr_ms, date=True)}" if row.rc else "never received"
-        )
-        # What was in flight or delayed when it was read is ready once its time has come.
-        state = MessageState.READY if due_ms is not None and due_ms <= at_ms else row.state
-        return [
-            (f" {state.value}", MESSAGE_TOKENS[state]),
-            (f" · {due} · {sent} · {received} · {size(message.size)}", ""),
-        ]
+        state = row.state_at(at_ms)
+        told = (due, sent, *_receives(row), size(message.size))
+        return [(f" {state.value}", MESSAGE_TOKENS[state]), ("".join(f" · {words}" for words in told), "")]
+
+
+def _receives(row: MessageRow) -> tuple[str, ...]:
+    """Say how often a message was received; nothing where nobody counts."""
+    if row.rc is None:
+        return ()
+    first = f"received {plural(row.rc, 'time')}, first {clock(row.fr_ms, date=True)}"
+    return (first if row.rc else "never received",)
+
+
+def _lease(row: MessageRow, at_ms: int) -> str:
+    """Say where an item of a list is, and until when."""
+    if row.state is MessageState.READY:
+        return "waiting to be taken"
+    if row.state is MessageState.UNLEASED:
+        return "being processed without a lease: a reaper gives it one"
+    if row.due_ms is None:
+        return "being processed, until when is not known"
+    if row.due_ms > at_ms:
+        return f"its lease ends in {duration(row.due_ms - at_ms)}"
+    return f"its lease ended {duration(at_ms - row.due_ms)} ago: a reaper puts it back"

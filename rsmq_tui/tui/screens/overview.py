@@ -1,6 +1,7 @@
 """All queues: what is wrong now, and is it getting better."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import ClassVar
 
 from textual import on
@@ -13,11 +14,13 @@ from rsmq_tui.charts import Series
 from rsmq_tui.monitor import QueueState, Snapshot, reason
 from rsmq_tui.monitor.wording import compact, printable, rate
 from rsmq_tui.tui.columns import QueueContext, columns_of, sort_queues
-from rsmq_tui.tui.keymap import Where, bindings_of
+from rsmq_tui.tui.key import Usable, Where
+from rsmq_tui.tui.keymap import bindings_of
+from rsmq_tui.tui.overview_words import stale_words, why_empty
 from rsmq_tui.tui.queue_choice import are_same, changed_verdicts, matching_queues
-from rsmq_tui.tui.replay_words import empty_words, outage_words
 from rsmq_tui.tui.screens.base import NO_SERVER, DashboardScreen
 from rsmq_tui.tui.signs import verdict_words
+from rsmq_tui.tui.sites import Site, are_of_one_server
 from rsmq_tui.tui.widgets.chart_panel import ChartPanel
 from rsmq_tui.tui.widgets.key_hints import KeyHints
 from rsmq_tui.tui.widgets.now_panel import NowPanel
@@ -38,9 +41,12 @@ class OverviewScreen(DashboardScreen):
     WHERE: ClassVar[tuple[Where, ...]] = ("overview", "table")
     BINDINGS: ClassVar[list[BindingType]] = bindings_of("overview")
 
-    def __init__(self, servers: int = 1) -> None:
+    def __init__(self, sites: Sequence[Site]) -> None:
         super().__init__()
-        self.table = RowTable(columns_of(servers), QueueContext(Snapshot(0, "", ""), {}), id="queues")
+        self._is_one_server = are_of_one_server(sites)
+        lists = any(site.is_of_lists for site in sites)
+        columns = columns_of(several_servers=not self._is_one_server, lists=lists)
+        self.table = RowTable(columns, QueueContext(Snapshot(0, "", ""), {}), id="queues")
         self.chart = ChartPanel("Throughput, 10 min", ("series-first", "series-second"), id="throughput")
         self.sparks = SparkPanel(("ready",), ("hidden",), ("arrivals/s", "deletes/s"), id="sparks")
         self._why = TextLine(id="why")
@@ -81,7 +87,7 @@ class OverviewScreen(DashboardScreen):
             self.dashboard.clock_times,
         )
         self._last = snapshot
-        self.table.empty_text = self._why_empty(snapshot)
+        self.table.empty_text = why_empty(snapshot, self._filter, self.dashboard.replay)
         rows = self._arranged(snapshot)
         keys = self.table.keys if rows is self.table.rows else [queue.key for queue in rows]
         self.table.show(rows, keys, context)
@@ -179,6 +185,12 @@ class OverviewScreen(DashboardScreen):
             return self.dashboard.sites[0].place
         return None if self.table.cursor_row is None else self.table.cursor_row.place
 
+    @property
+    def usable(self) -> Usable:
+        """Which keys have a use here: of those for one kind of queue, the ones of the row under the cursor."""
+        row, known = self.table.cursor_row, super().usable
+        return known if row is None else replace(known, kinds=frozenset({row.kind}))
+
     def _place_for_key(self) -> str | None:
         if self.chosen_place is None:
             self.notify(NO_SERVER, severity="warning", markup=False)
@@ -194,6 +206,7 @@ class OverviewScreen(DashboardScreen):
 
     def _tell_why(self) -> None:
         """Say in a sentence why the queue under the cursor has its verdict, and what is odd about it."""
+        self.query_one(KeyHints).repaint()
         queue, snapshot = self.table.cursor_row, self.snapshot
         if queue is None or snapshot is None:
             self._why.show([])
@@ -201,9 +214,9 @@ class OverviewScreen(DashboardScreen):
         part = snapshot.part(queue.place)
         at_ms = part.at_ms
         words = reason(queue, at_ms, self.dashboard.site(queue.place).source.thresholds)
-        where = f" on {printable(self.table.context.titles[queue.place], 40)}" if queue.place else ""
+        where = "" if self._is_one_server else f" on {printable(self.table.context.titles[queue.place], 40)}"
         if queue.place and part.link.failure is not None:
-            self._why.show([(f" {printable(queue.name, 40)}{where}: {self._stale_words(part)}", "alarm")])
+            self._why.show([(f" {printable(queue.name, 40)}{where}: {stale_words(part, self.dashboard)}", "alarm")])
             return
         pieces: list[Piece] = [
             (f" {verdict_words(queue.verdict, self.dashboard.ascii_only)} ", f"verdict-{queue.verdict}"),
@@ -212,16 +225,6 @@ class OverviewScreen(DashboardScreen):
         if queue.problems:
             pieces.append((f"   ! {'; '.join(queue.problems)}", "verdict-aged"))
         self._why.show(pieces)
-
-    def _stale_words(self, part: Snapshot) -> str:
-        """Say how old the numbers of a server are that does not answer, why, and when it is asked again."""
-        if self.dashboard.replay is not None:
-            return outage_words(part, self.dashboard.replay)
-        link, now_s = part.link, self.dashboard.clock()
-        age = "never read" if link.fresh_at_s is None else f"as of {max(0.0, now_s - link.fresh_at_s):.0f} s ago"
-        again_s = 0.0 if link.retry_at_s is None else max(0.0, link.retry_at_s - now_s)
-        again = f"; asked again in {again_s:.0f} s" if again_s >= 0.5 else "; asked again now"
-        return f"{age}{again}: {printable(link.failure.sentence if link.failure else '', 80)}"
 
     def _rearrange(self) -> None:
         self.rest()
@@ -276,30 +279,3 @@ class OverviewScreen(DashboardScreen):
                 "deletes/s": rate(totals.deletes_s),
             }
         )
-
-    def _why_empty(self, snapshot: Snapshot) -> list[Piece]:
-        """Say why there is no row, and what to do next."""
-        failure = snapshot.link.failure
-        if self.dashboard.replay is not None and not (self._filter and snapshot.queues):
-            return empty_words(snapshot, self.dashboard.replay)
-        if snapshot.link.fresh_at_s is None:
-            if failure is None:
-                return [(f"  Connecting to {printable(snapshot.server)} …", "muted")]
-            return [
-                (f"  Cannot read {printable(snapshot.server)}: {printable(failure.sentence, 200)}.", "alarm"),
-                (f"  Try: {failure.hint}{'' if failure.hint.endswith('?') else '.'}", ""),
-                (
-                    "  It is asked again by itself; r asks now, q quits. `rsmq-tui demo` shows queues of its own.",
-                    "muted",
-                ),
-            ]
-        notes: list[Piece] = [(f"  {printable(note, 200)}", "alarm") for note in snapshot.notes]
-        if self._filter and snapshot.queues:
-            return [(f"  No queue matches {printable(self._filter, 60)}. Press esc to see all.", "muted")]
-        others = [printable(name, 40) or "(no prefix)" for name in snapshot.namespaces or () if name != snapshot.ns]
-        found = (
-            f"Namespaces found here: {', '.join(others[:8])}. Press n to switch."
-            if others
-            else "No other namespace was found here."
-        )
-        return [*notes, (f"  No queues in namespace {printable(snapshot.ns, 60)}. {found}", "")]

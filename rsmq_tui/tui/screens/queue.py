@@ -9,12 +9,15 @@ from textual.containers import Horizontal
 
 from rsmq_tui.monitor import PeekError, QueueState, Snapshot, parse_filter
 from rsmq_tui.triage.previews import Scope
-from rsmq_tui.tui.keymap import Where, bindings_of
+from rsmq_tui.tui.key import Where
+from rsmq_tui.tui.keymap import bindings_of
 from rsmq_tui.tui.marks import all_of
+from rsmq_tui.tui.message_tabs import LIST_TABS, TABS
 from rsmq_tui.tui.queue_facts import fact_pieces, past_series, present_numbers, title_pieces
 from rsmq_tui.tui.replay_words import inventory_pieces
 from rsmq_tui.tui.screens.base import DashboardScreen
 from rsmq_tui.tui.screens.group import GroupScreen
+from rsmq_tui.tui.waiters import told_waiters
 from rsmq_tui.tui.widgets.change_line import ChangeTold
 from rsmq_tui.tui.widgets.chart_panel import BarPanel, ChartPanel
 from rsmq_tui.tui.widgets.filter_line import FilterLine
@@ -27,7 +30,7 @@ from rsmq_tui.tui.widgets.text_line import TextLine
 
 _CHART_STEP_MS = 5_000
 # These are for messages; any other change is for the queue.
-_FOR_MESSAGES = ("delete", "hide", "release", "move", "copy", "redrive")
+_FOR_MESSAGES = ("delete", "hide", "release", "move", "copy", "redrive", "requeue", "ack")
 
 
 class QueueScreen(DashboardScreen):
@@ -36,16 +39,18 @@ class QueueScreen(DashboardScreen):
     WHERE: ClassVar[tuple[Where, ...]] = ("queue", "table")
     BINDINGS: ClassVar[list[BindingType]] = bindings_of("queue")
 
-    def __init__(self, queue: str, place: str = "") -> None:
+    def __init__(self, queue: str, place: str = "", *, of_lists: bool = False) -> None:
         super().__init__(place)
         self.queue = queue
-        self.messages = MessageList(queue, place)
+        self.messages = MessageList(queue, place, LIST_TABS if of_lists else TABS)
         self._title = TextLine(id="title")
         self._facts = TextLine(id="facts")
         self._depth = ChartPanel("Depth", ("series-first", "series-third"), id="depth")
         self._rates = ChartPanel("Rates /s", ("series-first", "series-second", "series-third"), id="rates")
-        self._due = BarPanel("Becoming visible")
-        self._sparks = SparkPanel(("ready",), ("hidden",), ("arrivals/s", "deletes/s", "receives/s"), id="sparks")
+        self._due = BarPanel("Leases run out" if of_lists else "Becoming visible")
+        rates = ("fills/s", "drains/s") if of_lists else ("arrivals/s", "deletes/s", "receives/s")
+        self._sparks = SparkPanel(("ready",), ("hidden",), rates, id="sparks")
+        self._of_lists = of_lists
         self._charts_at = 0
         self._due_for_ms: int | None = None
         self._is_counting = False
@@ -254,6 +259,11 @@ class QueueScreen(DashboardScreen):
             self.notify(f"that message {why}", severity="warning", markup=False)
         return view.body
 
+    @work(group="blocked", exclusive=True)
+    async def action_blocked(self) -> None:
+        """Count the consumers that wait on lists."""
+        self.notify(await told_waiters(self.site.source), markup=False)
+
     def _show_charts(self, snapshot: Snapshot, state: QueueState | None) -> None:
         self._sparks.tell(present_numbers(state))
         # As for pages: no question while one is under way.
@@ -264,7 +274,7 @@ class QueueScreen(DashboardScreen):
         if step == self._charts_at:
             return
         self._charts_at = step
-        counts, rates = past_series(snapshot.trend.queue(self.queue))
+        counts, rates = past_series(snapshot.trend.queue(self.queue), of_list=self._of_lists)
         self._depth.show(counts, snapshot.at_ms)
         self._rates.show(rates, snapshot.at_ms)
         self._sparks.show((*counts, *rates), snapshot.at_ms)

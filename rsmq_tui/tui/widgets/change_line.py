@@ -7,7 +7,7 @@ from rich.cells import cell_len
 from textual.strip import Strip
 
 from rsmq_tui.monitor.wording import count, printable
-from rsmq_tui.tui.widgets.painted import Painted, Piece, tokens
+from rsmq_tui.tui.widgets.painted import Painted, Piece
 
 if TYPE_CHECKING:
     from rsmq_tui.triage.previews import Scope
@@ -37,7 +37,6 @@ class ChangeTold:
 class ChangeLine(Painted):
     """Shows ``deleting  ███████░░░░ 812 / 1,204 · 9 skipped · esc cancels``, then a sentence; else it is not there."""
 
-    COMPONENT_CLASSES = tokens("muted", "strong", "alarm", "spark", "live")
     DEFAULT_CSS = """
     ChangeLine { height: 1; background: $panel; }
     """

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from textual.strip import Strip
 
 from rsmq_tui.charts import Series, bar_rows, line_chart
-from rsmq_tui.tui.widgets.painted import Painted, tokens
+from rsmq_tui.tui.widgets.painted import Painted
 
 CHART_SPAN_MS = 600_000
 _LEAST_SPAN_MS = 60_000
@@ -14,7 +14,6 @@ _LEAST_SPAN_MS = 60_000
 class ChartPanel(Painted):
     """Series of the last ten minutes, drawn anew when they change."""
 
-    COMPONENT_CLASSES = tokens("muted")
     DEFAULT_CSS = """
     ChartPanel { border: round $rule; border-title-color: $quiet; padding: 0; }
     """

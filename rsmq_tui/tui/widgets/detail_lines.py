@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from textual.geometry import Size
 from textual.strip import Strip
 
-from rsmq_tui.tui.widgets.painted import Painted, tokens
+from rsmq_tui.tui.widgets.painted import Painted
 
 _LABEL = 10
 _LINES_MAX = 12
@@ -15,7 +15,6 @@ _LINES_MAX = 12
 class DetailLines(Painted):
     """Shows pairs of a label and its words, as high as they need."""
 
-    COMPONENT_CLASSES = tokens("muted")
     DEFAULT_CSS = """
     DetailLines { height: auto; max-height: 50%; }
     """

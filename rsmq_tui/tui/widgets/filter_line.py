@@ -12,7 +12,7 @@ from textual.widgets import Input
 
 from rsmq_tui.monitor import Filter, FilterError, parse_filter
 from rsmq_tui.monitor.wording import printable
-from rsmq_tui.tui.widgets.painted import Painted, tokens
+from rsmq_tui.tui.widgets.painted import Painted
 
 _LINES_MAX = 3
 
@@ -20,7 +20,6 @@ _LINES_MAX = 3
 class FilterProblem(Painted):
     """Points at what is wrong in the line above, and says what it is."""
 
-    COMPONENT_CLASSES = tokens("alarm", "muted")
     DEFAULT_CSS = """
     FilterProblem { height: auto; display: none; background: $panel; }
     """

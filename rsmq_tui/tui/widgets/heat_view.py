@@ -10,7 +10,7 @@ from rsmq_tui.history.analysis.values import HeatMap
 from rsmq_tui.tui.body_text import PieceLines
 from rsmq_tui.tui.past_columns import METRIC_WORDS, metric_value
 from rsmq_tui.tui.widgets.line_view import LineView
-from rsmq_tui.tui.widgets.painted import Piece, tokens
+from rsmq_tui.tui.widgets.painted import Piece
 
 _SHADES = "·░▒▓█"
 _ASCII_SHADES = ".:+*#"
@@ -20,8 +20,6 @@ _LABEL = 10
 
 class HeatView(LineView):
     """Shows a heat map, the newest day first; its legend tells what each shade begins at."""
-
-    COMPONENT_CLASSES = tokens("spark", "muted", "strong", "head")
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)

@@ -2,14 +2,14 @@
 
 from textual.strip import Strip
 
-from rsmq_tui.tui.keymap import Key, Where, keys_of
-from rsmq_tui.tui.widgets.painted import Painted, Piece, tokens
+from rsmq_tui.tui.key import NO_CHANGES, Key, Where
+from rsmq_tui.tui.keymap import keys_of
+from rsmq_tui.tui.widgets.painted import Painted, Piece
 
 
 class KeyHints(Painted):
     """The hints of some places, as many as fit; those that are pinned come last and always."""
 
-    COMPONENT_CLASSES = tokens("head", "muted")
     DEFAULT_CSS = """
     KeyHints { height: 1; background: $panel; }
     """
@@ -20,10 +20,9 @@ class KeyHints(Painted):
 
     def paint(self) -> list[Strip]:
         """Paint key and word, one after the other."""
-        changes = bool(getattr(self.screen, "can_change", False))
         is_replay = getattr(self.app, "replay", None) is not None
         where: tuple[Where, ...] = ("replay", *self._where) if is_replay else self._where
-        hints = [key for key in keys_of(*where, changes=changes, live=not is_replay) if key.hint]
+        hints = [key for key in keys_of(*where, usable=getattr(self.screen, "usable", NO_CHANGES)) if key.hint]
         pinned = [key for key in hints if key.pinned]
         left = self.size.width - 1 - sum(map(_width, pinned))
         shown = []

@@ -9,7 +9,7 @@ from textual.strip import Strip
 
 from rsmq_tui.monitor.wording import count
 from rsmq_tui.tui.keymap import bindings_of
-from rsmq_tui.tui.widgets.painted import VERDICT_TOKENS, Painted, Piece, tokens
+from rsmq_tui.tui.widgets.painted import Painted, Piece
 
 
 class Lines(Protocol):
@@ -28,9 +28,6 @@ class LineView(Painted, can_focus=True):
     """Shows lines and scrolls through them; its border says which are in sight."""
 
     BINDINGS = bindings_of("lines")
-    COMPONENT_CLASSES = tokens(
-        *("muted", "strong", "head", *VERDICT_TOKENS), *("json-key", "json-string", "json-number", "json-word")
-    )
     DEFAULT_CSS = """
     LineView { height: 1fr; border: round $rule; border-title-color: $quiet; border-subtitle-color: $quiet; }
     """

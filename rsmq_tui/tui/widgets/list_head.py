@@ -1,12 +1,12 @@
 """The lines over the messages of a queue: tabs and marks, the filter being typed, and how a search stands."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from textual.app import ComposeResult
 from textual.containers import Vertical
 
 from rsmq_tui.monitor.wording import printable
-from rsmq_tui.tui.message_tabs import Tab, tab_pieces
+from rsmq_tui.tui.message_tabs import Tab, alone_pieces, tab_pieces
 from rsmq_tui.tui.searching import Hits, search_pieces
 from rsmq_tui.tui.widgets.filter_line import FilterLine
 from rsmq_tui.tui.widgets.text_line import TextLine
@@ -19,8 +19,9 @@ class ListHead(Vertical):
     ListHead { height: auto; }
     """
 
-    def __init__(self) -> None:
+    def __init__(self, tabs: Sequence[Tab]) -> None:
         super().__init__()
+        self.tabs = tabs
         self.filter_line = FilterLine()
         self._tabs = TextLine(id="tabs")
         self._told = TextLine(id="search")
@@ -35,9 +36,10 @@ class ListHead(Vertical):
     def show_tabs(self, chosen: Tab, numbers: Mapping[str, str], marked: str, place: str = "", stale: str = "") -> None:
         """Show the tabs; what is ``stale`` says so in place of the other tabs, to be seen on a narrow screen too."""
         if not stale:
-            self._tabs.show(tab_pieces(chosen, numbers, marked, place, self.size.width))
+            self._tabs.show(tab_pieces(self.tabs, chosen, numbers, marked, place, self.size.width))
             return
-        alone, _, *told = tab_pieces(chosen, numbers, marked, "", 0)
+        alone, _ = alone_pieces(self.tabs, chosen, numbers)
+        told = [(f"   {marked}", "strong")] if marked else []
         cross = "X" if self._tabs.ascii_only else "✗"
         self._tabs.show([alone, *told, (f" {cross} {printable(stale, 230)}", "alarm")])
 

@@ -14,7 +14,7 @@ from rsmq_tui.monitor.wording import printable
 from rsmq_tui.tui.columns import MESSAGE_COLUMNS, MessageContext
 from rsmq_tui.tui.host import Dashboard
 from rsmq_tui.tui.marks import Marks
-from rsmq_tui.tui.message_tabs import TABS, nothing_in, told_number, wanted_in
+from rsmq_tui.tui.message_tabs import TABS, Tab, nothing_in, told_number, wanted_in
 from rsmq_tui.tui.paging import Pager
 from rsmq_tui.tui.searching import Hits, Searches, Stage
 from rsmq_tui.tui.widgets.list_head import ListHead
@@ -33,15 +33,15 @@ class MessageList(Vertical):
     Each tab keeps what was found for it until the filter changes.
     """
 
-    def __init__(self, queue: str, place: str = "") -> None:
+    def __init__(self, queue: str, place: str = "", tabs: Sequence[Tab] = TABS) -> None:
         super().__init__()
         self.table = RowTable(MESSAGE_COLUMNS, MessageContext(0, 0), id="messages")
-        self.head = ListHead()
+        self.head = ListHead(tabs)
         self.marks = Marks()
         self.typed = parse_filter("")
         self._queue = queue
         self._place = place
-        self._tab = TABS[0]
+        self._tab = tabs[0]
         self._pager = Pager(queue)
         self._searches = Searches()
         self._snapshot: Snapshot | None = None
@@ -94,7 +94,8 @@ class MessageList(Vertical):
     def choose_tab(self, step: int) -> None:
         """Show the next tab or the one before."""
         self.end_search()
-        self._tab = TABS[(TABS.index(self._tab) + step) % len(TABS)]
+        tabs = self.head.tabs
+        self._tab = tabs[(tabs.index(self._tab) + step) % len(tabs)]
         self._begin()
 
     def apply(self, typed: Filter) -> None:
@@ -213,6 +214,8 @@ class MessageList(Vertical):
         hits.arrange()
         if self.typed.is_empty:
             self._searches.count(self._tab.name, hits.matched)
+        if before is not None:
+            self.marks.follow(before.rows, hits.rows)
         if before is not None and hits.matched == len(hits.rows):
             gone = self.marks.ids & set(before.keys) - set(hits.keys)
             self._look_for([*gone][:_MISSING_MAX])
@@ -236,11 +239,13 @@ class MessageList(Vertical):
             if self._pager.fail(request, str(error)):
                 if self._pager.page is not None and not self._is_search:
                     # It is still that of another tab.
-                    self._tab = next(tab for tab in TABS if tab.part == self._pager.request.part)
+                    self._tab = next(tab for tab in self.head.tabs if tab.part == self._pager.request.part)
                 self.show()
             return
+        before = () if self._pager.page is None else self._pager.page.rows
         if not self._pager.take(request, page):
             return
+        self.marks.follow(before, page.rows)
         self.show()
         if cursor is not None and not self._is_search:
             self.table.place_cursor(cursor)
@@ -301,7 +306,10 @@ class MessageList(Vertical):
         depth, ready = (now.depth, now.ready) if now else (state.depth, state.ready) if state else (None, None)
         is_sure = self._snapshot is not None and self._snapshot.link.failure is None
         numbers = self._searches.numbers
-        numbers |= {"all": told_number(depth, is_sure=is_sure), "ready": told_number(ready, is_sure=is_sure)}
+        known = {"all": depth, "ready": ready}
+        if state is not None and state.kind == "list":
+            known |= {"processing": state.hidden, "expired": state.expired}
+        numbers |= {name: told_number(number, is_sure=is_sure) for name, number in known.items()}
         if hits is None:
             marked = self.marks.words(self.wanted, ready if self._tab.term else depth, is_final=True)
             self.head.show_tabs(self._tab, numbers, marked, pager.place, pager.staleness(self._now_ms(0)))

@@ -7,13 +7,12 @@ from rsmq_tui.charts import sparkline
 from rsmq_tui.monitor import Snapshot, Verdict
 from rsmq_tui.monitor.wording import compact, duration, printable, rate
 from rsmq_tui.tui.signs import sign
-from rsmq_tui.tui.widgets.painted import VERDICT_TOKENS, Painted, Piece, tokens
+from rsmq_tui.tui.widgets.painted import Painted, Piece
 
 
 class NowPanel(Painted):
     """Ready, hidden, the oldest ready message, the rates, and how many queues are in which trouble."""
 
-    COMPONENT_CLASSES = tokens("muted", "strong", "spark", *VERDICT_TOKENS)
     DEFAULT_CSS = """
     NowPanel { border: round $rule; border-title-color: $quiet; padding: 0 1; }
     """

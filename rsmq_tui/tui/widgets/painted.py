@@ -6,10 +6,12 @@ compares them with those on the screen, piece by piece.
 """
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from rich.segment import Segment
 from rich.style import Style
 from rich.text import Text
+from textual.app import App
 from textual.color import Color
 from textual.geometry import Region, Size
 from textual.strip import Strip
@@ -25,16 +27,22 @@ Piece = tuple[str, str]
 VERDICT_TOKENS = tuple(f"verdict-{verdict}" for verdict in Verdict)
 
 
-def tokens(*names: str) -> set[str]:
-    """Return the component classes of these tokens; Textual works out the style of each for every widget there is."""
-    return {f"token--{name}" for name in names}
+TOKENS = (
+    *VERDICT_TOKENS,
+    *("ready", "hidden", "muted", "strong", "head", "changed", "cursor", "live", "alarm", "spark"),
+    *("json-key", "json-string", "json-number", "json-word"),
+)
+# Textual works out the style of each component class for every widget that declares it: the app does so for all.
+TOKEN_CLASSES = {f"token--{token}" for token in TOKENS}
+
+
+def token_style(app: App[Any], token: str) -> Style:
+    """Return what a token adds to the style under it; ``app`` declares ``TOKEN_CLASSES``."""
+    return app.get_component_styles(f"token--{token}").partial_rich_style
 
 
 class Painted(Widget):
-    """A widget that paints its visible lines in ``paint``; call ``repaint`` when what they show has changed.
-
-    Which tokens it paints with, it declares: ``COMPONENT_CLASSES = tokens("muted", "strong")``.
-    """
+    """A widget that paints its visible lines in ``paint``; call ``repaint`` when what they show has changed."""
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)
@@ -101,7 +109,7 @@ class Painted(Widget):
                 if token.startswith("#"):
                     style += self._upon(token)
                 else:
-                    style += self.get_component_rich_style(f"token--{token}", partial=True)
+                    style += token_style(self.app, token)
             self._token_styles[tokens] = style
         return style
 

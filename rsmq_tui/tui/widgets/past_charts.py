@@ -11,7 +11,7 @@ from rsmq_tui.charts import Series, line_chart, sparklines
 from rsmq_tui.history.analysis.values import TimeRange
 from rsmq_tui.tui.past_loading import Lines
 from rsmq_tui.tui.past_series import metric_chart, rates_chart, sparks
-from rsmq_tui.tui.widgets.painted import Painted, tokens
+from rsmq_tui.tui.widgets.painted import Painted
 
 _VALUE_WIDTH = 8
 
@@ -19,7 +19,6 @@ _VALUE_WIDTH = 8
 class PastChart(Painted):
     """Some series over a range of time."""
 
-    COMPONENT_CLASSES = tokens("muted")
     DEFAULT_CSS = """
     PastChart { border: round $rule; border-title-color: $quiet; padding: 0; width: 1fr; }
     """
@@ -59,7 +58,6 @@ class PastChart(Painted):
 class PastSparks(Painted):
     """Name, sparkline and peak of each series, each to a scale of its own."""
 
-    COMPONENT_CLASSES = tokens("muted", "spark", "strong")
     DEFAULT_CSS = """
     PastSparks { padding: 0 1; height: 3; }
     """

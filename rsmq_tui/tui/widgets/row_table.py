@@ -12,7 +12,7 @@ from textual.strip import Strip
 
 from rsmq_tui.monitor.wording import printable
 from rsmq_tui.tui.keymap import bindings_of
-from rsmq_tui.tui.widgets.painted import VERDICT_TOKENS, Painted, Piece, tokens
+from rsmq_tui.tui.widgets.painted import Painted, Piece
 
 R = TypeVar("R")
 C = TypeVar("C")
@@ -43,9 +43,6 @@ class RowTable(Painted, Generic[R, C], can_focus=True):
     """
 
     BINDINGS = bindings_of("table")
-    COMPONENT_CLASSES = tokens(
-        *("head", "cursor", "changed", "muted", "strong", "alarm", "spark", "ready", "hidden", *VERDICT_TOKENS)
-    )
 
     class Opened(Message):
         """A row was opened, by Enter or by a click on the row under the cursor."""

@@ -7,7 +7,7 @@ from textual.strip import Strip
 
 from rsmq_tui.charts import Series, sparklines
 from rsmq_tui.tui.widgets.chart_panel import first_shown_ms
-from rsmq_tui.tui.widgets.painted import Painted, tokens
+from rsmq_tui.tui.widgets.painted import Painted
 
 _VALUE_WIDTH = 8
 
@@ -15,7 +15,6 @@ _VALUE_WIDTH = 8
 class SparkPanel(Painted):
     """Name, sparkline and current value of each series; those of one group are drawn to the same scale."""
 
-    COMPONENT_CLASSES = tokens("muted", "spark", "strong")
     DEFAULT_CSS = """
     SparkPanel { padding: 0 1; }
     """

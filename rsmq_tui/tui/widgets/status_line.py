@@ -10,8 +10,8 @@ from textual.strip import Strip
 from rsmq_tui.monitor import Snapshot
 from rsmq_tui.monitor.wording import count, plural, printable, size
 from rsmq_tui.tui.host import Dashboard
-from rsmq_tui.tui.sites import Site
-from rsmq_tui.tui.widgets.painted import Painted, Piece, tokens
+from rsmq_tui.tui.sites import Site, are_of_one_server
+from rsmq_tui.tui.widgets.painted import Painted, Piece
 
 
 class StatusLine(Painted):
@@ -20,7 +20,6 @@ class StatusLine(Painted):
     Stale data is said in words that count on while nothing comes: ``stale 12 s · reconnecting in 4 s: …``.
     """
 
-    COMPONENT_CLASSES = tokens("muted", "strong", "alarm", "live")
     DEFAULT_CSS = """
     StatusLine { height: 1; background: $panel; }
     """
@@ -59,8 +58,9 @@ class StatusLine(Painted):
         ns = printable(snapshot.ns, 40)
         sites = self._sites
         names: list[Piece] = []
-        for site in sites:
-            if site.name or len(sites) > 1:
+        is_one = are_of_one_server(sites)
+        for site in sites[:1] if is_one else sites:
+            if site.name or not is_one:
                 part = snapshot.part(site.place)
                 gone = "" if part.link.failure is None else "x " if self.ascii_only else "✗ "
                 names += [(f" {gone}{printable(site.title(part.ns), 24)} ", site.colour or "strong"), (" ", "")]

@@ -4,13 +4,12 @@ from collections.abc import Sequence
 
 from textual.strip import Strip
 
-from rsmq_tui.tui.widgets.painted import VERDICT_TOKENS, Painted, Piece, tokens
+from rsmq_tui.tui.widgets.painted import Painted, Piece
 
 
 class TextLine(Painted):
     """Shows pieces on one line; what is too long is cut off, and says so."""
 
-    COMPONENT_CLASSES = tokens("muted", "strong", "alarm", "ready", "hidden", *VERDICT_TOKENS)
     DEFAULT_CSS = """
     TextLine { height: 1; }
     """

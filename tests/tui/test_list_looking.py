@@ -1,0 +1,141 @@
+"""The queue and message screens on a list queue of a real server: they look, and nothing of it changes."""
+
+import json
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+
+import pytest
+import redis
+from textual.pilot import Pilot
+
+from rsmq_tui.monitor import Progress, parse_filter
+from rsmq_tui.monitor.list_ages import AGE_BYTES, age_path
+from rsmq_tui.monitor.list_poller import ListPoller
+from rsmq_tui.protocol import RawMessage
+from rsmq_tui.protocol.lists.item_ids import item_id
+from rsmq_tui.protocol.lists.reader import ListReader
+from rsmq_tui.tui.app import RsmqApp
+from rsmq_tui.tui.searching import ROWS_MAX, Hits
+from tests.protocol.lists.lists_made import QUEUE, RIGHT, fill
+from tests.tui.driving import app_of, names_in, table_of, text_of, until
+
+COUNT = 1_000
+LATER_MS = 4_000_000_000_000
+READY = [
+    json.dumps({"type": "refund" if number % 5 == 0 else "order", "n": number, "made": 1_700_000_000 + number}).encode()
+    for number in range(COUNT)
+]
+PROCESSING = [b'{"type": "worked on", "n": %d}' % number for number in range(6)]
+LEASES = [*((item, LATER_MS) for item in PROCESSING[:3]), *((item, 1_000) for item in PROCESSING[3:5])]
+
+
+@pytest.fixture
+def planted(client: redis.Redis) -> Iterator[None]:
+    """A queue of which nothing may change."""
+    fill(client, ready=READY, processing=PROCESSING, leases=LEASES)
+    before = {key: client.dump(key) for key in client.scan_iter()}
+    yield
+    assert {key: client.dump(key) for key in client.scan_iter()} == before
+
+
+@asynccontextmanager
+async def opened(url: str) -> AsyncIterator[Pilot[None]]:
+    reader = ListReader(url, RIGHT, [QUEUE], shown_bytes=AGE_BYTES)
+    app = RsmqApp(ListPoller(reader, interval_s=0.05, age=age_path("made")))
+    app.animation_level = "none"
+    async with app.run_test(size=(150, 34)) as pilot:
+        await until(pilot, lambda: names_in(pilot) == [QUEUE], "the queue is shown")
+        await pilot.press("enter")
+        await until(pilot, lambda: len(names_in(pilot)) == table_of(pilot).visible_rows, "a page is shown")
+        yield pilot
+
+
+async def shows(pilot: Pilot[None], words: str) -> None:
+    await until(pilot, lambda: words in " ".join(text_of(app_of(pilot)).split()), f"{words!r} is shown")
+
+
+def ids_of(place: str, items: list[bytes], first: int, stop: int) -> list[str]:
+    return [item_id("queue" if place == "q" else "processing", at, items[at]) for at in range(first, stop)]
+
+
+async def test_pages_turn_from_what_is_taken_next_to_what_is_worked_on(redis_url: str, planted: None) -> None:
+    async with opened(redis_url) as pilot:
+        rows = table_of(pilot).visible_rows
+        assert names_in(pilot) == ids_of("q", READY, 0, rows)
+        await shows(pilot, f"1–{rows} of {COUNT + len(PROCESSING):,}")
+        await pilot.press("right_square_bracket")
+        await until(pilot, lambda: names_in(pilot) == ids_of("q", READY, rows, 2 * rows), "the next page is shown")
+        await pilot.press("left_square_bracket")
+        await until(pilot, lambda: names_in(pilot) == ids_of("q", READY, 0, rows), "the first page is shown")
+        # Nobody knows how often an item was received; its age it tells itself.
+        first = next(line for line in text_of(app_of(pilot)).splitlines() if "ready" in line and '"n": 0' in line)
+        assert " now " in first
+        assert " – " in first
+
+
+async def test_a_filter_finds_items_in_the_order_that_they_are_taken_in(redis_url: str, planted: None) -> None:
+    async with opened(redis_url) as pilot:
+        await pilot.press("slash", *"json.type=refund", "enter")
+        await shows(pilot, "200 match")
+        await until(pilot, lambda: len(names_in(pilot)) == 200, "all are listed")
+        assert names_in(pilot) == [item_id("queue", at, READY[at]) for at in range(0, COUNT, 5)]
+
+
+def test_the_first_of_many_matches_are_kept_from_whichever_end_they_come() -> None:
+    messages = [RawMessage(item_id("queue", at, b"x").encode(), b"0", None, None, 1, b"x") for at in range(3_000)]
+    for order in (messages, messages[::-1]):
+        hits = Hits(parse_filter(""))
+        for start in range(0, 3_000, 500):
+            hits.add(Progress(1, 3_000, start + 500, start + 500, 0, tuple(order[start : start + 500])))
+        hits.arrange()
+        assert hits.keys == tuple(message.id.decode() for message in messages[:ROWS_MAX])
+        assert [row.id for row in hits.rows] == list(hits.keys)
+        assert hits.matched == 3_000
+
+
+@pytest.mark.parametrize(
+    ("term", "first", "stop", "word"),
+    [("inflight", 0, 3, "in flight"), ("expired", 3, 5, "expired"), ("unleased", 5, 6, "no lease")],
+)
+async def test_states_of_leases_are_shown_and_found(
+    redis_url: str, planted: None, term: str, first: int, stop: int, word: str
+) -> None:
+    async with opened(redis_url) as pilot:
+        await pilot.press("slash", *f"state:{term}", "enter")
+        await shows(pilot, f"{stop - first} match")
+        assert names_in(pilot) == ids_of("p", PROCESSING, first, stop)
+        await shows(pilot, word)
+
+
+async def test_an_item_opens_and_tells_its_lease(redis_url: str, planted: None) -> None:
+    async with opened(redis_url) as pilot:
+        await pilot.press("enter")
+        await shows(pilot, "ready · waiting to be taken · sent 2023-11-14")
+        await shows(pilot, '"type": "refund"')
+        await pilot.press("escape", "slash", *"state:expired", "enter")
+        await shows(pilot, "2 match")
+        await pilot.press("enter")
+        await shows(pilot, "expired · its lease ended")
+        await pilot.press("escape", "slash", *["backspace"] * 20, *"state:unleased", "enter")
+        await shows(pilot, "1 match")
+        await pilot.press("enter")
+        await shows(pilot, "no lease · being processed without a lease")
+
+
+async def test_items_are_grouped_by_what_is_in_them(redis_url: str, planted: None) -> None:
+    async with opened(redis_url) as pilot:
+        await pilot.press("b", "enter")
+        await until(pilot, lambda: names_in(pilot) == ["order", "refund", "worked on"], "the groups are shown")
+        await shows(pilot, f"{COUNT + len(PROCESSING):,} counted")
+
+
+async def test_a_mark_goes_with_its_item_while_the_queue_moves(client: redis.Redis, redis_url: str) -> None:
+    fill(client, ready=READY)
+    async with opened(redis_url) as pilot:
+        await pilot.press("j", "j", "j", "space")
+        await shows(pilot, "1 marked")
+        client.rpop(QUEUE, 2)
+        await until(pilot, lambda: names_in(pilot)[0] == item_id("queue", 0, READY[2]), "the queue has moved")
+        assert table_of(pilot).context.marked == {item_id("queue", 1, READY[3])}
+        client.rpop(QUEUE, 2)
+        await until(pilot, lambda: "1 marked" not in text_of(app_of(pilot)), "its mark has ended with it")

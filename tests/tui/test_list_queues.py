@@ -1,0 +1,169 @@
+"""List queues beside RSMQ's, on a real server: in one table, looked into and changed with the same keys."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+import redis
+from textual.pilot import Pilot
+from textual.widgets import Input
+
+from rsmq_tui.cli.dashboard import _sites
+from rsmq_tui.monitor import Verdict
+from rsmq_tui.profiles import Profile
+from rsmq_tui.protocol import Address, ListQueue, Rsmq
+from rsmq_tui.tui.app import RsmqApp
+from rsmq_tui.tui.screens.overview import OverviewScreen
+from rsmq_tui.tui.screens.queue import QueueScreen
+from rsmq_tui.tui.widgets.key_hints import KeyHints
+from tests.tui.driving import app_of, lines_of, made, names_in, press, say_yes, table_of, text_of, until
+
+KEY = "queue:thumbnails"
+
+
+@pytest.fixture
+def thumbnails(client: redis.Redis) -> ListQueue:
+    """Six jobs, of which three are being worked on; the lease of the first has run out. And a queue of RSMQ."""
+    Rsmq(client).create_queue("orders")
+    Rsmq(client).send_messages("orders", ["one", "two"])
+    queue = ListQueue(client, "thumbnails")
+    queue.push(*(f"job-{number}" for number in range(6)))
+    first = queue.take(60_000)
+    assert first is not None
+    (member,) = client.zrange(f"{KEY}:leases", 0, -1)
+    client.zadd(f"{KEY}:leases", {member: 1_000_000_000_000})
+    queue.take(600_000)
+    queue.take(600_000)
+    return queue
+
+
+@asynccontextmanager
+async def watching(url: str, folder: Path, *, read_only: bool = False) -> AsyncIterator[Pilot[None]]:
+    profile = Profile("", Address(url), lists=("queue:*",), interval_s=0.05, read_only=read_only)
+    app = RsmqApp(_sites((profile,), folder))
+    app.animation_level = "none"
+    async with app.run_test(size=(170, 40), notifications=True) as pilot:
+        await until(pilot, lambda: len(names_in(pilot)) == 2, "both queues are shown")
+        yield pilot
+
+
+async def _open(pilot: Pilot[None], queue: str) -> None:
+    table = table_of(pilot)
+    table.place_cursor([row.name for row in table.rows].index(queue))
+    await press(pilot, "enter")
+    await until(pilot, lambda: isinstance(pilot.app.screen, QueueScreen), "the queue is opened")
+
+
+def _ids(pilot: Pilot[None]) -> list[str]:
+    return [key.rpartition(":")[0] for key in table_of(pilot).keys]
+
+
+async def test_both_kinds_stand_in_one_table_of_one_server(
+    redis_url: str, thumbnails: ListQueue, tmp_path: Path
+) -> None:
+    async with watching(redis_url, tmp_path) as pilot:
+        await until(pilot, lambda: "stalled" in text_of(app_of(pilot)), "an expired lease is trouble")
+        head, first, second = (line.split() for line in lines_of(table_of(pilot))[:3])
+        assert "SERVER" not in head
+        assert head[1:3] == ["KIND", "QUEUE"]
+        assert first[1:8] == ["stalled", "list", KEY, "3", "3", "6", "–"]
+        assert second[2:4] == ["rsmq", "orders"]
+        told = text_of(app_of(pilot)).splitlines()[0]
+        assert "rsmq and lists" in told
+        assert "2 queues · 8 messages" in told
+        states = {queue.name: queue for queue in app_of(pilot).snapshot.queues}  # type: ignore[union-attr]
+        assert states[KEY].verdict is Verdict.STALLED
+        assert (states[KEY].expired, states["orders"].expired) == (1, None)
+
+
+async def test_its_tabs_are_those_of_a_list(redis_url: str, thumbnails: ListQueue, tmp_path: Path) -> None:
+    async with watching(redis_url, tmp_path) as pilot:
+        await _open(pilot, KEY)
+        await until(pilot, lambda: len(_ids(pilot)) == 6, "all items are shown")
+        assert _ids(pilot) == ["q:0", "q:1", "q:2", "p:0", "p:1", "p:2"]
+        text = text_of(app_of(pilot))
+        assert "a Redis List · 3 in processing · 1 lease expired" in text
+        assert "Leases run out" in text
+        await press(pilot, "l", "l")
+        await until(pilot, lambda: _ids(pilot) == ["p:0", "p:1", "p:2"], "what is in processing is shown")
+        await press(pilot, "l")
+        await until(pilot, lambda: _ids(pilot) == ["p:0"], "what has expired is found")
+        await press(pilot, "enter")
+        await until(pilot, lambda: "job-0" in text_of(app_of(pilot)), "the item opens")
+
+
+async def test_an_item_goes_back_into_its_list_and_undo_takes_it_out_again(
+    redis_url: str, thumbnails: ListQueue, client: redis.Redis, tmp_path: Path
+) -> None:
+    before = client.zrange(f"{KEY}:leases", 0, -1, withscores=True)
+    async with watching(redis_url, tmp_path) as pilot:
+        await _open(pilot, KEY)
+        await press(pilot, "l", "l")
+        await until(pilot, lambda: _ids(pilot) == ["p:0", "p:1", "p:2"], "what is in processing is shown")
+        await press(pilot, "0")
+        await say_yes(pilot)
+        assert await made(pilot) == "requeued 1, skipped 0, failed 0 · u undoes"
+        assert thumbnails.item_at(-1) == b"job-0"
+        assert client.zcard(f"{KEY}:leases") == 2
+        await press(pilot, "u")
+        await say_yes(pilot)
+        assert await made(pilot) == "put back 1, skipped 0, failed 0"
+        assert thumbnails.length() == 3
+        assert client.lrange(f"{KEY}:processing", 0, -1) == [b"job-2", b"job-1", b"job-0"]
+        assert client.zrange(f"{KEY}:leases", 0, -1, withscores=True) == before
+
+
+async def test_items_move_to_a_queue_of_rsmq(
+    redis_url: str, thumbnails: ListQueue, client: redis.Redis, tmp_path: Path
+) -> None:
+    async with watching(redis_url, tmp_path) as pilot:
+        await _open(pilot, KEY)
+        await until(pilot, lambda: len(_ids(pilot)) == 6, "all items are shown")
+        await press(pilot, "space", "space", "M")
+        pilot.app.screen.query_one("#target", Input).value = "rsmq:orders"
+        await press(pilot, "enter")
+        await say_yes(pilot)
+        assert await made(pilot) == "moved 2, skipped 0, failed 0 · u undoes"
+        bodies = {message.body for message in Rsmq(client).receive_messages("orders", 10)}
+        assert bodies == {b"one", b"two", b"job-3", b"job-4"}
+        assert thumbnails.peek() == [b"job-5"]
+
+
+async def test_keys_are_those_of_the_kind(redis_url: str, thumbnails: ListQueue, tmp_path: Path) -> None:
+    async with watching(redis_url, tmp_path) as pilot:
+        hints, before = {}, {}
+        for queue in (KEY, "orders"):
+            table = table_of(pilot)
+            table.place_cursor([row.name for row in table.rows].index(queue))
+            await press(pilot, "t", "t")
+            before[queue] = lines_of(pilot.app.screen.query_one(KeyHints))[0]
+            await _open(pilot, queue)
+            await press(pilot, "question_mark", "escape")
+            hints[queue] = lines_of(pilot.app.screen.query_one(KeyHints))[0]
+            await press(pilot, "q")
+            await until(pilot, lambda: isinstance(pilot.app.screen, OverviewScreen), "the overview is shown")
+        assert "R requeue" in before[KEY]
+        assert "c create" not in before[KEY]
+        assert "R redrive" in before["orders"]
+        assert "c create" in before["orders"]
+        assert "0 requeue" in hints[KEY]
+        assert "0 release" in hints["orders"]
+        assert "requeue" not in hints["orders"]
+
+
+async def test_it_tells_who_waits(redis_url: str, thumbnails: ListQueue, tmp_path: Path) -> None:
+    async with watching(redis_url, tmp_path) as pilot:
+        await _open(pilot, KEY)
+        await press(pilot, "B")
+        words = "0 consumers blocked on lists"
+        await until(pilot, lambda: words in text_of(app_of(pilot)), "a toast says so")
+
+
+async def test_read_only_holds_for_lists_too(redis_url: str, thumbnails: ListQueue, tmp_path: Path) -> None:
+    async with watching(redis_url, tmp_path, read_only=True) as pilot:
+        await _open(pilot, KEY)
+        await press(pilot, "x", "0", "o", "equals_sign", "K")
+        assert isinstance(pilot.app.screen, QueueScreen)
+        assert thumbnails.length() == 3
+        assert not (tmp_path / "journal.sqlite").exists()
