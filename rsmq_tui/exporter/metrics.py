@@ -3,6 +3,9 @@
 Times are in seconds and sizes in bytes. Of a server that did not answer there are no queues: what they were a minute
 ago must not look like now. Counters are the queues' own, so that they go on where they were when the exporter starts
 anew, and fall only when a queue was deleted and created again, which Prometheus takes for the reset that it is.
+
+All series of a list queue have the label ``kind="list"``, which those of RSMQ queues do not have; what nothing counts
+of a list has no series.
 """
 
 import math
@@ -22,6 +25,7 @@ from rsmq_tui.monitor import QueueState, Verdict
 
 TARGET_LABELS = ("profile", "server", "ns")
 QUEUE_LABELS = (*TARGET_LABELS, "queue")
+KIND_LABEL = "kind"
 _UNITS = ("seconds", "bytes")
 
 # From a queue and the server's time in ms to a sample, if there is one; and what takes a sample with its labels.
@@ -44,11 +48,27 @@ def _oldest_age_s(queue: QueueState, at_ms: int) -> float | None:
     return None if age_ms is None else age_ms / 1000
 
 
+def _has_counts(queue: QueueState) -> bool:
+    """Tell whether receive counts of the queue are known: items of lists have none."""
+    return queue.kind != "list" and queue.depth is not None and not queue.broken
+
+
 _GAUGES = (
-    _QueueMetric("rsmq_queue_depth_messages", "Messages stored in the queue.", lambda queue, _: queue.depth),
+    _QueueMetric(
+        "rsmq_queue_depth_messages",
+        "Messages stored in the queue; of a list, the items in it and in its processing list.",
+        lambda queue, _: queue.depth,
+    ),
     _QueueMetric("rsmq_queue_ready_messages", "Messages that a consumer would get now.", lambda queue, _: queue.ready),
     _QueueMetric(
-        "rsmq_queue_hidden_messages", "Messages in flight or delayed: not visible yet.", lambda queue, _: queue.hidden
+        "rsmq_queue_hidden_messages",
+        "Messages in flight or delayed: not visible yet; of a list, the items in its processing list.",
+        lambda queue, _: queue.hidden,
+    ),
+    _QueueMetric(
+        "rsmq_queue_expired_leases",
+        "Leases of a list queue past their deadline: items that a reaper is to bring back.",
+        lambda queue, _: queue.expired,
     ),
     _QueueMetric(
         "rsmq_queue_oldest_ready_age_seconds",
@@ -58,12 +78,12 @@ _GAUGES = (
     _QueueMetric(
         "rsmq_queue_poison_messages",
         "Messages received too often, among those around the first hidden one that were last looked at.",
-        lambda queue, _: None if queue.depth is None or queue.broken else queue.poison,
+        lambda queue, _: queue.poison if _has_counts(queue) else None,
     ),
     _QueueMetric(
         "rsmq_queue_highest_receives",
         "Highest receive count among the messages around the first hidden one that were last looked at.",
-        lambda queue, _: None if queue.depth is None or queue.broken else queue.highest_rc,
+        lambda queue, _: queue.highest_rc if _has_counts(queue) else None,
     ),
     _QueueMetric(
         "rsmq_queue_problems",
@@ -138,7 +158,7 @@ def _build_info() -> Metric:
 
 def _of_targets(readings: tuple[Reading, ...]) -> Iterator[Metric]:
     up = _gauge("rsmq_up", "Whether the server answered the last poll.", TARGET_LABELS)
-    queues = _gauge("rsmq_queues", "Queues in the namespace.", TARGET_LABELS)
+    queues = _gauge("rsmq_queues", "Queues in the namespace, or lists that are known.", TARGET_LABELS)
     last = _gauge(
         "rsmq_last_poll_timestamp_seconds", "When the last good poll was made, by the server's clock.", TARGET_LABELS
     )
@@ -166,10 +186,12 @@ def _of_targets(readings: tuple[Reading, ...]) -> Iterator[Metric]:
 
 
 def _of_queues(readings: tuple[Reading, ...]) -> Iterator[Metric]:
-    gauges = [_gauge(metric.name, metric.words, QUEUE_LABELS) for metric in _GAUGES]
+    gauges = [_gauge(metric.name, metric.words, (*QUEUE_LABELS, KIND_LABEL)) for metric in _GAUGES]
     counters = [_counter(metric.name, metric.words, QUEUE_LABELS) for metric in _COUNTERS]
     verdicts = _gauge(
-        "rsmq_queue_verdict", "1 for the verdict that the queue has, 0 for the others.", (*QUEUE_LABELS, "verdict")
+        "rsmq_queue_verdict",
+        "1 for the verdict that the queue has, 0 for the others.",
+        (*QUEUE_LABELS, "verdict", KIND_LABEL),
     )
     families: list[tuple[_Add, _Value]] = []
     families += ((family.add_metric, metric.value) for family, metric in zip(gauges, _GAUGES, strict=True))
@@ -180,12 +202,14 @@ def _of_queues(readings: tuple[Reading, ...]) -> Iterator[Metric]:
         of_target, at_ms = _labels(reading.target), snapshot.at_ms
         for queue in snapshot.queues:
             labels = (*of_target, label_value(queue.name))
+            # A label without a value is none: the series of RSMQ queues stay what they were before there were others.
+            kind = ("list",) if queue.kind == "list" else ()
             for add, value_of in families:
                 value = value_of(queue, at_ms)
                 if value is not None:
-                    add(labels, value)
+                    add((*labels, *kind), value)
             for verdict in Verdict:
-                verdicts.add_metric((*labels, verdict.value), queue.verdict is verdict)
+                verdicts.add_metric((*labels, verdict.value, *kind), queue.verdict is verdict)
     yield from gauges
     yield verdicts
     yield from counters

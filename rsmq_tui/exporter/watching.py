@@ -11,9 +11,13 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from rsmq_tui.monitor import LivePoller, Snapshot
 from rsmq_tui.protocol import Failure
+
+if TYPE_CHECKING:
+    from rsmq_tui.monitor.list_poller import ListPoller
 
 # Kinds that a counter starts with at 0: a series that begins at 1 has no increase that an alert could see.
 USUAL_FAILURES = ("refused", "timeout", "closed")
@@ -23,7 +27,7 @@ _NOT_YET = Failure("starting", "it has not been polled yet", "ask again in a mom
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What is watched: one namespace of one server; ``profile`` is empty where the server came from a URL."""
+    """What is watched: a namespace of a server, or its lists; ``profile`` is empty where the server came from a URL."""
 
     profile: str
     server: str
@@ -77,7 +81,12 @@ class Watch:
     """
 
     def __init__(
-        self, target: Target, poller: LivePoller, *, interval_s: float, clock: Callable[[], float] = time.monotonic
+        self,
+        target: Target,
+        poller: "LivePoller | ListPoller",
+        *,
+        interval_s: float,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.target = target
         self._poller = poller

@@ -5,13 +5,16 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rsmq_tui.history.inventory import Inventory
 from rsmq_tui.history.place import Place
 from rsmq_tui.history.recorder import Recorder
 from rsmq_tui.monitor import LivePoller, Snapshot
 from rsmq_tui.protocol import QueueReader
+
+if TYPE_CHECKING:
+    from rsmq_tui.monitor.list_poller import ListPoller
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,15 +29,16 @@ class Pace:
 class Watched:
     """A place that is recorded; ``snapshot`` is the last that was polled there.
 
-    ``messages`` is a reader of its own for inventories, so that no poll waits behind one. ``clock`` is the poller's
+    ``messages`` is a reader of its own for inventories, so that no poll waits behind one; None where none are taken, as
+    of lists: their items have no ids by which one inventory could be compared with the next. ``clock`` is the poller's
     monotonic clock, in seconds.
     """
 
     def __init__(
         self,
         place: Place,
-        poller: LivePoller,
-        messages: QueueReader,
+        poller: "LivePoller | ListPoller",
+        messages: QueueReader | None,
         *,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -57,12 +61,13 @@ class Watched:
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._poll(recorder, pace.every_s))
-                if pace.messages_s is not None:
+                if pace.messages_s is not None and self._messages is not None:
                     self.inventory = Inventory(self._messages, self.place, recorder, bodies=pace.bodies)
                     group.create_task(self._take_inventories(self.inventory, pace.messages_s))
         finally:
             await self._poller.aclose()
-            await self._messages.aclose()
+            if self._messages is not None:
+                await self._messages.aclose()
 
     async def _poll(self, recorder: Recorder, every_s: float) -> None:
         while True:

@@ -16,6 +16,7 @@ from rsmq_tui.history.schema import MESSAGES
 from rsmq_tui.monitor import Filter, MessageRow, MessageView, Page, PageRequest, PeekError, Progress
 from rsmq_tui.monitor.search import found_row
 from rsmq_tui.protocol import RawMessage, name_bytes
+from rsmq_tui.protocol.lists.naming import LISTS_NS
 
 # Older inventories tell nothing of now.
 _LOOK_BACK_MS = 24 * 3_600_000
@@ -29,6 +30,7 @@ NO_MESSAGES = (
     "no messages were recorded here before this moment, only what the queue counts: "
     "`rsmq-tui record --messages 5m` records them too"
 )
+NO_ITEMS = "the items of lists are not recorded, only how many there are: they have no ids to tell them apart by"
 IN_PART = "the messages here were recorded only in part before this moment: no inventory of this queue came to its end"
 GONE = "the file with these messages cannot be read any more"
 
@@ -79,7 +81,8 @@ class Inventories:
                 if is_its and (best is None or end.inventory_ms > best.inventory_ms):
                     best = end
         if best is None:
-            raise PeekError(IN_PART if is_in_part else NO_MESSAGES)
+            nothing = NO_ITEMS if place.ns == LISTS_NS else NO_MESSAGES
+            raise PeekError(IN_PART if is_in_part else nothing)
         return self._inventory(best)
 
     def _ends_in(self, file: RowFile) -> _Ends:

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from rsmq_tui.history.names import read_name
 from rsmq_tui.history.place import Place
 from rsmq_tui.history.reading import Poll
+from rsmq_tui.history.replay_past import ListPast, QueuePast
 from rsmq_tui.history.snapshots import state_of
 from rsmq_tui.monitor import Drain, Link, QueueState, Snapshot, Thresholds, Totals, Verdict
 from rsmq_tui.monitor.sampler import DRAIN_SPAN_MS, RATE_SPAN_MS
-from rsmq_tui.monitor.series import BUCKET_MS, STILL, QueueSeries, Rates, Reference, Sample, TotalsPoint, Trend
+from rsmq_tui.monitor.series import BUCKET_MS, ListSeries, QueueSeries, Reference, TotalsPoint, Trend
 from rsmq_tui.monitor.summing import RunningTotals
-from rsmq_tui.monitor.verdicts import drain_of
 from rsmq_tui.monitor.wording import clock
 from rsmq_tui.protocol import Failure
 
@@ -78,67 +78,11 @@ class RecordedTrend(Trend):
         same.times_ms, same.gaps_ms = self.times_ms.copy(), self.gaps_ms.copy()
         same.totals = deque(self.totals, self.totals.maxlen)
         for name, series in self.series.items():
-            copied = same.series[name] = QueueSeries([])
+            copied = same.series[name] = type(series)([])
             copied.times_ms = same.times_ms
             copied.depth, copied.ready = series.depth[:], series.ready[:]
             copied.totalsent, copied.totalrecv = series.totalsent[:], series.totalrecv[:]
         return same
-
-
-class QueuePast:
-    """What is remembered of a queue.
-
-    ``idle_from_ms`` is since when messages are ready and none was received, ``growing_from_ms`` since when the recorder
-    called it growing; None where that is not so. ``seen_from_ms`` is when it was first read here.
-    """
-
-    __slots__ = ("first", "growing_from_ms", "idle_from_ms", "sample", "seen_from_ms", "series")
-
-    def __init__(self, series: QueueSeries, at_ms: int) -> None:
-        self.series = series
-        self.seen_from_ms = at_ms
-        self.first: Sample | None = None
-        self.sample: Sample | None = None
-        self.idle_from_ms: int | None = None
-        self.growing_from_ms: int | None = None
-
-    def follow(self, sample: Sample | None, verdict: str) -> None:
-        """Take a poll; no sample means that it could not be read."""
-        before, self.sample = self.sample, sample
-        if sample is None:
-            self.first = self.idle_from_ms = self.growing_from_ms = None
-            return
-        at_ms = sample.at_ms
-        if before is None or sample.totalsent < before.totalsent or sample.totalrecv < before.totalrecv:
-            # Readable again, or deleted and created again: nothing of the past counts.
-            self.first, self.idle_from_ms = sample, None
-        elif sample.totalrecv > before.totalrecv:
-            self.idle_from_ms = None
-        if not sample.ready:
-            self.idle_from_ms = None
-        elif self.idle_from_ms is None:
-            self.idle_from_ms = at_ms
-        if verdict != Verdict.GROWING:
-            self.growing_from_ms = None
-        elif self.growing_from_ms is None:
-            self.growing_from_ms = at_ms
-
-    def rates(self, reference: Reference | None) -> Rates | None:
-        """Return the rates since that bucket, or since the queue is known."""
-        sample, first = self.sample, self.first
-        if sample is None or first is None or reference is None:
-            return None
-        bucket, series = reference.bucket, self.series
-        is_still = (
-            series.totalsent[bucket] == sample.totalsent
-            and series.totalrecv[bucket] == sample.totalrecv
-            and series.depth[bucket] == sample.depth
-        )
-        if is_still and first.at_ms <= reference.at_ms < sample.at_ms:
-            # Most queues of most polls.
-            return STILL
-        earlier = series.at(bucket)
-        return sample.rates_since(first if earlier is None or earlier.at_ms < first.at_ms else earlier)
 
 
 class PlaceTrack:
@@ -202,9 +146,10 @@ class PlaceTrack:
             for name in self.queues.keys() - set(names):
                 del self.queues[name]
                 trend.remove_queue(read_name(name))
-            for name in names:
+            for name, kind in zip(names, rows.column("kind").to_pylist(), strict=True):
                 if name not in self.queues:
-                    self.queues[name] = QueuePast(trend.add_queue(read_name(name)), at_ms)
+                    past_of, series = (ListPast, ListSeries) if kind == "list" else (QueuePast, QueueSeries)
+                    self.queues[name] = past_of(trend.add_queue(read_name(name), series), at_ms)
         columns = (rows.column(name).to_pylist() for name in ("depth", "ready", "totalsent", "totalrecv", "verdict"))
         ready_sum = depth_sum = 0
         arrivals_s = deletes_s = receives_s = 0.0
@@ -214,7 +159,8 @@ class PlaceTrack:
             depth_sum += depth or 0
             ready_sum += ready or 0
             is_known = depth is not None and ready is not None
-            past.follow(Sample(at_ms, depth, ready, sent or 0, received or 0) if is_known else None, verdict)
+            sample_of = past.sample_type
+            past.follow(sample_of(at_ms, depth, ready, sent or 0, received or 0) if is_known else None, verdict)
             rates = past.rates(reference)
             if rates is not None:
                 is_measured = True
@@ -239,9 +185,9 @@ class PlaceTrack:
     ) -> QueueState:
         state = state_of(row, poll)
         past = self.queues[str(row["queue"])]
-        rates, trend = past.rates(rate_from), past.rates(drain_from)
+        rates = past.rates(rate_from)
         is_broken = past.sample is None
-        drain, drain_s = (Drain.UNKNOWN, None) if is_broken else drain_of(state.ready or 0, trend, state.verdict)
+        drain, drain_s = (Drain.UNKNOWN, None) if is_broken else past.drain(state, drain_from)
         arrivals_s, deletes_s, receives_s = rates or (None, None, None)
         return state._replace(
             arrivals_s=arrivals_s,
@@ -251,13 +197,14 @@ class PlaceTrack:
             drain=drain,
             drain_s=drain_s,
             place=self._label,
+            net_s=past.net_s(rate_from),
         )
 
     def _since_ms(self, state: QueueState, past: QueuePast) -> int | None:
         """Return when the condition of the recorder's verdict began."""
         match state.verdict:
             case Verdict.STALLED:
-                return past.idle_from_ms
+                return past.stalled_since_ms(self._thresholds)
             case Verdict.GROWING if past.growing_from_ms is not None:
                 return past.growing_from_ms - self._thresholds.growing_ms
             case Verdict.AGED if state.oldest_ready_ms is not None:

@@ -14,8 +14,9 @@ from rsmq_tui.history.place import Place
 from rsmq_tui.history.reading import History, Span, named
 from rsmq_tui.history.replay_changes import Change, Changes, Of, Told
 from rsmq_tui.history.replay_labels import labels_of
+from rsmq_tui.history.replay_past import QueuePast
 from rsmq_tui.history.replay_polls import WINDOW_MS, Timeline
-from rsmq_tui.history.replay_tracking import PlaceTrack, QueuePast
+from rsmq_tui.history.replay_tracking import PlaceTrack
 from rsmq_tui.monitor import Snapshot, Thresholds, Verdict
 from rsmq_tui.monitor.series import Trend
 from rsmq_tui.monitor.together import Together
@@ -271,7 +272,7 @@ def _stretch(wanted: dict[tuple[Place, str], QueuePast], row: dict[str, Any]) ->
     is_growing = past.growing_from_ms is not None and past.growing_from_ms <= past.seen_from_ms
     same_queue = (row["totalsent"] or 0) <= sample.totalsent and row["ready"] is not None
     goes_on = False
-    if is_idle and same_queue and row["ready"] and (row["totalrecv"] or 0) == sample.totalrecv:
+    if is_idle and same_queue and past.idles_in(row):
         past.idle_from_ms, goes_on = at_ms, True
     if is_growing and same_queue and row["verdict"] == Verdict.GROWING:
         past.growing_from_ms, goes_on = at_ms, True

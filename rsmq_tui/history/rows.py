@@ -39,12 +39,21 @@ _FIELDS = {
         name: name
         for name in (
             *("kind", "depth", "ready", "hidden", "totalsent", "totalrecv", "vt_s", "delay_s", "maxsize"),
-            *("created_ms", "modified_ms", "poison", "highest_rc", "verdict", "broken", "problems"),
+            *("created_ms", "modified_ms", "poison", "highest_rc", "verdict", "broken", "problems", "expired"),
         )
     },
 }
-_INDEXES = {column: QueueState._fields.index(field) for column, field in _FIELDS.items()}
-_FOUND = {column: itemgetter(at) for column, at in _INDEXES.items()}
+
+
+def _of_rsmq(at: int) -> Callable[[QueueState], Any]:
+    """Return what finds a field that only queues of RSMQ have: of a list it is unknown, and not 0."""
+    return lambda queue: None if queue.kind == "list" else queue[at]
+
+
+_FOUND: dict[str, Callable[[QueueState], Any]] = {
+    column: itemgetter(QueueState._fields.index(field)) for column, field in _FIELDS.items()
+}
+_FOUND |= {column: _of_rsmq(QueueState._fields.index(column)) for column in ("poison", "highest_rc")}
 
 
 class SampleRows:
@@ -104,8 +113,8 @@ class SampleRows:
         told = {**self._told(), "status": OK, "failure": None}
         for name, value in told.items():
             self._kept[name] = repeated(value, _SAMPLES.field(name).type, len(queues) + 1)
-        for name, at in _INDEXES.items():
-            values, stored = [queue[at] for queue in queues], _STORED.get(name)
+        for name, found in _FOUND.items():
+            values, stored = list(map(found, queues)), _STORED.get(name)
             # The last row is that of the whole place.
             kept = [*(values if stored is None else map(stored, values)), None]
             column = self._columns[name] = column_of(_SAMPLES.field(name).type, kept)

@@ -42,7 +42,7 @@ _PLACE = (
     Column("recorder", _TEXT, "random id of the recorder's run; two recorders of one place write rows of their own"),
     Column("profile", _TEXT, "the profile's name, empty where the server came from a URL"),
     Column("server", _TEXT, "the server's address, without secrets"),
-    Column("ns", _TEXT, "namespace"),
+    Column("ns", _TEXT, "namespace; (lists) for the list queues of a server"),
 )
 _SAMPLES = (
     Column("at_ms", _WHOLE, "when it was polled; of a poll that failed, the recorder's estimate of the server's time"),
@@ -56,24 +56,37 @@ _SAMPLES = (
         "queue", _TEXT, "the queue; null in the one row of each poll that tells of the whole place: how the poll went"
     ),
     Column("kind", _TEXT, "rsmq or list"),
-    Column("depth", _WHOLE, "messages stored"),
+    Column("depth", _WHOLE, "messages stored; of a list, the items in it and in its processing list"),
     Column("ready", _WHOLE, "messages that a consumer would have got"),
-    Column("hidden", _WHOLE, "messages in flight or delayed"),
-    Column("oldest_ready_age_ms", _WHOLE, "time since the first ready message was sent; null where none is ready"),
-    Column("totalsent", _WHOLE, "messages sent since the queue was created; falls when it is created anew"),
-    Column("totalrecv", _WHOLE, "receives since the queue was created"),
+    Column("hidden", _WHOLE, "messages in flight or delayed; of a list, the items in its processing list"),
+    Column(
+        "oldest_ready_age_ms",
+        _WHOLE,
+        "time since the first ready message was sent; null where none is ready, and of a list whose items do not tell",
+    ),
+    Column(
+        "totalsent",
+        _WHOLE,
+        "messages sent since the queue was created; falls when it is created anew; null of a list: nothing counts them",
+    ),
+    Column("totalrecv", _WHOLE, "receives since the queue was created; null of a list"),
     Column("vt_s", _FLOAT, "attribute vt: how long a received message stays hidden"),
     Column("delay_s", _FLOAT, "attribute delay: how long a new message stays hidden"),
     Column("maxsize", _WHOLE, "attribute maxsize: longest body that is taken, -1 for no limit"),
     Column("created_ms", _WHOLE, "when the queue was created, as its creator wrote it"),
     Column("modified_ms", _WHOLE, "when its attributes were last changed, as whoever did it wrote it"),
-    Column("poison", _WHOLE, "messages received too often, among those that were last looked at"),
-    Column("highest_rc", _WHOLE, "highest receive count among the messages that were last looked at"),
+    Column("poison", _WHOLE, "messages received too often, among those that were last looked at; null of a list"),
+    Column("highest_rc", _WHOLE, "highest receive count among the messages that were last looked at; null of a list"),
     Column("verdict", _TEXT, "ok, growing, stalled, poisoned, aged or broken, by the recorder's thresholds"),
     Column("broken", _TEXT, "why the queue cannot be used, null where it can"),
     Column("problems", _TEXTS, "oddities in the queue's keys, a sentence each"),
     Column("status", _TEXT, "ok, or down: the poll failed, nothing is known but the columns before the queue"),
     Column("failure", _TEXT, "what failed, where it is down"),
+    Column(
+        "expired",
+        _WHOLE,
+        "leases of a list past their deadline; null of RSMQ queues, and in files of before there was it",
+    ),
 )
 _MESSAGES = (
     Column("at_ms", _WHOLE, "when the message was read"),

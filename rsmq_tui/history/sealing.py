@@ -16,13 +16,13 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from rsmq_tui.history.place import Place
-from rsmq_tui.history.schema import PLACES_KEY, SAMPLES, SCHEMAS, VERSION, VERSION_KEY
+from rsmq_tui.history.schema import PLACES_KEY, VERSION, VERSION_KEY
 
 _ROW_GROUP = 131_072
 _PLACE, _QUEUE, _COUNTER = ("profile", "server", "ns"), "queue", "totalsent"
 # What is near the row before is small as differences; few values are small as a dictionary's.
 _AS_DIFFERENCES = (
-    *("depth", "ready", "hidden", "oldest_ready_age_ms", "totalsent", "totalrecv"),
+    *("depth", "ready", "hidden", "oldest_ready_age_ms", "totalsent", "totalrecv", "expired"),
     *("sent_ms", "due_ms", "fr_ms"),
 )
 # Neither helps with these: they are all different.
@@ -80,7 +80,7 @@ def _sorted(table: pa.Table) -> pa.Table:
         ranks = pc.fill_null(order.take(column.indices), 0)
         key = ranks if key is None else pc.add(pc.multiply(key, len(column.dictionary) + 1), ranks)
     rows = pa.table(columns)
-    if rows.column_names != SCHEMAS[SAMPLES].names:
+    if _COUNTER not in rows.column_names:
         # Messages stay in the order in which they were read.
         return rows.take(pc.sort_indices(key))
     return rows.take(_by_counter(key, len(columns[_QUEUE].dictionary) + 1, columns[_COUNTER]))

@@ -68,4 +68,5 @@ def state_of(row: dict[str, Any], poll: Poll) -> QueueState:
         broken=row["broken"],
         problems=tuple(row["problems"] or ()),
         place=poll.place.profile,
+        expired=row["expired"],
     )

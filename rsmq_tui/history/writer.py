@@ -99,7 +99,8 @@ class Writer:
                     "record to another folder, or use the newer program"
                 )
             place = self._place = make_workplace(self._root, self.recorder)
-            if version != VERSION:
+            # A program from before may have described fewer columns.
+            if version != VERSION or text != describe():
                 self._store.write(SCHEMA_FILE, describe(), place.folder / SCHEMA_FILE)
         except HistoryError:
             raise

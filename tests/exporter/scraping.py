@@ -18,7 +18,10 @@ from rsmq_tui.exporter.running import serving
 from rsmq_tui.exporter.serving import MetricsServer
 from rsmq_tui.exporter.watching import Reading, Target, Watch, Watches
 from rsmq_tui.monitor import LivePoller, Thresholds
+from rsmq_tui.monitor.list_poller import ListPoller
 from rsmq_tui.protocol import QueueReader
+from rsmq_tui.protocol.lists.naming import LISTS_NS, ListNames
+from rsmq_tui.protocol.lists.reader import ListReader
 
 SECONDS_MAX = 20.0
 # Longer than any test: nothing is polled by itself.
@@ -120,6 +123,7 @@ def ask(url: str, path: str = "/metrics", method: str = "GET", headers: dict[str
 async def exporting(
     *urls: str,
     namespaces: tuple[str, ...] = ("rsmq",),
+    lists: tuple[str, ...] = (),
     interval_s: float = NEVER_S,
     max_age_s: float = 0.0,
     patience_s: float = SECONDS_MAX,
@@ -134,6 +138,11 @@ async def exporting(
             poller = LivePoller(QueueReader(url, ns, timeout_s=timeout_s), thresholds=thresholds, clock=clock)
             target = Target(f"s{number}", poller._reader.label, ns)
             watches.append(CountingWatch(target, poller, interval_s=interval_s, clock=clock))
+        if lists:
+            reader = ListReader(url, ListNames(), lists, timeout_s=timeout_s)
+            list_poller = ListPoller(reader, thresholds=thresholds, clock=clock)
+            target = Target(f"s{number}", reader.label, LISTS_NS)
+            watches.append(CountingWatch(target, list_poller, interval_s=interval_s, clock=clock))
     server = MetricsServer("127.0.0.1", 0)
     async with serving(server, Watches(tuple(watches), max_age_s=max_age_s, patience_s=patience_s)):
         yield Exporter(server, tuple(watches))

@@ -44,8 +44,9 @@ async def exposed(redis_url: str, client: redis.Redis) -> dict[str, set[str]]:
     """The labels of every series that an exporter has, by name."""
     Rsmq(client).create_queue("orders")
     Rsmq(client).send_message("orders", "x")
+    client.lpush("queue:mail", "x")
     found: dict[str, set[str]] = {}
-    async with exporting(redis_url) as exporter:
+    async with exporting(redis_url, lists=("queue:mail",)) as exporter:
         for sample in (await exporter.get()).samples:
             found.setdefault(sample.name, set()).update(sample.labels)
     return found
@@ -94,7 +95,7 @@ def test_every_verdict_that_is_asked_for_is_one() -> None:
 
 class TestRules:
     def test_each_says_what_it_is_about(self) -> None:
-        assert len({rule["alert"] for rule in RULES}) == len(RULES) == 9
+        assert len({rule["alert"] for rule in RULES}) == len(RULES) == 10
         for rule in RULES:
             assert rule["labels"]["severity"] in ("warning", "critical")
             assert set(rule["annotations"]) == {"summary", "description"}

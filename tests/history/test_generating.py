@@ -292,3 +292,32 @@ def test_what_cannot_be_made_is_said(
         main(["pipeline", "generate", "--out", str(tmp_path), *arguments])
     assert ended.value.code == 2
     assert told in capsys.readouterr().err
+
+
+def test_lists_are_a_place_of_their_own(tmp_path: Path) -> None:
+    generate(tmp_path, 1, lists=4, messages_ms=None)
+    found = rows_of(tmp_path)
+    lists = [row for row in found if row["ns"] == "(lists)"]
+    queues = [row for row in found if row["ns"] == "rsmq"]
+
+    assert len(lists) - len(queues) == (4 - QUEUES) * len(
+        [row for row in queues if row["queue"] is None and row["status"] == "ok"]
+    )
+    assert {row["kind"] for row in lists if row["queue"]} == {"list"}
+    assert {row["queue"][:6] for row in lists if row["queue"]} == {"queue:"}
+    assert {row["expired"] for row in lists if row["queue"]} == {0}
+    for name in ("totalsent", "totalrecv", "oldest_ready_age_ms", "vt_s", "poison", "created_ms"):
+        assert {row[name] for row in lists} == {None}
+    assert {"ok", "growing"} <= {row["verdict"] for row in lists if row["queue"]} <= {"ok", "stalled", "growing"}
+    assert {row["status"] for row in lists} == {"ok", "down"}
+    assert all(row["depth"] == row["ready"] + row["hidden"] for row in lists if row["queue"])
+    assert [place.ns for place in History(tmp_path, state=tmp_path).places()] == ["(lists)", "rsmq"]
+
+
+def test_lists_change_nothing_of_the_queues_beside_them(tmp_path: Path, rows: list[dict[str, Any]]) -> None:
+    generate(tmp_path, 0.25, lists=2, messages_ms=None)
+    beside = [row for row in rows_of(tmp_path) if row["ns"] == "rsmq" and row["queue"] is not None]
+    known = {(row["at_ms"], row["queue"]): row["verdict"] for row in rows}
+
+    assert beside
+    assert all(known[row["at_ms"], row["queue"]] == row["verdict"] for row in beside)

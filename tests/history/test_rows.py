@@ -41,6 +41,7 @@ def test_a_queue_and_the_poll_itself() -> None:
         "queue": "orders", "kind": "rsmq", "depth": 7, "ready": 4, "hidden": 3, "oldest_ready_age_ms": 5_000,
         "vt_s": 30.0, "delay_s": 0.0, "maxsize": 65536, "created_ms": 1_000, "modified_ms": 2_000, "totalsent": 90,
         "totalrecv": 80, "poison": 1, "highest_rc": 6, "verdict": "aged", "broken": None, "problems": ["odd"],
+        "expired": None,
     }  # fmt: skip
     assert poll == dict.fromkeys(queue) | common
 

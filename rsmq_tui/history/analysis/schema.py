@@ -49,7 +49,9 @@ _ROLLUP = (
     Column("kind", _TEXT, "rsmq or list"),
     Column("samples", _WHOLE, "samples in the bucket"),
     Column("covered_ms", _WHOLE, "how much of the bucket its counters cover; what lies in a gap is not covered"),
-    Column("arrivals", _WHOLE, "messages sent in what is covered; null where nothing is"),
+    Column(
+        "arrivals", _WHOLE, "messages sent in what is covered; null where nothing is, and of lists: nothing counts them"
+    ),
     Column("deletes", _WHOLE, "messages deleted in what is covered"),
     Column("receives", _WHOLE, "receives in what is covered"),
     Column("redeliveries", _WHOLE, "receives beyond the first of each message, as far as the counters tell"),
@@ -90,6 +92,8 @@ _RUNS = (
     Column("poison", _WHOLE, "the greatest number of messages received too often"),
     Column("highest_rc", _WHOLE, "the highest receive count"),
     Column("told", _TEXT, "why the queue was broken or the poll failed, in the first sample"),
+    Column("kind", _TEXT, "rsmq or list"),
+    Column("expired", _WHOLE, "of a list, the greatest number of leases past their deadline"),
 )
 _WAITING = tuple(Column(f"waiting_ms_{name}", _FLOAT, f"{name} of sent to first received") for name in STATISTICS)
 _HOLDING = tuple(

@@ -17,8 +17,9 @@ from rsmq_tui.history.errors import HistoryError, told
 from rsmq_tui.history.generating.curves import Curve
 from rsmq_tui.history.generating.inventories import messages_of
 from rsmq_tui.history.generating.lines import Lines
-from rsmq_tui.history.generating.plan import DAY_MS, PLACE, File, Plan, Wanted
-from rsmq_tui.history.generating.roles import Queue, queue_of
+from rsmq_tui.history.generating.lists import as_lists
+from rsmq_tui.history.generating.plan import DAY_MS, LISTS, PLACE, File, Plan, Times, Wanted
+from rsmq_tui.history.generating.roles import Queue, list_queue_of, queue_of
 from rsmq_tui.history.generating.samples import samples_of
 from rsmq_tui.history.locks import FileLock
 from rsmq_tui.history.rows import SampleRows
@@ -56,6 +57,7 @@ class Generator:
         self.label = self._store.label
         self._scratch = segments.parent / _SCRATCH
         self._queues = [(queue := queue_of(number, wanted.seed), Curve(queue)) for number in range(wanted.queues)]
+        self._lists = [(queue := list_queue_of(number, wanted.seed), Curve(queue)) for number in range(wanted.lists)]
         self._stopped = threading.Event()
 
     def run(self, tell: Callable[[Progress], None] = lambda _: None, threads: int | None = None) -> Progress:
@@ -78,14 +80,15 @@ class Generator:
         there = {file.name for table in (SAMPLES, MESSAGES) for file in self._store.files(table)}
         missing = [file for file in files if not there.issuperset(self._names(file))]
         done = Progress("", len(files) - len(missing), len(files), 0, 0, 0, len(files) - len(missing))
-        waiting, days = deque(missing), _Days(self._queues)
+        waiting, days, lists = deque(missing), _Days(self._queues), _Days(self._lists)
         with ThreadPoolExecutor(threads) as pool:
             running: set[Future[tuple[str, int, int, int]]] = set()
             try:
                 while waiting or running:
                     while waiting and len(running) <= threads:
                         file = waiting.popleft()
-                        running.add(pool.submit(self._file, file, days.of(file), there))
+                        of_lists = lists.of(file) if self._lists else None
+                        running.add(pool.submit(self._file, file, days.of(file), of_lists, there))
                     ready, running = wait(running, return_when=FIRST_COMPLETED)
                     for future in ready:
                         day, rows, messages, size = future.result()
@@ -136,23 +139,25 @@ class Generator:
         tables = [SAMPLES] if not self.plan.inventories(file.span) else [SAMPLES, MESSAGES]
         return [f"{table}/day={file.day}/{file.name}" for table in tables]
 
-    def _file(self, file: File, lines: Lines, there: set[str]) -> tuple[str, int, int, int]:
+    def _file(self, file: File, lines: Lines, lists: Lines | None, there: set[str]) -> tuple[str, int, int, int]:
         """Make one file of samples, and one of messages if it is time for it; return the day, rows, messages, bytes."""
         rows = messages = size = 0
         if not self._stopped.is_set() and f"{SAMPLES}/day={file.day}/{file.name}" not in there:
-            rows, size = self._samples(file, lines)
+            rows, size = self._samples(file, lines, lists)
         inventories, name = self.plan.inventories(file.span), f"{MESSAGES}/day={file.day}/{file.name}"
         if inventories and not self._stopped.is_set() and name not in there:
             table = pa.concat_tables([messages_of(file, at_ms, self._queues) for at_ms in inventories])
             messages, size = table.num_rows, size + self._publish(name, lambda path: write_sealed(table, path))
         return file.day, rows, messages, size
 
-    def _samples(self, file: File, lines: Lines) -> tuple[int, int]:
+    def _samples(self, file: File, lines: Lines, lists: Lines | None) -> tuple[int, int]:
         times, failed = self.plan.polls(file.span)
-        name = f"{SAMPLES}/day={file.day}/{file.name}"
+        name, wanted = f"{SAMPLES}/day={file.day}/{file.name}", self.plan.wanted
         table = SCHEMAS[SAMPLES].empty_table()
         if times.at_ms:
-            table = samples_of(self.plan.wanted, file, times, lines, [queue for queue, _ in self._queues])
+            table = samples_of(wanted, file, times, lines, [queue for queue, _ in self._queues])
+        if lists is not None:
+            return self._with_lists(file, times, failed, table, lists)
         if not failed:
             size = self._publish(name, lambda path: write_sorted(table, path, [PLACE])) if times.at_ms else 0
             return table.num_rows, size
@@ -160,6 +165,21 @@ class Generator:
         rows = [down.failed(_DOWN, at_ms) for at_ms in failed]
         table = pa.concat_tables([table.cast(SCHEMAS[SAMPLES]), pa.Table.from_batches(rows)])
         return table.num_rows, self._publish(name, lambda path: write_sealed(table, path))
+
+    def _with_lists(
+        self, file: File, times: Times, failed: Sequence[int], table: pa.Table, lists: Lines
+    ) -> tuple[int, int]:
+        """Make a file that also holds the lists, which are a place of their own."""
+        tables = [table.cast(SCHEMAS[SAMPLES])]
+        if times.at_ms:
+            queues = [queue for queue, _ in self._lists]
+            tables.append(as_lists(samples_of(self.plan.wanted, file, times, lists, queues)))
+        for place in (PLACE, LISTS):
+            rows = SampleRows(file.recorder, place)
+            tables += [pa.Table.from_batches([rows.failed(_DOWN, at_ms)]) for at_ms in failed]
+        whole = pa.concat_tables(tables)
+        name = f"{SAMPLES}/day={file.day}/{file.name}"
+        return whole.num_rows, self._publish(name, lambda path: write_sealed(whole, path)) if whole.num_rows else 0
 
     def _publish(self, name: str, write: Callable[[Path], None]) -> int:
         path = self._scratch / name.replace("/", "_")

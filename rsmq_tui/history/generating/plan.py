@@ -8,12 +8,14 @@ from typing import NamedTuple
 from rsmq_tui.history.generating.chance import between, mixed
 from rsmq_tui.history.keeping import day_of
 from rsmq_tui.history.place import Place
+from rsmq_tui.protocol.lists.naming import LISTS_NS
 
 DAY_MS = 86_400_000
 # A recorder seals after ten minutes, or so many rows.
 FILE_MS = 600_000
 _FILE_ROWS = 250_000
 PLACE = Place("made", "redis://queues.example:6379/0", "rsmq")
+LISTS = PLACE._replace(ns=LISTS_NS)
 _FILE_SPANS_MS = (FILE_MS, 300_000, 120_000, 60_000, 30_000, 10_000)
 _GAP_EVERY_MS, _GAP_MS = 5 * DAY_MS, (20 * 60_000, 90 * 60_000)
 _OUTAGE_EVERY_MS, _OUTAGE_MS = 3 * DAY_MS, (2 * 60_000, 12 * 60_000)
@@ -30,7 +32,7 @@ class Span(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What is asked for. All times are in ms; ``messages_ms`` is None for no inventories.
+    """What is asked for. All times are in ms; ``messages_ms`` is None for no inventories. ``lists`` are queues too.
 
     Whatever the span that is asked for, a moment looks the same: to ask for a later one adds to what is there.
     """
@@ -41,11 +43,12 @@ class Wanted:
     every_ms: int
     messages_ms: int | None = None
     seed: int = 1
+    lists: int = 0
 
     @property
     def file_ms(self) -> int:
         """How long the time of one file is."""
-        most = self.every_ms * (_FILE_ROWS // (self.queues + 1))
+        most = self.every_ms * (_FILE_ROWS // (self.queues + self.lists + 1))
         return next((span for span in _FILE_SPANS_MS if span <= most), _FILE_SPANS_MS[-1])
 
     @property
@@ -56,6 +59,8 @@ class Wanted:
             "every_ms": self.every_ms,
             "messages_ms": self.messages_ms,
             "seed": self.seed,
+            # Without lists it is what it was before there were any.
+            **({"lists": self.lists} if self.lists else {}),
         }
 
 

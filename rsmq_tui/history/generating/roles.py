@@ -1,9 +1,9 @@
 """Who the queues are: how much comes, and what goes wrong how often."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum, auto
 
-from rsmq_tui.history.generating.chance import between, share
+from rsmq_tui.history.generating.chance import between, mixed, share
 
 _WORDS = (
     *("orders", "emails", "invoices", "thumbnails", "webhooks", "reminders", "exports", "payments", "imports"),
@@ -43,6 +43,8 @@ _FIRST = (
     *(Role.STEADY, Role.STALLING, Role.GROWING, Role.POISONED, Role.BURSTY, Role.QUIET, Role.AGED, Role.ANEW),
     Role.LETTERS,
 )
+_OF_LISTS = (Role.STEADY, Role.STALLING, Role.GROWING, Role.QUIET)
+_LISTS = 201
 # Messages a second.
 _RATES = {
     Role.QUIET: (0.0002, 0.01),
@@ -112,6 +114,15 @@ def queue_of(number: int, seed: int) -> Queue:
         delay_s=30.0 if share(seed, number, 10) < 0.03 else 0.0,
         maxsize=_SIZES[int(share(seed, number, 11) * len(_SIZES))],
     )
+
+
+def list_queue_of(number: int, seed: int) -> Queue:
+    """Return a list queue of a seed: steady, stalling, growing or quiet in turn, and without attributes that delay."""
+    role = _OF_LISTS[number % len(_OF_LISTS)]
+    least, most = _RATES[role]
+    found = queue_of(number, mixed(seed, _LISTS))
+    rate_s = least * (most / least) ** share(found.seed, number, 3)
+    return replace(found, name=f"queue:{found.name}", role=role, rate_s=rate_s, delay_s=0.0)
 
 
 def _role(drawn: float) -> Role:

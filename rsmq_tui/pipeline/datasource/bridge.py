@@ -5,11 +5,17 @@ from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import aclosing
 from typing import TypeVar
 
-from rsmq_tui.pipeline.datasource.errors import ERRORS, told
-from rsmq_tui.pipeline.datasource.options import Options
+from rsmq_tui.monitor import LivePoller
+from rsmq_tui.monitor.list_poller import ListPoller
+from rsmq_tui.pipeline.datasource.errors import ERRORS, SourceError, told
+from rsmq_tui.pipeline.datasource.options import LIST, Options
 from rsmq_tui.protocol import QueueReader
+from rsmq_tui.protocol.lists.reader import ListReader
+
+_NEVER_S = 1e9
 
 T = TypeVar("T")
+R = TypeVar("R", QueueReader, ListReader)
 
 
 def iterate(options: Options, make: Callable[[QueueReader], AsyncGenerator[T, None]]) -> Iterator[T]:
@@ -17,7 +23,11 @@ def iterate(options: Options, make: Callable[[QueueReader], AsyncGenerator[T, No
 
     What it has asked is under way while the caller works on what came.
     """
-    reader = opened(options)
+    return iterate_with(opened(options), make)
+
+
+def iterate_with(reader: R, make: Callable[[R], AsyncGenerator[T, None]]) -> Iterator[T]:
+    """As ``iterate``, with a reader of either kind, which is closed afterwards."""
     with asyncio.Runner() as runner:
         coming = make(reader)
         try:
@@ -38,10 +48,27 @@ def opened(options: Options) -> QueueReader:
     return QueueReader(options.server.address(), options.ns)
 
 
+def opened_lists(options: Options) -> ListReader:
+    """Return a reader of the lists that the options name; raises ``SourceError``."""
+    if not options.lists:
+        raise SourceError("option lists says which lists are read: queue:*, or several with commas; or queue names one")
+    return ListReader(options.server.address(), options.list_names, options.lists)
+
+
+def opened_poller(options: Options, *, interval_s: float = 1.0) -> LivePoller | ListPoller:
+    """Return a poller of the queues that the options name; raises ``SourceError``.
+
+    One of lists looks for them only when it is asked to: its search would not go on between two polls.
+    """
+    if options.kind == LIST:
+        return ListPoller(opened_lists(options), interval_s=interval_s, search_every_s=_NEVER_S)
+    return LivePoller(opened(options), interval_s=interval_s)
+
+
 async def _next(coming: AsyncGenerator[T, None]) -> T:
     return await anext(coming)
 
 
-async def _close(coming: AsyncGenerator[T, None], reader: QueueReader) -> None:
+async def _close(coming: AsyncGenerator[T, None], reader: QueueReader | ListReader) -> None:
     async with aclosing(reader), aclosing(coming):
         pass

@@ -2,16 +2,21 @@
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rsmq_tui.history.names import read_name
 from rsmq_tui.monitor.wording import printable
 from rsmq_tui.pipeline.datasource.errors import SourceError
 from rsmq_tui.protocol import Address
+from rsmq_tui.protocol.lists.naming import LISTS_NS, ListNames
 
+if TYPE_CHECKING:
+    from rsmq_tui.profiles import Profile
+
+RSMQ, LIST = "rsmq", "list"
 QUEUES, MESSAGES = "queues", "messages"
 NEW, ONCE, KEPT = "new", "once", "kept"
 _DEFAULT_URL = "redis://localhost:6379/0"
@@ -28,11 +33,15 @@ class Server:
 
     def address(self) -> Address:
         """Return where it is and how to get in; raises ``SourceError``. A profile is looked up where this is called."""
-        if not self.profile:
-            try:
-                return Address(self.url)
-            except ValueError as error:
-                raise SourceError(f"option url: {error}") from None
+        if self.profile:
+            return self.named().address
+        try:
+            return Address(self.url)
+        except ValueError as error:
+            raise SourceError(f"option url: {error}") from None
+
+    def named(self) -> "Profile":
+        """Return the profile of that name; raises ``SourceError``."""
         # Whoever gives a URL has no need of what reads configuration files.
         from rsmq_tui.profiles.config import read_config  # noqa: PLC0415
         from rsmq_tui.profiles.table import ConfigError  # noqa: PLC0415
@@ -44,13 +53,15 @@ class Server:
         if self.profile not in config.profiles:
             known = ", ".join(config.profiles) or "none"
             raise SourceError(f"option profile: there is no {printable(self.profile)}, the file names {known}")
-        return config.profiles[self.profile].address
+        return config.profiles[self.profile]
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
     """All options, with their defaults; ``queue`` is a name as clients know it, or None for all queues.
 
+    ``kind`` says whether queues of RSMQ or lists are meant; ``lists`` are names and patterns of these, whose other keys
+    are named as ``list_names`` says.
     ``partitions`` is how many tasks a read is split into at most, ``chunk`` how many messages a round trip takes;
     ``bodies`` adds the columns size and body. ``every_s`` is the time between the polls of a stream. ``ids`` says whose
     ids written messages get, ``run`` names a write so that it may be repeated, ``delay_s`` is the delay of rows that
@@ -69,10 +80,18 @@ class Options:
     run: str | None = None
     delay_s: int | None = None
     fence_s: int = 86_400
+    kind: str = RSMQ
+    lists: tuple[str, ...] = ()
+    list_names: ListNames = field(default_factory=ListNames)
 
 
+_LIST_NAMES = {"lists_processing": "processing", "lists_leases": "leases", "lists_take": "take_from"}
 _SERVER_OPTIONS = ("url", "profile", "config")
-_NAMES = (*_SERVER_OPTIONS, *(each.name for each in fields(Options) if each.name != "server"))
+_NAMES = (
+    *_SERVER_OPTIONS,
+    *(each.name for each in fields(Options) if each.name not in ("server", "list_names")),
+    *_LIST_NAMES,
+)
 
 
 def read_options(given: Mapping[str, str]) -> Options:
@@ -84,7 +103,29 @@ def read_options(given: Mapping[str, str]) -> Options:
             meant = f"did you mean {close[0]}?" if close else f"there are {', '.join(_NAMES)}"
             raise SourceError(f"there is no option {printable(name)}: {meant}")
     found: dict[str, Any] = {name: _READERS[name](name, value) for name, value in said.items() if name in _READERS}
-    return Options(_server(said), **found)
+    return _with_lists(Options(_server(said), **found), said)
+
+
+def _with_lists(options: Options, said: Mapping[str, str]) -> Options:
+    """Settle which lists are meant, and how their keys are named; a profile may say so too."""
+    of_lists = [name for name in ("lists", *_LIST_NAMES) if name in said]
+    if options.kind == RSMQ and (not of_lists or "kind" in said):
+        if of_lists:
+            raise SourceError(f"option {of_lists[0]} is about lists: leave it out, or say kind=list")
+        return options
+    if "ns" in said:
+        raise SourceError("lists are in no namespace: leave option ns out")
+    profile = options.server.named() if options.server.profile else None
+    names = ListNames() if profile is None else profile.list_names
+    try:
+        changes: dict[str, Any] = {_LIST_NAMES[name]: said[name] for name in of_lists if name != "lists"}
+        names = replace(names, **changes)
+    except ValueError as error:
+        raise SourceError(f"options {', '.join(_LIST_NAMES)}: {error}") from None
+    lists = options.lists or (() if profile is None else profile.lists)
+    if options.queue is not None:
+        lists = (options.queue,)
+    return replace(options, kind=LIST, lists=lists, list_names=names, ns=LISTS_NS)
 
 
 def _server(said: Mapping[str, str]) -> Server:
@@ -111,6 +152,13 @@ def _named(name: str, value: str) -> str:
     if not value:
         raise SourceError(f"option {name} is empty: name one, or leave it out")
     return read_name(value)
+
+
+def _patterns(name: str, value: str) -> tuple[str, ...]:
+    found = tuple(read_name(pattern.strip()) for pattern in value.split(","))
+    if not all(found):
+        raise SourceError(f"option {name} is a key or a pattern of keys such as queue:*, or several with commas")
+    return found
 
 
 def _one_of(*words: str) -> Callable[[str, str], str]:
@@ -159,4 +207,6 @@ _READERS: dict[str, Callable[[str, str], Any]] = {
     "run": _named,
     "delay_s": _whole(0, 9_999_999),
     "fence_s": _whole(60, 2_592_000),
+    "kind": _one_of(RSMQ, LIST),
+    "lists": _patterns,
 }

@@ -79,7 +79,7 @@ async def plan(reader: QueueReader, options: Options, pushed: Pushed) -> list[Me
             pieces.append(Piece(queue, ranges=hidden, rises=True, size=in_hidden))
         else:
             pieces += await _parts(reader, queue, size.depth, wanted)
-    return _packed(pieces, options.partitions)
+    return packed(pieces, options.partitions)
 
 
 def _check_there(queue: str, size: QueueSize, reader: QueueReader) -> None:
@@ -151,7 +151,7 @@ async def _parts(reader: QueueReader, queue: str, depth: int, wanted: int) -> li
     return [Piece(queue, ScanPart(index, count), size=depth // count) for index in range(count)]
 
 
-def _packed(pieces: list[Piece], partitions: int) -> list[MessagePartition]:
+def packed(pieces: list[Piece], partitions: int) -> list[MessagePartition]:
     """Share pieces out among tasks, the large ones first, each to that which has least to do."""
     bins: list[list[Piece]] = [[] for _ in range(min(partitions, len(pieces)) or 1)]
     loads = [0] * len(bins)

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Iterator
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from uuid import uuid4
 
 import pyarrow as pa
@@ -12,10 +12,11 @@ from pyspark.sql.types import StructType
 
 from rsmq_tui.history.place import Place
 from rsmq_tui.history.rows import SampleRows
-from rsmq_tui.monitor import LivePoller, Snapshot
+from rsmq_tui.monitor import Snapshot
+from rsmq_tui.monitor.list_poller import ListPoller
 from rsmq_tui.monitor.wording import printable
-from rsmq_tui.pipeline.datasource.bridge import opened
-from rsmq_tui.pipeline.datasource.errors import SourceError
+from rsmq_tui.pipeline.datasource.bridge import opened_poller
+from rsmq_tui.pipeline.datasource.errors import ERRORS, SourceError
 from rsmq_tui.pipeline.datasource.options import Options
 
 
@@ -48,7 +49,11 @@ class QueueTableReader(DataSourceReader):
 
 
 async def _polled(options: Options) -> Snapshot:
-    async with aclosing(LivePoller(opened(options))) as poller:
+    async with aclosing(opened_poller(options)) as poller:
+        if isinstance(poller, ListPoller):
+            # A server that cannot be read is told by the poll.
+            with suppress(*ERRORS):
+                await poller.discover()
         snapshot = await poller.poll()
     failure = snapshot.link.failure
     if failure is not None:

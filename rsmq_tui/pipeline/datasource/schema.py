@@ -25,7 +25,9 @@ _TYPES: dict[str, DataType] = {
     "list": ArrayType(StringType()),
 }
 _BODY_COLUMNS = ("size", "body")
-_OUR_WORDS = {"state": "ready, in flight or delayed, at the time of at_ms"}
+_OUR_WORDS = {
+    "state": "ready, in flight or delayed at the time of at_ms; of an item of a list also expired or no lease"
+}
 _MESSAGE_COLUMNS = (
     *("at_ms", "server", "ns", "queue", "id", "sent_ms", "due_ms", "rc", "fr_ms", "state"),
     *_BODY_COLUMNS,

@@ -11,8 +11,10 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from rsmq_tui.pipeline.datasource.errors import SourceError, briefly
+from rsmq_tui.pipeline.datasource.list_messages import ListMessageReader
+from rsmq_tui.pipeline.datasource.list_writing import ListWriter
 from rsmq_tui.pipeline.datasource.messages import MessageReader
-from rsmq_tui.pipeline.datasource.options import QUEUES, read_options
+from rsmq_tui.pipeline.datasource.options import LIST, QUEUES, read_options
 from rsmq_tui.pipeline.datasource.queues import QueueTableReader
 from rsmq_tui.pipeline.datasource.schema import check_columns, schema_of
 from rsmq_tui.pipeline.datasource.streaming import SampleStreamReader
@@ -37,7 +39,9 @@ class RsmqDataSource(DataSource):
         """Return what reads a table; raises ``SourceError``."""
         options = read_options(self.options)
         check_columns(schema, options)
-        return QueueTableReader(options, schema) if options.table == QUEUES else MessageReader(options, schema)
+        if options.table == QUEUES:
+            return QueueTableReader(options, schema)
+        return ListMessageReader(options, schema) if options.kind == LIST else MessageReader(options, schema)
 
     @briefly
     def simpleStreamReader(self, schema: StructType) -> SimpleDataSourceStreamReader:  # noqa: N802 - Spark's name
@@ -53,7 +57,8 @@ class RsmqDataSource(DataSource):
         """Return what sends rows; raises ``SourceError``."""
         if overwrite:
             raise SourceError('a queue is not overwritten, messages are added to it: write with mode("append")')
-        return QueueWriter(read_options(self.options), schema)
+        options = read_options(self.options)
+        return ListWriter(options, schema) if options.kind == LIST else QueueWriter(options, schema)
 
     @briefly
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802 - Spark's name

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 from uuid import uuid4
 
@@ -12,10 +13,11 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from rsmq_tui.history.rows import SampleRows
-from rsmq_tui.monitor import LivePoller, Snapshot
+from rsmq_tui.monitor import Snapshot
+from rsmq_tui.monitor.list_poller import SEARCH_EVERY_S, ListPoller
 from rsmq_tui.monitor.wording import printable
-from rsmq_tui.pipeline.datasource.bridge import opened
-from rsmq_tui.pipeline.datasource.errors import SourceError, briefly
+from rsmq_tui.pipeline.datasource.bridge import opened_poller
+from rsmq_tui.pipeline.datasource.errors import ERRORS, SourceError, briefly
 from rsmq_tui.pipeline.datasource.options import Options
 from rsmq_tui.pipeline.datasource.queues import fitted, place_of
 
@@ -78,7 +80,8 @@ class _Polls:
     def __init__(self, options: Options) -> None:
         self._options = options
         self._runner = asyncio.Runner()
-        self._poller = LivePoller(opened(options), interval_s=options.every_s)
+        self._poller = opened_poller(options, interval_s=options.every_s)
+        self._searched_s = -SEARCH_EVERY_S
         self._recorder = uuid4().hex[:12]
         self._rows: SampleRows | None = None
         self._polled_s: float | None = None
@@ -87,7 +90,7 @@ class _Polls:
 
     def check(self) -> None:
         """Raise ``SourceError`` where the server cannot be read."""
-        snapshot = self._runner.run(self._poller.poll())
+        snapshot = self._polled()
         failure = snapshot.link.failure
         if failure is not None:
             raise SourceError(printable(f"{snapshot.server}: {failure.sentence}; {failure.hint}"))
@@ -111,7 +114,7 @@ class _Polls:
     def poll(self) -> tuple[pa.RecordBatch, int]:
         """Poll, and return the rows and the server's time."""
         self._polled_s = time.monotonic()
-        snapshot = self._runner.run(self._poller.poll())
+        snapshot = self._polled()
         wall_ms = round(time.time() * 1000)
         if self._rows is None:
             self._rows = SampleRows(self._recorder, place_of(self._options, snapshot))
@@ -123,6 +126,15 @@ class _Polls:
         interval_ms = None if self._last_ms is None or at_ms <= self._last_ms else at_ms - self._last_ms
         self._last_ms = at_ms
         return self._rows.polled(self._wanted(snapshot), at_ms, interval_ms), at_ms
+
+    def _polled(self) -> Snapshot:
+        """Poll; lists are looked for before, now and then."""
+        if isinstance(self._poller, ListPoller) and time.monotonic() - self._searched_s >= SEARCH_EVERY_S:
+            # A server that cannot be read is told by the poll.
+            with suppress(*ERRORS):
+                self._runner.run(self._poller.discover())
+                self._searched_s = time.monotonic()
+        return self._runner.run(self._poller.poll())
 
     def _wanted(self, snapshot: Snapshot) -> tuple[Any, ...]:
         name = self._options.queue

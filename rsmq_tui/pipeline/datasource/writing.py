@@ -2,7 +2,7 @@
 
 import secrets
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -44,6 +44,16 @@ class Written(WriterCommitMessage):
         self.refused += count
         if not self.reasons:
             self.reasons.append(reason)
+
+
+def check_all_sent(written: Sequence[Written]) -> None:
+    """Raise ``SourceError`` where some rows could not be sent."""
+    refused = sum(message.refused for message in written)
+    if refused:
+        sent = sum(message.sent + message.before for message in written)
+        reason = next(reason for message in written for reason in message.reasons)
+        rows = plural(refused + sent, "row")
+        raise SourceError(f"{refused:,} of {rows} cannot be sent, the others are sent; the first: {reason}")
 
 
 class QueueWriter(DataSourceArrowWriter):
@@ -97,12 +107,7 @@ class QueueWriter(DataSourceArrowWriter):
         written = [message for message in messages if isinstance(message, Written)]
         if self._options.ids == ONCE and self._options.run is None:
             self._forget(message.fence for message in written)
-        refused = sum(message.refused for message in written)
-        if refused:
-            sent = sum(message.sent + message.before for message in written)
-            reason = next(reason for message in written for reason in message.reasons)
-            rows = plural(refused + sent, "row")
-            raise SourceError(f"{refused:,} of {rows} cannot be sent, the others are sent; the first: {reason}")
+        check_all_sent(written)
 
     def _check_server(self) -> None:
         """Find out before any task is started whether there is a server, and the queue on it."""

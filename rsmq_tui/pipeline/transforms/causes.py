@@ -12,9 +12,11 @@ def cause() -> Column:
     It names no queue. Why a place could not be polled or a queue was broken is as the server told: that may be any
     text, and whoever prints it makes it harmless.
     """
-    verdict = sf.col("verdict")
+    verdict, is_list = sf.col("verdict"), sf.col("kind").eqNullSafe("list")
     return (
-        sf.when(verdict == "growing", _growing())
+        sf.when((verdict == "stalled") & is_list, _stalled_list())
+        .when((verdict == "growing") & is_list, _growing_list())
+        .when(verdict == "growing", _growing())
         .when(
             verdict == "stalled",
             sf.concat(plural(_known("peak_ready"), "message"), _text(" ready and none received"), _span()),
@@ -33,6 +35,21 @@ def _growing() -> Column:
     first, peak = sf.col("first_depth"), sf.col("peak_depth")
     rose = _if(peak > first, _text("; depth rose from "), count(first), _text(" to "), count(peak))
     return sf.concat(_text("arrivals exceeded deletes"), by, _span(), rose)
+
+
+def _growing_list() -> Column:
+    """Say by how much a list grew: nothing counts its arrivals and deletes."""
+    first, peak = sf.col("first_depth"), sf.col("peak_depth")
+    rose = _if(peak > first, _text(": depth rose from "), count(first), _text(" to "), count(peak))
+    return sf.concat(_text("more was pushed than taken"), _span(), rose)
+
+
+def _stalled_list() -> Column:
+    """Say whether leases expired and nobody brought the items back, or none was taken."""
+    expired = sf.col("expired")
+    leases = sf.concat(plural(_known("expired"), "lease"), _text(" past the deadline and not brought back"), _span())
+    items = sf.concat(plural(_known("peak_ready"), "item"), _text(" ready and none taken"), _span())
+    return sf.when(expired > 0, leases).otherwise(items)
 
 
 def _poisoned() -> Column:

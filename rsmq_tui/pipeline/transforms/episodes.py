@@ -11,7 +11,8 @@ from rsmq_tui.pipeline.transforms.samples import GAP_MS, PLACE, QUEUE
 OVER, UNKNOWN, OPEN = "over", "unknown", "open"
 
 _SUMS = ("samples", "arrivals", "deletes", "receives")
-_PEAKS = ("peak_depth", "peak_ready", "peak_age_ms", "poison", "highest_rc")
+# Of a queue's kind there is one.
+_PEAKS = ("peak_depth", "peak_ready", "peak_age_ms", "poison", "highest_rc", "expired", "kind")
 
 
 def episodes_of(runs: DataFrame) -> DataFrame:
@@ -26,8 +27,9 @@ def episodes_of(runs: DataFrame) -> DataFrame:
     came within a minute of the last poll that failed.
 
     ``affected``, the messages that it concerned: of a growing queue those it gained from the first sample to its peak;
-    of a stalled or aged one the most that were ready; of a poisoned one the most that were received too often; of a
-    broken one all that were in it, at the most. Null of a place that was down: nobody could count.
+    of a stalled or aged one the most that were ready, or whose leases had expired; of a poisoned one the most that were
+    received too often; of a broken one all that were in it, at the most. Null of a place that was down: nobody could
+    count.
     """
     followed = _followed(_joined(runs))
     is_down = sf.col("verdict") == "down"
@@ -104,7 +106,8 @@ def _affected() -> Column:
     gained = sf.col("peak_depth") - sf.col("first_depth")
     return (
         sf.when(verdict == "growing", gained)
-        .when(verdict.isin("stalled", "aged"), sf.col("peak_ready"))
+        .when(verdict == "stalled", sf.greatest("peak_ready", "expired"))
+        .when(verdict == "aged", sf.col("peak_ready"))
         .when(verdict == "poisoned", sf.col("poison"))
         .when(verdict == "broken", sf.col("peak_depth"))
     )

@@ -34,6 +34,8 @@ def verdict_runs(told: DataFrame) -> DataFrame:
             *(sf.try_sum(name).alias(name) for name in ("arrivals", "deletes", "receives")),
             sf.max("poison").alias("poison"),
             sf.max("highest_rc").alias("highest_rc"),
+            sf.max("kind").alias("kind"),
+            sf.max("expired").alias("expired"),
         )
     )
     named = runs.withColumns(

@@ -24,7 +24,7 @@ GAP_MS = 60_000
 _EPOCH = date(1970, 1, 1).toordinal()
 _READ = (
     *("at_ms", "interval_ms", "recorder", *QUEUE, "kind", "depth", "ready", "hidden", "oldest_ready_age_ms"),
-    *("totalsent", "totalrecv", "vt_s", "maxsize", "poison", "highest_rc"),
+    *("totalsent", "totalrecv", "vt_s", "maxsize", "poison", "highest_rc", "expired"),
 )
 
 

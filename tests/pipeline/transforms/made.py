@@ -123,4 +123,8 @@ def _next(random: Random, state: Row) -> Row:
         state |= dict.fromkeys(("depth", "ready", "hidden", "oldest_ready_age_ms", "poison"))
     if random.random() < 0.25:
         state["verdict"] = random.choice(VERDICTS)
+    if state["kind"] == "list":
+        # Nothing counts what is pushed and taken.
+        state |= dict.fromkeys(("totalsent", "totalrecv", "vt_s", "maxsize", "poison", "highest_rc"))
+        state["expired"] = random.choice([None, 0, 0, random.randrange(90)])
     return state | {"broken": "a key of the wrong type" if state["verdict"] == "broken" else None}

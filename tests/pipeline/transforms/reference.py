@@ -182,6 +182,8 @@ def run_of(run: list[Row]) -> Row:
         "poison": greatest(row["poison"] for row in run),
         "highest_rc": greatest(row["highest_rc"] for row in run),
         "told": first["failure"] if first["broken"] is None else first["broken"],
+        "kind": greatest(row["kind"] for row in run),
+        "expired": greatest(row["expired"] for row in run),
     }
 
 
@@ -241,7 +243,7 @@ def summed(parts: list[Row]) -> Row:
     peak_depth, peak_ready = (greatest(run[name] for run in parts) for name in ("peak_depth", "peak_ready"))
     affected = {
         "growing": minus(peak_depth, first["first_depth"]),
-        "stalled": peak_ready,
+        "stalled": greatest([peak_ready, greatest(run["expired"] for run in parts)]),
         "aged": peak_ready,
         "poisoned": greatest(run["poison"] for run in parts),
         "broken": peak_depth,

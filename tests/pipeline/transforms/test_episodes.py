@@ -64,6 +64,11 @@ CASES: dict[str, list[Row]] = {
     ],
     "down at last": [run("stalled", 0, 9 * S, peak_ready=2), run("down", 10 * S, 75 * S, told=HOSTILE)],
     "down, and nobody looked": [run("down", 0, 10 * S), run("ok", 71 * S, 80 * S, continues=False)],
+    "lists": [
+        run("stalled", 0, 9 * S, peak_ready=3020, expired=0, kind="list", queue="queue:a"),
+        run("stalled", 10, 9 * S, peak_ready=3, expired=1204, kind="list", queue="queue:b"),
+        run("growing", 20, 9 * S, **depths(5, 9), kind="list", queue="queue:c"),
+    ],
     "nothing known": [run(verdict, n * S, n * S) for n, verdict in enumerate(TROUBLES)],
 }  # fmt: skip
 
@@ -123,6 +128,9 @@ def test_an_episode_ends_where_that_is_known(
         ("down", ["2 messages ready and none received for 9 s", "connection refused for 2m 10s"]),
         ("down at last", ["2 messages ready and none received for 9 s", f"{HOSTILE} for 1m 5s"]),
         ("down, and nobody looked", ["no poll succeeded for 10 s"]),
+        ("lists", ["3,020 items ready and none taken for 9 s",
+                   "1,204 leases past the deadline and not brought back for 8 s",
+                   "more was pushed than taken for 8 s: depth rose from 5 to 9"]),
         ("nothing known", ["arrivals exceeded deletes for 1 s", "0 messages ready and none received for 1 s",
                            "the first ready message waited –", "messages received too often", "its keys disagree"]),
     ],
@@ -145,3 +153,4 @@ def test_peaks_and_messages_affected(found: Mapping[str, list[Row]]) -> None:
         ("stalled", 2),
     ]
     assert of(found["down"], "queue", "affected")[1] == (None, None)
+    assert of(found["lists"], "affected") == [(3020,), (1204,), (4,)]

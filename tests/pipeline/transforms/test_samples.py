@@ -52,6 +52,22 @@ CASES: dict[str, list[Row]] = {
         counted(10, depth=9, hidden=2, totalrecv=7),
     ),
     "restored": every_5s(T, counted(10, depth=1), counted(12, depth=9)),
+    "a list": every_5s(
+        T,
+        *(
+            {
+                "queue": "queue:a",
+                "kind": "list",
+                "depth": depth,
+                "hidden": 1,
+                "ready": depth - 1,
+                "expired": expired,
+                "verdict": "stalled",
+                **dict.fromkeys(("totalsent", "totalrecv", "vt_s", "poison", "highest_rc")),
+            }
+            for depth, expired in ((9, 0), (4, 3), (7, None))
+        ),
+    ),
     "slow": [*poll(T, None, counted(0)), *poll(T + 3_600_000, 3_600_000, counted(10))],
     "too slow": [*poll(T, None, counted(0)), *poll(T + 3_600_001, 3_600_001, counted(10))],
     "a lost row": [*poll(T, None, counted(0)), *poll(T + 10 * S, 5 * S, counted(10))],
@@ -145,6 +161,7 @@ UNKNOWN = (None, None, None, None)
         ("too much", [UNKNOWN, (None, None, 2**63 - 1, None), (0, 0, 0, 0)]),
         ("expired", [UNKNOWN, (0, 1, 3, 4)]),
         ("restored", [UNKNOWN, (2, 0, 1, 1)]),
+        ("a list", [UNKNOWN, UNKNOWN, UNKNOWN]),
         ("slow", [UNKNOWN, (10, 9, 5, 0)]),
         ("too slow", [UNKNOWN, UNKNOWN]),
         ("a lost row", [UNKNOWN, UNKNOWN]),
@@ -175,6 +192,15 @@ def test_each_minute_of_a_place_is_told_by_one(made: Mapping[str, dict[str, list
     assert of(made["one of two is down"]["samples"], "recorder") == [("b",), ("b",)]
     assert of(made["one of two is down"]["runs"], "verdict") == [("ok",)]
     assert of(made["two are down"]["runs"], "verdict", "samples", "told") == [("down", 1, "a")]
+
+
+def test_of_a_list_nothing_is_covered_and_what_is_counted_is_told(made: Mapping[str, dict[str, list[Row]]]) -> None:
+    assert of(made["a list"]["samples"], "covered_ms", "depth", "expired") == [
+        (None, 9, 0), (None, 4, 3), (None, 7, None),
+    ]  # fmt: skip
+    names = ("kind", "verdict", "samples", "arrivals", "deletes", "receives", "poison", "peak_depth", "expired")
+    assert of(made["a list"]["runs"], *names) == [("list", "stalled", 3, None, None, None, None, 9, 3)]
+    assert of(made["plain"]["runs"], "kind", "expired") == [("rsmq", None)]
 
 
 RUN = ("verdict", "first_ms", "last_ms", "continues", "samples")

@@ -1,0 +1,182 @@
+"""List queues in a history: what nothing counts is unknown and not 0, and a replay shows what was seen live."""
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from rsmq_tui.history.names import stored_name
+from rsmq_tui.history.place import Place
+from rsmq_tui.history.reading import History
+from rsmq_tui.history.replay_messages import Inventories
+from rsmq_tui.history.rows import SampleRows
+from rsmq_tui.history.schema import SCHEMA_FILE, describe
+from rsmq_tui.history.snapshots import snapshot_of
+from rsmq_tui.history.writer import Settings, Writer
+from rsmq_tui.monitor import Drain, PeekError, QueueState, Thresholds, Verdict
+from rsmq_tui.monitor.list_tracking import list_trackers
+from rsmq_tui.monitor.sampler import Sampler
+from rsmq_tui.monitor.series import ListSeries
+from rsmq_tui.protocol import Row
+from rsmq_tui.protocol.lists.naming import LISTS_NS
+from tests.history.made import rows_of, state
+from tests.history.replayed import NOON_MS, PLACE, STEP_MS, Live, Tape, replay_of
+
+LISTS = PLACE._replace(ns=LISTS_NS)
+UNKNOWN = ("totalsent", "totalrecv", "vt_s", "delay_s", "maxsize", "created_ms", "modified_ms", "poison", "highest_rc")
+
+
+def list_row(ready: int, processing: int = 0, *, taken: int = 0, lease: list[object] | None = None) -> Row:
+    """A row as the poll reads it: ``taken`` tells one next item from another."""
+    head = [3, b"%d" % taken, 1] if ready else None
+    return [ready, processing, processing, head, lease]
+
+
+def listed(name: str = "queue:a", **fields: Any) -> QueueState:
+    """A list queue, as a poll makes it."""
+    unknown = dict.fromkeys(("vt_s", "delay_s", "maxsize", "created_ms", "modified_ms", "totalsent", "totalrecv"))
+    usual = {"kind": "list", "oldest_ready_ms": None, "poison": 0, "highest_rc": 0, "expired": 2, **unknown}
+    return state(name, **(usual | fields))
+
+
+def live_hour(out: Path) -> Live:
+    """Twenty minutes: one queue grows, one stalls after five minutes, of one the leases expire, one is worked off."""
+    live = Live(Tape(out, place=LISTS), Sampler(Thresholds(), "", list_trackers(None)))
+    for poll in range(240):
+        at_ms, stalled = NOON_MS + poll * STEP_MS, max(0, poll - 60)
+        expired_ms = NOON_MS + 60 * STEP_MS
+        lease: list[object] = [1 if at_ms >= expired_ms else 0, b"%d" % expired_ms]
+        live.poll(
+            at_ms,
+            {
+                "drains": list_row(max(0, 4000 - 7 * poll), taken=poll),
+                "grows": list_row(10 + 30 * poll, taken=poll),
+                "leased": list_row(3, 1, taken=poll, lease=lease),
+                "stalls": list_row(5 + stalled, taken=min(poll, 60)),
+            },
+        )
+    live.tape.seal()
+    return live
+
+
+@pytest.fixture(scope="module")
+def hour(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Live]:
+    out = tmp_path_factory.mktemp("lists")
+    return out, live_hour(out)
+
+
+def test_what_is_not_known_of_a_list_is_null() -> None:
+    batch = SampleRows("me", LISTS).polled((listed(), listed("queue:b", expired=None)), NOON_MS, 5_000)
+    first, second, poll = batch.to_pylist()
+
+    assert {name: first[name] for name in UNKNOWN} == dict.fromkeys(UNKNOWN)
+    assert (first["kind"], first["ns"], first["depth"], first["expired"]) == ("list", LISTS_NS, 7, 2)
+    assert (second["expired"], poll["expired"], poll["kind"]) == (None, None, None)
+
+
+def test_only_what_changed_is_looked_at_and_it_stays_unknown() -> None:
+    rows = SampleRows("me", LISTS)
+    rows.polled((listed(), listed("queue:b")), NOON_MS, None)
+    changed = rows.polled((listed(depth=8, expired=3), listed("queue:b", expired=None)), NOON_MS + 1, 1).to_pylist()
+
+    assert [(row["depth"], row["expired"], row["poison"]) for row in changed] == [
+        (8, 3, None), (7, None, None), (None, None, None),
+    ]  # fmt: skip
+
+
+def test_it_is_read_back_as_it_was(tmp_path: Path) -> None:
+    tape = Tape(tmp_path, place=LISTS)
+    tape.poll(NOON_MS, listed(place="prod"), listed("queue:b", expired=None, place="prod"))
+    tape.seal()
+    (poll,) = History(tmp_path, state=tmp_path).polls()
+
+    assert snapshot_of(poll).queues == (listed(place="prod"), listed("queue:b", expired=None, place="prod"))
+    assert poll.place == LISTS
+
+
+def test_files_of_before_there_were_leases_in_them_are_read(tmp_path: Path) -> None:
+    tape = Tape(tmp_path)
+    tape.poll(NOON_MS, state())
+    tape.seal()
+    (path,) = tape.files
+    metadata = pq.read_metadata(path).metadata
+    older = pq.ParquetFile(path).read().drop_columns(["expired"])
+    pq.write_table(older.replace_schema_metadata(metadata), path)
+    (shown,) = replay_of(tmp_path).snapshot.queues
+
+    assert (shown.name, shown.depth, shown.expired, shown.net_s) == ("orders", 7, None, None)
+
+
+def test_a_history_of_an_older_program_gets_the_new_columns_described(tmp_path: Path) -> None:
+    (tmp_path / SCHEMA_FILE).write_text('{"schema": 1, "tables": {}}')
+    writer = Writer(str(tmp_path), tmp_path, Settings())
+    writer.open()
+    writer.close()
+
+    assert (tmp_path / SCHEMA_FILE).read_text() == describe()
+
+
+@pytest.mark.parametrize("poll", [0, 1, 3, 30, 61, 75, 120, 200, 239])
+def test_a_moment_is_shown_as_it_was_live(hour: tuple[Path, Live], poll: int) -> None:
+    out, live = hour
+    at_ms = NOON_MS + poll * STEP_MS
+    shown = replay_of(out, from_ms=at_ms).snapshot.queues
+    # Nobody wrote down whether something was taken while a depth stayed the same.
+    seen = [
+        queue._replace(drain=Drain.UNKNOWN) if queue.drain is Drain.STEADY else queue for queue in live.states[at_ms]
+    ]
+
+    assert [queue._replace(since_ms=None) for queue in shown] == [queue._replace(since_ms=None) for queue in seen]
+    for now, then in zip(shown, seen, strict=True):
+        # Verdicts are made at polls: since when is known as exactly as those were made.
+        assert (now.since_ms is None) == (then.since_ms is None)
+        assert abs((now.since_ms or 0) - (then.since_ms or 0)) <= STEP_MS
+
+
+def test_troubles_are_told_apart(hour: tuple[Path, Live]) -> None:
+    out, _ = hour
+    shown = {queue.name: queue for queue in replay_of(out, from_ms=NOON_MS + 239 * STEP_MS).snapshot.queues}
+
+    assert {name: queue.verdict for name, queue in shown.items()} == {
+        "drains": Verdict.OK, "grows": Verdict.GROWING, "leased": Verdict.STALLED, "stalls": Verdict.STALLED,
+    }  # fmt: skip
+    assert (shown["leased"].expired, shown["leased"].drain) == (1, Drain.UNKNOWN)
+    assert (shown["stalls"].expired, shown["stalls"].drain) == (0, Drain.STALLED)
+    assert shown["drains"].drain is Drain.CLEARS
+    assert shown["drains"].net_s == -7 / 5
+
+
+def test_charts_of_lists_hold_no_arrivals(hour: tuple[Path, Live]) -> None:
+    out, _ = hour
+    trend = replay_of(out, from_ms=NOON_MS + 200 * STEP_MS).snapshot.trend
+    points = [point for point in trend.queue("grows") if point.ready is not None]
+
+    assert isinstance(trend.series["grows"], ListSeries)
+    assert {point.arrivals_s for point in points} == {None}
+    assert {point.net_s for point in points[1:]} == {6.0}
+    assert {point.arrivals_s for point in trend.totals} == {None}
+
+
+def test_lists_and_queues_of_a_server_are_two_places(tmp_path: Path) -> None:
+    lists, queues = Tape(tmp_path, place=LISTS), Tape(tmp_path, "b" * 12)
+    lists.poll(NOON_MS, listed())
+    queues.poll(NOON_MS, state("queue:a"))
+    for tape in (lists, queues):
+        tape.seal()
+    shown = replay_of(tmp_path).snapshot
+
+    assert sorted((queue.kind, queue.name, queue.expired) for queue in shown.queues) == [
+        ("list", "queue:a", 2), ("rsmq", "queue:a", None),
+    ]  # fmt: skip
+    assert {row["ns"] for row in rows_of(tmp_path)} == {stored_name(place.ns) for place in (LISTS, PLACE)}
+    assert Place(*LISTS) != PLACE
+
+
+async def test_that_items_are_not_recorded_is_said(tmp_path: Path) -> None:
+    tape = Tape(tmp_path, place=LISTS)
+    tape.poll(NOON_MS, listed())
+    tape.seal()
+
+    with pytest.raises(PeekError, match="the items of lists are not recorded"):
+        await Inventories(History(tmp_path, state=tmp_path)).last(LISTS, "queue:a", NOON_MS)
