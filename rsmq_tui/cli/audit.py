@@ -11,13 +11,16 @@ from rsmq_tui.cli.changing import EXIT_FAILED, EXIT_PREVIEW, make_change
 from rsmq_tui.cli.errors import UsageError
 from rsmq_tui.cli.interrupts import EXIT_INTERRUPTED, run_interruptibly
 from rsmq_tui.cli.output import ProgressLine, fields_json, print_words, say, wants_json
-from rsmq_tui.cli.target import profile_of, reader_of
-from rsmq_tui.monitor.audit_findings import Finding, FindingKind
+from rsmq_tui.cli.target import list_reader_of, profile_of, reader_of
+from rsmq_tui.monitor.audit_findings import Finding, FindingKind, ListFindingKind
 from rsmq_tui.monitor.auditing import AuditProgress, audit, missing
+from rsmq_tui.monitor.list_auditing import audit_lists, missing_lists
 from rsmq_tui.monitor.peek import PeekError
 from rsmq_tui.monitor.wording import count, plural, printable
 from rsmq_tui.profiles import Profile
 from rsmq_tui.protocol import QueueReader
+from rsmq_tui.protocol.lists.naming import LISTS_NS
+from rsmq_tui.protocol.lists.reader import ListReader
 from rsmq_tui.triage.actions import Fix
 
 EXIT_FOUND = 1
@@ -58,7 +61,7 @@ def run(options: argparse.Namespace) -> int:
     profile = profile_of(options)
     if options.fix and profile.read_only:
         raise UsageError("this is read-only: nothing can be fixed here; without --fix, audit only looks")
-    looked = _Looked(profile.namespaces)
+    looked = _Looked((*profile.namespaces, *([LISTS_NS] if profile.lists else [])))
     status = run_interruptibly(lambda _: _audit(options, profile, looked))
     if status == EXIT_INTERRUPTED or not options.fix:
         return status
@@ -103,7 +106,9 @@ async def _audit(options: argparse.Namespace, profile: Profile, looked: _Looked)
     line = ProgressLine()
     printer = _Printer(wants_json(options), by_yes=bool(options.kinds), names_ns=len(looked.namespaces) > 1)
     async with AsyncExitStack() as opened:
-        readers = [reader_of(profile, ns) for ns in looked.namespaces]
+        readers: list[QueueReader | ListReader] = [reader_of(profile, ns) for ns in profile.namespaces]
+        if profile.lists:
+            readers.append(list_reader_of(profile))
         for reader in readers:
             opened.push_async_callback(reader.aclose)
         try:
@@ -121,43 +126,51 @@ async def _audit(options: argparse.Namespace, profile: Profile, looked: _Looked)
 
 
 async def _places(
-    readers: Sequence[QueueReader], queues: Sequence[str] | None
-) -> list[tuple[QueueReader, Sequence[str] | None]]:
-    """Return what to look at where: of several namespaces, those that have one of the queues that were named."""
+    readers: Sequence[QueueReader | ListReader], queues: Sequence[str] | None
+) -> list[tuple[QueueReader | ListReader, Sequence[str] | None]]:
+    """Return what to look at where: of several places, those that have one of the queues that were named."""
     if queues is None or len(readers) == 1:
         return [(reader, queues) for reader in readers]
-    places: list[tuple[QueueReader, Sequence[str] | None]] = []
+    places: list[tuple[QueueReader | ListReader, Sequence[str] | None]] = []
     nowhere = set(queues)
     for reader in readers:
-        absent = await missing(reader, list(dict.fromkeys(queues)))
+        wanted = list(dict.fromkeys(queues))
+        looking = missing_lists(reader, wanted) if isinstance(reader, ListReader) else missing(reader, wanted)
+        absent = await looking
         nowhere.intersection_update(absent)
         if there := [queue for queue in queues if queue not in absent]:
             places.append((reader, there))
     for queue in sorted(nowhere):
-        where = ", ".join(reader.ns for reader in readers)
+        where = ", ".join(map(_ns_of, readers))
         raise UsageError(f"queue {printable(queue)} is not there ({readers[0].label}, ns {printable(where)})")
     return places
 
 
+def _ns_of(reader: QueueReader | ListReader) -> str:
+    return LISTS_NS if isinstance(reader, ListReader) else reader.ns
+
+
 async def _look(
     options: argparse.Namespace,
-    reader: QueueReader,
+    reader: QueueReader | ListReader,
     queues: Sequence[str] | None,
     looked: _Looked,
     printer: "_Printer",
     line: ProgressLine,
 ) -> None:
-    kinds = {FindingKind(kind) for kind in options.kinds or FindingKind}
+    kinds = set(options.kinds or (*FindingKind, *ListFindingKind))
     progress = AuditProgress(None, 0, 0, 0, 0)
-    async with aclosing(audit(reader, queues)) as steps:
+    ns = _ns_of(reader)
+    auditing = audit_lists(reader, queues) if isinstance(reader, ListReader) else audit(reader, queues)
+    async with aclosing(auditing) as steps:
         async for progress in steps:
             findings = [finding for finding in progress.findings if finding.kind in kinds]
             if findings:
                 line.clear()
-                printer.print(reader.ns, findings)
-                looked.found += [(reader.ns, finding) for finding in findings]
+                printer.print(ns, findings)
+                looked.found += [(ns, finding) for finding in findings]
             line.show(_progress_words(progress, len(looked.found)))
-    looked.take(reader.ns, progress)
+    looked.take(ns, progress)
 
 
 class _Printer:
@@ -178,9 +191,12 @@ class _Printer:
             if (ns, finding.queue) != self._place:
                 if self._place is not None:
                     print_words("")
-                print_words((finding.queue or "(no name)") + (f" (ns {ns})" if self._names_ns else ""))
+                print_words((finding.queue or "(no name)") + (self._where(ns) if self._names_ns else ""))
                 self._place = (ns, finding.queue)
             self._print_words(finding)
+
+    def _where(self, ns: str) -> str:
+        return " (list)" if ns == LISTS_NS else f" (ns {ns})"
 
     def _print_json(self, ns: str, finding: Finding) -> None:
         fields_json(
@@ -195,6 +211,7 @@ class _Printer:
             effect=finding.effect,
             fix=finding.fix,
             fix_needs_kind=finding.asks,
+            hint=finding.hint,
         )
 
     def _print_words(self, finding: Finding) -> None:
@@ -204,6 +221,9 @@ class _Printer:
             _print_row("", "which", ", ".join(printable(id, _ID_MAX) for id in finding.ids) + more)
         _print_row("", "made by", finding.maker)
         _print_row("", "effect", finding.effect)
+        if finding.hint is not None:
+            _print_row("", "help", finding.hint)
+            return
         fix = finding.fix or "nothing: look at it by hand"
         named = f"with --kind {finding.kind}: " if finding.asks and not self._is_named else ""
         _print_row("", "--fix", named + fix)
@@ -239,4 +259,5 @@ def _summary(options: argparse.Namespace, looked: _Looked) -> str:
         told += f"; {count(looked.young)} sent less than a minute ago: too young to tell"
     if looked.unseen:
         told += "; not everything was looked at, so that this is no clean bill"
-    return told if options.fix or not found else f"{told}; --fix previews what would mend them"
+    is_mended = any(finding.fix is not None for _, finding in found)
+    return f"{told}; --fix previews what would mend them" if is_mended and not options.fix else told

@@ -10,16 +10,24 @@ index does not name, and more. It reads every message's id and counters, never a
 out, in calls of a millisecond or two; consumers and producers may work on meanwhile. Each finding says what it is, what
 probably made it, what it does to consumers, and what --fix would do. What was sent within the last minute is not
 judged, since its sender may be about to write the other half; where ids do not say when, it looks again some seconds
-later. All namespaces of the profile are audited, one after the other, or the one of --ns."""
+later. All namespaces of the profile are audited, one after the other, or the one of --ns.
+
+Of list queues (--lists, or lists of the profile) what lies in processing is compared with the leases: items without a
+lease, leases without an item, leases that ended long ago, deadlines and members of another form, keys of other types,
+and processing lists of queues that nobody watches. What is doubtful is looked at again for two seconds. --fix mends
+nothing there: a reaper does, and each finding says what else helps."""
 _EPILOG = """\
 kinds:
   {kinds}
   Fixed only when they are named by --kind, since clients exist for which they are right:
   {named}
+  Of list queues:
+  {lists}
 
 examples:
   rsmq-tui audit
   rsmq-tui audit --queue orders --json | jq .kind
+  rsmq-tui audit --lists 'queue:*' --kind unleased --kind overdue
   rsmq-tui audit --fix
   rsmq-tui audit --queue orders --fix --kind dangling --kind leaked --yes
 
@@ -44,16 +52,19 @@ def add_audit(commands: Commands, parents: Parents) -> None:
 
 
 def _fill(parser: CommandParser) -> None:
-    from rsmq_tui.monitor.audit_findings import NAMED_ONLY, FindingKind  # noqa: PLC0415 - only this command needs it
+    # Only this command needs them.
+    from rsmq_tui.monitor.audit_findings import NAMED_ONLY, FindingKind, ListFindingKind  # noqa: PLC0415
 
     kinds = [kind.value for kind in FindingKind]
     named = ", ".join(kind for kind in kinds if kind in NAMED_ONLY)
-    parser.epilog = _EPILOG.format(kinds="\n  ".join((" ".join(kinds[:8]), " ".join(kinds[8:]))), named=named)
+    of_lists = [kind.value for kind in ListFindingKind]
+    told = "\n  ".join((" ".join(kinds[:8]), " ".join(kinds[8:])))
+    parser.epilog = _EPILOG.format(kinds=told, named=named, lists=" ".join(of_lists))
     add = parser.add_argument
     queue = "only this queue, listed or not; may be repeated (default: all, those too that the index does not name)"
     add("--queue", dest="queues", action="append", metavar="QUEUE", help=queue)
     kind = "only this kind of finding; may be repeated"
-    add("--kind", dest="kinds", action="append", choices=kinds, metavar="KIND", help=kind)
+    add("--kind", dest="kinds", action="append", choices=[*kinds, *of_lists], metavar="KIND", help=kind)
     add("--fix", action="store_true", help="preview, for each queue, what would mend it")
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--yes", action="store_true", help="with --fix: do it; rsmq-tui undo takes it back")

@@ -9,10 +9,11 @@ from rsmq_tui.cli.errors import UsageError
 from rsmq_tui.cli.interrupts import EXIT_INTERRUPTED, Interrupts, run_interruptibly
 from rsmq_tui.cli.output import ProgressLine, fields_json, print_words, say, wants_json
 from rsmq_tui.cli.target import profile_of
-from rsmq_tui.cli.triage_of import triage_of
+from rsmq_tui.cli.triage_of import list_triage_of, triage_of
 from rsmq_tui.monitor.wording import clock, plural, printable
 from rsmq_tui.profiles import Profile
 from rsmq_tui.protocol import RsmqError
+from rsmq_tui.protocol.lists.naming import LISTS_NS
 from rsmq_tui.triage.actions import Action, MessageAction
 from rsmq_tui.triage.desk import Triage
 from rsmq_tui.triage.previewing import Seeing, SeeingCallback
@@ -28,18 +29,31 @@ Ask = Callable[[Triage, SeeingCallback], Awaitable[Preview]]
 
 
 def make_change(
-    options: argparse.Namespace, action: Action, scope: Scope | None = None, profile: Profile | None = None
+    options: argparse.Namespace,
+    action: Action,
+    scope: Scope | None = None,
+    profile: Profile | None = None,
+    *,
+    is_list: bool = False,
 ) -> int:
     """Preview an action, carry it out where --yes says so, and return the exit status; raises ``UsageError``.
 
-    ``profile`` is the server, where that is known already.
+    ``profile`` is the server, where that is known already, and ``is_list`` says that the queue is a list.
     """
-    return make(options, lambda triage, seeing: triage.preview(action, scope, seeing), action.queue, profile)
+    ask: Ask = lambda triage, seeing: triage.preview(action, scope, seeing)  # noqa: E731
+    return make(options, ask, action.queue, profile, is_list=is_list)
 
 
-def make(options: argparse.Namespace, ask: Ask, queue: str | None = None, profile: Profile | None = None) -> int:
+def make(
+    options: argparse.Namespace,
+    ask: Ask,
+    queue: str | None = None,
+    profile: Profile | None = None,
+    *,
+    is_list: bool = False,
+) -> int:
     """Do that with whatever ``ask`` previews."""
-    triage = triage_of(profile or profile_of(options))
+    triage = (list_triage_of if is_list else triage_of)(profile or profile_of(options))
     return run_interruptibly(lambda interrupts: _make(options, triage, ask, queue, interrupts))
 
 
@@ -109,7 +123,7 @@ def _refusal(error: TriageError, triage: Triage, queue: str | None) -> str:
     named = triage.server if queue is None else f"{printable(queue)} on {triage.server}"
     where = "" if triage.server in str(error) else named
     cause = error.__cause__
-    is_missing = isinstance(cause, RsmqError) and cause.code == "queueNotFound"
+    is_missing = triage.ns != LISTS_NS and isinstance(cause, RsmqError) and cause.code == "queueNotFound"
     return f"{where}: {error}".removeprefix(": ") + (
         "; rsmq-tui queues list names those that are there" if is_missing else ""
     )
@@ -182,6 +196,7 @@ def _tell(options: argparse.Namespace, preview: Preview, report: Report) -> None
             unsure=tally.unsure,
             change=report.change,
             stopped=report.stopped,
+            **({"inexact": tally.inexact} if tally.inexact else {}),
         )
     else:
         undo = f"; rsmq-tui undo {report.change} takes it back" if report.undoable else ""

@@ -10,7 +10,7 @@ from rsmq_tui.cli.check_arguments import EXIT_UNKNOWN, plain
 from rsmq_tui.cli.errors import UsageError
 from rsmq_tui.cli.interrupts import run_interruptibly
 from rsmq_tui.cli.output import ProgressLine, print_json, print_words
-from rsmq_tui.cli.target import profiles_of, reader_of
+from rsmq_tui.cli.target import list_reader_of, profiles_of, reader_of
 from rsmq_tui.folders import state_folder
 from rsmq_tui.monitor.checking import Checked, Problem, check
 from rsmq_tui.monitor.last_seen import LastSeen
@@ -18,6 +18,7 @@ from rsmq_tui.monitor.limits import Limit, Limits, Status, worst
 from rsmq_tui.monitor.snapshot import QueueState
 from rsmq_tui.monitor.wording import plural, printable
 from rsmq_tui.profiles import Profile
+from rsmq_tui.protocol.lists.naming import LISTS_NS
 
 _SCHEMA = 1
 # Monitoring systems keep a few KB of what a plugin says.
@@ -40,13 +41,20 @@ async def _check(options: argparse.Namespace) -> int:
         age_ms=options.max_age,
         rc=options.max_rc,
         stalled_ms=options.stalled,
+        expired=options.max_expired,
         scan_limit=options.scan_limit,
         timeout_s=options.timeout,
     )
     line = ProgressLine()
-    targets = [(profile, ns) for profile in profiles_of(options) for ns in profile.namespaces]
+    profiles = profiles_of(options)
+    targets = [(profile, ns) for profile in profiles for ns in _places(profile)]
     found = await asyncio.gather(*(_check_one(profile, ns, limits, line) for profile, ns in targets))
     line.clear()
+    for profile in profiles:
+        if profile.lists:
+            from rsmq_tui.monitor.list_checking import reconcile  # noqa: PLC0415 - only who checks lists needs it
+
+            reconcile([checked for (of, _), checked in zip(targets, found, strict=True) if of is profile])
     status = worst(checked.status for checked in found)
     names = _names(targets)
     if options.json:
@@ -56,7 +64,16 @@ async def _check(options: argparse.Namespace) -> int:
     return status.exit_status
 
 
+def _places(profile: Profile) -> Iterator[str]:
+    """Yield the namespaces of a profile, and what stands for its lists."""
+    yield from profile.namespaces
+    if profile.lists:
+        yield LISTS_NS
+
+
 async def _check_one(profile: Profile, ns: str, limits: Limits, line: ProgressLine) -> Checked:
+    if ns == LISTS_NS and profile.lists:
+        return await _check_lists(profile, limits)
     reader = reader_of(profile, ns)
 
     def scanned(queue: str, messages: int, depth: int) -> None:
@@ -69,10 +86,24 @@ async def _check_one(profile: Profile, ns: str, limits: Limits, line: ProgressLi
         await reader.aclose()
 
 
+async def _check_lists(profile: Profile, limits: Limits) -> Checked:
+    from rsmq_tui.monitor.list_ages import AGE_BYTES, age_path  # noqa: PLC0415 - only who checks lists needs it
+    from rsmq_tui.monitor.list_checking import check_lists  # noqa: PLC0415
+
+    age = None if profile.list_age is None else age_path(profile.list_age)
+    reader = list_reader_of(profile, shown_bytes=0 if age is None else AGE_BYTES)
+    try:
+        # Another check of the same server may be about other lists, and must not forget these.
+        last_seen = LastSeen(state_folder() / "check", reader.label, "\n".join((LISTS_NS, *profile.lists)))
+        return await check_lists(reader, profile.lists, limits, profile.thresholds, last_seen, age)
+    finally:
+        await reader.aclose()
+
+
 def _names(targets: Sequence[tuple[Profile, str]]) -> list[str]:
     """Return what tells the servers and namespaces apart: nothing where there is only one."""
-    if len(targets) == 1:
-        return [""]
+    if sum(ns != LISTS_NS for _, ns in targets) == 1:
+        return ["" if ns != LISTS_NS else ns for _, ns in targets]
     return [f"{profile.name or profile.address.label}/{ns}" for profile, ns in targets]
 
 
@@ -126,7 +157,12 @@ def _measured(name: str, checked: Checked, queue: QueueState, limits: Limits) ->
         yield _datum(f"{prefix}.depth", queue.depth, limits.depth)
     if queue.ready is not None:
         yield _datum(f"{prefix}.ready", queue.ready)
-        yield _datum(f"{prefix}.age", queue.oldest_ready_age_ms(checked.at_ms) or 0, limits.age_ms, is_time=True)
+        age_ms = queue.oldest_ready_age_ms(checked.at_ms)
+        # Nothing waits in a queue that has nothing ready; of a list it may be unknown how long.
+        if age_ms is not None or queue.kind != "list" or not queue.ready:
+            yield _datum(f"{prefix}.age", age_ms or 0, limits.age_ms, is_time=True)
+    if queue.expired is not None:
+        yield _datum(f"{prefix}.expired", queue.expired, limits.expired)
     if limits.stalled_ms is not None:
         yield _datum(f"{prefix}.idle", checked.idle_ms.get(queue.name, 0), limits.stalled_ms, is_time=True)
     if queue.name in checked.poison:
@@ -176,9 +212,11 @@ def _as_json(status: Status, targets: Sequence[tuple[Profile, str]], found: Sequ
 def _queue_json(checked: Checked, queue: QueueState) -> dict[str, Any]:
     return {
         "name": queue.name,
+        "kind": queue.kind,
         "depth": queue.depth,
         "ready": queue.ready,
         "oldest_ready_age_ms": queue.oldest_ready_age_ms(checked.at_ms),
         "idle_ms": checked.idle_ms.get(queue.name),
         "poison": checked.poison.get(queue.name),
+        **({"expired": queue.expired} if queue.kind == "list" else {}),
     }

@@ -20,18 +20,23 @@ limits: N alone is critical, WARN:CRIT both, WARN: only a warning; a span of tim
 
 always looked for, whatever the limits:
   critical  broken queues, whose keys disagree or have wrong types
-  warning   poisoned queues (messages received 5 times or more, among the 100 around the first hidden one) unless
+  warning   list queues with leases past their deadline for a minute or longer, unless --max-expired counts them;
+            poisoned queues (messages received 5 times or more, among the 100 around the first hidden one) unless
             --max-rc counts them; aged ones (the first ready message was sent more than 10m ago) unless --max-age does.
             A profile may say other numbers than 5 and 10m
-  unknown   a server that cannot be read, a queue that is not there, a namespace without queues
+  unknown   a server that cannot be read, a queue that is not there, a namespace without queues; with --lists it is
+            enough that a queue is in one of the two, and that one of them has queues
 
 --stalled compares with what earlier checks saw, which is kept in the user's state folder: the first check only starts
-the clock, except for queues that were never received from, whose first message tells how long it has been waiting.
+the clock, except for queues that were never received from, whose first message tells how long it has been waiting. Of a
+list the next item tells: as long as it is the same, nothing is taken. An empty list is no key: name the lists that are
+to be checked (--lists orders --lists mail), for a pattern only finds those that have items.
 
 examples:
   rsmq-tui check
   rsmq-tui check --queue orders --queue 'mail-*' --max-depth 1000:5000 --max-age 10m
   rsmq-tui check --max-rc 5 --stalled 2m:10m --json
+  rsmq-tui check --lists queue:orders --lists queue:mail --max-depth 1000:5000 --max-expired 0:10
 
 exit status: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN (a usage error too), 130 interrupted; the worst counts, in the
 order critical, unknown, warning"""
@@ -64,10 +69,11 @@ def _fill(parser: CommandParser) -> None:
         metavar="Q",
         help="only this queue, or those of this pattern (* ? [...]); may be repeated",
     )
-    add("--max-depth", type=_limit(_depth), metavar="N", help="more than N messages stored")
+    add("--max-depth", type=_limit(_number), metavar="N", help="more than N messages stored")
     add("--max-age", type=_limit(_span), metavar="T", help="the first ready message was sent longer than T ago")
     add("--max-rc", type=_limit(count), metavar="N", help="a message received N times or more; looks at all of them")
     add("--stalled", type=_limit(_span), metavar="T", help="messages ready, and none received for T or longer")
+    add("--max-expired", type=_limit(_number), metavar="N", help="more than N leases of a list past their deadline")
     add(
         "--scan-limit",
         type=count,
@@ -125,7 +131,7 @@ def _limit(read: Callable[[str], int]) -> "Callable[[str], Limit]":
     return read_limit
 
 
-def _depth(text: str) -> int:
+def _number(text: str) -> int:
     return 0 if text == "0" else count(text)
 
 

@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rsmq_tui.cli.history_arguments import ANALYSIS_VARIABLE
-from rsmq_tui.cli.target import profiles_of, reader_of
+from rsmq_tui.cli.target import list_poller_of, profiles_of, reader_of
 from rsmq_tui.monitor import LivePoller
 from rsmq_tui.profiles import Profile
+from rsmq_tui.protocol.lists.naming import LISTS_NS
 from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.sites import Site
 
@@ -74,13 +75,14 @@ def _recording(out: str | None) -> Iterator["Recorder | None"]:
 
 
 def _sites(profiles: Sequence[Profile], folder: Path | None) -> list[Site]:
-    """Make a site of each namespace of each profile."""
+    """Make a site of each namespace of each profile, and one more of its list queues."""
     wanted = [(profile, ns) for profile in profiles for ns in profile.namespaces]
+    is_alone = len(wanted) == 1 and not profiles[0].lists
+    is_one = len(profiles) == 1
     sites = []
     for profile, ns in wanted:
-        name = profile.name or profile.address.label
         several_ns = len(profile.namespaces) > 1
-        place = "" if len(wanted) == 1 else f"{name} {ns}" if several_ns else name
+        place = "" if is_alone else _place(profile, ns if several_ns else "", is_one=is_one and bool(profile.lists))
         poller = LivePoller(
             reader_of(profile, ns), interval_s=profile.interval_s, place=place, thresholds=profile.thresholds
         )
@@ -96,7 +98,34 @@ def _sites(profiles: Sequence[Profile], folder: Path | None) -> list[Site]:
                 read_only=profile.read_only,
             )
         )
-    return sites
+    return sites + [_list_site(profile, folder, is_one=is_one) for profile in profiles if profile.lists]
+
+
+def _place(profile: Profile, part: str, *, is_one: bool) -> str:
+    """Name a part of what a profile watches; of one server that has no name, the part alone says it."""
+    if is_one and not profile.name:
+        return part or profile.ns
+    name = profile.name or profile.address.label
+    return f"{name} {part}" if part else name
+
+
+def _list_site(profile: Profile, folder: Path | None, *, is_one: bool) -> Site:
+    place = _place(profile, LISTS_NS if "lists" in profile.namespaces else "lists", is_one=is_one)
+    return Site(
+        list_poller_of(profile, place),
+        place=place,
+        name=profile.name,
+        ns=LISTS_NS,
+        colour=profile.colour,
+        triage=partial(_list_triage, profile, folder),
+        read_only=profile.read_only,
+    )
+
+
+def _list_triage(profile: Profile, folder: Path | None) -> "Triage":
+    from rsmq_tui.cli.triage_of import list_triage_of  # noqa: PLC0415
+
+    return list_triage_of(profile, folder)
 
 
 def _triage(profile: Profile, folder: Path | None) -> "Triage":

@@ -14,6 +14,8 @@ from rsmq_tui.protocol import Address
 
 # Nobody watching a demo wants to wait for the usual minute or two before trouble is called by its name.
 DEMO_THRESHOLDS = Thresholds(stalled_ms=8_000, growing_ms=20_000, growing_messages=100, growing_share=0.1)
+DEMO_LISTS = ("queue:*",)
+DEMO_LIST_AGE = "created"
 
 
 def run(options: argparse.Namespace) -> int:
@@ -42,6 +44,8 @@ def _with_dashboard(url: str, options: argparse.Namespace) -> int:
             options.read_only,
             interval_s=options.interval or 1.0,
             thresholds=DEMO_THRESHOLDS,
+            lists=DEMO_LISTS,
+            list_age=DEMO_LIST_AGE,
         )
         return open_dashboard(options, (profile,), Path(folder))
 

@@ -18,9 +18,12 @@ from rsmq_tui.cli.target import profiles_of
 from rsmq_tui.folders import config_folder, state_folder
 from rsmq_tui.monitor.diagnoses import Finding, Level, fail, ok
 from rsmq_tui.monitor.diagnosing import diagnose
+from rsmq_tui.monitor.list_diagnosing import diagnose_lists
 from rsmq_tui.monitor.surroundings import Terminal, folder_findings, terminal_findings
 from rsmq_tui.monitor.wording import plural
 from rsmq_tui.profiles import Profile
+from rsmq_tui.protocol.lists.naming import LISTS_NS
+from rsmq_tui.protocol.lists.reader import ListReader
 
 _SCHEMA = 1
 _EXIT_FAILED = 1
@@ -46,7 +49,11 @@ async def _look(options: argparse.Namespace) -> int:
         except UsageError as error:
             configuration.append(fail("configuration.server", str(error), "see `rsmq-tui --help` for how to name one"))
         else:
-            targets = [(profile, ns) for profile in profiles for ns in profile.namespaces]
+            targets = [
+                (profile, ns)
+                for profile in profiles
+                for ns in (*profile.namespaces, *([LISTS_NS] if profile.lists else []))
+            ]
             configuration += [found for profile in profiles for found in profile_findings(options, profile)]
     sections.append(("configuration", configuration))
     _print_section(options, sections[-1])
@@ -80,18 +87,34 @@ async def _servers(targets: Sequence[tuple[Profile, str]], timeout_s: float) -> 
             while not (await asyncio.wait((task,), timeout=_EVERY_S))[0]:
                 line.show(f"asking {profile.address.label} …")
             line.clear()
-            yield f"{f'{profile.name}: ' if profile.name else ''}{profile.address.label}, namespace {ns}", task.result()
+            where = f"lists {', '.join(profile.lists)}" if _is_of_lists(profile, ns) else f"namespace {ns}"
+            yield f"{f'{profile.name}: ' if profile.name else ''}{profile.address.label}, {where}", task.result()
     finally:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
+def _is_of_lists(profile: Profile, ns: str) -> bool:
+    return ns == LISTS_NS and bool(profile.lists)
+
+
 async def _server(profile: Profile, ns: str, timeout_s: float) -> list[Finding]:
+    if _is_of_lists(profile, ns):
+        return await _lists(profile, timeout_s)
     found = diagnose(
         profile.address, ns, read_only=profile.read_only, interval_s=profile.interval_s, timeout_s=timeout_s
     )
     return [finding async for finding in found]
+
+
+async def _lists(profile: Profile, timeout_s: float) -> list[Finding]:
+    reader = ListReader(profile.address, profile.list_names, profile.lists, timeout_s=timeout_s)
+    try:
+        found = diagnose_lists(reader, profile.lists, interval_s=profile.interval_s)
+        return [finding async for finding in found]
+    finally:
+        await reader.aclose()
 
 
 def _terminal() -> Terminal:

@@ -6,11 +6,12 @@ from rsmq_tui.cli.command_parser import CommandParser, Commands, Parents, at_lea
 
 _DESCRIPTION = """\
 Look at everything that the dashboard needs, and say what keeps it from working: configuration, connection, server,
-permissions, speed, namespaces, terminal and folders. Nothing is changed anywhere, and no password is printed."""
+permissions, speed, namespaces, lists, terminal and folders. Nothing is changed anywhere, and no password is printed."""
 _EPILOG = """\
 examples:
   rsmq-tui doctor
   rsmq-tui doctor -r redis://host:6379/0 --ns jobs
+  rsmq-tui doctor --lists 'queue:*'
   rsmq-tui doctor --json
 
 exit status: 0 the dashboard will work (there may be warnings), 1 it will not, 2 a usage error, 130 interrupted"""

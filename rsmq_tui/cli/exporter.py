@@ -10,7 +10,7 @@ from rsmq_tui.cli.errors import UsageError
 from rsmq_tui.cli.exporter_arguments import HOST
 from rsmq_tui.cli.interrupts import run_interruptibly
 from rsmq_tui.cli.output import say
-from rsmq_tui.cli.target import profiles_of, reader_of
+from rsmq_tui.cli.target import list_poller_of, profiles_of, reader_of
 from rsmq_tui.exporter.examples import ALERT_RULES, DASHBOARD, read_example
 from rsmq_tui.exporter.running import serving
 from rsmq_tui.exporter.serving import MetricsServer
@@ -18,6 +18,7 @@ from rsmq_tui.exporter.watching import Target, Watch, Watches
 from rsmq_tui.monitor import LivePoller
 from rsmq_tui.monitor.wording import printable
 from rsmq_tui.profiles import Profile
+from rsmq_tui.protocol.lists.naming import LISTS_NS
 
 
 def run(options: argparse.Namespace) -> int:
@@ -57,6 +58,9 @@ def _watches(profiles: tuple[Profile, ...], *, max_age_s: float, patience_s: flo
             poller = LivePoller(reader, interval_s=profile.interval_s, thresholds=profile.thresholds)
             # The same one twice would be the same series twice, which spoils a scrape.
             watches.setdefault(target, Watch(target, poller, interval_s=profile.interval_s))
+        if profile.lists:
+            target = Target(profile.name, profile.address.label, LISTS_NS)
+            watches.setdefault(target, Watch(target, list_poller_of(profile), interval_s=profile.interval_s))
     return Watches(tuple(watches.values()), max_age_s=max_age_s, patience_s=patience_s)
 
 

@@ -9,9 +9,16 @@ HOST = "127.0.0.1"
 _STATUSES = """\
 exit status: 0 ended by SIGTERM, or what was to be printed was; 2 a usage error, or it cannot listen there; 130 ended by
 Ctrl+C. A server that cannot be reached ends nothing: rsmq_up is 0 and /healthz answers 503 until it is back."""
+_NOTES = """\
+List queues (--lists) are exposed beside those of RSMQ, as ns="(lists)". All of their series have the label kind="list",
+which series of RSMQ queues do not have: rsmq_queue_depth_messages (items in the list and in its processing list),
+rsmq_queue_ready_messages, rsmq_queue_hidden_messages (items in processing), rsmq_queue_expired_leases,
+rsmq_queue_oldest_ready_age_seconds where the items tell their age, rsmq_queue_problems and rsmq_queue_verdict. What
+nothing counts of a list, such as messages sent and received, has no series."""
 _EXAMPLES = (
     "rsmq-tui exporter",
     "rsmq-tui -r redis://db1:6379 exporter --host 0.0.0.0 --port 9767",
+    "rsmq-tui exporter --lists 'queue:*' --lists mail",
     "rsmq-tui exporter --print-rules > rsmq-alerts.yml",
     "rsmq-tui exporter --print-dashboard > rsmq-dashboard.json",
 )
@@ -20,7 +27,7 @@ _EXAMPLES = (
 def add_exporter(commands: Commands, common: Parents) -> None:
     """Add the command."""
     words = "serve the state of all queues as Prometheus metrics"
-    parser = leaf(commands, "exporter", words, common, _EXAMPLES, statuses=_STATUSES)
+    parser = leaf(commands, "exporter", words, common, _EXAMPLES, notes=_NOTES, statuses=_STATUSES)
     parser.fill = lambda: _fill(parser)
 
 

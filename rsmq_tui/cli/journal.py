@@ -12,6 +12,7 @@ from rsmq_tui.cli.output import Column, Table, print_json, say, text_of, wants_j
 from rsmq_tui.cli.triage_of import open_journal
 from rsmq_tui.monitor.wording import clock, count
 from rsmq_tui.protocol.edits import FieldBatch, LooseBatch, MessageBatch, Outcome
+from rsmq_tui.protocol.lists.edits import ListBatch, told_by
 from rsmq_tui.triage.changes import Change, Entry
 from rsmq_tui.triage.journal import Journal
 from rsmq_tui.triage.journal_file import JournalError
@@ -80,8 +81,11 @@ def _show(journal: Journal | None, number: int) -> int:
 def _fields(entry: Entry, at_ms: int) -> Iterator[dict[str, Any]]:
     """Walk through what a batch was for: messages as they were, or will be where they were not there, and fields."""
     match entry.batch:
-        case MessageBatch(kind=kind, queue=queue, target=target, edits=edits):
-            for (before, after), letter in itertools.zip_longest(edits, entry.outcome or ""):
+        case (
+            MessageBatch(kind=kind, queue=queue, target=target, edits=edits)
+            | ListBatch(kind=kind, queue=queue, target=target, edits=edits)
+        ):
+            for (before, after), letter in itertools.zip_longest(edits, told_by(entry.outcome or "").letters):
                 message = before or after
                 if message is None:
                     continue
@@ -91,7 +95,9 @@ def _fields(entry: Entry, at_ms: int) -> Iterator[dict[str, Any]]:
                 if before is not None and after is not None:
                     fields["new_score"] = text_of(after.score)
                     fields["new_id"] = text_of(after.id)
-                yield to_fields(message, at_ms) | fields
+                # Of an item of a list, that is what its place is known by, and not a time.
+                shown = message._replace(fr=None) if isinstance(entry.batch, ListBatch) else message
+                yield to_fields(shown, at_ms) | fields
         case LooseBatch(kind=loose, queue=queue, fields=changed):
             for (name, was, becomes), letter in itertools.zip_longest(changed, entry.outcome or ""):
                 named = {text_of(name): [_text(was), _text(becomes)]}

@@ -63,6 +63,15 @@ def parser() -> argparse.ArgumentParser:
         default=argparse.SUPPRESS,
         help="namespace, the prefix of all keys, instead of the profile's (env RSMQ_NS, default rsmq)",
     )
+    lists = argparse.ArgumentParser(add_help=False)
+    lists.add_argument(
+        "--lists",
+        metavar="PATTERN",
+        action="append",
+        default=argparse.SUPPRESS,
+        help="Redis Lists that are queues too, instead of the profile's: a key, or a pattern such as 'queue:*'; may be "
+        "repeated",
+    )
     guard = argparse.ArgumentParser(add_help=False)
     guard.add_argument(
         "--read-only",
@@ -98,7 +107,7 @@ def parser() -> argparse.ArgumentParser:
         description=_DESCRIPTION,
         epilog=EXIT_STATUSES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        parents=[server, namespace, guard, screen],
+        parents=[server, namespace, lists, guard, screen],
     )
     top.add_argument("--version", action="version", version=f"rsmq-tui {__version__}")
     commands: Any = top.add_subparsers(dest="command", metavar="COMMAND", parser_class=CommandParser)
@@ -111,19 +120,19 @@ def parser() -> argparse.ArgumentParser:
     demo.add_argument("-r", "--redis-url", default=argparse.SUPPRESS, help=argparse.SUPPRESS)
     demo.add_argument("--headless", action="store_true", help="only run the workload, and print the server's URL")
     demo.add_argument("--seconds", type=at_least(0.1), metavar="N", help="with --headless: end after this many seconds")
-    commands.add_parser("snapshot", parents=[server, namespace], help="print the state of all queues as JSON")
-    add_commands(commands, [server, namespace, guard])
+    commands.add_parser("snapshot", parents=[server, namespace, lists], help="print the state of all queues as JSON")
+    add_commands(commands, [server, namespace, lists, guard])
     add_profiles(commands, [server])
-    add_exporter(commands, [server, namespace])
-    add_record(commands, [server, namespace])
+    add_exporter(commands, [server, namespace, lists])
+    add_record(commands, [server, namespace, lists])
     add_replay(commands, [])
     add_pipeline(commands)
     add_history(commands, [look])
     add_report(commands)
-    add_check(commands, [server, namespace])
-    add_doctor(commands, [server, namespace, guard])
+    add_check(commands, [server, namespace, lists])
+    add_doctor(commands, [server, namespace, lists, guard])
     add_completion(commands)
-    add_audit(commands, [server, namespace, guard])
+    add_audit(commands, [server, namespace, lists, guard])
     return top
 
 
@@ -147,7 +156,9 @@ def _main(arguments: Sequence[str] | None) -> int:
         top.error("demo starts a server of its own: it goes without -r; `rsmq-tui -r URL` watches yours")
     if options.command == "demo" and hasattr(options, "profile"):
         top.error("demo starts a server of its own: it goes without --profile; `rsmq-tui --profile NAME` watches yours")
-    for name in ("redis_url", "profile", "config", "ns", "interval"):
+    if options.command == "demo" and hasattr(options, "lists"):
+        top.error("demo has list queues of its own: it goes without --lists; `rsmq-tui --lists PATTERN` watches yours")
+    for name in ("redis_url", "profile", "config", "ns", "lists", "interval"):
         setattr(options, name, getattr(options, name, None))
     options.read_only = getattr(options, "read_only", _is_set(os.environ.get("RSMQ_TUI_READ_ONLY", "")))
     options.theme = getattr(options, "theme", None)

@@ -3,14 +3,14 @@
 import argparse
 import codecs
 import sys
-from collections.abc import AsyncIterator
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing
 from typing import Any
 
 from rsmq_tui.cli.changing import EXIT_FAILED, seeing_words, unsearched_words
 from rsmq_tui.cli.errors import UsageError
 from rsmq_tui.cli.filter_argument import filter_of
 from rsmq_tui.cli.interrupts import run_interruptibly
+from rsmq_tui.cli.looking import look_of
 from rsmq_tui.cli.output import (
     Column,
     ProgressLine,
@@ -22,12 +22,12 @@ from rsmq_tui.cli.output import (
     text_of,
     wants_json,
 )
-from rsmq_tui.cli.target import profile_of, reader_of
 from rsmq_tui.monitor.grouping import GroupingError, Groups
-from rsmq_tui.monitor.peek import MessageRow, MessageView, PeekError, read_message
-from rsmq_tui.monitor.search import Progress, search
-from rsmq_tui.monitor.wording import UNKNOWN, clock, duration, plural, printable, size
-from rsmq_tui.protocol import SERVER_ERRORS, QueueReader, RawMessage, failure_of, name_bytes
+from rsmq_tui.monitor.peek import MessageRow, MessageView
+from rsmq_tui.monitor.search import Progress
+from rsmq_tui.monitor.states import MessageState
+from rsmq_tui.monitor.wording import UNKNOWN, clock, count, duration, plural, printable, size
+from rsmq_tui.protocol import RawMessage, name_bytes
 from rsmq_tui.triage.previewing import Seeing
 from rsmq_tui.triage.transfer import to_fields
 
@@ -46,31 +46,6 @@ def get_messages(options: argparse.Namespace) -> int:
     return run_interruptibly(lambda _: _get(options))
 
 
-@asynccontextmanager
-async def reader_for(options: argparse.Namespace) -> AsyncIterator[QueueReader]:
-    """Give a reader of the options' server; what it cannot read becomes a ``UsageError``."""
-    reader = reader_of(profile_of(options))
-    try:
-        yield reader
-    except PeekError as error:
-        raise UsageError(f"{options.queue} on {reader.label}: {error}") from error
-    finally:
-        await reader.aclose()
-
-
-async def refuse_missing(reader: QueueReader, queue: str) -> None:
-    """Raise ``UsageError`` where no queue has that name; to be asked when no message was found under it."""
-    try:
-        index = await reader.rows.index()
-    except SERVER_ERRORS as error:
-        raise PeekError(f"{failure_of(error).sentence}: {failure_of(error).hint}") from error
-    if queue not in index.names:
-        raise UsageError(
-            f"{queue} on {reader.label}: no such queue in namespace {reader.ns}; "
-            "rsmq-tui queues list names those that are there"
-        )
-
-
 async def _list(options: argparse.Namespace) -> int:
     wanted = filter_of(options.filter)
     groups = _groups_of(options.group_by)
@@ -78,8 +53,8 @@ async def _list(options: argparse.Namespace) -> int:
     line = ProgressLine()
     printed = _as_json if wants_json(options) else _as_table()
     progress = None
-    async with reader_for(options) as reader:
-        async with aclosing(search(reader, options.queue, wanted, limit=limit)) as found:
+    async with look_of(options) as look:
+        async with aclosing(look.search(wanted, limit)) as found:
             async for progress in found:
                 if groups is not None:
                     for message in progress.messages:
@@ -91,14 +66,14 @@ async def _list(options: argparse.Namespace) -> int:
                 line.show(seeing_words(Seeing(progress.scanned, progress.depth, progress.matched)))
         line.clear()
         if progress is None or not progress.scanned:
-            await refuse_missing(reader, options.queue)
+            await look.refuse_missing()
     if groups is not None and progress is not None:
         _print_groups(options, groups, progress.at_ms)
     if progress is not None and progress.not_searched:
         say(unsearched_words(progress.not_searched))
     if progress is not None and not wants_json(options):
         sys.stdout.flush()
-        say(f"{plural(progress.matched, 'message')} of {progress.depth:,} in {options.queue}")
+        say(f"{plural(progress.matched, 'message')} of {progress.depth:,} in {look.queue}")
     return 0
 
 
@@ -135,13 +110,15 @@ def _as_table() -> Any:
             age = UNKNOWN if row.sent_ms is None else duration(max(0, progress.at_ms - row.sent_ms))
             # A preview may end within a character.
             body = UNKNOWN if row.preview is None else codecs.utf_8_decode(row.preview, "surrogateescape", False)[0]
-            values = row.id, row.state, _due(row, progress.at_ms), age, f"{row.rc:,}", size(row.size), body
+            values = row.id, row.state, _due(row, progress.at_ms), age, count(row.rc), size(row.size), body
             table.print(*values)
 
     return printed
 
 
 def _due(row: MessageRow, at_ms: int) -> str:
+    if row.due_ms is None and row.is_item:
+        return "now" if row.state is MessageState.READY else UNKNOWN
     if row.due_ms is None:
         return "never"
     wait_ms = row.due_ms - at_ms
@@ -168,13 +145,11 @@ def _print_groups(options: argparse.Namespace, groups: Groups, at_ms: int) -> No
 
 async def _get(options: argparse.Namespace) -> int:
     status = 0
-    async with reader_for(options) as reader:
+    async with look_of(options) as look:
         for id in options.ids:
-            view = await read_message(reader, options.queue, id)
+            view = await look.read(id)
             if view.row is None:
-                say(
-                    f"{options.queue} on {reader.label}: no message {printable(id)}; it may have been deleted meanwhile"
-                )
+                say(f"{look.queue} on {look.label}: no message {printable(id)}; it may have been deleted meanwhile")
                 status = EXIT_FAILED
                 continue
             if view.body is None and view.size:
@@ -206,7 +181,7 @@ def _print_whole(view: MessageView, row: MessageRow) -> None:
     print_words(f"id     {row.id}")
     print_words(f"state  {row.state}, due {_due(row, view.at_ms)}")
     print_words(f"sent   {age}")
-    print_words(f"rc     {row.rc:,}{first}")
+    print_words(f"rc     {count(row.rc)}{first}")
     print_words(f"size   {size(view.size) if view.body is not None or view.size else 'no body'}")
     print()
     for line in text_of(view.body or b"").split("\n"):

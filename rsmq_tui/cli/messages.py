@@ -3,18 +3,23 @@
 import argparse
 import os
 import sys
+from functools import partial
 from pathlib import Path
 
 from rsmq_tui.cli.changing import make_change
 from rsmq_tui.cli.errors import UsageError
 from rsmq_tui.cli.filter_argument import filter_of
+from rsmq_tui.cli.list_argument import list_key, needed_list_key
 from rsmq_tui.cli.message_exporting import export_messages
 from rsmq_tui.cli.message_reading import get_messages, list_messages
+from rsmq_tui.cli.target import profile_of
 from rsmq_tui.monitor.wording import printable
 from rsmq_tui.triage.actions import Action, Copy, Delete, Hide, Import, Move, Redrive, Release, Send
+from rsmq_tui.triage.list_actions import Ack, Pop, Push, Requeue, Trim
 from rsmq_tui.triage.previews import Everything, Matching, Named, Scope
 
 _READS = {"list": list_messages, "get": get_messages, "export": export_messages}
+_OF_LISTS = ("pop", "trim", "requeue", "ack")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -22,16 +27,32 @@ def run(options: argparse.Namespace) -> int:
     read = _READS.get(options.action)
     if read is not None:
         return read(options)
-    if options.action == "send":
-        return make_change(options, Send(queue=options.queue, bodies=_bodies(options), delay_s=options.delay))
-    if options.action == "import":
-        return make_change(options, Import(queue=options.queue, path=_file(options.file)))
-    return make_change(options, _action(options), _scope(options))
-
-
-def _action(options: argparse.Namespace) -> Action:
-    queue = options.queue
+    profile = profile_of(options)
+    key = needed_list_key(options, profile) if options.action in _OF_LISTS else list_key(options, profile)
+    queue, is_list = (options.queue, False) if key is None else (key, True)
+    make = partial(make_change, profile=profile, is_list=is_list)
     match options.action:
+        case "send" if options.front:
+            if not is_list:
+                raise UsageError("--front is for list queues: those of RSMQ hand out what is due first")
+            return make(options, Push(queue=queue, bodies=_bodies(options), delay_s=options.delay, first=True))
+        case "send":
+            return make(options, Send(queue=queue, bodies=_bodies(options), delay_s=options.delay))
+        case "import":
+            return make(options, Import(queue=queue, path=_file(options.file)))
+        case "pop":
+            return make(options, Pop(queue=queue, count=options.count))
+        case "trim":
+            return make(options, Trim(queue=queue, keep=options.keep, keep_oldest=options.oldest))
+    return make(options, _action(options, queue), _scope(options))
+
+
+def _action(options: argparse.Namespace, queue: str) -> Action:
+    match options.action:
+        case "requeue":
+            return Requeue(queue=queue, to_back=options.back)
+        case "ack":
+            return Ack(queue=queue)
         case "delete":
             return Delete(queue=queue)
         case "hide":

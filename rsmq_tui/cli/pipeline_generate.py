@@ -37,7 +37,15 @@ def run(options: argparse.Namespace) -> int:
 
     try:
         generator = Generator(
-            Wanted(until_ms - options.days, until_ms, options.queues, options.every, options.messages, options.seed),
+            Wanted(
+                until_ms - options.days,
+                until_ms,
+                options.queues,
+                options.every,
+                options.messages,
+                options.seed,
+                options.list_queues,
+            ),
             options.out,
         )
         done = generator.run(tell)

@@ -12,9 +12,10 @@ exit status: 0 done, or all of it was there; 2 a usage error, a folder that cann
 history; 130 ended by Ctrl+C: the same command goes on where it was"""
 _NOTES = """\
 It writes what `rsmq-tui record` would have written: queues that are quiet and queues with a daily and weekly rhythm,
-bursts, stalls, growth, old messages, poison, dead letters, a queue that is created anew every few days, outages of the
-server, and times when nobody recorded. The same options give the same files; a later --until, or more --days, adds to
-what is there. It uses all cores, and neither a server nor Spark.
+bursts, stalls, growth, old messages, poison, dead letters, a queue that is created anew every few days, some list
+queues, of which nothing counts arrivals and deletes, outages of the server, and times when nobody recorded. The same
+options give the same files; a later --until, or more --days, adds to what is there. It uses all cores, and neither a
+server nor Spark.
 
 The defaults are to look around in: 2.4 million rows in some seconds. 30 days of 1,000 queues every 5 s are 518 million
 rows and some minutes for each processor core; 25 to 30 MB a day."""
@@ -32,6 +33,9 @@ def add_generate(commands: Commands, parents: Parents) -> None:
     parser.add_argument("--out", metavar="DIR", required=True, type=_out, help="where to: a folder or a URL")
     parser.add_argument("--days", metavar="N", type=_days, default=7 * _DAY_MS, help="how many (default 7)")
     parser.add_argument("--queues", metavar="N", type=_queues, default=40, help="how many (default 40)")
+    parser.add_argument(
+        "--list-queues", metavar="N", type=_lists, default=3, help="how many that are lists, besides (default 3)"
+    )
     parser.add_argument(
         "--every", metavar="SPAN", type=span(100, 600_000), default=10_000, help="time between polls (default 10s)"
     )
@@ -70,6 +74,10 @@ def _queues(text: str) -> int:
     if not (text.isascii() and text.isdecimal() and 1 <= int(text[:9]) <= _QUEUES_MAX and len(text) <= 9):
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of queues from 1 to {_QUEUES_MAX:,}")
     return int(text)
+
+
+def _lists(text: str) -> int:
+    return 0 if text == "0" else _queues(text)
 
 
 def _seed(text: str) -> int:

@@ -1,23 +1,42 @@
 """`rsmq-tui queues`: the queues of a namespace in one look, and making, changing, emptying and removing them."""
 
 import argparse
+from collections.abc import Sequence
 
 from rsmq_tui.cli.changing import make_change
 from rsmq_tui.cli.errors import UsageError
 from rsmq_tui.cli.interrupts import run_interruptibly
+from rsmq_tui.cli.list_argument import list_key
 from rsmq_tui.cli.output import Column, Table, print_json, say, wants_json
-from rsmq_tui.cli.snapshot import poll_once, queue_as_json
+from rsmq_tui.cli.snapshot import poll_lists_once, poll_once, queue_as_json
 from rsmq_tui.cli.target import profile_of
 from rsmq_tui.monitor import QueueState, Snapshot
 from rsmq_tui.monitor.wording import count, duration, seconds
 from rsmq_tui.triage.actions import Action, CreateQueue, DeleteQueue, Purge, SetAttributes
+from rsmq_tui.triage.list_actions import PurgeList
 
 
 def run(options: argparse.Namespace) -> int:
     """Run one of the commands and return its exit status; raises ``UsageError``."""
     if options.action == "list":
         return run_interruptibly(lambda _: _list(options))
-    return make_change(options, _action(options))
+    profile = profile_of(options)
+    key = list_key(options, profile)
+    if key is not None:
+        return make_change(options, _action_of_list(options, key), profile=profile, is_list=True)
+    if getattr(options, "processing", False):
+        raise UsageError("--processing is for list queues: write list:KEY")
+    return make_change(options, _action(options), profile=profile)
+
+
+def _action_of_list(options: argparse.Namespace, key: str) -> Action:
+    if options.action == "purge":
+        return PurgeList(queue=key, processing=options.processing)
+    if options.action == "delete":
+        return DeleteQueue(queue=key)
+    raise UsageError(
+        f"{options.action} is for queues of RSMQ: a list queue is there while it holds items, and is no more"
+    )
 
 
 def _action(options: argparse.Namespace) -> Action:
@@ -32,19 +51,24 @@ def _action(options: argparse.Namespace) -> Action:
 
 
 async def _list(options: argparse.Namespace) -> int:
-    snapshot = await poll_once(profile_of(options))
-    failure = snapshot.link.failure
-    if failure is not None:
-        raise UsageError(f"cannot read {snapshot.server}: {failure.sentence}; {failure.hint}")
+    profile = profile_of(options)
+    snapshots = [await poll_once(profile)]
+    if profile.lists:
+        snapshots.append(await poll_lists_once(profile))
+    for snapshot in snapshots:
+        failure = snapshot.link.failure
+        if failure is not None:
+            raise UsageError(f"cannot read {snapshot.server}: {failure.sentence}; {failure.hint}")
     if wants_json(options):
-        for queue in snapshot.queues:
-            print_json(queue_as_json(queue, snapshot.at_ms))
+        for snapshot in snapshots:
+            for queue in snapshot.queues:
+                print_json(queue_as_json(queue, snapshot.at_ms))
     else:
-        _print(snapshot)
+        _print(snapshots)
     return 0
 
 
-def _print(snapshot: Snapshot) -> None:
+def _print(snapshots: Sequence[Snapshot]) -> None:
     table = Table(
         Column("VERDICT", 8),
         Column("READY", 11, right=True),
@@ -55,13 +79,15 @@ def _print(snapshot: Snapshot) -> None:
         Column("DELAY", 7, right=True),
         Column("QUEUE", 0),
     )
-    for queue in sorted(snapshot.queues, key=_trouble):
+    queues = [(queue, snapshot.at_ms) for snapshot in snapshots for queue in snapshot.queues]
+    for queue, at_ms in sorted(queues, key=lambda pair: _trouble(pair[0])):
         counts = count(queue.ready), count(queue.hidden), count(queue.depth)
-        oldest = duration(queue.oldest_ready_age_ms(snapshot.at_ms))
+        oldest = duration(queue.oldest_ready_age_ms(at_ms))
         table.print(queue.verdict, *counts, oldest, seconds(queue.vt_s), seconds(queue.delay_s), queue.name)
-    if not snapshot.queues:
-        say(f"no queues in namespace {snapshot.ns} on {snapshot.server}; rsmq-tui queues create makes one")
-    for note in snapshot.notes:
+    if not queues:
+        first = snapshots[0]
+        say(f"no queues in namespace {first.ns} on {first.server}; rsmq-tui queues create makes one")
+    for note in (note for snapshot in snapshots for note in snapshot.notes):
         say(note)
 
 

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 from rsmq_tui.cli.errors import UsageError
 from rsmq_tui.cli.interrupts import EXIT_INTERRUPTED, run_interruptibly
 from rsmq_tui.cli.output import ProgressLine, say
-from rsmq_tui.cli.target import profiles_of, reader_of
+from rsmq_tui.cli.target import list_poller_of, profiles_of, reader_of
 from rsmq_tui.monitor import LivePoller
 from rsmq_tui.monitor.wording import duration, plural, printable, size
+from rsmq_tui.protocol.lists.naming import LISTS_NS
 
 if TYPE_CHECKING:
     from rsmq_tui.cli.interrupts import Interrupts
@@ -113,6 +114,9 @@ def _watched(profiles: "Sequence[Profile]") -> "list[Watched]":
             )
             # The same one twice would be each row twice.
             found.setdefault(place, Watched(place, poller, reader_of(profile, ns)))
+        if profile.lists:
+            place = Place(profile.name, profile.address.label, LISTS_NS)
+            found.setdefault(place, Watched(place, list_poller_of(profile, profile.name), None))
     return list(found.values())
 
 

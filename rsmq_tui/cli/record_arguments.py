@@ -12,11 +12,16 @@ that cannot be a history; 130 ended by Ctrl+C, 143 by SIGTERM or SIGHUP: what wa
 cannot be reached ends nothing: the outage is recorded."""
 _NOTES = """\
 DIR is a folder, or a URL that fsspec knows (s3://bucket/queues with the package s3fs). Several recorders may write to
-the same. It holds Parquet files by UTC day; what the columns mean is in DIR/_schema.json."""
+the same. It holds Parquet files by UTC day; what the columns mean is in DIR/_schema.json.
+
+List queues (--lists) are recorded beside those of RSMQ, as namespace (lists), kind "list". What nothing counts is null:
+arrivals, deletes and receives of a list are not known. --messages leaves lists out: their items have no ids, so that
+one inventory could not be compared with the next."""
 _EXAMPLES = (
     "rsmq-tui record --out history",
     "rsmq-tui --profile eu,us record --out /var/lib/rsmq --every 5s --messages 5m --keep 90d --max-size 20G",
     "rsmq-tui record --out incident --every 1s --for 1h",
+    "rsmq-tui record --out history --lists 'queue:*' --lists mail",
 )
 _SIZE = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,3})?)([KMGT]?)i?B?", re.IGNORECASE)
 _SIZES = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
@@ -41,7 +46,7 @@ def _fill(parser: argparse.ArgumentParser) -> None:
         "--messages",
         metavar="SPAN",
         type=span(1_000, 10_000 * _DAY_MS),
-        help="also write down every message this often, without its body: 5m",
+        help="also write down every message of RSMQ queues this often, without its body: 5m",
     )
     parser.add_argument(
         "--bodies", action="store_true", help="with --messages: the bodies too, for whoever can read the files"

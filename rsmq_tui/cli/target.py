@@ -2,6 +2,7 @@
 
 import argparse
 import os
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,7 +15,9 @@ from rsmq_tui.profiles import Profile
 from rsmq_tui.protocol import Address, QueueReader
 
 if TYPE_CHECKING:
+    from rsmq_tui.monitor.list_poller import ListPoller
     from rsmq_tui.profiles.config import Config
+    from rsmq_tui.protocol.lists.reader import ListReader
 
 
 def profiles_of(options: argparse.Namespace) -> tuple[Profile, ...]:
@@ -50,6 +53,27 @@ def reader_of(profile: Profile, ns: str | None = None) -> QueueReader:
     """Return a reader of that server, in its first namespace if none is named."""
     try:
         return QueueReader(profile.address, profile.ns if ns is None else ns)
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+
+
+def list_poller_of(profile: Profile, place: str = "") -> "ListPoller":
+    """Return a poller of the list queues of that server, of which the profile names some; raises ``UsageError``."""
+    # Whoever watches no lists need not wait for what reads them.
+    from rsmq_tui.monitor.list_ages import AGE_BYTES, age_path  # noqa: PLC0415
+    from rsmq_tui.monitor.list_poller import ListPoller  # noqa: PLC0415
+
+    age = None if profile.list_age is None else age_path(profile.list_age)
+    reader = list_reader_of(profile, shown_bytes=0 if age is None else AGE_BYTES)
+    return ListPoller(reader, interval_s=profile.interval_s, place=place, thresholds=profile.thresholds, age=age)
+
+
+def list_reader_of(profile: Profile, *, shown_bytes: int = 0) -> "ListReader":
+    """Return a reader of the list queues of that server; raises ``UsageError``."""
+    from rsmq_tui.protocol.lists.reader import ListReader  # noqa: PLC0415 - as above
+
+    try:
+        return ListReader(profile.address, profile.list_names, profile.lists, shown_bytes=shown_bytes)
     except ValueError as error:
         raise UsageError(str(error)) from error
 
@@ -102,12 +126,20 @@ def _as_asked(profile: Profile, options: argparse.Namespace, *, names_ns: bool) 
     if ns is None and not names_ns:
         ns = os.environ.get("RSMQ_NS")
     interval_s = getattr(options, "interval", None)
+    lists = getattr(options, "lists", None)
     return replace(
         profile,
         namespaces=profile.namespaces if ns is None else (ns,),
         read_only=profile.read_only or bool(getattr(options, "read_only", False)),
         interval_s=profile.interval_s if interval_s is None else interval_s,
+        lists=profile.lists if lists is None else _patterns(lists),
     )
+
+
+def _patterns(given: Sequence[str]) -> tuple[str, ...]:
+    if not all(pattern and "\0" not in pattern for pattern in given):
+        raise UsageError("--lists wants a key, or a pattern of keys such as 'queue:*'")
+    return tuple(dict.fromkeys(given))
 
 
 def _unknown(name: str, known: tuple[str, ...], options: argparse.Namespace) -> str:

@@ -4,11 +4,12 @@ import argparse
 from typing import Any
 
 from rsmq_tui.cli.command_parser import Commands, Group, Parents, count, leaf, seconds
+from rsmq_tui.cli.list_commands import add_list_commands
 
 
 def add_commands(commands: Commands, common: Parents) -> None:
     """Add the four commands."""
-    words = "look at, send, hide, release, move, copy, redrive, delete, export and import messages"
+    words = "look at, send, hide, release, move, copy, redrive, delete, export and import messages; and those of lists"
     Group(commands, common, "messages", words, _fill_messages)
     Group(commands, common, "queues", "list, create, change, empty and delete queues", _fill_queues)
     _add_undo(commands, common)
@@ -59,6 +60,7 @@ def _fill_messages(group: Group) -> None:
         help="a message that is this file, byte for byte (- is standard input); may be repeated",
     )
     sent.add_argument("--lines", metavar="PATH", help="a message for each line that is not empty")
+    sent.add_argument("--front", action="store_true", help="to a list queue: taken next, and not last")
     sent.add_argument("--delay", type=seconds, metavar="S", help="visible after S seconds (default: the queue's delay)")
     group.add(
         "delete",
@@ -115,6 +117,7 @@ def _fill_messages(group: Group) -> None:
         "--to", metavar="QUEUE", help="all of them go there (default: what the journal or the name says)"
     )
     again.add_argument("--origin", metavar="PATH", help="a place in the JSON body that names the queue: meta.queue")
+    add_list_commands(group, scope, _changing)
     exported = group.add(
         "export",
         "write messages as lines of JSON, which import reads",
@@ -139,7 +142,13 @@ def _fill_queues(group: Group) -> None:
     changed = group.add("set", "change a queue's attributes", _changing(), examples=("orders --vt 120 --yes",))
     _add_attributes(changed, vt=None, delay=None, maxsize=None)
     group.add("delete", "remove a queue and its messages", _changing(), examples=("orders-test", "orders-test --yes"))
-    group.add("purge", "remove all messages of a queue", _changing(), examples=("orders-test --yes",))
+    purged = group.add(
+        "purge",
+        "remove all messages of a queue",
+        _changing(),
+        examples=("orders-test --yes", "list:queue:orders --processing --yes"),
+    )
+    purged.add_argument("--processing", action="store_true", help="of a list queue: what is in processing as well")
 
 
 def _add_undo(commands: Commands, common: Parents) -> None:
@@ -204,7 +213,8 @@ def _scope() -> argparse.ArgumentParser:
 
 def _target() -> argparse.ArgumentParser:
     parent = argparse.ArgumentParser(add_help=False)
-    parent.add_argument("--to", metavar="QUEUE", required=True, help="the queue that they go to")
+    words = "the queue that they go to; list:KEY is a list queue, and from one, rsmq:QUEUE (or rsmq:NS/QUEUE) is none"
+    parent.add_argument("--to", metavar="QUEUE", required=True, help=words)
     parent.add_argument("--create", action="store_true", help="make it, with the same attributes, where there is none")
     return parent
 

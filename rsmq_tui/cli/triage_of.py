@@ -5,10 +5,12 @@ from pathlib import Path
 
 from rsmq_tui.cli.errors import UsageError
 from rsmq_tui.folders import state_folder
+from rsmq_tui.monitor.list_ages import age_path
 from rsmq_tui.monitor.wording import printable
 from rsmq_tui.profiles import Profile
 from rsmq_tui.triage.desk import Triage
 from rsmq_tui.triage.journal import KEEP_DAYS, LIMIT_BYTES, Journal
+from rsmq_tui.triage.list_desk import ListEngine, ListTriage
 
 _MB = 1_000_000
 
@@ -25,7 +27,37 @@ def triage_of(profile: Profile, folder: Path | None = None) -> Triage:
             profile=profile.name,
             keep_days=keep_days,
             limit_bytes=limit_bytes,
+            names=profile.list_names,
         )
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+
+
+def list_triage_of(profile: Profile, folder: Path | None = None) -> Triage:
+    """Return what changes the list queues of that server; raises ``UsageError`` as ``triage_of`` does."""
+    keep_days, limit_bytes = _limits()
+    try:
+        return ListTriage(
+            profile.address,
+            profile.list_names,
+            folder or state_folder(),
+            patterns=profile.lists,
+            ns=profile.ns,
+            age=None if profile.list_age is None else age_path(profile.list_age),
+            read_only=profile.read_only,
+            profile=profile.name,
+            keep_days=keep_days,
+            limit_bytes=limit_bytes,
+        )
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+
+
+def list_engine_of(profile: Profile) -> ListEngine:
+    """Return what knows the list queues of that server; raises ``UsageError`` for an address that is none."""
+    age = None if profile.list_age is None else age_path(profile.list_age)
+    try:
+        return ListEngine(profile.address, profile.list_names, profile.ns, profile.lists, age)
     except ValueError as error:
         raise UsageError(str(error)) from error
 

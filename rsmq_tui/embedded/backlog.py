@@ -17,7 +17,7 @@ def messages_of(scenario: Scenario, rng: Random, *, now_ms: int) -> Iterator[Sto
     body = backlog.body or scenario.body
     for index in range(backlog.count):
         if scenario.delay_s is None:
-            sent_us = now_ms * 1000 - int(1e6 * _age_s(backlog, index / backlog.count))
+            sent_us = now_ms * 1000 - int(1e6 * age_s(backlog, index / backlog.count))
             due_ms = sent_us // 1000
         else:
             delay_ms = int(1000 * rng.uniform(*scenario.delay_s))
@@ -44,7 +44,8 @@ class Counters:
         await self._command("HINCRBY", key, "totalrecv", sum(message.rc for message in messages))
 
 
-def _age_s(backlog: Backlog, share: float) -> float:
+def age_s(backlog: Backlog, share: float) -> float:
+    """Return how old the message is before which that share of the backlog was sent."""
     # The straight tenth keeps a skewed backlog from having thousands of messages in its oldest second.
     passed = 0.9 * float(share**backlog.skew) + 0.1 * share
     return backlog.oldest_s * (1.0 - passed)

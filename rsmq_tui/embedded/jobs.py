@@ -4,6 +4,7 @@ import json
 import struct
 import zlib
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 from random import Random
 from typing import Any, TypeVar
 from urllib.parse import urlencode
@@ -41,6 +42,7 @@ _COUNTRIES = ("DE", "FR", "SE", "ES", "PL", "GB", "US", "JP")
 _REFUND_REASONS = ("damaged in transit", "wrong size", "never arrived", "changed mind", "duplicate order")
 _TEMPLATES = ("order-confirmation", "shipping-notice", "password-reset", "receipt", "welcome")
 _EVENTS = ("payment.captured", "payment.failed", "parcel.delivered", "customer.updated", "invoice.paid")
+_SUBSCRIBERS = ("hooks.example.com", "erp.example.org/in", "api.example.net/v2/events")
 _REMINDERS = ("cart-abandoned", "trial-ends", "appointment", "review-request", "payment-due")
 
 
@@ -146,6 +148,38 @@ def webhook(rng: Random) -> bytes:
     if kind == 8:
         return struct.pack(">4sBHIQ", b"\x93HB\xff", 2, _below(rng, 65_536), _below(rng, 2**31), _number(rng, 0))
     return b""
+
+
+def delivery(rng: Random) -> bytes:
+    """A webhook to be sent to somebody else."""
+    event = _pick(rng, _EVENTS)
+    return _json(
+        type="delivery",
+        id=f"dlv_{_hex(rng, 10)}",
+        event=event,
+        url=f"https://{_pick(rng, _SUBSCRIBERS)}/{event.replace('.', '/')}",
+        attempt=1 + _below(rng, 2) * _below(rng, 4),
+        payload={"object": _hex(rng, 6), "amount_cents": 100 * _below(rng, 900)},
+    )
+
+
+def import_file(rng: Random) -> bytes:
+    """A file to be read into a database."""
+    what = _pick(rng, ("customers", "prices", "stock", "suppliers"))
+    return _json(
+        type="import",
+        file=f"s3://imports-eu/{what}/{_hex(rng, 8)}.csv",
+        table=what,
+        rows=1_000 + _below(rng, 250_000),
+        encoding=_pick(rng, ("utf-8", "utf-8", "utf-8", "windows-1252")),
+        requested_by=_customer(rng)["email"],
+    )
+
+
+def created(body: bytes, at_ms: int) -> bytes:
+    """Let a body, a JSON object that has fields, tell that it was made at ``at_ms``, in ms since the epoch."""
+    at = datetime.fromtimestamp(at_ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return b'%b,"created":"%b"}' % (body[:-1], at.encode())
 
 
 def is_readable_json(body: bytes) -> bool:

@@ -9,23 +9,25 @@ import asyncio
 import os
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from itertools import islice
-from random import Random
+from typing import Any
 
 from rsmq_tui.embedded.backlog import Counters, messages_of
+from rsmq_tui.embedded.list_backlog import Server
+from rsmq_tui.embedded.list_scenarios import LIST_SCENARIOS, ListScenario
+from rsmq_tui.embedded.list_workload import ListWorker
+from rsmq_tui.embedded.pacing import RETRY_S, Arrivals, Ticks
 from rsmq_tui.embedded.scenarios import SCENARIOS, Consumer, Scenario
-from rsmq_tui.protocol import SERVER_ERRORS, AsyncRsmq, RsmqError, connect_async
+from rsmq_tui.embedded.site import Site
+from rsmq_tui.protocol import SERVER_ERRORS, AsyncListQueue, AsyncRsmq, RsmqError, connect_async, name_bytes
 
-# Ten batches a second look like a steady flow and cost a tenth of what single messages would.
-_TICK_S = 0.1
-_RETRY_S = 0.5
-_BOUNDS_CHECK_S = 2.0
-# After a pause (the server was away, the machine slept) at most this much is made up for.
-_CATCH_UP_S = 1.0
+# The lists' small backlogs come first, so that the queues of RSMQ need not wait for those who made them.
+DEMO: tuple[Scenario | ListScenario, ...] = (*LIST_SCENARIOS, *SCENARIOS)
+
 _BACKLOG_CHUNK = 500
 _LAST_RESORT_S = 2.0
 
@@ -37,21 +39,28 @@ async def run_workload(
     seed: int = 7,
     speed: float = 1.0,
     stop: asyncio.Event,
-    scenarios: Sequence[Scenario] = SCENARIOS,
+    scenarios: Sequence[Scenario | ListScenario] = DEMO,
     on_ready: Callable[[], None] | None = None,
 ) -> None:
     """Fill and drain the queues of the scenarios until ``stop`` is set.
 
     A queue that exists already keeps its messages and gets no backlog. ``speed`` multiplies the rates and divides the
     working times. ``on_ready`` is called once every backlog is in place. While the server is away it keeps trying. A
-    queue that somebody deletes stays deleted, but a server that has lost them all gets them again. Raises
-    ``ValueError`` for a URL that cannot be one.
+    queue that somebody deletes stays deleted, but a server that has lost them all gets them again; a list that somebody
+    deletes is there again with the next item, as lists are. Raises ``ValueError`` for a URL that cannot be one.
     """
+    waiting = {scenario.queue for scenario in scenarios}
+    site = Site(seed, speed, waiting, on_ready)
     async with connect_async(url) as client, asyncio.TaskGroup() as group:
-        counters = Counters(client.execute_command, ns)
-        site = _Site(AsyncRsmq(client, ns), counters, seed, speed, waiting={scenario.queue for scenario in scenarios})
-        workers = [_Worker(site, scenario, on_ready) for scenario in scenarios]
-        runs = [group.create_task(run) for worker in workers for run in (worker.produce(), worker.consume())]
+        rsmq = _Rsmq(AsyncRsmq(client, ns), Counters(client.execute_command, ns))
+        server = Server(client.execute_command)
+        workers = [
+            ListWorker(site, server, AsyncListQueue(client, name_bytes(scenario.queue)), scenario)
+            if isinstance(scenario, ListScenario)
+            else _Worker(site, rsmq, scenario)
+            for scenario in scenarios
+        ]
+        runs = [group.create_task(run) for worker in workers for run in worker.runs()]
         try:
             await stop.wait()
         finally:
@@ -61,58 +70,54 @@ async def run_workload(
 
 
 @dataclass(slots=True)
-class _Site:
-    """What the workers of one workload share.
-
-    They look at ``is_closed`` too because asyncio.wait_for, which redis-py sends with, can lose a cancellation on
-    Python 3.11. ``generation`` counts how often the queues had to be made, ``waiting`` names those not made yet.
-    """
+class _Rsmq:
+    """The queues of one namespace; ``generation`` counts how often they had to be made."""
 
     queues: AsyncRsmq
     counters: Counters
-    seed: int
-    speed: float
-    waiting: set[str]
     generation: int = 1
-    is_closed: bool = False
 
 
 class _Worker:
     """The producer and the consumer of one scenario."""
 
-    def __init__(self, site: _Site, scenario: Scenario, on_ready: Callable[[], None] | None) -> None:
+    def __init__(self, site: Site, rsmq: _Rsmq, scenario: Scenario) -> None:
         self._site = site
-        self._queues = site.queues
+        self._rsmq = rsmq
+        self._queues = rsmq.queues
         self._queue = scenario.queue
         self._scenario = scenario
         self._generation = 0
-        self._on_ready = on_ready
-        # Each has its own generator: what one of them makes does not depend on how they interleave.
         self._backlog_rng, self._producer_rng, self._consumer_rng = (
-            Random(f"{site.seed} {scenario.queue} {role}") for role in ("backlog", "producer", "consumer")
+            site.rng(scenario.queue, role) for role in ("backlog", "producer", "consumer")
         )
+
+    def runs(self) -> Iterator[Coroutine[Any, Any, None]]:
+        """Return what is to run until the site is closed."""
+        yield self.produce()
+        if self._scenario.consumer is not None:
+            yield self.consume(self._scenario.consumer)
 
     async def produce(self) -> None:
         """Make the queue, with its backlog, and send to it until the site is closed."""
         while not self._site.is_closed:
             with suppress(*SERVER_ERRORS):
                 try:
-                    if self._generation < self._site.generation:
+                    if self._generation < self._rsmq.generation:
                         await self._set_up()
                     await self._send()
                 except RsmqError:
                     # Somebody deleted the queue, which no producer would undo, or the server came back empty.
-                    if self._generation == self._site.generation and not await self._queues.list_queues():
-                        self._site.generation += 1
-            await asyncio.sleep(_RETRY_S)
+                    if self._generation == self._rsmq.generation and not await self._queues.list_queues():
+                        self._rsmq.generation += 1
+            await asyncio.sleep(RETRY_S)
 
-    async def consume(self) -> None:
+    async def consume(self, consumer: Consumer) -> None:
         """Receive from the queue, while it is there, until the site is closed."""
-        consumer = self._scenario.consumer
-        while consumer is not None and not self._site.is_closed:
+        while not self._site.is_closed:
             with suppress(RsmqError, *SERVER_ERRORS):
                 await self._receive(consumer)
-            await asyncio.sleep(_RETRY_S)
+            await asyncio.sleep(RETRY_S)
 
     async def _set_up(self) -> None:
         try:
@@ -122,10 +127,8 @@ class _Worker:
                 raise
         else:
             await self._restore_backlog()
-        self._generation = self._site.generation
-        if self._site.waiting == {self._queue} and self._on_ready is not None:
-            self._on_ready()
-        self._site.waiting.discard(self._queue)
+        self._generation = self._rsmq.generation
+        self._site.made(self._queue)
 
     async def _restore_backlog(self) -> None:
         attributes = await self._queues.get_queue_attributes(self._queue)
@@ -134,23 +137,13 @@ class _Worker:
         messages = messages_of(self._scenario, self._backlog_rng, now_ms=now_ms)
         while (chunk := list(islice(messages, _BACKLOG_CHUNK))) and not self._site.is_closed:
             await self._queues.restore_messages(self._queue, chunk)
-            await self._site.counters.count(self._queue, chunk)
+            await self._rsmq.counters.count(self._queue, chunk)
 
     async def _send(self) -> None:
-        scenario, rng, ticks = self._scenario, self._producer_rng, _Ticks()
-        bounds, relieved, next_check_s = scenario.bounds, False, 0.0
-        owed = 0.0
+        scenario, rng = self._scenario, self._producer_rng
+        arrivals = Arrivals(scenario.arrivals, scenario.bounds, self._site.speed, self._depth)
         while not self._site.is_closed:
-            passed_s = await ticks.wait()
-            if bounds is not None and ticks.at_s >= next_check_s:
-                next_check_s = ticks.at_s + _BOUNDS_CHECK_S
-                depth = (await self._queues.get_queue_attributes(self._queue)).msgs
-                relieved = depth >= (bounds.low if relieved else bounds.high)
-            at_s = ticks.at_s * self._site.speed
-            rate = bounds.relief_per_s if bounds is not None and relieved else scenario.arrivals.rate(at_s)
-            owed += rate * self._site.speed * passed_s
-            count = int(owed)
-            owed -= count
+            count = await arrivals.due()
             if not count:
                 continue
             bodies = [scenario.body(rng) for _ in range(count)]
@@ -160,8 +153,11 @@ class _Worker:
                 for body in bodies:
                     await self._queues.send_message(self._queue, body, delay=rng.randint(*scenario.delay_s))
 
+    async def _depth(self) -> int:
+        return (await self._queues.get_queue_attributes(self._queue)).msgs
+
     async def _receive(self, consumer: Consumer) -> None:
-        rng, ticks = self._consumer_rng, _Ticks()
+        rng, ticks = self._consumer_rng, Ticks()
         in_work: list[tuple[float, str]] = []
         owed = 0.0
         while not self._site.is_closed:
@@ -181,24 +177,6 @@ class _Worker:
                 done.append(heappop(in_work)[1])
             if done:
                 await self._queues.delete_messages(self._queue, done)
-
-
-class _Ticks:
-    """A steady beat; ``at_s`` is the seconds since it began."""
-
-    def __init__(self) -> None:
-        self._clock = asyncio.get_running_loop().time
-        self._began_s = self._last_s = self._clock()
-
-    @property
-    def at_s(self) -> float:
-        return self._last_s - self._began_s
-
-    async def wait(self) -> float:
-        """Wait for the next beat; return the seconds since the last one, at most ``_CATCH_UP_S``."""
-        await asyncio.sleep(_TICK_S)
-        before_s, self._last_s = self._last_s, self._clock()
-        return min(self._last_s - before_s, _CATCH_UP_S)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -109,6 +109,7 @@ def keys(client: Redis) -> Callable[[], Mapping[bytes, object]]:
 def nothing_settles(monkeypatch: pytest.MonkeyPatch) -> None:
     """Audits and fixes do not wait for what may be half written."""
     monkeypatch.setattr("rsmq_tui.monitor.suspects.SETTLING_S", 0)
+    monkeypatch.setattr("rsmq_tui.monitor.list_auditing.SETTLING_S", 0)
 
 
 @pytest.fixture

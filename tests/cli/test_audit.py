@@ -220,3 +220,36 @@ def test_help(command: Command) -> None:
     assert done.status == 0
     assert "exit status: 0 nothing found" in done.text
     assert all(kind.value in done.text for kind in FindingKind)
+
+
+def test_lists_are_audited_beside_the_queues_of_rsmq(command: Command, trouble: Rsmq, client: Redis) -> None:
+    client.lpush("queue:mail:processing", "a")
+    done = command("audit", "--lists", "queue:*", "--json")
+
+    assert done.status == 1
+    (found,) = (line for line in done.lines if line["ns"] == "(lists)")
+    assert (found["queue"], found["kind"], found["count"], found["fix"]) == ("queue:mail", "unleased", 1, None)
+    assert "reaper" in found["hint"]
+    assert {line["ns"] for line in done.lines} == {"rsmq", "(lists)"}
+
+
+def test_a_list_is_audited_by_its_name(command: Command, orders: Rsmq, client: Redis) -> None:
+    client.lpush("queue:mail:processing", "a")
+    done = command("audit", "--lists", "queue:*", "--queue", "queue:mail", terminal=True)
+    assert done.status == 1
+    assert done.text.splitlines()[0] == "queue:mail (list)"
+    assert "--fix" not in done.text + done.err
+
+    assert command("audit", "--lists", "queue:*", "--queue", "orders").status == 0
+    nowhere = command("audit", "--lists", "queue:*", "--queue", "gone")
+    assert nowhere.status == 2
+    assert nowhere.err.startswith("rsmq-tui: queue gone is not there (")
+    assert nowhere.err.endswith(", ns rsmq, (lists))\n")
+
+
+def test_a_fix_leaves_lists_as_they_are(command: Command, orders: Rsmq, client: Redis) -> None:
+    client.lpush("queue:mail:processing", "a")
+    done = command("audit", "--lists", "queue:*", "--fix", "--yes")
+
+    assert done.status == 1
+    assert client.lrange("queue:mail:processing", 0, -1) == [b"a"]

@@ -241,3 +241,35 @@ def test_thresholds_of_a_profile_count(anywhere: Command, orders: Rsmq, redis_ur
     done = anywhere("--profile", "here", "--config", str(config), "check")
     assert done.status == 1
     assert "WARNING: orders: 2 messages received 1 times or more (up to 1)" in done.text.splitlines()
+
+
+def test_lists_are_checked_beside_the_queues_of_rsmq(command: Command, orders: Rsmq, client: Redis) -> None:
+    client.lpush("queue:mail", "a", "b")
+    client.lpush("queue:mail:processing", "c")
+    client.zadd("queue:mail:leases", {"t" * 22 + ":c": 1})
+    done = command("check", "--lists", "queue:*", "--max-expired", "0:5", "--max-depth", ":2", "--queue", "queue:mail")
+
+    assert done.status == 2
+    said, data = first_line(done.text)
+    assert said == "RSMQ CRITICAL - 1 critical, 1 warning in 1 queue: (lists) queue:mail: 3 items stored, more than 2"
+    assert (data["(lists).queues"], data["(lists)/queue:mail.depth"]) == ("1;;;0", "3;;2;0")
+    assert data["(lists)/queue:mail.expired"] == "1;0;5;0"
+    # Nobody knows how long its items have waited.
+    assert "(lists)/queue:mail.age" not in data
+    assert "WARNING: (lists) queue:mail: 1 lease past the deadline, more than 0" in done.text.splitlines()
+
+
+def test_a_server_with_lists_only_is_ok(command: Command, client: Redis) -> None:
+    client.lpush("queue:mail", "a")
+    done = command("check", "--lists", "queue:mail", "--json")
+    (rsmq, lists) = done.lines[0]["servers"]
+
+    assert (done.status, rsmq["status"], lists["status"]) == (0, "ok", "ok")
+    (mail,) = lists["queues"]
+    assert (lists["ns"], mail["kind"], mail["expired"], mail["oldest_ready_age_ms"]) == ("(lists)", "list", 0, None)
+
+
+def test_nothing_at_all_is_unknown(command: Command) -> None:
+    done = command("check", "--lists", "queue:*")
+    assert done.status == 3
+    assert [line.split(":")[0] for line in done.text.splitlines()[1:]] == ["UNKNOWN", "UNKNOWN"]

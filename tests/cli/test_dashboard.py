@@ -114,3 +114,34 @@ def test_nothing_that_only_changes_need_is_loaded_before_the_first_paint() -> No
     assert (
         not {"sqlite3", "rsmq_tui.triage.desk", "rsmq_tui.tui.screens.confirm", "rsmq_tui.tui.change_forms"} & modules
     )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "places"),
+    [
+        (["-r", "redis://localhost:1"], [""]),
+        (["-r", "redis://localhost:1", "--lists", "queue:*"], ["rsmq", "lists"]),
+        (["-r", "redis://localhost:1", "--ns", "lists", "--lists", "queue:*"], ["lists", "(lists)"]),
+        (["--profile", "one"], ["one", "one lists"]),
+        (["--profile", "several"], ["several rsmq", "several jobs", "several lists"]),
+        (["--profile", "one,none"], ["one", "none", "one lists"]),
+        (["--profile", "none", "--lists", "a"], ["none", "none lists"]),
+    ],
+)
+def test_the_lists_of_a_profile_are_a_site(
+    given: list[Site], tmp_path: Path, arguments: list[str], places: list[str]
+) -> None:
+    config = tmp_path / "config.toml"
+    config.write_text(
+        '[profiles.one]\nhost = "one"\nlists = ["queue:*"]\ncolour = "red"\nread_only = true\n'
+        '[profiles.several]\nhost = "two"\nnamespaces = ["rsmq", "jobs"]\nlists = ["queue:*"]\n'
+        '[profiles.none]\nhost = "three"\n'
+    )
+    assert main(["--config", str(config), *arguments]) == 0
+    assert [site.place for site in given] == places
+    lists = [
+        site for site in given if site.title("(lists)") == site.place and site.place.endswith(("lists", "(lists)"))
+    ]
+    assert len(lists) == (len(places) > 1)
+    if places[0] == "one":
+        assert (lists[0].name, lists[0].colour, lists[0].read_only) == ("one", given[0].colour, True)

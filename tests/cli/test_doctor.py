@@ -197,3 +197,12 @@ def test_ctrl_c_ends_it(state: Path) -> None:
                 os.kill(process.pid, signal.SIGINT)
                 _, err = process.communicate(timeout=30)
     assert (process.returncode, err) == (130, b"")
+
+
+def test_lists_have_a_section_of_their_own(command: Command, orders: Rsmq, client: Redis, redis_url: str) -> None:
+    client.lpush("queue:mail", "x")
+    done = command("doctor", "--lists", "queue:*", "--lists", "jobs")
+    lines = done.text.splitlines()
+
+    assert done.status == 0
+    assert lines[lines.index(f"{redis_url}, lists queue:*, jobs") + 1] == "  ok    2 lists of queue:*, jobs"

@@ -99,6 +99,20 @@ def test_several_profiles_are_served_at_once(redis_url: str, client: Redis, tmp_
     assert (process.returncode, out, err) == (0, "", "")
 
 
+def test_lists_are_served_beside_namespaces(redis_url: str, client: Redis, tmp_path: Path) -> None:
+    client.lpush("queue:mail", "a", "b")
+    config = tmp_path / "config.toml"
+    config.write_text(f'[profiles.live]\nurl = "{redis_url}"\nlists = ["queue:*"]\n')
+    with started("--config", str(config), "--profile", "live", "exporter") as (process, url, _):
+        answer = ask(url)
+        process.send_signal(signal.SIGTERM)
+        out, err = process.communicate(timeout=SECONDS_MAX)
+
+    assert answer.value("rsmq_queue_ready_messages", profile="live", ns="(lists)", kind="list", queue="queue:mail") == 2
+    assert [answer.value("rsmq_queues", ns=ns) for ns in ("rsmq", "(lists)")] == [0, 1]
+    assert (process.returncode, out, err) == (0, "", "")
+
+
 def test_a_port_that_is_taken_is_one_sentence(command: Command) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]

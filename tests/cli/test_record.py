@@ -79,6 +79,31 @@ def test_it_ends_when_its_time_is_over(command: Command, client: Redis, out: Pat
     assert left_over(out) == []
 
 
+def test_lists_are_recorded_beside_the_queues_of_rsmq(command: Command, client: Redis, out: Path) -> None:
+    Rsmq(client).create_queue("orders")
+    client.lpush("queue:mail", "a", "b")
+    client.lpush("queue:mail:processing", "c")
+    client.zadd("queue:mail:leases", {"t" * 22 + ":c": 1})
+    done = command(
+        *("record", "--out", str(out), "--every", "100ms", "--for", "700ms", "--messages", "1s", "--lists", "queue:*")
+    )
+
+    assert done.status == 0
+    assert "recorded 2 places into" in done.err
+    rows = [row for row in rows_of(out) if row["queue"] is not None]
+    assert {(row["ns"], row["queue"], row["kind"]) for row in rows} == {
+        ("rsmq", "orders", "rsmq"), ("(lists)", "queue:mail", "list"),
+    }  # fmt: skip
+    mail = [row for row in rows if row["kind"] == "list"]
+    assert {(row["depth"], row["ready"], row["hidden"], row["expired"], row["verdict"]) for row in mail} == {
+        (3, 2, 1, 1, "stalled")
+    }
+    assert {row[name] for row in mail for name in ("totalsent", "totalrecv", "poison", "highest_rc")} == {None}
+    # Inventories are of queues whose messages have ids.
+    assert {row["queue"] for row in rows_of(out, "messages")} == {"orders"}
+    assert left_over(out) == []
+
+
 @pytest.mark.parametrize(("sent", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 143)])
 def test_a_signal_ends_it_and_what_was_polled_is_sealed(
     redis_url: str, out: Path, sent: signal.Signals, status: int

@@ -13,9 +13,13 @@ import pytest
 import redis
 
 import rsmq_tui
+from rsmq_tui.cli.demo import DEMO_LIST_AGE, DEMO_LISTS
 from rsmq_tui.embedded import EmbeddedError, EmbeddedServer, WorkloadProcess
+from rsmq_tui.embedded.list_scenarios import LIST_SCENARIOS
 from rsmq_tui.embedded.scenarios import DELAYED
+from rsmq_tui.monitor.list_ages import age_path, read_age
 from rsmq_tui.protocol import Rsmq, sent_ms
+from tests.cli.running import run
 from tests.embedded.processes import eventually, is_alive, is_gone, parent
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="looks at processes the POSIX way")
@@ -95,6 +99,46 @@ def test_delayed_messages_become_due_later(demo: redis.Redis):
 def test_webhooks_come_in_bursts_and_go(demo: redis.Redis):
     assert eventually(lambda: total(demo, "webhooks", "totalsent") > 60)
     assert eventually(lambda: demo.zcard("rsmq:webhooks") < 30)
+
+
+def expired(client: redis.Redis, queue: str) -> int:
+    return client.zcount(f"{queue}:leases", "-inf", now_ms(client))
+
+
+def test_a_crashing_worker_leaves_items_and_a_reaper_brings_them_back(demo: redis.Redis):
+    assert eventually(lambda: expired(demo, "queue:thumbnails") > 0)
+    assert eventually(lambda: expired(demo, "queue:thumbnails") == 0)
+    assert eventually(lambda: demo.llen("queue:thumbnails:processing") > 1)
+
+
+def test_a_plain_worker_works_off_an_old_backlog(demo: redis.Redis):
+    assert eventually(lambda: demo.llen("queue:webhooks-out") < 1_880)
+    assert (
+        json.loads(demo.lindex("queue:webhooks-out", -1))["created"]
+        < json.loads(demo.lindex("queue:webhooks-out", 0))["created"]
+    )
+    assert not demo.exists("queue:webhooks-out:processing", "queue:webhooks-out:leases")
+
+
+def test_what_a_dead_worker_left_without_a_reaper_stays(demo: redis.Redis):
+    assert eventually(lambda: demo.llen("queue:imports") > 240)
+    assert (demo.llen("queue:imports:processing"), expired(demo, "queue:imports")) == (12, 9)
+
+
+def test_the_dashboard_sees_the_list_queues_and_how_old_they_are(demo: redis.Redis):
+    where = demo.get_connection_kwargs()
+    lists = [argument for pattern in DEMO_LISTS for argument in ("--lists", pattern)]
+    done = run("-r", f"redis://{where['host']}:{where['port']}/0", *lists, "snapshot")
+    queues = {queue["name"]: queue for queue in json.loads(done.stdout)["queues"] if queue["kind"] == "list"}
+    assert queues.keys() == {scenario.queue for scenario in LIST_SCENARIOS}
+    assert queues["queue:imports"]["verdict"] == "stalled"
+    path = age_path(DEMO_LIST_AGE)
+    for name in ("queue:imports", "queue:webhooks-out"):
+        item = demo.lindex(name, -1)
+        made_ms, problem = read_age(item, len(item), path)
+        assert problem is None
+        assert made_ms is not None
+        assert made_ms < now_ms(demo)
 
 
 def test_bodies_are_those_of_the_seed(demo: redis.Redis):

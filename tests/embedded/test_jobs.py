@@ -1,12 +1,21 @@
 import gzip
 import json
+from datetime import datetime
 from random import Random
 
 import pytest
 
 from rsmq_tui.embedded import jobs
 
-JSON_ONLY = [jobs.order, jobs.refund, jobs.thumbnail, jobs.invoice, jobs.reminder]
+JSON_ONLY = [
+    jobs.order,
+    jobs.refund,
+    jobs.thumbnail,
+    jobs.invoice,
+    jobs.reminder,
+    jobs.delivery,
+    jobs.import_file,
+]
 MIXED = [jobs.email, jobs.webhook]
 
 
@@ -26,6 +35,13 @@ def test_bodies_are_json_objects_with_a_type(body: jobs.Body):
         made = body(rng)
         assert jobs.is_readable_json(made)
         assert json.loads(made)["type"]
+
+
+def test_a_body_can_tell_when_it_was_made():
+    made = json.loads(jobs.created(jobs.delivery(Random(1)), 1_795_000_000_042))
+    assert datetime.fromisoformat(made["created"]).timestamp() == 1_795_000_000.042
+    assert made["created"].endswith("Z")
+    assert {name: value for name, value in made.items() if name != "created"} == json.loads(jobs.delivery(Random(1)))
 
 
 def test_an_order_adds_up():

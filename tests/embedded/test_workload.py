@@ -3,44 +3,19 @@
 import asyncio
 import os
 import signal
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
-from typing import Any
 
 import pytest
 import redis
 
-from rsmq_tui.embedded import EmbeddedServer, jobs, workload
+from rsmq_tui.embedded import EmbeddedServer, jobs, pacing
 from rsmq_tui.embedded.scenarios import Backlog, Bounds, Consumer, Pace, Scenario
 from rsmq_tui.embedded.workload import run_workload
 from rsmq_tui.protocol import Rsmq
 from tests.embedded.processes import DEADLINE_S
+from tests.embedded.running import reached, working
 
 BUSY = Scenario("busy", jobs.order, Pace(200.0), Consumer(Pace(400.0), work_s=(0.0, 0.1)), backlog=Backlog(700, 60.0))
 IDLE = Scenario("idle", jobs.order, Pace(50.0), None)
-
-
-@asynccontextmanager
-async def working(url: str, *scenarios: Scenario, **options: Any) -> AsyncIterator[None]:
-    stop, ready = asyncio.Event(), asyncio.Event()
-    task = asyncio.create_task(run_workload(url, stop=stop, scenarios=scenarios, on_ready=ready.set, **options))
-    async with asyncio.timeout(DEADLINE_S):
-        await ready.wait()
-    try:
-        yield
-    finally:
-        stop.set()
-        async with asyncio.timeout(DEADLINE_S):
-            await task
-
-
-async def reached(condition: Callable[[], Awaitable[bool] | bool]) -> None:
-    async with asyncio.timeout(DEADLINE_S):
-        while True:
-            value = condition()
-            if value if isinstance(value, bool) else await value:
-                return
-            await asyncio.sleep(0.01)
 
 
 async def test_sends_receives_and_deletes(redis_url: str, client: redis.Redis):
@@ -109,7 +84,7 @@ async def test_delays_are_within_their_range(redis_url: str, client: redis.Redis
 
 
 async def test_a_depth_stays_within_its_bounds(monkeypatch: pytest.MonkeyPatch, redis_url: str, client: redis.Redis):
-    monkeypatch.setattr(workload, "_BOUNDS_CHECK_S", 0.0)
+    monkeypatch.setattr(pacing, "_BOUNDS_CHECK_S", 0.0)
     bounded = Scenario(
         "bounded",
         jobs.order,

@@ -1,0 +1,138 @@
+"""List queues on the command line: `list:KEY`, or --lists; previews, changes, undo, and moves between the kinds."""
+
+from pathlib import Path
+
+import pytest
+from redis import Redis
+
+from rsmq_tui.protocol import Rsmq
+from tests.cli.conftest import Command
+
+KEY = "queue:orders"
+LISTED = f"list:{KEY}"
+
+
+@pytest.fixture(autouse=True)
+def orders(client: Redis) -> None:
+    client.lpush(KEY, *(f'{{"id": {number}}}' for number in range(5)))
+
+
+def items(client: Redis, key: str = KEY) -> list[bytes]:
+    return client.lrange(key, 0, -1)[::-1]
+
+
+def body(number: int) -> bytes:
+    return b'{"id": %d}' % number
+
+
+def test_a_preview_changes_nothing(command: Command, client: Redis) -> None:
+    done = command("messages", "pop", LISTED, "--count", "2")
+    assert done.status == 3
+    (line,) = done.lines
+    assert (line["action"], line["queue"], line["planned"], line["ns"]) == ("pop", KEY, 2, "(lists)")
+    assert line["what"] == "the 2 that would be taken next"
+    assert items(client) == [body(number) for number in range(5)]
+
+
+@pytest.mark.parametrize("named", [[LISTED], ["--lists", "queue:*", KEY]])
+def test_delete_by_filter_and_undo(command: Command, client: Redis, named: list[str]) -> None:
+    done = command("messages", "delete", *named, "--filter", "json.id>2", "--yes")
+    assert (done.status, done.lines[0]["done"]) == (0, 2)
+    assert items(client) == [body(0), body(1), body(2)]
+    assert command("undo", "--yes", "--queue", LISTED).lines[0]["done"] == 2
+    assert items(client) == [body(number) for number in range(5)]
+
+
+def test_undo_by_number_and_of_the_last_change_of_lists(command: Command, client: Redis) -> None:
+    before = items(client)
+    assert command("messages", "pop", LISTED, "--yes").status == 0
+    assert command("undo", "1", "--yes").status == 0
+    assert items(client) == before
+    assert command("messages", "trim", LISTED, "--keep", "1", "--yes").lines[0]["done"] == 4
+    assert items(client) == [body(4)]
+    assert command("undo", "--lists", "queue:*", "--yes").lines[0]["done"] == 4
+    assert items(client) == before
+    assert [line["ns"] for line in command("journal").lines] == ["(lists)"] * 4
+    assert {line["edit"] for line in command("journal", "show", "3").lines} == {"list-remove"}
+
+
+def test_looking(command: Command) -> None:
+    listed = command("messages", "list", LISTED, "--filter", "json.id=3")
+    (line,) = listed.lines
+    assert (line["body"], line["state"]) == ('{"id": 3}', "ready")
+    assert command("messages", "get", LISTED, line["id"], "--json").lines[0]["body"] == '{"id": 3}'
+    missing = command("messages", "get", LISTED, f"q:0:{'0' * 40}")
+    assert missing.status == 1
+    people = command("messages", "list", LISTED, terminal=True)
+    assert '{"id": 4}' in people.text
+
+
+def test_export_and_import(command: Command, client: Redis, tmp_path: Path) -> None:
+    path = tmp_path / "orders.jsonl"
+    assert command("messages", "export", LISTED, "-o", str(path)).status == 0
+    assert len(command("messages", "export", LISTED, "--filter", "json.id=1").lines) == 1
+    assert command("messages", "import", "list:queue:copy", str(path), "--yes").lines[0]["done"] == 5
+    assert items(client, "queue:copy") == items(client)
+
+
+def test_processing(command: Command, client: Redis) -> None:
+    client.lmove(KEY, f"{KEY}:processing", "RIGHT", "LEFT")
+    client.lmove(KEY, f"{KEY}:processing", "RIGHT", "LEFT")
+    client.zadd(f"{KEY}:leases", {b"x" * 22 + b":" + body(0): 1000})
+    assert command("messages", "requeue", LISTED, "--filter", "json.id=0", "--yes").lines[0]["done"] == 1
+    assert items(client) == [body(0), body(2), body(3), body(4)]
+    assert command("messages", "hide", LISTED, "--all", "--seconds", "60", "--yes").lines[0]["done"] == 1
+    assert client.zcard(f"{KEY}:leases") == 1
+    assert command("messages", "ack", LISTED, "--all", "--yes").lines[0]["done"] == 1
+    assert not client.exists(f"{KEY}:processing", f"{KEY}:leases")
+
+
+def test_send_to_either_end_and_purge(command: Command, client: Redis) -> None:
+    assert command("messages", "send", LISTED, "last", "--yes").status == 0
+    assert command("messages", "send", LISTED, "a", "b", "--front", "--yes").status == 0
+    assert [items(client)[place] for place in (0, 1, -1)] == [b"a", b"b", b"last"]
+    assert command("queues", "purge", LISTED, "--yes").lines[0]["done"] == 8
+    assert not client.exists(KEY)
+
+
+def test_between_the_kinds(command: Command, client: Redis) -> None:
+    queues = Rsmq(client)
+    queues.create_queue("jobs")
+    assert command("messages", "move", LISTED, "--all", "--limit", "2", "--to", "rsmq:jobs", "--yes").status == 0
+    assert queues.get_queue_attributes("jobs").totalsent == 2
+    assert command("messages", "copy", "jobs", "--all", "--to", "list:queue:copy", "--yes").lines[0]["done"] == 2
+    assert items(client, "queue:copy") == [body(0), body(1)]
+    assert command("messages", "move", "jobs", "--all", "--to", LISTED, "--yes").lines[0]["done"] == 2
+    assert items(client) == [body(number) for number in (2, 3, 4, 0, 1)]
+    assert command("undo", "--yes", "3").status == 0
+    assert [message.body for message in queues.receive_messages("jobs", 2)] == [body(0), body(1)]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        (["messages", "pop", "orders"], "pop is for list queues"),
+        (["messages", "requeue", "orders", "--all"], "requeue is for list queues"),
+        (["messages", "send", "orders", "x", "--front"], "--front is for list queues"),
+        (["queues", "purge", "orders", "--processing"], "--processing is for list queues"),
+        (["queues", "create", LISTED], "is for queues of RSMQ"),
+        (["queues", "delete", LISTED, "--yes"], "purge it"),
+        (["messages", "delete", "list:queue:none", "--all"], "nothing lies there"),
+        (["messages", "delete", LISTED, "--id", "nonsense"], "as q:0:SHA1"),
+        (["messages", "move", LISTED, "--all", "--to", "rsmq:none"], "does not exist"),
+        (["messages", "pop", LISTED, "--yes", "--read-only"], "read-only"),
+    ],
+)
+def test_refusals(command: Command, client: Redis, arguments: list[str], why: str) -> None:
+    before = items(client)
+    done = command(*arguments)
+    assert done.status == 2
+    assert why in done.err
+    assert items(client) == before
+
+
+def test_queues_of_both_kinds_stand_in_one_table(command: Command, client: Redis) -> None:
+    Rsmq(client).create_queue("jobs")
+    listed = command("queues", "list", "--lists", "queue:*")
+    assert {(line["name"], line["kind"]) for line in listed.lines} == {("jobs", "rsmq"), (KEY, "list")}
+    assert KEY in command("queues", "list", "--lists", "queue:*", terminal=True).text

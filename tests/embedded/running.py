@@ -1,0 +1,36 @@
+"""Running a workload in this process, and waiting for what it does."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+from rsmq_tui.embedded.list_scenarios import ListScenario
+from rsmq_tui.embedded.scenarios import Scenario
+from rsmq_tui.embedded.workload import run_workload
+from tests.embedded.processes import DEADLINE_S
+
+
+@asynccontextmanager
+async def working(url: str, *scenarios: Scenario | ListScenario, **options: Any) -> AsyncIterator[None]:
+    """Run scenarios once their backlogs are in place, as long as the block."""
+    stop, ready = asyncio.Event(), asyncio.Event()
+    task = asyncio.create_task(run_workload(url, stop=stop, scenarios=scenarios, on_ready=ready.set, **options))
+    async with asyncio.timeout(DEADLINE_S):
+        await ready.wait()
+    try:
+        yield
+    finally:
+        stop.set()
+        async with asyncio.timeout(DEADLINE_S):
+            await task
+
+
+async def reached(condition: Callable[[], Awaitable[bool] | bool]) -> None:
+    """Wait for a condition; raises ``TimeoutError`` when it does not hold by the deadline."""
+    async with asyncio.timeout(DEADLINE_S):
+        while True:
+            value = condition()
+            if value if isinstance(value, bool) else await value:
+                return
+            await asyncio.sleep(0.01)
