@@ -2,6 +2,9 @@
 
 from tests.bench import (
     datasource_rows,
+    list_poll_rows,
+    list_rows,
+    list_triage_rows,
     peek_rows,
     pipeline_rows,
     poll_rows,
@@ -16,12 +19,15 @@ from tests.bench.row import Row
 
 ROWS: tuple[Row, ...] = (
     *poll_rows.ROWS,
+    *list_poll_rows.ROWS,
     *protocol_rows.ROWS,
+    *list_rows.ROWS,
     *screen_rows.ROWS,
     *tick_rows.ROWS,
     *peek_rows.ROWS,
     *scan_rows.ROWS,
     *triage_rows.ROWS,
+    *list_triage_rows.ROWS,
     *recording_rows.ROWS,
     *pipeline_rows.ROWS,
     *datasource_rows.ROWS,
