@@ -11,6 +11,7 @@ usage error, or the server cannot be reached, 3 only a preview: nothing was chan
 _FILTERS = """\
 filters: terms that must all hold, ! before one inverts it
   state:ready|inflight|delayed|poison  rc>=5  age>10m  due<30s  size>1k  id:prefix
+  (of lists: state:ready|processing|inflight|expired|unleased)
   body:"text"  body~regex  json.customer.id=42  word"""
 _SECONDS_MAX = 9_999_999
 # What begins with a dash and a digit is a value, such as --from -2h: no option of ours looks like that.

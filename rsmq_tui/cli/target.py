@@ -126,13 +126,21 @@ def _as_asked(profile: Profile, options: argparse.Namespace, *, names_ns: bool) 
     if ns is None and not names_ns:
         ns = os.environ.get("RSMQ_NS")
     interval_s = getattr(options, "interval", None)
-    lists = getattr(options, "lists", None)
+    said = getattr(options, "lists", None)
+    lists = profile.lists if said is None else _patterns(said)
+    try:
+        names = profile.list_names.for_patterns(lists) if lists else profile.list_names
+    except ValueError as error:
+        raise UsageError(
+            f"lists_processing and lists_leases of {profile.name or 'the configuration'}: {error}"
+        ) from error
     return replace(
         profile,
         namespaces=profile.namespaces if ns is None else (ns,),
         read_only=profile.read_only or bool(getattr(options, "read_only", False)),
         interval_s=profile.interval_s if interval_s is None else interval_s,
-        lists=profile.lists if lists is None else _patterns(lists),
+        lists=lists,
+        list_names=names,
     )
 
 

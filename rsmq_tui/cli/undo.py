@@ -3,8 +3,13 @@
 import argparse
 
 from rsmq_tui.cli.changing import make
+from rsmq_tui.cli.errors import UsageError
 from rsmq_tui.cli.list_argument import list_key
 from rsmq_tui.cli.target import profile_of
+from rsmq_tui.cli.triage_of import open_journal
+from rsmq_tui.profiles import Profile
+from rsmq_tui.protocol.lists.naming import LISTS_NS
+from rsmq_tui.triage.journal_file import JournalError
 
 
 def run(options: argparse.Namespace) -> int:
@@ -12,8 +17,27 @@ def run(options: argparse.Namespace) -> int:
     profile = profile_of(options)
     key = list_key(options, profile)
     queue = options.queue if key is None else key
-    # The last change of all lists, where only these are spoken of; one that is given by its number is found anywhere.
-    is_list = key is not None or bool(queue is None and options.change is None and getattr(options, "lists", None))
+    # One that is given by its number is found anywhere.
+    is_list = key is not None or (queue is None and options.change is None and _is_last_of_lists(options, profile))
     return make(
         options, lambda triage, _: triage.preview_undo(options.change, queue=queue), queue, profile, is_list=is_list
     )
+
+
+def _is_last_of_lists(options: argparse.Namespace, profile: Profile) -> bool:
+    """Tell whether the last change on the server was one of a list; only those are meant where --lists is said."""
+    if getattr(options, "lists", None):
+        return True
+    try:
+        journal = open_journal()
+        if journal is None:
+            return False
+        try:
+            of_lists, of_rsmq = (
+                journal.last_undoable(profile.address.label, ns, None) for ns in (LISTS_NS, profile.ns)
+            )
+        finally:
+            journal.close()
+    except JournalError as error:
+        raise UsageError(str(error)) from error
+    return of_lists is not None and (of_rsmq is None or of_lists.change > of_rsmq.change)

@@ -31,6 +31,8 @@ from rsmq_tui.monitor.verdicts import Thresholds
 TEXT_MAX = 4_000
 _POISON_RC = Thresholds().poison_rc
 STATES = ("ready", "inflight", "delayed", "hidden", "poison", "expired", "unleased")
+# What is not ready in a list queue is in processing.
+_ALSO_CALLED = {"processing": "hidden", "nolease": "unleased"}
 _ORDER = ("=", "!=", ">", ">=", "<", "<=")
 # field -> the operators that it takes; ":" is another way to write the first of them.
 _OPERATORS = {
@@ -252,7 +254,8 @@ _Value = int | tuple[str, ...]
 
 
 def _read_states(text: str) -> _Value | str:
-    states = tuple(dict.fromkeys(text.lower().replace("-", "").split("|")))
+    said = text.lower().replace("-", "").split("|")
+    states = tuple(dict.fromkeys(_ALSO_CALLED.get(state, state) for state in said))
     for state in states:
         if state not in STATES:
             close = difflib.get_close_matches(state, STATES, n=1, cutoff=0.5)

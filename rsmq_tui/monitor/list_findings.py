@@ -69,8 +69,8 @@ LIST_WORDS = {
     ),
     ListFindingKind.FORM: Words(
         _WARNING,
-        "member of the leases that is of another form than token:item",
-        "members of the leases that are of another form than token:item",
+        "member of the leases that is of another form than TOKEN:ITEM, with 22 letters or digits",
+        "members of the leases that are of another form than TOKEN:ITEM, with 22 letters or digits",
         "another program that keeps leases in its own way, or ZADD by hand",
         "reapers leave it alone: its item counts as one without a lease, is adopted, and may be given to two consumers",
         None,

@@ -21,7 +21,6 @@ from rsmq_tui.protocol import (
     leading_int,
     name_of,
 )
-from rsmq_tui.protocol.lists.scan import ListChunk
 
 # Matching gives way to whatever else waits in the loop after this long.
 _TURN_S = 0.005
@@ -112,8 +111,7 @@ async def search_chunks(
             matched += len(found)
             if chunk.too_long and wanted.needs_bodies:
                 not_searched += sum(not searched(message, chunk.at_ms) for message in chunk.messages)
-            begun_anew = chunk.begun_anew if isinstance(chunk, ListChunk) else 0
-            yield Progress(chunk.at_ms, chunk.depth, scanned, matched, not_searched, tuple(found), begun_anew, age)
+            yield Progress(chunk.at_ms, chunk.depth, scanned, matched, not_searched, tuple(found), chunk.begun_anew, age)
             if limit is not None and matched >= limit:
                 return
 

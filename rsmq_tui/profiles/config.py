@@ -3,7 +3,7 @@
 import os
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -136,7 +136,7 @@ def _watched(profile: Profile, given: Mapping[str, Value], mistakes: Mistakes) -
         "list_age": given.get("lists_age"),
     }
     profile = replace(profile, **{name: value.value for name, value in changes.items() if value is not None})
-    profile = replace(profile, list_names=_list_names(profile.list_names, given, mistakes))
+    profile = replace(profile, list_names=_list_names(profile.list_names, profile.lists, given, mistakes))
     if "thresholds" in given:
         raw = given["thresholds"]
         readers = {key: read for key, (_, read) in _THRESHOLDS.items()}
@@ -153,13 +153,15 @@ def _watched(profile: Profile, given: Mapping[str, Value], mistakes: Mistakes) -
     return profile
 
 
-def _list_names(names: ListNames, given: Mapping[str, Value], mistakes: Mistakes) -> ListNames:
+def _list_names(names: ListNames, patterns: Sequence[str], given: Mapping[str, Value], mistakes: Mistakes) -> ListNames:
     """Return how the keys of lists are named; each is right by itself, but two may be the same."""
     said = {field: given[key].value for key, field in _LIST_NAMES.items() if key in given}
     try:
-        return replace(names, **said)
+        named = replace(names, **said)
+        # Without a pattern of its own, --lists or another profile names one.
+        return named.for_patterns(patterns) if patterns else named
     except ValueError as error:
-        place = next(given[key].place for key in _LIST_NAMES if key in given)
+        place = next(given[key].place for key in (*_LIST_NAMES, "lists") if key in given)
         mistakes.add(place, f"{place[-1]} cannot be: {str(error)[0].lower()}{str(error)[1:]}")
         return names
 

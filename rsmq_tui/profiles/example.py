@@ -34,7 +34,8 @@ namespaces = ["rsmq", "jobs"]       # the dashboard shows the queues of both
 host = "localhost"
 lists = ["queue:*", "mail"]         # Redis Lists that are queues: keys and patterns of keys
 lists_processing = "{queue}:processing"  # where consumers keep what they work on, and
-lists_leases = "{queue}:leases"     #   the zset of their deadlines; {queue} is the queue's key
+lists_leases = "{queue}:leases"     #   the zset of their deadlines; {queue} is the queue's key,
+                                    #   {name} what the * of the pattern stands for
 lists_take = "right"                # the end that consumers take from; or "left"
 lists_age = "created"               # where the JSON of an item tells when it was made
 

@@ -1,5 +1,7 @@
 """What a change of a list queue has to be asked for, where that is not what is asked of RSMQ's queues."""
 
+from dataclasses import replace
+
 from rsmq_tui.monitor import Snapshot
 from rsmq_tui.monitor.wording import printable
 from rsmq_tui.triage.actions import Action, Delete, Purge, Send
@@ -37,6 +39,13 @@ def form_of(name: str, queue: str, snapshot: Snapshot | None, body: bytes | None
         case "purge":
             processing = Field("processing", "and what is in processing", kind="switch")
             return Form(f"Purge {shown}", (processing,), lambda got: _purge(queue, got))
+        case "move" | "copy":
+            form = change_forms.form_of(name, queue, snapshot, body)
+            # A list is made by its first item, and a queue of RSMQ has attributes that somebody has to choose.
+            return form and replace(form, fields=(replace(form.fields[0], hint="a key, or rsmq:queue"),))
+        case "hide":
+            form = change_forms.form_of(name, queue, snapshot, body)
+            return form and replace(form, title=f"Extend leases of {shown}")
     return change_forms.form_of(name, queue, snapshot, body)
 
 

@@ -56,6 +56,32 @@ def test_undo_by_number_and_of_the_last_change_of_lists(command: Command, client
     assert {line["edit"] for line in command("journal", "show", "3").lines} == {"list-remove"}
 
 
+def test_undo_takes_back_the_last_change_of_either_kind(command: Command, client: Redis) -> None:
+    Rsmq(client).create_queue("parked")
+    assert command("messages", "send", "parked", "one", "--yes").status == 0
+    assert command("messages", "pop", LISTED, "--yes").status == 0
+    assert command("undo", "--yes").lines[0]["queue"] == KEY
+    assert len(items(client)) == 5
+    assert command("undo", "--yes").lines[0]["queue"] == "parked"
+    assert client.zcard("rsmq:parked") == 0
+
+
+def test_what_the_star_of_a_pattern_stands_for_is_the_name(anywhere: Command, client: Redis, tmp_path: Path) -> None:
+    client.lpush("bull:video:wait", "a")
+    client.lpush("bull:video:active", "b")
+    config = tmp_path / "lists.toml"
+    url = client.connection_pool.connection_kwargs
+    config.write_text(
+        f'default = "p"\n[profiles.p]\nurl = "redis://127.0.0.1:{url["port"]}/0"\n'
+        'lists = ["bull:*:wait", "jobs"]\nlists_processing = "bull:{name}:active"\n'
+    )
+    queues = anywhere("--config", str(config), "queues", "list").lines
+    assert [(line["name"], line["ready"], line["hidden"]) for line in queues if line["kind"] == "list"] == [
+        ("bull:video:wait", 1, 1),
+        ("jobs", 0, 0),
+    ]
+
+
 def test_looking(command: Command) -> None:
     listed = command("messages", "list", LISTED, "--filter", "json.id=3")
     (line,) = listed.lines
@@ -136,3 +162,12 @@ def test_queues_of_both_kinds_stand_in_one_table(command: Command, client: Redis
     listed = command("queues", "list", "--lists", "queue:*")
     assert {(line["name"], line["kind"]) for line in listed.lines} == {("jobs", "rsmq"), (KEY, "list")}
     assert KEY in command("queues", "list", "--lists", "queue:*", terminal=True).text
+
+
+def test_a_target_that_is_no_list_is_named(command: Command, client: Redis) -> None:
+    client.set("queue:text", "x")
+    Rsmq(client).create_queue("jobs")
+    for arguments in (["move", LISTED], ["copy", "jobs"]):
+        done = command("messages", *arguments, "--all", "--to", "list:queue:text", "--yes")
+        assert done.status == 2
+        assert "list:queue:text: " in done.err

@@ -112,7 +112,7 @@ async def test_a_line_tells_that_it_was_cancelled(triage: Triage, many: None) ->
 
 
 @pytest.mark.parametrize("size", [10, 1_000, 60_000])
-async def test_no_call_holds_the_server_for_long(triage: Triage, client: Redis, queues: Rsmq, size: int) -> None:
+async def test_no_call_is_for_many_or_long_messages(triage: Triage, client: Redis, queues: Rsmq, size: int) -> None:
     for name in ("a", "b"):
         queues.create_queue(name, maxsize=-1)
     count = min(2_000, 20_000_000 // size)
@@ -127,9 +127,9 @@ async def test_no_call_holds_the_server_for_long(triage: Triage, client: Redis, 
     await done(triage, Send(queue="a", bodies=(b"x" * size,) * count))
 
     stats = client.info("commandstats")
-    slow = {name: stat["usec_per_call"] for name, stat in stats.items() if stat["usec_per_call"] > 5_000}
-    assert "cmdstat_evalsha" in stats
-    assert slow == {}
+    calls = sum(stats[name]["calls"] for name in ("cmdstat_eval", "cmdstat_evalsha") if name in stats)
+    # Four of these carry the bodies, all of them the messages.
+    assert calls >= 4 * max(count * size // 2_000_000, count // 1_000)
 
 
 def test_a_selection_of_many_takes_little_memory() -> None:

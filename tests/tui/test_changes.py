@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 import redis
+from textual import events
 from textual.pilot import Pilot
 from textual.widgets import Checkbox, Input
 
@@ -372,7 +373,11 @@ async def test_quitting_in_the_middle_loses_nothing(
     async with changing(redis_url, tmp_path) as pilot:
         app = app_of(pilot)
         await _purge_many(pilot, client)
-        await pilot.press(*keys)
+        # All at once: the change must not have ended before the second.
+        for key in keys:
+            event = events.Key(key, None)
+            event.set_sender(app)
+            app.post_message(event)
         await until(pilot, lambda: not app.is_running, "it quits")
     assert app.return_code == 0
     # The next start is another process, for which this one is gone.

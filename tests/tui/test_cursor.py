@@ -25,6 +25,15 @@ async def test_until_it_is_moved_the_cursor_stays_on_the_first_row(source: Scrip
         assert table_of(pilot).cursor_key == "c"
 
 
+async def test_it_stays_on_the_queue_that_was_opened(source: ScriptedSource) -> None:
+    async with opened(source) as pilot:
+        await _poll(pilot, {"a": 9, "b": 5, "c": 1}, 0)
+        await press(pilot, "enter")
+        await _poll(pilot, {"a": 1, "b": 5, "c": 9}, 1)
+        await press(pilot, "escape")
+        assert table_of(pilot).cursor_key == "a"
+
+
 async def test_once_moved_it_follows_its_queue_by_name(source: ScriptedSource) -> None:
     async with opened(source) as pilot:
         await _poll(pilot, {"a": 9, "b": 5, "c": 1}, 0)

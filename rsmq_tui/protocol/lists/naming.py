@@ -1,7 +1,8 @@
 """The names of a list queue's keys: the list itself, the list of what is being processed, and the zset of leases."""
 
 import re
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from rsmq_tui.protocol.keys import name_bytes
@@ -14,6 +15,7 @@ LISTS_NS = "(lists)"
 
 _QUEUE, _NAME = "{queue}", "{name}"
 _MARK = ":rsmq-tui:"
+_ONE_STAR = re.compile(r"[^*?\[]*\*[^*?\[]*")
 _TOKEN = re.compile(r"[A-Za-z0-9]+")
 
 
@@ -81,6 +83,19 @@ class ListNames:
         if start and _TOKEN.fullmatch(token):
             return _filling(self._marker, start + _MARK)
         return None
+
+    def for_patterns(self, patterns: Iterable[str]) -> "ListNames":
+        """Return these names for queues that are watched by those patterns of keys.
+
+        Where ``processing`` or ``leases`` hold ``{name}``, that is what the ``*`` of a pattern stands for; raises
+        ``ValueError`` where none, or more than one, says so.
+        """
+        if _NAME not in self.processing + self.leases:
+            return self
+        found = {pattern.replace("*", _NAME) for pattern in patterns if _ONE_STAR.fullmatch(pattern)}
+        if len(found) != 1:
+            raise ValueError(f"{_NAME} is what the * of a pattern stands for: name one pattern such as bull:*:wait")
+        return replace(self, queue=found.pop())
 
     @property
     def _marker(self) -> str:

@@ -154,6 +154,8 @@ class RowTable(Painted, Generic[R, C], can_focus=True):
     def action_open(self) -> None:
         """Open the row under the cursor."""
         if self.cursor_key is not None:
+            # Whoever opens a row means that one, and comes back to it.
+            self._cursor_key = self.cursor_key
             self.post_message(self.Opened(self.cursor_key))
 
     def on_click(self, event: events.Click) -> None:

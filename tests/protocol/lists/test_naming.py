@@ -72,3 +72,14 @@ def test_templates_that_cannot_work_are_refused(templates: dict[str, str], said:
 
 def test_the_other_end() -> None:
     assert (other_end("left"), other_end("right")) == ("right", "left")
+
+
+def test_the_name_is_what_the_star_of_one_pattern_stands_for() -> None:
+    bull = ListNames(processing="bull:{name}:active")
+    named = bull.for_patterns(["bull:*:wait", "jobs"])
+    assert named.processing_key("bull:video:wait") == b"bull:video:active"
+    assert named.owner("bull:video:active") == "bull:video:wait"
+    assert ListNames().for_patterns([]) == ListNames()
+    for patterns in ([], ["jobs"], ["a:*", "b:*"], ["a:*:*"], ["a:[xy]*"]):
+        with pytest.raises(ValueError, match="what the \\* of a pattern stands for"):
+            bull.for_patterns(patterns)
