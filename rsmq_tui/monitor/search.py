@@ -111,7 +111,9 @@ async def search_chunks(
             matched += len(found)
             if chunk.too_long and wanted.needs_bodies:
                 not_searched += sum(not searched(message, chunk.at_ms) for message in chunk.messages)
-            yield Progress(chunk.at_ms, chunk.depth, scanned, matched, not_searched, tuple(found), chunk.begun_anew, age)
+            yield Progress(
+                chunk.at_ms, chunk.depth, scanned, matched, not_searched, tuple(found), chunk.begun_anew, age
+            )
             if limit is not None and matched >= limit:
                 return
 

@@ -150,8 +150,8 @@ def list_template(field: str) -> Read:
         if template.count("{queue}") + template.count("{name}") != 1:
             usual = getattr(ListNames(), field)
             raise ValueError(
-                f'must be a key that holds {{queue}} once, the key of the queue itself: "{usual}"; or {{name}}, what the * '
-                "of a pattern stands for"
+                f'must be a key that holds {{queue}} once, the key of the queue itself: "{usual}"; or {{name}}, what '
+                "the * of a pattern stands for"
             )
         return template
 

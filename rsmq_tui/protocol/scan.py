@@ -36,12 +36,14 @@ class ScanChunk:
 
     ``columns`` holds one sequence for each field of ``RawMessage``: who looks for a few of many makes only these.
     ``too_long`` counts those whose body was asked for and is longer than SCAN_BODY_BYTES: their body is None.
+    ``begun_anew`` counts how often the place in a list was lost so far, and it was read from the start.
     """
 
     at_ms: int
     depth: int
     columns: tuple[Sequence[Any], ...]
     too_long: int = 0
+    begun_anew: int = 0
 
     def __len__(self) -> int:
         return len(self.columns[0])

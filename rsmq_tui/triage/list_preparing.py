@@ -1,13 +1,14 @@
 """From what people asked of a list queue to the batches that the server is asked for."""
 
 from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
+from itertools import chain
 from typing import Literal
 
 from rsmq_tui.protocol import RawMessage
 from rsmq_tui.protocol.edits import Edit, Outcome
 from rsmq_tui.protocol.ids import random_suffix
 from rsmq_tui.protocol.lists.editor import ListEditor
-from rsmq_tui.protocol.lists.edits import ListBatch, ListKind, list_item, sha_of, spot_of
+from rsmq_tui.protocol.lists.edits import ListBatch, ListKind, Spot, list_item, sha_of, spot_of
 from rsmq_tui.triage.actions import Copy, Delete, Hide, Import, Move, Purge, Release, Send
 from rsmq_tui.triage.list_actions import Ack, Pop, Push, Requeue, Target, Trim, target_of_list
 from rsmq_tui.triage.list_batches import pushes, removals
@@ -20,6 +21,9 @@ from rsmq_tui.triage.previews import Preview
 from rsmq_tui.triage.transfer import read_file
 
 NO_BODY = "it has no body"
+# What is in processing is looked for this far from where it was, so much at once.
+_NEAR_ITEMS = 250
+_READ_BYTES = 1_000_000
 
 
 async def prepare_lists(editor: ListEditor, ns: str, preview: Preview) -> AsyncGenerator[Prepared, None]:
@@ -44,7 +48,8 @@ async def prepare_lists(editor: ListEditor, ns: str, preview: Preview) -> AsyncG
         case Copy() | Move():
             parts = preparing.moved(selection, action, target_of_list(action.target, ns))
         case Delete() | Purge() | Pop() | Trim() | Ack():
-            parts = preparing.removed(selection)
+            newest = action.keep if isinstance(action, Trim) and not action.keep_oldest else 0
+            parts = preparing.removed(selection, keep=newest)
         case _:
             raise TypeError(f"not prepared here: {action}")
     async for prepared in parts:
@@ -58,6 +63,8 @@ class _Preparing:
         self._editor = editor
         self._queue = queue
         self._shift = 0
+        # The same of processing, where items only go: how far down, and how many this change takes from its front.
+        self._lag = self._went = 0
 
     def sent(self, items: Iterable[RawMessage], *, is_first: bool = False) -> Iterator[Prepared]:
         """Put items at an end."""
@@ -77,16 +84,22 @@ class _Preparing:
         if whole.failed:
             yield whole
 
-    async def removed(self, selection: ListSelection) -> AsyncGenerator[Prepared, None]:
-        """Take items away; from the back on, so that those that are left stay where they are."""
+    async def removed(self, selection: ListSelection, *, keep: int = 0) -> AsyncGenerator[Prepared, None]:
+        """Take items away; from the back on, so that those that are left stay where they are: the last ``keep`` do."""
         length = (await self._editor.facts(self._queue)).ready
         for part in removals(selection.items("q", from_back=True), length):
             prepared, items = await self._found(part)
+            if keep:
+                # Where consumers have taken some, others with the same bytes lie where those were.
+                stop = (await self._editor.facts(self._queue)).ready - keep
+                meant = [item for item in items if spot_of(item.id).position < stop]
+                prepared.sorted_out += Outcome.GONE * (len(items) - len(meant))
+                items = meant
             edits = tuple(Edit(item, None) for item in await self._with_witnesses(items))
             if edits:
                 prepared.batch = self._batch(ListKind.REMOVE, edits)
             yield prepared
-        async for prepared, items in self._in_processing(selection):
+        async for prepared, items in self._in_processing(selection, from_back=True):
             if items:
                 prepared.batch = self._batch(ListKind.REMOVE, tuple(Edit(item, None) for item in items))
             yield prepared
@@ -99,6 +112,7 @@ class _Preparing:
                 edits = tuple(map(Edit, items, after))
                 prepared.batch = self._batch(ListKind.MOVE, edits)
             yield prepared
+            self._went += len(items)
 
     async def hidden(self, selection: ListSelection, seconds: int) -> AsyncGenerator[Prepared, None]:
         """Give what is in processing a lease until then."""
@@ -128,7 +142,9 @@ class _Preparing:
             prepared.alone = takes
             yield prepared
             if takes:
-                self._shift -= sum(item.id.startswith(b"q") for item in fitting)
+                queued = sum(item.id.startswith(b"q") for item in fitting)
+                self._shift -= queued
+                self._went += len(fitting) - queued
 
     async def _all_in_order(
         self, selection: ListSelection, length: int
@@ -177,9 +193,7 @@ class _Preparing:
         leases = Leases(await self._editor.leases(self._queue))
         for part in pushes(selection.items("p", from_back=from_back)):
             prepared, found = Prepared(), []
-            unread = [item for item in part if item.body is None]
-            places = [spot_of(item.id).position for item in unread]
-            read = dict(zip(places, await self._editor.items_at(self._queue, "p", places), strict=True))
+            read = await self._read_in_processing([item for item in part if item.body is None], from_back=from_back)
             for item in sorted(part, key=lambda item: spot_of(item.id).position):
                 spot = spot_of(item.id)
                 body = read.get(spot.position) if item.body is None else item.body
@@ -190,8 +204,44 @@ class _Preparing:
                 if leased is None:
                     prepared.sorted_out += Outcome.CHANGED
                 else:
-                    found.append(leased)
+                    # By then, those before it that this change takes are gone.
+                    place = spot.position if from_back else max(0, spot.position - self._went)
+                    found.append(leased._replace(id=spot._replace(position=place).id))
             yield prepared, found
+
+    async def _read_in_processing(self, unread: Sequence[RawMessage], *, from_back: bool) -> dict[int, bytes | None]:
+        """Read items, by where they were seen: those that went before, by this change or others, shift them."""
+        read: dict[int, bytes | None] = {}
+        # Those further back have shifted as far, or further.
+        lag = 0 if from_back else self._lag
+        rest = sorted(spot_of(item.id) for item in unread)
+        step = max(1, _READ_BYTES // max(chain([1], (item.size for item in unread))))
+        while rest:
+            there = [spot for spot in rest if spot.position >= lag]
+            items = await self._editor.items_at(self._queue, "p", [spot.position - lag for spot in there])
+            known = {spot: item for spot, item in zip(there, items, strict=True) if _is(item, spot)}
+            read |= {spot.position: item for spot, item in known.items()}
+            rest = [spot for spot in rest if spot not in known]
+            if rest:
+                further = await self._lag_of(rest[0], lag + 1, step)
+                if further is None:
+                    del rest[0]
+                else:
+                    lag = further
+        self._lag = lag
+        return read
+
+    async def _lag_of(self, spot: Spot, lag: int, step: int) -> int | None:
+        """Return how far an item in processing has shifted, if by that or more; None where it is not found."""
+        most = min(spot.position, lag + self._went + _NEAR_ITEMS)
+        while lag <= most:
+            lags = range(lag, min(lag + step, most + 1))
+            items = await self._editor.items_at(self._queue, "p", [spot.position - lag for lag in lags])
+            for found, item in zip(lags, items, strict=True):
+                if _is(item, spot):
+                    return found
+            lag += step
+        return None
 
     def _put(self, items: Sequence[RawMessage], *, is_first: bool) -> ListBatch:
         start: Literal[0] | int = 0 if is_first else -len(items)
@@ -200,3 +250,7 @@ class _Preparing:
 
     def _batch(self, kind: ListKind, edits: tuple[Edit, ...]) -> ListBatch:
         return ListBatch(kind, self._queue, edits, self._editor.names)
+
+
+def _is(item: bytes | None, spot: Spot) -> bool:
+    return item is not None and sha_of(item) == spot.sha

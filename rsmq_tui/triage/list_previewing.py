@@ -3,6 +3,7 @@
 import asyncio
 from dataclasses import replace
 
+from rsmq_tui.monitor.states import MessageState
 from rsmq_tui.monitor.wording import plural, printable, size
 from rsmq_tui.protocol import RsmqError
 from rsmq_tui.protocol.editor import QueueEditor
@@ -28,9 +29,9 @@ from rsmq_tui.triage.list_actions import Ack, Pop, PurgeList, Push, Requeue, Tar
 from rsmq_tui.triage.list_batches import HOLDS_AT_MOST_MS, walk_us
 from rsmq_tui.triage.list_selecting import Area, Search, select
 from rsmq_tui.triage.list_selection import ListSelection
-from rsmq_tui.triage.mixed import refuse_other_slots
+from rsmq_tui.triage.mixed import refuse_other_slots, refuse_unreadable
 from rsmq_tui.triage.previewing import SeeingCallback, check_room, counted, what_of
-from rsmq_tui.triage.previews import Preview, Scope
+from rsmq_tui.triage.previews import Everything, Preview, Scope
 from rsmq_tui.triage.transfer import file_seen
 from rsmq_tui.triage.words import TriageError
 
@@ -86,6 +87,8 @@ async def preview_of_lists(
         raise
     if found.not_meant:
         notes.append(_not_meant(action, found.not_meant))
+    if isinstance(action, Requeue) and selection.states[MessageState.IN_FLIGHT]:
+        notes.append("Leases that still run end with it: a consumer may finish the same item once more.")
     if not isinstance(action, Copy) and selection.counts["q"]:
         notes += _cost_notes(selection, facts)
     return replace(
@@ -155,6 +158,8 @@ def _what(action: Action, scope: Scope | None) -> str:
             return "every item of the queue, and those in processing"
         case _ if action.name == "purge":
             return "every item of the queue; those in processing stay"
+        case _ if isinstance(action, _ONLY_PROCESSING) and scope in (None, Everything()):
+            return "every item in processing"
     return what_of(action, scope)
 
 
@@ -188,7 +193,7 @@ async def _target_notes(editor: ListEditor, action: Action, ns: str) -> list[str
         if owner is not None:
             raise TriageError(f"the target belongs to the list queue {printable(owner)}: name that one")
         refuse_other_slots(editor, editor.names, [action.queue, to.queue], [])
-        await editor.facts(to.queue)
+        await refuse_unreadable(editor, to)
         return ["They are taken last there, in their order."]
     return await _rsmq_notes(editor, action, to)
 
@@ -200,7 +205,9 @@ async def _rsmq_notes(editor: ListEditor, action: Action, to: Target) -> list[st
     except RsmqError as error:
         raise TriageError(f"{to.text}: {error}") from error
     if not exists:
-        raise TriageError(f"{to.text} does not exist: create that queue first")
+        raise TriageError(
+            f"there is no queue {printable(to.queue)} in namespace {printable(to.ns or '')}: create it first"
+        )
     return ["There each is a new message, sent now and ready at once."]
 
 

@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import aclosing
 from typing import NamedTuple
 
-from rsmq_tui.monitor.filters import Filter
+from rsmq_tui.monitor.filters import Filter, parse_filter
 from rsmq_tui.monitor.search import Progress
 from rsmq_tui.protocol import RawMessage
 from rsmq_tui.protocol.lists.editor import ListEditor
@@ -55,12 +55,13 @@ async def select(
     """Select what a scope means, as far as it is in the area; raises what the editor and the search raise."""
     adding = _Adding(editor, queue, area, selection)
     elsewhere = unsearched = 0
-    match scope:
+    walked = _walked(scope, area)
+    match scope if walked is None else walked:
         case Marked(messages=messages):
             elsewhere = await _named(editor, queue, [(shown.id, shown.score) for shown in messages], adding)
         case Named(ids=ids):
             elsewhere = await _named(editor, queue, [(id, None) for id in dict.fromkeys(ids)], adding)
-        case Matching(filter=wanted, limit=limit) if wanted.text.strip():
+        case Matching(filter=wanted, limit=limit) if walked is not None or wanted.text.strip():
             found_by = search(queue, wanted)
             async with aclosing(found_by) as found:
                 async for part in found:
@@ -78,6 +79,16 @@ async def select(
                     seeing(Seeing(scanned, depth, adding.taken))
     await adding.end()
     return Found(elsewhere, adding.not_meant, unsearched)
+
+
+def _walked(scope: Scope | None, area: Area) -> Matching | None:
+    """Return what to search for where all is meant, whole or in the queue: that gives each once, whoever takes some."""
+    is_all = scope is None or isinstance(scope, Everything)
+    if isinstance(scope, Matching):
+        is_all = scope.limit is None and not scope.filter.text.strip()
+    if not is_all or not area.queue or area.first or area.last is not None:
+        return None
+    return Matching(parse_filter("" if area.processing else "state:ready"), None)
 
 
 class _Adding:

@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator, Sequence
 from itertools import islice
 
 from rsmq_tui.monitor.wording import printable
-from rsmq_tui.protocol import RawMessage, make_id, validation
+from rsmq_tui.protocol import RawMessage, RsmqError, make_id, validation
 from rsmq_tui.protocol.carrying import Carrier
 from rsmq_tui.protocol.editor import QueueEditor
 from rsmq_tui.protocol.edits import Edit, Outcome
@@ -117,10 +117,18 @@ async def list_target_notes(editor: QueueEditor, names: ListNames, action: Move,
         )
         raise TriageError(told)
     refuse_other_slots(editor, names, [to.queue], [Target(action.queue, editor.ns)])
-    await ListEditor.beside(editor, names).facts(to.queue)
+    await refuse_unreadable(ListEditor.beside(editor, names), to)
     return [
         "They are taken last there, in the order of delivery; a list knows no receive counts, undo brings them back."
     ]
+
+
+async def refuse_unreadable(editor: ListEditor, to: Target) -> None:
+    """Raise ``TriageError``, which names the target, where one of its keys is no list's; or what the editor raises."""
+    try:
+        await editor.facts(to.queue)
+    except RsmqError as error:
+        raise TriageError(f"{printable(to.text)}: {error}") from error
 
 
 def refuse_other_slots(editor: Carrier, names: ListNames, lists: Sequence[str], queues: Sequence[Target]) -> None:

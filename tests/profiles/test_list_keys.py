@@ -33,8 +33,8 @@ def test_lists_are_names_patterns_and_how_their_keys_are_named(tmp_path: Path) -
         ('lists = ["a\\u0000"]', 'lists must be a list of keys and patterns of keys such as ["queue:*", "mail"]'),
         (
             'lists_processing = "busy"',
-            'lists_processing must be a key that holds {queue} once, the key of the queue itself: "{queue}:processing"; '
-            "or {name}, what the * of a pattern stands for",
+            'lists_processing must be a key that holds {queue} once, the key of the queue itself: "{queue}:processing"'
+            "; or {name}, what the * of a pattern stands for",
         ),
         (
             'lists_leases = "{queue}{queue}"',

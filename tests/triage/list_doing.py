@@ -27,15 +27,20 @@ ITEMS = [
 
 
 def lay(client: Redis, names: ListNames, key: str, items: list[bytes]) -> None:
-    """Put items into a list so that the first of them is taken first."""
+    """Put items into a list so that the first of them is taken first; in processing, so that it is the oldest."""
     if items:
-        client.rpush(key, *(items if names.take_from == "left" else items[::-1]))
+        client.rpush(key, *(items if _is_left(names, key) else items[::-1]))
 
 
 def read(client: Redis, names: ListNames, key: str) -> list[bytes]:
-    """Return what lies in a list, what is taken first at first."""
+    """Return what lies in a list, what is taken first at first; of what is in processing, the oldest."""
     found = client.lrange(key, 0, -1)
-    return found if names.take_from == "left" else found[::-1]
+    return found if _is_left(names, key) else found[::-1]
+
+
+def _is_left(names: ListNames, key: str) -> bool:
+    # Whichever end items are taken from, they are pushed to processing at the left.
+    return names.take_from == "left" and key != WORKING
 
 
 def take(client: Redis, names: ListNames, key: str, count: int = 1) -> list[bytes]:

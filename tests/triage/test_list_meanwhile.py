@@ -1,6 +1,7 @@
 """Consumers and producers at work between every two calls of ours: what they take and send stays theirs."""
 
 import asyncio
+import json
 import shutil
 from collections import Counter
 from collections.abc import Iterator
@@ -15,11 +16,12 @@ from redis import Redis
 
 from rsmq_tui.protocol.lists.editor import ListEditor
 from rsmq_tui.protocol.lists.edits import list_item
+from rsmq_tui.protocol.running import ScriptRunner
 from rsmq_tui.triage import list_batches
-from rsmq_tui.triage.actions import Action, Delete, Move
+from rsmq_tui.triage.actions import Action, Copy, Delete, Move
 from rsmq_tui.triage.list_actions import Pop, Trim
 from rsmq_tui.triage.list_desk import ListTriage
-from rsmq_tui.triage.previews import Named, Scope
+from rsmq_tui.triage.previews import Everything, Named, Scope
 from rsmq_tui.triage.reports import Report
 from tests.triage.list_doing import NAMES, A, B, lay, read, send, take
 
@@ -135,6 +137,83 @@ def test_nothing_is_lost_or_doubled_whoever_works_there(
     if not back.tally.inexact:
         known = [item for item in after if item in ITEMS]
         assert known == [item for item in ITEMS if item in set(known)]
+
+
+async def test_what_is_copied_or_exported_while_consumers_take_is_not_doubled(
+    client: Redis, redis_url: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    items = [b"item %d" % number for number in range(3_000)]
+    lay(client, NAME, A, items)
+    commands, run = ScriptRunner.commands, ScriptRunner.run
+
+    def taking(call: Any) -> Any:
+        async def taken(self: ScriptRunner, *given: Any) -> Any:
+            take(client, NAME, A, 7)
+            return await call(self, *given)
+
+        return taken
+
+    monkeypatch.setattr(ScriptRunner, "commands", taking(commands))
+    monkeypatch.setattr(ScriptRunner, "run", taking(run))
+    lists = ListTriage(redis_url, NAME, folder)
+    path = folder.parent / "exported.jsonl"
+    async for _ in lists.export(A, Everything(), path):
+        pass
+    exported = [json.loads(line)["body"] for line in path.read_text().splitlines()]
+    assert len(exported) == len(set(exported)) > 1_000
+    await lists.run(await lists.preview(Copy(queue=A, target=B), Everything())).to_end()
+    copied = read(client, NAME, B)
+    assert len(copied) == len(set(copied)) > 1_000
+    await lists.aclose()
+
+
+@pytest.mark.parametrize("taken", [30, 55])
+async def test_trim_leaves_as_many_as_it_says_where_all_are_alike(
+    client: Redis, redis_url: str, folder: Path, taken: int
+) -> None:
+    lay(client, NAME, A, [b"alike"] * 60)
+    lists = ListTriage(redis_url, NAME, folder)
+    preview = await lists.preview(Trim(queue=A, keep=20))
+    take(client, NAME, A, taken)
+    report = await lists.run(preview).to_end()
+    assert client.llen(A) == min(20, 60 - taken)
+    assert report.tally.done == max(0, 40 - taken)
+    await lists.aclose()
+
+
+async def test_looking_for_long_items_that_have_moved_copies_few_of_them(
+    client: Redis, redis_url: str, folder: Path
+) -> None:
+    items = [b"%03d" % number + b"." * 1_000_000 for number in range(120)]
+    for item in items:
+        send(client, NAME, A, item)
+    lists = ListTriage(redis_url, NAME, folder)
+    places = (20, 30, 50, 60, 80)
+    scope = Named(tuple(list_item(place, items[place]).id.decode() for place in places))
+    preview = await lists.preview(Delete(queue=A), scope)
+    take(client, NAME, A, 2)
+    client.lrem(A, 1, items[50])
+    with client.monitor() as monitor:
+        report = await lists.run(preview).to_end()
+        back = await lists.run(await lists.preview_undo()).to_end()
+        client.echo("the end")
+        copied = list(_copied_by_scripts(monitor))
+    assert (report.tally.done, dict(report.tally.skipped)) == (4, {"gone meanwhile": 1})
+    assert (back.tally.done, back.tally.inexact) == (4, 0)
+    assert read(client, NAME, A) == [item for item in items[2:] if item != items[50]]
+    assert copied
+    assert max(copied) <= 4
+    await lists.aclose()
+
+
+def _copied_by_scripts(monitor: Any) -> Iterator[int]:
+    """Tell how many items each command of a script copies at once."""
+    for seen in monitor.listen():
+        name, *arguments = seen["command"].split(" ")
+        if name.upper() == "ECHO":
+            return
+        if seen["client_type"] == "lua" and name.upper() == "LRANGE":
+            yield int(arguments[2]) - int(arguments[1]) + 1
 
 
 async def _changed(

@@ -114,6 +114,17 @@ async def test_an_item_goes_back_into_its_list_and_undo_takes_it_out_again(
         assert client.zrange(f"{KEY}:leases", 0, -1, withscores=True) == before
 
 
+async def test_it_says_what_is_only_for_items_in_processing(
+    redis_url: str, thumbnails: ListQueue, tmp_path: Path
+) -> None:
+    async with watching(redis_url, tmp_path) as pilot:
+        await _open(pilot, KEY)
+        await until(pilot, lambda: len(_ids(pilot)) == 6, "all items are shown")
+        await press(pilot, "K")
+        words = "it is for items in processing alone."
+        await until(pilot, lambda: words in text_of(app_of(pilot)), "the dialog says why there is nothing to ack")
+
+
 async def test_items_move_to_a_queue_of_rsmq(
     redis_url: str, thumbnails: ListQueue, client: redis.Redis, tmp_path: Path
 ) -> None:

@@ -26,21 +26,45 @@ local function value(raw) return string.sub(raw, 2) end
 local outcome, bodies, checks, writes = {}, {}, {}, {}
 local source_shift, target_shift, inexact = 0, 0, 0
 for n = 1, count do outcome[n] = 'd' end
-local back = take == 'left' and 'RPUSH' or 'LPUSH'
-local front = take == 'left' and 'LPUSH' or 'RPUSH'
-local pop_front = take == 'left' and 'LPOP' or 'RPOP'
-local pop_back = take == 'left' and 'RPOP' or 'LPOP'
 local tombstone = marker .. ':gone'
 local near, samples_most = 250, 6
+-- Whoever looks around copies no more than about that.
+local look_bytes = 8000000
 
-local function index(p) if take == 'left' then return p end return -1 - p end
-local function range(key, p, q)
-  if q < p then return {} end
-  if take == 'left' then return call('LRANGE', key, p, q) end
-  local found, turned = call('LRANGE', key, -1 - q, -1 - p), {}
-  local last = #found
-  for n = 1, last do turned[n] = found[last + 1 - n] end
-  return turned
+-- How positions are counted: in processing the oldest is at the right, whichever end consumers take from.
+local function side_of(area)
+  local is_left = area == 'q' and take == 'left'
+  local function index(p) if is_left then return p end return -1 - p end
+  local function range(key, p, q)
+    if q < p then return {} end
+    if is_left then return call('LRANGE', key, p, q) end
+    local found, turned = call('LRANGE', key, -1 - q, -1 - p), {}
+    local last = #found
+    for n = 1, last do turned[n] = found[last + 1 - n] end
+    return turned
+  end
+  -- Gives what lies near a place, by place: as far as that may be copied, and nothing tells how long items are.
+  local function around(key, length, p)
+    local found = {}
+    local function walk(from, by, left)
+      local at, step, longest = from, 1, 1
+      while left > 0 and at >= 0 and at < length and math.abs(at - p) <= near do
+        local first = by < 0 and math.max(0, at - step + 1) or at
+        local items = range(key, first, by < 0 and at or at + step - 1)
+        for n = 1, #items do
+          found[first + n - 1] = items[n]
+          left, longest = left - #items[n], math.max(longest, #items[n])
+        end
+        at = by < 0 and first - 1 or at + #items
+        step = math.max(1, math.min(near, math.floor(left / (4 * longest))))
+      end
+    end
+    local share = look_bytes / (2 * samples_most)
+    walk(math.min(p, length - 1), -1, share)
+    walk(p + 1, 1, share)
+    return found
+  end
+  return is_left, index, range, around
 end
 -- Tries a command on a key that is not there: what this user may not do, or there is no memory for, is refused now.
 local function try(...)

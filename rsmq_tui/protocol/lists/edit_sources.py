@@ -8,6 +8,8 @@ local source, leases = KEYS[1], KEYS[2]
 local area, hint, is_dense, takes = arg(), tonumber(arg()), arg() == '1', arg() == '1'
 local length = call('LLEN', source)
 call('ZCARD', leases)
+local is_left, index, range, around = side_of(area)
+local pop_front, pop_back = is_left and 'LPOP' or 'RPOP', is_left and 'RPOP' or 'LPOP'
 local at, wanted, known_sha, before, token, deadline = {}, {}, {}, {}, {}, {}
 for n = 1, count do
   local p, told = tonumber(arg()), arg()
@@ -75,12 +77,11 @@ else
     local votes, all = {}, {}
     for n = 1, count do all[n] = n end
     for _, n in ipairs(spread(all)) do
-      local from = math.max(0, at[n] - near)
-      local around = range(source, from, at[n] + near)
-      for place_there = 1, #around do
-        if is_it(around[place_there], n) then
-          local shift, weight = from + place_there - 1 - at[n], 1
-          if before[n] ~= '' and place_there > 1 and redis.sha1hex(around[place_there - 1]) == before[n] then
+      local there = around(source, length, at[n])
+      for p, now in pairs(there) do
+        if is_it(now, n) then
+          local shift, weight = p - at[n], 1
+          if before[n] ~= '' and there[p - 1] and redis.sha1hex(there[p - 1]) == before[n] then
             weight = 2
           end
           votes[shift] = (votes[shift] or 0) + weight
@@ -143,8 +144,8 @@ writes[#writes + 1] = function()
       call('LSET', source, index(gone[n]), tombstone)
     end
     local from_front, from_back = high + 1, length - low
-    local from_head = take == 'left' and from_front or from_back
-    local from_tail = take == 'left' and from_back or from_front
+    local from_head = is_left and from_front or from_back
+    local from_tail = is_left and from_back or from_front
     call('LREM', source, from_head <= from_tail and number or -number, tombstone)
   end
   if #members > 0 then call('ZREM', leases, unpack(members)) end

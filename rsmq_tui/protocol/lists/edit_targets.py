@@ -1,9 +1,13 @@
 """The Lua of guarded changes of list queues: where items go, to a list, to leases or to an RSMQ queue."""
 
-# ARGV the shift that is known; for each edit the position that it is to have, the SHA1 of the item before it, '-' for
-# the first of all, or ''; a lease's token or '', its deadline; '=' and its bytes, or '' where the source has them.
+# ARGV 'q' or 'p', the shift that is known; for each edit the position that it is to have, the SHA1 of the item before
+# it, '-' for the first of all, or ''; a lease's token or '', its deadline; '=' and its bytes, or '' where the source
+# has them.
 TO_LIST = """
 local target, target_leases = KEYS[3], KEYS[4]
+local is_left, index, range, around = side_of(arg())
+local pop_front, pop_back = is_left and 'LPOP' or 'RPOP', is_left and 'RPOP' or 'LPOP'
+local front, back = is_left and 'LPUSH' or 'RPUSH', is_left and 'RPUSH' or 'LPUSH'
 local target_hint = tonumber(arg())
 local target_length = call('LLEN', target)
 call('ZCARD', target_leases)
@@ -62,11 +66,9 @@ local function found_shift(to, order)
   if seen == #witnesses then return 0, true end
   local votes = {}
   for _, witness in ipairs(witnesses) do
-    local from = math.max(0, witness[1] - near)
-    local around = range(target, from, witness[1] + near)
-    for n = 1, #around do
-      if redis.sha1hex(around[n]) == witness[2] then
-        local shift = from + n - 1 - witness[1]
+    for p, now in pairs(around(target, target_length, witness[1])) do
+      if redis.sha1hex(now) == witness[2] then
+        local shift = p - witness[1]
         votes[shift] = (votes[shift] or 0) + 1
       end
     end
@@ -92,9 +94,14 @@ writes[#writes + 1] = function()
   -- What a way costs, in microseconds or about: through one end, or walking to each place from the head of the list.
   local through_front, through_back = high - (number - 1), target_length - low
   local walked = 0
-  for n = 1, number do walked = walked + (take == 'left' and to[n] or whole - to[n]) end
-  local by_insert = walked * 0.05 + number * 300
-  if through_back <= through_front and through_back <= by_insert then
+  for n = 1, number do walked = walked + (is_left and to[n] or whole - to[n]) end
+  -- Long items take as long as it takes to copy them; those that are there may be as long as those that come.
+  local heavy = 0
+  for n = 1, number do heavy = heavy + #bodies[order[n]] end
+  heavy = heavy / number * 0.005
+  local by_insert = walked * 0.05 + number * (300 + 3 * heavy)
+  local by_front, by_back = through_front * (1 + heavy), through_back * (1 + heavy)
+  if by_back <= by_front and by_back <= by_insert then
     local popped = through_back > 0 and call(pop_back, target, through_back) or {}
     local items, next_one, next_popped = {}, 1, #popped
     for p = low, whole - 1 do
@@ -107,7 +114,7 @@ writes[#writes + 1] = function()
       end
     end
     push(back, target, items)
-  elseif through_front <= by_insert then
+  elseif by_front <= by_insert then
     local popped = through_front > 0 and call(pop_front, target, through_front) or {}
     local items, next_one, next_popped = {}, number, #popped
     for p = high, 0, -1 do
@@ -128,7 +135,7 @@ writes[#writes + 1] = function()
         call(back, target, body)
       else
         call('LSET', target, index(p), tombstone)
-        call('LINSERT', target, take == 'left' and 'BEFORE' or 'AFTER', tombstone, body)
+        call('LINSERT', target, is_left and 'BEFORE' or 'AFTER', tombstone, body)
         call('LSET', target, index(p + 1), there)
       end
     end

@@ -3,6 +3,7 @@
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 from urllib.parse import quote_from_bytes, unquote_to_bytes
 
@@ -16,7 +17,7 @@ from rsmq_tui.protocol.editor import QueueEditor
 from rsmq_tui.protocol.errors import RsmqError
 from rsmq_tui.protocol.keys import Keys, name_bytes, name_of
 from rsmq_tui.protocol.lists.edits import EDGE, ListBatch, sha_of
-from rsmq_tui.protocol.lists.item_places import are_there, in_order, key_of, range_of
+from rsmq_tui.protocol.lists.item_places import are_there, in_order, is_left, key_of, range_of
 from rsmq_tui.protocol.lists.naming import LISTS_NS, ListNames
 from rsmq_tui.protocol.operations import Operation
 from rsmq_tui.protocol.running import raising_nonsense
@@ -24,6 +25,9 @@ from rsmq_tui.protocol.running import raising_nonsense
 # Leases are read so many at a time: a call takes some ms.
 _LEASES_PER_CALL = 5_000
 _TOKEN_CHARS = 22
+# So many items are read by the first call, and how many and about how much by others.
+_STEP, _STEP_GROWS, _STEP_MOST = 8, 8, 4_096
+_STEP_BYTES = 4_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +56,14 @@ class ListEditor(Carrier):
     def __init__(self, server: Address | str, names: ListNames, *, timeout_s: float = TIMEOUT_S) -> None:
         super().__init__(server, LISTS_NS, timeout_s=timeout_s)
         self.names = names
+        self._step = _STEP
 
     @classmethod
     def beside(cls, other: Carrier, names: ListNames) -> "ListEditor":
         """Return an editor that shares the connections of another one."""
         editor = object.__new__(cls)
         editor.share(other, LISTS_NS)
-        editor.names = names
+        editor.names, editor._step = names, _STEP
         return editor
 
     def at(self, queue: str) -> "ListEditor":
@@ -90,15 +95,28 @@ class ListEditor(Carrier):
 
     @raising_nonsense
     async def items(self, queue: str, area: str, first: int, last: int) -> list[bytes]:
-        """Read what lies at these positions, as far as there is anything: no more than a call can read in a moment."""
-        (found,) = await self._ask(queue, range_of(self.names, key_of(self.names, queue, area), first, last))
-        return in_order(self.names, found)
+        """Read what lies at these positions, as far as there is anything, in calls that each take a moment.
+
+        Nothing tells how long items are before they are read: it begins with a few, from the last position on. What is
+        taken meanwhile may then be given twice, and nothing is passed over.
+        """
+        (length,) = await self._ask(queue, ("LLEN", key_of(self.names, queue, area)))
+        parts: list[list[bytes]] = []
+        stop = min(last, length - 1)
+        while stop >= first:
+            start = max(first, stop - self._step + 1)
+            (found,) = await self._ask(queue, range_of(self.names, queue, area, start, stop))
+            parts.append(in_order(self.names, area, found))
+            longest = max(map(len, found), default=0)
+            self._step = max(1, min(_STEP_MOST, self._step * _STEP_GROWS, _STEP_BYTES // max(1, longest)))
+            stop = start - 1
+        return list(chain.from_iterable(reversed(parts)))
 
     @raising_nonsense
     async def items_at(self, queue: str, area: str, positions: Sequence[int]) -> list[bytes | None]:
         """Read one item at each of these positions, None where there is none."""
         key = key_of(self.names, queue, area)
-        places = [place if self.names.take_from == "left" else -1 - place for place in positions]
+        places = [place if is_left(self.names, area) else -1 - place for place in positions]
         return await self._ask(queue, *(("LINDEX", key, place) for place in places)) if places else []
 
     @raising_nonsense

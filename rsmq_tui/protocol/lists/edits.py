@@ -208,9 +208,10 @@ class ListBatch:
             yield before.score if before.rc else b""
 
     def _to_list(self) -> Iterator[Argument]:
-        yield self.target_hint
+        afters = self.afters
+        yield from (spot_of(afters[0].id).area if afters else "q", self.target_hint)
         carries = self.kind is ListKind.PUT
-        for after in self.afters:
+        for after in afters:
             yield from (spot_of(after.id).position, after.fr or b"", after.rc or b"", after.score if after.rc else b"")
             yield b"=" + (after.body or b"") if carries else b""
 

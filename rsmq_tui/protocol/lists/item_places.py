@@ -22,16 +22,20 @@ def key_of(names: ListNames, queue: str, area: str) -> bytes:
     return names.processing_key(queue) if area == "p" else name_bytes(queue)
 
 
-def range_of(names: ListNames, key: bytes, first: int, last: int) -> Command:
+def is_left(names: ListNames, area: str) -> bool:
+    """Tell whether position 0 is the head of the list: in processing the oldest is the last, wherever it was taken."""
+    return area == "q" and names.take_from == "left"
+
+
+def range_of(names: ListNames, queue: str, area: str, first: int, last: int) -> Command:
     """Return the command that reads what lies at these positions, and ``in_order`` puts in order."""
-    if names.take_from == "left":
-        return ("LRANGE", key, first, last)
-    return ("LRANGE", key, -1 - last, -1 - first)
+    key = key_of(names, queue, area)
+    return ("LRANGE", key, first, last) if is_left(names, area) else ("LRANGE", key, -1 - last, -1 - first)
 
 
-def in_order(names: ListNames, found: list[bytes]) -> list[bytes]:
+def in_order(names: ListNames, area: str, found: list[bytes]) -> list[bytes]:
     """Return what ``range_of`` reads, from the lowest position on."""
-    return found if names.take_from == "left" else found[::-1]
+    return found if is_left(names, area) else found[::-1]
 
 
 async def are_there(read: Read, batch: ListBatch) -> list[bool]:
@@ -59,7 +63,7 @@ async def _of_side(
     found = []
     for spot in spots:
         at = spot.position + (length if spot.position < 0 else 0) + batch.hint
-        (around,) = await read(range_of(names, key, max(0, at - NEAR_ITEMS), max(0, at + NEAR_ITEMS)))
+        (around,) = await read(range_of(names, queue, spot.area, max(0, at - NEAR_ITEMS), max(0, at + NEAR_ITEMS)))
         found.append(any(sha_of(item) == spot.sha for item in around))
     return found
 

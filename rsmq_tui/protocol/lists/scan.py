@@ -29,12 +29,7 @@ _HELD_BYTES = 16_000_000
 
 @dataclass(frozen=True, slots=True)
 class ListChunk(ScanChunk):
-    """Some items of a list queue; ``begun_anew`` counts how often its place was lost so far, and read from the start.
-
-    What was given before is not given again then, but for items that are alike.
-    """
-
-    begun_anew: int = 0
+    """Some items of a list queue; what was given before it began anew is not given again, but for items alike."""
 
 
 class ListScan:

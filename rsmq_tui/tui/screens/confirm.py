@@ -15,6 +15,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Button, Input, Static
 
 from rsmq_tui.monitor.wording import count, plural, printable
+from rsmq_tui.protocol.lists.naming import LISTS_NS
 from rsmq_tui.triage.actions import MessageAction, Undo
 from rsmq_tui.triage.words import TriageError
 from rsmq_tui.tui.keymap import bindings_of
@@ -32,6 +33,9 @@ SEEN_S = 0.25
 _SEEING_EVERY_S = 0.1
 _TITLE_MAX = 100
 _VALUE_MAX = 400
+
+# Of a list queue, these are for items that somebody is working on.
+_OF_PROCESSING = ("requeue", "ack", "hide", "release")
 
 
 class ConfirmScreen(ModalScreen["Preview | None"]):
@@ -198,6 +202,8 @@ def _why_nothing(preview: "Preview") -> str:
         return "all of it was taken back already."
     if preview.elsewhere:
         return "what was marked has changed or left since it was shown."
+    if preview.ns == LISTS_NS and preview.action.name in _OF_PROCESSING:
+        return "it is for items in processing alone."
     return "no such message is in the queue."
 
 

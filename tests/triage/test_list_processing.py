@@ -1,0 +1,120 @@
+"""What is in processing: from its right end on, wherever consumers take from, however much or heavy it is."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from redis import Redis
+
+from rsmq_tui.monitor.filters import parse_filter
+from rsmq_tui.protocol.lists.client import ListQueue
+from rsmq_tui.triage import list_preparing, selection
+from rsmq_tui.triage.actions import Action, Move
+from rsmq_tui.triage.list_actions import Ack, Requeue
+from rsmq_tui.triage.list_desk import ListTriage
+from rsmq_tui.triage.previews import Everything, Matching, Scope
+from rsmq_tui.triage.reports import Report
+from tests.triage.list_doing import LEASES, NAMES, WORKING, A, B, lease, read
+
+# The script reads more than this by place alone.
+MANY = 10_050
+
+
+@pytest.fixture(params=NAMES)
+def end(request: pytest.FixtureRequest) -> str:
+    """The end that consumers take from."""
+    return str(request.param)
+
+
+@pytest.fixture
+async def lists(redis_url: str, folder: Path, end: str) -> AsyncIterator[ListTriage]:
+    desk = ListTriage(redis_url, NAMES[end], folder)
+    yield desk
+    await desk.aclose()
+
+
+async def done(lists: ListTriage, action: Action, scope: Scope | None = None) -> Report:
+    run = lists.run(await lists.preview(action, scope or Everything()))
+    async for _ in run:
+        pass
+    assert run.report is not None
+    return run.report
+
+
+async def undone(lists: ListTriage) -> None:
+    run = lists.run(await lists.preview_undo())
+    async for _ in run:
+        pass
+
+
+def state(client: Redis) -> list[Any]:
+    return [client.lrange(A, 0, -1), client.lrange(WORKING, 0, -1), client.zrange(LEASES, 0, -1, withscores=True)]
+
+
+def work_on(client: Redis, count: int, *, heavy: int = 0) -> list[bytes]:
+    """Put leased items into processing as consumers do; returns them, the oldest first."""
+    items = [b"%d %s" % (number, b"." * heavy) for number in range(count)]
+    client.lpush(WORKING, *items)
+    client.zadd(LEASES, {lease(f"t{number}", item): 1000 + number for number, item in enumerate(items)})
+    return items
+
+
+@pytest.mark.parametrize("scope", [Everything(), Matching(parse_filter("state:expired"), None)])
+async def test_what_was_taken_first_is_requeued_to_be_taken_first(
+    lists: ListTriage, client: Redis, end: str, scope: Scope
+) -> None:
+    queue = ListQueue(client, A.encode(), names=NAMES[end])
+    queue.push(*(b"%d" % number for number in range(6)))
+    for _ in range(4):
+        queue.take(vt_ms=0)
+    before = state(client)
+    assert (await done(lists, Requeue(queue=A), scope)).tally.done == 4
+    assert read(client, NAMES[end], A) == [b"%d" % number for number in range(6)]
+    await undone(lists)
+    assert state(client) == before
+
+
+async def test_a_limit_means_the_oldest(lists: ListTriage, client: Redis) -> None:
+    items = work_on(client, 5)
+    await done(lists, Ack(queue=A), Matching(parse_filter(""), 2))
+    assert client.lrange(WORKING, 0, -1) == items[:1:-1]
+
+
+@pytest.mark.parametrize(
+    "action", [Move(queue=A, target=B), Requeue(queue=A), Requeue(queue=A, to_back=True), Ack(queue=A)], ids=str
+)
+async def test_what_goes_in_many_parts_goes_whole_and_comes_back(
+    lists: ListTriage, client: Redis, end: str, action: Action
+) -> None:
+    items = work_on(client, MANY)
+    before = state(client)
+    report = await done(lists, action)
+    assert (report.tally.done, dict(report.tally.skipped)) == (MANY, {})
+    assert not client.exists(WORKING, LEASES)
+    there = read(client, NAMES[end], B if isinstance(action, Move) else A)
+    assert there == ([] if isinstance(action, Ack) else items)
+    await undone(lists)
+    assert state(client) == before
+
+
+@pytest.mark.parametrize("action", [Move(queue=A, target=B), Requeue(queue=A, to_back=True), Ack(queue=A)], ids=str)
+async def test_those_whose_bytes_are_read_again_are_found_when_others_have_gone(
+    lists: ListTriage, client: Redis, action: Action, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(selection, "_BODIES_BYTES", 0)
+    monkeypatch.setattr(list_preparing, "_READ_BYTES", 100_000)
+    items = work_on(client, 60, heavy=50_000)
+    # One of none, in a part with others or alone.
+    client.lpush(WORKING, b"")
+    preview = await lists.preview(action, Everything())
+    # A consumer is done with some meanwhile.
+    for number in (0, 1, 30):
+        client.lrem(WORKING, 1, items[number])
+        client.zrem(LEASES, lease(f"t{number}", items[number]))
+    run = lists.run(preview)
+    async for _ in run:
+        pass
+    assert run.report is not None
+    assert (run.report.tally.done, dict(run.report.tally.skipped)) == (58, {"gone meanwhile": 3})
+    assert not client.exists(WORKING, LEASES)
