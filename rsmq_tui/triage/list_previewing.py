@@ -205,9 +205,8 @@ async def _rsmq_notes(editor: ListEditor, action: Action, to: Target) -> list[st
     except RsmqError as error:
         raise TriageError(f"{to.text}: {error}") from error
     if not exists:
-        raise TriageError(
-            f"there is no queue {printable(to.queue)} in namespace {printable(to.ns or '')}: create it first"
-        )
+        where = f"in namespace {printable(to.ns or '')}"
+        raise TriageError(f"queue {printable(to.queue)} does not exist {where}: create it first")
     return ["There each is a new message, sent now and ready at once."]
 
 
