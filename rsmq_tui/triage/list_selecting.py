@@ -197,22 +197,27 @@ _Part = tuple[int, int, int, list[RawMessage]]
 
 
 async def _everything(editor: ListEditor, queue: str, area: Area, limit: int | None) -> AsyncGenerator[_Part, None]:
-    """Walk through all of the area, from the back on, or with a limit through those that are taken next."""
+    """Walk through the area, or with a limit through so many that are taken next."""
     facts = await editor.facts(queue)
     last = facts.ready - 1 if area.last is None else min(area.last, facts.ready - 1)
     if limit is not None:
         last = min(last, area.first + limit - 1)
     depth = (last + 1 - area.first if area.queue else 0) + (facts.processing if area.processing else 0)
-    scanned, number = 0, _ITEMS_MIN
-    while area.queue and last >= area.first:
-        first = max(area.first, last - number + 1)
-        items = await editor.items(queue, "q", first, last)
+    scanned, number, first = 0, _ITEMS_MIN, area.first
+    while area.queue and last >= first:
+        # With a limit from those that are taken next on: what consumers take meanwhile is passed over, and none is
+        # read twice. Without, from the back: what is to stay must not move into what is read.
+        start, stop = (max(first, last - number + 1), last) if limit is None else (first, min(last, first + number - 1))
+        items = await editor.items(queue, "q", start, stop)
         at_ms = await editor.clock_us() // 1000
-        scanned += last - first + 1
-        yield scanned, depth, at_ms, [_queued(first + place, body) for place, body in enumerate(items)]
+        scanned += stop - start + 1
+        yield scanned, depth, at_ms, [_queued(start + place, body) for place, body in enumerate(items)]
         heavy = sum(map(len, items))
         number = max(1, min(_ITEMS_MAX, number * 2, number * _READ_BYTES // max(1, heavy)))
-        last = first - 1
+        if limit is None:
+            last = start - 1
+        else:
+            first = stop + 1
     if area.processing and (limit is None or scanned < limit):
         at_ms = await editor.clock_us() // 1000
         async for seen, _, _, found in _processing(editor, queue, at_ms):

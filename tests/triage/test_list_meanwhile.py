@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from redis import Redis
 
+from rsmq_tui.monitor.filters import parse_filter
 from rsmq_tui.protocol.lists.editor import ListEditor
 from rsmq_tui.protocol.lists.edits import list_item
 from rsmq_tui.protocol.running import ScriptRunner
@@ -21,7 +22,7 @@ from rsmq_tui.triage import list_batches
 from rsmq_tui.triage.actions import Action, Copy, Delete, Move
 from rsmq_tui.triage.list_actions import Pop, Trim
 from rsmq_tui.triage.list_desk import ListTriage
-from rsmq_tui.triage.previews import Everything, Named, Scope
+from rsmq_tui.triage.previews import Everything, Matching, Named, Scope
 from rsmq_tui.triage.reports import Report
 from tests.triage.list_doing import NAMES, A, B, lay, read, send, take
 
@@ -164,6 +165,24 @@ async def test_what_is_copied_or_exported_while_consumers_take_is_not_doubled(
     await lists.run(await lists.preview(Copy(queue=A, target=B), Everything())).to_end()
     copied = read(client, NAME, B)
     assert len(copied) == len(set(copied)) > 1_000
+    await lists.aclose()
+
+
+async def test_the_first_of_all_are_copied_once_while_consumers_take(
+    client: Redis, redis_url: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lay(client, NAME, A, [b"item %d" % number for number in range(3_000)])
+    read_items = ListEditor.items
+
+    async def taking(self: ListEditor, *given: Any, **how: Any) -> Any:
+        take(client, NAME, A, 7)
+        return await read_items(self, *given, **how)
+
+    monkeypatch.setattr(ListEditor, "items", taking)
+    lists = ListTriage(redis_url, NAME, folder)
+    report = await lists.run(await lists.preview(Copy(queue=A, target=B), Matching(parse_filter(""), 600))).to_end()
+    copied = read(client, NAME, B)
+    assert len(copied) == len(set(copied)) == report.tally.done > 500
     await lists.aclose()
 
 
