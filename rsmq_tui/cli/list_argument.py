@@ -12,11 +12,14 @@ _LIST = "list:"
 def list_key(options: argparse.Namespace, profile: Profile) -> str | None:
     """Return the key of the list queue that a command is about, or None where it is about a queue of RSMQ.
 
-    What --lists means is a list; what only the profile means is one where it cannot be a queue of RSMQ.
+    What --lists means is a list; what only the profile means is one where it cannot be a queue of RSMQ. Raises
+    ``UsageError`` for a list without a key.
     """
     queue: str | None = getattr(options, "queue", None)
     if queue is None:
         return None
+    if queue == _LIST:
+        raise UsageError("which list? write its key behind list:")
     if queue.startswith(_LIST):
         return queue.removeprefix(_LIST)
     is_meant = any(fnmatchcase(queue, pattern) for pattern in profile.lists)

@@ -7,12 +7,14 @@ from typing import Protocol
 
 from rsmq_tui.cli.errors import UsageError
 from rsmq_tui.cli.list_argument import list_key
+from rsmq_tui.cli.output import say
 from rsmq_tui.cli.target import list_reader_of, profile_of, reader_of
 from rsmq_tui.monitor.filters import Filter
 from rsmq_tui.monitor.list_ages import age_path
 from rsmq_tui.monitor.list_looking import read_list_item, search_lists
 from rsmq_tui.monitor.peek import MessageView, PeekError, read_message
 from rsmq_tui.monitor.search import Progress, search
+from rsmq_tui.monitor.wording import printable
 from rsmq_tui.profiles import Profile
 from rsmq_tui.protocol import SERVER_ERRORS, QueueReader, failure_of
 
@@ -76,9 +78,10 @@ class RsmqLook:
         except SERVER_ERRORS as error:
             raise PeekError(f"{failure_of(error).sentence}: {failure_of(error).hint}") from error
         if self.queue not in index.names:
+            hint = f"; a Redis List is written list:{self.queue}" if ":" in self.queue else ""
             raise UsageError(
                 f"{self.queue} on {self.label}: no such queue in namespace {self.reader.ns}; "
-                "rsmq-tui queues list names those that are there"
+                f"rsmq-tui queues list names those that are there{hint}"
             )
 
     async def aclose(self) -> None:
@@ -103,7 +106,8 @@ class ListLook:
         return await read_list_item(self._reader, self.queue, id, age=self._age)
 
     async def refuse_missing(self) -> None:
-        """Do nothing."""
+        """Say that nothing is there, which is no error."""
+        say(f"nothing is in {printable(self.queue)} now: a list without items is no key")
 
     async def aclose(self) -> None:
         """Close the connections."""

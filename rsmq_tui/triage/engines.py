@@ -136,4 +136,4 @@ async def notes_of_undo(editor: Carrier, journal: Journal, change: Change) -> tu
         return ()
     entry = next(journal.entries(change.change), None)
     names = entry.batch.names if entry is not None and isinstance(entry.batch, ListBatch) else ListNames()
-    return undo_notes(await ListEditor.beside(editor, names).facts(change.queue))
+    return undo_notes(await ListEditor.beside(editor, names).facts(change.queue), change.done)

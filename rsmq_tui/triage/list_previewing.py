@@ -4,7 +4,7 @@ import asyncio
 from dataclasses import replace
 
 from rsmq_tui.monitor.states import MessageState
-from rsmq_tui.monitor.wording import plural, printable, size
+from rsmq_tui.monitor.wording import duration, plural, printable, size
 from rsmq_tui.protocol import RsmqError
 from rsmq_tui.protocol.editor import QueueEditor
 from rsmq_tui.protocol.lists.editor import ListEditor, ListFacts
@@ -102,14 +102,15 @@ async def preview_of_lists(
     )
 
 
-def undo_notes(facts: ListFacts) -> tuple[str, ...]:
-    """Say what putting items back into the midst of a long list costs."""
+def undo_notes(facts: ListFacts, items: int) -> tuple[str, ...]:
+    """Say what putting so many items back into the midst of a long list costs."""
     walk_ms = facts.ready * 0.06 / 1000
     if walk_ms < HOLDS_AT_MOST_MS / 2:
         return ()
     return (
         f"The list holds {facts.ready:,} items: to put one back far from its ends holds the server for up to about "
-        f"{walk_ms:,.0f} ms, and it is done one by one; esc cancels.",
+        f"{walk_ms:,.0f} ms, and it is done one by one: some {duration(items * walk_ms / 2)} in all where they lie "
+        "everywhere in it. It can be cancelled.",
     )
 
 

@@ -93,6 +93,14 @@ def test_looking(command: Command) -> None:
     assert '{"id": 4}' in people.text
 
 
+def test_what_is_not_there_is_said(command: Command) -> None:
+    done = command("messages", "list", "list:queue:nosuch")
+    assert (done.status, done.out) == (0, b"")
+    assert "nothing is in queue:nosuch now: a list without items is no key" in done.err
+    assert command("messages", "list", "list:").status == 2
+    assert "a Redis List is written list:queue:nosuch" in command("messages", "list", "queue:nosuch").err
+
+
 def test_export_and_import(command: Command, client: Redis, tmp_path: Path) -> None:
     path = tmp_path / "orders.jsonl"
     assert command("messages", "export", LISTED, "-o", str(path)).status == 0
