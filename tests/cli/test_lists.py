@@ -80,6 +80,8 @@ def test_what_the_star_of_a_pattern_stands_for_is_the_name(anywhere: Command, cl
         ("bull:video:wait", 1, 1),
         ("jobs", 0, 0),
     ]
+    one = anywhere("--config", str(config), "queues", "list", "--lists", "bull:video:wait").lines
+    assert [(line["name"], line["hidden"]) for line in one if line["kind"] == "list"] == [("bull:video:wait", 1)]
 
 
 def test_looking(command: Command) -> None:

@@ -14,6 +14,7 @@ LISTS_NS = "(lists)"
 """What stands for all list queues where a namespace would."""
 
 _QUEUE, _NAME = "{queue}", "{name}"
+_USUAL_QUEUE = "queue:{name}"
 _MARK = ":rsmq-tui:"
 _ONE_STAR = re.compile(r"[^*?\[]*\*[^*?\[]*")
 _TOKEN = re.compile(r"[A-Za-z0-9]+")
@@ -40,7 +41,7 @@ class ListNames:
     for another end.
     """
 
-    queue: str = "queue:{name}"
+    queue: str = _USUAL_QUEUE
     processing: str = "{queue}:processing"
     leases: str = "{queue}:leases"
     take_from: End = "right"
@@ -87,12 +88,14 @@ class ListNames:
     def for_patterns(self, patterns: Iterable[str]) -> "ListNames":
         """Return these names for queues that are watched by those patterns of keys.
 
-        Where ``processing`` or ``leases`` hold ``{name}``, that is what the ``*`` of a pattern stands for; raises
-        ``ValueError`` where none, or more than one, says so.
+        Where ``processing`` or ``leases`` hold ``{name}``, that is what the ``*`` of a pattern stands for, or what it
+        was said to be before; raises ``ValueError`` where nothing, or more than one pattern, says so.
         """
         if _NAME not in self.processing + self.leases:
             return self
         found = {pattern.replace("*", _NAME) for pattern in patterns if _ONE_STAR.fullmatch(pattern)}
+        if not found and self.queue != _USUAL_QUEUE:
+            return self
         if len(found) != 1:
             raise ValueError(f"{_NAME} is what the * of a pattern stands for: name one pattern such as bull:*:wait")
         return replace(self, queue=found.pop())

@@ -80,6 +80,8 @@ def test_the_name_is_what_the_star_of_one_pattern_stands_for() -> None:
     assert named.processing_key("bull:video:wait") == b"bull:video:active"
     assert named.owner("bull:video:active") == "bull:video:wait"
     assert ListNames().for_patterns([]) == ListNames()
+    # Another choice of keys does not change what the name is.
+    assert named.for_patterns(["bull:video:wait"]) == named
     for patterns in ([], ["jobs"], ["a:*", "b:*"], ["a:*:*"], ["a:[xy]*"]):
         with pytest.raises(ValueError, match="what the \\* of a pattern stands for"):
             bull.for_patterns(patterns)
