@@ -1,4 +1,4 @@
-"""Which days have to be worked anew, and which rows that takes. Days are text: 2031-05-17, UTC."""
+"""Days, which are text: 2031-05-17, UTC; which days of messages have to be worked anew, and which rows that takes."""
 
 import re
 from collections.abc import Collection, Iterable
@@ -27,24 +27,19 @@ def source_of(table: str) -> str:
     return MESSAGES if table in (LIFECYCLE, POISON_DAYS) else SAMPLES
 
 
-def to_work(table: str, touched: Iterable[str], held: Collection[str]) -> list[str]:
-    """Return the days to work anew, of those that the history holds, where files of some days are new.
+def to_work(touched: Iterable[str], held: Collection[str]) -> list[str]:
+    """Return the days of messages to work anew, of those that the history holds, where files of some days are new.
 
-    The first samples of a day may follow on the last ones of the day before. What an inventory tells of a day's
-    messages may come from the first one of the day after.
+    What an inventory tells of a day's messages may come from the first one of the day after.
     """
-    step = 1 if table == SAMPLES else -1
-    wanted = {day for one in touched for day in (one, shifted(one, step))}
+    wanted = {day for one in touched for day in (one, shifted(one, -1))}
     return sorted(wanted.intersection(held))
 
 
-def to_read(table: str, days: Collection[str], held: Collection[str]) -> tuple[list[str], list[str]]:
-    """Return the days to read for working some: whole ones, and those of which the last hour is enough."""
-    if table == SAMPLES:
-        before = {shifted(day, -1) for day in days}
-        return sorted(days), sorted(before.intersection(held).difference(days))
+def to_read(days: Collection[str], held: Collection[str]) -> list[str]:
+    """Return the days of messages to read for working some."""
     after = {shifted(day, 1) for day in days}
-    return sorted({*days, *after.intersection(held)}), []
+    return sorted({*days, *after.intersection(held)})
 
 
 def shifted(day: str, days: int) -> str:

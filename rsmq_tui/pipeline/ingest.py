@@ -8,6 +8,7 @@ not a sample: no file of the history is opened here, and one that cannot be read
 import json
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
+from urllib.parse import unquote
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -19,9 +20,9 @@ _FILES = "path string, modificationTime timestamp, length bigint, content binary
 
 
 class Notes(NamedTuple):
-    """The days of each table that have new files, and the files that say so."""
+    """The names of the files of each table that are new, and the files that say so."""
 
-    days: dict[str, set[str]]
+    names: dict[str, set[str]]
     files: tuple[str, ...]
 
 
@@ -68,7 +69,7 @@ def note_new_files(
 
 def read_notes(out: Folder) -> Notes:
     """Return what is noted down and not published yet."""
-    days: dict[str, set[str]] = {}
+    names: dict[str, set[str]] = {}
     files = []
     for file in out.files(NOTES):
         parts = file.name.split("/")
@@ -78,10 +79,11 @@ def read_notes(out: Folder) -> Notes:
         files.append(file.name)
         with out.open(file.name) as lines:
             for line in lines:
-                name = "/".join(json.loads(line)["path"].rsplit("/", 3)[1:])
-                if (day := day_in(name)) is not None:
-                    days.setdefault(parts[1], set()).add(day)
-    return Notes(days, tuple(files))
+                # What Spark tells is a URL.
+                name = unquote("/".join(json.loads(line)["path"].rsplit("/", 3)[1:]))
+                if day_in(name) is not None:
+                    names.setdefault(parts[1], set()).add(name)
+    return Notes(names, tuple(files))
 
 
 def drop_notes(out: Folder, notes: Notes) -> None:

@@ -1,22 +1,18 @@
 """Rows for Spark to work on: those of a history, and those of the tables that are stored already."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from functools import reduce
-from operator import or_
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from rsmq_tui.history.analysis.manifest import Manifest
 from rsmq_tui.history.analysis.schema import BY_DAY
 from rsmq_tui.history.analysis.schema import SCHEMAS as TABLES
 from rsmq_tui.history.schema import SCHEMAS
-from rsmq_tui.pipeline.days import midnight_ms, shifted
 from rsmq_tui.pipeline.folder import Folder, as_uri
 
 DAY = "day"
-_HOUR_MS = 3_600_000
 _TYPES = {pa.string(): "string", pa.int64(): "bigint", pa.float64(): "double", pa.binary(): "binary"}
 _TYPES |= {pa.bool_(): "boolean"}
 
@@ -25,17 +21,16 @@ def history_rows(
     spark: SparkSession,
     history: Folder,
     table: str,
-    whole: Sequence[str],
-    last_hours: Sequence[str],
+    days: Sequence[str],
     left_out: Collection[str],
 ) -> DataFrame:
-    """Return the rows of some days of a history, and of the last hour of others, with ``day`` as the last column.
+    """Return the rows of some days of a history, with ``day`` as the last column.
 
     Columns are taken by name: one that a file does not have is null. The files ``left_out`` are never opened.
     """
-    if not whole:
+    if not days:
         return _nothing(spark, SCHEMAS[table], DAY)
-    paths = [history.at(f"{table}/day={day}") for day in (*last_hours, *whole)]
+    paths = [history.at(f"{table}/day={day}") for day in days]
     rows = (
         spark.read.schema(f"{_ddl(SCHEMAS[table])}, {DAY} string")
         .option("basePath", history.at(table))
@@ -48,8 +43,6 @@ def history_rows(
     if left_out:
         names = [as_uri("/".join(name.split("/")[1:])) for name in sorted(left_out)]
         rows = rows.where(~sf.substring_index(sf.col("_metadata.file_path"), "/", -2).isin(names))
-    if last_hours:
-        rows = rows.where(sf.col(DAY).isin(list(whole)) | reduce(or_, map(_last_hour, last_hours)))
     return rows
 
 
@@ -60,9 +53,12 @@ class StoredTables(Mapping[str, DataFrame]):
         self._spark, self._out, self._manifest = spark, out, manifest
 
     def __getitem__(self, table: str) -> DataFrame:
-        names = self._manifest.files(table) if table in BY_DAY else []
         if table not in BY_DAY:
             raise KeyError(table)
+        return self.of_files(table, self._manifest.files(table))
+
+    def of_files(self, table: str, names: Sequence[str]) -> DataFrame:
+        """Return the rows in some files of a table."""
         if not names:
             rows = _nothing(self._spark, TABLES[table], DAY)
         else:
@@ -80,10 +76,6 @@ class StoredTables(Mapping[str, DataFrame]):
 
     def __len__(self) -> int:
         return len(BY_DAY)
-
-
-def _last_hour(day: str) -> Column:
-    return (sf.col(DAY) == day) & (sf.col("at_ms") >= midnight_ms(shifted(day, 1)) - _HOUR_MS)
 
 
 def _nothing(spark: SparkSession, schema: pa.Schema, *more: str) -> DataFrame:

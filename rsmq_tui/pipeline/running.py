@@ -10,7 +10,7 @@ Whatever is killed, and whenever, the tables are those of one complete run, and 
 
 import secrets
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Event
@@ -21,7 +21,7 @@ from rsmq_tui.history.analysis.schema import BY_DAY, MANIFEST_FILE, VERSION
 from rsmq_tui.history.errors import HistoryError
 from rsmq_tui.history.schema import MESSAGES
 from rsmq_tui.history.store import SealedFile
-from rsmq_tui.pipeline.days import TABLES, source_of, to_work
+from rsmq_tui.pipeline.days import TABLES, source_of
 from rsmq_tui.pipeline.errors import PipelineError, StoppedError
 from rsmq_tui.pipeline.folder import Folder
 from rsmq_tui.pipeline.opening import (
@@ -39,6 +39,7 @@ from rsmq_tui.pipeline.progress import Progress
 from rsmq_tui.pipeline.session import Engine
 from rsmq_tui.pipeline.settings import Settings
 from rsmq_tui.pipeline.state import LeftOut, State, digest, is_current, made_by, read_state
+from rsmq_tui.pipeline.to_do import Held, ToDo, to_do
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,31 +132,30 @@ class Runner:
         notes = self._ingest(history, out, held)
         # What came while Spark was starting may be noted, and its notes go with this run.
         held = files_held(history)
-        touched = {table: set(notes.days.get(table, ())) for table in TABLES}
+        new = {table: set(notes.names.get(table, ())) for table in TABLES}
         for name in whole_again:
-            touched[name.partition("/")[0]].add(name.split("/")[1].removeprefix("day="))
-        for table in TABLES:
-            anew = before is None or job.full or not is_current(state)
-            # What is poison is told by day.
-            if anew or (table == MESSAGES and state.settings.get("poison_rc") != job.settings.poison_rc):
-                touched[table] = {file.day for file in held[table]}
-        days = {table: to_work(table, touched[table], {file.day for file in held[table]}) for table in TABLES}
+            new[name.partition("/")[0]].add(name)
+        is_anew = before is None or job.full or not is_current(state)
+        # What is poison is told by day.
+        has_other_poison = state.settings.get("poison_rc") != job.settings.poison_rc
+        anew = TABLES if is_anew else (MESSAGES,) if has_other_poison else ()
+        todo = to_do(history, held, new, before, anew)
         left_out = still_there({name: about for name, about in state.left_out.items() if name not in whole_again}, held)
-        if not any(days.values()) and is_same:
+        if not todo and is_same:
             drop_notes(out, notes)
             self._keep(out, State(VERSION, made_by(job.settings), seen, left_out))
             return Outcome(None, out.label, known_problems=len(left_out))
         if not any(held.values()) and before is None:
             raise PipelineError(f"{history.label} holds no rows yet: rsmq-tui record --out {history.label} writes some")
-        return self._work(history, out, before, held, days, left_out, seen, notes)
+        return self._work(history, out, before, held, todo, left_out, seen, notes)
 
     def _work(
         self,
         history: Folder,
         out: Folder,
         before: Manifest | None,
-        held: Mapping[str, list[SealedFile]],
-        days: Mapping[str, list[str]],
+        held: Held,
+        todo: ToDo,
         left_out: dict[str, LeftOut],
         seen: str,
         notes: Any,
@@ -168,9 +168,9 @@ class Runner:
         run = f"{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{secrets.token_hex(3)}"
         working = Working(self.engine.spark, history, out, run, self._job.settings, self._progress, self._begin)
         try:
-            made = working.by_day(held, days, left_out)
+            made = working.by_day(held, todo, left_out, before)
             self._step("days written")
-            worked = {table: self._as_it_was(history, table, days[table], held[table], before) for table in TABLES}
+            worked = {table: self._as_it_was(history, table, todo.days[table], held[table], before) for table in TABLES}
             of_table = {table: worked[source_of(table)] for table in BY_DAY}
             both = left_out | made.damaged
             problems = {name: f"{history.label}/{name} was left out: {about.why}" for name, about in both.items()}
@@ -201,7 +201,7 @@ class Runner:
         new = tuple(problems[name] for name in sorted(made.damaged))
         return Outcome(run, out.label, {table: tuple(worked[table]) for table in TABLES}, rows, new, len(left_out))
 
-    def _ingest(self, history: Folder, out: Folder, held: Mapping[str, list[SealedFile]]) -> Any:
+    def _ingest(self, history: Folder, out: Folder, held: Held) -> Any:
         from rsmq_tui.pipeline.ingest import note_new_files, read_notes  # noqa: PLC0415
 
         self._progress.expect(4)
@@ -216,7 +216,7 @@ class Runner:
         return read_notes(out)
 
     def _as_it_was(
-        self, history: Folder, table: str, days: list[str], held: list[SealedFile], before: Manifest | None
+        self, history: Folder, table: str, days: list[str], held: Sequence[SealedFile], before: Manifest | None
     ) -> list[str]:
         """Return the days whose files are all still there: of another, its tables stay as they were."""
         now = {file.name for file in history.store.files(table)}

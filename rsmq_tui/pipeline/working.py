@@ -9,17 +9,19 @@ from pyspark.sql import DataFrame, SparkSession
 from rsmq_tui.history.analysis.manifest import Manifest
 from rsmq_tui.history.analysis.schema import BY_DAY, WHOLE
 from rsmq_tui.history.schema import SAMPLES
-from rsmq_tui.history.store import SealedFile
 from rsmq_tui.monitor.wording import plural
 from rsmq_tui.pipeline.damage import check_bodies, check_footers, named_in
-from rsmq_tui.pipeline.days import TABLES, source_of, to_read
+from rsmq_tui.pipeline.days import TABLES, source_of
 from rsmq_tui.pipeline.folder import Folder
+from rsmq_tui.pipeline.hours import spans_of
 from rsmq_tui.pipeline.progress import Progress
 from rsmq_tui.pipeline.publishing import Written, write_table
 from rsmq_tui.pipeline.rows import StoredTables, history_rows
 from rsmq_tui.pipeline.settings import Settings
 from rsmq_tui.pipeline.spark_log import why
+from rsmq_tui.pipeline.standing import Standing
 from rsmq_tui.pipeline.state import LeftOut
+from rsmq_tui.pipeline.to_do import Held, ToDo
 
 
 class Made(NamedTuple):
@@ -45,24 +47,25 @@ class Working:
         self._spark, self._history, self._out, self._run = spark, history, out, run
         self._settings, self._progress, self._begin = settings, progress, begin
 
-    def by_day(
-        self, held: Mapping[str, Sequence[SealedFile]], days: Mapping[str, Sequence[str]], left_out: Collection[str]
-    ) -> Made:
-        """Write the tables by day, of the days given for samples and for messages; raises what Spark raises."""
-        read = {table: to_read(table, days[table], {file.day for file in held[table]}) for table in TABLES}
+    def by_day(self, held: Held, todo: ToDo, left_out: Collection[str], before: Manifest | None) -> Made:
+        """Write the tables by day, of the days to do; raises what Spark raises.
+
+        The hours that stay as they are come from the tables that ``before`` names.
+        """
+        standing = Standing(self._spark, self._out, before, todo)
         names = [
             file.name
             for table in TABLES
             for file in held[table]
-            if file.day in (*read[table][0], *read[table][1]) and file.name not in left_out
+            if file.day in todo.read[table] and file.name not in left_out
         ]
-        wanted = [table for table in BY_DAY if days[source_of(table)]]
+        wanted = [table for table in BY_DAY if todo.days[source_of(table)]]
         self._progress.expect(len(wanted) + len(WHOLE) + 2)
         self._begin(f"checking {plural(len(names), 'file')}")
         damaged = self._marked(check_footers(self._history.store, names))
         while True:
             try:
-                return Made(self._write_days(days, read, {*left_out, *damaged}), damaged)
+                return Made(self._write_days(todo, standing, {*left_out, *damaged}), damaged)
             except Exception as error:
                 found = self._found_by(error, [name for name in names if name not in damaged])
                 if not found:
@@ -79,22 +82,18 @@ class Working:
             table: self._write(table, rows, "all days") for table, rows in whole_tables(stored, self._settings).items()
         }
 
-    def _write_days(
-        self,
-        days: Mapping[str, Sequence[str]],
-        read: Mapping[str, tuple[list[str], list[str]]],
-        left_out: Collection[str],
-    ) -> dict[str, Written]:
+    def _write_days(self, todo: ToDo, standing: Standing, left_out: Collection[str]) -> dict[str, Written]:
         written = {}
         for source in TABLES:
-            if not days[source]:
+            if not todo.days[source]:
                 continue
             out = [name for name in left_out if name.startswith(f"{source}/")]
-            rows = history_rows(self._spark, self._history, source, *read[source], out)
+            rows = history_rows(self._spark, self._history, source, todo.read[source], out)
             kept: list[DataFrame] = []
             try:
-                for table, made in self._tables_of(source, rows, days[source], kept).items():
-                    written[table] = self._write(table, made, plural(len(days[source]), "day"))
+                for table, made in self._tables_of(source, rows, todo, kept).items():
+                    whole = standing.with_rest(table, made)
+                    written[table] = standing.beside(table, self._write(table, whole, todo.amount(source)))
             finally:
                 for shared in kept:
                     # Where Spark has ended there is nothing left of it.
@@ -102,9 +101,7 @@ class Working:
                         shared.unpersist()
         return written
 
-    def _tables_of(
-        self, source: str, rows: DataFrame, days: Sequence[str], kept: list[DataFrame]
-    ) -> dict[str, DataFrame]:
+    def _tables_of(self, source: str, rows: DataFrame, todo: ToDo, kept: list[DataFrame]) -> dict[str, DataFrame]:
         from rsmq_tui.pipeline.transforms.by_day import persisted, sample_tables  # noqa: PLC0415
         from rsmq_tui.pipeline.transforms.by_inventory import message_tables  # noqa: PLC0415
 
@@ -113,8 +110,8 @@ class Working:
             return kept[-1]
 
         if source == SAMPLES:
-            return sample_tables(rows, days, keep)
-        return message_tables(rows, days, self._settings)
+            return sample_tables(rows, spans_of(todo.hours), keep)
+        return message_tables(rows, todo.days[source], self._settings)
 
     def _write(self, table: str, rows: DataFrame, of: str) -> Written:
         self._begin(f"{table} of {of}")

@@ -13,12 +13,13 @@ from unittest import mock
 from pyspark.sql import DataFrame
 
 from rsmq_tui.cli.main import main
+from rsmq_tui.pipeline.hours import Span
 from rsmq_tui.pipeline.running import Runner
 from tests.pipeline.stand_ins import TARGETS, Keep, endless, sample_tables, take_their_places
 
 
-def _endless_tables(samples: DataFrame, days: Sequence[str], keep: Keep) -> dict[str, DataFrame]:
-    return sample_tables(endless(samples), days, keep)
+def _endless_tables(samples: DataFrame, spans: Sequence[Span], keep: Keep) -> dict[str, DataFrame]:
+    return sample_tables(endless(samples), spans, keep)
 
 
 def _main(how: str, *arguments: str) -> int:

@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
 from rsmq_tui.history.analysis.manifest import Manifest, read_manifest
+from rsmq_tui.history.analysis.schema import ROLLUP_1H
 from rsmq_tui.history.schema import MESSAGES, SCHEMAS
 from rsmq_tui.history.store import FolderStore
 from rsmq_tui.pipeline.running import Job, Outcome, Runner
@@ -96,6 +97,14 @@ class Desk:
 
     def manifest(self, out: Path | None = None) -> Manifest | None:
         return read_manifest(FolderStore(out or self.out))
+
+    def samples_by_hour(self) -> dict[int, tuple[int, ...]]:
+        """How many samples of each queue the hours count, by when they begin."""
+        hours: dict[int, list[tuple[str, int]]] = {}
+        for _, cells in self.tables()[ROLLUP_1H]:
+            row = dict(cells)
+            hours.setdefault(int(row["bucket_ms"]), []).append((row["queue"], int(row["samples"])))
+        return {at_ms: tuple(count for _, count in sorted(told)) for at_ms, told in hours.items()}
 
     def tables(self, out: Path | None = None) -> dict[str, list[Any]]:
         """All rows of all tables, as a reader finds them by the manifest."""

@@ -12,10 +12,13 @@ from typing import Any
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
-from rsmq_tui.history.analysis.schema import LIFECYCLE, QUEUES, ROLLUP_1H, VERDICT_RUNS
+from rsmq_tui.history.analysis.schema import LIFECYCLE, QUEUES, ROLLUP_1H, SCHEMAS, VERDICT_RUNS
 from rsmq_tui.pipeline.days import midnight_ms
+from rsmq_tui.pipeline.hours import HOUR_MS, Span
+from rsmq_tui.pipeline.transforms.conforming import conform
+from rsmq_tui.pipeline.transforms.samples import day_of, is_within
 
-_HOUR_MS, _DAY_MS = 3_600_000, 86_400_000
+_DAY_MS = 86_400_000
 _QUEUE = ("profile", "server", "ns", "queue")
 Keep = Callable[[DataFrame], DataFrame]
 TARGETS = {
@@ -25,30 +28,35 @@ TARGETS = {
 }
 
 
-def sample_tables(samples: DataFrame, days: Sequence[str], keep: Keep) -> dict[str, DataFrame]:
-    """Per queue and day: distinct samples of the day and the hour before, their depths, and how many are down."""
-    of = sf.array_compact(sf.array(*(_within(day, -_HOUR_MS, 0, sf.lit(day)) for day in sorted(days))))
-    rows = samples.withColumn("of", sf.explode(of)).dropDuplicates(["recorder", *_QUEUE, "at_ms", "of"])
+def sample_tables(samples: DataFrame, spans: Sequence[Span], keep: Keep) -> dict[str, DataFrame]:
+    """Per queue and hour: distinct samples of the hour and of the one before, their depths, and how many are down."""
+    hour = sf.floor(sf.col("at_ms") / HOUR_MS)
+    rows = (
+        samples.withColumn("of", sf.explode(sf.array(hour, hour + 1)))
+        .where(is_within(sf.col("of") * HOUR_MS, spans))
+        .dropDuplicates(["recorder", *_QUEUE, "at_ms", "of"])
+    )
     counted = (
         keep(rows)
-        .groupBy(sf.col("of").alias("day"), *_QUEUE)
+        .groupBy((sf.col("of") * HOUR_MS).alias("bucket_ms"), *_QUEUE)
         .agg(
             sf.count(sf.lit(1)).alias("samples"),
             sf.max("at_ms").alias("last_ms"),
             sf.sum("depth").alias("last_depth"),
             sf.max("day").alias("kind"),
         )
+        .withColumns({"day": day_of(sf.col("bucket_ms")), "first_ms": sf.col("bucket_ms")})
     )
-    queues = counted.where(sf.col("queue").isNotNull())
+    is_queue = sf.col("queue").isNotNull()
     return {
-        ROLLUP_1H: queues,
-        VERDICT_RUNS: counted.where(sf.col("queue").isNull()).select("day", *_QUEUE, "samples", "last_ms"),
+        ROLLUP_1H: _with_all_columns(counted.where(is_queue), ROLLUP_1H),
+        VERDICT_RUNS: _with_all_columns(counted.where(~is_queue), VERDICT_RUNS),
     }
 
 
 def message_tables(messages: DataFrame, days: Sequence[str], settings: Any) -> dict[str, DataFrame]:
     """Per queue and day: messages of the day and the day after, and those that are poison."""
-    of = sf.array_compact(sf.array(*(_within(day, 0, _DAY_MS, sf.lit(day)) for day in sorted(days))))
+    of = sf.array_compact(sf.array(*(_within(day, sf.lit(day)) for day in sorted(days))))
     rows = messages.withColumn("of", sf.explode(of)).dropDuplicates(["recorder", *_QUEUE, "at_ms", "id", "of"])
     counted = rows.groupBy(sf.col("of").alias("day"), *_QUEUE).agg(
         sf.count(sf.lit(1)).alias("messages"),
@@ -73,9 +81,15 @@ def take_their_places(patch: Callable[[str, Any], AbstractContextManager[Any] | 
         patch(target, made[name])
 
 
-def _within(day: str, before_ms: int, after_ms: int, value: Column) -> Column:
-    from_ms, to_ms = midnight_ms(day) + before_ms, midnight_ms(day) + _DAY_MS + after_ms
-    return sf.when((sf.col("at_ms") >= from_ms) & (sf.col("at_ms") < to_ms), value)
+def _with_all_columns(some: DataFrame, table: str) -> DataFrame:
+    missing = [name for name in SCHEMAS[table].names if name not in some.columns]
+    return conform(some.withColumns({name: sf.lit(None) for name in missing}), table)
+
+
+def _within(day: str, value: Column) -> Column:
+    """The value for what is of the day or of the one after it."""
+    from_ms = midnight_ms(day)
+    return sf.when((sf.col("at_ms") >= from_ms) & (sf.col("at_ms") < from_ms + 2 * _DAY_MS), value)
 
 
 def endless(rows: DataFrame) -> DataFrame:

@@ -6,12 +6,15 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
 from rsmq_tui.history.analysis.schema import LIFECYCLE, ROLLUP_1H
+from rsmq_tui.history.schema import SAMPLES, SCHEMAS
 from rsmq_tui.pipeline.errors import PipelineError
 from rsmq_tui.pipeline.folder import Folder
+from rsmq_tui.pipeline.hours import HOUR_MS
 from rsmq_tui.pipeline.opening import alone
 from tests.history.made import DAY_MS, NOON_MS
 from tests.pipeline.running import DAY, DAY_AFTER, DAY_BEFORE, MIDNIGHT_MS, Desk, read_tables, without
@@ -43,17 +46,56 @@ def test_runs_come_to_the_same_as_one_run_over_everything(desk: Desk, tmp_path: 
     desk.inventory(DAY, NOON_MS, "b", messages=5, rc=9)
     done = desk.run()
 
-    assert done.days == {"samples": (DAY, DAY_AFTER), "messages": (DAY,)}
+    assert done.days == {"samples": (DAY,), "messages": (DAY,)}
     assert done.problems == ()
     desk.run(out=tmp_path / "full")
     assert desk.tables() == desk.tables(tmp_path / "full")
-    hours = [dict(row) for day, row in desk.tables()[ROLLUP_1H] if day == DAY]
-    # Six polls of each queue by five recorders: none twice, none lost.
-    assert [row["samples"] for row in hours] == ["5", "5"]
-    # The day after counts the minute before its midnight.
-    assert [dict(row)["samples"] for day, row in desk.tables()[ROLLUP_1H] if day == DAY_AFTER] == ["2", "2", "1"]
+    counted = desk.samples_by_hour()
+    # Two polls at eleven, two at noon, by four recorders; each counts for the hour after as well. None twice or lost.
+    assert [counted[NOON_MS + hour * HOUR_MS] for hour in (-1, 0, 1)] == [(2, 2), (4, 4), (2, 2)]
+    # The first hour of the day after counts the minute before its midnight.
+    assert counted[MIDNIGHT_MS + DAY_MS] == (2, 2, 1)
+    assert len(counted) == 6
     # What was sealed on the day after counts for the day before.
     assert [(day, dict(row)["messages"]) for day, row in desk.tables()[LIFECYCLE]] == [(DAY, "7"), (DAY_AFTER, "2")]
+
+
+def test_of_a_day_only_the_hours_are_worked_that_have_something_new(desk: Desk) -> None:
+    desk.record(NOON_MS - 5 * HOUR_MS, NOON_MS)
+    desk.run()
+    # Whoever would work them once more would find nothing.
+    for path in desk.files():
+        pq.write_table(SCHEMAS[SAMPLES].empty_table(), path)
+    desk.record(NOON_MS + HOUR_MS)
+
+    assert desk.run().days == {"samples": (DAY,), "messages": ()}
+    assert desk.samples_by_hour() == {NOON_MS + hour * HOUR_MS: (1, 1) for hour in (-5, -4, 0, 1, 2)}
+
+
+def test_files_of_hours_that_are_not_worked_stay_as_long_as_there_are_not_many(
+    desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rsmq_tui.pipeline.standing.MANY", 2)
+
+    def files() -> list[str]:
+        manifest = desk.manifest()
+        return [] if manifest is None else manifest.files(ROLLUP_1H)
+
+    desk.record(NOON_MS)
+    desk.run()
+    (first,) = files()
+    desk.record(NOON_MS + 5 * HOUR_MS)
+    desk.run()
+    kept, second = files()
+    desk.record(NOON_MS + 10 * HOUR_MS)
+    desk.run()
+    # Two of them are many: all becomes one.
+    (third,) = files()
+
+    assert kept == first
+    assert len({first, second, third}) == 3
+    desk.run(out=tmp_path / "full")
+    assert desk.tables() == desk.tables(tmp_path / "full")
 
 
 def test_a_run_with_nothing_new_changes_nothing(desk: Desk) -> None:

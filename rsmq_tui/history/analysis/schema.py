@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from rsmq_tui.history.schema import Column
 
-VERSION = 1
+VERSION = 2
 MANIFEST_FILE = "_manifest.json"
 
 ROLLUP_10S, ROLLUP_1M, ROLLUP_1H = "rollup_10s", "rollup_1m", "rollup_1h"
@@ -76,7 +76,7 @@ _RUNS = (
     *_PLACE,
     Column("queue", _TEXT, "the queue; null for a run of failed polls of the whole place, whose verdict is down"),
     Column("verdict", _TEXT, "ok, growing, stalled, poisoned, aged, broken or down"),
-    Column("first_ms", _WHOLE, "the first sample of the run within its day"),
+    Column("first_ms", _WHOLE, "the first sample of the run within its hour: what goes on is another run"),
     Column("last_ms", _WHOLE, "the last one"),
     Column("continues", _YES, "whether the sample before is near enough for nothing to be unknown in between"),
     Column("samples", _WHOLE, "samples in the run"),

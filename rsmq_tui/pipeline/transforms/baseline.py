@@ -7,8 +7,9 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as sf
 
 from rsmq_tui.history.analysis.schema import BASELINE
+from rsmq_tui.pipeline.hours import HOUR_MS
 from rsmq_tui.pipeline.transforms.conforming import conform
-from rsmq_tui.pipeline.transforms.samples import HOUR_MS, QUEUE
+from rsmq_tui.pipeline.transforms.samples import QUEUE
 
 METRICS = ("depth", "oldest_ready_age_ms", "arrivals_s", "deletes_s", "receives_s")
 HOUR_OF_WEEK = "hour_of_week"

@@ -16,7 +16,7 @@ _PEAKS = ("peak_depth", "peak_ready", "peak_age_ms", "poison", "highest_rc", "ex
 
 
 def episodes_of(runs: DataFrame) -> DataFrame:
-    """Return the episodes, from the runs of all days.
+    """Return the episodes, from the runs of all hours.
 
     Runs of one verdict that follow on each other are one episode. It is over where another run of the queue follows on,
     which tells when it ended; open where nothing of the queue follows and its place was not polled afterwards; else it
@@ -50,7 +50,7 @@ def episodes_of(runs: DataFrame) -> DataFrame:
 
 
 def _joined(runs: DataFrame) -> DataFrame:
-    """Return the runs with those joined that follow on each other and have one verdict: across midnight, that is."""
+    """Return the runs with those joined that follow on each other and have one verdict: across the hours, that is."""
     by_time = Window.partitionBy(*QUEUE).orderBy("first_ms")
     is_same = sf.lag("verdict").over(by_time).eqNullSafe(sf.col("verdict")) & sf.col("continues")
     at_peak = sf.when(sf.col("peak_depth").isNotNull(), sf.struct("peak_depth", -sf.col("peak_ms")))

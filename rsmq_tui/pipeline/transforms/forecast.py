@@ -9,10 +9,11 @@ from pyspark.sql import functions as sf
 
 from rsmq_tui.history.analysis.schema import FORECAST
 from rsmq_tui.monitor import wording
+from rsmq_tui.pipeline.hours import HOUR_MS
 from rsmq_tui.pipeline.settings import Settings
 from rsmq_tui.pipeline.transforms.conforming import conform
 from rsmq_tui.pipeline.transforms.outlook_words import joined, minute, per_hour, rounded
-from rsmq_tui.pipeline.transforms.samples import HOUR_MS, PLACE, QUEUE
+from rsmq_tui.pipeline.transforms.samples import PLACE, QUEUE
 from rsmq_tui.pipeline.transforms.wording import duration
 
 DEPTH, AGE = "depth", "oldest_ready_age_ms"

@@ -1,4 +1,4 @@
-"""Runs: how long each queue had each verdict, day by day, and how long each place could not be polled."""
+"""Runs: how long each queue had each verdict, hour by hour, and how long each place could not be polled."""
 
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as sf
@@ -11,7 +11,7 @@ from rsmq_tui.pipeline.transforms.samples import QUEUE, day_of
 def verdict_runs(told: DataFrame) -> DataFrame:
     """Return the longest runs of samples of a queue that have one verdict, from ``told_samples``.
 
-    A run ends where the verdict changes, at a gap and at midnight. Rows without a queue make the runs of polls of a
+    A run ends where the verdict changes, at a gap and on the hour. Rows without a queue make the runs of polls of a
     place that failed.
     """
     by_time = Window.partitionBy(*QUEUE).orderBy("at_ms").rowsBetween(Window.unboundedPreceding, Window.currentRow)

@@ -5,23 +5,23 @@ is made from it is grouped by queue and more, so that no second one is needed.
 """
 
 from collections.abc import Sequence
-from datetime import date
+from functools import reduce
+from operator import or_
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as sf
 
 from rsmq_tui.history.schema import OK
+from rsmq_tui.pipeline.hours import HOUR_MS, Span
 from rsmq_tui.pipeline.transforms.rates import with_rates
 
 PLACE = ("profile", "server", "ns")
 QUEUE = (*PLACE, "queue")
 DAY_MS = 86_400_000
-HOUR_MS = 3_600_000
 MINUTE_MS = 60_000
 GAP_MS = 60_000
 """Two samples that are further apart, and that no recorder saw follow each other, have a gap in between."""
 
-_EPOCH = date(1970, 1, 1).toordinal()
 _READ = (
     *("at_ms", "interval_ms", "recorder", *QUEUE, "kind", "depth", "ready", "hidden", "oldest_ready_age_ms"),
     *("totalsent", "totalrecv", "vt_s", "maxsize", "poison", "highest_rc", "expired"),
@@ -33,23 +33,26 @@ def day_of(at_ms: Column) -> Column:
     return sf.date_from_unix_date(sf.floor(at_ms / DAY_MS).cast("int")).cast("string")
 
 
-def of_days(samples: DataFrame, days: Sequence[str], before_ms: int = 0) -> DataFrame:
-    """Return the rows of some days, and of the time before each of them that is asked for."""
-    return samples.where(_is_within(sf.col("at_ms"), days, before_ms))
+def is_within(at_ms: Column, spans: Sequence[Span], before_ms: int = 0) -> Column:
+    """Tell whether a moment is in one of the spans, or so long before it."""
+    return reduce(
+        or_, ((at_ms >= from_ms - before_ms) & (at_ms < to_ms) for from_ms, to_ms in spans), sf.lit(False)
+    )  # fmt: skip
 
 
-def told_samples(samples: DataFrame, days: Sequence[str]) -> DataFrame:
-    """Return the samples of some days: distinct, of one voice, with rates and with how they follow on.
+def told_samples(samples: DataFrame, spans: Sequence[Span]) -> DataFrame:
+    """Return the samples of some whole hours: distinct, of one voice, with rates and with how they follow on.
 
     Added are what ``with_rates`` adds; ``verdict`` is ``down`` where a poll failed, and null in other rows without a
     queue; ``told`` says why it failed or why the queue was broken; ``continues`` tells whether nothing is unknown
     between a sample and the one before of its queue, and ``is_start`` whether a run of one verdict begins with it:
-    where the verdict changes, after a gap, and at midnight.
+    where the verdict changes, after a gap, and on the hour. What is told of an hour depends on it and on the hour
+    before, and on nothing else: so any hour may be worked anew by itself.
 
     A sample continues where its recorder saw the queue in the poll before, or where another sample of the queue is at
     most a minute older and no poll failed in between.
     """
-    rows = of_days(samples, days, HOUR_MS)
+    rows = samples.where(is_within(sf.col("at_ms"), spans, HOUR_MS))
     is_queue = sf.col("queue").isNotNull()
     read = rows.select(
         *_READ,
@@ -57,7 +60,7 @@ def told_samples(samples: DataFrame, days: Sequence[str]) -> DataFrame:
         sf.coalesce("broken", "failure").alias("told"),
     )
     distinct = with_rates(read.repartition(*QUEUE))
-    return _with_runs(_of_one_voice(distinct, minutes_in_doubt(rows)), days)
+    return _with_runs(_of_one_voice(distinct, minutes_in_doubt(rows)), spans)
 
 
 def minutes_in_doubt(samples: DataFrame) -> DataFrame:
@@ -99,8 +102,8 @@ def _of_one_voice(rows: DataFrame, minutes: DataFrame) -> DataFrame:
     return joined.where(sf.col("teller").isNull() | (sf.col("teller") == sf.col("recorder"))).drop("teller", "minute")
 
 
-def _with_runs(rows: DataFrame, days: Sequence[str]) -> DataFrame:
-    """Return the rows of these days, and how each follows on the one before of its queue."""
+def _with_runs(rows: DataFrame, spans: Sequence[Span]) -> DataFrame:
+    """Return the rows of these hours, and how each follows on the one before of its queue."""
     at_ms, before_ms = sf.col("at_ms"), sf.col("before_ms")
     by_time = Window.partitionBy(*QUEUE).orderBy("at_ms")
     is_near = (at_ms - before_ms <= GAP_MS) & ~sf.coalesce(
@@ -108,7 +111,7 @@ def _with_runs(rows: DataFrame, days: Sequence[str]) -> DataFrame:
     )
     continues = sf.col("follows") | sf.coalesce(is_near, sf.lit(False))
     is_same = sf.col("verdict").eqNullSafe(sf.col("verdict_before")) & (
-        sf.floor(at_ms / DAY_MS) == sf.floor(before_ms / DAY_MS)
+        sf.floor(at_ms / HOUR_MS) == sf.floor(before_ms / HOUR_MS)
     )
     return (
         rows.withColumns(
@@ -116,7 +119,7 @@ def _with_runs(rows: DataFrame, days: Sequence[str]) -> DataFrame:
         )
         .withColumn("continues", continues)
         .withColumn("is_start", ~(sf.col("continues") & sf.coalesce(is_same, sf.lit(False))))
-        .where(_is_within(at_ms, days))
+        .where(is_within(at_ms, spans))
         .drop("failed_ms", "follows", "before_ms", "verdict_before")
     )
 
@@ -127,17 +130,3 @@ def _minute() -> Column:
 
 def _is_down() -> Column:
     return ~sf.col("status").eqNullSafe(OK)
-
-
-def _is_within(at_ms: Column, days: Sequence[str], before_ms: int = 0) -> Column:
-    """Tell whether a moment is on one of the days, or so long before it."""
-    spans: list[tuple[int, int]] = []
-    for number in sorted({date.fromisoformat(day).toordinal() - _EPOCH for day in days}):
-        from_ms, to_ms = number * DAY_MS - before_ms, (number + 1) * DAY_MS
-        if spans and spans[-1][1] >= from_ms:
-            from_ms = spans.pop()[0]
-        spans.append((from_ms, to_ms))
-    is_within = sf.lit(False)
-    for from_ms, to_ms in spans:
-        is_within |= (at_ms >= from_ms) & (at_ms < to_ms)
-    return is_within

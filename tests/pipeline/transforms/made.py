@@ -8,6 +8,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from rsmq_tui.history.schema import SAMPLES, SCHEMAS
+from rsmq_tui.pipeline.hours import HOUR_MS, hours_of, spans_of
 
 Row = dict[str, Any]
 
@@ -16,6 +17,7 @@ FIRST_DAY = 20_000
 MIDNIGHT_MS = (FIRST_DAY + 1) * DAY_MS
 """Where the second of the days begins."""
 DAYS = ("2024-10-04", "2024-10-05", "2024-10-06")
+SPANS = spans_of(hours_of(DAYS))
 VERDICTS = ("ok", "ok", "growing", "stalled", "aged", "poisoned", "broken")
 NAMES = ("orders", "a\\\\b", "caf\\xe9 ✓", "[/red]\x1b[2J", "'; --", "")
 
@@ -68,7 +70,8 @@ def by_chance(seed: int) -> list[Row]:
     rows: list[Row] = []
     for number in range(random.randint(4, 8)):
         place = {"profile": random.choice(["", "prod"]), "server": f"redis://db{number}", "ns": random.choice(NAMES)}
-        start_ms = random.choice([MIDNIGHT_MS - 400_000, MIDNIGHT_MS + DAY_MS - 400_000, FIRST_DAY * DAY_MS + 60_000])
+        turns_ms = (MIDNIGHT_MS, MIDNIGHT_MS + 5 * HOUR_MS, MIDNIGHT_MS + DAY_MS, FIRST_DAY * DAY_MS + 460_000)
+        start_ms = random.choice(turns_ms) - 400_000
         for recorder in random.sample(["a", "b", "c"], random.choice([1, 1, 2, 3])):
             rows += _recorded(random, place | {"recorder": recorder}, start_ms + random.randrange(120_000))
     rows += random.choices(rows, k=len(rows) // 10)

@@ -101,7 +101,7 @@ def told_samples(rows: list[Row], days: Sequence[str]) -> list[Row]:
                 before is None
                 or not row["continues"]
                 or row["verdict"] != before["verdict"]
-                or day_of(row["at_ms"]) != day_of(before["at_ms"])
+                or row["at_ms"] // HOUR_MS != before["at_ms"] // HOUR_MS
             )
             made.append(row)
             before = row

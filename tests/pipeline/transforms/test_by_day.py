@@ -12,10 +12,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from rsmq_tui.history.analysis.schema import METRICS, ROLLUP_1H, ROLLUP_1M, ROLLUP_10S, SCHEMAS, VERDICT_RUNS
+from rsmq_tui.pipeline.hours import hours_of, spans_of
 from rsmq_tui.pipeline.transforms.by_day import sample_tables
 from rsmq_tui.pipeline.transforms.episodes import episodes_of
 from tests.pipeline.transforms import reference
-from tests.pipeline.transforms.made import DAY_MS, DAYS, FIRST_DAY, by_chance, frame, in_order, rows_of
+from tests.pipeline.transforms.made import DAYS, SPANS, by_chance, frame, in_order, rows_of
 
 SKETCHES = [f"{metric}_sketch" for metric in METRICS]
 TABLES = (ROLLUP_10S, ROLLUP_1M, ROLLUP_1H, VERDICT_RUNS)
@@ -40,7 +41,7 @@ def kept_rows_are_let_go(spark: SparkSession) -> Iterator[None]:
 
 @settings(max_examples=1, deadline=None)
 @given(st.integers(0, 2**32))
-def test_every_table_is_what_plain_python_makes_of_the_samples_at_once_and_day_by_day(
+def test_every_table_is_what_plain_python_makes_of_the_samples_at_once_and_some_hours_at_a_time(
     spark: SparkSession, seed: int
 ) -> None:
     rows = by_chance(seed)
@@ -49,18 +50,18 @@ def test_every_table_is_what_plain_python_makes_of_the_samples_at_once_and_day_b
     expected = {table: reference.rollup(told, table) for table in (ROLLUP_10S, ROLLUP_1M, ROLLUP_1H)}
     expected[VERDICT_RUNS] = runs
 
-    at_once = sample_tables(frame(spark, rows), DAYS)
-    days = []
-    for number, day in enumerate(DAYS):
-        from_ms = (FIRST_DAY + number) * DAY_MS
-        read = [row for row in rows if from_ms - 3_600_000 <= row["at_ms"] < from_ms + DAY_MS]
-        days.append(sample_tables(frame(spark, read), [day]))
+    at_once = sample_tables(frame(spark, rows), SPANS)
+    # Of every three hours one is worked, and one more is read.
+    parts = [
+        sample_tables(frame(spark, rows), spans_of(hour for hour in hours_of(DAYS) if hour % 3 == part))
+        for part in range(3)
+    ]
 
     assert set(at_once) == set(TABLES)
     for table in TABLES:
         found = rows_of(at_once[table].drop(*SKETCHES))
         assert_same(found, in_order(expected[table]))
-        first, *others = (tables[table].drop(*SKETCHES) for tables in days)
+        first, *others = (tables[table].drop(*SKETCHES) for tables in parts)
         assert_same(rows_of(reduce(DataFrame.union, others, first)), found)
     assert rows_of(episodes_of(at_once[VERDICT_RUNS]).drop("cause")) == in_order(reference.episodes(runs))
 
@@ -68,7 +69,7 @@ def test_every_table_is_what_plain_python_makes_of_the_samples_at_once_and_day_b
 def test_sketches_are_of_what_the_hour_knows_and_can_be_merged(spark: SparkSession) -> None:
     rows = by_chance(7)
     told = [row for row in reference.told_samples(rows, DAYS) if row["queue"] is not None]
-    hours = sample_tables(frame(spark, rows), DAYS)[ROLLUP_1H]
+    hours = sample_tables(frame(spark, rows), SPANS)[ROLLUP_1H]
     merged = hours.agg(
         sf.kll_sketch_get_n_bigint(sf.kll_merge_agg_bigint("depth_sketch")).alias("depth"),
         sf.kll_sketch_get_n_double(sf.kll_merge_agg_double("arrivals_s_sketch")).alias("arrivals_s"),
@@ -82,7 +83,7 @@ def test_sketches_are_of_what_the_hour_knows_and_can_be_merged(spark: SparkSessi
 
 
 def test_the_samples_are_shuffled_once_for_all_tables(spark: SparkSession) -> None:
-    for table in sample_tables(frame(spark, by_chance(1)), DAYS).values():
+    for table in sample_tables(frame(spark, by_chance(1)), SPANS).values():
         table.collect()
         # What was run, when Spark had seen how much there was: first the table's own plan, then that of what is kept.
         ran = table._jdf.queryExecution().executedPlan().toString()
@@ -93,7 +94,7 @@ def test_the_samples_are_shuffled_once_for_all_tables(spark: SparkSession) -> No
 
 
 def test_tables_have_the_columns_that_are_promised(spark: SparkSession) -> None:
-    tables = sample_tables(frame(spark, []), DAYS)
+    tables = sample_tables(frame(spark, []), SPANS)
 
     for table, made in tables.items():
         assert rows_of(made) == []

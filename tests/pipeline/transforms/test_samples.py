@@ -1,15 +1,17 @@
 """Samples, rates, voices and runs: each case is a place of its own, and all of them are one job of Spark."""
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as sf
 
+from rsmq_tui.pipeline.hours import spans_of
 from rsmq_tui.pipeline.transforms.runs import verdict_runs
-from rsmq_tui.pipeline.transforms.samples import minutes_in_doubt, of_days, told_samples
-from tests.pipeline.transforms.made import DAYS, MIDNIGHT_MS, NAMES, failed, frame, poll, rows_of, sample
+from rsmq_tui.pipeline.transforms.samples import is_within, minutes_in_doubt, told_samples
+from tests.pipeline.transforms.made import MIDNIGHT_MS, NAMES, SPANS, failed, frame, poll, rows_of, sample
 
 Row = dict[str, Any]
 
@@ -110,6 +112,12 @@ CASES: dict[str, list[Row]] = {
         *poll(MIDNIGHT_MS, 5 * S, GROWING | {"depth": 7}),
         *poll(MIDNIGHT_MS + 5 * S, 5 * S, GROWING),
     ],
+    "another hour": [
+        *poll(T - 5 * S, None, GROWING),
+        *poll(T, 5 * S, GROWING | {"depth": 7}),
+        *poll(T + 3_600 * S, 3_600 * S, GROWING),
+        *poll(T + 7_201 * S, 3_601 * S, GROWING),
+    ],
     "midnight with a gap": [*poll(MIDNIGHT_MS - 31 * S, None, GROWING), *poll(MIDNIGHT_MS + 30 * S, None, GROWING)],
     "peaks": every_5s(
         T,
@@ -128,7 +136,7 @@ CASES: dict[str, list[Row]] = {
 def made(spark: SparkSession) -> Mapping[str, dict[str, list[Row]]]:
     """The samples and the runs of each case."""
     rows = [row | {"profile": case} for case, given in CASES.items() for row in given]
-    told = told_samples(frame(spark, rows), DAYS).persist()
+    told = told_samples(frame(spark, rows), SPANS).persist()
     tables = {"samples": rows_of(told.orderBy("at_ms")), "runs": rows_of(verdict_runs(told))}
     told.unpersist()
     cases: dict[str, dict[str, list[Row]]] = defaultdict(lambda: {"samples": [], "runs": [], "polls": []})
@@ -222,12 +230,15 @@ RUN = ("verdict", "first_ms", "last_ms", "continues", "samples")
                             ("aged", T + 100 * S, T + 100 * S, False, 1)]),
         ("midnight", [("growing", MIDNIGHT_MS - 5 * S, MIDNIGHT_MS - 5 * S, False, 1),
                       ("growing", MIDNIGHT_MS, MIDNIGHT_MS + 5 * S, True, 2)]),
+        ("another hour", [("growing", T - 5 * S, T - 5 * S, False, 1), ("growing", T, T, True, 1),
+                          ("growing", T + 3_600 * S, T + 3_600 * S, True, 1),
+                          ("growing", T + 7_201 * S, T + 7_201 * S, False, 1)]),
         ("midnight with a gap", [("growing", MIDNIGHT_MS - 31 * S, MIDNIGHT_MS - 31 * S, False, 1),
                                  ("growing", MIDNIGHT_MS + 30 * S, MIDNIGHT_MS + 30 * S, False, 1)]),
         ("of another day", []),
     ],
 )  # fmt: skip
-def test_runs_end_where_the_verdict_changes_at_gaps_and_at_midnight(
+def test_runs_end_where_the_verdict_changes_at_gaps_and_on_the_hour(
     made: Mapping[str, dict[str, list[Row]]], case: str, expected: list[tuple[Any, ...]]
 ) -> None:
     assert of(made[case]["runs"], *RUN) == expected
@@ -269,12 +280,16 @@ def test_only_minutes_in_which_something_is_to_be_decided_are_looked_up(spark: S
     }
 
 
-def test_days_begin_and_end_at_midnight_and_may_take_what_was_before(spark: SparkSession) -> None:
-    moments = [MIDNIGHT_MS + ms for ms in (-3_600_001, -3_600_000, -1, 0, 86_399_999, 86_400_000)]
+def test_what_is_within_some_hours_and_may_be_so_long_before(spark: SparkSession) -> None:
+    moments = [MIDNIGHT_MS + ms for ms in (-3_600_001, -3_600_000, -1, 0, 7_199_999, 7_200_000)]
     rows = frame(spark, [sample(at_ms) for at_ms in moments])
-    day = DAYS[1:2]
+    hour = MIDNIGHT_MS // 3_600_000
 
-    assert [row["at_ms"] for row in rows_of(of_days(rows, day))] == moments[3:5]
-    assert [row["at_ms"] for row in rows_of(of_days(rows, day, 3_600_000))] == moments[1:5]
-    assert rows_of(of_days(rows, [])) == []
-    assert len(rows_of(of_days(rows, DAYS[::-1]))) == len(moments)
+    def within(hours: Iterable[int], before_ms: int = 0) -> list[int]:
+        found = rows.where(is_within(sf.col("at_ms"), spans_of(hours), before_ms))
+        return [row["at_ms"] for row in rows_of(found)]
+
+    assert within([hour + 1, hour]) == moments[3:5]
+    assert within([hour], 3_600_000) == moments[1:4]
+    assert within([]) == []
+    assert within([hour + 2, hour - 2, hour - 1]) == [*moments[:3], moments[5]]
