@@ -203,7 +203,10 @@ def _filter(*, required: bool) -> argparse.ArgumentParser:
     if required:
         which.add_argument("--id", dest="ids", nargs="+", action="extend", metavar="ID", help="those of these ids")
         which.add_argument("--all", action="store_true", help="every message of the queue")
-    parent.add_argument("--limit", type=count, metavar="N", help="at most N of them")
+    limit = "at most N of them"
+    if required:
+        limit += ": those due first; of a list queue those taken next, or with --filter any"
+    parent.add_argument("--limit", type=count, metavar="N", help=limit)
     return parent
 
 

@@ -2,13 +2,21 @@
 
 import asyncio
 import re
+from collections import Counter
 from collections.abc import Sequence
 
 from rsmq_tui.monitor.json_paths import JsonPath, JsonPathError, load, read_path, value_at
-from rsmq_tui.protocol import RawMessage
+from rsmq_tui.protocol import RawMessage, RsmqError
+from rsmq_tui.protocol.editor import QueueEditor
 from rsmq_tui.triage.actions import Redrive
 from rsmq_tui.triage.journal import Journal
+from rsmq_tui.triage.selection import Selection
 from rsmq_tui.triage.words import TriageError
+
+_CHUNK_MESSAGES = 2_000
+_CHUNK_BYTES = 1 << 40
+# So many queues are looked up for a preview; hardly ever did dead letters come from more.
+_WAYS_TOLD = 20
 
 _WORDS = r"(?:dlq|dead[-_]?letters?|dead|failed|failures|poison(?:ed)?)"
 _SUFFIX = re.compile(rf"(.+?)[-_]{_WORDS}(?:[-_]queue)?", re.IGNORECASE)
@@ -45,6 +53,49 @@ class Origins:
                 self._moved = await asyncio.to_thread(self._journal.sources, self._server, self._ns, self._action.queue)
             found |= {message.id: self._moved[message.id] for message in messages if message.id in self._moved}
         return found
+
+
+async def origin_notes(editor: QueueEditor, journal: Journal, action: Redrive, selection: Selection) -> tuple[str, ...]:
+    """Say where dead letters would go, and of how many nothing says it; raises what editor and journal raise."""
+    if action.target is not None:
+        return ()
+    if action.origin is not None:
+        _path_of(action.origin)
+        return (
+            f"Each goes to the queue that its body names in {action.origin}. Bodies are read only then: a message whose"
+            " body names none, or none that is there, fails and stays where it is.",
+        )
+    named = name_without_dead(action.queue)
+    known = "" if named is None else f", else to {named}, by the name of this queue"
+    notes = [f"Each goes to where the journal knows that it came from{known}."]
+    origins = Origins(action, journal, editor.label, editor.ns)
+    ways: Counter[str] = Counter()
+    for chunk in selection.chunks(_CHUNK_MESSAGES, _CHUNK_BYTES):
+        found = await origins.of(chunk)
+        ways.update(found.get(message.id, action.queue) for message in chunk)
+        # There may be millions.
+        await asyncio.sleep(0)
+    lost = ways.pop(action.queue, 0)
+    if lost:
+        notes.append(f"{_of(lost, selection.count)} no known origin: {_fail(lost)}.")
+    for queue, count in ways.most_common(_WAYS_TOLD):
+        try:
+            wrong = "" if (await editor.fields(queue)).exists else "which does not exist"
+        except RsmqError:
+            wrong = "which is no queue"
+        if wrong:
+            notes.append(f"{_of(count, selection.count)} to go to {queue}, {wrong}: {_fail(count)}.")
+    return tuple(notes)
+
+
+def _of(count: int, whole: int) -> str:
+    if count == whole:
+        return "It has" if count == 1 else f"All {count:,} have"
+    return f"{count:,} of these {'has' if count == 1 else 'have'}"
+
+
+def _fail(count: int) -> str:
+    return "it fails and stays here" if count == 1 else "they fail and stay here"
 
 
 def name_without_dead(queue: str) -> str | None:

@@ -14,6 +14,7 @@ from rsmq_tui.protocol.messages import raw_message
 from rsmq_tui.triage.actions import Copy, Delete, DeleteQueue, Hide, MessageAction, Move, Redrive, Release
 from rsmq_tui.triage.journal import Journal
 from rsmq_tui.triage.origins import Origins
+from rsmq_tui.triage.reports import OF_QUEUE
 from rsmq_tui.triage.selection import Selection
 from rsmq_tui.triage.targets import Targets
 
@@ -28,6 +29,11 @@ TOO_LONG = "longer than the target's maxsize"
 NO_TARGET = "the target queue does not exist"
 NO_QUEUE = "the target is no queue"
 NO_ORIGIN = "nothing says where it came from"
+LEFT_ANOTHER = f"{OF_QUEUE}left: it is another one now"
+LEFT_CHANGED = f"{OF_QUEUE}left: its attributes were changed meanwhile"
+LEFT_GONE = f"{OF_QUEUE}deleted meanwhile"
+KEPT = f"{OF_QUEUE}kept: it holds messages"
+KEPT_CHANGED = f"{OF_QUEUE}kept: messages came in, or it was changed, at the last moment"
 
 # What is compared of a queue that is deleted: one of the same name that was made since is another.
 _IDENTITY = (b"created", b"vt", b"delay", b"maxsize")
@@ -40,6 +46,7 @@ _edit = partial(tuple.__new__, Edit)
 class Prepared:
     """A batch to carry out, and the messages that were sorted out before: the letters of those that are not the same.
 
+    ``left`` says why those of them, or of the batch, are left alone, where it is not for what became of messages;
     ``failed`` counts by reason those that cannot be done at all. ``counted`` says whether the batch is what people
     asked for, or only serves it; ``renames`` that a message whose id is taken gets another one. ``alone`` asks for
     everything before it to be carried out first, and for it itself before the next is prepared. ``undoes`` is the
@@ -48,6 +55,7 @@ class Prepared:
 
     batch: Batch | None = None
     sorted_out: str = ""
+    left: str = ""
     failed: Counter[str] = field(default_factory=Counter)
     counted: bool = True
     renames: bool = False
@@ -60,8 +68,8 @@ async def prepare_messages(
 ) -> AsyncGenerator[Prepared, None]:
     """Prepare a change of messages; ``seen`` is what the queue was then. Raises what the editor raises."""
     own = await editor.fields(action.queue)
-    if isinstance(action, DeleteQueue) and not _is_same_queue(own, seen):
-        yield Prepared(sorted_out=Outcome.CHANGED * (selection.count + 1))
+    if isinstance(action, DeleteQueue) and (left := _why_left(own, seen)):
+        yield Prepared(sorted_out=Outcome.CHANGED * (selection.count + 1), left=left)
         return
     targets = Targets(editor, own)
     if isinstance(action, Move) and action.create and action.target != action.queue:
@@ -216,16 +224,20 @@ async def _fitting(
 async def _last_of(editor: QueueEditor, queue: str, seen: QueueFields | None) -> AsyncGenerator[Prepared, None]:
     """Prepare what is left of a queue when its messages are gone: stray fields, then the queue itself."""
     yield Prepared(alone=True)
-    listed = (await editor.fields(queue)).listed
+    there = await editor.fields(queue)
+    if there.depth:
+        yield Prepared(sorted_out=Outcome.CHANGED, left=_why_left(there, seen) or KEPT)
+        return
+    listed = there.listed
     async for part in strays(editor, queue):
         fields = tuple(FieldEdit(name, value, None) for name, value in part.items())
         yield Prepared(FieldBatch(queue, fields, listed, listed, empty=True), counted=False, alone=True)
     last = await editor.fields(queue)
-    if not _is_same_queue(last, seen):
-        yield Prepared(sorted_out=Outcome.CHANGED)
+    if left := _why_left(last, seen):
+        yield Prepared(sorted_out=Outcome.CHANGED, left=left)
         return
     fields = tuple(FieldEdit(name, value, None) for name, value in last.attributes.items())
-    yield Prepared(FieldBatch(queue, fields, last.listed, False, empty=True))
+    yield Prepared(FieldBatch(queue, fields, last.listed, False, empty=True), left=KEPT_CHANGED)
 
 
 async def strays(editor: QueueEditor, queue: str) -> AsyncIterator[dict[bytes, bytes]]:
@@ -246,5 +258,10 @@ async def strays(editor: QueueEditor, queue: str) -> AsyncIterator[dict[bytes, b
         yield part
 
 
-def _is_same_queue(now: QueueFields, seen: QueueFields | None) -> bool:
-    return seen is None or all(now.attributes.get(name) == seen.attributes.get(name) for name in _IDENTITY)
+def _why_left(now: QueueFields, seen: QueueFields | None) -> str:
+    """Say why a queue is not deleted that is no longer what was seen; nothing where it is."""
+    if seen is None or all(now.attributes.get(name) == seen.attributes.get(name) for name in _IDENTITY):
+        return ""
+    if not now.exists:
+        return LEFT_GONE
+    return LEFT_CHANGED if now.attributes.get(b"created") == seen.attributes.get(b"created") else LEFT_ANOTHER

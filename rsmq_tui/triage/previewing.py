@@ -1,17 +1,16 @@
 """Finding out what a change would do: which messages it is for, and what each of them is now."""
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import aclosing
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from rsmq_tui.monitor.filters import parse_filter
 from rsmq_tui.monitor.search import search
 from rsmq_tui.monitor.wording import plural, printable, size
-from rsmq_tui.protocol import QueueReader, RawMessage, leading_int, name_bytes, name_of, rsmq_error
+from rsmq_tui.protocol import QueueReader, name_of, rsmq_error
 from rsmq_tui.protocol.editor import QueueEditor, QueueFields
 from rsmq_tui.protocol.lists.naming import ListNames
 from rsmq_tui.triage.actions import (
@@ -30,13 +29,15 @@ from rsmq_tui.triage.actions import (
     Send,
     SetAttributes,
 )
+from rsmq_tui.triage.due_first import select_due_first, what_is_due_first
 from rsmq_tui.triage.fix_preview import preview_of_fix
 from rsmq_tui.triage.journal import Journal
 from rsmq_tui.triage.list_actions import target_of_rsmq
 from rsmq_tui.triage.mixed import list_target_notes
-from rsmq_tui.triage.origins import name_without_dead
-from rsmq_tui.triage.previews import Everything, Marked, Matching, Named, Preview, Scope, Shown
+from rsmq_tui.triage.origins import origin_notes
+from rsmq_tui.triage.previews import Everything, Marked, Matching, Named, Preview, Scope
 from rsmq_tui.triage.queue_actions import check
+from rsmq_tui.triage.selecting import select_marked, select_matching, select_named
 from rsmq_tui.triage.selection import Selection
 from rsmq_tui.triage.transfer import FileSeen, file_seen, read_file
 from rsmq_tui.triage.words import TriageError
@@ -55,7 +56,6 @@ class Seeing(NamedTuple):
 
 
 SeeingCallback = Callable[[Seeing], None]
-_Item = TypeVar("_Item")
 
 
 async def preview_of(
@@ -87,15 +87,32 @@ async def preview_of(
     selection = Selection()
     try:
         elsewhere = unsearched = 0
+        takes, moves = isinstance(action, Delete | DeleteQueue), isinstance(action, Move | Redrive)
         match scope:
             case Marked(messages=messages):
-                elsewhere = await _select_marked(editor, action.queue, messages, selection)
+                elsewhere = await select_marked(editor, action.queue, messages, selection)
             case Named(ids=ids):
-                elsewhere = await _select_named(editor, action.queue, ids, selection)
+                elsewhere = await select_named(editor, action.queue, ids, selection)
+            case Matching(limit=int() as limit):
+                matched, unsearched = await select_due_first(
+                    editor,
+                    reader,
+                    action.queue,
+                    scope,
+                    limit,
+                    selection,
+                    lambda *seen: seeing(Seeing(*seen)),
+                    bodies=takes,
+                    sizes=moves,
+                )
+                base = replace(base, what=printable(what_is_due_first(scope, limit, matched)))
             case Matching() | Everything() | None:
-                unsearched = await _select_matching(reader, action, scope, selection, seeing)
-        takes = isinstance(action, Delete | DeleteQueue)
+                # What is taken away goes to the journal whole; what goes elsewhere must fit there.
+                wanted = scope.filter if isinstance(scope, Matching) else parse_filter("")
+                found_by = search(reader, action.queue, wanted, bodies=takes, sizes=moves)
+                unsearched = await select_matching(found_by, selection, lambda *seen: seeing(Seeing(*seen)))
         check_room(journal, selection, selection.bytes if takes else 0)
+        origins = await origin_notes(editor, journal, action, selection) if isinstance(action, Redrive) else ()
     except BaseException:
         selection.close()
         raise
@@ -106,7 +123,7 @@ async def preview_of(
         selection=selection,
         elsewhere=elsewhere,
         unsearched=unsearched,
-        notes=(*notes, *_unit_notes(action, selection)),
+        notes=(*notes, *origins, *_unit_notes(action, selection)),
         fields=own,
     )
 
@@ -218,12 +235,6 @@ async def _notes(editor: QueueEditor, action: MessageAction, names: ListNames) -
                 if not action.create:
                     raise TriageError(f"queue {target} does not exist: create it first, or say that it should be made")
                 notes.append(f"Queue {target} is made, with the attributes of {action.queue}.")
-        case Redrive(target=None, origin=None):
-            named = name_without_dead(action.queue)
-            known = "" if named is None else f", else to {named}, by the name of this queue"
-            notes.append(f"Each goes to where the journal knows that it came from{known}.")
-        case Redrive(target=None, origin=origin):
-            notes.append(f"Each goes to the queue that its body names in {origin}.")
         case Redrive(target=str() as target):
             if not (await editor.fields(target)).exists:
                 raise TriageError(f"queue {target} does not exist: create it first")
@@ -234,54 +245,6 @@ async def _notes(editor: QueueEditor, action: MessageAction, names: ListNames) -
     return own, tuple(notes)
 
 
-async def _select_marked(editor: QueueEditor, queue: str, messages: Sequence[Shown], selection: Selection) -> int:
-    """Select those that are still what was shown; returns how many are not."""
-    left = 0
-    rest = iter(messages)
-    for chunk in _chunks(rest):
-        at_ms, found = await editor.seen(queue, [name_bytes(message.id) for message in chunk])
-        same = [now for shown, now in zip(chunk, found, strict=True) if now is not None and _is_same(shown, now)]
-        left += len(chunk) - len(same)
-        selection.add(same, at_ms)
-    return left
-
-
-async def _select_named(editor: QueueEditor, queue: str, ids: Sequence[str], selection: Selection) -> int:
-    """Select the messages of these ids; returns how many of them are not there."""
-    left = 0
-    for chunk in _chunks(iter(dict.fromkeys(ids))):
-        at_ms, found = await editor.seen(queue, [name_bytes(id) for id in chunk])
-        there = [now for now in found if now is not None]
-        left += len(chunk) - len(there)
-        selection.add(there, at_ms)
-    return left
-
-
-def _is_same(shown: Shown, now: RawMessage) -> bool:
-    return float(shown.score) == float(now.score) and shown.rc == (leading_int(now.rc) or 0)
-
-
-async def _select_matching(
-    reader: QueueReader,
-    action: Action,
-    scope: Matching | Everything | None,
-    selection: Selection,
-    seeing: SeeingCallback,
-) -> int:
-    """Select what matches in the whole queue; returns how many could not be searched."""
-    wanted, limit = (scope.filter, scope.limit) if isinstance(scope, Matching) else (parse_filter(""), None)
-    unsearched = 0
-    # What is taken away goes to the journal whole; what goes elsewhere must fit there.
-    takes, moves = isinstance(action, Delete | DeleteQueue), isinstance(action, Move | Redrive)
-    found_by = search(reader, action.queue, wanted, limit=limit, bodies=takes, sizes=moves)
-    async with aclosing(found_by) as found:
-        async for part in found:
-            selection.add(part.messages, part.at_ms)
-            unsearched = part.not_searched
-            seeing(Seeing(part.scanned, part.depth, part.matched))
-    return unsearched
-
-
 def check_room(journal: Journal, selection: Selection, bodies: int) -> None:
     """Raise ``TriageError`` where the journal cannot hold what a change would write, with so many bytes of bodies."""
     wanted = bodies + _OVERHEAD_BYTES * selection.count
@@ -290,8 +253,3 @@ def check_room(journal: Journal, selection: Selection, bodies: int) -> None:
             f"the journal would need {size(wanted)} for {plural(selection.count, 'message')}, and holds at most "
             f"{size(journal.limit_bytes)}: take fewer at a time, or raise RSMQ_TUI_JOURNAL_MB"
         )
-
-
-def _chunks(rest: Iterator[_Item]) -> Iterator[list[_Item]]:
-    while chunk := list(islice(rest, _CHUNK_MESSAGES)):
-        yield chunk

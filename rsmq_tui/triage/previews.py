@@ -51,7 +51,10 @@ class Named:
 
 @dataclass(frozen=True, slots=True)
 class Matching:
-    """Every message of the queue that matches, at most ``limit`` of them; an empty filter is every message."""
+    """Every message of the queue that matches, or the ``limit`` of them that are due first; an empty filter is all.
+
+    An export takes any so many; a change of a list queue those that are taken next, or with a filter any.
+    """
 
     filter: Filter
     limit: int | None = None

@@ -11,6 +11,8 @@ _SKIPPED = {
     Outcome.GONE: "gone meanwhile",
     Outcome.CHANGED: "received or changed meanwhile",
 }
+# What is said of a queue, and not of messages, begins so.
+OF_QUEUE = "the queue was "
 _FAILED = {Outcome.TAKEN: "its id is already in use there"}
 
 
@@ -41,8 +43,8 @@ class Tally:
         """How many of the planned ones are behind us."""
         return self.done + self.skipped.total() + self.failed.total()
 
-    def take(self, outcome: str, *, unsure: bool = False) -> None:
-        """Count the letters of an outcome."""
+    def take(self, outcome: str, *, unsure: bool = False, left: str = "") -> None:
+        """Count the letters of an outcome; ``left`` is why something was left alone, where that is known."""
         letters, _, _, inexact = told_by(outcome)
         self.inexact += inexact
         if unsure:
@@ -52,7 +54,7 @@ class Tally:
             if known is Outcome.DONE:
                 self.done += count
             elif known in _SKIPPED:
-                self.skipped[_SKIPPED[known]] += count
+                self.skipped[left or _SKIPPED[known]] += count
             else:
                 self.failed[_FAILED[known]] += count
 
@@ -99,4 +101,5 @@ def _reasons(counts: Counter[str]) -> str:
         return ""
     if len(counts) == 1:
         return f" ({next(iter(counts))})"
-    return " (" + ", ".join(f"{count:,} {reason}" for reason, count in counts.most_common(4)) + ")"
+    told = (reason if reason.startswith(OF_QUEUE) else f"{n:,} {reason}" for reason, n in counts.most_common(4))
+    return f" ({', '.join(told)})"

@@ -36,14 +36,14 @@ class _Group:
     """Batches that are written to disk together, and what was sorted out on the way to them."""
 
     entries: list[tuple[Prepared, Entry]] = field(default_factory=list)
-    sorted_out: str = ""
+    sorted_out: list[tuple[str, str]] = field(default_factory=list)
     failed: Counter[str] = field(default_factory=Counter)
     alone: bool = False
     is_last: bool = False
 
     def take(self, step: Prepared, entry_of: Callable[[Prepared, Batch], Entry]) -> None:
         """Add a step."""
-        self.sorted_out += step.sorted_out
+        self.sorted_out.append((step.sorted_out, step.left))
         self.failed.update(step.failed)
         self.alone = step.alone
         if step.batch is not None:
@@ -167,7 +167,8 @@ class Runner:
         await self._forget(spent)
 
     async def _carry_out(self, group: "_Group") -> None:
-        self.tally.take(group.sorted_out)
+        for letters, left in group.sorted_out:
+            self.tally.take(letters, left=left)
         self.tally.failed.update(group.failed)
         entries = group.entries
         while entries:
@@ -182,7 +183,8 @@ class Runner:
                 if renamed is not None:
                     again.append((step, self._entry(step, renamed)))
                 if step.counted:
-                    self.tally.take(outcome if renamed is None else outcome.replace(Outcome.TAKEN, ""))
+                    letters = outcome if renamed is None else outcome.replace(Outcome.TAKEN, "")
+                    self.tally.take(letters, left=step.left)
             for outcome in outcomes:
                 if isinstance(outcome, BaseException):
                     raise outcome

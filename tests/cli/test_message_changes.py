@@ -124,6 +124,22 @@ def test_some_that_fail_are_status_1_with_their_reason(command: Command, orders:
     assert (done.status, done.lines[0]["stopped"]) == (1, "Message too long")
 
 
-def test_a_limit_takes_the_first_that_match(command: Command, orders: Rsmq, client: Redis) -> None:
-    done = command("messages", "delete", "orders", "--filter", "json.type", "--limit", "2", "--yes")
+def test_a_limit_takes_those_due_first(command: Command, orders: Rsmq, client: Redis) -> None:
+    ids = [id.decode() for id in client.zrange("rsmq:orders", 0, -1)]
+    matching = [id for id in ids if b"type" in (client.hget("rsmq:orders:Q", id) or b"")]
+    # The last that was sent is due first.
+    client.zadd("rsmq:orders", {matching[-1]: 1_600_000_000_000})
+    narrow = ("messages", "delete", "orders", "--filter", "json.type", "--limit", "2")
+    shown = command(*narrow)
+    assert shown.status == 3
+    (preview,) = shown.lines
+    assert preview["what"] == f"the 2 due first of {len(matching)} that match json.type, in the whole queue"
+    done = command(*narrow, "--yes")
     assert (done.lines[0]["done"], client.zcard("rsmq:orders")) == (2, 4)
+    left = {id.decode() for id in client.zrange("rsmq:orders", 0, -1)}
+    assert set(ids) - left == {matching[-1], matching[0]}
+
+
+def test_help_says_what_a_limit_means(command: Command) -> None:
+    told = " ".join(command("messages", "move", "--help").out.decode().split())
+    assert "at most N of them: those due first; of a list queue those taken next, or with --filter any" in told

@@ -150,14 +150,6 @@ async def test_what_matches_in_the_whole_queue(
     assert contents(client) == before
 
 
-async def test_no_more_than_the_limit(triage: Triage, client: Redis, queues: Rsmq, ids: list[str]) -> None:
-    preview = await triage.preview(Delete(queue="a"), Matching(parse_filter("body"), 4))
-    assert preview.what == "any 4 that match body, in the whole queue"
-
-    assert (await triage.run(preview).to_end()).tally.done == 4
-    assert client.zcard("rsmq:a") == 2
-
-
 async def test_bodies_that_are_too_long_to_be_searched_are_counted(triage: Triage, queues: Rsmq) -> None:
     queues.create_queue("a", maxsize=-1)
     queues.send_messages("a", ["needle", "x" * 1_500_000])

@@ -28,8 +28,17 @@ async def test_attributes_that_somebody_changed_stay(triage: Triage, client: Red
     assert contents(client) == before
 
 
-@pytest.mark.parametrize("other", ["made again", "changed", "deleted"])
-async def test_a_queue_that_is_another_is_not_deleted(triage: Triage, client: Redis, queues: Rsmq, other: str) -> None:
+@pytest.mark.parametrize(
+    ("other", "told"),
+    [
+        ("made again", "the queue was left: it is another one now"),
+        ("changed", "the queue was left: its attributes were changed meanwhile"),
+        ("deleted", "the queue was deleted meanwhile"),
+    ],
+)
+async def test_a_queue_that_is_another_is_not_deleted(
+    triage: Triage, client: Redis, queues: Rsmq, other: str, told: str
+) -> None:
     queues.create_queue("a")
     queues.send_message("a", "x")
     preview = await triage.preview(DeleteQueue(queue="a"))
@@ -44,7 +53,8 @@ async def test_a_queue_that_is_another_is_not_deleted(triage: Triage, client: Re
 
     report = await triage.run(preview).to_end()
 
-    assert (report.tally.done, dict(report.tally.skipped)) == (0, {SKIPPED: 2})
+    assert (report.tally.done, dict(report.tally.skipped)) == (0, {told: 2})
+    assert report.sentence == f"deleted 0, skipped 2 ({told}), failed 0"
     assert contents(client) == before
 
 
@@ -58,7 +68,8 @@ async def test_a_queue_that_is_changed_while_it_is_emptied_stays(triage: Triage,
             queues.set_queue_attributes("a", vt=5)
 
     assert run.report is not None
-    assert (run.report.tally.done, dict(run.report.tally.skipped)) == (3_000, {SKIPPED: 1})
+    told = "the queue was left: its attributes were changed meanwhile"
+    assert (run.report.tally.done, dict(run.report.tally.skipped)) == (3_000, {told: 1})
     assert queues.get_queue_attributes("a").vt == 5
 
 

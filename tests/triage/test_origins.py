@@ -1,0 +1,132 @@
+"""Where dead letters would go is told before anything is done, and of how many nothing says it."""
+
+import pytest
+from redis import Redis
+
+from rsmq_tui.monitor.filters import parse_filter
+from rsmq_tui.protocol import Rsmq
+from rsmq_tui.triage.actions import Delete, Move, Redrive
+from rsmq_tui.triage.desk import Triage
+from rsmq_tui.triage.previews import Everything, Matching, Named, Preview, Scope
+from rsmq_tui.triage.words import TriageError
+from tests.triage.doing import done
+from tests.triage.keyspace import contents
+
+
+@pytest.fixture
+async def ids(triage: Triage, queues: Rsmq) -> list[str]:
+    """Dead letters of a queue whose name says nothing: two came from a, one from b by way of a, and two are unknown."""
+    for name in ("a", "b", "graveyard"):
+        queues.create_queue(name)
+    one, two = queues.send_messages("a", ["one", "two"])
+    (three,) = queues.send_messages("b", ["three"])
+    await done(triage, Move(queue="b", target="a"), Everything())
+    await done(triage, Move(queue="a", target="graveyard"), Named((three,)))
+    await done(triage, Move(queue="graveyard", target="b"), Everything())
+    await done(triage, Move(queue="b", target="graveyard"), Everything())
+    await done(triage, Move(queue="a", target="graveyard"), Everything())
+    return [one, two, three, *queues.send_messages("graveyard", ["four", "five"])]
+
+
+async def _preview(triage: Triage, scope: Scope | None = None, **how: str) -> Preview:
+    preview = await triage.preview(Redrive(queue="graveyard", **how), scope)
+    preview.close()
+    return preview
+
+
+async def test_those_of_unknown_origin_are_counted_and_that_is_what_fails(
+    triage: Triage, client: Redis, queues: Rsmq, ids: list[str]
+) -> None:
+    preview = await triage.preview(Redrive(queue="graveyard"))
+    assert preview.notes == (
+        "Only if unchanged since this preview; others are skipped.",
+        "Each goes to where the journal knows that it came from.",
+        "2 of these have no known origin: they fail and stay here.",
+    )
+    report = await triage.run(preview).to_end()
+
+    assert (report.tally.done, dict(report.tally.failed)) == (3, {"nothing says where it came from": 2})
+    assert client.zrange("rsmq:b", 0, -1) == [ids[2].encode()]
+    assert client.zcard("rsmq:a") == 2
+    assert client.zcard("rsmq:graveyard") == 2
+
+
+@pytest.mark.parametrize(
+    ("numbers", "told"),
+    [
+        ((0, 1, 2), None),
+        ((0, 3), "1 of these has no known origin: it fails and stays here."),
+        ((3,), "It has no known origin: it fails and stays here."),
+        ((3, 4), "All 2 have no known origin: they fail and stay here."),
+    ],
+)
+async def test_it_is_about_the_selected_ones_alone(
+    triage: Triage, ids: list[str], numbers: tuple[int, ...], told: str | None
+) -> None:
+    preview = await _preview(triage, Named(tuple(ids[number] for number in numbers)))
+    assert preview.notes[2:] == (() if told is None else (told,))
+
+
+async def test_with_a_filter_and_a_limit(triage: Triage, client: Redis, ids: list[str]) -> None:
+    client.zadd("rsmq:graveyard", {ids[4]: 1})
+    preview = await _preview(triage, Matching(parse_filter("!body:nothing"), 2))
+    assert preview.notes[2:] == ("1 of these has no known origin: it fails and stays here.",)
+
+
+async def test_nothing_selected_has_nothing_to_be_told(triage: Triage, ids: list[str]) -> None:
+    preview = await _preview(triage, Matching(parse_filter("no such body")))
+    assert preview.notes[2:] == ()
+
+
+async def test_a_queue_that_is_no_more_is_told(triage: Triage, queues: Rsmq, ids: list[str]) -> None:
+    queues.delete_queue("a")
+    preview = await triage.preview(Redrive(queue="graveyard"))
+    assert preview.notes[2:] == (
+        "2 of these have no known origin: they fail and stay here.",
+        "2 of these have to go to a, which does not exist: they fail and stay here.",
+    )
+    report = await triage.run(preview).to_end()
+    assert dict(report.tally.failed) == {"nothing says where it came from": 2, "the target queue does not exist": 2}
+
+
+async def test_a_key_that_is_no_queue_is_told(triage: Triage, client: Redis, queues: Rsmq, ids: list[str]) -> None:
+    queues.delete_queue("a")
+    client.set("rsmq:a", "x")
+    preview = await _preview(triage)
+    assert preview.notes[3:] == ("2 of these have to go to a, which is no queue: they fail and stay here.",)
+
+
+async def test_the_name_of_the_queue_is_an_origin_where_it_is_one(triage: Triage, queues: Rsmq) -> None:
+    queues.create_queue("orders-dlq")
+    queues.send_messages("orders-dlq", ["x", "y"])
+    preview = await triage.preview(Redrive(queue="orders-dlq"))
+    assert preview.notes[1:] == (
+        "Each goes to where the journal knows that it came from, else to orders, by the name of this queue.",
+        "All 2 have to go to orders, which does not exist: they fail and stay here.",
+    )
+    preview.close()
+    queues.create_queue("orders")
+    preview = await triage.preview(Redrive(queue="orders-dlq"))
+    assert len(preview.notes) == 2
+    preview.close()
+
+
+async def test_bodies_are_not_read_and_what_happens_then_is_told(triage: Triage, ids: list[str]) -> None:
+    preview = await _preview(triage, origin="meta.queue")
+    assert preview.notes[1:] == (
+        "Each goes to the queue that its body names in meta.queue. Bodies are read only then: a message whose body"
+        " names none, or none that is there, fails and stays where it is.",
+    )
+
+
+async def test_a_path_that_is_none_is_refused_before_anything_is_done(triage: Triage, ids: list[str]) -> None:
+    with pytest.raises(TriageError, match="is no path into JSON"):
+        await _preview(triage, origin="meta..queue")
+
+
+async def test_a_named_target_needs_no_origin(triage: Triage, client: Redis, ids: list[str]) -> None:
+    before = contents(client)
+    preview = await _preview(triage, target="a")
+    assert len(preview.notes) == 1
+    assert contents(client) == before
+    assert (await done(triage, Delete(queue="graveyard"))).tally.done == 5
