@@ -12,11 +12,16 @@ if TYPE_CHECKING:
     from rsmq_tui.triage.reports import Report
 
 
+# By their names, changes after which a message is no longer in its queue.
+_TAKING = ("delete", "purge", "delete-queue", "move", "redrive", "ack", "pop", "trim")
+
+
 def end_of(report: "Report") -> ChangeTold:
     """Say what a change came to."""
     undoes = " · u undoes" if report.undoable and report.name != "undo" else ""
     is_alarm = bool(report.tally.failed) or report.stopped not in (None, "cancelled")
-    return ChangeTold(report.sentence + undoes, is_alarm=is_alarm)
+    taken = report.tally.done if report.name in _TAKING else 0
+    return ChangeTold(report.sentence + undoes, is_alarm=is_alarm, taken=taken)
 
 
 def end_of_export(exported: "Exported | None", path: Path) -> ChangeTold:

@@ -1,7 +1,7 @@
 """Every key of the dashboard, in one registry: bindings, hints, help and palette are made from it."""
 
 from collections.abc import Iterable, Iterator
-from typing import Literal
+from typing import Literal, cast
 
 from textual.binding import Binding, BindingType
 
@@ -9,7 +9,7 @@ from rsmq_tui.tui.key import ALL_KEYS, Key, Usable, Where
 
 
 def _change(id: str, keys: str, action: str, words: str, hint: str = "", kind: Literal["", "rsmq", "list"] = "") -> Key:
-    where: Where = "overview" if id.startswith("overview.") else "queue"
+    where = cast("Where", id.partition(".")[0])
     return Key(id, keys, action, words, where, hint, changes=True, kind=kind)
 
 
@@ -196,6 +196,17 @@ KEYS = (
     Key("history.clear", "escape", "clear", "Clear the marks, then the filter, then go back", "history", "back"),
     Key("message.next_view", "l,right", "view(1)", "Next of pretty, raw, hex", "message", "pretty/raw/hex", "h l"),
     Key("message.previous_view", "h,left", "view(-1)", "Previous of pretty, raw, hex", "message"),
+    _change("message.delete", "x", "change('delete')", "Delete the message", "delete"),
+    _change("message.undo", "u", "undo", "Undo the last change of its queue", "undo"),
+    _change("message.release", "0", "change('release')", "Make the message visible now", "release", "rsmq"),
+    _change("message.requeue", "0", "change('requeue')", "Put the item back into the list", "requeue", "list"),
+    _change("message.hide", "plus,minus", "change('hide')", "Hide the message for some seconds", "hide", "rsmq"),
+    _change("message.extend", "plus,minus", "change('hide')", "Extend the lease of the item", "extend", "list"),
+    _change("message.move", "M", "change('move')", "Move the message to another queue", "move"),
+    _change("message.edit", "e", "edit", "Edit a copy of the message and send it", "edit"),
+    _change("message.redrive", "R", "change('redrive')", "Send the message back where it came from", "redrive", "rsmq"),
+    _change("message.ack", "K", "change('ack')", "Ack the item in processing: it is done", "ack", "list"),
+    _change("message.copy_to", "C", "change('copy')", "Copy the message to a queue", "copy to"),
     Key("lines.down", "j,down", "scroll_lines(1)", "One line down", "lines"),
     Key("lines.up", "k,up", "scroll_lines(-1)", "One line up", "lines"),
     Key("lines.page_down", "pagedown", "scroll_pages(1)", "One screen down", "lines"),

@@ -7,11 +7,13 @@ from typing import Any
 
 import redis
 from textual.pilot import Pilot
+from textual.widgets import Checkbox, Input
 
 from rsmq_tui.monitor import LivePoller
 from rsmq_tui.protocol import QueueReader
 from rsmq_tui.triage.desk import Triage
 from rsmq_tui.tui.app import RsmqApp
+from rsmq_tui.tui.screens.form import FormScreen
 from rsmq_tui.tui.screens.overview import OverviewScreen
 from tests.tui.driving import names_in, until
 
@@ -43,6 +45,21 @@ async def in_queue(pilot: Pilot[None], queue: str, messages: int) -> None:
     await pilot.press("enter")
     await until(pilot, lambda: not isinstance(pilot.app.screen, OverviewScreen), "the queue opens")
     await until(pilot, lambda: len(names_in(pilot)) == messages, "its messages are shown")
+
+
+async def fill(pilot: Pilot[None], **values: str | bool) -> None:
+    """Wait for the form, fill it in, and ask for its preview."""
+    app = pilot.app
+    await until(pilot, lambda: isinstance(app.screen, FormScreen) and app.screen.is_mounted, "the form opens")
+    for id, value in values.items():
+        if isinstance(value, bool):
+            app.screen.query_one(f"#{id}", Checkbox).value = value
+        elif id == "body":
+            app.screen.query_one(f"#{id}").load_text(value)  # type: ignore[attr-defined]
+        else:
+            app.screen.query_one(f"#{id}", Input).value = value
+    app.screen.query_one("#yes").focus()
+    await pilot.press("enter")
 
 
 def everything(client: redis.Redis) -> dict[bytes, Any]:

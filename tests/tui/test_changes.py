@@ -7,11 +7,11 @@ import pytest
 import redis
 from textual import events
 from textual.pilot import Pilot
-from textual.widgets import Checkbox, Input
+from textual.widgets import Input
 
 from rsmq_tui.protocol import Rsmq
 from rsmq_tui.tui.screens.form import FormScreen
-from tests.tui.changing import changing, everything, in_queue, on_queue
+from tests.tui.changing import changing, everything, fill, in_queue, on_queue
 from tests.tui.driving import app_of, asked, made, press, say_yes, text_of, until
 
 
@@ -23,21 +23,6 @@ def queues(client: redis.Redis) -> Rsmq:
     rsmq.send_messages("orders", [f'{{"order": {number}}}' for number in range(5)])
     rsmq.send_messages("orders-dlq", [f"dead {number}" for number in range(3)])
     return rsmq
-
-
-async def _fill(pilot: Pilot[None], **values: str | bool) -> None:
-    """Wait for the form, fill it in, and ask for its preview."""
-    app = pilot.app
-    await until(pilot, lambda: isinstance(app.screen, FormScreen) and app.screen.is_mounted, "the form opens")
-    for id, value in values.items():
-        if isinstance(value, bool):
-            app.screen.query_one(f"#{id}", Checkbox).value = value
-        elif id == "body":
-            app.screen.query_one(f"#{id}").load_text(value)  # type: ignore[attr-defined]
-        else:
-            app.screen.query_one(f"#{id}", Input).value = value
-    app.screen.query_one("#yes").focus()
-    await pilot.press("enter")
 
 
 async def _type_name(pilot: Pilot[None], name: str) -> None:
@@ -74,7 +59,7 @@ async def test_the_message_under_the_cursor(
         await in_queue(pilot, "orders", 5)
         await pilot.press(key)
         if values:
-            await _fill(pilot, **values)
+            await fill(pilot, **values)
         await say_yes(pilot)
         assert (await made(pilot)).startswith(told)
         assert everything(client) != before
@@ -89,7 +74,7 @@ async def test_hiding_is_for_as_long_as_was_said(
     async with changing(redis_url, tmp_path) as pilot:
         await in_queue(pilot, "orders", 5)
         await pilot.press("plus")
-        await _fill(pilot, seconds="3600")
+        await fill(pilot, seconds="3600")
         await asked(pilot)
         await until(pilot, lambda: "3,600 s from now" in text_of(app_of(pilot)), "the preview says how long")
         await say_yes(pilot)
@@ -122,7 +107,7 @@ async def test_the_queue_under_the_cursor(
     async with changing(redis_url, tmp_path) as pilot:
         await on_queue(pilot, queue)
         await pilot.press(key)
-        await _fill(pilot, **values)
+        await fill(pilot, **values)
         await say_yes(pilot)
         assert (await made(pilot)).startswith(told)
         assert everything(client) != before
@@ -167,7 +152,7 @@ async def test_a_file_is_sent_byte_for_byte(redis_url: str, client: redis.Redis,
     async with changing(redis_url, tmp_path) as pilot:
         await on_queue(pilot, "other")
         await pilot.press("a")
-        await _fill(pilot, file=str(tmp_path / "body.bin"), delay="60")
+        await fill(pilot, file=str(tmp_path / "body.bin"), delay="60")
         await say_yes(pilot)
         await made(pilot)
     ((id, score),) = client.zrange("rsmq:other", 0, -1, withscores=True)
@@ -182,7 +167,7 @@ async def test_a_copy_is_edited_and_sent(redis_url: str, client: redis.Redis, qu
         await until(pilot, lambda: '{"order": 0}' in text_of(app_of(pilot)), "the form has the body")
         await until(pilot, lambda: isinstance(pilot.app.screen, FormScreen), "the form opens")
         await pilot.press("delete", "left_square_bracket")
-        await _fill(pilot)
+        await fill(pilot)
         await say_yes(pilot)
         await made(pilot)
     bodies = [value for name, value in client.hgetall("rsmq:orders:Q").items() if len(name) == 32]
@@ -197,7 +182,7 @@ async def test_what_is_exported_can_be_imported(
     async with changing(redis_url, tmp_path) as pilot:
         await on_queue(pilot, "orders")
         await pilot.press("E")
-        await _fill(pilot, file=str(file))
+        await fill(pilot, file=str(file))
         assert await made(pilot) == f"exported 5 messages to {file}"
         assert everything(client) == before
         assert file.stat().st_mode & 0o77 == 0
@@ -206,7 +191,7 @@ async def test_what_is_exported_can_be_imported(
         await say_yes(pilot)
         await made(pilot)
         await pilot.press("I")
-        await _fill(pilot, file=str(file))
+        await fill(pilot, file=str(file))
         await say_yes(pilot)
         assert (await made(pilot)).startswith("imported 5,")
         assert everything(client) == before
@@ -218,7 +203,7 @@ async def test_an_export_never_overwrites(redis_url: str, client: redis.Redis, q
     async with changing(redis_url, tmp_path) as pilot:
         await on_queue(pilot, "orders")
         await pilot.press("E")
-        await _fill(pilot, file=str(file))
+        await fill(pilot, file=str(file))
         await until(pilot, lambda: "mine is already there" in text_of(app_of(pilot)), "it is refused")
     assert file.read_text() == "precious"
 
@@ -229,13 +214,13 @@ async def test_a_missing_target_is_refused_and_made_when_asked(
     async with changing(redis_url, tmp_path) as pilot:
         await in_queue(pilot, "orders", 5)
         await pilot.press("M")
-        await _fill(pilot, target="nowhere")
+        await fill(pilot, target="nowhere")
         await asked(pilot)
         await until(pilot, lambda: "queue nowhere does not exist" in text_of(app_of(pilot)), "it is refused")
         await pilot.press("enter")
         # Back in the form, with what was typed.
         assert pilot.app.screen.query_one("#target", Input).value == "nowhere"
-        await _fill(pilot, create=True)
+        await fill(pilot, create=True)
         await say_yes(pilot)
         assert (await made(pilot)).startswith("moved 1,")
     assert client.zcard("rsmq:nowhere") == 1
@@ -285,7 +270,7 @@ async def test_another_namespace_is_changed_after_a_switch(
         app_of(pilot).sites[0].switch("mail")
         await on_queue(pilot, "letters")
         await pilot.press("a")
-        await _fill(pilot, body="dear")
+        await fill(pilot, body="dear")
         await say_yes(pilot)
         await made(pilot)
     assert client.zcard("mail:letters") == 1
@@ -297,7 +282,7 @@ async def test_a_change_that_only_made_a_queue_is_undone(
     async with changing(redis_url, tmp_path) as pilot:
         await in_queue(pilot, "orders", 5)
         await pilot.press("M")
-        await _fill(pilot, target="fresh", create=True)
+        await fill(pilot, target="fresh", create=True)
         await asked(pilot)
         await until(pilot, lambda: "Queue fresh is made" in text_of(app_of(pilot)), "it says so")
         queues.receive_messages("orders", 5)
@@ -326,7 +311,7 @@ async def test_marks_outlive_an_export_after_a_change_that_was_not_made(
         await press(pilot, "space", "space", "x")
         await asked(pilot)
         await pilot.press("escape", "E")
-        await _fill(pilot, file=str(tmp_path / "some.jsonl"))
+        await fill(pilot, file=str(tmp_path / "some.jsonl"))
         assert (await made(pilot)).startswith("exported 2 messages to ")
         assert "2 marked" in text_of(app_of(pilot))
         await pilot.press("x")

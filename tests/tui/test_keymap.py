@@ -104,15 +104,15 @@ RESERVED = {
     "v": {"queue.range"},
     "asterisk": {"queue.mark_page"},
     "A": {"queue.mark_all", "history.mark_all"},
-    "x": {"overview.delete", "queue.delete"},
+    "x": {"overview.delete", "queue.delete", "message.delete"},
     "a": {"overview.send", "queue.send"},
-    "e": {"queue.edit"},
-    "plus": {"queue.hide", "queue.extend", "history.closer"},
-    "minus": {"queue.hide", "queue.extend", "history.wider"},
-    "0": {"queue.release", "queue.requeue"},
-    "R": {"overview.redrive", "overview.requeue", "queue.redrive"},
-    "M": {"queue.move"},
-    "u": {"overview.undo", "queue.undo", "audit.undo"},
+    "e": {"queue.edit", "message.edit"},
+    "plus": {"queue.hide", "queue.extend", "message.hide", "message.extend", "history.closer"},
+    "minus": {"queue.hide", "queue.extend", "message.hide", "message.extend", "history.wider"},
+    "0": {"queue.release", "queue.requeue", "message.release", "message.requeue"},
+    "R": {"overview.redrive", "overview.requeue", "queue.redrive", "message.redrive"},
+    "M": {"queue.move", "message.move"},
+    "u": {"overview.undo", "queue.undo", "message.undo", "audit.undo"},
     "E": {"overview.export", "queue.export"},
 }
 # Reserved for what comes later: describe, wide, panels, panes, server, alerts.
@@ -162,6 +162,16 @@ def test_no_two_keys_of_a_screen_clash(screen: type[OverviewScreen]) -> None:
 def test_no_two_keys_of_a_dialog_clash(other: Where) -> None:
     pressed = Counter(name for key in keys_of("modal", other) for name in _pressed(key))
     assert [name for name, times in pressed.items() if times > 1] == []
+
+
+def test_the_keys_that_change_messages_are_the_same_in_their_list_and_on_one_of_them() -> None:
+    def changes(where: Where) -> dict[str, tuple[str, str, str]]:
+        keys = (key for key in keys_of(where) if key.changes)
+        return {key.id.partition(".")[2]: (key.keys, key.action, key.kind) for key in keys}
+
+    of_queues = {"send", "set", "trim", "pop", "purge"}
+    listed = changes("queue")
+    assert changes("message") == {name: listed[name] for name in listed.keys() - of_queues}
 
 
 @pytest.mark.parametrize("name", RESERVED)

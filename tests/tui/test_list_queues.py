@@ -14,9 +14,11 @@ from rsmq_tui.monitor import Verdict
 from rsmq_tui.profiles import Profile
 from rsmq_tui.protocol import Address, ListQueue, Rsmq
 from rsmq_tui.tui.app import RsmqApp
+from rsmq_tui.tui.screens.message import MessageScreen
 from rsmq_tui.tui.screens.overview import OverviewScreen
 from rsmq_tui.tui.screens.queue import QueueScreen
 from rsmq_tui.tui.widgets.key_hints import KeyHints
+from tests.tui.changing import fill
 from tests.tui.driving import app_of, lines_of, made, names_in, press, say_yes, table_of, text_of, until
 
 KEY = "queue:thumbnails"
@@ -171,10 +173,82 @@ async def test_it_tells_who_waits(redis_url: str, thumbnails: ListQueue, tmp_pat
         await until(pilot, lambda: words in text_of(app_of(pilot)), "a toast says so")
 
 
+async def _open_item(pilot: Pilot[None], steps: int, body: str) -> None:
+    """Open one of all items."""
+    await _open(pilot, KEY)
+    await until(pilot, lambda: len(_ids(pilot)) == 6, "all items are shown")
+    await press(pilot, *["j"] * steps, "enter")
+    await until(pilot, lambda: isinstance(pilot.app.screen, MessageScreen), "the item opens")
+    await until(pilot, lambda: body in text_of(app_of(pilot)), "its body is shown")
+
+
+# Of the items from the next to be taken on, then in processing: which one, the key, what is typed, what is told.
+OF_AN_ITEM = (
+    (1, "job-4", "x", {}, "deleted 1,", "no longer in the queue"),
+    (4, "job-1", "x", {}, "deleted 1,", "no longer in the queue"),
+    (4, "job-1", "0", {}, "requeued 1,", "ready · waiting to be taken"),
+    (4, "job-1", "plus", {"seconds": "7200"}, "hidden 1,", "in flight · its lease ends in 1h 59m"),
+    (4, "job-1", "K", {}, "acked 1,", "no longer in the queue"),
+    (1, "job-4", "M", {"target": "rsmq:orders"}, "moved 1,", "no longer in the queue"),
+    (1, "job-4", "C", {"target": "rsmq:orders"}, "copied 1,", "ready · waiting to be taken"),
+)
+
+
+@pytest.mark.parametrize(("steps", "body", "key", "values", "told", "facts"), OF_AN_ITEM)
+async def test_the_item_that_is_shown_whole(
+    redis_url: str,
+    thumbnails: ListQueue,
+    client: redis.Redis,
+    tmp_path: Path,
+    steps: int,
+    body: str,
+    key: str,
+    values: dict[str, str],
+    told: str,
+    facts: str,
+) -> None:
+    # One with the same bytes is another one.
+    thumbnails.push("job-4")
+    before = thumbnails.peek(10), client.lrange(f"{KEY}:processing", 0, -1)
+    async with watching(redis_url, tmp_path) as pilot:
+        await _open(pilot, KEY)
+        await until(pilot, lambda: len(_ids(pilot)) == 7, "all items are shown")
+        is_processing = steps > 2
+        await press(pilot, *["j"] * (steps + is_processing), "enter")
+        await until(pilot, lambda: body in text_of(app_of(pilot)), "it is shown")
+        await press(pilot, key)
+        if values:
+            await fill(pilot, **values)
+        await say_yes(pilot)
+        assert (await made(pilot)).startswith(told)
+        await until(pilot, lambda: facts in text_of(app_of(pilot)), "what it is now is told")
+        assert isinstance(pilot.app.screen, MessageScreen)
+        await press(pilot, "u")
+        await say_yes(pilot)
+        assert (await made(pilot)).startswith("put back 1,")
+        await until(pilot, lambda: "no longer in the queue" not in text_of(app_of(pilot)), "nothing is said any more")
+        await until(pilot, lambda: body in text_of(app_of(pilot)), "it is shown again")
+    assert (thumbnails.peek(10), client.lrange(f"{KEY}:processing", 0, -1)) == before
+
+
+async def test_keys_of_an_item_are_those_of_its_kind(redis_url: str, thumbnails: ListQueue, tmp_path: Path) -> None:
+    async with watching(redis_url, tmp_path) as pilot:
+        await _open_item(pilot, 0, "job-3")
+        hints = lines_of(pilot.app.screen.query_one(KeyHints))[0]
+        assert "0 requeue" in hints
+        assert "+ extend" in hints
+        assert "redrive" not in hints
+        await press(pilot, "R")
+        assert isinstance(pilot.app.screen, MessageScreen)
+
+
 async def test_read_only_holds_for_lists_too(redis_url: str, thumbnails: ListQueue, tmp_path: Path) -> None:
     async with watching(redis_url, tmp_path, read_only=True) as pilot:
         await _open(pilot, KEY)
         await press(pilot, "x", "0", "o", "equals_sign", "K")
         assert isinstance(pilot.app.screen, QueueScreen)
+        await until(pilot, lambda: len(_ids(pilot)) == 6, "all items are shown")
+        await press(pilot, "enter", "x", "0", "plus", "minus", "M", "C", "e", "K", "u")
+        assert isinstance(pilot.app.screen, MessageScreen)
         assert thumbnails.length() == 3
         assert not (tmp_path / "journal.sqlite").exists()

@@ -144,8 +144,8 @@ async def test_a_message_that_has_left_the_queue(source: ScriptedSource) -> None
     source = Gone()
     async with opened(source) as pilot:
         await _open(pilot, source, b"x")
-        assert "this message has left the queue" in _title(pilot)
-        assert not _facts(pilot)
+        assert "this message is no longer in the queue orders" in _title(pilot)
+        assert _facts(pilot) == "no longer in the queue"
         await press(pilot, "l", "j", "G", "y", "escape")
         assert isinstance(pilot.app.screen, QueueScreen)
 

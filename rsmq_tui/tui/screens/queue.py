@@ -15,6 +15,7 @@ from rsmq_tui.tui.marks import all_of
 from rsmq_tui.tui.message_tabs import LIST_TABS, TABS
 from rsmq_tui.tui.queue_facts import fact_pieces, past_series, present_numbers, title_pieces
 from rsmq_tui.tui.replay_words import inventory_pieces
+from rsmq_tui.tui.screens.acting import ActingScreen
 from rsmq_tui.tui.screens.base import DashboardScreen
 from rsmq_tui.tui.screens.group import GroupScreen
 from rsmq_tui.tui.waiters import told_waiters
@@ -29,19 +30,16 @@ from rsmq_tui.tui.widgets.status_line import StatusLine
 from rsmq_tui.tui.widgets.text_line import TextLine
 
 _CHART_STEP_MS = 5_000
-# These are for messages; any other change is for the queue.
-_FOR_MESSAGES = ("delete", "hide", "release", "move", "copy", "redrive", "requeue", "ack")
 
 
-class QueueScreen(DashboardScreen):
+class QueueScreen(ActingScreen):
     """Attributes, charts and messages of one queue, and the keys that mark messages and ask for changes."""
 
     WHERE: ClassVar[tuple[Where, ...]] = ("queue", "table")
     BINDINGS: ClassVar[list[BindingType]] = bindings_of("queue")
 
     def __init__(self, queue: str, place: str = "", *, of_lists: bool = False) -> None:
-        super().__init__(place)
-        self.queue = queue
+        super().__init__(queue, place)
         self.messages = MessageList(queue, place, LIST_TABS if of_lists else TABS)
         self._title = TextLine(id="title")
         self._facts = TextLine(id="facts")
@@ -54,7 +52,6 @@ class QueueScreen(DashboardScreen):
         self._charts_at = 0
         self._due_for_ms: int | None = None
         self._is_counting = False
-        self._asked: Scope | None = None
 
     def compose(self) -> ComposeResult:
         """Status, title, charts, facts, messages, hints."""
@@ -158,24 +155,6 @@ class QueueScreen(DashboardScreen):
         self.messages.marks.mark_all()
         self.messages.show()
 
-    def action_change(self, name: str) -> None:
-        """Ask for a change of what is marked, of all that match, or of the message under the cursor."""
-        scope = self.scope if name in _FOR_MESSAGES else None
-        if name in _FOR_MESSAGES and scope is None:
-            left = self.messages.marks.is_all_ended
-            words = "nothing is marked: space marks, esc begins anew" if left else "there is no message here"
-            self.notify(words, severity="warning", markup=False)
-            return
-        self._asked = scope
-        self.dashboard.ask_change(name, self.queue, scope, place=self.site.place)
-
-    def action_edit(self) -> None:
-        """Edit a copy of the message under the cursor."""
-        if self.messages.table.cursor_key is None:
-            self.notify("there is no message here to make a copy of", severity="warning", markup=False)
-        else:
-            self._edit(self.messages.table.cursor_key)
-
     def action_export(self) -> None:
         """Write what is marked, or else all that matches, to a file: that takes nothing away."""
         marks, wanted = self.messages.marks, self.messages.wanted
@@ -185,18 +164,9 @@ class QueueScreen(DashboardScreen):
         """Audit this queue."""
         self.dashboard.open_audit(self.queue, self.site.place)
 
-    def action_undo(self) -> None:
-        """Take the last change of this queue back."""
-        self.dashboard.undo(self.queue, self.site.place)
-
     def action_group(self) -> None:
         """Count what the messages consist of."""
         self.app.push_screen(GroupScreen(self.site.source, self.queue, self.messages.wanted), self._narrow)
-
-    def action_copy_id(self) -> None:
-        """Copy the id of the message under the cursor."""
-        if self.messages.table.cursor_key is not None:
-            self.dashboard.copy_text(self.messages.table.cursor_key, "the id")
 
     def action_copy_body(self) -> None:
         """Copy the body of the message under the cursor."""
@@ -204,14 +174,20 @@ class QueueScreen(DashboardScreen):
             self._copy_body(self.messages.table.cursor_key)
 
     @property
-    def chosen_queue(self) -> tuple[str, str, str] | None:
-        """The queue that is shown."""
-        return None if self.snapshot is None else (self.snapshot.server, self.snapshot.ns, self.queue)
+    def scope(self) -> Scope | None:
+        """What is marked, or all that matches, or the message under the cursor."""
+        return self.messages.marks.scope(self.messages.wanted, self.messages.table.cursor_row)
 
     @property
-    def scope(self) -> Scope | None:
-        """What an action is for."""
-        return self.messages.marks.scope(self.messages.wanted, self.messages.table.cursor_row)
+    def chosen_id(self) -> str | None:
+        """The message under the cursor."""
+        return self.messages.table.cursor_key
+
+    @property
+    def why_nothing(self) -> str:
+        """Why there is nothing to change."""
+        left = self.messages.marks.is_all_ended
+        return "nothing is marked: space marks, esc begins anew" if left else "there is no message here"
 
     def _narrow(self, term: str | None) -> None:
         """Filter by a group too."""
@@ -229,35 +205,16 @@ class QueueScreen(DashboardScreen):
         if told is None or told.is_running:
             return
         # What was asked for has been done to what was marked, and what was found is not what it was.
-        if told.scope is not None and told.scope is self._asked:
-            self._asked = None
+        if told.scope is not None and told.scope is self.asked:
+            self.asked = None
             self.messages.marks.clear()
         self.messages.search_again()
 
-    @work(group="edit", exclusive=True)
-    async def _edit(self, id: str) -> None:
-        body = await self._body_of(id)
-        # Whoever has gone on to something else meanwhile is not disturbed there.
-        if body is not None and self.is_active:
-            self.dashboard.ask_change("send", self.queue, body=body, place=self.site.place)
-
     @work(group="copy", exclusive=True)
     async def _copy_body(self, id: str) -> None:
-        body = await self._body_of(id)
+        body = await self.body_of(id)
         if body is not None:
             self.dashboard.copy_text(body.decode("utf-8", "replace"), "the body")
-
-    async def _body_of(self, id: str) -> bytes | None:
-        """Read a body whole; say why where there is none."""
-        try:
-            view = await self.site.source.read(self.queue, id)
-        except PeekError as error:
-            self.notify(str(error), severity="warning", markup=False)
-            return None
-        if view.body is None:
-            why = "is too long to read" if view.size else "has no body any more"
-            self.notify(f"that message {why}", severity="warning", markup=False)
-        return view.body
 
     @work(group="blocked", exclusive=True)
     async def action_blocked(self) -> None:

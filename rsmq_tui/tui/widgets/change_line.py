@@ -20,7 +20,7 @@ class ChangeTold:
     """What there is to tell: ``words``, and while the change runs how many of the ``planned`` are behind us.
 
     ``planned`` is None where there is nothing to count; ``is_alarm`` is set when something failed, or was left out.
-    ``scope`` is told at the end: which messages the change was asked for.
+    Told at the end are ``scope``, which messages the change was asked for, and ``taken``, how many left their queue.
     """
 
     words: str
@@ -32,6 +32,7 @@ class ChangeTold:
     is_stopping: bool = False
     is_alarm: bool = False
     scope: "Scope | None" = None
+    taken: int = 0
 
 
 class ChangeLine(Painted):
