@@ -138,9 +138,8 @@ class Changes:
             for row in _marking(table).to_pylist():
                 place = named(row["profile"], row["server"], row["ns"])
                 queue = row["queue"]
-                if place in timeline.places:
-                    said = row["status"] if queue is None else row["verdict"]
-                    yield _Mark(row["at_ms"], place, None if queue is None else read_name(queue), said or OK)
+                said = row["status"] if queue is None else row["verdict"]
+                yield _Mark(row["at_ms"], place, None if queue is None else read_name(queue), said or OK)
 
     def _played(self, tables: list[pa.Table], within: Span) -> list[pa.Table]:
         """Leave out what other recorders wrote of a place than the one that plays."""

@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections import deque
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, replace
 
@@ -14,8 +15,12 @@ from rsmq_tui.monitor import Snapshot
 SPEEDS = (1, 2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600)
 # How often the screen follows while it plays.
 TICK_S = 0.25
-# What took longer to read than this is not made up for.
+# Whoever comes later than this, for another reason than reading, was away: that is not made up for.
 _LATE_S = 1.0
+# While something is read for so long, recorded time goes on; where it takes longer, it does not go as fast as asked.
+_READING_S = 10.0
+# Over so long it is measured how fast it goes.
+_MEASURED_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +58,9 @@ class Player:
         self.told = Told()
         self._clock = clock
         self._last_s = clock()
+        self._reading_s = 0.0
+        # When it was played, for how long, and how much of that was.
+        self._played: deque[tuple[float, float, float]] = deque()
         self._wake = asyncio.Event()
         self._work: list[Callable[[], None]] = []
         self._steps = self._jump_ms = 0
@@ -77,6 +85,13 @@ class Player:
         return self.replay.position_ms
 
     @property
+    def real_speed(self) -> float:
+        """How fast it really goes: ``speed``, unless what is shown takes too long to read."""
+        played = tuple(self._played)
+        asked_s, played_s = sum(asked for _, asked, _ in played), sum(gone for *_, gone in played)
+        return self.speed * played_s / asked_s if self.is_playing and asked_s > 0 else self.speed
+
+    @property
     def snapshot(self) -> Snapshot:
         """What is shown there."""
         # Screens take a snapshot for news only where it is another than the last.
@@ -84,7 +99,7 @@ class Player:
 
     async def snapshots(self) -> AsyncIterator[Snapshot]:
         """Play, and yield what is to be shown whenever something changed; until closed."""
-        self._last_s = self._clock()
+        self._begin_clock()
         yield self.snapshot
         while not self._is_closed:
             self._wake.clear()
@@ -103,19 +118,24 @@ class Player:
 
     async def _move(self) -> bool:
         now_s = self._clock()
-        elapsed_ms = round(min(_LATE_S, now_s - self._last_s) * 1000 * self.speed)
+        late_s = now_s - self._last_s
+        # What was shown meanwhile is left out, so that the clock goes on as asked.
+        elapsed_s = min(late_s, _LATE_S + self._reading_s)
+        elapsed_ms = round(elapsed_s * 1000 * self.speed)
         self._gather()
         work, self._work = self._work, []
         if work:
             for each in work:
                 await asyncio.to_thread(each)
             # The time that this took is not played.
-            self._last_s = self._clock()
+            self._begin_clock()
         elif elapsed_ms > 0:
             # What is less than a ms counts the next time.
             self._last_s = now_s
             if self.is_playing:
+                self._measure(now_s, late_s, elapsed_s)
                 await asyncio.to_thread(self._play, elapsed_ms)
+                self._reading_s = min(_READING_S, self._clock() - now_s)
         before, self._state = self._state, self._state_now()
         is_asked, self._is_asked = self._is_asked, False
         return before != self._state or is_asked
@@ -123,7 +143,7 @@ class Player:
     def set_playing(self, playing: bool) -> None:
         """Play, or pause."""
         if playing and not self.is_playing:
-            self._last_s = self._clock()
+            self._begin_clock()
         self.is_playing = playing
         self._wake.set()
 
@@ -174,6 +194,16 @@ class Player:
         self._is_closed = True
         self._is_searching = False
         self._wake.set()
+
+    def _begin_clock(self) -> None:
+        """Let time pass from now on, whatever was before."""
+        self._last_s, self._reading_s = self._clock(), 0.0
+        self._played.clear()
+
+    def _measure(self, now_s: float, asked_s: float, played_s: float) -> None:
+        self._played.append((now_s, asked_s, played_s))
+        while len(self._played) > 1 and now_s - self._played[0][0] > _MEASURED_S:
+            self._played.popleft()
 
     def _state_now(self) -> tuple[object, ...]:
         return self.replay.snapshot, self.position_ms, self.is_playing, self.speed, self.told

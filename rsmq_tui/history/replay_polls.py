@@ -23,12 +23,13 @@ _INTERVALS = 10
 class Timeline:
     """A history's polls by their times; raises ``HistoryError`` where there is none of them.
 
-    Where several recorders recorded a place, the one that began on the earlier day plays while it does record, and
-    another where it does not.
+    ``places`` are those known by now: a place that nothing told of before is there when its polls are read. Where
+    several recorders recorded a place, the one that began on the earlier day plays while it does record, and another
+    where it does not.
     """
 
     def __init__(self, history: History, near_ms: int | None = None) -> None:
-        """Look what there is; of the day of ``near_ms``, or the last one, every place is found."""
+        """Look what there is; of the day of ``near_ms``, or the last one, every place is known from the start."""
         history.refresh()
         span = history.span()
         if span is None:
@@ -132,8 +133,10 @@ class Timeline:
         # Which of several plays is told by what they did around.
         around_ms = self.pace.gap_ms if len(self.ranks) > 1 else 0
         polls = self._chosen(list(self.history.polls(Span(start_ms - around_ms, end_ms + around_ms))))
-        window = tuple(poll for poll in polls if start_ms <= poll.at_ms <= end_ms and poll.place in self.places)
+        window = tuple(poll for poll in polls if start_ms <= poll.at_ms <= end_ms)
         self._windows[index] = window
+        # Those that are known keep their order.
+        self.places += tuple(sorted({poll.place for poll in window}.difference(self.places)))
         while len(self._windows) > _WINDOWS_KEPT:
             self._windows.popitem(last=False)
         return window
@@ -156,8 +159,8 @@ class Timeline:
         spans: list[int] = []
         at_ms = self.span.to_ms + 1
         for _ in range(_WINDOWS_KEPT):
-            last_ms = self.before(at_ms)
-            if last_ms is None or len(spans) >= _INTERVALS:
+            last_ms = None if len(spans) >= _INTERVALS else self.before(at_ms)
+            if last_ms is None:
                 break
             window = self._window(last_ms // WINDOW_MS)
             spans += [poll.interval_ms for poll in window if poll.interval_ms is not None]

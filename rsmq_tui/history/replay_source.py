@@ -19,11 +19,10 @@ NO_NAMESPACES = "this is a recording: it holds the namespaces that were recorded
 class ReplaySource:
     """The recorded queues of one place, and the messages of the last inventory before the moment that is shown."""
 
-    def __init__(self, player: Player, place: "Place", label: str, inventories: Inventories) -> None:
+    def __init__(self, player: Player, place: "Place", inventories: Inventories) -> None:
         self.thresholds = player.replay.thresholds
         self._player = player
         self._place = place
-        self._label = label
         self._inventories = inventories
         # When the messages of each queue that was looked at were written down.
         self.seen: dict[str, int] = {}
@@ -31,7 +30,7 @@ class ReplaySource:
     async def snapshots(self) -> AsyncIterator[Snapshot]:
         """Yield what is to be shown of this place."""
         async for snapshot in self._player.snapshots():
-            yield snapshot.part(self._label)
+            yield snapshot.part(self._player.replay.labels[self._place])
 
     def wake(self) -> None:
         """Show it anew."""

@@ -93,7 +93,7 @@ class PlaceTrack:
         self.poll: Poll | None = None
         self.last_ms: int | None = None
         self._place = place
-        self._label = label
+        self.label = label
         self._thresholds = thresholds
         self._pace = pace
         self._trend = RecordedTrend(pace.kept_ms)
@@ -196,7 +196,7 @@ class PlaceTrack:
             since_ms=self._since_ms(state, past),
             drain=drain,
             drain_s=drain_s,
-            place=self._label,
+            place=self.label,
             net_s=past.net_s(rate_from),
         )
 
@@ -223,7 +223,7 @@ class PlaceTrack:
             trend=trend,
             link=Link(self._failed(now_ms), fresh_at_s, None),
             interval_s=self.pace.interval_ms / 1000,
-            place=self._label,
+            place=self.label,
         )
 
     def _failed(self, now_ms: int) -> Failure | None:

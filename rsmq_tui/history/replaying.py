@@ -3,52 +3,18 @@
 There is no clock in here: whoever plays says how much time has passed.
 """
 
-from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any, NamedTuple
-
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from rsmq_tui.history.place import Place
-from rsmq_tui.history.reading import History, Span, named
+from rsmq_tui.history.reading import History, Poll, Span
 from rsmq_tui.history.replay_changes import Change, Changes, Of, Told
 from rsmq_tui.history.replay_labels import labels_of
-from rsmq_tui.history.replay_past import QueuePast
+from rsmq_tui.history.replay_looking_back import LOOK_BACK_MS, LookingBack
 from rsmq_tui.history.replay_polls import WINDOW_MS, Timeline
 from rsmq_tui.history.replay_tracking import PlaceTrack
-from rsmq_tui.monitor import Snapshot, Thresholds, Verdict
+from rsmq_tui.monitor import Snapshot, Thresholds
 from rsmq_tui.monitor.series import Trend
 from rsmq_tui.monitor.together import Together
-
-# How far back it is looked for when a trouble began, and for the last numbers before an outage.
-LOOK_BACK_MS = 6 * 3_600_000
-_RUN_COLUMNS = ("at_ms", "profile", "server", "ns", "queue", "ready", "totalsent", "totalrecv", "verdict")
-
-
-class _Run(NamedTuple):
-    """Since when a queue idled and grew, as it was found at ``seen_ms``."""
-
-    idle_from_ms: int | None
-    growing_from_ms: int | None
-    seen_ms: int
-
-    def fits(self, past: QueuePast) -> bool:
-        """Give a queue that idles or grows at a moment within the run its beginning, and tell whether it had one."""
-        at_ms = past.seen_from_ms
-        is_idle, is_growing = past.idle_from_ms == at_ms, past.growing_from_ms == at_ms
-        is_idle_known = self.idle_from_ms is not None and self.idle_from_ms <= at_ms <= self.seen_ms
-        is_growing_known = self.growing_from_ms is not None and self.growing_from_ms <= at_ms <= self.seen_ms
-        if (is_idle and not is_idle_known) or (is_growing and not is_growing_known):
-            return False
-        if is_idle:
-            past.idle_from_ms = self.idle_from_ms
-        if is_growing:
-            past.growing_from_ms = self.growing_from_ms
-        return True
-
-
-_NO_RUN = _Run(None, None, 0)
 
 
 class Replay:
@@ -76,7 +42,7 @@ class Replay:
         self._to_ms = to_ms
         self._changes = Changes(self.timeline)
         self._tracks: dict[Place, PlaceTrack] = {}
-        self._runs: dict[Of, _Run] = {}
+        self._looking_back = LookingBack(self.timeline)
         self._together = Together(())
         span = self.timeline.span
         self.seek(max(span.from_ms, span.to_ms - 3_600_000) if from_ms is None else from_ms)
@@ -110,11 +76,16 @@ class Replay:
             self.refresh()
         at_ms = max(timeline.span.from_ms, min(at_ms, timeline.span.to_ms))
         self.skipped = None
+        self._looking_back.remember(self._tracks)
         self._tracks = {}
-        self._together = Together(tuple(self.labels.values()))
         from_ms = at_ms - timeline.pace.warm_ms
         self._take_last_known(from_ms, at_ms)
-        self._take(from_ms, at_ms)
+        polls = list(timeline.polls(from_ms, at_ms))
+        for place in {poll.place for poll in polls}:
+            self._track(place)
+        # What is not there yet is not waited for.
+        self._together = Together(tuple(label for place, label in self.labels.items() if place in self._tracks))
+        self._take(polls)
         self._look_back(from_ms)
         # Screens look at it meanwhile: it goes with the snapshot.
         self.position_ms = at_ms
@@ -163,22 +134,21 @@ class Replay:
             self.seek(found[0].at_ms)
         return found
 
-    def place_of(self, label: str) -> Place:
-        """Return the place that goes by that label on the screen; raises ``LookupError``."""
-        return next(place for place, known in self.labels.items() if known == label)
-
     def _go_on(self, at_ms: int) -> None:
         """Go forward: poll by poll where that is shorter than to begin anew."""
-        if at_ms - self.position_ms > self.timeline.pace.kept_ms:
+        is_far = at_ms - self.position_ms > self.timeline.pace.kept_ms
+        polls = [] if is_far else list(self.timeline.polls(self.position_ms + 1, at_ms))
+        # A place that begins takes its place among the others, as if one had come from elsewhere.
+        if is_far or any(poll.place not in self._tracks for poll in polls):
             self.seek(at_ms)
             return
         self.skipped = None
-        self._take(self.position_ms + 1, at_ms)
+        self._take(polls)
         self.position_ms = at_ms
         self._show()
 
-    def _take(self, from_ms: int, to_ms: int) -> None:
-        for poll in self.timeline.polls(from_ms, to_ms):
+    def _take(self, polls: list[Poll]) -> None:
+        for poll in polls:
             light = self._track(poll.place).take(poll)
             if len(self.labels) > 1:
                 self._together.take(light)
@@ -186,15 +156,27 @@ class Replay:
     def _track(self, place: Place) -> PlaceTrack:
         track = self._tracks.get(place)
         if track is None:
-            label = self.labels[place]
-            track = self._tracks[place] = PlaceTrack(place, label, self.thresholds, self.timeline.pace)
+            if place not in self.labels:
+                self._name_places()
+            track = self._tracks[place] = self._new_track(place)
         return track
+
+    def _new_track(self, place: Place) -> PlaceTrack:
+        return PlaceTrack(place, self.labels[place], self.thresholds, self.timeline.pace)
+
+    def _name_places(self) -> None:
+        """Let the places that were found meanwhile have labels; one that was alone until now gets its first."""
+        # Others look at them meanwhile.
+        self.labels = labels_of(self.timeline.places, self.labels)
+        for place, track in self._tracks.items():
+            track.label = self.labels[place]
 
     def _show(self) -> None:
         # A place shows from its first poll on; in the order in which it stands everywhere.
         shown = [place for place in self.labels if place in self._tracks]
         # Where nothing is known of any, that is what all of them show.
-        parts = [self._track(place).snapshot(self.position_ms) for place in shown or self.labels]
+        tracks = [self._tracks[place] for place in shown] or [self._new_track(place) for place in self.labels]
+        parts = [track.snapshot(self.position_ms) for track in tracks]
         if len(self.labels) == 1:
             self.snapshot = parts[0]
             return
@@ -225,59 +207,7 @@ class Replay:
 
     def _look_back(self, from_ms: int) -> None:
         """Find out since when a queue stalls or grows that did so all the time since that moment."""
-        wanted: dict[tuple[Place, str], QueuePast] = {}
-        for place, track in self._tracks.items():
-            for name, past in track.queues.items():
-                is_old = past.seen_from_ms - from_ms <= self.timeline.pace.gap_ms
-                if is_old and past.seen_from_ms in (past.idle_from_ms, past.growing_from_ms):
-                    wanted[place, name] = past
-        # Stepping back asks the same again and again.
-        for key, past in list(wanted.items()):
-            if self._runs.get(key, _NO_RUN).fits(past):
-                del wanted[key]
-        found = dict(wanted)
-        end_ms = from_ms
-        while wanted and end_ms > from_ms - LOOK_BACK_MS:
-            last_ms = self.timeline.last_file_ms(end_ms - 1)
-            if last_ms is None:
-                break
-            start_ms = max(last_ms - WINDOW_MS + 1, from_ms - LOOK_BACK_MS)
-            for row in self._rows_of(wanted, Span(start_ms, end_ms - 1)):
-                _stretch(wanted, row)
-            end_ms = start_ms
-        for key, past in found.items():
-            self._runs[key] = _Run(past.idle_from_ms, past.growing_from_ms, past.seen_from_ms)
-
-    def _rows_of(self, wanted: Iterable[Of], span: Span) -> list[dict[str, Any]]:
-        """Return the rows of these queues, the last one first."""
-        names = pa.array(sorted({name for _, name in wanted}), pa.string())
-        rows: list[dict[str, Any]] = []
-        for file in self.timeline.files(span):
-            table = self.timeline.history.columns(file.name, _RUN_COLUMNS)
-            if table is not None:
-                is_wanted = pc.is_in(pc.field("queue"), value_set=names)
-                within = (pc.field("at_ms") >= span.from_ms) & (pc.field("at_ms") <= span.to_ms)
-                rows += table.filter(is_wanted & within).to_pylist()
-        return sorted(rows, key=lambda row: -row["at_ms"])
-
-
-def _stretch(wanted: dict[tuple[Place, str], QueuePast], row: dict[str, Any]) -> None:
-    """Let a queue's trouble begin as early as that row, or be done with it."""
-    key = named(row["profile"], row["server"], row["ns"]), row["queue"]
-    past = wanted.get(key)
-    if past is None or past.sample is None:
-        return
-    at_ms, sample = row["at_ms"], past.sample
-    is_idle = past.idle_from_ms is not None and past.idle_from_ms <= past.seen_from_ms
-    is_growing = past.growing_from_ms is not None and past.growing_from_ms <= past.seen_from_ms
-    same_queue = (row["totalsent"] or 0) <= sample.totalsent and row["ready"] is not None
-    goes_on = False
-    if is_idle and same_queue and past.idles_in(row):
-        past.idle_from_ms, goes_on = at_ms, True
-    if is_growing and same_queue and row["verdict"] == Verdict.GROWING:
-        past.growing_from_ms, goes_on = at_ms, True
-    if not goes_on:
-        del wanted[key]
+        self._looking_back.find(self._tracks, from_ms)
 
 
 def _copied(trend: Trend) -> Trend:

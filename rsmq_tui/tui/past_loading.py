@@ -92,18 +92,27 @@ class Loader:
         self._analysis: Analysis | None = None
         self._look = 0
         self._kept: dict[str, tuple[object, object]] = {}
+        self._failed: list[str] = []
 
     def load(self, wanted: Wanted, default: Callable[[TimeRange], TimeRange]) -> Shown:
-        """Return what is wanted; ``default`` chooses a range where none is. What goes wrong is in the answer."""
+        """Return what is wanted; ``default`` chooses a range where none is. What goes wrong is in the answer.
+
+        A part that cannot be read is missing, and one of the problems; the others are there.
+        """
+        self._failed = []
         try:
             return self._load(self._opened(wanted.look), wanted, default)
         except ImportError:
             return Shown(wanted, failure=MISSING)
         except HistoryError as error:
             return Shown(wanted, failure=str(error))
-        except (ValueError, OverflowError) as error:
-            # What a damaged file holds may be anything; Arrow's own errors are of these kinds.
-            return Shown(wanted, failure=f"{self._out} cannot be shown: {error}")
+        except Exception as error:
+            # What a damaged file holds may be anything, and filesystems have errors of their own.
+            return Shown(wanted, failure=f"{self._label} cannot be shown: {_why(error)}")
+
+    @property
+    def _label(self) -> str:
+        return self._out if self._analysis is None else self._analysis.label
 
     def _opened(self, look: int) -> "Analysis":
         if self._analysis is None:
@@ -122,37 +131,70 @@ class Loader:
             return replace(shown, problems=analysis.problems)
         span = wanted.span or default(whole)
         run = analysis.made_ms
-        lists = self._keep("lists", (run, span), lambda: _lists(analysis, span))
+        lists = self._keep("lists", (run, span), lambda: self._lists(analysis, span))
         subject = (run, span, wanted.refs, wanted.metric)
-        lines = self._keep("lines", (*subject, wanted.points), lambda: _lines(analysis, wanted, span))
+        lines = self._keep(
+            "lines",
+            (*subject, wanted.points),
+            lambda: self._part("the charts", lambda: _lines(analysis, wanted, span), _no_lines(wanted)),
+        )
         heat = None
         if wanted.is_heat:
             heat = self._keep(
                 "heat",
                 (*subject, wanted.is_weekly),
-                lambda: analysis.heat(wanted.refs, wanted.metric, span, by_week=wanted.is_weekly),
+                lambda: self._part(
+                    "the heat map",
+                    lambda: analysis.heat(wanted.refs, wanted.metric, span, by_week=wanted.is_weekly),
+                    HeatMap(wanted.metric, wanted.is_weekly, ()),
+                ),
             )
-        return replace(shown, span=span, lists=lists, lines=lines, heat=heat, problems=analysis.problems)
+        problems = (*analysis.problems, *self._failed)
+        return replace(shown, span=span, lists=lists, lines=lines, heat=heat, problems=problems)
+
+    def _lists(self, analysis: "Analysis", span: TimeRange) -> Lists:
+        none: tuple[()] = ()
+        return Lists(
+            span,
+            analysis.queues(),
+            self._part("the episodes", lambda: analysis.episodes(span), none),
+            self._part("the poison messages", lambda: analysis.poison(span), none),
+            self._part("the advice", analysis.advice, none),
+            self._part("the forecasts", analysis.forecasts, none),
+            self._part("the unusual hours", lambda: analysis.anomalies(span), none),
+        )
+
+    def _part(self, name: str, make: Callable[[], T], none: T) -> T:
+        """Make a part, or say why it cannot be shown."""
+        try:
+            return make()
+        except HistoryError:
+            # That is of all of it.
+            raise
+        except Exception as error:
+            # Whatever is wrong with one table, the others are shown.
+            self._failed.append(f"{name} cannot be shown: {_why(error)}")
+            return none
 
     def _keep(self, name: str, key: object, make: Callable[[], T]) -> T:
         kept = self._kept.get(name)
         if kept is not None and kept[0] == key:
             return kept[1]  # type: ignore[return-value] # what is kept under a name is of one kind
+        failed = len(self._failed)
         made = make()
-        self._kept[name] = key, made
+        if len(self._failed) == failed:
+            # Otherwise it may do better the next time.
+            self._kept[name] = key, made
         return made
 
 
-def _lists(analysis: "Analysis", span: TimeRange) -> Lists:
-    return Lists(
-        span,
-        analysis.queues(),
-        analysis.episodes(span),
-        analysis.poison(span),
-        analysis.advice(),
-        analysis.forecasts(),
-        analysis.anomalies(span),
-    )
+def _why(error: Exception) -> str:
+    return next(iter(str(error).splitlines()), "") or type(error).__name__
+
+
+def _no_lines(wanted: Wanted) -> Lines:
+    metric, *rates = (Line(name, "mean", 0, ()) for name in (wanted.metric, *_RATES))
+    return Lines(metric, None, None, tuple(rates))
 
 
 def _lines(analysis: "Analysis", wanted: Wanted, span: TimeRange) -> Lines:

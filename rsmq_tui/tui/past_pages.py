@@ -1,8 +1,10 @@
 """The pages of the history screen: what each lists, and why it may be empty."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+from rich.cells import cell_len
 
 from rsmq_tui.history.analysis.values import AGE, Episode, QueueRef
 from rsmq_tui.monitor import Verdict
@@ -128,14 +130,18 @@ def key_of(page: Page, row: Any) -> str:
     return repr((*parts, getattr(row, "bucket_ms", None)))
 
 
-def tab_pieces(chosen: Page, numbers: Mapping[str, int], told: Sequence[Piece], width: int) -> list[Piece]:
-    """Write the pages with their numbers; where not all fit, the chosen one says which of them it is."""
+def tab_pieces(chosen: Page, lists: Lists | None, told: Sequence[str], width: int) -> list[Piece]:
+    """Write the pages with their numbers, and what is told of the chosen one.
+
+    Where not all fit, the chosen one says which of them it is.
+    """
+    numbers = {} if lists is None else {page.id: page.count(lists) for page in PAGES if page.id != HEAT}
     words = [f"{page.title} {compact(numbers[page.id])}" if page.id in numbers else page.title for page in PAGES]
     pieces: list[Piece] = [(" ", "")]
     for page, text in zip(PAGES, words, strict=True):
         pieces.append((f"[ {text} ]", "strong") if page is chosen else (f"  {text}  ", "muted"))
-    room = width - sum(len(text) for text, _ in told)
+    room = width - sum(map(cell_len, told))
     if sum(len(text) for text, _ in pieces) > room:
         place = PAGES.index(chosen)
         pieces = [(f" [ {words[place]} ]", "strong"), (f" {place + 1}/{len(PAGES)}", "muted")]
-    return [*pieces, *told]
+    return [*pieces, *((text, "muted") for text in told)]

@@ -58,12 +58,13 @@ def row_pieces(page: Page, row: Any, *, ascii_only: bool) -> list[Piece]:
     return [*pieces, (printable(page.told(row), 300), "")]
 
 
-def why_empty(shown: Shown, page: Page, typed: str, width: int) -> list[Piece]:
-    """Say why a page has no rows, and what to do, in lines of that width."""
-    return [(f"  {line}", style) for words, style in _why_empty(shown, page, typed) for line in _wrapped(words, width)]
+def why_empty(shown: Shown, page: Page, typed: str, width: int, of: str = "") -> list[Piece]:
+    """Say why a page has no rows, ``of`` one queue or of all, and what to do, in lines of that width."""
+    told = _why_empty(shown, page, typed, of)
+    return [(f"  {line}", style) for words, style in told for line in _wrapped(words, width)]
 
 
-def _why_empty(shown: Shown, page: Page, typed: str) -> list[Piece]:
+def _why_empty(shown: Shown, page: Page, typed: str, of: str) -> list[Piece]:
     if shown.failure is not None:
         return [(printable(shown.failure, 300), "alarm"), ("r looks again.", "muted")]
     if shown.made_ms is None:
@@ -76,6 +77,8 @@ def _why_empty(shown: Shown, page: Page, typed: str) -> list[Piece]:
         ]
     if typed:
         return [(f"Nothing matches {printable(typed, 60)}. Press esc to see all.", "muted")]
+    if of:
+        return [(f"{of} was in no trouble in this time. Press esc to go back.", "muted")]
     return [(page.empty, "muted")]
 
 

@@ -75,9 +75,7 @@ class ReplayHost(Ways):
             self.notify(words, severity="warning", markup=False)
             return
         self._behind = _Behind(self.sites, self.sites_by_place, self.snapshot, self.floor)
-        self.sites = replay.sites
-        # Screens behind may still ask for theirs.
-        self.sites_by_place = {**self.sites_by_place, **{site.place: site for site in replay.sites}}
+        self._show_sites(replay)
         self.replay = replay
         self._problems_told = 0
         self.snapshot = None
@@ -112,6 +110,8 @@ class ReplayHost(Ways):
         async for snapshot in replay.player.snapshots():
             if self.replay is not replay:
                 return
+            if replay.follow():
+                self._show_sites(replay)
             self.snapshot = snapshot
             self._tell_problems(replay)
             if queue is not None:
@@ -181,7 +181,12 @@ class ReplayHost(Ways):
         from rsmq_tui.tui.screens.diff import DiffScreen  # noqa: PLC0415
 
         if not isinstance(self.screen, DiffScreen):
-            self.push_screen(DiffScreen(len(self.sites)))
+            self.push_screen(DiffScreen())
+
+    def _show_sites(self, replay: "Replaying") -> None:
+        self.sites = replay.sites
+        # Screens behind may still ask for theirs.
+        self.sites_by_place = {**self.sites_by_place, **replay.sites_by_label}
 
     def _open_first(self, name: str, snapshot: Snapshot) -> None:
         place = next((queue.place for queue in snapshot.queues if queue.name == name), None)

@@ -9,6 +9,8 @@ from rsmq_tui.tui.signs import sign
 from rsmq_tui.tui.widgets.painted import Piece
 from rsmq_tui.tui.widgets.row_table import Column
 
+_LEAST_NAME, _MOST_NAME = 10, 40
+
 
 @dataclass(frozen=True, slots=True)
 class DiffContext:
@@ -60,20 +62,28 @@ def _oldest(when: str) -> Column[QueueDiff, DiffContext]:
     return Column(f"oldest-{when}", title, 8, lambda queue, _: (duration(queue.age_ms(when)), ""), drop=6, right=True)
 
 
+_VERDICT: Column[QueueDiff, DiffContext] = Column("verdict", "VERDICT", 21, _verdict)
+_READY, _DEPTH = _count("ready", "READY", 2), _count("depth", "DEPTH", 0)
 _SERVER: Column[QueueDiff, DiffContext] = Column(
     "server", "SERVER", 10, lambda queue, context: (context.titles.get(queue.state.place, ""), "muted"), drop=1
 )
 
 
-def diff_columns(servers: int) -> tuple[Column[QueueDiff, DiffContext], ...]:
-    """Return the columns; with several servers, each queue's stands before it."""
+def diff_columns(servers: int, names: int = 0, room: int = 0) -> tuple[Column[QueueDiff, DiffContext], ...]:
+    """Return the columns; with several servers, each queue's stands before it.
+
+    ``names`` is how wide the names are, and ``room`` how wide the screen is: of the other columns, only the verdicts,
+    the depths and the ready messages are worth more than the end of a name.
+    """
+    left = room - sum(column.width + 1 for column in (_VERDICT, *_READY, *_DEPTH, *((_SERVER,) if servers > 1 else ())))
+    width = max(_LEAST_NAME, min(names, left - 1, _MOST_NAME))
     return (
-        Column("verdict", "VERDICT", 21, _verdict),
+        _VERDICT,
         *((_SERVER,) if servers > 1 else ()),
-        Column("queue", "QUEUE", 10, lambda queue, _: (queue.state.name, "strong"), grow=True),
-        *_count("ready", "READY", 2),
+        Column("queue", "QUEUE", width, lambda queue, _: (queue.state.name, "strong"), grow=True, middle=True),
+        *_READY,
         *_count("hidden", "HIDDEN", 8),
-        *_count("depth", "DEPTH", 0),
+        *_DEPTH,
         _oldest("then"),
         _oldest("now"),
     )

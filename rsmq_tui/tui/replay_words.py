@@ -8,9 +8,12 @@ from rsmq_tui.tui.widgets.painted import Piece
 
 if TYPE_CHECKING:
     from rsmq_tui.history.replay_changes import Change
+    from rsmq_tui.history.replay_player import Player
     from rsmq_tui.tui.replaying import Replaying
 
 _CHANGES_TOLD = 2
+# What is nearer than this to the speed that was asked for is that speed.
+_AS_ASKED = 0.95
 
 
 def moment_words(at_ms: int) -> str:
@@ -22,6 +25,12 @@ def span_words(replaying: "Replaying") -> str:
     """Say what was recorded: of 2031-05-10 08:00 … 2031-05-18 12:00."""
     span = replaying.span
     return f"of {clock(span.from_ms, date=True)[:16]} … {clock(span.to_ms, date=True)[:16]}"
+
+
+def speed_words(player: "Player") -> str:
+    """Say how fast it plays: x60, and how fast really where that is slower."""
+    words, real = f"x{player.speed:g}", player.real_speed
+    return words if real > _AS_ASKED * player.speed else f"{words} (really x{real:{',.0f' if real >= 10 else '.2g'}})"
 
 
 def told_words(replaying: "Replaying") -> str:
@@ -44,6 +53,9 @@ def told_words(replaying: "Replaying") -> str:
 def freshness(snapshot: Snapshot, replaying: "Replaying", *, ascii_only: bool) -> Piece:
     """Say how the numbers of a recorded poll are to be taken."""
     link = snapshot.link
+    if not snapshot.at_ms:
+        # One of several places, which was recorded later only.
+        return "nothing was recorded here before this moment ", "alarm"
     if link.failure is None:
         return f"recorded every {round(snapshot.interval_s, 1):g} s ", "muted"
     sign = "X" if ascii_only else "✗"

@@ -36,16 +36,53 @@ class Marked:
 
 
 class Replaying:
-    """What the app and its screens know of a replay: its player, its sites, and the instant that was marked."""
+    """What the app and its screens know of a replay: its player, its sites, and the instant that was marked.
 
-    def __init__(
-        self, player: "Player", sites: "tuple[Site, ...]", sources: "Mapping[str, ReplaySource]", label: str
-    ) -> None:
+    ``source_of`` makes what screens ask of a place.
+    """
+
+    def __init__(self, player: "Player", source_of: "Callable[[Place], ReplaySource]", label: str) -> None:
         self.player = player
-        self.sites = sites
-        self.sources = sources
+        self.sites: tuple[Site, ...] = ()
         self.label = label
         self.marked: Marked | None = None
+        self._source_of = source_of
+        self._labels: Mapping[Place, str] = {}
+        # By all the labels that they ever had: screens that are open may know an older one.
+        self._places: dict[str, Place] = {}
+        self._sources: dict[Place, ReplaySource] = {}
+        self.follow()
+
+    def follow(self) -> bool:
+        """Take in places that were found meanwhile, and tell whether there were some.
+
+        One that was alone has a label from then on.
+        """
+        labels = self.player.replay.labels
+        if labels is self._labels:
+            return False
+        self._labels = labels
+        for place, label in labels.items():
+            self._places[label] = place
+            if place not in self._sources:
+                self._sources[place] = self._source_of(place)
+        self.sites = tuple(
+            Site(self._sources[place], place=label, name=place.profile, ns=place.ns, read_only=True)
+            for place, label in labels.items()
+        )
+        if self.marked is not None and not self.marked.snapshot.parts:
+            self.marked = Marked(self.marked.at_ms, _relabelled(self.marked.snapshot, self.label_of("")))
+        return True
+
+    def label_of(self, label: str) -> str:
+        """Return what a place is called by now that was called so; raises ``LookupError``."""
+        return self._labels[self._places[label]]
+
+    @property
+    def sites_by_label(self) -> "dict[str, Site]":
+        """The sites by what they are called, and were."""
+        by_label = {site.place: site for site in self.sites}
+        return {label: by_label[self.label_of(label)] for label in self._places}
 
     @property
     def position_ms(self) -> int:
@@ -74,11 +111,11 @@ class Replaying:
 
     def place(self, label: str) -> "Place":
         """Return the recorded place that a screen knows by that label; raises ``LookupError``."""
-        return self.player.replay.place_of(label)
+        return self._places[label]
 
     def inventory_ms(self, place: str, queue: str) -> int | None:
         """Return when the messages were written down that were last looked at in a queue; None where none were."""
-        return self.sources[place].seen.get(queue)
+        return self._sources[self._places[place]].seen.get(queue)
 
     def close(self) -> None:
         """End it."""
@@ -117,12 +154,7 @@ def replaying_of(
     replay = Replay(history, from_ms=from_ms, to_ms=to_ms)
     player = Player(replay, speed=speed, playing=playing, clock=clock)
     inventories = Inventories(history)
-    labels = replay.labels.items()
-    sources = {label: ReplaySource(player, place, label, inventories) for place, label in labels}
-    sites = tuple(
-        Site(sources[label], place=label, name=place.profile, ns=place.ns, read_only=True) for place, label in labels
-    )
-    return Replaying(player, sites, sources, history.label)
+    return Replaying(player, lambda place: ReplaySource(player, place, inventories), history.label)
 
 
 def open_replay(app: App[None], history: str, at_ms: int, queue: str | None = None) -> None:
@@ -144,4 +176,14 @@ async def _open(host: "ReplayHost", history: str, at_ms: int, queue: str | None)
     except HistoryError as error:
         host.notify(printable(str(error), 300), severity="warning", markup=False)
         return
+    except Exception as error:
+        # What a damaged file holds may be anything, and filesystems have errors of their own.
+        words = f"this history cannot be replayed: {str(error) or type(error).__name__}"
+        host.notify(printable(words, 300), severity="warning", markup=False)
+        return
     host.enter_replay(replaying, queue)
+
+
+def _relabelled(snapshot: Snapshot, label: str) -> Snapshot:
+    """Return the snapshot of a place that is called so."""
+    return replace(snapshot, place=label, queues=tuple(queue._replace(place=label) for queue in snapshot.queues))

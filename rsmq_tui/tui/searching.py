@@ -165,6 +165,11 @@ class Searches:
         """Forget what was found: another filter asks for something else."""
         self._hits.clear()
 
+    def forget_later(self, at_ms: int) -> None:
+        """Forget what was found, or is looked for, at a later time than that."""
+        self._hits = {tab: hits for tab, hits in self._hits.items() if not hits.is_running and hits.at_ms <= at_ms}
+        self._counted.clear()
+
 
 def search_pieces(
     hits: Hits, text: str, noun: str, now_ms: int, width: int, *, ascii_only: bool = False

@@ -38,6 +38,10 @@ class Ways(Pictures):
         if not isinstance(self.screen, HistoryScreen):
             self.push_screen(HistoryScreen(self.past, queue))
 
+    def leads_somewhere(self, action: str) -> bool:
+        """Tell whether a key's action does more here than to say why it does nothing."""
+        return action != "history" or (self.past is not None and not getattr(self.screen, "is_of_past", False))
+
     def open_queue(self, queue: str, place: str = "") -> None:
         """Go to a queue's own screen."""
         # Imported when first needed: the overview shows its first numbers before anything else is loaded.

@@ -58,7 +58,7 @@ def out(tmp_path: Path) -> Path:
 def source_at(out: Path, at_ms: int) -> ReplaySource:
     replay = replay_of(out, from_ms=at_ms)
     player = Player(replay, playing=False)
-    return ReplaySource(player, PLACE, "", Inventories(replay.timeline.history))
+    return ReplaySource(player, PLACE, Inventories(replay.timeline.history))
 
 
 async def first_of(out: Path) -> Inventory:

@@ -100,7 +100,8 @@ async def test_hints_are_those_of_the_registry(
     async with opened(source, size=(300, 30), triage=triage, read_only=not changes) as pilot:
         await _go(pilot, source, keys)
         line = lines_of(pilot.app.screen.query_one(KeyHints))[0]
-        shown = keys_of(*where, usable=replace(RSMQ, changes=changes))
+        # Without an analysis there is no past to look into.
+        shown = [key for key in keys_of(*where, usable=replace(RSMQ, changes=changes)) if key.id != "app.history"]
         words = [f"{key.face or key.shown.split()[0]} {key.hint}" for key in shown if key.hint]
         assert sorted(part for part in line.strip().split("   ") if part) == sorted(words)
 

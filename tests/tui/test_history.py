@@ -16,13 +16,14 @@ from rsmq_tui.history.analysis.reading import Analysis
 from rsmq_tui.history.analysis.values import QueueRef, TimeRange
 from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.past import Past
-from rsmq_tui.tui.past_loading import Loader, _lists
+from rsmq_tui.tui.past_loading import Lists, Loader
 from rsmq_tui.tui.past_pages import queue_rows
 from rsmq_tui.tui.screens.history import HistoryScreen
 from rsmq_tui.tui.screens.history_range import RangeScreen
 from rsmq_tui.tui.screens.overview import OverviewScreen
 from rsmq_tui.tui.screens.queue import QueueScreen
 from rsmq_tui.tui.widgets.heat_view import HeatView, levels_of
+from rsmq_tui.tui.widgets.key_hints import KeyHints
 from tests.history.analysis.made import (
     DAY_MS,
     END_MS,
@@ -280,7 +281,9 @@ async def test_the_filter_keeps_queues_by_their_names(analysis_folder: Path) -> 
 
 def test_of_a_queues_trouble_only_what_lies_in_the_range_counts(analysis_folder: Path) -> None:
     def trouble_ms(span: TimeRange) -> int:
-        (row,) = (row for row in queue_rows(_lists(Analysis(analysis_folder), span)) if row.worst == "growing")
+        analysis = Analysis(analysis_folder)
+        lists = Lists(span, analysis.queues(), analysis.episodes(span))
+        (row,) = (row for row in queue_rows(lists) if row.worst == "growing")
         return row.trouble_ms
 
     (growing,) = (
@@ -319,7 +322,50 @@ async def test_enter_leads_from_a_queue_to_its_episodes(analysis_folder: Path) -
     async with past_of(analysis_folder) as pilot:
         await press(pilot, "j", "enter")
         assert "[ Episodes 5 ]" in text(pilot)
+        assert "   of orders · prod rsmq" in text(pilot)
+        # Its server was down, and so was it.
+        assert [row.split()[1:3] for row in rows_of(pilot)] == [["growing", "orders"], ["down", "(all"]]
         assert "depth of orders" in text(pilot)
+        await press(pilot, "escape")
+        assert "[ Queues 4 ]" in text(pilot)
+        assert "marked" not in text(pilot)
+        await press(pilot, "enter", "l", "h")
+        assert len(rows_of(pilot)) == 5
+        assert "   of orders" not in text(pilot)
+
+
+@pytest.mark.parametrize(("page", "queue"), [(4, "invoices"), (5, "orders")])
+async def test_enter_leads_from_advice_and_forecasts_to_the_episodes_of_that_queue(
+    analysis_folder: Path, page: int, queue: str
+) -> None:
+    async with past_of(analysis_folder) as pilot:
+        await press(pilot, "space", *["l"] * page, "enter")
+        assert "[ Episodes 5 ]" in text(pilot)
+        assert {row.split()[2] for row in rows_of(pilot)} == {queue, "(all"}
+        assert f"depth of {queue}" in text(pilot)
+        await press(pilot, "escape")
+        assert f"[ {PAGES[page]} ]" in text(pilot)
+        # What was marked before is marked again.
+        assert "emails · prod rsmq marked" in text(pilot)
+
+
+async def test_a_queue_without_episodes_says_so(analysis_folder: Path) -> None:
+    async with past_of(analysis_folder) as pilot:
+        await press(pilot, "G", "enter")
+        assert rows_of(pilot) == [
+            "webhooks · redis://eu:6379/0 jobs was in no trouble in this time. Press esc to go back."
+        ]
+
+
+async def test_h_is_hinted_at_only_where_it_leads_somewhere(analysis_folder: Path, source: ScriptedSource) -> None:
+    for past, is_hinted in ((None, False), (Past(str(analysis_folder)), True)):
+        app = RsmqApp(source, clock=source.clock, past=past)
+        async with app.run_test(size=(200, 36)) as pilot:
+            await play(pilot, source, poll_of(source, [queue_of("orders", ready=3)]))
+            assert ("H history" in lines_of(pilot.app.screen.query_one(KeyHints))[0]) is is_hinted
+    async with past_of(analysis_folder, size=(200, 36)) as pilot:
+        # It is here already.
+        assert "H history" not in lines_of(pilot.app.screen.query_one(KeyHints))[0]
 
 
 async def test_escape_does_not_end_the_program_and_q_does(analysis_folder: Path) -> None:
@@ -444,6 +490,55 @@ async def test_without_its_packages_it_says_how_to_get_them(
     monkeypatch.setattr(Loader, "_opened", missing)
     async with past_of(analysis_folder) as pilot:
         assert "pip install 'rsmq-tui[history]'" in text(pilot)
+
+
+@pytest.mark.parametrize(
+    ("part", "name"),
+    [
+        ("episodes", "the episodes"), ("poison", "the poison messages"), ("advice", "the advice"),
+        ("forecasts", "the forecasts"), ("anomalies", "the unusual hours"), ("lines", "the charts"),
+        ("heat", "the heat map"),
+    ],
+)  # fmt: skip
+async def test_a_part_that_cannot_be_read_is_said_and_the_rest_is_shown(
+    analysis_folder: Path, monkeypatch: pytest.MonkeyPatch, part: str, name: str
+) -> None:
+    def fails(*_: object, **__: object) -> object:
+        raise PermissionError("[Errno 13] Permission denied")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Analysis, part, fails)
+        async with past_of(analysis_folder, size=(200, 36)) as pilot:
+            await press(pilot, *(["l"] if part == "heat" else []))
+            assert f"! {name} cannot be shown: [Errno 13] Permission denied" in text(pilot)
+            await press(pilot, *(["h"] if part == "heat" else []))
+            assert [row.split()[2] for row in rows_of(pilot)][-1] == "webhooks"
+            shown = [title for title in PAGES if title in text(pilot)]
+            assert len(shown) == (7 if part in ("lines", "heat") else 6)
+            patched.undo()
+            await press(pilot, "r", "l")
+            assert "cannot be shown" not in text(pilot)
+
+
+@pytest.mark.parametrize("error", [PermissionError(13, "denied"), KeyError("x"), RuntimeError("a\nb"), TypeError()])
+async def test_whatever_goes_wrong_at_all_is_one_sentence(
+    analysis_folder: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    def fails(*_: object) -> object:
+        raise error
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Analysis, "queues", fails)
+        async with past_of(analysis_folder) as pilot:
+            assert f"{analysis_folder} cannot be shown: " in text(pilot)
+            patched.undo()
+            await press(pilot, "r")
+            assert len(rows_of(pilot)) == 4
+
+
+async def test_a_folder_of_nobodys_home_is_one_sentence() -> None:
+    async with past_of(Path("~nobody-has-this-name/analysis")) as pilot:
+        assert "~nobody-has-this-name/analysis cannot be shown: " in text(pilot)
 
 
 async def test_the_screen_never_waits_for_the_files(analysis_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

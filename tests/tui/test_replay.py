@@ -13,7 +13,7 @@ from textual.pilot import Pilot
 from textual.widgets import Input
 
 from rsmq_tui.history.reading import History
-from rsmq_tui.protocol import RawMessage
+from rsmq_tui.protocol import RawMessage, make_id
 from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.commands import DashboardCommands
 from rsmq_tui.tui.keymap import KEYS, keys_of
@@ -272,6 +272,31 @@ async def test_a_queue_that_came_or_went_is_named_in_the_comparison(tmp_path: Pa
         assert re.search(r"new: ◷ aged +b ", text)
 
 
+async def test_names_of_a_comparison_have_room_and_are_cut_in_the_middle(tmp_path: Path) -> None:
+    tape = Tape(tmp_path)
+    short, long = "invoices-of-the-second-quarter-eu", "mail-" + "x" * 60 + "-retry-3"
+    for poll in range(2):
+        tape.poll(NOON_MS + poll * STEP_MS, said("ok", short, depth=9), said("ok", long, depth=9 - poll))
+    tape.seal()
+    async with replayed(tmp_path) as pilot:
+        await press(pilot, "m", "right_square_bracket")
+        await at(pilot, "12:00:05")
+        await press(pilot, "D")
+        await until(pilot, lambda: len(names_in(pilot)) == 2, "it is compared")
+        table, why = pilot.app.screen.query_one("#diff"), pilot.app.screen.query_one("#why")
+        first, second = lines_of(table)[1:3]
+        assert f" {short} " in second
+        assert re.search(r" mail-x+…x+-retry-3 ", first)
+        assert "LATER" in lines_of(table)[0]
+        # The line below has all of it.
+        assert lines_of(why)[0].strip() == long
+        await press(pilot, "j")
+        await until(pilot, lambda: lines_of(why)[0].strip() == short, "it follows the cursor")
+        await resized(pilot, 60, 20)
+        # The numbers stay, and the name keeps both its ends.
+        assert re.search(r" mail-x*…x*-?r?etry-3 +9 +8 +-1", lines_of(table)[1])
+
+
 async def test_no_key_changes_anything_and_none_of_those_is_offered(tape: Tape) -> None:
     async with replayed(tape.out) as pilot:
         app = app_of(pilot)
@@ -339,6 +364,71 @@ async def test_a_recorded_inventory_is_shown_with_its_age(tape: Tape) -> None:
         assert '{"n":3}' in text_of(app_of(pilot))
         await press(pilot, "enter")
         await until(pilot, lambda: '"n": 0' in text_of(app_of(pilot)), "the message opens")
+
+
+@pytest.fixture
+def inventories(tmp_path: Path) -> Path:
+    """Ten minutes of a queue with messages that become visible minute by minute, written down at 12:01 and 12:05."""
+    tape = Tape(tmp_path)
+    for poll in range(120):
+        tape.poll(NOON_MS + poll * STEP_MS, said("ok", depth=6))
+    tape.seal()
+    for at_ms, number in ((NOON_MS + 60_000, 6), (NOON_MS + 300_000, 9)):
+        messages = [
+            RawMessage(
+                make_id((NOON_MS - 30_000) * 1000).encode(), str(NOON_MS + n * 60_000).encode(), b"2", b"7", 9, b"{}"
+            )
+            for n in range(number)
+        ]
+        tape.inventory(at_ms, "orders", messages)
+    return tmp_path
+
+
+def told_of(pilot: Pilot[None]) -> list[tuple[str, str, str]]:
+    """The state, the due time and the age of each message on the screen."""
+    lines = lines_of(pilot.app.screen.query_one("#messages"))[1:]
+    found = [re.match(r".{19}(ready|in flight) +(.+?)  +(\S.*?)  +2 ", line) for line in lines]
+    return [(match[1], match[2], match[3]) for match in found if match]
+
+
+async def test_the_messages_of_an_inventory_are_told_as_of_the_moment_that_is_shown(inventories: Path) -> None:
+    async with replayed(inventories, NOON_MS + 90_000) as pilot:
+        await press(pilot, "enter")
+        await until(pilot, lambda: len(told_of(pilot)) == 6, "they are listed")
+        assert told_of(pilot)[:3] == [
+            ("ready", "1m 30s ago", "2m 0s"), ("ready", "30 s ago", "2m 0s"), ("in flight", "in 30 s", "2m 0s"),
+        ]  # fmt: skip
+        await press(pilot, "full_stop")
+        await at(pilot, "12:02:30")
+        assert told_of(pilot)[2] == ("ready", "30 s ago", "3m 0s")
+        replay_in(pilot).player.seek(NOON_MS + 330_000)
+        await at(pilot, "12:05:30")
+        await until(pilot, lambda: len(told_of(pilot)) == 9, "there is a newer inventory")
+        assert told_of(pilot)[5:7] == [("ready", "30 s ago", "6m 0s"), ("in flight", "in 30 s", "6m 0s")]
+        replay_in(pilot).player.seek(NOON_MS + 90_000)
+        await at(pilot, "12:01:30")
+        await until(pilot, lambda: len(told_of(pilot)) == 6, "the one before is shown")
+        assert told_of(pilot)[0] == ("ready", "1m 30s ago", "2m 0s")
+        # Of what was written down later, nothing is shown as if it had been there.
+        replay_in(pilot).player.seek(NOON_MS + 330_000)
+        await until(pilot, lambda: len(told_of(pilot)) == 9, "the newer one is shown")
+        replay_in(pilot).player.seek(NOON_MS + 30_000)
+        await at(pilot, "12:00:30")
+        await until(pilot, lambda: "no messages were recorded here before" in text_of(app_of(pilot)), "there is none")
+        assert told_of(pilot) == []
+
+
+async def test_what_was_found_later_is_searched_for_again_where_time_went_back(inventories: Path) -> None:
+    async with replayed(inventories, NOON_MS + 330_000) as pilot:
+        await press(pilot, "enter", "slash", *"rc>1", "enter")
+        await until(pilot, lambda: "9 match" in text_of(app_of(pilot)), "it is found")
+        await until(pilot, lambda: len(told_of(pilot)) == 9, "it is listed")
+        replay_in(pilot).player.seek(NOON_MS + 90_000)
+        await at(pilot, "12:01:30")
+        await until(pilot, lambda: "6 match" in text_of(app_of(pilot)), "it is searched for again")
+        await until(pilot, lambda: len(told_of(pilot)) == 6, "it is listed")
+        assert told_of(pilot)[2] == ("in flight", "in 30 s", "2m 0s")
+        assert "as of 30 s ago" in text_of(app_of(pilot))
 
 
 async def test_without_an_inventory_it_says_so(tape: Tape) -> None:
@@ -439,6 +529,15 @@ async def test_a_history_that_is_none_is_said_where_it_was_asked_for(tmp_path: P
         await play_rows(pilot, {"live-1": row_of(depth=5)})
         open_replay(app, str(tmp_path / "none"), NOON_MS)
         await until(pilot, lambda: "holds no history" in text_of(app), "it is said")
+        assert app.replay is None
+
+
+async def test_whatever_else_is_wrong_with_a_history_is_a_sentence_too(source: ScriptedSource) -> None:
+    app = RsmqApp(source, clock=source.clock)
+    async with app.run_test(size=(132, 36), notifications=True) as pilot:
+        await play_rows(pilot, {"live-1": row_of(depth=5)})
+        open_replay(app, "~nobody-has-this-name/history", NOON_MS)
+        await until(pilot, lambda: "this history cannot be replayed: " in text_of(app), "it is said")
         assert app.replay is None
 
 

@@ -22,16 +22,27 @@ _CLUSTERS = st.sampled_from(
 _TEXTS = st.text(max_size=40) | st.lists(_CLUSTERS | st.characters(), max_size=25).map("".join)
 
 
-@given(_TEXTS, st.integers(1, 40), st.booleans())
-@example("日本語", 4, False)
-@example("日本語", 1, False)
-@example("e\u0301" * 9, 4, True)
-@example("\u2764\ufe0f" * 3, 3, False)
-@example("", 5, True)
-def test_a_cell_is_exactly_as_wide_as_its_place(text: str, width: int, right: bool) -> None:
-    cell = fit(text, width, right=right)
+@given(_TEXTS, st.integers(1, 40), st.booleans(), st.booleans())
+@example("日本語", 4, False, False)
+@example("日本語", 1, False, False)
+@example("日本語", 4, False, True)
+@example("日本語", 1, False, True)
+@example("e\u0301" * 9, 4, True, False)
+@example("\u2764\ufe0f" * 3, 3, False, True)
+@example("", 5, True, False)
+def test_a_cell_is_exactly_as_wide_as_its_place(text: str, width: int, right: bool, middle: bool) -> None:
+    cell = fit(text, width, right=right, middle=middle)
     assert cell_len(cell) == width
     assert cell.isprintable()
+
+
+@pytest.mark.parametrize(
+    ("width", "cut"), [(9, "mail…ry-3"), (10, "mail…try-3"), (2, "…3"), (1, "…"), (20, "mail-of-a…ts-retry-3")]
+)
+def test_a_cut_in_the_middle_keeps_both_ends(width: int, cut: str) -> None:
+    assert fit("mail-of-all-tenants-retry-3", width, middle=True) == cut
+    assert fit("mail-3", 20, middle=True) == "mail-3".ljust(20)
+    assert fit("a" * 10_000 + "b", 9, middle=True) == "aaaa…aaab"
 
 
 @given(st.text(st.characters(min_codepoint=0x20, max_codepoint=0x7E), max_size=40), st.integers(1, 40))

@@ -74,6 +74,23 @@ def read_lines(
     return tuple(lines)
 
 
+def read_greatest(
+    tables: Tables, refs: Collection[QueueRef], metric: str, span: TimeRange, points: int
+) -> tuple[int, float] | None:
+    """Return when a metric of any one of the queues was greatest, first, and how great; None where nothing is known.
+
+    It is read from the roll-up that a line of so many points is made from, of whatever is there: a gap of another place
+    takes nothing away.
+    """
+    table = _read(tables, refs, [(metric, "max")], span, points).table
+    values = table.column(f"{metric}_max").cast(pa.float64(), safe=False)
+    known = pc.if_else(pc.is_finite(values), values, None)
+    most = pc.max(known).as_py()
+    if most is None:
+        return None
+    return pc.min(table.column("bucket_ms").filter(pc.equal(known, most))).as_py(), most
+
+
 def of_queues(refs: Collection[QueueRef]) -> pc.Expression:
     """Return the filter for rows that may be of these queues: with several places, others may pass it too."""
     if len(refs) == 1:

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow.compute as pc
 
 from rsmq_tui.history.analysis.heat import by_day, by_weekday, hour_of_week
-from rsmq_tui.history.analysis.lines import Asked, of_queues, read_lines
+from rsmq_tui.history.analysis.lines import Asked, of_queues, read_greatest, read_lines
 from rsmq_tui.history.analysis.schema import (
     ADVICE,
     ANOMALIES,
@@ -121,6 +121,11 @@ class Analysis:
         if not refs:
             return tuple(Line(metric, statistic, 0, ()) for metric, statistic in asked)
         return read_lines(self._tables, refs, asked, span, points, self._lives())
+
+    def greatest(self, queues: Chosen, metric: str, span: TimeRange, *, points: int = 200) -> tuple[int, float] | None:
+        """Return when a metric of any one queue was greatest in a range, and how great; None where nothing is known."""
+        refs = self._refs(queues)
+        return read_greatest(self._tables, refs, metric, span, points) if refs else None
 
     def heat(self, queues: Chosen, metric: str, span: TimeRange, *, by_week: bool = False) -> HeatMap:
         """Return the hourly mean of a metric (the greatest, of ages) by day and hour, or by weekday and hour."""

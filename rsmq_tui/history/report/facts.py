@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from rsmq_tui.history.analysis.reading import Analysis
 from rsmq_tui.history.analysis.values import (
@@ -44,6 +45,14 @@ class Section:
     rates: tuple[Line, ...]
 
 
+class Fullest(NamedTuple):
+    """When all queues together held most, and between which bounds that was: roll-ups know it of each queue alone."""
+
+    at_ms: int
+    least: float
+    most: float
+
+
 @dataclass(frozen=True, slots=True)
 class Report:
     """All that a report tells. ``sections`` are of the queues in trouble, or those that were asked for.
@@ -62,6 +71,7 @@ class Report:
     queues: tuple[QueueFacts, ...]
     episodes: tuple[Episode, ...]
     depth: Line
+    fullest: Fullest | None
     rates: tuple[Line, ...]
     heat: HeatMap
     sections: tuple[Section, ...]
@@ -110,8 +120,9 @@ def gather(
     sections = tuple(_section(analysis, facts, episodes, span) for facts in chosen[:sections_max])
     refs = None if queues is None else tuple(facts.ref for facts in told)
     by_week = span.length_ms > _HEAT_DAYS * DAY_MS
-    asked = [("depth", "mean"), *((rate, "mean") for rate in RATES)]
-    depth, *rates = analysis.lines(refs, asked, span, points=_POINTS)
+    asked = [("depth", "mean"), ("depth", "max"), *((rate, "mean") for rate in RATES)]
+    depth, highest, *rates = analysis.lines(refs, asked, span, points=_POINTS)
+    alone = [analysis.greatest(refs, "depth", span, points=_POINTS), *(_peak(episode, span) for episode in episodes)]
     heat = analysis.heat(refs, "depth", span, by_week=by_week)
     poison, anomalies = analysis.poison(span, queues), analysis.anomalies(span, queues)
     advice, forecasts = analysis.advice(queues), analysis.forecasts(queues)
@@ -127,6 +138,7 @@ def gather(
         queues=told,
         episodes=episodes,
         depth=depth,
+        fullest=_fullest(depth, highest, alone),
         rates=tuple(rates),
         heat=heat,
         sections=sections,
@@ -156,6 +168,22 @@ def _in_trouble(queues: Sequence[QueueFacts], episodes: Sequence[Episode], span:
             rank, lasted_ms = worst.get(episode.ref, (len(_ORDER), 0))
             worst[episode.ref] = min(rank, badness(episode.verdict)), lasted_ms - within(episode, span)
     return sorted((facts for facts in queues if facts.ref in worst), key=lambda facts: (worst[facts.ref], facts.ref))
+
+
+def _peak(episode: Episode, span: TimeRange) -> tuple[int, float] | None:
+    """Return when a queue held most in an episode, if that was in a range, and how much."""
+    at_ms, depth = episode.peak_ms, episode.peak_depth
+    return None if at_ms is None or depth is None or not span.holds(at_ms, at_ms) else (at_ms, depth)
+
+
+def _fullest(mean: Line, highest: Line, alone: Sequence[tuple[int, float] | None]) -> Fullest | None:
+    """Return when the queues of these lines held most: at least what they held on average, and what one held alone."""
+    known = [found for found in (mean.peak, *alone) if found is not None]
+    if not known:
+        return None
+    at_ms, least = max(known, key=lambda found: found[1])
+    # Where the sum is unknown because a place was not polled, that of the others may be more.
+    return Fullest(at_ms, least, max(least, highest.peak[1] if highest.peak is not None else least))
 
 
 def _section(analysis: Analysis, facts: QueueFacts, episodes: Sequence[Episode], span: TimeRange) -> Section:

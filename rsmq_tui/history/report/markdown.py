@@ -44,7 +44,8 @@ def as_markdown(report: Report) -> str:
         ("Forecasts", tables.forecasts(report), "There is no forecast: it takes a day of history, or more."),
         ("Unusual hours", tables.anomalies(report), "No hour was unusual."),
     ):
-        blocks += [f"## {title}", _table(table) or none]
+        note = words.forecast_note(report) if title == "Forecasts" else ""
+        blocks += [f"## {title}", escaped(note), _table(table) or none]
     blocks += ["## About this report", _bullets(words.about(report))]
     return "\n\n".join(filter(None, blocks)) + "\n"
 

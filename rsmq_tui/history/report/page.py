@@ -53,7 +53,7 @@ class _Page:
             self._section("queues", "Queues", self._table(tables.queues(report), "")),
             self._section("poison", "Poison messages", self._table(tables.poison(report), _NO_POISON)),
             self._section("advice", "Visibility timeouts", self._table(tables.advice(report), _NO_ADVICE)),
-            self._section("forecasts", "Forecasts", self._table(tables.forecasts(report), _NO_FORECAST)),
+            self._section("forecasts", "Forecasts", self._forecasts()),
             self._section("unusual", "Unusual hours", self._table(tables.anomalies(report), _NO_ANOMALY)),
             self._section("about", "About this report", _list(words.about(report))),
             "</main>\n</body>\n</html>\n",
@@ -157,6 +157,11 @@ class _Page:
         picture = self._pictures.lines(lines, self._report.span, "Messages a second", told, marks=marks, height=130)
         legend = _legend([(line.style, line.name) for line in lines])
         return _figure(picture, f"Messages a second. {legend}")
+
+    def _forecasts(self) -> str:
+        note = words.forecast_note(self._report)
+        told = f"<p>{_text(note)}</p>" if note else ""
+        return told + self._table(tables.forecasts(self._report), _NO_FORECAST)
 
     def _others(self) -> str:
         others = self._report.others

@@ -106,16 +106,16 @@ def advice(report: Report) -> Table:
 def forecasts(report: Report) -> Table:
     """Where queues are going."""
     return _table(
-        ("Queue", "What", "Now", "Limit", "Reaches it", "Forecast"),
+        ("Queue", "What", "As of", "Was", "Limit", "Reaches it", "Forecast"),
         [
             (
-                report.name(one.ref), METRICS.get(one.metric, printable(one.metric, 40)),
+                report.name(one.ref), METRICS.get(one.metric, printable(one.metric, 40)), moment(one.at_ms),
                 metric_value(one.metric, one.value), metric_value(one.metric, one.limit),
                 "never" if one.reaches_ms is None else moment(one.reaches_ms), printable(one.told, _TOLD_MAX),
             )
             for one in report.forecasts
         ],
-        code={0}, right={2, 3},
+        code={0}, right={3, 4},
     )  # fmt: skip
 
 

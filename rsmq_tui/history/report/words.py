@@ -118,6 +118,16 @@ def line_words(line: Line, what: str) -> str:
     return f"{what} between {say[0]} and {say[1]}, highest at {moment(at_ms)}, {say[2]} at the end.{holes}"
 
 
+def forecast_note(report: Report) -> str:
+    """Say which forecasts are of another time than the report; nothing where none are."""
+    times = [one.at_ms for one in report.forecasts if not report.span.holds(one.at_ms, one.at_ms)]
+    if not times:
+        return ""
+    first, last = moment(min(times)), moment(max(times))
+    when = first if first == last else f"{first} to {last}"
+    return f"What is as of {when} is not of the time of this report: it tells where queues were going then."
+
+
 def about(report: Report) -> list[str]:
     """Say where the numbers come from, and what is missing."""
     history = f" of the history {printable(report.history, 300)}" if report.history else ""
@@ -143,10 +153,12 @@ def _overall(report: Report) -> str:
     if outages:
         down_ms = sum(within(episode, report.span) for episode in outages)
         words.append(f"; {plural(len(outages), 'outage')} of a server lasted {duration(down_ms)} in all")
-    peak = report.depth.peak
-    if peak is not None:
+    if report.fullest is not None:
+        at_ms, *bounds = report.fullest
         who = "It" if len(report.queues) == 1 else "Together they"
-        words.append(f". {who} held at most about {compact(peak[1])} messages, at {moment(peak[0])}")
+        least, most = map(compact, bounds)
+        number = f"about {least}" if least == most else f"between {least} and {most}"
+        words.append(f". {who} held most at {moment(at_ms)}: {number} messages")
     return "".join(words) + "."
 
 

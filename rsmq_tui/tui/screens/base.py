@@ -105,6 +105,9 @@ class DashboardScreen(Screen[None]):
         if self.dashboard.replay is not self._shown_in:
             # A replay is shown over this screen, or was until now.
             return
+        if self._shown_in is not None and self.place is not None:
+            # A place that was alone gets a label when another one appears.
+            self.place = self._shown_in.label_of(self.place)
         news = snapshot if snapshot is None or self.place is None else snapshot.part(self.place)
         if news is self.snapshot:
             # Another server had news.

@@ -2,13 +2,14 @@
 
 from typing import ClassVar
 
+from rich.cells import cell_len
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import BindingType
 
 from rsmq_tui.history.replay_diff import Diff, diff_of
 from rsmq_tui.monitor import Snapshot
-from rsmq_tui.monitor.wording import clock, count, duration, plural
+from rsmq_tui.monitor.wording import clock, count, duration, plural, printable
 from rsmq_tui.tui.key import Where
 from rsmq_tui.tui.keymap import bindings_of
 from rsmq_tui.tui.replay_columns import DiffContext, delta, diff_columns
@@ -19,6 +20,8 @@ from rsmq_tui.tui.widgets.row_table import RowTable
 from rsmq_tui.tui.widgets.status_line import StatusLine
 from rsmq_tui.tui.widgets.text_line import TextLine
 
+_NAME_MAX = 160
+
 
 class DiffScreen(DashboardScreen):
     """The instant that was marked and the one that is shown, queue by queue; it follows while the replay goes on."""
@@ -26,18 +29,21 @@ class DiffScreen(DashboardScreen):
     WHERE: ClassVar[tuple[Where, ...]] = ("diff", "table")
     BINDINGS: ClassVar[list[BindingType]] = bindings_of("diff")
 
-    def __init__(self, servers: int = 1) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self.table = RowTable(diff_columns(servers), DiffContext(), id="diff")
+        self.table = RowTable(diff_columns(1), DiffContext(), id="diff")
         self._title = TextLine(id="title")
+        self._names = 0
         self._sums = TextLine(id="sums")
+        self._why = TextLine(id="why")
 
     def compose(self) -> ComposeResult:
-        """Status, the two instants, the sums, the queues, hints."""
+        """Status, the two instants, the sums, the queues, the name under the cursor, hints."""
         yield StatusLine().data_bind(DashboardScreen.snapshot)
         yield self._title
         yield self._sums
         yield self.table
+        yield self._why
         yield KeyHints("table", "diff", "app")
 
     def on_mount(self) -> None:
@@ -54,9 +60,29 @@ class DiffScreen(DashboardScreen):
         self._title.show(self._instants(diff))
         self._sums.show(_sums(diff))
         titles = {site.place: site.title(snapshot.part(site.place).ns) for site in self.dashboard.sites}
+        self._names = max((cell_len(printable(queue.state.name, _NAME_MAX)) for queue in diff.queues), default=0)
+        self._lay_out()
         self.table.empty_text = [("  There are no queues at either instant.", "muted")]
         keys = [queue.key for queue in diff.queues]
         self.table.show(diff.queues, keys, DiffContext(titles, self.dashboard.ascii_only))
+        self._tell_row()
+
+    @on(RowTable.Resized)
+    def _lay_out(self) -> None:
+        """Give the names the room that there is; where there is little, the line below has the one under the cursor."""
+        self.table.columns = diff_columns(len(self.dashboard.sites), self._names, self.size.width)
+        self.table.repaint()
+
+    @on(RowTable.Moved)
+    def _tell_row(self) -> None:
+        """Say the name of the queue under the cursor in full."""
+        queue = self.table.cursor_row
+        if queue is None:
+            self._why.show([])
+            return
+        title = self.table.context.titles.get(queue.state.place, "")
+        where = f" on {printable(title, 40)}" if queue.state.place else ""
+        self._why.show([(f" {printable(queue.state.name, _NAME_MAX)}", "strong"), (where, "")])
 
     @on(RowTable.Opened)
     def _open(self) -> None:

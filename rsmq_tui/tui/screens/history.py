@@ -16,7 +16,7 @@ from rsmq_tui.monitor.wording import printable
 from rsmq_tui.tui.key import Where
 from rsmq_tui.tui.keymap import bindings_of
 from rsmq_tui.tui.past import Past, last
-from rsmq_tui.tui.past_choice import PastChoice, passes
+from rsmq_tui.tui.past_choice import PastChoice
 from rsmq_tui.tui.past_columns import PastContext
 from rsmq_tui.tui.past_loading import Loader, Shown, Wanted
 from rsmq_tui.tui.past_pages import CHARTED, HEAT, PAGES, Page, key_of, tab_pieces
@@ -25,14 +25,12 @@ from rsmq_tui.tui.past_told import queues_words, range_pieces, row_pieces, sourc
 from rsmq_tui.tui.screens.ranged import RangedScreen
 from rsmq_tui.tui.widgets.heat_view import HeatView
 from rsmq_tui.tui.widgets.key_hints import KeyHints
-from rsmq_tui.tui.widgets.painted import Piece
 from rsmq_tui.tui.widgets.past_charts import PastCharts
 from rsmq_tui.tui.widgets.row_table import RowTable
 from rsmq_tui.tui.widgets.text_line import TextLine
 
 # Nobody asks for it.
 _NOTHING = Wanted(points=0)
-_FIRST_MS = DAY_MS
 _FEWEST_POINTS, _MOST_POINTS = 40, 400
 
 
@@ -55,7 +53,6 @@ class HistoryScreen(RangedScreen):
         self._is_loading = False
         self._page = PAGES[0]
         self._choice = PastChoice()
-        self._filter = ""
         self._listed: tuple[object, ...] = ()
         self._where = TextLine(id="where")
         self._title = TextLine(id="title")
@@ -120,17 +117,17 @@ class HistoryScreen(RangedScreen):
             history = self._past.history or self._shown.history
             jump(self.app, history, at_ms, None if ref is None else ref.queue)
         elif ref is not None:
-            self._choice.marked = {ref: None}
+            self._choice.narrow(ref, self._page)
             self._turn_to(next(page for page in PAGES if page.id == "episodes"))
 
     @on(Input.Changed, "#filter")
     def _filter_as_typed(self, event: Input.Changed) -> None:
-        self._filter = event.value
+        self._choice.typed = event.value
         self._show_rows()
 
     @on(Input.Submitted, "#filter")
     def _keep_filter(self) -> None:
-        if not self._filter:
+        if not self._choice.typed:
             self.query_one("#filter").display = False
         self._focus_page()
 
@@ -141,9 +138,11 @@ class HistoryScreen(RangedScreen):
         self.set_focus(entry)
 
     def action_clear(self) -> None:
-        """Clear the marks, then the filter; then leave."""
+        """Go back from the episodes of one queue; clear the marks, then the filter; then leave."""
         entry = self.query_one("#filter", Input)
-        if self._choice.marked and not entry.has_focus:
+        if not entry.has_focus and (page := self._choice.widen()) is not None:
+            self._turn_to(page)
+        elif self._choice.marked and not entry.has_focus:
             self._choice.marked = {}
             self._marks_changed()
         elif entry.display:
@@ -166,11 +165,12 @@ class HistoryScreen(RangedScreen):
 
     def action_mark_all(self) -> None:
         """Mark all queues that pass the filter; take all marks off where they are marked already."""
-        self._choice.toggle_all([facts.ref for facts in self._shown.lists.queues if self._passes(facts.ref)])
+        self._choice.toggle_all([facts.ref for facts in self._shown.lists.queues], self._cells.name)
         self._marks_changed()
 
     def action_turn_page(self, step: int) -> None:
         """Show another page."""
+        self._choice.widen()
         self._turn_to(PAGES[(PAGES.index(self._page) + step) % len(PAGES)])
 
     def action_metric(self) -> None:
@@ -228,7 +228,7 @@ class HistoryScreen(RangedScreen):
     async def _load(self) -> None:
         try:
             while self._asked != self._shown.wanted:
-                self._shown = await asyncio.to_thread(self._loader.load, self._asked, partial(last, _FIRST_MS))
+                self._shown = await asyncio.to_thread(self._loader.load, self._asked, partial(last, DAY_MS))
                 self._show()
         finally:
             self._is_loading = False
@@ -254,20 +254,17 @@ class HistoryScreen(RangedScreen):
         if page.id == HEAT:
             self._tell_row()
             return
-        listed = (page.id, shown.lists, self._filter, shown.failure, shown.made_ms, self.size.width)
+        only = self._choice.only
+        listed = (page.id, shown.lists, self._choice.typed, only, shown.failure, shown.made_ms, self.size.width)
         table = self.tables[page.id]
         if listed == self._listed:
             table.show(table.rows, table.keys, self._cells)
         else:
             self._listed = listed
-            table.empty_text = why_empty(shown, page, self._filter, self.size.width)
-            rows = [row for row in page.rows(shown.lists) if self._passes(page.ref(row))]
+            table.empty_text = why_empty(shown, page, self._choice.typed, self.size.width, of=self._of)
+            rows = self._choice.rows(page, shown.lists, self._cells.name)
             table.show(rows, [key_of(page, row) for row in rows], self._cells)
         self._tell_row()
-
-    def _passes(self, ref: QueueRef | None) -> bool:
-        name = "" if ref is None else self._cells.name(ref)
-        return passes(name, self._filter)
 
     def _mark_wanted(self) -> None:
         """Begin with the queue that the screen was opened for."""
@@ -282,6 +279,11 @@ class HistoryScreen(RangedScreen):
         """Name some queues."""
         return queues_words(refs, len(self._shown.lists.queues), self._cells)
 
+    @property
+    def _of(self) -> str:
+        """The queue whose episodes are listed; empty where all are."""
+        return "" if self._choice.only is None else self._words_of((self._choice.only,))
+
     def _tell(self) -> None:
         """Say where the numbers come from, of which time they are, and what is still being read."""
         shown = self._shown
@@ -289,9 +291,9 @@ class HistoryScreen(RangedScreen):
         marked = self._words_of(tuple(self._choice.marked)) if self._choice.marked else ""
         width, ascii_only = self.size.width, self.dashboard.ascii_only
         self._title.show(range_pieces(self.span, marked, width, ascii_only=ascii_only))
-        numbers = {page.id: page.count(shown.lists) for page in PAGES if page.id != HEAT}
-        loading: list[Piece] = [("   loading …", "muted")] if self._is_loading else []
-        self._tabs.show(tab_pieces(self._page, numbers if shown.whole else {}, loading, width))
+        told = [f"   of {self._of}"] if self._of else []
+        told += ["   loading …"] if self._is_loading else []
+        self._tabs.show(tab_pieces(self._page, shown.lists if shown.whole else None, told, width))
 
     def _tell_row(self) -> None:
         """Say in full what the row under the cursor cuts off."""

@@ -25,7 +25,7 @@ from rsmq_tui.tui.widgets.chart_panel import ChartPanel
 from rsmq_tui.tui.widgets.key_hints import KeyHints
 from rsmq_tui.tui.widgets.now_panel import NowPanel
 from rsmq_tui.tui.widgets.painted import Piece
-from rsmq_tui.tui.widgets.row_table import RowTable
+from rsmq_tui.tui.widgets.row_table import Column, RowTable
 from rsmq_tui.tui.widgets.spark_panel import SparkPanel
 from rsmq_tui.tui.widgets.status_line import StatusLine
 from rsmq_tui.tui.widgets.text_line import TextLine
@@ -43,10 +43,8 @@ class OverviewScreen(DashboardScreen):
 
     def __init__(self, sites: Sequence[Site]) -> None:
         super().__init__()
-        self._is_one_server = are_of_one_server(sites)
-        lists = any(site.is_of_lists for site in sites)
-        columns = columns_of(several_servers=not self._is_one_server, lists=lists)
-        self.table = RowTable(columns, QueueContext(Snapshot(0, "", ""), {}), id="queues")
+        self._sites = sites
+        self.table = RowTable(_columns(sites), QueueContext(Snapshot(0, "", ""), {}), id="queues")
         self.chart = ChartPanel("Throughput, 10 min", ("series-first", "series-second"), id="throughput")
         self.sparks = SparkPanel(("ready",), ("hidden",), ("arrivals/s", "deletes/s"), id="sparks")
         self._why = TextLine(id="why")
@@ -77,6 +75,10 @@ class OverviewScreen(DashboardScreen):
 
     def show_snapshot(self, snapshot: Snapshot) -> None:
         """Show the sums, the chart and the rows."""
+        if self.dashboard.sites is not self._sites:
+            # Another place appeared in a replay.
+            self._sites = self.dashboard.sites
+            self.table.columns = _columns(self._sites)
         self._show_chart(snapshot)
         self._tell_sums(snapshot)
         context = QueueContext(
@@ -214,7 +216,7 @@ class OverviewScreen(DashboardScreen):
         part = snapshot.part(queue.place)
         at_ms = part.at_ms
         words = reason(queue, at_ms, self.dashboard.site(queue.place).source.thresholds)
-        where = "" if self._is_one_server else f" on {printable(self.table.context.titles[queue.place], 40)}"
+        where = "" if are_of_one_server(self._sites) else f" on {printable(self.table.context.titles[queue.place], 40)}"
         if queue.place and part.link.failure is not None:
             self._why.show([(f" {printable(queue.name, 40)}{where}: {stale_words(part, self.dashboard)}", "alarm")])
             return
@@ -279,3 +281,8 @@ class OverviewScreen(DashboardScreen):
                 "deletes/s": rate(totals.deletes_s),
             }
         )
+
+
+def _columns(sites: Sequence[Site]) -> tuple[Column[QueueState, QueueContext], ...]:
+    lists = any(site.is_of_lists for site in sites)
+    return columns_of(several_servers=not are_of_one_server(sites), lists=lists)

@@ -9,6 +9,8 @@ from rsmq_tui.tui.screens.base import DashboardScreen
 class RangedScreen(DashboardScreen):
     """Shows the past, and has the keys that change which range of it."""
 
+    is_of_past = True
+
     @property
     def whole(self) -> TimeRange | None:
         """All the time that is known, None where that is nothing."""

@@ -1,5 +1,7 @@
 """The line at the bottom: the keys that matter here, from the registry."""
 
+from collections.abc import Callable
+
 from textual.strip import Strip
 
 from rsmq_tui.tui.key import NO_CHANGES, Key, Where
@@ -22,7 +24,9 @@ class KeyHints(Painted):
         """Paint key and word, one after the other."""
         is_replay = getattr(self.app, "replay", None) is not None
         where: tuple[Where, ...] = ("replay", *self._where) if is_replay else self._where
-        hints = [key for key in keys_of(*where, usable=getattr(self.screen, "usable", NO_CHANGES)) if key.hint]
+        keys = keys_of(*where, usable=getattr(self.screen, "usable", NO_CHANGES))
+        leads: Callable[[str], bool] = getattr(self.app, "leads_somewhere", lambda _: True)
+        hints = [key for key in keys if key.hint and leads(key.action)]
         pinned = [key for key in hints if key.pinned]
         left = self.size.width - 1 - sum(map(_width, pinned))
         shown = []

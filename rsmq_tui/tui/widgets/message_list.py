@@ -67,8 +67,11 @@ class MessageList(Vertical):
 
     def show_snapshot(self, snapshot: Snapshot, state: QueueState | None) -> None:
         """Tell the time that has passed, and read the page again."""
-        is_elsewhere = self._snapshot is not None and snapshot.ns != self._snapshot.ns
+        before = self._snapshot
+        is_elsewhere = before is not None and snapshot.ns != before.ns
         self._snapshot, self._state = snapshot, state
+        if self._dashboard.replay is not None and before is not None and snapshot.at_ms < before.at_ms:
+            self._forget_later(snapshot.at_ms)
         if is_elsewhere:
             # A queue of the same name in another namespace is another queue.
             self.marks.clear()
@@ -174,6 +177,16 @@ class MessageList(Vertical):
         elif self._tab.part is not None and not self._is_search:
             self._read(self._pager.of_part(self._tab.part), cursor=0)
         self.show()
+
+    def _forget_later(self, at_ms: int) -> None:
+        """Forget what was read of a later time than that: nothing of it was there yet."""
+        page, part = self._pager.page, self._tab.part
+        self._searches.forget_later(at_ms)
+        if self._is_search and self._found is None:
+            self._search()
+        elif not self._is_search and part is not None and page is not None and page.at_ms > at_ms:
+            self._pager = Pager(self._queue)
+            self._read(self._pager.of_part(part))
 
     def _search_after_failure(self, snapshot: Snapshot) -> None:
         """Search again what could not be searched, once a poll since then has got an answer."""

@@ -7,7 +7,7 @@ from textual.color import Color
 from textual.strip import Strip
 
 from rsmq_tui.tui.host import Dashboard
-from rsmq_tui.tui.replay_words import moment_words, problem_words, span_words, told_words
+from rsmq_tui.tui.replay_words import moment_words, problem_words, span_words, speed_words, told_words
 from rsmq_tui.tui.widgets.painted import Painted, Piece
 
 _TICK_S = 0.25
@@ -36,7 +36,7 @@ class ReplayBanner(Painted):
         player, width = replaying.player, self.size.width
         sign = ("=" if self.ascii_only else "‖") if not player.is_playing else ">" if self.ascii_only else "▶"
         state = "playing" if player.is_playing else "paused"
-        parts = [f" REPLAY {moment_words(replaying.position_ms)}", f"x{player.speed:g}", f"{sign} {state}"]
+        parts = [f" REPLAY {moment_words(replaying.position_ms)}", speed_words(player), f"{sign} {state}"]
         told, problems = told_words(replaying), problem_words(replaying.problems)
         marked = "" if replaying.marked is None else f"marked {moment_words(replaying.marked.at_ms)[11:19]}"
         parts += [part for part in (told, marked, problems) if part]

@@ -24,6 +24,7 @@ class Column(Generic[R, C]):
 
     Columns of the highest ``drop`` leave first when the table is narrow; 0 always stays. What is left then goes to the
     columns that are content with their ``width`` but can use up to ``most``, and the rest to the one that may ``grow``.
+    What does not fit is cut off at its end, or in the ``middle``.
     """
 
     id: str
@@ -34,6 +35,7 @@ class Column(Generic[R, C]):
     right: bool = False
     grow: bool = False
     most: int = 0
+    middle: bool = False
 
 
 class RowTable(Painted, Generic[R, C], can_focus=True):
@@ -260,16 +262,30 @@ class RowTable(Painted, Generic[R, C], can_focus=True):
         segments = []
         for column, width in columns:
             text, style = column.cell(row, context)
-            segments.append(Segment(fit(text, width, right=column.right) + " ", token(f"{base} {style}")))
+            shown = fit(text, width, right=column.right, middle=column.middle)
+            segments.append(Segment(f"{shown} ", token(f"{base} {style}")))
         return Strip(segments)
 
 
-def fit(text: str, width: int, *, right: bool = False) -> str:
+def fit(text: str, width: int, *, right: bool = False, middle: bool = False) -> str:
     """Make text exactly as wide as its place, harmless on a terminal whatever it holds; … says that it was cut."""
     # What is beyond this many characters cannot be in sight, and a name may be long.
-    text = printable(text[: 16 * width])
+    reach = 16 * width
+    is_long = middle and len(text) > 2 * reach
+    text = printable(text[:reach] + text[-reach:] if is_long else text[: 2 * reach if middle else reach])
     length = len(text) if text.isascii() else cell_len(text)
+    if length > width and middle:
+        end = _end_of(text, width // 2)
+        return f"{set_cell_size(text, width - cell_len(end) - 1)}…{end}"
     if length > width:
         return text[: width - 1] + "…" if text.isascii() else set_cell_size(text, width - 1) + "…"
     padding = " " * (width - length)
     return padding + text if right else text + padding
+
+
+def _end_of(text: str, width: int) -> str:
+    """Return as much of the end of a text as fits into so many cells."""
+    start = len(text)
+    while start and cell_len(text[start - 1 :]) <= width:
+        start -= 1
+    return text[start:]

@@ -119,9 +119,14 @@ class StatusLine(Painted):
 
     @property
     def _sites(self) -> Sequence[Site]:
-        """The servers that the screen shows."""
+        """The servers that the screen shows; in a replay, those that were there at its moment."""
         dashboard, place = cast("Dashboard", self.app), getattr(self.screen, "place", None)
-        return dashboard.sites if place is None else (dashboard.site(place),)
+        if place is not None:
+            return (dashboard.site(place),)
+        if dashboard.replay is None or self.snapshot is None or not self.snapshot.parts:
+            return dashboard.sites
+        there = {part.place for part in self.snapshot.parts}
+        return [site for site in dashboard.sites if site.place in there]
 
     @property
     def app_clock(self) -> float:
