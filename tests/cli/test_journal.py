@@ -36,7 +36,7 @@ def test_the_list_is_newest_first(command: Command, anywhere: Command, orders: R
     titles, *rows = anywhere("journal", terminal=True).text.splitlines()
     assert titles.split() == ["CHANGE", "WHEN", "STATE", "DONE", "SKIPPED", "FAILED", "WHO", "WHAT"]
     assert [row.split()[0] for row in rows] == ["3", "2", "1"]
-    assert "move orders to spare: any 2 message" in rows[1]
+    assert "move orders to spare: the 2 due " in rows[1]
     assert anywhere("journal", "--json", terminal=True).lines == [third, second, first]
 
 

@@ -53,7 +53,7 @@ async def test_a_queue_goes_while_one_of_its_messages_is_shown(orders: Redis, re
 
 @pytest.mark.parametrize("key", ["enter", "y"])
 async def test_a_message_goes_before_it_is_read(orders: Redis, redis_url: str, key: str) -> None:
-    words = {"enter": "this message has left the queue", "y": "that message has no body any more"}
+    words = {"enter": "this message is no longer in the queue orders", "y": "that message has no body any more"}
     async with dashboard(redis_url) as pilot:
         await until(pilot, "● live")
         await open_queue(pilot, "orders")
