@@ -10,6 +10,7 @@ from rsmq_tui.history.schema import MESSAGES, SAMPLES
 TABLES = (SAMPLES, MESSAGES)
 """The tables of a history."""
 
+DAY_MS = 86_400_000
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
@@ -52,7 +53,7 @@ def shifted(day: str, days: int) -> str:
 
 def midnight_ms(day: str) -> int:
     """Return when a day begins."""
-    return (date.fromisoformat(day) - date(1970, 1, 1)).days * 86_400_000
+    return (date.fromisoformat(day) - date(1970, 1, 1)).days * DAY_MS
 
 
 def _is_day(text: str) -> bool:

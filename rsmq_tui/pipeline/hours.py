@@ -10,14 +10,11 @@ from datetime import date, timedelta
 import pyarrow.parquet as pq
 
 from rsmq_tui.history.store import Store
-from rsmq_tui.pipeline.days import midnight_ms
+from rsmq_tui.pipeline.days import midnight_ms, shifted
 
 HOUR_MS = 3_600_000
 _A_DAY = 24
 _AT_ONCE = 8
-
-Span = tuple[int, int]
-"""From when to when, in ms; the end is not in it."""
 
 
 def hours_of(days: Iterable[str]) -> set[int]:
@@ -30,17 +27,6 @@ def days_of(hours: Iterable[int]) -> list[str]:
     return [(date(1970, 1, 1) + timedelta(number)).isoformat() for number in sorted({hour // _A_DAY for hour in hours})]
 
 
-def spans_of(hours: Iterable[int]) -> list[Span]:
-    """Return some hours as spans of time, as few as they come to."""
-    spans: list[Span] = []
-    for hour in sorted(set(hours)):
-        from_ms, to_ms = hour * HOUR_MS, (hour + 1) * HOUR_MS
-        if spans and spans[-1][1] == from_ms:
-            from_ms = spans.pop()[0]
-        spans.append((from_ms, to_ms))
-    return spans
-
-
 def to_work(touched: Iterable[int], held: Iterable[str]) -> set[int]:
     """Return the hours to work anew where samples of some hours are new, of the days that the history holds.
 
@@ -51,8 +37,9 @@ def to_work(touched: Iterable[int], held: Iterable[str]) -> set[int]:
 
 def to_read(hours: Collection[int], held: Collection[str]) -> list[str]:
     """Return the days to read for working some hours: an hour needs the one before."""
-    wanted = {day for hour in hours for day in days_of((hour - 1, hour))}
-    return sorted(wanted.intersection(held))
+    wanted = set(days_of(hours))
+    before = {shifted(day, -1) for day in wanted if midnight_ms(day) // HOUR_MS in hours}
+    return sorted((wanted | before).intersection(held))
 
 
 def hours_in(store: Store, names: Sequence[str], column: str) -> dict[str, set[int]]:
@@ -75,7 +62,7 @@ def _hours_in(store: Store, name: str, column: str) -> set[int]:
     return {hour for hour in whole for first_ms, last_ms in spans if first_ms // HOUR_MS <= hour <= last_ms // HOUR_MS}
 
 
-def _spans_in(footer: pq.FileMetaData, column: str) -> list[Span]:
+def _spans_in(footer: pq.FileMetaData, column: str) -> list[tuple[int, int]]:
     """Return the first and the last moment of each group of rows; raises where one does not tell."""
     place = next(number for number in range(footer.num_columns) if footer.schema.column(number).path == column)
     groups = [footer.row_group(number) for number in range(footer.num_row_groups)]

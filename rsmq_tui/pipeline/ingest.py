@@ -8,7 +8,6 @@ not a sample: no file of the history is opened here, and one that cannot be read
 import json
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
-from urllib.parse import unquote
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -79,8 +78,8 @@ def read_notes(out: Folder) -> Notes:
         files.append(file.name)
         with out.open(file.name) as lines:
             for line in lines:
-                # What Spark tells is a URL.
-                name = unquote("/".join(json.loads(line)["path"].rsplit("/", 3)[1:]))
+                # The name as it is; where a store quotes it, it is none that is held, and stands for its whole day.
+                name = "/".join(json.loads(line)["path"].rsplit("/", 3)[1:])
                 if day_in(name) is not None:
                     names.setdefault(parts[1], set()).add(name)
     return Notes(names, tuple(files))

@@ -22,9 +22,9 @@ class Written(NamedTuple):
     rows: int
 
 
-def write_table(out: Folder, run: str, table: str, rows: DataFrame) -> Written:
-    """Let Spark write a table's rows into the run's folder; nobody sees them yet."""
-    folder = f"{RUNS}/{run}/{table}"
+def write_table(out: Folder, run: str, table: str, rows: DataFrame, part: str = "") -> Written:
+    """Let Spark write a table's rows, or a part of them, into the run's folder; nobody sees them yet."""
+    folder = f"{RUNS}/{run}/{table}{part and '-'}{part}"
     # Where not many rows belong to a day they become one file, else several of a good size.
     shaped = rows.hint("rebalance", "day") if table in BY_DAY else rows.coalesce(1)
     writer = (
@@ -36,6 +36,11 @@ def write_table(out: Folder, run: str, table: str, rows: DataFrame) -> Written:
     )
     (writer.partitionBy("day") if table in BY_DAY else writer).parquet(out.at(folder))
     return _written(out, folder, table)
+
+
+def run_of(name: str) -> str:
+    """Return which run wrote a file."""
+    return name.split("/")[1]
 
 
 def _written(out: Folder, folder: str, table: str) -> Written:

@@ -9,7 +9,8 @@ from pyspark.sql import functions as sf
 from rsmq_tui.history.analysis.manifest import Manifest
 from rsmq_tui.history.analysis.schema import BY_DAY
 from rsmq_tui.history.analysis.schema import SCHEMAS as TABLES
-from rsmq_tui.history.schema import SCHEMAS
+from rsmq_tui.history.schema import SAMPLES, SCHEMAS
+from rsmq_tui.pipeline.days import DAY_MS
 from rsmq_tui.pipeline.folder import Folder, as_uri
 
 DAY = "day"
@@ -40,6 +41,9 @@ def history_rows(
         .option("ignoreMissingFiles", "true")
         .parquet(*paths)
     )
+    if table == SAMPLES:
+        # A row that is in the folder of another day would be told of by some runs, and not by others.
+        rows = rows.where(sf.floor(sf.col("at_ms") / DAY_MS) == sf.unix_date(sf.col(DAY).cast("date")))
     if left_out:
         names = [as_uri("/".join(name.split("/")[1:])) for name in sorted(left_out)]
         rows = rows.where(~sf.substring_index(sf.col("_metadata.file_path"), "/", -2).isin(names))

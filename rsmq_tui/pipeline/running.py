@@ -39,7 +39,7 @@ from rsmq_tui.pipeline.progress import Progress
 from rsmq_tui.pipeline.session import Engine
 from rsmq_tui.pipeline.settings import Settings
 from rsmq_tui.pipeline.state import LeftOut, State, digest, is_current, made_by, read_state
-from rsmq_tui.pipeline.to_do import Held, ToDo, to_do
+from rsmq_tui.pipeline.to_do import Held, ToDo, is_stored, to_do
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +118,8 @@ class Runner:
         before = manifest_before(history, out, is_full=job.full)
         state = read_state(out) or State()
         if job.full:
+            # Should this run not come to its end, the next one is to make all anew as well.
+            self._keep(out, replace(state, version=None))
             forget(out)
         whole_again = mended(history, state)
         seen = digest(file for files in held.values() for file in files)
@@ -170,7 +172,8 @@ class Runner:
         try:
             made = working.by_day(held, todo, left_out, before)
             self._step("days written")
-            worked = {table: self._as_it_was(history, table, todo.days[table], held[table], before) for table in TABLES}
+            days = made.done.days
+            worked = {table: self._as_it_was(history, table, days[table], held[table], before) for table in TABLES}
             of_table = {table: worked[source_of(table)] for table in BY_DAY}
             both = left_out | made.damaged
             problems = {name: f"{history.label}/{name} was left out: {about.why}" for name, about in both.items()}
@@ -221,9 +224,7 @@ class Runner:
         """Return the days whose files are all still there: of another, its tables stay as they were."""
         now = {file.name for file in history.store.files(table)}
         gone = {file.day for file in held if file.name not in now}
-        ours = next(name for name in BY_DAY if source_of(name) == table)
-        stored = set() if before is None else set(before.days(ours))
-        return [day for day in days if day not in gone or day not in stored]
+        return [day for day in days if day not in gone or before is None or not is_stored(before, table, day)]
 
     def _check_alone(self, out: Folder, before: Manifest | None) -> None:
         """Where no lock tells of it: raise where somebody else has published meanwhile."""

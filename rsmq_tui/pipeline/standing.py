@@ -1,49 +1,65 @@
 """What is stored of days that are worked in part: files that stay as they are, and files of which only some rows do."""
 
-from pyspark.sql import DataFrame, SparkSession
+from collections.abc import Collection
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as sf
 
 from rsmq_tui.history.analysis.manifest import Manifest
 from rsmq_tui.history.analysis.schema import ROLLUP_1H, ROLLUP_1M, ROLLUP_10S, VERDICT_RUNS
 from rsmq_tui.pipeline.folder import Folder
-from rsmq_tui.pipeline.hours import hours_in, spans_of
-from rsmq_tui.pipeline.publishing import Written
+from rsmq_tui.pipeline.hours import hours_in, hours_of
+from rsmq_tui.pipeline.publishing import Written, run_of, write_table
 from rsmq_tui.pipeline.rows import StoredTables
 from rsmq_tui.pipeline.to_do import ToDo
-from rsmq_tui.pipeline.transforms.by_day import with_others
+from rsmq_tui.pipeline.transforms.samples import is_within
 
 BEGINS = {ROLLUP_10S: "bucket_ms", ROLLUP_1M: "bucket_ms", ROLLUP_1H: "bucket_ms", VERDICT_RUNS: "first_ms"}
 """The column of each table of samples that tells which hour a row is of."""
 
 MANY = 8
-"""A day that has so many files of a table gets new ones, as few as a day that is worked as a whole."""
+"""When a day's rows lie in the files of so many runs, those of the hours that stay are put together again."""
 
 
 class Standing:
-    """What the tables of samples keep of the manifest ``before``, when the hours to do are worked."""
+    """What the tables of samples keep of the manifest ``before``, when the hours to do are worked by a run."""
 
-    def __init__(self, spark: SparkSession, out: Folder, before: Manifest | None, todo: ToDo) -> None:
-        self._out, self._before, self._todo = out, before, todo
+    def __init__(self, spark: SparkSession, out: Folder, run: str, before: Manifest | None, todo: ToDo) -> None:
+        self._out, self._run, self._before, self._todo = out, run, before, todo
         self._stored = None if before is None else StoredTables(spark, out, before)
-        self._stay: dict[str, dict[str, tuple[str, ...]]] = {}
 
-    def with_rest(self, table: str, made: DataFrame) -> DataFrame:
-        """Return what was made of a table, and with it the rows of other hours in files that are to be replaced."""
+    def with_rest(self, table: str, made: Written) -> Written:
+        """Return what was written of a table, and with it what it keeps of other hours of the same days.
+
+        A file that holds nothing of the worked hours stays. Rows in others are written anew, apart from what was made:
+        they will stay the next time.
+        """
+        stay: dict[str, tuple[str, ...]] = {}
         replaced: list[str] = []
         for day in sorted(self._todo.partly if table in BEGINS else ()):
-            names = self._files(table, day)
-            hours = hours_in(self._out.store, names, BEGINS[table]) if len(names) < MANY else {}
-            stay = tuple(name for name in hours if not hours[name] & self._todo.hours)
-            self._stay.setdefault(table, {})[day] = stay
-            replaced += [name for name in names if name not in stay]
+            stay[day], some = self._sorted_out(table, day)
+            replaced += some
         if self._stored is None or not replaced:
-            return made
-        return with_others(made, self._stored.of_files(table, replaced), BEGINS[table], spans_of(self._todo.hours))
+            return _together(Written(stay, 0), made)
+        others = self._stored.of_files(table, replaced).where(~is_within(sf.col(BEGINS[table]), self._todo.hours))
+        return _together(Written(stay, 0), write_table(self._out, self._run, table, others, "kept"), made)
 
-    def beside(self, table: str, written: Written) -> Written:
-        """Return what was written of a table, and the files that stay."""
-        stay = self._stay.get(table, {})
-        days = sorted({*written.files, *stay})
-        return Written({day: (*stay.get(day, ()), *written.files.get(day, ())) for day in days}, written.rows)
+    def _sorted_out(self, table: str, day: str) -> tuple[tuple[str, ...], list[str]]:
+        """Return the files of a day that stay, and those of which some rows do."""
+        assert self._before is not None
+        names = self._before.files(table, day, day)
+        hours = hours_in(self._out.store, names, BEGINS[table])
+        if len({run_of(name) for name in names}) >= MANY:
+            return (), _with_any(hours, hours_of([day]) - self._todo.hours)
+        stay = tuple(name for name in names if not hours[name] & self._todo.hours)
+        return stay, [name for name in _with_any(hours, hours_of([day]) - self._todo.hours) if name not in stay]
 
-    def _files(self, table: str, day: str) -> list[str]:
-        return [] if self._before is None else self._before.files(table, day, day)
+
+def _with_any(hours: dict[str, set[int]], wanted: Collection[int]) -> list[str]:
+    return [name for name, found in hours.items() if not found.isdisjoint(wanted)]
+
+
+def _together(*parts: Written) -> Written:
+    days = sorted({day for part in parts for day in part.files})
+    files = {day: tuple(name for part in parts for name in part.files.get(day, ())) for day in days}
+    return Written(files, sum(part.rows for part in parts))

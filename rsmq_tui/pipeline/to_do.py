@@ -47,17 +47,33 @@ def to_do(
     """
     there = {table: {file.day for file in held[table]} for table in TABLES}
     worked = hours.to_work(_hours(history, held, new.get(SAMPLES, ()), anew), there[SAMPLES])
-    sample_days = set(hours.days_of(worked))
-    stored = set() if before is None else {day for day in sample_days if _is_stored(before, day)}
-    worked |= hours.hours_of(sample_days - stored)
-    partly = {day for day in stored if not hours.hours_of([day]) <= worked}
+    worked |= hours.hours_of(
+        day for day in hours.days_of(worked) if before is None or not is_stored(before, SAMPLES, day)
+    )
     touched = there[MESSAGES] if MESSAGES in anew else {day for name in new.get(MESSAGES, ()) if (day := day_in(name))}
     message_days = days.to_work(touched, there[MESSAGES])
+    return _of(worked, message_days, there)
+
+
+def with_whole_days(todo: ToDo, held: Held, wanted: Collection[str]) -> ToDo:
+    """Return the same with all hours of some days, and with the hours that follow on these."""
+    there = {table: {file.day for file in held[table]} for table in TABLES}
+    worked = todo.hours | hours.to_work(hours.hours_of(wanted), there[SAMPLES])
+    return _of(worked, todo.days[MESSAGES], there)
+
+
+def is_stored(before: Manifest, source: str, day: str) -> bool:
+    """Tell whether any table by day, of a table of a history, has files of a day."""
+    return any(before.files(table, day, day) for table in BY_DAY if source_of(table) == source)
+
+
+def _of(worked: Collection[int], message_days: list[str], there: Mapping[str, set[str]]) -> ToDo:
+    sample_days = hours.days_of(worked)
     return ToDo(
         frozenset(worked),
-        {SAMPLES: sorted(sample_days), MESSAGES: message_days},
+        {SAMPLES: sample_days, MESSAGES: message_days},
         {SAMPLES: hours.to_read(worked, there[SAMPLES]), MESSAGES: days.to_read(message_days, there[MESSAGES])},
-        frozenset(partly),
+        frozenset(day for day in sample_days if not hours.hours_of([day]) <= set(worked)),
     )
 
 
@@ -70,7 +86,3 @@ def _hours(history: Folder, held: Held, new: Collection[str], anew: Collection[s
     unknown = {day for name in new if name not in names and (day := day_in(name))}
     found = hours.hours_in(history.store, sorted(names.intersection(new)), "at_ms")
     return hours.hours_of(unknown).union(*found.values())
-
-
-def _is_stored(before: Manifest, day: str) -> bool:
-    return any(before.files(table, day, day) for table in BY_DAY if source_of(table) == SAMPLES)

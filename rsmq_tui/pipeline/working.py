@@ -11,9 +11,8 @@ from rsmq_tui.history.analysis.schema import BY_DAY, WHOLE
 from rsmq_tui.history.schema import SAMPLES
 from rsmq_tui.monitor.wording import plural
 from rsmq_tui.pipeline.damage import check_bodies, check_footers, named_in
-from rsmq_tui.pipeline.days import TABLES, source_of
+from rsmq_tui.pipeline.days import TABLES, day_in, source_of
 from rsmq_tui.pipeline.folder import Folder
-from rsmq_tui.pipeline.hours import spans_of
 from rsmq_tui.pipeline.progress import Progress
 from rsmq_tui.pipeline.publishing import Written, write_table
 from rsmq_tui.pipeline.rows import StoredTables, history_rows
@@ -21,14 +20,15 @@ from rsmq_tui.pipeline.settings import Settings
 from rsmq_tui.pipeline.spark_log import why
 from rsmq_tui.pipeline.standing import Standing
 from rsmq_tui.pipeline.state import LeftOut
-from rsmq_tui.pipeline.to_do import Held, ToDo
+from rsmq_tui.pipeline.to_do import Held, ToDo, with_whole_days
 
 
 class Made(NamedTuple):
-    """The tables by day that were written, and the files that were found to be unreadable on the way."""
+    """The tables by day that were written, the files that were found to be unreadable on the way, and what was done."""
 
     written: dict[str, Written]
     damaged: dict[str, LeftOut]
+    done: ToDo
 
 
 class Working:
@@ -52,7 +52,6 @@ class Working:
 
         The hours that stay as they are come from the tables that ``before`` names.
         """
-        standing = Standing(self._spark, self._out, before, todo)
         names = [
             file.name
             for table in TABLES
@@ -64,8 +63,12 @@ class Working:
         self._begin(f"checking {plural(len(names), 'file')}")
         damaged = self._marked(check_footers(self._history.store, names))
         while True:
+            # What a damaged file told stays nowhere, or everywhere in its day.
+            spoilt = {day for name in damaged if name.startswith(f"{SAMPLES}/") and (day := day_in(name))}
+            todo = with_whole_days(todo, held, todo.partly.intersection(spoilt))
+            standing = Standing(self._spark, self._out, self._run, before, todo)
             try:
-                return Made(self._write_days(todo, standing, {*left_out, *damaged}), damaged)
+                return Made(self._write_days(todo, standing, {*left_out, *damaged}), damaged, todo)
             except Exception as error:
                 found = self._found_by(error, [name for name in names if name not in damaged])
                 if not found:
@@ -92,8 +95,7 @@ class Working:
             kept: list[DataFrame] = []
             try:
                 for table, made in self._tables_of(source, rows, todo, kept).items():
-                    whole = standing.with_rest(table, made)
-                    written[table] = standing.beside(table, self._write(table, whole, todo.amount(source)))
+                    written[table] = standing.with_rest(table, self._write(table, made, todo.amount(source)))
             finally:
                 for shared in kept:
                     # Where Spark has ended there is nothing left of it.
@@ -110,7 +112,7 @@ class Working:
             return kept[-1]
 
         if source == SAMPLES:
-            return sample_tables(rows, spans_of(todo.hours), keep)
+            return sample_tables(rows, todo.hours, keep)
         return message_tables(rows, todo.days[source], self._settings)
 
     def _write(self, table: str, rows: DataFrame, of: str) -> Written:

@@ -7,19 +7,18 @@ which it is killed.
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection
 from unittest import mock
 
 from pyspark.sql import DataFrame
 
 from rsmq_tui.cli.main import main
-from rsmq_tui.pipeline.hours import Span
 from rsmq_tui.pipeline.running import Runner
 from tests.pipeline.stand_ins import TARGETS, Keep, endless, sample_tables, take_their_places
 
 
-def _endless_tables(samples: DataFrame, spans: Sequence[Span], keep: Keep) -> dict[str, DataFrame]:
-    return sample_tables(endless(samples), spans, keep)
+def _endless_tables(samples: DataFrame, hours: Collection[int], keep: Keep) -> dict[str, DataFrame]:
+    return sample_tables(endless(samples), hours, keep)
 
 
 def _main(how: str, *arguments: str) -> int:

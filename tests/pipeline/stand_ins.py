@@ -3,7 +3,7 @@
 They depend on all that the runner has to give them: rows once and more than once, the hour before, the day after.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import reduce
 from operator import or_
@@ -14,7 +14,7 @@ from pyspark.sql import functions as sf
 
 from rsmq_tui.history.analysis.schema import LIFECYCLE, QUEUES, ROLLUP_1H, SCHEMAS, VERDICT_RUNS
 from rsmq_tui.pipeline.days import midnight_ms
-from rsmq_tui.pipeline.hours import HOUR_MS, Span
+from rsmq_tui.pipeline.hours import HOUR_MS
 from rsmq_tui.pipeline.transforms.conforming import conform
 from rsmq_tui.pipeline.transforms.samples import day_of, is_within
 
@@ -28,12 +28,12 @@ TARGETS = {
 }
 
 
-def sample_tables(samples: DataFrame, spans: Sequence[Span], keep: Keep) -> dict[str, DataFrame]:
+def sample_tables(samples: DataFrame, hours: Collection[int], keep: Keep) -> dict[str, DataFrame]:
     """Per queue and hour: distinct samples of the hour and of the one before, their depths, and how many are down."""
     hour = sf.floor(sf.col("at_ms") / HOUR_MS)
     rows = (
         samples.withColumn("of", sf.explode(sf.array(hour, hour + 1)))
-        .where(is_within(sf.col("of") * HOUR_MS, spans))
+        .where(is_within(sf.col("of") * HOUR_MS, hours))
         .dropDuplicates(["recorder", *_QUEUE, "at_ms", "of"])
     )
     counted = (

@@ -7,6 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
+from rsmq_tui.pipeline.hours import HOUR_MS
 from tests.history.made import NOON_MS
 from tests.pipeline.running import DAY, Desk
 from tests.pipeline.stand_ins import take_their_places
@@ -85,3 +86,23 @@ def test_files_that_cannot_be_read_are_named_once_and_the_rest_is_worked(desk: D
     mended = desk.run()
     assert (mended.problems, mended.known_problems) == ((), 0)
     assert desk.samples_by_hour()[NOON_MS] == (7, 7)
+
+
+def test_of_a_file_that_is_damaged_later_nothing_is_left_in_the_days_that_are_worked(
+    desk: Desk, tmp_path: Path
+) -> None:
+    (spoilt,) = desk.record(NOON_MS, NOON_MS + 3 * HOUR_MS)
+    desk.record(NOON_MS + 8 * HOUR_MS)
+    desk.run()
+    whole = spoilt.read_bytes()
+    cut_short(spoilt)
+    desk.record(NOON_MS + 3 * HOUR_MS + 1_000)
+    assert len(desk.run().problems) == 1
+    desk.run(out=tmp_path / "full")
+
+    assert desk.tables() == desk.tables(tmp_path / "full")
+    assert NOON_MS not in desk.samples_by_hour()
+    spoilt.unlink()
+    spoilt.write_bytes(whole)
+    desk.run()
+    assert desk.samples_by_hour()[NOON_MS + 3 * HOUR_MS] == (2, 2)

@@ -87,15 +87,61 @@ def test_files_of_hours_that_are_not_worked_stay_as_long_as_there_are_not_many(
     desk.record(NOON_MS + 5 * HOUR_MS)
     desk.run()
     kept, second = files()
+    assert kept == first
+    # Two of them are many: what is there becomes one, and what is new another.
     desk.record(NOON_MS + 10 * HOUR_MS)
     desk.run()
-    # Two of them are many: all becomes one.
-    (third,) = files()
-
-    assert kept == first
-    assert len({first, second, third}) == 3
+    together, third = files()
+    assert len({first, second, together, third}) == 4
+    # The file of an hour that is worked once more leaves its other hours behind, in a file of their own.
+    desk.record(NOON_MS + 11 * HOUR_MS)
+    desk.run()
+    assert (files()[0], len(files())) == (together, 3)
     desk.run(out=tmp_path / "full")
     assert desk.tables() == desk.tables(tmp_path / "full")
+
+
+def test_any_name_that_a_file_has_is_found_again(desk: Desk, tmp_path: Path) -> None:
+    desk.record(*(NOON_MS + hour * HOUR_MS for hour in range(-9, 9)))
+    desk.run()
+    for hour, name in enumerate(("x%2Fy", "%5Fz", "a b", "a%20b", "#?ü", "a+b")):
+        (path,) = desk.record(NOON_MS + hour * HOUR_MS + 1_000)
+        path.rename(path.with_name(f"{name}.parquet"))
+    desk.run()
+    desk.run(out=tmp_path / "full")
+
+    assert desk.tables() == desk.tables(tmp_path / "full")
+    assert desk.samples_by_hour()[NOON_MS + 2 * HOUR_MS] == (4, 4)
+
+
+def test_rows_that_lie_in_the_folder_of_another_day_count_for_no_run(desk: Desk, tmp_path: Path) -> None:
+    desk.record(NOON_MS)
+    (stray,) = desk.record(NOON_MS + DAY_MS)
+    desk.run()
+    shutil.move(stray, desk.history / "samples" / f"day={DAY}" / stray.name)
+    desk.record(NOON_MS + DAY_MS + 5_000)
+    desk.run()
+    desk.run(out=tmp_path / "full")
+
+    assert desk.samples_by_hour()[NOON_MS] == (1, 1)
+    assert desk.tables(tmp_path / "full") == desk.tables()
+
+
+def test_a_full_run_that_was_killed_is_made_up_for_by_a_full_one(desk: Desk) -> None:
+    (path,) = desk.record(NOON_MS)
+    desk.record(NOON_MS + 5 * HOUR_MS)
+    desk.run()
+    pq.write_table(SCHEMAS[SAMPLES].empty_table(), path)
+
+    def die(name: str) -> None:
+        if name == "ingested":
+            raise KilledError
+
+    with pytest.raises(KilledError):
+        desk.run(steps=die, full=True)
+    assert NOON_MS in desk.samples_by_hour()
+    desk.run()
+    assert NOON_MS not in desk.samples_by_hour()
 
 
 def test_a_run_with_nothing_new_changes_nothing(desk: Desk) -> None:

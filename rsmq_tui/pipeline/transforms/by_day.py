@@ -1,16 +1,14 @@
 """The tables of samples that are kept by day."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as sf
 from pyspark.storagelevel import StorageLevel
 
 from rsmq_tui.history.analysis.schema import ROLLUP_1H, ROLLUP_1M, ROLLUP_10S, VERDICT_RUNS
-from rsmq_tui.pipeline.hours import Span
 from rsmq_tui.pipeline.transforms.rollups import minutes_of, rollup_1h, rollup_1m, rollup_10s
 from rsmq_tui.pipeline.transforms.runs import verdict_runs
-from rsmq_tui.pipeline.transforms.samples import is_within, told_samples
+from rsmq_tui.pipeline.transforms.samples import told_samples
 
 
 def persisted(rows: DataFrame) -> DataFrame:
@@ -18,21 +16,16 @@ def persisted(rows: DataFrame) -> DataFrame:
     return rows.persist(StorageLevel.MEMORY_AND_DISK)
 
 
-def with_others(made: DataFrame, stored: DataFrame, begins: str, spans: Sequence[Span]) -> DataFrame:
-    """Return what was made for some hours, and of what is stored all that ``begins``, a column, in other hours."""
-    return made.unionAll(stored.where(~is_within(sf.col(begins), spans)))
-
-
 def sample_tables(
-    samples: DataFrame, spans: Sequence[Span], keep: Callable[[DataFrame], DataFrame] = persisted
+    samples: DataFrame, hours: Collection[int], keep: Callable[[DataFrame], DataFrame] = persisted
 ) -> dict[str, DataFrame]:
-    """Return the tables of some hours, as spans of time, each with ``day`` in front.
+    """Return the tables of some hours, each with ``day`` in front.
 
     ``samples`` are rows of a history: of these hours, and of the hour before each; other rows do no harm. What all four
     tables are made from goes through ``keep``, so that it is worked out once; whoever asks lets go of it.
     """
     # Reading, shuffling and sorting the samples is more than half the work of each table.
-    told = keep(told_samples(samples, spans))
+    told = keep(told_samples(samples, hours))
     minutes = minutes_of(told)
     return {
         ROLLUP_10S: rollup_10s(told),

@@ -4,15 +4,13 @@
 is made from it is grouped by queue and more, so that no second one is needed.
 """
 
-from collections.abc import Sequence
-from functools import reduce
-from operator import or_
+from collections.abc import Collection
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as sf
 
 from rsmq_tui.history.schema import OK
-from rsmq_tui.pipeline.hours import HOUR_MS, Span
+from rsmq_tui.pipeline.hours import HOUR_MS
 from rsmq_tui.pipeline.transforms.rates import with_rates
 
 PLACE = ("profile", "server", "ns")
@@ -33,15 +31,18 @@ def day_of(at_ms: Column) -> Column:
     return sf.date_from_unix_date(sf.floor(at_ms / DAY_MS).cast("int")).cast("string")
 
 
-def is_within(at_ms: Column, spans: Sequence[Span], before_ms: int = 0) -> Column:
-    """Tell whether a moment is in one of the spans, or so long before it."""
-    return reduce(
-        or_, ((at_ms >= from_ms - before_ms) & (at_ms < to_ms) for from_ms, to_ms in spans), sf.lit(False)
-    )  # fmt: skip
+def is_within(at_ms: Column, hours: Collection[int]) -> Column:
+    """Tell whether a moment is in one of some hours."""
+    if not hours:
+        return sf.lit(False)
+    first, last = min(hours), max(hours)
+    # Files are skipped by this part; and there may be thousands of hours, which are no match for as many conditions.
+    is_near = (at_ms >= first * HOUR_MS) & (at_ms < (last + 1) * HOUR_MS)
+    return is_near if last - first < len(set(hours)) else is_near & sf.floor(at_ms / HOUR_MS).isin(sorted(set(hours)))
 
 
-def told_samples(samples: DataFrame, spans: Sequence[Span]) -> DataFrame:
-    """Return the samples of some whole hours: distinct, of one voice, with rates and with how they follow on.
+def told_samples(samples: DataFrame, hours: Collection[int]) -> DataFrame:
+    """Return the samples of some hours: distinct, of one voice, with rates and with how they follow on.
 
     Added are what ``with_rates`` adds; ``verdict`` is ``down`` where a poll failed, and null in other rows without a
     queue; ``told`` says why it failed or why the queue was broken; ``continues`` tells whether nothing is unknown
@@ -50,9 +51,9 @@ def told_samples(samples: DataFrame, spans: Sequence[Span]) -> DataFrame:
     before, and on nothing else: so any hour may be worked anew by itself.
 
     A sample continues where its recorder saw the queue in the poll before, or where another sample of the queue is at
-    most a minute older and no poll failed in between.
+    most a minute older and no poll failed in between. A poll that failed continues only another one that failed.
     """
-    rows = samples.where(is_within(sf.col("at_ms"), spans, HOUR_MS))
+    rows = samples.where(is_within(sf.col("at_ms"), {read for hour in hours for read in (hour - 1, hour)}))
     is_queue = sf.col("queue").isNotNull()
     read = rows.select(
         *_READ,
@@ -60,7 +61,7 @@ def told_samples(samples: DataFrame, spans: Sequence[Span]) -> DataFrame:
         sf.coalesce("broken", "failure").alias("told"),
     )
     distinct = with_rates(read.repartition(*QUEUE))
-    return _with_runs(_of_one_voice(distinct, minutes_in_doubt(rows)), spans)
+    return _with_runs(_of_one_voice(distinct, minutes_in_doubt(rows)), hours)
 
 
 def minutes_in_doubt(samples: DataFrame) -> DataFrame:
@@ -102,14 +103,15 @@ def _of_one_voice(rows: DataFrame, minutes: DataFrame) -> DataFrame:
     return joined.where(sf.col("teller").isNull() | (sf.col("teller") == sf.col("recorder"))).drop("teller", "minute")
 
 
-def _with_runs(rows: DataFrame, spans: Sequence[Span]) -> DataFrame:
+def _with_runs(rows: DataFrame, hours: Collection[int]) -> DataFrame:
     """Return the rows of these hours, and how each follows on the one before of its queue."""
     at_ms, before_ms = sf.col("at_ms"), sf.col("before_ms")
     by_time = Window.partitionBy(*QUEUE).orderBy("at_ms")
     is_near = (at_ms - before_ms <= GAP_MS) & ~sf.coalesce(
         sf.exists("failed_ms", lambda failed: (failed > before_ms) & (failed < at_ms)), sf.lit(False)
     )
-    continues = sf.col("follows") | sf.coalesce(is_near, sf.lit(False))
+    is_followed = sf.col("queue").isNotNull() | sf.col("verdict_before").eqNullSafe(sf.lit("down"))
+    continues = (sf.col("follows") | sf.coalesce(is_near, sf.lit(False))) & is_followed
     is_same = sf.col("verdict").eqNullSafe(sf.col("verdict_before")) & (
         sf.floor(at_ms / HOUR_MS) == sf.floor(before_ms / HOUR_MS)
     )
@@ -119,7 +121,7 @@ def _with_runs(rows: DataFrame, spans: Sequence[Span]) -> DataFrame:
         )
         .withColumn("continues", continues)
         .withColumn("is_start", ~(sf.col("continues") & sf.coalesce(is_same, sf.lit(False))))
-        .where(is_within(at_ms, spans))
+        .where(is_within(at_ms, hours))
         .drop("failed_ms", "follows", "before_ms", "verdict_before")
     )
 

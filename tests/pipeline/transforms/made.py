@@ -8,7 +8,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from rsmq_tui.history.schema import SAMPLES, SCHEMAS
-from rsmq_tui.pipeline.hours import HOUR_MS, hours_of, spans_of
+from rsmq_tui.pipeline.hours import HOUR_MS, hours_of
 
 Row = dict[str, Any]
 
@@ -17,7 +17,7 @@ FIRST_DAY = 20_000
 MIDNIGHT_MS = (FIRST_DAY + 1) * DAY_MS
 """Where the second of the days begins."""
 DAYS = ("2024-10-04", "2024-10-05", "2024-10-06")
-SPANS = spans_of(hours_of(DAYS))
+HOURS = frozenset(hours_of(DAYS))
 VERDICTS = ("ok", "ok", "growing", "stalled", "aged", "poisoned", "broken")
 NAMES = ("orders", "a\\\\b", "caf\\xe9 ✓", "[/red]\x1b[2J", "'; --", "")
 

@@ -96,7 +96,8 @@ def told_samples(rows: list[Row], days: Sequence[str]) -> list[Row]:
             is_near = before is not None and row["at_ms"] - before["at_ms"] <= MINUTE_MS
             if is_near and before is not None:
                 is_near = not any(before["at_ms"] < poll["at_ms"] < row["at_ms"] for poll in failed[place_of(row)])
-            row["continues"] = row["follows"] or is_near
+            is_followed = row["queue"] is not None or (before is not None and before["verdict"] == "down")
+            row["continues"] = (row["follows"] or is_near) and is_followed
             row["is_start"] = (
                 before is None
                 or not row["continues"]

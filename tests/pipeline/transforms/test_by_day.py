@@ -12,11 +12,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from rsmq_tui.history.analysis.schema import METRICS, ROLLUP_1H, ROLLUP_1M, ROLLUP_10S, SCHEMAS, VERDICT_RUNS
-from rsmq_tui.pipeline.hours import hours_of, spans_of
 from rsmq_tui.pipeline.transforms.by_day import sample_tables
 from rsmq_tui.pipeline.transforms.episodes import episodes_of
 from tests.pipeline.transforms import reference
-from tests.pipeline.transforms.made import DAYS, SPANS, by_chance, frame, in_order, rows_of
+from tests.pipeline.transforms.made import DAYS, HOURS, by_chance, frame, in_order, rows_of
 
 SKETCHES = [f"{metric}_sketch" for metric in METRICS]
 TABLES = (ROLLUP_10S, ROLLUP_1M, ROLLUP_1H, VERDICT_RUNS)
@@ -50,12 +49,9 @@ def test_every_table_is_what_plain_python_makes_of_the_samples_at_once_and_some_
     expected = {table: reference.rollup(told, table) for table in (ROLLUP_10S, ROLLUP_1M, ROLLUP_1H)}
     expected[VERDICT_RUNS] = runs
 
-    at_once = sample_tables(frame(spark, rows), SPANS)
+    at_once = sample_tables(frame(spark, rows), HOURS)
     # Of every three hours one is worked, and one more is read.
-    parts = [
-        sample_tables(frame(spark, rows), spans_of(hour for hour in hours_of(DAYS) if hour % 3 == part))
-        for part in range(3)
-    ]
+    parts = [sample_tables(frame(spark, rows), {hour for hour in HOURS if hour % 3 == part}) for part in range(3)]
 
     assert set(at_once) == set(TABLES)
     for table in TABLES:
@@ -69,7 +65,7 @@ def test_every_table_is_what_plain_python_makes_of_the_samples_at_once_and_some_
 def test_sketches_are_of_what_the_hour_knows_and_can_be_merged(spark: SparkSession) -> None:
     rows = by_chance(7)
     told = [row for row in reference.told_samples(rows, DAYS) if row["queue"] is not None]
-    hours = sample_tables(frame(spark, rows), SPANS)[ROLLUP_1H]
+    hours = sample_tables(frame(spark, rows), HOURS)[ROLLUP_1H]
     merged = hours.agg(
         sf.kll_sketch_get_n_bigint(sf.kll_merge_agg_bigint("depth_sketch")).alias("depth"),
         sf.kll_sketch_get_n_double(sf.kll_merge_agg_double("arrivals_s_sketch")).alias("arrivals_s"),
@@ -83,7 +79,7 @@ def test_sketches_are_of_what_the_hour_knows_and_can_be_merged(spark: SparkSessi
 
 
 def test_the_samples_are_shuffled_once_for_all_tables(spark: SparkSession) -> None:
-    for table in sample_tables(frame(spark, by_chance(1)), SPANS).values():
+    for table in sample_tables(frame(spark, by_chance(1)), HOURS).values():
         table.collect()
         # What was run, when Spark had seen how much there was: first the table's own plan, then that of what is kept.
         ran = table._jdf.queryExecution().executedPlan().toString()
@@ -94,7 +90,7 @@ def test_the_samples_are_shuffled_once_for_all_tables(spark: SparkSession) -> No
 
 
 def test_tables_have_the_columns_that_are_promised(spark: SparkSession) -> None:
-    tables = sample_tables(frame(spark, []), SPANS)
+    tables = sample_tables(frame(spark, []), HOURS)
 
     for table, made in tables.items():
         assert rows_of(made) == []

@@ -1,17 +1,16 @@
 """Samples, rates, voices and runs: each case is a place of its own, and all of them are one job of Spark."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as sf
 
-from rsmq_tui.pipeline.hours import spans_of
 from rsmq_tui.pipeline.transforms.runs import verdict_runs
 from rsmq_tui.pipeline.transforms.samples import is_within, minutes_in_doubt, told_samples
-from tests.pipeline.transforms.made import MIDNIGHT_MS, NAMES, SPANS, failed, frame, poll, rows_of, sample
+from tests.pipeline.transforms.made import HOURS, MIDNIGHT_MS, NAMES, failed, frame, poll, rows_of, sample
 
 Row = dict[str, Any]
 
@@ -90,6 +89,13 @@ CASES: dict[str, list[Row]] = {
         *failed(T + 55 * S),
         *poll(T + 65 * S, None, STALLED),
     ],
+    "two outages": [
+        *failed(T - 5 * S, "x"),
+        *poll(T, None, FINE),
+        *failed(T + 5 * S, "x"),
+        *failed(T + 10 * S, "x"),
+    ],
+    "an outage on the hour": [*failed(T - 5 * S, "x"), *failed(T, "x")],
     "a long outage": [*failed(T), *failed(T + 60 * S), *failed(T + 120 * S + 1)],
     "two recorders": [
         *every_5s(T, *[counted(n * 10) for n in range(24)], recorder="b"),
@@ -136,7 +142,7 @@ CASES: dict[str, list[Row]] = {
 def made(spark: SparkSession) -> Mapping[str, dict[str, list[Row]]]:
     """The samples and the runs of each case."""
     rows = [row | {"profile": case} for case, given in CASES.items() for row in given]
-    told = told_samples(frame(spark, rows), SPANS).persist()
+    told = told_samples(frame(spark, rows), HOURS).persist()
     tables = {"samples": rows_of(told.orderBy("at_ms")), "runs": rows_of(verdict_runs(told))}
     told.unpersist()
     cases: dict[str, dict[str, list[Row]]] = defaultdict(lambda: {"samples": [], "runs": [], "polls": []})
@@ -220,11 +226,14 @@ RUN = ("verdict", "first_ms", "last_ms", "continues", "samples")
         ("restart", [("stalled", T + 40 * S, T + 75 * S, False, 4)]),
         ("gap", [("stalled", T, T + 5 * S, False, 2), ("stalled", T + 65 * S + 1, T + 65 * S + 1, False, 1)]),
         ("nearly a gap", [("stalled", T, T + 65 * S, False, 3)]),
-        ("outage", [("stalled", T, T + 5 * S, False, 2), ("down", T + 10 * S, T + 12 * S, True, 2),
+        ("outage", [("stalled", T, T + 5 * S, False, 2), ("down", T + 10 * S, T + 12 * S, False, 2),
                     ("stalled", T + 14 * S, T + 14 * S, False, 1)]),
         ("outage a minute before", [("stalled", T + 50 * S, T + 50 * S, False, 1),
-                                    ("down", T + 55 * S, T + 55 * S, True, 1),
+                                    ("down", T + 55 * S, T + 55 * S, False, 1),
                                     ("stalled", T + 65 * S, T + 65 * S, False, 1)]),
+        ("two outages", [("down", T - 5 * S, T - 5 * S, False, 1), ("ok", T, T, False, 1),
+                         ("down", T + 5 * S, T + 10 * S, False, 2)]),
+        ("an outage on the hour", [("down", T - 5 * S, T - 5 * S, False, 1), ("down", T, T, True, 1)]),
         ("a long outage", [("down", T, T + 60 * S, False, 2), ("down", T + 120 * S + 1, T + 120 * S + 1, False, 1)]),
         ("comes and goes", [("ok", T, T + 100 * S, False, 5), ("aged", T + 5 * S, T + 5 * S, False, 1),
                             ("aged", T + 100 * S, T + 100 * S, False, 1)]),
@@ -280,16 +289,16 @@ def test_only_minutes_in_which_something_is_to_be_decided_are_looked_up(spark: S
     }
 
 
-def test_what_is_within_some_hours_and_may_be_so_long_before(spark: SparkSession) -> None:
+def test_what_is_within_some_hours(spark: SparkSession) -> None:
     moments = [MIDNIGHT_MS + ms for ms in (-3_600_001, -3_600_000, -1, 0, 7_199_999, 7_200_000)]
     rows = frame(spark, [sample(at_ms) for at_ms in moments])
     hour = MIDNIGHT_MS // 3_600_000
 
-    def within(hours: Iterable[int], before_ms: int = 0) -> list[int]:
-        found = rows.where(is_within(sf.col("at_ms"), spans_of(hours), before_ms))
-        return [row["at_ms"] for row in rows_of(found)]
+    def within(hours: Collection[int]) -> list[int]:
+        return [row["at_ms"] for row in rows_of(rows.where(is_within(sf.col("at_ms"), hours)))]
 
     assert within([hour + 1, hour]) == moments[3:5]
-    assert within([hour], 3_600_000) == moments[1:4]
     assert within([]) == []
     assert within([hour + 2, hour - 2, hour - 1]) == [*moments[:3], moments[5]]
+    # Somebody who records now and then, for months.
+    assert within(range(hour, hour + 20_000, 2)) == [moments[3], moments[5]]
