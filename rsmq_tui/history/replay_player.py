@@ -2,25 +2,17 @@
 
 import asyncio
 import time
-from collections import deque
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, replace
 
 from rsmq_tui.history.place import Place
 from rsmq_tui.history.reading import Span
 from rsmq_tui.history.replay_changes import Change
+from rsmq_tui.history.replay_clock import TICK_S, ReplayClock
 from rsmq_tui.history.replaying import Replay
 from rsmq_tui.monitor import Snapshot
 
 SPEEDS = (1, 2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600)
-# How often the screen follows while it plays.
-TICK_S = 0.25
-# Whoever comes later than this, for another reason than reading, was away: that is not made up for.
-_LATE_S = 1.0
-# While something is read for so long, recorded time goes on; where it takes longer, it does not go as fast as asked.
-_READING_S = 10.0
-# Over so long it is measured how fast it goes.
-_MEASURED_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +33,8 @@ class Player:
     """Moves a replay on as its clock goes, and as it is told to.
 
     What it is told to do is done one after the other, by whoever walks through ``snapshots``; ``clock`` is a monotonic
-    clock in seconds, and ``speed`` the recorded seconds in one of it.
+    clock in seconds, and ``speed`` the recorded seconds in one of it. What is shown stays while the next frame is read;
+    where it is paused meanwhile, that frame is not shown.
     """
 
     def __init__(
@@ -53,14 +46,11 @@ class Player:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.replay = replay
-        self.speed = speed
         self.is_playing = playing
         self.told = Told()
-        self._clock = clock
-        self._last_s = clock()
-        self._reading_s = 0.0
-        # When it was played, for how long, and how much of that was.
-        self._played: deque[tuple[float, float, float]] = deque()
+        self._clock = ReplayClock(clock, speed)
+        # Whether the frame that is being read is not wanted any more.
+        self._is_void = False
         self._wake = asyncio.Event()
         self._work: list[Callable[[], None]] = []
         self._steps = self._jump_ms = 0
@@ -68,6 +58,8 @@ class Player:
         self._is_searching = False
         self._is_moving = False
         self._is_asked = False
+        self._shown = replay.snapshot
+        self._position_ms = replay.position_ms
         self._state = self._state_now()
 
     @property
@@ -81,25 +73,28 @@ class Player:
 
     @property
     def position_ms(self) -> int:
-        """Where the replay is."""
-        return self.replay.position_ms
+        """The moment that is shown."""
+        return self._position_ms
+
+    @property
+    def speed(self) -> float:
+        """How fast it is to go."""
+        return self._clock.speed
 
     @property
     def real_speed(self) -> float:
         """How fast it really goes: ``speed``, unless what is shown takes too long to read."""
-        played = tuple(self._played)
-        asked_s, played_s = sum(asked for _, asked, _ in played), sum(gone for *_, gone in played)
-        return self.speed * played_s / asked_s if self.is_playing and asked_s > 0 else self.speed
+        return self._clock.real_speed if self.is_playing else self.speed
 
     @property
     def snapshot(self) -> Snapshot:
         """What is shown there."""
         # Screens take a snapshot for news only where it is another than the last.
-        return replace(self.replay.snapshot, paused=not self.is_playing)
+        return replace(self._shown, paused=not self.is_playing)
 
     async def snapshots(self) -> AsyncIterator[Snapshot]:
         """Play, and yield what is to be shown whenever something changed; until closed."""
-        self._begin_clock()
+        self._clock.begin()
         yield self.snapshot
         while not self._is_closed:
             self._wake.clear()
@@ -117,39 +112,32 @@ class Player:
             self._is_moving = False
 
     async def _move(self) -> bool:
-        now_s = self._clock()
-        late_s = now_s - self._last_s
-        # What was shown meanwhile is left out, so that the clock goes on as asked.
-        elapsed_s = min(late_s, _LATE_S + self._reading_s)
-        elapsed_ms = round(elapsed_s * 1000 * self.speed)
         self._gather()
         work, self._work = self._work, []
         if work:
             for each in work:
                 await asyncio.to_thread(each)
             # The time that this took is not played.
-            self._begin_clock()
-        elif elapsed_ms > 0:
-            # What is less than a ms counts the next time.
-            self._last_s = now_s
-            if self.is_playing:
-                self._measure(now_s, late_s, elapsed_s)
-                await asyncio.to_thread(self._play, elapsed_ms)
-                self._reading_s = min(_READING_S, self._clock() - now_s)
+            self._clock.begin()
+        elif self.is_playing and (elapsed_ms := self._clock.take_ms()) > 0:
+            await self._play(elapsed_ms)
+        self._shown, self._position_ms = self.replay.snapshot, self.replay.position_ms
         before, self._state = self._state, self._state_now()
         is_asked, self._is_asked = self._is_asked, False
         return before != self._state or is_asked
 
     def set_playing(self, playing: bool) -> None:
-        """Play, or pause."""
-        if playing and not self.is_playing:
-            self._begin_clock()
-        self.is_playing = playing
+        """Play, or pause at what is shown."""
+        if not playing:
+            self._pause()
+        elif not self.is_playing:
+            self._clock.begin()
+            self.is_playing = True
         self._wake.set()
 
     def set_speed(self, speed: float) -> None:
-        """Play so many times as fast as it was."""
-        self.speed = max(float(SPEEDS[0]), min(float(SPEEDS[-1]), speed))
+        """Play so many times as fast as it was, from now on."""
+        self._clock.set_speed(max(float(SPEEDS[0]), min(float(SPEEDS[-1]), speed)))
         self._wake.set()
 
     def change_speed(self, direction: int) -> None:
@@ -159,7 +147,8 @@ class Player:
 
     def step(self, count: int) -> None:
         """Pause, and go so many polls on, or back where negative."""
-        self.is_playing = self._is_searching = False
+        self._pause()
+        self._is_searching = False
         self._steps += count
         self._wake.set()
 
@@ -180,7 +169,7 @@ class Player:
             # Once more ends the search.
             self._is_searching = False
             return
-        self.is_playing = False
+        self._pause()
         self._is_searching = True
         self._ask(lambda: self._go_to_change(direction, queue))
 
@@ -195,18 +184,12 @@ class Player:
         self._is_searching = False
         self._wake.set()
 
-    def _begin_clock(self) -> None:
-        """Let time pass from now on, whatever was before."""
-        self._last_s, self._reading_s = self._clock(), 0.0
-        self._played.clear()
-
-    def _measure(self, now_s: float, asked_s: float, played_s: float) -> None:
-        self._played.append((now_s, asked_s, played_s))
-        while len(self._played) > 1 and now_s - self._played[0][0] > _MEASURED_S:
-            self._played.popleft()
+    def _pause(self) -> None:
+        self.is_playing = False
+        self._is_void = True
 
     def _state_now(self) -> tuple[object, ...]:
-        return self.replay.snapshot, self.position_ms, self.is_playing, self.speed, self.told
+        return self._shown, self._position_ms, self.is_playing, self.speed, self.told
 
     def _ask(self, work: Callable[[], None]) -> None:
         # Those were asked for before this.
@@ -219,18 +202,33 @@ class Player:
         steps, self._steps = self._steps, 0
         span_ms, self._jump_ms = self._jump_ms, 0
         if span_ms:
-            self._work.append(lambda: self._seek(self.position_ms + span_ms))
+            self._work.append(lambda: self._seek(self.replay.position_ms + span_ms))
         if steps:
             self._work.append(lambda: self._step(steps))
 
-    def _play(self, elapsed_ms: int) -> None:
-        replay = self.replay
-        replay.play(elapsed_ms)
-        if replay.skipped is not None:
-            self.told = Told(skipped=replay.skipped)
-        if replay.is_at_end:
-            replay.refresh()
-            self.is_playing = not replay.is_at_end
+    async def _play(self, elapsed_ms: int) -> None:
+        """Read the next frame; where it was paused meanwhile, go back to what is shown."""
+        replay, shown = self.replay, self.replay.instant()
+        self._is_void = False
+        self._clock.begin_frame()
+        try:
+            is_over = await asyncio.to_thread(self._read_frame, elapsed_ms)
+            if not self._is_void:
+                if replay.skipped is not None:
+                    self.told = Told(skipped=replay.skipped)
+                if is_over:
+                    self.is_playing = False
+            else:
+                await asyncio.to_thread(replay.take_back, shown)
+        finally:
+            self._clock.end_frame()
+
+    def _read_frame(self, elapsed_ms: int) -> bool:
+        """Let so much recorded time pass, and tell whether that was the end."""
+        self.replay.play(elapsed_ms)
+        if self.replay.is_at_end:
+            self.replay.refresh()
+        return self.replay.is_at_end
 
     def _step(self, count: int) -> None:
         self.told = Told()

@@ -3,7 +3,9 @@
 There is no clock in here: whoever plays says how much time has passed.
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import NamedTuple
 
 from rsmq_tui.history.place import Place
 from rsmq_tui.history.reading import History, Poll, Span
@@ -15,6 +17,16 @@ from rsmq_tui.history.replay_tracking import PlaceTrack
 from rsmq_tui.monitor import Snapshot, Thresholds
 from rsmq_tui.monitor.series import Trend
 from rsmq_tui.monitor.together import Together
+
+
+class Instant(NamedTuple):
+    """What is shown at a moment, and all that it goes on from."""
+
+    at_ms: int
+    snapshot: Snapshot
+    labels: Mapping[Place, str]
+    tracks: dict[Place, PlaceTrack]
+    together: Together
 
 
 class Replay:
@@ -104,6 +116,21 @@ class Replay:
             self.skipped = Span(last_ms or before_ms, next_ms)
         elif to_ms > before_ms:
             self._go_on(to_ms)
+
+    def instant(self) -> Instant:
+        """Return what ``take_back`` goes back to."""
+        return Instant(self.position_ms, self.snapshot, self.labels, self._tracks, self._together)
+
+    def take_back(self, instant: Instant) -> None:
+        """Go back to where it was before it last played."""
+        if self.position_ms == instant.at_ms:
+            return
+        if self._tracks is instant.tracks or self.labels is not instant.labels:
+            # What was shown has gone on, poll by poll.
+            self.seek(instant.at_ms)
+            return
+        self.skipped, self._tracks, self._together = None, instant.tracks, instant.together
+        self.position_ms, self.snapshot = instant.at_ms, instant.snapshot
 
     def step(self, count: int) -> bool:
         """Go so many polls on, or back where negative; tell whether there was one to go to."""

@@ -78,7 +78,11 @@ _RUNS = (
     Column("verdict", _TEXT, "ok, growing, stalled, poisoned, aged, broken or down"),
     Column("first_ms", _WHOLE, "the first sample of the run within its hour: what goes on is another run"),
     Column("last_ms", _WHOLE, "the last one"),
-    Column("continues", _YES, "whether the sample before is near enough for nothing to be unknown in between; of failed polls, and failed too"),
+    Column(
+        "continues",
+        _YES,
+        "whether the sample before is near enough for nothing to be unknown in between; of failed polls, and failed too",
+    ),
     Column("samples", _WHOLE, "samples in the run"),
     Column("first_depth", _WHOLE, "depth in the first sample"),
     Column("last_depth", _WHOLE, "depth in the last sample"),
