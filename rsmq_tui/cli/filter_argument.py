@@ -8,10 +8,13 @@ from rsmq_tui.monitor.wording import printable
 _AROUND_CHARS = 60
 
 
-def filter_of(text: str | None) -> Filter:
-    """Read a filter; None is every message. Raises ``UsageError`` with the place marked in a line of its own."""
+def filter_of(text: str | None, poison_rc: int) -> Filter:
+    """Read a filter; None is every message. Raises ``UsageError`` with the place marked in a line of its own.
+
+    ``poison_rc`` is the profile's: ``state:poison`` means the same here as on its screens.
+    """
     try:
-        return parse_filter(text or "")
+        return parse_filter(text or "", poison_rc)
     except FilterError as error:
         raise UsageError(f"{printable(error.message)}\n{_marked(error)}") from error
 

@@ -24,7 +24,7 @@ from rsmq_tui.triage.words import EXPECTED, told
 
 def export_messages(options: argparse.Namespace) -> int:
     """Write what matches as lines of JSON and return the exit status; raises ``UsageError``."""
-    wanted = filter_of(options.filter)
+    wanted = filter_of(options.filter, profile_of(options).thresholds.poison_rc)
     return run_interruptibly(lambda _: _export(options, wanted))
 
 

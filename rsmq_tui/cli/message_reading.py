@@ -22,6 +22,7 @@ from rsmq_tui.cli.output import (
     text_of,
     wants_json,
 )
+from rsmq_tui.cli.target import profile_of
 from rsmq_tui.monitor.grouping import GroupingError, Groups
 from rsmq_tui.monitor.peek import MessageRow, MessageView
 from rsmq_tui.monitor.search import Progress
@@ -47,7 +48,7 @@ def get_messages(options: argparse.Namespace) -> int:
 
 
 async def _list(options: argparse.Namespace) -> int:
-    wanted = filter_of(options.filter)
+    wanted = filter_of(options.filter, profile_of(options).thresholds.poison_rc)
     groups = _groups_of(options.group_by)
     limit = options.limit if groups is None else None
     line = ProgressLine()

@@ -13,6 +13,7 @@ from rsmq_tui.cli.list_argument import list_key, needed_list_key
 from rsmq_tui.cli.message_exporting import export_messages
 from rsmq_tui.cli.message_reading import get_messages, list_messages
 from rsmq_tui.cli.target import profile_of
+from rsmq_tui.monitor.filters import parse_filter
 from rsmq_tui.monitor.wording import printable
 from rsmq_tui.triage.actions import Action, Copy, Delete, Hide, Import, Move, Redrive, Release, Send
 from rsmq_tui.triage.list_actions import Ack, Pop, Push, Requeue, Trim
@@ -72,8 +73,8 @@ def _scope(options: argparse.Namespace) -> Scope:
             raise UsageError("--limit goes with --filter or --all, not with --id")
         return Named(tuple(dict.fromkeys(options.ids)))
     if options.filter is None:
-        return Everything() if options.limit is None else Matching(filter_of(None), options.limit)
-    wanted = filter_of(options.filter)
+        return Everything() if options.limit is None else Matching(parse_filter(""), options.limit)
+    wanted = filter_of(options.filter, profile_of(options).thresholds.poison_rc)
     if wanted.is_empty:
         raise UsageError("the filter is empty, and would match every message: if that is meant, say --all")
     return Matching(wanted, options.limit)

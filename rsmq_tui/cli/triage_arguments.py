@@ -205,7 +205,8 @@ def _filter(*, required: bool) -> argparse.ArgumentParser:
         which.add_argument("--all", action="store_true", help="every message of the queue")
     limit = "at most N of them"
     if required:
-        limit += ": those due first; of a list queue those taken next, or with --filter any"
+        limit += ": those due first, to release of the hidden ones; "
+        limit += "of a list queue those taken next, or with --filter any"
     parent.add_argument("--limit", type=count, metavar="N", help=limit)
     return parent
 

@@ -22,11 +22,11 @@ from rsmq_tui.monitor.matching import (
     body_search_of,
     predicate_of,
     searched_of,
-    sent_by_id,
 )
 from rsmq_tui.monitor.regexes import compile_regex
 from rsmq_tui.monitor.spans import read_span
 from rsmq_tui.monitor.verdicts import Thresholds
+from rsmq_tui.protocol import ReadField
 
 TEXT_MAX = 4_000
 _POISON_RC = Thresholds().poison_rc
@@ -83,7 +83,7 @@ class FilterError(ValueError):
 class Filter:
     """A filter that was understood; ``text`` as it was typed, while ``str`` writes it out in full.
 
-    ``needs_counts`` and ``needs_bodies`` tell what must be read of a message to match it.
+    ``needs``, and ``needs_counts`` and so on, tell what must be read of a message to match it.
     """
 
     text: str = field(compare=False)
@@ -95,36 +95,40 @@ class Filter:
         """True when every message matches."""
         return not self.terms
 
+    def needs(self, *, ages_in_bodies: bool = False) -> frozenset[ReadField]:
+        """Return what must have been read of a message; ``ages_in_bodies``: to tell when it was made, its body."""
+        return frozenset[ReadField]().union(*(term.needs(ages_in_bodies=ages_in_bodies) for term in self.terms))
+
     @property
     def needs_counts(self) -> bool:
         """True when receive counts must be read."""
-        return any(term.needs_counts for term in self.terms)
+        return "counts" in self.needs()
+
+    @property
+    def needs_sizes(self) -> bool:
+        """True when the lengths of bodies must be read."""
+        return "size" in self.needs()
 
     @property
     def needs_bodies(self) -> bool:
         """True when bodies must be read."""
-        return any(term.needs_body for term in self.terms)
+        return "body" in self.needs()
 
-    def predicate(self, sent_at: SentAt = sent_by_id) -> Predicate:
+    def predicate(self, sent_at: SentAt | None = None) -> Predicate:
         """Return what tells whether a message matches at a server time in ms: made once, and used by one scan.
 
-        ``sent_at`` tells when it was sent, where its id does not.
+        ``sent_at`` tells by its body when it was sent, where its id does not.
         A message whose body is needed but could not be read does not match, whatever the term, inverted or not.
         """
         return predicate_of(self.terms, self.poison_rc, sent_at)
-
-    @property
-    def needs_ages(self) -> bool:
-        """True when it asks for when messages were sent."""
-        return any(term.field == "age" for term in self.terms)
 
     def body_search(self) -> BodySearch | None:
         """Return what finds it in bodies, where nothing else is looked at: faster than ``predicate``."""
         return body_search_of(self.terms)
 
-    def searched(self) -> Searched:
+    def searched(self, *, ages_in_bodies: bool = False) -> Searched:
         """Return what tells whether a message could be decided on: nothing but a body that was not read prevents it."""
-        return searched_of(self.terms, self.poison_rc)
+        return searched_of(self.terms, self.poison_rc, ages_in_bodies=ages_in_bodies)
 
     def __str__(self) -> str:
         return " ".join(map(_written, self.terms))
@@ -134,8 +138,7 @@ def parse_filter(text: str, poison_rc: int = _POISON_RC) -> Filter:
     """Read a filter; ``state:poison`` is ``rc >= poison_rc``. Raises ``FilterError`` and nothing else."""
     if len(text) > TEXT_MAX:
         raise FilterError(f"a filter may have {TEXT_MAX:,} characters, not {len(text):,}", text, TEXT_MAX, len(text))
-    terms = []
-    at = _spaces_end(text, 0)
+    terms, at = list[Term](), _spaces_end(text, 0)
     while at < len(text):
         term, at = _Reader(text, at).term()
         terms.append(term)
@@ -244,9 +247,7 @@ class _Reader:
 
 
 def _spaces_end(text: str, start: int) -> int:
-    while start < len(text) and text[start].isspace():
-        start += 1
-    return start
+    return next((at for at in range(start, len(text)) if not text[at].isspace()), len(text))
 
 
 # What reads a field's value: the value, or a sentence that says what is wrong.

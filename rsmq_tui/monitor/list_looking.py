@@ -53,6 +53,19 @@ async def read_list_item(reader: ListReader, queue: str, id: str, *, age: JsonPa
     return MessageView(raw.at_ms, raw.id, _whole_row(raw, age), raw.body, raw.size)
 
 
+async def read_item_again(reader: ListReader, queue: str, known: MessageView) -> MessageView:
+    """Read anew where an item is that was read before; its body is what its id says. Raises ``PeekError``."""
+    try:
+        raw = await reader.pages.item(queue, known.id, with_body=False)
+    except PEEK_ERRORS as error:
+        raise told(error) from error
+    if raw.score is None:
+        return replace(known, at_ms=raw.at_ms, row=None)
+    row = row_of(PeekedMessage(raw.id, raw.score, raw.rc, raw.fr_ms, raw.size, known.body), raw.at_ms)
+    sent_ms = None if known.row is None else known.row.sent_ms
+    return replace(known, at_ms=raw.at_ms, id=raw.id, row=replace(row, sent_ms=sent_ms))
+
+
 async def search_lists(
     reader: ListReader,
     queue: str,
@@ -67,7 +80,7 @@ async def search_lists(
     It ends after ``limit`` matches. Only what is in processing is read where nothing else can match, or only the queue.
     Without ``bodies`` they are read only where the filter needs them. Close it with ``aclose`` when leaving early.
     """
-    bodies = bodies or wanted.needs_bodies or (age is not None and wanted.needs_ages)
+    bodies = bodies or "body" in wanted.needs(ages_in_bodies=age is not None)
     try:
         chunks = reader.scan.chunks(queue, bodies=bodies, places=places_of(wanted))
         async with aclosing(search_chunks(chunks, wanted, limit, age)) as coming:

@@ -11,7 +11,7 @@ from rsmq_tui.monitor.json_paths import Absent, JsonPath, load, value_at, value_
 from rsmq_tui.monitor.reading import read_score
 from rsmq_tui.monitor.regexes import text_search
 from rsmq_tui.monitor.states import MessageState, item_state, place_of
-from rsmq_tui.protocol import RawMessage, leading_int, name_bytes, name_of, sent_ms
+from rsmq_tui.protocol import RawMessage, ReadField, leading_int, name_bytes, name_of, sent_ms
 
 Predicate = Callable[[RawMessage, int], bool]
 Searched = Callable[[RawMessage, int], bool]
@@ -65,15 +65,27 @@ class Term:
         """True when it asks for the body."""
         return self.field in ("body", "json")
 
+    def needs(self, *, ages_in_bodies: bool = False) -> frozenset[ReadField]:
+        """What of a message must have been read to tell whether it holds, besides its id and score.
+
+        ``ages_in_bodies`` says that bodies tell when they were made.
+        """
+        in_body = self.needs_body or (ages_in_bodies and self.field == "age")
+        told: dict[ReadField, bool] = {"counts": self.needs_counts, "size": self.field == "size", "body": in_body}
+        return frozenset(field for field, is_needed in told.items() if is_needed)
+
 
 def sent_by_id(raw: RawMessage, at_ms: int) -> int | None:
     """Return when a message was sent, as its id tells."""
     return sent_ms(name_of(raw.id), now_ms=at_ms)
 
 
-def predicate_of(terms: Sequence[Term], poison_rc: int, sent_at: SentAt = sent_by_id) -> Predicate:
-    """Return what tells whether all terms hold."""
-    tests = _tests(terms, poison_rc, sent_at)
+def predicate_of(terms: Sequence[Term], poison_rc: int, sent_at: SentAt | None = None) -> Predicate:
+    """Return what tells whether all terms hold; ``sent_at`` tells by bodies when messages were sent."""
+    tests = _tests(terms, poison_rc, sent_at or sent_by_id)
+    if sent_at is not None and any(term.field == "age" for term in terms):
+        # Of a body that is too long to be read, nobody knows whether it is old, nor whether it is not.
+        tests.insert(0, lambda raw, at_ms: raw.body is not None or raw.size == 0)
     if not tests:
         return lambda raw, at_ms: True
     if len(tests) == 1:
@@ -93,11 +105,12 @@ def body_search_of(terms: Sequence[Term]) -> BodySearch | None:
     return search_for_text(text) if terms[0].operator == ":" else search_for_regex(text)
 
 
-def searched_of(terms: Sequence[Term], poison_rc: int) -> Searched:
+def searched_of(terms: Sequence[Term], poison_rc: int, *, ages_in_bodies: bool = False) -> Searched:
     """Return what tells whether the terms could be decided on without a body that is too long to be read."""
-    if not any(term.needs_body for term in terms):
+    others = [term for term in terms if "body" not in term.needs(ages_in_bodies=ages_in_bodies)]
+    if len(others) == len(terms):
         return lambda raw, at_ms: True
-    without_bodies = predicate_of([term for term in terms if not term.needs_body], poison_rc)
+    without_bodies = predicate_of(others, poison_rc)
     return lambda raw, at_ms: raw.body is not None or raw.size == 0 or not without_bodies(raw, at_ms)
 
 

@@ -10,7 +10,7 @@ from rsmq_tui.monitor.body_search import BodySearch
 from rsmq_tui.monitor.filters import Filter
 from rsmq_tui.monitor.json_paths import JsonPath
 from rsmq_tui.monitor.list_ages import read_age
-from rsmq_tui.monitor.matching import Predicate, SentAt, sent_by_id
+from rsmq_tui.monitor.matching import Predicate, SentAt
 from rsmq_tui.monitor.peek import PEEK_ERRORS, MessageRow, row_of, told
 from rsmq_tui.protocol import (
     PREVIEW_BYTES,
@@ -62,6 +62,10 @@ class Progress:
         return replace(row, sent_ms=read_age(message.body, message.size, self.age)[0])
 
 
+class UnreadError(RuntimeError):
+    """A filter and a scan that does not read what the filter asks for: a defect, and never a reason to guess."""
+
+
 async def search(
     reader: QueueReader,
     queue: str,
@@ -74,17 +78,23 @@ async def search(
 ) -> AsyncGenerator[Progress, None]:
     """Yield what matches, in no order, with each part of the queue that was searched; raises ``PeekError``.
 
-    It ends after ``limit`` matches. ``counts`` and ``bodies`` read receive counts and bodies even where the filter
-    does not need them: without, the rows say neither in flight nor what is in them; without ``sizes`` either, they say
-    that nothing is. Close it with ``aclose`` when leaving early.
+    It ends after ``limit`` matches. ``counts``, ``bodies`` and ``sizes`` read receive counts, bodies and their lengths
+    even where the filter does not need them; what it needs is read whatever they say. Without, the rows say neither in
+    flight nor what is in them; without ``sizes`` either, they say that nothing is. Close it with ``aclose`` when
+    leaving early.
     """
     body_search = wanted.body_search()
     try:
         if body_search is not None and await reader.bodies.suits(queue):
             parts = _search_bodies(reader, queue, body_search, limit)
         else:
-            counts, bodies = counts or wanted.needs_counts, bodies or wanted.needs_bodies
-            chunks = reader.scan.chunks(queue, counts=counts, bodies=bodies, sizes=sizes)
+            needs = wanted.needs()
+            chunks = reader.scan.chunks(
+                queue,
+                counts=counts or "counts" in needs,
+                bodies=bodies or "body" in needs,
+                sizes=sizes or "size" in needs,
+            )
             parts = search_chunks(chunks, wanted, limit)
         async with aclosing(parts) as coming:
             async for progress in coming:
@@ -96,11 +106,18 @@ async def search(
 async def search_chunks(
     coming: AsyncGenerator[ScanChunk, None], wanted: Filter, limit: int | None, age: JsonPath | None = None
 ) -> AsyncGenerator[Progress, None]:
-    """Yield what matches of each chunk of a scan, until there are ``limit`` matches; it closes the scan."""
-    predicate, body_search, searched = wanted.predicate(sent_by(age)), wanted.body_search(), wanted.searched()
+    """Yield what matches of each chunk of a scan, until there are ``limit`` matches; it closes the scan.
+
+    Raises ``UnreadError`` where the scan does not read what the filter needs.
+    """
+    needs = wanted.needs(ages_in_bodies=age is not None)
+    predicate, body_search = wanted.predicate(None if age is None else sent_by(age)), wanted.body_search()
+    searched = wanted.searched(ages_in_bodies=age is not None)
     scanned = matched = not_searched = 0
     async with aclosing(coming) as chunks:
         async for chunk in chunks:
+            if not needs <= chunk.read:
+                raise UnreadError(f"{wanted} needs what was not read: {', '.join(sorted(needs - chunk.read))}")
             if body_search is not None:
                 found = [chunk.message(place) for place in await _places(chunk.bodies, body_search)]
             else:
@@ -109,7 +126,7 @@ async def search_chunks(
                 found = found[: limit - matched]
             scanned += len(chunk)
             matched += len(found)
-            if chunk.too_long and wanted.needs_bodies:
+            if chunk.too_long and "body" in needs:
                 not_searched += sum(not searched(message, chunk.at_ms) for message in chunk.messages)
             yield Progress(
                 chunk.at_ms, chunk.depth, scanned, matched, not_searched, tuple(found), chunk.begun_anew, age
@@ -118,10 +135,8 @@ async def search_chunks(
                 return
 
 
-def sent_by(age: JsonPath | None) -> SentAt:
-    """Return what tells when a message was sent: its id, or where that path is given a time in its JSON."""
-    if age is None:
-        return sent_by_id
+def sent_by(age: JsonPath) -> SentAt:
+    """Return what tells when a message was sent: a time at that path in its JSON."""
     return lambda raw, at_ms: None if raw.body is None else read_age(raw.body, raw.size, age)[0]
 
 

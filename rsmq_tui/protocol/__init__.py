@@ -32,7 +32,7 @@ from rsmq_tui.protocol.polled import Index
 from rsmq_tui.protocol.read_scripts import MICROSECONDS_FROM, SECONDS_BELOW, Row
 from rsmq_tui.protocol.reader import Namespaces, QueueReader
 from rsmq_tui.protocol.routes import slot_of
-from rsmq_tui.protocol.scan import ScanChunk
+from rsmq_tui.protocol.scan_chunk import ReadField, ScanChunk
 from rsmq_tui.protocol.urls import check_url, server_label
 
 if TYPE_CHECKING:
@@ -68,6 +68,7 @@ __all__ = [
     "QueueReader",
     "RawMessage",
     "RawPage",
+    "ReadField",
     "Reaped",
     "Row",
     "Rsmq",

@@ -8,6 +8,7 @@ from rsmq_tui.protocol.address import Address
 from rsmq_tui.protocol.body_scan import BodyScan
 from rsmq_tui.protocol.connection import TIMEOUT_S
 from rsmq_tui.protocol.failures import failure_of
+from rsmq_tui.protocol.fronts import QueueFronts
 from rsmq_tui.protocol.inspection import QueueInspection
 from rsmq_tui.protocol.keys import Keys, name_of
 from rsmq_tui.protocol.links import Links
@@ -53,6 +54,7 @@ class QueueReader:
         self.pages = QueuePages(self._runner, Keys(ns))
         self.scan = QueueScan(self._runner, Keys(ns))
         self.ranges = QueueRanges(self._runner, Keys(ns))
+        self.fronts = QueueFronts(self._runner, Keys(ns))
         self.bodies = BodyScan(self._runner, Keys(ns))
         self.inspection = QueueInspection(self._runner, Keys(ns))
 

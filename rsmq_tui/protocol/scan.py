@@ -12,8 +12,8 @@ from itertools import compress
 from typing import Any, NamedTuple, TypeVar
 
 from rsmq_tui.protocol.keys import Keys
-from rsmq_tui.protocol.messages import RawMessage, raw_message
 from rsmq_tui.protocol.running import ScriptRunner, raise_first, raising_nonsense
+from rsmq_tui.protocol.scan_chunk import ReadField, ScanChunk
 from rsmq_tui.protocol.scan_parts import WHOLE, ScanPart, has_passed
 from rsmq_tui.protocol.scan_seen import WINDOW_IDS, Seen
 from rsmq_tui.protocol.validation import is_limited
@@ -31,40 +31,6 @@ _COUNTS_PER_CALL = 250
 
 
 @dataclass(frozen=True, slots=True)
-class ScanChunk:
-    """Some messages in no order: ``at_ms`` is the server's time and ``depth`` the queue's when they were found.
-
-    ``columns`` holds one sequence for each field of ``RawMessage``: who looks for a few of many makes only these.
-    ``too_long`` counts those whose body was asked for and is longer than SCAN_BODY_BYTES: their body is None.
-    ``begun_anew`` counts how often the place in a list was lost so far, and it was read from the start.
-    """
-
-    at_ms: int
-    depth: int
-    columns: tuple[Sequence[Any], ...]
-    too_long: int = 0
-    begun_anew: int = 0
-
-    def __len__(self) -> int:
-        return len(self.columns[0])
-
-    @property
-    def bodies(self) -> Sequence[bytes | None]:
-        """The bodies alone."""
-        return self.columns[-1]
-
-    @property
-    def messages(self) -> list[RawMessage]:
-        """All of them."""
-        return list(map(raw_message, zip(*self.columns, strict=True)))
-
-    def message(self, index: int) -> RawMessage:
-        """Return one of them."""
-        message: RawMessage = raw_message([column[index] for column in self.columns])
-        return message
-
-
-@dataclass(frozen=True, slots=True)
 class _Wanted:
     """What is read of a queue; ``measured`` says that bodies are measured before they are read."""
 
@@ -73,6 +39,16 @@ class _Wanted:
     counts: bool
     bodies: bool
     measured: bool
+
+    @property
+    def read(self) -> frozenset[ReadField]:
+        """What is known of messages that were read as that."""
+        told: dict[ReadField, bool] = {
+            "counts": self.counts,
+            "size": self.bodies or self.measured,
+            "body": self.bodies,
+        }
+        return frozenset(field for field, is_read in told.items() if is_read)
 
 
 class _Group(NamedTuple):
@@ -164,7 +140,8 @@ class QueueScan:
         if not counts:
             kept = dict(zip(ids, zip(rcs, frs, strict=True), strict=True))
             columns = (*columns[:2], *([kept[id][place] for id in columns[0]] for place in range(2)), *columns[4:])
-        return ScanChunk(found.at_ms, found.depth, columns, sum(part.too_long for part in parts))
+        read = wanted.read | (found.read & {"counts"})
+        return ScanChunk(found.at_ms, found.depth, columns, sum(part.too_long for part in parts), read=read)
 
     async def _wanted(self, queue: str, counts: bool, bodies: bool, sizes: bool) -> _Wanted:
         zset, attributes = self._keys.messages(queue), self._keys.attributes(queue)
@@ -227,10 +204,12 @@ class QueueScan:
         rcs, frs = (counts[::2], counts[1::2]) if wanted.counts else (nothing, nothing)
         if not wanted.bodies:
             known = [0] * len(ids) if sizes is None else sizes
-            return ScanChunk(group.at_ms, group.depth, (ids, group.scores, rcs, frs, known, nothing))
+            columns = (ids, group.scores, rcs, frs, known, nothing)
+            return ScanChunk(group.at_ms, group.depth, columns, read=wanted.read)
         if None not in read and len(read) == len(ids):
             known = list(map(len, read)) if sizes is None else sizes
-            return ScanChunk(group.at_ms, group.depth, (ids, group.scores, rcs, frs, known, read))
+            columns = (ids, group.scores, rcs, frs, known, read)
+            return ScanChunk(group.at_ms, group.depth, columns, read=wanted.read)
         bodies = dict(zip(group.short, read, strict=True))
         without = [id for id, body in bodies.items() if body is None]
         # Either the message has left the queue since it was found, or it has lost its body long ago.
@@ -240,7 +219,7 @@ class QueueScan:
         there = [id not in left for id in ids]
         columns = (ids, group.scores, rcs, frs, known, [bodies.get(id) for id in ids])
         kept = tuple(list(compress(column, there)) for column in columns)
-        return ScanChunk(group.at_ms, group.depth, kept, len(ids) - len(read))
+        return ScanChunk(group.at_ms, group.depth, kept, len(ids) - len(read), read=wanted.read)
 
     async def _ask(self, *commands: Sequence[bytes | str | int]) -> list[Any]:
         """Send plain commands, which every server and proxy knows; raises the first error among the replies."""

@@ -8,7 +8,8 @@ from redis.exceptions import InvalidResponse
 
 from rsmq_tui.protocol.keys import Keys
 from rsmq_tui.protocol.running import ScriptRunner, raise_first, raising_nonsense
-from rsmq_tui.protocol.scan import CHUNK_MESSAGES, ScanChunk
+from rsmq_tui.protocol.scan import CHUNK_MESSAGES
+from rsmq_tui.protocol.scan_chunk import ScanChunk
 from rsmq_tui.protocol.scan_parts import ScanPart
 
 _QUEUES_PER_TRIP = 250

@@ -1,25 +1,27 @@
 """Choosing so many messages of a queue as are due first: by score, then id, as consumers get them.
 
 A queue is scanned in no order, so that a filter wants all of it scanned; what is kept meanwhile is twice the limit at
-most. Without a filter, the queue is read from its front, and no further than the limit.
+most. Without a filter the queue is read from its front, and no further than the limit; and so it is, to its end, where
+a filter may choose more than are kept.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import aclosing
+from dataclasses import replace
 from operator import itemgetter
 
-from rsmq_tui.monitor.search import search
-from rsmq_tui.protocol import QueueReader, RawMessage, ScanChunk, name_bytes, name_of
-from rsmq_tui.protocol.editor import QueueEditor
-from rsmq_tui.protocol.pages import Anchor
+from rsmq_tui.monitor.filters import Filter
+from rsmq_tui.monitor.matching import Term
+from rsmq_tui.monitor.search import search, search_chunks
+from rsmq_tui.monitor.wording import plural
+from rsmq_tui.protocol import QueueReader, RawMessage, ScanChunk
 from rsmq_tui.triage.previews import Matching
+from rsmq_tui.triage.selecting import select_matching
 from rsmq_tui.triage.selection import Selection
 
 _CHUNK_MESSAGES = 500
-# As on a screen: a page takes the server about a millisecond.
-_PAGE_MESSAGES = 100
-# How often the end of a queue is read again, where messages are received again and again.
-_RESTS = 5
+# So many messages and no more are kept in memory to be sorted, twice.
+_KEPT_MAX = 10_000
 # What is kept is sorted no more often than this.
 _SORTED_AT_LEAST = 1_000
 
@@ -60,7 +62,6 @@ class DueFirst:
 
 
 async def select_due_first(
-    editor: QueueEditor,
     reader: QueueReader,
     queue: str,
     scope: Matching,
@@ -70,16 +71,27 @@ async def select_due_first(
     *,
     bodies: bool,
     sizes: bool,
+    hidden: bool,
 ) -> tuple[int, int]:
     """Select what is due first of all that matches; returns how many match, and how many could not be searched.
 
-    ``bodies`` and ``sizes`` say what is to be read of those that are chosen; ``seeing`` is told how many were scanned,
-    how many there are, and how many match. Raises what editor and reader raise.
+    ``bodies`` and ``sizes`` say what is to be read of those that are chosen, ``hidden`` that only those are meant that
+    are not visible yet; ``seeing`` is told how many were scanned, how many there are, and how many match. Raises what
+    the reader raises, and ``PeekError``.
     """
-    if scope.filter.is_empty:
-        return await _from_front(editor, reader, queue, limit, selection, seeing), 0
+    wanted = scope.filter
+    if hidden:
+        wanted = replace(wanted, terms=(*wanted.terms, Term("state", ":", ("hidden",))))
+    if await reader.fronts.depth(queue) <= limit:
+        unsearched = await select_matching(search(reader, queue, wanted, bodies=bodies, sizes=sizes), selection, seeing)
+        if selection.count <= limit:
+            return selection.count, unsearched
+        # More came in meanwhile than were meant.
+        selection.clear()
+    if wanted.is_empty or limit > _KEPT_MAX:
+        return await _from_front(reader, queue, wanted, limit, selection, seeing, sizes=sizes or bodies)
     first, unsearched, depth = DueFirst(limit), 0, 0
-    async with aclosing(search(reader, queue, scope.filter, bodies=False, sizes=False)) as found:
+    async with aclosing(search(reader, queue, wanted, bodies=False, sizes=False)) as found:
         async for part in found:
             first.add(part.messages, part.at_ms)
             unsearched, depth = part.not_searched, part.depth
@@ -97,43 +109,55 @@ async def select_due_first(
 
 
 async def _from_front(
-    editor: QueueEditor,
     reader: QueueReader,
     queue: str,
+    wanted: Filter,
     limit: int,
     selection: Selection,
     seeing: Callable[[int, int, int], None],
-) -> int:
-    """Select from the front of a queue; returns how many messages that holds."""
-    page = await reader.pages.page(queue, count=min(limit, _PAGE_MESSAGES))
-    depth, known, rests = page.depth, set[str](), _RESTS
-    while page.messages:
-        # What is received meanwhile comes again, further back.
-        rows = [row for row in page.messages if row.id not in known]
-        known.update(row.id for row in rows)
-        at_ms, now = await editor.seen(queue, [name_bytes(row.id) for row in rows])
-        same = [
-            found
-            for row, found in zip(rows, now, strict=True)
-            if found is not None and float(found.score) == float(row.score)
-        ]
-        # One that was received in between is due later; it may be met again there.
-        moved = {row.id for row in rows} - {name_of(found.id) for found in same}
-        known -= moved
-        selection.add(same[: limit - selection.count], at_ms)
-        seeing(len(known), max(depth, len(known)), selection.count)
-        is_end = page.start + len(page.messages) >= page.depth
-        rests -= is_end
-        if selection.count >= limit or (is_end and not (moved and rests)):
-            break
-        last = page.messages[-1]
-        page = await reader.pages.page(queue, where="after", anchor=Anchor(last.score, last.id), count=_PAGE_MESSAGES)
-    return max(depth, selection.count)
+    *,
+    sizes: bool,
+) -> tuple[int, int]:
+    """Select from the front of a queue; where all match, it is read no further than the limit."""
+    matched = unsearched = 0
+    count = min(limit, _CHUNK_MESSAGES) if wanted.is_empty else _CHUNK_MESSAGES
+    async with aclosing(search_chunks(_read(reader, queue, wanted, count, sizes=sizes), wanted, None)) as found:
+        async for part in found:
+            chosen = part.messages[: limit - selection.count]
+            selection.add([message._replace(body=None) for message in chosen], part.at_ms)
+            matched, unsearched = part.matched, part.not_searched
+            seeing(part.scanned, max(part.depth, part.scanned), matched)
+            if wanted.is_empty and selection.count >= limit:
+                return max(part.depth, selection.count), 0
+    return matched, unsearched
 
 
-def what_is_due_first(scope: Matching, limit: int, matched: int) -> str:
-    """Say which messages were chosen, out of how many."""
-    which = f"all {matched:,}" if matched <= limit else f"the {limit:,} due first of {matched:,}"
+async def _read(
+    reader: QueueReader, queue: str, wanted: Filter, count: int, *, sizes: bool
+) -> AsyncGenerator[ScanChunk, None]:
+    """Walk through a queue from its front, with what the filter needs."""
+    needs = wanted.needs()
+    async with aclosing(reader.fronts.chunks(queue, count)) as chunks:
+        async for chunk in chunks:
+            yield await reader.scan.read(
+                queue, chunk, counts=True, bodies="body" in needs, sizes=sizes or "size" in needs
+            )
+
+
+def what_is_due_first(scope: Matching, limit: int, matched: int, chosen: int, *, hidden: bool = False) -> str:
+    """Say which messages were chosen, out of how many that matched; of these, some may have left since."""
+    which = "hidden " if hidden else ""
+    is_all = matched <= limit
+    first = "the one" if chosen == 1 else f"the {chosen:,}"
     if scope.filter.is_empty:
-        return f"{which} {'message' if matched == 1 else 'messages'} of the queue"
-    return f"{which} that match {scope.filter.text}, in the whole queue"
+        if not is_all:
+            return f"{first} due first of {matched:,} {which}messages of the queue"
+        if chosen > 1:
+            return f"all {chosen:,} {which}messages of the queue"
+        return f"{'the only' if chosen else 'no'} {which}message of the queue"
+    where = f"{scope.filter.text}, in the whole queue"
+    if not is_all:
+        return f"{first} due first of {matched:,} {which + 'ones ' if which else ''}that match {where}"
+    if chosen > 1:
+        return f"all {plural(chosen, which + 'message')} that match {where}"
+    return f"{'the only' if chosen else 'no'} {which}message that matches {where}"

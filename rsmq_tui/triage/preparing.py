@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -12,6 +13,7 @@ from rsmq_tui.protocol.editor import QueueEditor, QueueFields
 from rsmq_tui.protocol.edits import Edit, EditKind, FieldBatch, FieldEdit, MessageBatch, Outcome
 from rsmq_tui.protocol.messages import raw_message
 from rsmq_tui.triage.actions import Copy, Delete, DeleteQueue, Hide, MessageAction, Move, Redrive, Release
+from rsmq_tui.triage.ahead import ahead
 from rsmq_tui.triage.journal import Journal
 from rsmq_tui.triage.origins import Origins
 from rsmq_tui.triage.reports import OF_QUEUE
@@ -35,9 +37,15 @@ LEFT_GONE = f"{OF_QUEUE}deleted meanwhile"
 KEPT = f"{OF_QUEUE}kept: it holds messages"
 KEPT_CHANGED = f"{OF_QUEUE}kept: messages came in, or it was changed, at the last moment"
 
+# So many batches are prepared while those before are carried out: what is asked for them would else wait behind those.
+AHEAD_BATCHES = 8
+# Bodies that wait like that: one alone may have half a gigabyte.
+AHEAD_BYTES = 4_000_000
+
 # What is compared of a queue that is deleted: one of the same name that was made since is another.
 _IDENTITY = (b"created", b"vt", b"delay", b"maxsize")
 
+_NOTHING = RawMessage(b"", b"", None, None, 0, None)
 # As raw_message.
 _edit = partial(tuple.__new__, Edit)
 
@@ -76,6 +84,31 @@ async def prepare_messages(
         made = await targets.create(action.target)
         if made is not None:
             yield Prepared(made, counted=False, alone=True)
+    changes = _changes(editor, journal, action, selection, own, targets)
+    async with aclosing(ahead(changes, AHEAD_BATCHES, _bytes_of, AHEAD_BYTES)) as coming:
+        async for prepared in coming:
+            yield prepared
+    if isinstance(action, DeleteQueue):
+        async for prepared in _last_of(editor, action.queue, seen):
+            yield prepared
+
+
+def _bytes_of(prepared: Prepared) -> int:
+    """Return how many bytes of bodies a batch holds, which is in either side of an edit, or in both the same."""
+    if not isinstance(prepared.batch, MessageBatch):
+        return 0
+    return sum([len((before or after or _NOTHING).body or b"") for before, after in prepared.batch.edits])
+
+
+async def _changes(
+    editor: QueueEditor,
+    journal: Journal,
+    action: MessageAction,
+    selection: Selection,
+    own: QueueFields,
+    targets: Targets,
+) -> AsyncGenerator[Prepared, None]:
+    """Prepare what becomes of each message, a chunk of them at a time."""
     origins: Origins | None = None
     size = MOVE_MESSAGES if isinstance(action, Move | Redrive) else CHUNK_MESSAGES
     for chunk in selection.chunks(size, CHUNK_BYTES):
@@ -93,9 +126,6 @@ async def prepare_messages(
                 origins = origins or Origins(action, journal, editor.label, editor.ns)
                 async for prepared in _redrive(editor, action.queue, chunk, targets, origins):
                     yield prepared
-    if isinstance(action, DeleteQueue):
-        async for prepared in _last_of(editor, action.queue, seen):
-            yield prepared
 
 
 def puts(queue: str, messages: Iterable[RawMessage], *, sent: int = 0) -> Iterator[MessageBatch]:

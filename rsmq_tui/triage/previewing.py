@@ -94,8 +94,9 @@ async def preview_of(
             case Named(ids=ids):
                 elsewhere = await select_named(editor, action.queue, ids, selection)
             case Matching(limit=int() as limit):
+                # What is visible already is not released by anything.
+                hidden = isinstance(action, Release)
                 matched, unsearched = await select_due_first(
-                    editor,
                     reader,
                     action.queue,
                     scope,
@@ -104,8 +105,10 @@ async def preview_of(
                     lambda *seen: seeing(Seeing(*seen)),
                     bodies=takes,
                     sizes=moves,
+                    hidden=hidden,
                 )
-                base = replace(base, what=printable(what_is_due_first(scope, limit, matched)))
+                what = what_is_due_first(scope, limit, matched, selection.count, hidden=hidden)
+                base = replace(base, what=printable(what))
             case Matching() | Everything() | None:
                 # What is taken away goes to the journal whole; what goes elsewhere must fit there.
                 wanted = scope.filter if isinstance(scope, Matching) else parse_filter("")

@@ -53,7 +53,8 @@ class Named:
 class Matching:
     """Every message of the queue that matches, or the ``limit`` of them that are due first; an empty filter is all.
 
-    An export takes any so many; a change of a list queue those that are taken next, or with a filter any.
+    A release takes those due first of the hidden ones, for the others are visible. An export takes any so many; a
+    change of a list queue those that are taken next, or with a filter any.
     """
 
     filter: Filter
@@ -157,5 +158,5 @@ class Preview:
 def _now(states: Mapping[MessageState, int]) -> str:
     told = " · ".join(f"{count:,} {state}" for state, count in states.items() if count) or "nothing"
     if states[MessageState.IN_FLIGHT]:
-        told += " (a consumer may be working on them)"
+        told += f" (a consumer may be working on {'it' if states[MessageState.IN_FLIGHT] == 1 else 'them'})"
     return told

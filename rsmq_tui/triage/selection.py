@@ -32,12 +32,18 @@ class Selection:
     """
 
     def __init__(self) -> None:
+        self._file = SpooledTemporaryFile(max_size=_IN_MEMORY_BYTES)  # noqa: SIM115 # it lives as long as this does
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget what was added."""
         self.count = 0
         self.bytes = 0
         self.at_ms = 0
         self.states = dict.fromkeys(MessageState, 0)
         self.units: Counter[ScoreUnit] = Counter()
-        self._file = SpooledTemporaryFile(max_size=_IN_MEMORY_BYTES)  # noqa: SIM115 # it lives as long as this does
+        self._file.seek(0)
+        self._file.truncate()
 
     def add(self, messages: Iterable[RawMessage], at_ms: int) -> None:
         """Add messages that were read at that server time."""

@@ -142,4 +142,20 @@ def test_a_limit_takes_those_due_first(command: Command, orders: Rsmq, client: R
 
 def test_help_says_what_a_limit_means(command: Command) -> None:
     told = " ".join(command("messages", "move", "--help").out.decode().split())
-    assert "at most N of them: those due first; of a list queue those taken next, or with --filter any" in told
+    assert "at most N of them: those due first, to release of the hidden ones; of a list queue those taken next" in told
+
+
+def test_poison_is_what_the_profile_calls_so(
+    anywhere: Command, orders: Rsmq, client: Redis, redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "config.toml"
+    path.write_text(f'[profiles.strict]\nurl = "{redis_url}"\nthresholds = {{ poison_rc = 1 }}\n')
+    path.chmod(0o600)
+    monkeypatch.setenv("RSMQ_TUI_CONFIG", str(path))
+    poison = ("--profile", "strict", "messages")
+    listed = anywhere(*poison, "list", "orders", "--filter", "state:poison")
+    assert len(listed.lines) == 2
+    (preview,) = anywhere(*poison, "delete", "orders", "--filter", "state:poison").lines
+    assert preview["planned"] == 2
+    written = anywhere(*poison, "export", "orders", "--filter", "state:poison")
+    assert len(written.lines) == 2

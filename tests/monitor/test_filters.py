@@ -92,6 +92,7 @@ def test_only_what_is_needed_is_asked_for(text: str, counts: bool, bodies: bool)
     found = parse_filter(text)
 
     assert (found.needs_counts, found.needs_bodies) == (counts, bodies)
+    assert found.needs_sizes is ("size" in text)
 
 
 @pytest.mark.parametrize(

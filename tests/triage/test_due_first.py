@@ -1,7 +1,6 @@
 """A limit: so many messages as are due first are chosen, whatever consumers do meanwhile, in memory of that many."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -9,13 +8,12 @@ from hypothesis import strategies as st
 from redis import Redis
 
 from rsmq_tui.monitor.filters import parse_filter
-from rsmq_tui.protocol import RawMessage, Rsmq
-from rsmq_tui.protocol.editor import QueueEditor
-from rsmq_tui.protocol.pages import QueuePages, RawPage
+from rsmq_tui.protocol import QueueReader, RawMessage, Rsmq, fronts
+from rsmq_tui.protocol.fronts import QueueFronts
 from rsmq_tui.triage import due_first as module
 from rsmq_tui.triage.actions import Action, Copy, Delete, Hide, Move, Redrive, Release
 from rsmq_tui.triage.desk import Triage
-from rsmq_tui.triage.due_first import DueFirst
+from rsmq_tui.triage.due_first import DueFirst, what_is_due_first
 from rsmq_tui.triage.previewing import Seeing
 from rsmq_tui.triage.previews import Matching
 from tests.triage.doing import done, undone
@@ -73,6 +71,14 @@ def ids(client: Redis, queues: Rsmq) -> list[str]:
     return sorted(sent, key=lambda id: (scores[id], id))
 
 
+@pytest.fixture
+def later(client: Redis, ids: list[str]) -> None:
+    """The same, but an hour from now."""
+    seconds, _ = client.time()
+    for id, score in client.zrange("rsmq:a", 0, -1, withscores=True):
+        client.zadd("rsmq:a", {id: score - AT_MS + (seconds + 3600) * 1000})
+
+
 def even(client: Redis, ids: Sequence[str]) -> list[str]:
     return [id for id in ids if b'"even": true' in (client.hget("rsmq:a:Q", id) or b"")]
 
@@ -80,7 +86,7 @@ def even(client: Redis, ids: Sequence[str]) -> list[str]:
 @pytest.mark.parametrize("name", ACTIONS)
 @pytest.mark.parametrize("text", ["", "json.even=true", "rc<1 json.even=true"])
 async def test_each_action_is_for_those_due_first(
-    triage: Triage, client: Redis, ids: list[str], name: str, text: str
+    triage: Triage, client: Redis, ids: list[str], later: None, name: str, text: str
 ) -> None:
     expected = (even(client, ids) if text else ids)[:600]
     before = contents(client)
@@ -88,7 +94,12 @@ async def test_each_action_is_for_those_due_first(
     preview = await triage.preview(ACTIONS[name](), Matching(parse_filter(text), 600))
     assert preview.selection is not None
     assert [each.id.decode() for each in preview.selection] == expected
-    of = f"650 that match {text}, in the whole queue" if text else "1,300 messages of the queue"
+    hidden = "hidden " if name == "release" else ""
+    of = (
+        f"650 {hidden and 'hidden ones '}that match {text}, in the whole queue"
+        if text
+        else f"1,300 {hidden}messages of the queue"
+    )
     assert preview.what == f"the 600 due first of {of}"
     if name in ("delete", "move", "redrive"):
         assert all(each.size for each in preview.selection)
@@ -105,9 +116,9 @@ async def test_each_action_is_for_those_due_first(
     ("text", "what"),
     [
         ("", "all 3 messages of the queue"),
-        ("body", "all 3 that match body, in the whole queue"),
-        ('"body 1"', 'all 1 that match "body 1", in the whole queue'),
-        ("nothing like it", "all 0 that match nothing like it, in the whole queue"),
+        ("body", "all 3 messages that match body, in the whole queue"),
+        ('"body 1"', 'the only message that matches "body 1", in the whole queue'),
+        ("nothing like it", "no message that matches nothing like it, in the whole queue"),
     ],
 )
 @pytest.mark.parametrize("limit", [3, 1_000_000])
@@ -125,7 +136,7 @@ async def test_a_limit_that_leaves_nothing_out(triage: Triage, queues: Rsmq, tex
 async def test_of_a_queue_without_messages_there_are_none(triage: Triage, queues: Rsmq) -> None:
     queues.create_queue("a")
     preview = await triage.preview(Delete(queue="a"), Matching(parse_filter(""), 3))
-    assert (preview.count, preview.what) == (0, "all 0 messages of the queue")
+    assert (preview.count, preview.what) == (0, "no message of the queue")
     preview.close()
 
 
@@ -140,44 +151,142 @@ async def test_the_body_of_the_only_one_is_shown(triage: Triage, queues: Rsmq) -
 async def test_only_the_front_is_read_where_all_match(
     triage: Triage, client: Redis, ids: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: list[int] = []
-    honest = QueuePages.page
-
-    async def counting(self: QueuePages, queue: str, **how: Any) -> RawPage:
-        page = await honest(self, queue, **how)
-        asked.append(len(page.messages))
-        return page
-
-    monkeypatch.setattr(QueuePages, "page", counting)
+    pages = paged(monkeypatch)
+    client.config_resetstat()
     preview = await triage.preview(Delete(queue="a"), Matching(parse_filter(""), 7))
-    assert asked == [7]
+    assert pages == [7]
+    assert [message.id.decode() for message in preview.selection or ()] == ids[:7]
     preview.close()
 
 
-async def test_what_is_received_while_the_front_is_read_is_due_later(
-    triage: Triage, client: Redis, queues: Rsmq, ids: list[str], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("limit", [1_200, 1_300, 5_000])
+async def test_many_take_few_calls_and_no_bodies(
+    triage: Triage, client: Redis, ids: list[str], limit: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    honest = QueueEditor.seen
-    meddling = [True]
-
-    async def beside(self: QueueEditor, queue: str, some: Sequence[bytes]) -> tuple[int, list[RawMessage | None]]:
-        # Between the first page and the look at its messages: the three due first.
-        if meddling.pop():
-            queues.receive_messages("a", 3)
-        meddling.append(False)
-        return await honest(self, queue, some)
-
-    monkeypatch.setattr(QueueEditor, "seen", beside)
-    preview = await triage.preview(Delete(queue="a"), Matching(parse_filter(""), 400))
-    assert preview.selection is not None
-    assert [each.id.decode() for each in preview.selection] == ids[3:403]
+    pages = paged(monkeypatch)
+    client.config_resetstat()
+    preview = await triage.preview(Move(queue="a", target="b"), Matching(parse_filter(""), limit))
+    chosen = [message.id.decode() for message in preview.selection or ()]
+    # Where all are meant they are scanned, in no order.
+    assert (chosen if limit < 1_300 else sorted(chosen)) == (ids[:limit] if limit < 1_300 else sorted(ids))
+    assert pages == ([500, 550, 550] if limit < 1_300 else [])
+    calls = client.info("commandstats")
+    assert {"cmdstat_hget", "cmdstat_eval", "cmdstat_evalsha"}.isdisjoint(calls)
+    assert calls["cmdstat_hmget"]["calls"] < 20
     preview.close()
-    # Where all are meant, they are met again where they are due now.
-    meddling[:] = [True]
+
+
+def paged(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Return how many messages each page of a front asks for, as they are asked."""
+    asked: list[int] = []
+    honest = QueueFronts._page
+
+    async def counting(self: QueueFronts, zset: bytes, start: int, stop: int) -> tuple[int, int, list[bytes]]:
+        asked.append(stop + 1 - start)
+        return await honest(self, zset, start, stop)
+
+    monkeypatch.setattr(QueueFronts, "_page", counting)
+    return asked
+
+
+@pytest.mark.parametrize("taken", [1, 40, 60, 700])
+@pytest.mark.parametrize("how", ["receive", "pop", "send before"])
+async def test_what_moves_while_the_front_is_read_hides_nothing(
+    triage: Triage,
+    client: Redis,
+    queues: Rsmq,
+    ids: list[str],
+    how: str,
+    taken: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whatever stays where it is comes once, although ranks shift by more than a page."""
+    honest, moved = QueueFronts._page, set[str]()
+
+    async def beside(self: QueueFronts, zset: bytes, start: int, stop: int) -> tuple[int, int, list[bytes]]:
+        if start and not moved:
+            moved.update(ids[:taken])
+            if how == "receive":
+                client.zadd("rsmq:a", dict.fromkeys(ids[:taken], AT_MS + 10**9))
+            elif how == "pop":
+                client.zrem("rsmq:a", *ids[:taken])
+            else:
+                moved.update(f"before {number}" for number in range(taken))
+                client.zadd("rsmq:a", {f"before {number}": 5 for number in range(taken)})
+        return await honest(self, zset, start, stop)
+
+    monkeypatch.setattr(QueueFronts, "_page", beside)
+    preview = await triage.preview(Hide(queue="a", seconds=1), Matching(parse_filter(""), 1_200))
+    chosen = [message.id.decode() for message in preview.selection or ()]
+    assert len(chosen) == len(set(chosen))
+    stayed = [id for id in chosen if id not in moved]
+    assert stayed == [id for id in ids if id not in moved][: len(stayed)]
+    assert len(chosen) == 1_200 - max(0, taken - 600 if how == "pop" else 0)
+    preview.close()
+
+
+async def test_what_is_met_again_is_passed_over_however_long_ago_it_was_met(
+    reader: QueueReader, client: Redis, ids: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fronts, "_RECENT_IDS", 100)
+    found: list[bytes] = []
+    async for chunk in reader.fronts.chunks("a", 60):
+        if not found:
+            client.zadd("rsmq:a", dict.fromkeys(ids[:30], AT_MS + 10**9))
+        found += chunk.columns[0]
+    assert [id.decode() for id in found] == ids
+
+
+async def test_more_that_come_in_while_all_are_read_are_not_chosen(
+    triage: Triage, queues: Rsmq, ids: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    honest = QueueFronts.depth
+
+    async def filling(self: QueueFronts, queue: str) -> int:
+        depth = await honest(self, queue)
+        queues.send_messages("a", ["late"] * 300)
+        return depth
+
+    monkeypatch.setattr(QueueFronts, "depth", filling)
     preview = await triage.preview(Delete(queue="a"), Matching(parse_filter(""), 1_300))
+    assert [message.id.decode() for message in preview.selection or ()] == ids
+    assert preview.what == "the 1,300 due first of 1,600 messages of the queue"
     assert preview.selection is not None
-    assert [each.id.decode() for each in preview.selection] == [*ids[6:], *sorted(ids[:3]), *sorted(ids[3:6])]
+    assert preview.selection.bytes == sum(message.size for message in preview.selection)
     preview.close()
+
+
+@pytest.mark.parametrize(
+    ("text", "limit", "what"),
+    [
+        ("", 3, "the 2 due first of 1,300 messages of the queue"),
+        ("", 2, "the one due first of 1,300 messages of the queue"),
+        ("", 1_300, "all 1,299 messages of the queue"),
+        ("one", 2, "the only message that matches one, in the whole queue"),
+    ],
+)
+async def test_words_count_those_that_are_still_there(text: str, limit: int, what: str) -> None:
+    scope, matched = Matching(parse_filter(text), limit), 2 if text else 1_300
+    assert what_is_due_first(scope, limit, matched, min(limit, matched) - 1) == what
+
+
+async def test_a_release_takes_those_due_first_of_the_hidden_ones(triage: Triage, queues: Rsmq) -> None:
+    queues.create_queue("a")
+    queues.send_messages("a", ["ready"] * 5)
+    later = [queues.send_message("a", "later", delay=delay) for delay in (300, 100, 200)]
+    for text, limit, chosen, what in (
+        ("", 2, [1, 2], "the 2 due first of 3 hidden messages of the queue"),
+        ("", 3, [1, 2, 0], "all 3 hidden messages of the queue"),
+        ("later", 1, [1], "the one due first of 3 hidden ones that match later, in the whole queue"),
+        ("ready", 1, [], "no hidden message that matches ready, in the whole queue"),
+    ):
+        preview = await triage.preview(Release(queue="a"), Matching(parse_filter(text), limit))
+        assert [message.id.decode() for message in preview.selection or ()] == [later[place] for place in chosen]
+        assert preview.what == what
+        preview.close()
+    report = await done(triage, Release(queue="a"), Matching(parse_filter(""), 2))
+    assert report.tally.done == 2
+    assert queues.get_queue_attributes("a").hiddenmsgs == 1
 
 
 @pytest.mark.parametrize("text", ["", "json.even"])

@@ -35,7 +35,7 @@ async def test_marked_messages_and_no_others(triage: Triage, client: Redis, queu
 
     assert (preview.count, preview.elsewhere, preview.title) == (2, 0, "Delete 2 messages")
     assert ("that", "the 2 marked messages") in preview.rows
-    assert ("now", "1 ready · 1 in flight (a consumer may be working on them)") in preview.rows
+    assert ("now", "1 ready · 1 in flight (a consumer may be working on it)") in preview.rows
     report = await triage.run(preview).to_end()
 
     assert report.sentence == "deleted 2, skipped 0, failed 0"

@@ -17,7 +17,8 @@ from rsmq_tui.protocol.lists.scan_places import SPAN
 from rsmq_tui.protocol.lists.scan_reading import ListLook, Stretch, hashes, sha_of, size_of
 from rsmq_tui.protocol.lists.scan_walks import Found, ProcessingWalk, QueueWalk, without
 from rsmq_tui.protocol.running import ScriptRunner
-from rsmq_tui.protocol.scan import CHUNK_MESSAGES, ScanChunk, sent
+from rsmq_tui.protocol.scan import CHUNK_MESSAGES, sent
+from rsmq_tui.protocol.scan_chunk import ReadField, ScanChunk
 
 PLACES: tuple[Place, ...] = ("queue", "processing")
 # How much of the take end is read with what is in processing: what has left there since then may be found here.
@@ -25,6 +26,9 @@ _END_ITEMS = 64
 # Those without a lease wait, this many and this much at most, until leases have been read again.
 _HELD_ITEMS = 5_000
 _HELD_BYTES = 16_000_000
+# What is known of items: that nothing counts how often they were received, and how long they are.
+_WITHOUT: frozenset[ReadField] = frozenset(("counts", "size"))
+_WITH_BODIES: frozenset[ReadField] = frozenset((*_WITHOUT, "body"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,4 +198,5 @@ def _chunk(found: Found, scores: Sequence[bytes], bodies: bool, begun_anew: int)
     read = [item if isinstance(item, bytes) else None for item in items] if bodies else nothing
     depth = found.moment.ready + found.moment.hidden
     columns = (ids, scores, nothing, nothing, list(map(size_of, items)), read)
-    return ListChunk(found.moment.at_ms, depth, columns, read.count(None) if bodies else 0, begun_anew)
+    too_long = read.count(None) if bodies else 0
+    return ListChunk(found.moment.at_ms, depth, columns, too_long, begun_anew, _WITH_BODIES if bodies else _WITHOUT)
