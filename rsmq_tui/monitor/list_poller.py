@@ -8,10 +8,17 @@ from typing import TYPE_CHECKING
 
 from rsmq_tui.monitor.filters import Filter
 from rsmq_tui.monitor.json_paths import JsonPath
-from rsmq_tui.monitor.list_looking import count_blocked, read_list_due, read_list_item, read_list_page, search_lists
+from rsmq_tui.monitor.list_looking import (
+    count_blocked,
+    read_item_again,
+    read_list_due,
+    read_list_item,
+    read_list_page,
+    search_lists,
+)
 from rsmq_tui.monitor.list_tracking import list_trackers
 from rsmq_tui.monitor.peek import MessageView, Page, PageRequest
-from rsmq_tui.monitor.polling import Meter, Polling, notes_of, refusal
+from rsmq_tui.monitor.polling import Polling, notes_of, refusal
 from rsmq_tui.monitor.sampler import Sampler
 from rsmq_tui.monitor.search import Progress
 from rsmq_tui.monitor.snapshot import Link, Snapshot
@@ -89,6 +96,10 @@ class ListPoller(Polling):
         """Read one item whole; raises ``PeekError``."""
         return await read_list_item(self._reader, queue, id, age=self._age)
 
+    async def read_again(self, queue: str, known: MessageView) -> MessageView:
+        """Read anew where an item is; raises ``PeekError``."""
+        return await read_item_again(self._reader, queue, known)
+
     def search(self, queue: str, wanted: Filter) -> AsyncGenerator[Progress, None]:
         """Look for what matches in the whole queue; it raises ``PeekError``."""
         return search_lists(self._reader, queue, wanted, age=self._age)
@@ -120,7 +131,7 @@ class ListPoller(Polling):
 
     async def _read(self) -> Snapshot:
         await self._begin_search()
-        meter = Meter(self._reader.traffic, self._clock)
+        meter = self._meter(self._reader.traffic)
         index = await self._reader.rows.index()
         meter.heard()
         if self._failures:

@@ -1,6 +1,6 @@
 """Looking at messages without touching them: what a page of a queue, or one message, says."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rsmq_tui.monitor.reading import read_id, read_score
 from rsmq_tui.monitor.states import MessageState, item_state, place_of
@@ -132,6 +132,23 @@ async def read_message(reader: QueueReader, queue: str, id: str) -> MessageView:
         peeked = PeekedMessage(raw.id, raw.score, raw.rc, raw.fr_ms, raw.size, raw.body)
         row = row_of(peeked, raw.at_ms)
     return MessageView(raw.at_ms, raw.id, row, raw.body, raw.size)
+
+
+async def read_again(reader: QueueReader, queue: str, known: MessageView) -> MessageView:
+    """Read anew where a message is that was read before: its body only where it has another length now.
+
+    Of one that has left the queue, the body stays what it was. Raises ``PeekError``.
+    """
+    try:
+        raw = await reader.pages.message(queue, known.id, with_body=False)
+    except PEEK_ERRORS as error:
+        raise told(error) from error
+    if raw.score is None:
+        return replace(known, at_ms=raw.at_ms, row=None)
+    if raw.size != known.size:
+        return await read_message(reader, queue, known.id)
+    peeked = PeekedMessage(raw.id, raw.score, raw.rc, raw.fr_ms, raw.size, known.body)
+    return replace(known, at_ms=raw.at_ms, row=row_of(peeked, raw.at_ms))
 
 
 async def read_due(reader: QueueReader, queue: str, at_ms: int) -> tuple[tuple[str, int], ...]:

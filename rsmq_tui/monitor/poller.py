@@ -7,8 +7,17 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING
 
 from rsmq_tui.monitor.filters import Filter
-from rsmq_tui.monitor.peek import MessageView, Page, PageRequest, read_due, read_message, read_namespaces, read_page
-from rsmq_tui.monitor.polling import Meter, Polling, notes_of, refusal
+from rsmq_tui.monitor.peek import (
+    MessageView,
+    Page,
+    PageRequest,
+    read_again,
+    read_due,
+    read_message,
+    read_namespaces,
+    read_page,
+)
+from rsmq_tui.monitor.polling import Polling, notes_of, refusal
 from rsmq_tui.monitor.sampler import Sampler
 from rsmq_tui.monitor.search import Progress, search
 from rsmq_tui.monitor.snapshot import Link, Snapshot
@@ -58,6 +67,10 @@ class LivePoller(Polling):
         """Read one message whole; raises ``PeekError``."""
         return await read_message(self._reader, queue, id)
 
+    async def read_again(self, queue: str, known: MessageView) -> MessageView:
+        """Read anew where a message is; raises ``PeekError``."""
+        return await read_again(self._reader, queue, known)
+
     def search(self, queue: str, wanted: Filter) -> AsyncGenerator[Progress, None]:
         """Look for what matches in the whole queue; it raises ``PeekError``."""
         # A reader of its own: the namespace may be switched while it runs.
@@ -83,7 +96,7 @@ class LivePoller(Polling):
         await self._reader.aclose()
 
     async def _read(self) -> Snapshot:
-        meter = Meter(self._reader.traffic, self._clock)
+        meter = self._meter(self._reader.traffic)
         index = await self._reader.rows.index()
         meter.heard()
         if self._failures:

@@ -32,6 +32,7 @@ class Polling(ABC):
         self._wake = asyncio.Event()
         self._paused = False
         self._failures = 0
+        self._metered: Meter | None = None
 
     async def snapshots(self) -> AsyncIterator[Snapshot]:
         """Poll, yield, wait; for ever."""
@@ -79,6 +80,12 @@ class Polling(ABC):
     def _prepare(self) -> None:  # noqa: B027 - most have nothing to prepare
         """Get ready for a poll."""
 
+    def _meter(self, traffic: Traffic) -> "Meter":
+        """Return what measures a poll that begins: looks at messages since the last one are part of what it costs."""
+        since = None if self._metered is None else self._metered.counted
+        self._metered = Meter(traffic, self._clock, since)
+        return self._metered
+
     def _is_wanted(self) -> bool:
         """Tell whether what was just read is still what is watched."""
         return True
@@ -100,12 +107,16 @@ class Polling(ABC):
 
 
 class Meter:
-    """Measures what one poll costs, from when it is made; ``heard`` is told of the first reply."""
+    """Measures what one poll costs, from when it is made; ``heard`` is told of the first reply.
 
-    def __init__(self, traffic: Traffic, clock: Callable[[], float]) -> None:
+    ``since`` is the ``counted`` of the poll before: what went over the wire between the two counts for this one.
+    """
+
+    def __init__(self, traffic: Traffic, clock: Callable[[], float], since: tuple[int, int] | None = None) -> None:
         self._traffic = traffic
         self._clock = clock
-        self._bytes, self._commands = traffic.bytes_sent + traffic.bytes_received, traffic.commands
+        self.counted = self._all()
+        self._bytes, self._commands = since or self.counted
         self._started_s = self._heard_s = clock()
 
     def heard(self) -> None:
@@ -114,13 +125,16 @@ class Meter:
 
     def cost(self, now_s: float) -> Cost:
         """Return what it has cost until then."""
-        traffic = self._traffic
+        bytes_now, commands_now = self.counted = self._all()
         return Cost(
             round_trip_ms=(self._heard_s - self._started_s) * 1000,
             poll_ms=(now_s - self._started_s) * 1000,
-            bytes=traffic.bytes_sent + traffic.bytes_received - self._bytes,
-            commands=traffic.commands - self._commands,
+            bytes=bytes_now - self._bytes,
+            commands=commands_now - self._commands,
         )
+
+    def _all(self) -> tuple[int, int]:
+        return self._traffic.bytes_sent + self._traffic.bytes_received, self._traffic.commands
 
 
 def notes_of(*notes: str | None) -> tuple[str, ...]:

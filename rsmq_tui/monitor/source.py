@@ -71,6 +71,15 @@ class Source(Protocol):
 
 
 @runtime_checkable
+class ReadsAgain(Protocol):
+    """A source of messages that go on living, which can tell what has become of one without reading its body again."""
+
+    async def read_again(self, queue: str, known: MessageView) -> MessageView:
+        """Read anew where it is; of one that has left its queue, the body stays what it was. Raises ``PeekError``."""
+        ...
+
+
+@runtime_checkable
 class KnowsWaiters(Protocol):
     """A source that can tell how many consumers wait on lists of its server."""
 

@@ -106,16 +106,16 @@ class QueuePages:
         return RawPage(int(now), depth, ready, start, tuple(_peeked(*row) for row in rows))
 
     @raising_nonsense
-    async def message(self, queue: str, id: str) -> WholeMessage:
-        """Read one message with its body, unless that is longer than BODY_BYTES_MAX."""
-        identity = name_bytes(id)
+    async def message(self, queue: str, id: str, *, with_body: bool = True) -> WholeMessage:
+        """Read one message, and its body unless that is longer than BODY_BYTES_MAX or not wanted."""
+        identity, longest = name_bytes(id), BODY_BYTES_MAX if with_body else -1
         try:
             try:
                 now, score, rc, fr, size, body = await self._runner.run(
-                    read_scripts.MESSAGE, self._of(queue), (identity, BODY_BYTES_MAX)
+                    read_scripts.MESSAGE, self._of(queue), (identity, longest)
                 )
             except ScriptsRefusedError:
-                now, score, rc, fr, size, body = await self._message_plainly(queue, identity)
+                now, score, rc, fr, size, body = await self._message_plainly(queue, identity, longest)
         except ResponseError as error:
             if "WRONGTYPE" in str(error):
                 raise rsmq_error("wrongType") from error
@@ -205,7 +205,7 @@ class QueuePages:
         bodies = _whole(await self._runner.commands(*(("HGET", attributes, identity) for identity in short)))
         return dict(zip(short, bodies, strict=True))
 
-    async def _message_plainly(self, queue: str, identity: bytes) -> tuple[Any, ...]:
+    async def _message_plainly(self, queue: str, identity: bytes, longest: int) -> tuple[Any, ...]:
         zset, attributes = self._of(queue)
         clock, score, (rc, fr), size = _whole(
             await self._runner.commands(
@@ -216,7 +216,7 @@ class QueuePages:
             )
         )
         body = None
-        if size <= BODY_BYTES_MAX:
+        if size <= longest:
             (body,) = _whole(await self._runner.commands(("HGET", attributes, identity)))
         return clock[0] * 1000 + clock[1] // 1000, score, rc, fr, size, body
 

@@ -173,10 +173,17 @@ class RsmqApp(ReplayHost):
         return super().check_action(action, parameters)
 
     def ask_change(
-        self, name: str, queue: str, scope: "Scope | None" = None, *, body: bytes | None = None, place: str = ""
-    ) -> None:
+        self,
+        name: str,
+        queue: str,
+        scope: "Scope | None" = None,
+        *,
+        body: bytes | None = None,
+        about: str = "",
+        place: str = "",
+    ) -> bool:
         """Ask for the change of that name, show what it would do, and make it when the answer is yes."""
-        self._changes.ask(self.site(place), name, queue, scope, body)
+        return self._changes.ask(self.site(place), name, queue, scope, body, about)
 
     def undo(self, queue: str | None, place: str = "") -> None:
         """Show what taking back the last change (of that queue) would do, and do it when the answer is yes."""

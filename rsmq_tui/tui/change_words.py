@@ -9,8 +9,30 @@ from rsmq_tui.tui.widgets.change_line import ChangeTold
 if TYPE_CHECKING:
     from rsmq_tui.triage.changes import Change
     from rsmq_tui.triage.exporting import Exported
+    from rsmq_tui.triage.previews import Scope
     from rsmq_tui.triage.reports import Report
 
+# What is told while a change of that name runs.
+DOING = {
+    "delete": "deleting",
+    "purge": "deleting",
+    "hide": "hiding",
+    "release": "releasing",
+    "move": "moving",
+    "copy": "copying",
+    "redrive": "redriving",
+    "send": "sending",
+    "create": "creating",
+    "set": "changing",
+    "delete-queue": "deleting",
+    "import": "importing",
+    "undo": "putting back",
+    "fix": "fixing",
+    "pop": "taking off",
+    "trim": "trimming",
+    "requeue": "putting back",
+    "ack": "acking",
+}
 
 # By their names, changes after which a message is no longer in its queue.
 _TAKING = ("delete", "purge", "delete-queue", "move", "redrive", "ack", "pop", "trim")
@@ -21,7 +43,23 @@ def end_of(report: "Report") -> ChangeTold:
     undoes = " · u undoes" if report.undoable and report.name != "undo" else ""
     is_alarm = bool(report.tally.failed) or report.stopped not in (None, "cancelled")
     taken = report.tally.done if report.name in _TAKING else 0
-    return ChangeTold(report.sentence + undoes, is_alarm=is_alarm, taken=taken)
+    return ChangeTold(report.sentence + undoes, is_alarm=is_alarm, taken=taken, change=report.change)
+
+
+def meant_by(scope: "Scope | None") -> str:
+    """Say which messages a form is for; nothing where it is for none in particular."""
+    from rsmq_tui.triage.previews import Everything, Marked, Matching  # noqa: PLC0415 - only a change needs it
+
+    match scope:
+        case Marked(messages=(message,)):
+            return f"the message {message.id}"
+        case Marked(messages=messages):
+            return f"the {plural(len(messages), 'marked message')}"
+        case Matching(filter=wanted) if wanted.text.strip():
+            return f"all that match {wanted.text.strip()}, in the whole queue"
+        case Matching() | Everything():
+            return "every message of the queue"
+    return ""
 
 
 def end_of_export(exported: "Exported | None", path: Path) -> ChangeTold:

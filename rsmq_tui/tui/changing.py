@@ -13,7 +13,7 @@ from textual.worker import Worker
 
 from rsmq_tui.monitor import Snapshot
 from rsmq_tui.monitor.wording import printable
-from rsmq_tui.tui.change_words import end_of, end_of_export, interrupted
+from rsmq_tui.tui.change_words import DOING, end_of, end_of_export, interrupted, meant_by
 from rsmq_tui.tui.sites import Site
 from rsmq_tui.tui.widgets.change_line import ChangeTold
 
@@ -32,26 +32,6 @@ TOLD_S = 30.0
 # How long quitting waits for what is under way; what is unknown then is found out at the next start.
 _QUIT_S = 10.0
 _GIVE_UP_S = 1.0
-_DOING = {
-    "delete": "deleting",
-    "purge": "deleting",
-    "hide": "hiding",
-    "release": "releasing",
-    "move": "moving",
-    "copy": "copying",
-    "redrive": "redriving",
-    "send": "sending",
-    "create": "creating",
-    "set": "changing",
-    "delete-queue": "deleting",
-    "import": "importing",
-    "undo": "putting back",
-    "fix": "fixing",
-    "pop": "taking off",
-    "trim": "trimming",
-    "requeue": "putting back",
-    "ack": "acking",
-}
 
 
 class Changes:
@@ -71,10 +51,15 @@ class Changes:
         # One that was only just begun is not what Textual calls running.
         return self._worker is not None and not self._worker.is_finished
 
-    def ask(self, site: Site, name: str, queue: str, scope: "Scope | None", body: bytes | None) -> None:
-        """Ask for what the action of that name needs, then show what it would do."""
+    def ask(
+        self, site: Site, name: str, queue: str, scope: "Scope | None", body: bytes | None, about: str = ""
+    ) -> bool:
+        """Ask for what the action of that name needs, then show what it would do; False where it may not begin.
+
+        ``about`` says what it is for, where ``scope`` does not.
+        """
         if not self._may_begin(site):
-            return
+            return False
         # Imported when first needed, as all that only a change needs.
         from rsmq_tui.tui import change_forms, list_forms  # noqa: PLC0415
         from rsmq_tui.tui.screens.form import FormScreen  # noqa: PLC0415
@@ -84,12 +69,16 @@ class Changes:
         form = forms.form_of(name, queue, snapshot and snapshot.part(site.place), body)
         if form is None:
             self._preview(site, forms.plain_action(name, queue), scope)
-            return
+            return True
         where = f"on {printable(site.place, 40)}: " if site.place else ""
         screen: FormScreen[Action] = FormScreen(
-            form, lambda action: self._preview(site, action, scope, screen), note=f"{where}nothing happens yet"
+            form,
+            lambda action: self._preview(site, action, scope, screen),
+            note=f"{where}nothing happens yet",
+            about=about or meant_by(scope),
         )
         self._app.push_screen(screen)
+        return True
 
     def fix(self, site: Site, queue: str, findings: "tuple[Finding, ...]", ns: str | None) -> None:
         """Show what mending these findings would do."""
@@ -105,7 +94,7 @@ class Changes:
 
     def export(self, site: Site, queue: str, scope: "Scope | None") -> None:
         """Ask for a file, then write messages to it; that changes nothing, and may be done where nothing else may."""
-        if not site.can_export or self._is_busy() or self._has_dialog:
+        if not site.can_export or self._is_busy() or self._has_dialog or self._is_between(site):
             return
         from rsmq_tui.tui.change_forms import export_form  # noqa: PLC0415
         from rsmq_tui.tui.screens.form import FormScreen  # noqa: PLC0415
@@ -116,7 +105,13 @@ class Changes:
             screen.dismiss()
             self._start(site, self._export(site, queue, scope, path), "exporting", None)
 
-        screen = FormScreen(export_form(queue), begin, yes="Export", note="nothing changes on the server")
+        screen = FormScreen(
+            export_form(queue),
+            begin,
+            yes="Export",
+            note="nothing changes on the server",
+            about=meant_by(scope),
+        )
         self._app.push_screen(screen)
 
     def cancel(self) -> None:
@@ -160,7 +155,17 @@ class Changes:
 
             self._app.notify(READ_ONLY, severity="warning", markup=False)
             return False
-        return not self._is_busy() and not self._has_dialog
+        return not self._is_busy() and not self._has_dialog and not self._is_between(site)
+
+    def _is_between(self, site: Site) -> bool:
+        """Tell, and say, that the screen still shows another namespace than the one that would be changed."""
+        snapshot = self._app.snapshot and self._app.snapshot.part(site.place)
+        awaited = None if snapshot is None else site.awaited_ns(snapshot.ns)
+        if snapshot is not None and awaited is not None:
+            shown, coming = (printable(ns, 40) or "(no prefix)" for ns in (snapshot.ns, awaited))
+            words = f"this is still namespace {shown}: nothing is done before {coming} is shown"
+            self._app.notify(words, severity="warning", markup=False)
+        return awaited is not None
 
     def _is_busy(self) -> bool:
         if self.is_running:
@@ -201,7 +206,7 @@ class Changes:
         if behind is not None:
             behind.dismiss()
         self._run = run = site.triage.run(preview)
-        self._start(site, self._make(run, scope), _DOING[preview.action.name], preview.count)
+        self._start(site, self._make(run, scope), DOING[preview.action.name], preview.count)
 
     def _start(self, site: Site, work: Coroutine[Any, Any, ChangeTold], words: str, planned: int | None) -> None:
         self._is_stopping = False
@@ -223,13 +228,17 @@ class Changes:
         self._tell(told)
 
     async def _make(self, run: "Run", scope: "Scope | None") -> ChangeTold:
-        words = _DOING[run.preview.action.name]
+        from rsmq_tui.triage.actions import Undo  # noqa: PLC0415
+
+        words = DOING[run.preview.action.name]
         async for tally in run:
             counts = {"skipped": tally.skipped.total(), "failed": tally.failed.total()}
             self._tell_progress(words, tally.handled, tally.planned, **counts)
         if run.report is None:
             raise RuntimeError("a change without an end")
-        return replace(end_of(run.report), scope=scope)
+        action, told = run.preview.action, end_of(run.report)
+        undone = action.change if isinstance(action, Undo) and run.report.tally.done else None
+        return replace(told, scope=scope, undone=undone)
 
     async def _export(self, site: Site, queue: str, scope: "Scope | None", path: Path) -> ChangeTold:
         exported: Exported | None = None

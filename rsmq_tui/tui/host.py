@@ -43,11 +43,19 @@ class Dashboard(Protocol):
         ...
 
     def ask_change(
-        self, name: str, queue: str, scope: "Scope | None" = None, *, body: bytes | None = None, place: str = ""
-    ) -> None:
+        self,
+        name: str,
+        queue: str,
+        scope: "Scope | None" = None,
+        *,
+        body: bytes | None = None,
+        about: str = "",
+        place: str = "",
+    ) -> bool:
         """Ask for the change of that name, show what it would do, and make it when the answer is yes.
 
-        ``scope`` says which messages it is for; ``body`` is what a message to send begins with.
+        ``scope`` says which messages it is for, or ``about`` what; ``body`` is what a message to send begins with.
+        False where it may not be asked for now.
         """
         ...
 

@@ -61,6 +61,10 @@ class Site:
         """True where queues may be changed."""
         return self._opening is not None and not self.read_only
 
+    def awaited_ns(self, shown_ns: str) -> str | None:
+        """Return the namespace that it was switched to, as long as another one is shown; None where all is one."""
+        return None if self.is_of_lists or self._ns in (None, shown_ns) else self._ns
+
     @property
     def triage(self) -> "Triage":
         """What changes its queues, made when it is first asked for."""

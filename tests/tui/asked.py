@@ -28,9 +28,10 @@ def keep_what_is_asked(monkeypatch: pytest.MonkeyPatch) -> Asked:
     asked = Asked()
 
     def ask_change(
-        app: RsmqApp, name: str, queue: str, scope: Scope | None = None, *, body: bytes | None = None, place: str = ""
-    ) -> None:
+        app: RsmqApp, name: str, queue: str, scope: Scope | None = None, *, body: bytes | None = None, **where: str
+    ) -> bool:
         asked.changes.append((name, queue, scope, body))
+        return True
 
     monkeypatch.setattr(Site, "can_change", property(lambda site: True))
     monkeypatch.setattr(RsmqApp, "ask_change", ask_change)

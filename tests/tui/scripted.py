@@ -157,6 +157,10 @@ class ScriptedSource:
         body = self.bodies.get(id, b"" if row is None else row.preview)
         return MessageView(self.last.at_ms or START_MS, id, row, body, len(body or b""))
 
+    async def read_again(self, queue: str, known: MessageView) -> MessageView:
+        found = await self.read(queue, known.id)
+        return replace(known, at_ms=found.at_ms, row=None) if found.row is None else found
+
     async def search(self, queue: str, wanted: Filter) -> AsyncGenerator[Progress, None]:
         self.searches.append(wanted)
         everything = [self._raw(row) for row in self.messages.get(queue, [])]

@@ -111,7 +111,7 @@ async def test_hints_that_do_not_fit_are_left_out_whole(source: ScriptedSource) 
         await _go(pilot, source, ())
         line = lines_of(pilot.app.screen.query_one(KeyHints))[0]
         known = {f"{key.face or key.shown.split()[0]} {key.hint}" for key in KEYS}
-        assert set(line.strip().split("   ")) <= known
+        assert set(line.strip().split("  ")) <= known
         assert "enter open" in line
         assert line.strip().endswith("? help")
 
@@ -119,8 +119,8 @@ async def test_hints_that_do_not_fit_are_left_out_whole(source: ScriptedSource) 
 @pytest.mark.parametrize(
     ("place", "words"),
     [
-        ("overview", "enter open   / filter   s sort   a send"),
-        ("queue", "enter open   space mark   A all   / filter   x"),
+        ("overview", "enter open  / filter  s sort  a send"),
+        ("queue", "enter open  space mark  A all  / filter  x"),
     ],
 )
 async def test_at_eighty_columns_the_most_important_hints_are_there(

@@ -209,7 +209,7 @@ async def test_the_item_that_is_shown_whole(
 ) -> None:
     # One with the same bytes is another one.
     thumbnails.push("job-4")
-    before = thumbnails.peek(10), client.lrange(f"{KEY}:processing", 0, -1)
+    before = thumbnails.peek(), client.lrange(f"{KEY}:processing", 0, -1)
     async with watching(redis_url, tmp_path) as pilot:
         await _open(pilot, KEY)
         await until(pilot, lambda: len(_ids(pilot)) == 7, "all items are shown")
@@ -228,7 +228,7 @@ async def test_the_item_that_is_shown_whole(
         assert (await made(pilot)).startswith("put back 1,")
         await until(pilot, lambda: "no longer in the queue" not in text_of(app_of(pilot)), "nothing is said any more")
         await until(pilot, lambda: body in text_of(app_of(pilot)), "it is shown again")
-    assert (thumbnails.peek(10), client.lrange(f"{KEY}:processing", 0, -1)) == before
+    assert (thumbnails.peek(), client.lrange(f"{KEY}:processing", 0, -1)) == before
 
 
 async def test_keys_of_an_item_are_those_of_its_kind(redis_url: str, thumbnails: ListQueue, tmp_path: Path) -> None:

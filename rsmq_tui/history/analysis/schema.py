@@ -81,7 +81,7 @@ _RUNS = (
     Column(
         "continues",
         _YES,
-        "whether the sample before is near enough for nothing to be unknown in between; of failed polls, and failed too",
+        "whether the sample before is near enough for nothing to be unknown between; of failed polls, and failed too",
     ),
     Column("samples", _WHOLE, "samples in the run"),
     Column("first_depth", _WHOLE, "depth in the first sample"),

@@ -67,8 +67,8 @@ class ListPages:
         return RawPage(int(now), depth, ready, start, tuple(_peeked(*row) for row in rows))
 
     @raising_nonsense
-    async def item(self, queue: str, id: str) -> WholeMessage:
-        """Read one item with its body, unless that is longer than BODY_BYTES_MAX; its id says where it is now.
+    async def item(self, queue: str, id: str, *, with_body: bool = True) -> WholeMessage:
+        """Read one item, and its body unless that is longer than BODY_BYTES_MAX or not wanted; its id says where it is.
 
         One that is no more where it was is also looked for among those that were taken last, or put back.
         """
@@ -77,7 +77,8 @@ class ListPages:
         if place is None:
             (clock,) = await ask(self._runner, ("TIME",))
             return WholeMessage(clock[0] * 1000 + clock[1] // 1000, id, None, 0, None, 0, None)
-        arguments = (int(right), *_split(place), BODY_BYTES_MAX, PAGE_BYTES, SPAN_ITEMS, LEASES_MAX)
+        longest = BODY_BYTES_MAX if with_body else -1
+        arguments = (int(right), *_split(place), longest, PAGE_BYTES, SPAN_ITEMS, LEASES_MAX)
         with telling_wrong_types():
             try:
                 now, *found = await self._runner.run(look_scripts.ITEM, keys, arguments)
@@ -87,7 +88,7 @@ class ListPages:
             return WholeMessage(int(now), id, None, 0, None, 0, None)
         letter, at, score, size, body = found
         known = ItemId("queue" if letter == b"q" else "processing", at, place.sha)
-        return WholeMessage(int(now), str(known), score.decode(), 0, None, size, body)
+        return WholeMessage(int(now), str(known), score.decode(), 0, None, size, body if with_body else None)
 
     @raising_nonsense
     async def due_counts(self, queue: str, bounds_ms: tuple[int, ...]) -> tuple[int, ...]:

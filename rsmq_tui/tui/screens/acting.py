@@ -52,8 +52,9 @@ class ActingScreen(DashboardScreen):
         if name in _FOR_MESSAGES and scope is None:
             self.notify(self.why_nothing, severity="warning", markup=False)
             return
-        self.asked = scope
-        self.dashboard.ask_change(name, self.queue, scope, place=self.site.place)
+        # One that is refused must not stand for the one that is under way.
+        if self.dashboard.ask_change(name, self.queue, scope, place=self.site.place):
+            self.asked = scope
 
     def action_edit(self) -> None:
         """Edit a copy of the one message."""
@@ -76,7 +77,11 @@ class ActingScreen(DashboardScreen):
         body = await self.body_of(id)
         # Whoever has gone on to something else meanwhile is not disturbed there.
         if body is not None and self.is_active:
-            self.dashboard.ask_change("send", self.queue, body=body, place=self.site.place)
+            self._edit_body(id, body)
+
+    def _edit_body(self, id: str, body: bytes) -> None:
+        about = f"a copy of the message {id}"
+        self.dashboard.ask_change("send", self.queue, body=body, about=about, place=self.site.place)
 
     async def body_of(self, id: str) -> bytes | None:
         """Read a body whole; say why where there is none."""

@@ -24,25 +24,39 @@ from rsmq_tui.tui.widgets.tick_box import TickBox
 T = TypeVar("T")
 
 _SENTENCE_MAX = 300
+_ABOUT_MAX = 140
 
 
 class FormScreen(ModalScreen[None], Generic[T]):
-    """Asks for a form's fields and hands what they make to ``go_on``; it stays, so that one can come back to it."""
+    """Asks for a form's fields and hands what they make to ``go_on``; it stays, so that one can come back to it.
+
+    ``about`` says what it is for: the screen behind it may not be the one that its reader thinks of.
+    """
 
     BINDINGS: ClassVar[list[BindingType]] = bindings_of("modal")
 
     def __init__(
-        self, form: Form[T], go_on: Callable[[T], None], *, yes: str = "Preview", note: str = "nothing happens yet"
+        self,
+        form: Form[T],
+        go_on: Callable[[T], None],
+        *,
+        yes: str = "Preview",
+        note: str = "nothing happens yet",
+        about: str = "",
     ) -> None:
         super().__init__()
         self._form = form
         self._go_on = go_on
-        self._yes, self._note = yes, note
+        self._yes, self._note, self._about = yes, note, printable(about, _ABOUT_MAX)
         self._is_warned = False
 
     def compose(self) -> ComposeResult:
         """The fields, what is wrong with them, buttons."""
         with Vertical(classes="dialog"):
+            if self._about:
+                with Horizontal(classes="about"):
+                    yield Static("for", classes="label")
+                    yield Static(Content(self._about), id="about")
             with VerticalScroll(classes="fields", can_focus=False):
                 for field in self._form.fields:
                     with Vertical(classes="field") if field.kind == "body" else Horizontal(classes="field"):

@@ -1,13 +1,18 @@
 """One message whole: what is known of it, its body as JSON, text or hex, and the keys that change it."""
 
+from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import ClassVar
 
-from textual import on, work
+from textual import on
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.content import Content
+from textual.worker import Worker
 
 from rsmq_tui.monitor import MessageRow, MessageState, MessageView, PeekError, Snapshot
+from rsmq_tui.monitor.source import ReadsAgain
+from rsmq_tui.monitor.states import place_of
 from rsmq_tui.monitor.wording import clock, duration, plural, printable, size
 from rsmq_tui.triage.previews import Marked, Scope
 from rsmq_tui.tui.body_text import PieceLines, View, first_view, lines_of
@@ -28,10 +33,12 @@ _VIEWS = tuple(View)
 
 
 class MessageScreen(ActingScreen):
-    """Shows a message as it was when it was last read; its state is told as of now.
+    """Shows a message, and what is known of it as of the last poll: a change is for that, and for nothing else.
 
-    It is read when it is opened, and again by ``r``, after each change, and when whatever lay over it has closed: a
-    change is for what is shown here, and for nothing that it has become since.
+    It is read whole when it is opened and by ``r``. All but its body is read again with each poll, after each change,
+    and when whatever lay over it has closed. Where it has left its queue the body stays, unless a change from here took
+    it: of a list, another item with the same bytes would be found in its place, so only the undo of that change brings
+    it back.
     """
 
     WHERE: ClassVar[tuple[Where, ...]] = ("message", "lines")
@@ -48,6 +55,11 @@ class MessageScreen(ActingScreen):
         self._width = 0
         self._error: str | None = None
         self._is_taken = False
+        self._taken_by: int | None = None
+        self._problem: str | None = None
+        self._laid_out: tuple[object, ...] = ()
+        self._reading: Worker[None] | None = None
+        self._read_for_ms: int | None = None
         self._ns: str | None = None
 
     def compose(self) -> ComposeResult:
@@ -66,12 +78,12 @@ class MessageScreen(ActingScreen):
 
     def on_screen_resume(self) -> None:
         """Read the message again: a dialog was in front, and something may have become of it."""
-        if self._message is not None and not self._is_taken and self._shown_in is None:
-            self._fetch()
+        self._read_again()
 
     def rest(self) -> None:
-        """Read the message again."""
-        self._fetch()
+        """Read the message again, with its body."""
+        if not (self._is_taken and self._is_item):
+            self._fetch()
 
     @on(LineView.Resized)
     def _wrap_anew(self) -> None:
@@ -82,12 +94,16 @@ class MessageScreen(ActingScreen):
         """Tell the message's state as of now."""
         if self._ns not in (None, snapshot.ns):
             # A queue of the same name in another namespace is another queue.
-            self._message = None
+            self._message, self._is_taken = None, False
             self._fetch()
-        self._ns = snapshot.ns
+        elif snapshot.at_ms != self._read_for_ms and not snapshot.paused and self.is_active:
+            self._follow()
+        self._ns, self._read_for_ms = snapshot.ns, snapshot.at_ms
         back = " < " if self.dashboard.ascii_only else " ◀ "
         self._title.show([(f"{back}{printable(self.queue, 60)} ", "muted"), (printable(self.message_id, 60), "strong")])
-        self._facts.show(self._fact_pieces(snapshot.at_ms))
+        # What it was is no news: what is told is of the moment that it was read at, but for a recording, which goes on.
+        message = self._message if self._shown_in is None else None
+        self._facts.show(self._fact_pieces(snapshot.at_ms if message is None else message.at_ms))
 
     def action_view(self, step: int) -> None:
         """Look at the body in another way."""
@@ -99,6 +115,16 @@ class MessageScreen(ActingScreen):
         body = self._message.body if self._message else None
         if body is not None:
             self.dashboard.copy_text(body.decode("utf-8", "replace"), "the body")
+
+    def action_edit(self) -> None:
+        """Edit a copy of the message, with the body that is shown."""
+        message = None if self._is_taken else self._message
+        if message is not None and message.body is not None:
+            self._edit_body(self.message_id, message.body)
+            return
+        is_there = message is not None and message.row is not None
+        why = self._why_no_body() if is_there else self.why_nothing
+        self.notify(f"there is nothing to make a copy of: {why}", severity="warning", markup=False)
 
     @property
     def scope(self) -> Scope | None:
@@ -118,6 +144,10 @@ class MessageScreen(ActingScreen):
         return "this message is no longer in the queue" if is_gone else "this message could not be read"
 
     @property
+    def _is_item(self) -> bool:
+        return place_of(self.message_id) is not None
+
+    @property
     def _row(self) -> MessageRow | None:
         return None if self._message is None or self._is_taken else self._message.row
 
@@ -126,39 +156,63 @@ class MessageScreen(ActingScreen):
         if told is None or told.is_running or self._shown_in is not None:
             return
         if told.taken and told.scope is not None and told.scope is self.asked:
-            # Of a list, another item with the same bytes would be found in its place; and what was read before is old.
-            self._is_taken = True
+            # What was read before is old.
+            self._is_taken, self._taken_by = True, told.change
             self.workers.cancel_group(self, "message")
             self._show_body()
             self._refresh_words()
-        else:
+        elif self._is_taken and told.undone is not None and told.undone == self._taken_by:
+            self._is_taken = False
             self._fetch()
+        else:
+            self._read_again()
 
-    @work(group="message", exclusive=True)
-    async def _fetch(self) -> None:
+    def _follow(self) -> None:
+        """Read it again for a poll: no question while one is under way, nor while a change may be taking an item."""
+        told = self.dashboard.change_told
+        is_changing = self._is_item and told is not None and told.is_running
+        if not is_changing and (self._reading is None or self._reading.is_finished):
+            self._read_again()
+
+    def _read_again(self) -> None:
+        """Read anew what has become of it; of a list's item that was gone, only what has its bytes could be found."""
+        message, source = self._message, self.site.source
+        is_gone = message is not None and self._row is None
+        if message is not None and isinstance(source, ReadsAgain) and not (is_gone and self._is_item):
+            self._begin(lambda: source.read_again(self.queue, message))
+
+    def _fetch(self) -> None:
+        self._begin(lambda: self.site.source.read(self.queue, self.message_id))
+
+    def _begin(self, ask: Callable[[], Awaitable[MessageView]]) -> None:
+        # One that takes its place may come before it has begun.
+        self._reading = self.run_worker(partial(self._read, ask), group="message", exclusive=True)
+
+    async def _read(self, ask: Callable[[], Awaitable[MessageView]]) -> None:
         before, was_taken = self._message, self._is_taken
         try:
-            self._message = found = await self.site.source.read(self.queue, self.message_id)
+            self._message = found = await ask()
         except PeekError as error:
-            if before is not None:
-                # The line at the top says that nothing is as of now.
-                return
-            self._error = str(error)
-            self._show_body()
+            self._problem = str(error)
+            if before is None:
+                self._error = self._problem
         else:
-            self._error, self._is_taken = None, False
+            self._error = self._problem = None
             # An item of a list may lie elsewhere by now.
             self.message_id = found.id
+            # The id of a message is its own for ever.
+            self._is_taken = was_taken and (found.row is None or self._is_item)
             if found.body is not None and (before is None or before.body is None):
                 self._view = first_view(found.body)
-        # Setting a long body out takes a while, and would lose the place in it.
-        if was_taken or _body_facts(before) != _body_facts(self._message):
-            self._show_body()
+        # Setting a long body out takes a while.
+        if self._laid_out != self._body_facts:
+            self._show_body(stay=before is not None)
         self._refresh_words()
 
     def _show_body(self, *, stay: bool = False) -> None:
         view, message = self.body_view, self._message
-        body = message.body if message and self._row is not None else None
+        self._laid_out = self._body_facts
+        body = message.body if message and not self._is_taken else None
         if body is None:
             view.border_title = Content(self._why_no_body())
             view.show(PieceLines(()))
@@ -168,8 +222,15 @@ class MessageScreen(ActingScreen):
             return
         lines = lines_of(body, self._view, self._width)
         tabs = " · ".join(f"[{choice}]" if choice is self._view else choice.value for choice in _VIEWS)
-        view.border_title = Content(tabs)
+        view.border_title = Content(tabs if self._row is not None else f"{tabs} · {self.why_nothing}")
         view.show(lines, stay=stay)
+
+    @property
+    def _body_facts(self) -> tuple[object, ...]:
+        """What tells how the body is shown, or why there is none."""
+        message = self._message
+        known = () if message is None else (message.body, message.size, message.row is None)
+        return (*known, self._is_taken, self._error)
 
     def _why_no_body(self) -> str:
         message = self._message
@@ -188,7 +249,9 @@ class MessageScreen(ActingScreen):
         if message is None:
             return []
         if row is None:
-            return [(" no longer in the queue", "alarm")]
+            kept = "" if self._is_taken or message.body is None else " · this was its body"
+            resend = " · e sends a copy" if kept and self.can_change else ""
+            return [(" no longer in the queue", "alarm"), (f"{kept}{resend}", "")]
         due_ms = row.due_ms
         if row.is_item:
             due = _lease(row, at_ms)
@@ -201,12 +264,12 @@ class MessageScreen(ActingScreen):
         sent = "sent at an unknown time" if row.sent_ms is None else f"sent {clock(row.sent_ms, date=True)}"
         state = row.state_at(at_ms)
         told = (due, sent, *_receives(row), size(message.size))
-        return [(f" {state.value}", MESSAGE_TOKENS[state]), ("".join(f" · {words}" for words in told), "")]
-
-
-def _body_facts(message: MessageView | None) -> tuple[object, ...]:
-    """Return what tells how a body is shown, or why there is none."""
-    return () if message is None else (message.body, message.size, message.row is None)
+        as_of = f" as of {clock(at_ms)}: {printable(self._problem, 60)} ·" if self._problem else ""
+        return [
+            (as_of, "alarm"),
+            (f" {state.value}", MESSAGE_TOKENS[state]),
+            ("".join(f" · {words}" for words in told), ""),
+        ]
 
 
 def _receives(row: MessageRow) -> tuple[str, ...]:

@@ -20,7 +20,8 @@ class ChangeTold:
     """What there is to tell: ``words``, and while the change runs how many of the ``planned`` are behind us.
 
     ``planned`` is None where there is nothing to count; ``is_alarm`` is set when something failed, or was left out.
-    Told at the end are ``scope``, which messages the change was asked for, and ``taken``, how many left their queue.
+    Told at the end are ``scope``, which messages the change was asked for, ``taken``, how many left their queue,
+    ``change``, its number in the journal, and ``undone``, the number of the change that it took back.
     """
 
     words: str
@@ -33,6 +34,8 @@ class ChangeTold:
     is_alarm: bool = False
     scope: "Scope | None" = None
     taken: int = 0
+    change: int | None = None
+    undone: int | None = None
 
 
 class ChangeLine(Painted):

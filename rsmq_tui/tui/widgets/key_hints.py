@@ -8,6 +8,8 @@ from rsmq_tui.tui.key import NO_CHANGES, Key, Where
 from rsmq_tui.tui.keymap import keys_of
 from rsmq_tui.tui.widgets.painted import Painted, Piece
 
+_WIDE = 100
+
 
 class KeyHints(Painted):
     """The hints of some places, as many as fit; those that are pinned come last and always."""
@@ -28,18 +30,21 @@ class KeyHints(Painted):
         leads: Callable[[str], bool] = getattr(self.app, "leads_somewhere", lambda _: True)
         hints = [key for key in keys if key.hint and leads(key.action)]
         pinned = [key for key in hints if key.pinned]
-        left = self.size.width - 1 - sum(map(_width, pinned))
+        # Where it is narrow, more words are worth more than the room between them.
+        gap = 2 if self.size.width < _WIDE else 3
+        # Behind the last there is none.
+        left = self.size.width - 1 + gap - sum(_width(key, gap) for key in pinned)
         shown = []
         for key in hints:
             if key.pinned:
                 continue
-            left -= _width(key)
+            left -= _width(key, gap)
             if left < 0:
                 break
             shown.append(key)
         pieces: list[Piece] = [(" ", "")]
         for key in (*shown, *pinned):
-            pieces += [(f"{_face(key)} ", "head"), (f"{key.hint}   ", "muted")]
+            pieces += [(f"{_face(key)} ", "head"), (f"{key.hint}{' ' * gap}", "muted")]
         return [self.line(pieces)]
 
 
@@ -47,5 +52,5 @@ def _face(key: Key) -> str:
     return key.face or key.shown.split()[0]
 
 
-def _width(key: Key) -> int:
-    return len(_face(key)) + len(key.hint) + 4
+def _width(key: Key, gap: int) -> int:
+    return len(_face(key)) + 1 + len(key.hint) + gap

@@ -1,0 +1,111 @@
+"""What has become of a message that was read before, without its body."""
+
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from dataclasses import replace
+
+import pytest
+import redis
+
+from rsmq_tui.monitor import LivePoller, MessageState, PeekError
+from rsmq_tui.monitor.list_poller import ListPoller
+from rsmq_tui.protocol import ListQueue, QueueReader, Rsmq
+from rsmq_tui.protocol.lists.item_ids import ItemId, Place, item_sha
+from rsmq_tui.protocol.lists.naming import ListNames
+from rsmq_tui.protocol.lists.reader import ListReader
+
+BODY = b"x" * 50_000
+QUEUE = "queue:jobs"
+
+
+@pytest.fixture(params=["by script", "plainly"])
+def url(request: pytest.FixtureRequest, client: redis.Redis, redis_url: str) -> str:
+    if request.param == "by script":
+        return redis_url
+    client.acl_setuser("plain", enabled=True, passwords=["+x"], keys=["*"], commands=["+@all", "-@scripting"])
+    return redis_url.replace("redis://", "redis://plain:x@")
+
+
+@pytest.fixture
+async def reader(url: str, client: redis.Redis) -> AsyncIterator[QueueReader]:
+    Rsmq(client).create_queue("q")
+    async with aclosing(QueueReader(url)) as opened:
+        yield opened
+    client.acl_deluser("plain")
+
+
+@pytest.fixture
+async def lists(url: str, client: redis.Redis) -> AsyncIterator[ListReader]:
+    async with aclosing(ListReader(url, ListNames(), [QUEUE])) as opened:
+        yield opened
+    client.acl_deluser("plain")
+
+
+def item_id(place: Place, position: int, item: bytes) -> str:
+    return str(ItemId(place, position, item_sha(item)))
+
+
+def _received(reader: QueueReader | ListReader) -> int:
+    return reader.traffic.bytes_received
+
+
+async def test_a_message_from_its_sending_to_its_end(client: redis.Redis, reader: QueueReader) -> None:
+    poller, rsmq = LivePoller(reader), Rsmq(client)
+    id = rsmq.send_message("q", BODY.decode())
+    known = await poller.read("q", id)
+    before = _received(reader)
+    rsmq.receive_message("q", vt=60)
+    now = await poller.read_again("q", known)
+    assert (now.row and now.row.state, now.row and now.row.rc) == (MessageState.IN_FLIGHT, 1)
+    assert (now.body, now.size) == (BODY, len(BODY))
+    rsmq.delete_message("q", id)
+    gone = await poller.read_again("q", now)
+    assert gone == replace(now, at_ms=gone.at_ms, row=None)
+    assert _received(reader) - before < len(BODY) + 1_000
+
+
+async def test_a_body_of_another_length_is_read(client: redis.Redis, reader: QueueReader) -> None:
+    poller = LivePoller(reader)
+    id = Rsmq(client).send_message("q", "short")
+    known = await poller.read("q", id)
+    client.hset("rsmq:q:Q", id, "much longer")
+    assert (await poller.read_again("q", known)).body == b"much longer"
+
+
+async def test_a_wrong_type_is_told(client: redis.Redis, reader: QueueReader) -> None:
+    poller = LivePoller(reader)
+    known = await poller.read("q", Rsmq(client).send_message("q", "x"))
+    client.delete("rsmq:q")
+    client.set("rsmq:q", "x")
+    with pytest.raises(PeekError, match="another type"):
+        await poller.read_again("q", known)
+
+
+async def test_an_item_wherever_it_is_now(client: redis.Redis, lists: ListReader) -> None:
+    poller, jobs = ListPoller(lists), ListQueue(client, "jobs")
+    jobs.push(BODY)
+    known = await poller.read(QUEUE, item_id("queue", 0, BODY))
+    assert known.body == BODY
+    jobs.take(60_000)
+    now = await poller.read_again(QUEUE, known)
+    assert now.id.startswith("p:0:")
+    assert (now.row and now.row.state, now.body) == (MessageState.IN_FLIGHT, BODY)
+    client.delete(f"{QUEUE}:processing")
+    gone = await poller.read_again(QUEUE, now)
+    assert gone == replace(now, at_ms=gone.at_ms, row=None)
+
+
+async def test_what_is_read_between_two_polls_is_part_of_their_cost(client: redis.Redis, redis_url: str) -> None:
+    rsmq = Rsmq(client)
+    rsmq.create_queue("q")
+    id = rsmq.send_message("q", "x")
+    async with aclosing(QueueReader(redis_url)) as reader:
+        poller = LivePoller(reader)
+        known = await poller.read("q", id)
+        await poller.poll()
+        alone = (await poller.poll()).cost
+        await poller.read_again("q", known)
+        watched = (await poller.poll()).cost
+        assert watched.commands == alone.commands + 1
+        assert watched.bytes > alone.bytes
+        assert (await poller.poll()).cost.commands == alone.commands

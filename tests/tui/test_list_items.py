@@ -1,0 +1,120 @@
+"""An open item of a list is told as it is now, and no other one with the same bytes takes its place."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+import redis
+
+from rsmq_tui.protocol import ListQueue
+from rsmq_tui.triage.previews import Scope
+from rsmq_tui.triage.run import Run
+from rsmq_tui.tui.changing import Changes
+from rsmq_tui.tui.screens.message import MessageScreen
+from rsmq_tui.tui.widgets.change_line import ChangeTold
+from rsmq_tui.tui.widgets.text_line import TextLine
+from tests.tui.changing import fill
+from tests.tui.driving import app_of, lines_of, made, press, say_yes, settled, text_of, until
+from tests.tui.test_list_queues import KEY, thumbnails, watching
+from tests.tui.test_list_queues import _ids as ids_in
+from tests.tui.test_list_queues import _open as open_queue
+from tests.tui.test_list_queues import _open_item as open_item
+
+__all__ = ["thumbnails"]
+
+
+@pytest.mark.parametrize("meanwhile", ["", "x", "M", "0"])
+async def test_a_twin_does_not_take_the_place_of_an_item_that_was_deleted(
+    redis_url: str,
+    thumbnails: ListQueue,
+    client: redis.Redis,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    meanwhile: str,
+) -> None:
+    thumbnails.push("job-4")
+    gate = asyncio.Event()
+    honest = Changes._make
+
+    async def held(changes: Changes, run: Run, scope: Scope | None) -> ChangeTold:
+        told = await honest(changes, run, scope)
+        await gate.wait()
+        return told
+
+    async with watching(redis_url, tmp_path) as pilot:
+        await open_queue(pilot, KEY)
+        await until(pilot, lambda: len(ids_in(pilot)) == 7, "all items are shown")
+        await press(pilot, "j", "enter")
+        await until(pilot, lambda: "job-4" in text_of(app_of(pilot)), "it is shown")
+        screen = pilot.app.screen
+        assert isinstance(screen, MessageScreen)
+        monkeypatch.setattr(Changes, "_make", held)
+        await pilot.press("x")
+        await say_yes(pilot)
+        await until(pilot, lambda: client.llen(KEY) == 3, "it is deleted")
+        if meanwhile:
+            await pilot.press(meanwhile)
+            assert pilot.app.screen is screen
+        gate.set()
+        await made(pilot)
+        await until(pilot, lambda: "no longer in the queue" in text_of(app_of(pilot)), "it is gone")
+        # Whatever would read it again finds the other one.
+        await press(pilot, "r", "question_mark", "escape", "e")
+        before = app_of(pilot).snapshot
+        await until(pilot, lambda: app_of(pilot).snapshot is not before, "another poll")
+        await settled(pilot)
+        assert pilot.app.screen is screen
+        assert screen.scope is None
+        assert lines_of(screen.query_one("#facts", TextLine))[0].strip() == "no longer in the queue"
+        await press(pilot, "u")
+        await say_yes(pilot)
+        await until(pilot, lambda: screen.scope is not None, "it is back")
+        await until(pilot, lambda: "job-4" in text_of(app_of(pilot)), "it is shown again")
+    assert thumbnails.peek().count(b"job-4") == 2
+
+
+async def test_only_the_undo_of_what_took_an_item_brings_it_back(
+    redis_url: str, thumbnails: ListQueue, tmp_path: Path
+) -> None:
+    thumbnails.push("job-4")
+    async with watching(redis_url, tmp_path) as pilot:
+        await open_queue(pilot, KEY)
+        await until(pilot, lambda: len(ids_in(pilot)) == 7, "all items are shown")
+        await press(pilot, "j", "enter")
+        await until(pilot, lambda: "job-4" in text_of(app_of(pilot)), "it is shown")
+        screen = pilot.app.screen
+        assert isinstance(screen, MessageScreen)
+        await pilot.press("x")
+        await say_yes(pilot)
+        await made(pilot)
+        app_of(pilot).ask_change("send", KEY, body=b"job-4", place=screen.place or "")
+        await fill(pilot)
+        await say_yes(pilot)
+        assert (await made(pilot)).startswith("sent 1,")
+        for is_back in (False, True):
+            told = app_of(pilot).change_told
+            await press(pilot, "u")
+            await say_yes(pilot)
+            await until(pilot, lambda told=told: app_of(pilot).change_told is not told, "it begins")
+            await made(pilot)
+            await settled(pilot)
+            assert (screen.scope is not None) == is_back
+
+
+async def test_an_item_that_is_shown_is_told_as_it_is_now(
+    redis_url: str, thumbnails: ListQueue, client: redis.Redis, tmp_path: Path
+) -> None:
+    async with watching(redis_url, tmp_path) as pilot:
+        await open_item(pilot, 0, "job-3")
+        await until(pilot, lambda: "waiting to be taken" in text_of(app_of(pilot)), "it waits")
+        thumbnails.take(600_000)
+        await until(pilot, lambda: "its lease ends in " in text_of(app_of(pilot)), "it was taken")
+        client.lrem(f"{KEY}:processing", 1, "job-3")
+        await until(pilot, lambda: "no longer in the queue" in text_of(app_of(pilot)), "it is done")
+        assert "job-3" in text_of(app_of(pilot))
+        # Another one of the same bytes is another one.
+        thumbnails.push("job-3")
+        before = app_of(pilot).snapshot
+        await until(pilot, lambda: app_of(pilot).snapshot is not before, "another poll")
+        await press(pilot, "question_mark", "escape")
+        assert "no longer in the queue" in text_of(app_of(pilot))

@@ -1,0 +1,269 @@
+"""An open message is told as it is now, poll by poll, and a copy is made of what is shown."""
+
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import redis
+from textual.pilot import Pilot
+
+from rsmq_tui.monitor import MessageState, MessageView, PeekError
+from rsmq_tui.protocol import Rsmq
+from rsmq_tui.tui.screens.form import FormScreen
+from rsmq_tui.tui.screens.message import MessageScreen
+from rsmq_tui.tui.widgets.key_hints import KeyHints
+from rsmq_tui.tui.widgets.line_view import LineView
+from rsmq_tui.tui.widgets.text_line import TextLine
+from tests.tui.changing import changing, in_queue
+from tests.tui.driving import (
+    app_of,
+    lines_of,
+    made,
+    opened,
+    play,
+    poll_again,
+    press,
+    resized,
+    say_yes,
+    settled,
+    text_of,
+    until,
+)
+from tests.tui.scripted import ScriptedSource, messages_of
+from tests.tui.scripted_triage import ScriptedTriage
+from tests.tui.states import poll_of, queue_of
+
+GONE = "this message is no longer in the queue"
+
+
+class Counting(ScriptedSource):
+    """Keeps how often a message was read again, and waits where it is told to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.again = 0
+        self.gate: asyncio.Event | None = None
+        self.again_error: str | None = None
+
+    async def read_again(self, queue: str, known: MessageView) -> MessageView:
+        self.again += 1
+        if self.gate is not None:
+            await self.gate.wait()
+        if self.again_error is not None:
+            raise PeekError(self.again_error)
+        return await super().read_again(queue, known)
+
+
+@pytest.fixture
+def queues(client: redis.Redis) -> Rsmq:
+    rsmq = Rsmq(client)
+    rsmq.create_queue("orders", vt=600)
+    rsmq.send_messages("orders", [f'{{"order": {number}}}' for number in range(3)])
+    return rsmq
+
+
+async def _open(pilot: Pilot[None]) -> MessageScreen:
+    await in_queue(pilot, "orders", 3)
+    await pilot.press("j", "enter")
+    await until(pilot, lambda: '"order": 1' in text_of(app_of(pilot)), "the message opens")
+    return _screen(pilot)
+
+
+async def _scripted(pilot: Pilot[None], source: ScriptedSource, body: bytes = b'{"a": 1}') -> MessageScreen:
+    source.messages["orders"] = messages_of([body])
+    await play(pilot, source, poll_of(source, [queue_of("orders", ready=1)]))
+    await press(pilot, "enter", "enter")
+    return _screen(pilot)
+
+
+def _screen(pilot: Pilot[None]) -> MessageScreen:
+    assert isinstance(pilot.app.screen, MessageScreen)
+    return pilot.app.screen
+
+
+def _facts(pilot: Pilot[None]) -> str:
+    return lines_of(pilot.app.screen.query_one("#facts", TextLine))[0].strip()
+
+
+def _form_body(pilot: Pilot[None]) -> str:
+    return pilot.app.screen.query_one("#body").text  # type: ignore[attr-defined, no-any-return]
+
+
+async def test_what_consumers_do_with_it_is_told_by_itself(redis_url: str, queues: Rsmq, tmp_path: Path) -> None:
+    async with changing(redis_url, tmp_path) as pilot:
+        screen = await _open(pilot)
+        assert "ready · visible for " in _facts(pilot)
+        queues.receive_messages("orders", 3, vt=500)
+        await until(pilot, lambda: _facts(pilot).startswith("in flight · visible in 8m "), "it was received")
+        assert "received 1 time, first " in _facts(pilot)
+        queues.delete_message("orders", screen.message_id)
+        await until(pilot, lambda: _facts(pilot).startswith("no longer in the queue"), "it was deleted")
+        assert _facts(pilot) == "no longer in the queue · this was its body · e sends a copy"
+        assert f"[pretty] · raw · hex · {GONE}" in text_of(app_of(pilot))
+        assert '"order": 1' in text_of(app_of(pilot))
+        # Neither looking on nor what lies over it for a while takes it away.
+        await pilot.press("l", "question_mark", "escape")
+        before = app_of(pilot).snapshot
+        await until(pilot, lambda: app_of(pilot).snapshot is not before, "another poll")
+        assert '"order": 1' in text_of(app_of(pilot))
+
+
+async def test_a_change_is_for_what_it_is_now(redis_url: str, queues: Rsmq, tmp_path: Path) -> None:
+    async with changing(redis_url, tmp_path) as pilot:
+        await _open(pilot)
+        queues.receive_messages("orders", 3, vt=500)
+        await until(pilot, lambda: _facts(pilot).startswith("in flight"), "it was received")
+        await pilot.press("x")
+        await say_yes(pilot)
+        assert (await made(pilot)).startswith("deleted 1,")
+
+
+async def test_what_another_one_puts_back_is_there_again(
+    redis_url: str, client: redis.Redis, queues: Rsmq, tmp_path: Path
+) -> None:
+    async with changing(redis_url, tmp_path) as pilot:
+        screen = await _open(pilot)
+        dumps = {key: client.dump(key) for key in ("rsmq:orders", "rsmq:orders:Q")}
+        await pilot.press("x")
+        await say_yes(pilot)
+        await made(pilot)
+        await until(pilot, lambda: _facts(pilot) == "no longer in the queue", "it is gone")
+        for key, dump in dumps.items():
+            client.restore(key, 0, dump, replace=True)  # type: ignore[arg-type]
+        await until(pilot, lambda: _facts(pilot).startswith("ready · "), "it is there")
+        assert '"order": 1' in text_of(app_of(pilot))
+        assert screen.scope is not None
+
+
+async def test_a_body_of_another_length_is_read(
+    redis_url: str, client: redis.Redis, queues: Rsmq, tmp_path: Path
+) -> None:
+    async with changing(redis_url, tmp_path) as pilot:
+        screen = await _open(pilot)
+        client.hset("rsmq:orders:Q", screen.message_id, '{"order": "another"}')
+        await until(pilot, lambda: '"order": "another"' in text_of(app_of(pilot)), "the new body is shown")
+
+
+@pytest.mark.parametrize("is_gone", [False, True])
+async def test_a_copy_is_of_the_body_that_is_shown(
+    redis_url: str, client: redis.Redis, queues: Rsmq, tmp_path: Path, is_gone: bool
+) -> None:
+    async with changing(redis_url, tmp_path) as pilot:
+        screen = await _open(pilot)
+        if is_gone:
+            queues.delete_message("orders", screen.message_id)
+            await until(pilot, lambda: GONE in text_of(app_of(pilot)), "it is gone")
+        else:
+            # Of the same length: only who reads the body again sees it.
+            client.hset("rsmq:orders:Q", screen.message_id, '{"order": 7}')
+        await pilot.press("e")
+        await until(pilot, lambda: isinstance(pilot.app.screen, FormScreen), "the form opens")
+        await until(pilot, lambda: "a copy of the message" in text_of(app_of(pilot)), "it says of what")
+        assert _form_body(pilot) == '{"order": 1}'
+
+
+async def test_where_no_body_is_shown_there_is_no_copy(source: ScriptedSource, triage: ScriptedTriage) -> None:
+    class Long(ScriptedSource):
+        async def read(self, queue: str, id: str) -> MessageView:
+            return replace(await super().read(queue, id), body=None, size=500 * 1024 * 1024)
+
+    source = Long()
+    async with opened(source, triage=triage, notifications=True) as pilot:
+        screen = await _scripted(pilot, source)
+        await press(pilot, "e")
+        assert pilot.app.screen is screen
+        assert "there is nothing to make a copy of: its" in text_of(app_of(pilot))
+
+
+async def test_nothing_is_read_while_paused_or_behind_something(triage: ScriptedTriage) -> None:
+    source = Counting()
+    async with opened(source, triage=triage) as pilot:
+        await _scripted(pilot, source)
+        source.again = 0
+        await poll_again(pilot)
+        await poll_again(pilot)
+        assert source.again == 2
+        await play(pilot, source, replace(source.last, paused=True))
+        await poll_again(pilot)
+        assert source.again == 2
+        await play(pilot, source, replace(source.last, paused=False))
+        await press(pilot, "x")
+        await poll_again(pilot)
+        assert source.again == 2
+        # What happened meanwhile is read when it is in front again.
+        await press(pilot, "escape")
+        assert source.again == 3
+
+
+async def test_no_question_while_one_is_under_way() -> None:
+    source = Counting()
+    async with opened(source) as pilot:
+        await _scripted(pilot, source)
+        source.again, source.gate = 0, asyncio.Event()
+        for _ in range(3):
+            source.play(replace(source.last, at_ms=source.last.at_ms + 1000))
+            await until(pilot, lambda: app_of(pilot).snapshot is source.last, "the snapshot arrives")
+        assert source.again == 1
+        source.messages["orders"] = [replace(source.messages["orders"][0], rc=4, state=MessageState.IN_FLIGHT)]
+        source.gate.set()
+        await settled(pilot)
+        assert "received 4 times" in _facts(pilot)
+
+
+async def test_what_cannot_be_read_again_is_told_as_of_then() -> None:
+    source = Counting()
+    async with opened(source) as pilot:
+        await _scripted(pilot, source)
+        source.again_error = "a key holds [/another] \x1b[2J type"
+        await poll_again(pilot, 60_000)
+        told = _facts(pilot)
+        assert told.startswith("as of 11:06:40.000: a key holds [/another] ␛[2J type · ready · visible for 1m 0s")
+        source.again_error = None
+        await poll_again(pilot)
+        assert _facts(pilot).startswith("ready · visible for 2m 1s")
+
+
+async def test_reading_again_keeps_the_place_when_it_goes() -> None:
+    source = Counting()
+    async with opened(source) as pilot:
+        await _scripted(pilot, source, b"\n".join(b"line %d" % number for number in range(200)))
+        await press(pilot, "pagedown")
+        before = lines_of(pilot.app.screen.query_one(LineView))
+        source.messages["orders"] = []
+        await poll_again(pilot)
+        assert GONE in text_of(app_of(pilot))
+        assert lines_of(pilot.app.screen.query_one(LineView)) == before
+
+
+@pytest.mark.parametrize(
+    ("width", "hints"),
+    [
+        (80, "x delete  u undo  0 release  + hide  M move  e edit  R redrive  C copy  ? help"),
+        (60, "x delete  u undo  0 release  + hide  M move  e edit  ? help"),
+    ],
+)
+async def test_in_a_narrow_terminal_the_hints_are_of_what_changes_it(
+    source: ScriptedSource, triage: ScriptedTriage, width: int, hints: str
+) -> None:
+    async with opened(source, triage=triage) as pilot:
+        await _scripted(pilot, source)
+        await resized(pilot, width, 24)
+        assert hints in lines_of(pilot.app.screen.query_one(KeyHints))[0]
+
+
+async def test_a_toast_does_not_lie_over_what_is_told_of_a_change(
+    source: ScriptedSource, triage: ScriptedTriage
+) -> None:
+    triage.count = 1
+    async with opened(source, triage=triage, size=(80, 24), notifications=True) as pilot:
+        await _scripted(pilot, source)
+        await press(pilot, "x")
+        await say_yes(pilot)
+        await made(pilot)
+        await press(pilot, "x")
+        toast = "this message is no longer in the "
+        await until(pilot, lambda: text_of(app_of(pilot)).count(toast) == 2, "the toast says why nothing happens")
+        told, hints = text_of(app_of(pilot)).splitlines()[-2:]
+        assert told.strip() == "deleted 1, skipped 0, failed 0 · u undoes"
+        assert hints.strip().endswith("? help")
