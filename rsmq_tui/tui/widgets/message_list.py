@@ -1,53 +1,32 @@
 """The messages of one queue: a page of them, or what a search found; under tabs, behind a filter, with marks."""
 
 from collections.abc import Sequence
-from contextlib import aclosing
 from dataclasses import replace
-from typing import cast
 
 from textual import on, work
 from textual.app import ComposeResult
-from textual.containers import Vertical
 
-from rsmq_tui.monitor import Filter, MessageRow, PageRequest, PeekError, QueueState, Snapshot, parse_filter
+from rsmq_tui.monitor import Filter, MessageRow, PageRequest, PeekError, QueueState, Snapshot
 from rsmq_tui.monitor.wording import printable
 from rsmq_tui.tui.columns import MESSAGE_COLUMNS, MessageContext
-from rsmq_tui.tui.host import Dashboard
-from rsmq_tui.tui.marks import Marks
-from rsmq_tui.tui.message_tabs import TABS, Tab, nothing_in, told_number, wanted_in
+from rsmq_tui.tui.message_tabs import TABS, Tab, nothing_in, told_number
 from rsmq_tui.tui.paging import Pager
 from rsmq_tui.tui.searching import Hits, Searches, Stage
 from rsmq_tui.tui.widgets.list_head import ListHead
 from rsmq_tui.tui.widgets.row_table import RowTable
-
-# While a search runs, the screen follows it so often.
-_FOLLOW_S = 0.1
-# Each of those that are missed is looked for in a round trip of its own.
-_MISSING_MAX = 20
+from rsmq_tui.tui.widgets.searched_messages import MISSING_MAX, SearchedMessages
 
 
-class MessageList(Vertical):
-    """Shows a tab of a queue: in pages that are read again at each poll, or, filtered, what a search of it found.
-
-    A search costs much, and is made again only by ``search_again``, or where it failed by the next poll that succeeds.
-    Each tab keeps what was found for it until the filter changes.
-    """
+class MessageList(SearchedMessages):
+    """Shows a tab of a queue: in pages that are read again at each poll, or, filtered, what a search of it found."""
 
     def __init__(self, queue: str, place: str = "", tabs: Sequence[Tab] = TABS) -> None:
-        super().__init__()
+        super().__init__(queue, place, tabs[0])
         self.table = RowTable(MESSAGE_COLUMNS, MessageContext(0, 0), id="messages")
         self.head = ListHead(tabs)
-        self.marks = Marks()
-        self.typed = parse_filter("")
-        self._queue = queue
-        self._place = place
-        self._tab = tabs[0]
         self._pager = Pager(queue)
-        self._searches = Searches()
-        self._snapshot: Snapshot | None = None
         self._state: QueueState | None = None
         self._read_for_ms: int | None = None
-        self._searched_for_ms: int | None = None
 
     def compose(self) -> ComposeResult:
         """Tabs and filter, messages."""
@@ -56,14 +35,8 @@ class MessageList(Vertical):
 
     def on_mount(self) -> None:
         """Begin in the table."""
-        self._ticking = self.set_interval(_FOLLOW_S, self._follow, pause=True)
         self.table.empty_text = [("  Reading …", "muted")]
         self.table.focus()
-
-    @property
-    def wanted(self) -> Filter:
-        """The filter for what this tab shows."""
-        return wanted_in(self._tab, self.typed)
 
     def show_snapshot(self, snapshot: Snapshot, state: QueueState | None) -> None:
         """Tell the time that has passed, and read the page again."""
@@ -121,24 +94,6 @@ class MessageList(Vertical):
             self.marks.mark(self.marks.ranged(self.table.rows, self.table.keys, edge))
         self._read(request, cursor=0 if step > 0 else self.table.visible_rows - 1)
 
-    def search_again(self) -> None:
-        """Search anew where a search was made; until it has ended, what was found before is shown."""
-        if self._is_search:
-            self._search()
-
-    def end_search(self) -> bool:
-        """Stop searching, keep what was found, and tell whether that stopped a search.
-
-        One that has not yet got over a failure looks failed, and stays so.
-        """
-        hits = self._found
-        if hits is None or not hits.is_running:
-            return False
-        self.workers.cancel_group(self, "search")
-        hits.end(Stage.STOPPED)
-        self.show()
-        return hits.stage is Stage.STOPPED
-
     @on(RowTable.Overrun)
     def _turn_on(self, event: RowTable.Overrun) -> None:
         self.turn(event.step)
@@ -154,18 +109,6 @@ class MessageList(Vertical):
             self._read(self._pager.request)
         else:
             self._show_head()
-
-    @property
-    def _dashboard(self) -> Dashboard:
-        return cast("Dashboard", self.app)
-
-    @property
-    def _is_search(self) -> bool:
-        return self._tab.part is None or not self.typed.is_empty
-
-    @property
-    def _found(self) -> Hits | None:
-        return self._searches.found(self._tab.name) if self._is_search else None
 
     def _begin(self) -> None:
         """Show what another tab or filter asks for; marks stay, but all that matches is something else now."""
@@ -187,57 +130,6 @@ class MessageList(Vertical):
         elif not self._is_search and part is not None and page is not None and page.at_ms > at_ms:
             self._pager = Pager(self._queue)
             self._read(self._pager.of_part(part))
-
-    def _search_after_failure(self, snapshot: Snapshot) -> None:
-        """Search again what could not be searched, once a poll since then has got an answer."""
-        hits = self._found
-        if hits is None or hits.stage is not Stage.FAILED or snapshot.link.failure is not None:
-            return
-        if snapshot.at_ms != self._searched_for_ms:
-            self._search()
-
-    def _search(self) -> None:
-        self._note_search()
-        self._ticking.resume()
-        self._find(self._searches.begin(self._tab.name, self.wanted))
-        self.show()
-
-    @work(group="search", exclusive=True)
-    async def _find(self, hits: Hits) -> None:
-        before = hits.before
-        try:
-            async with aclosing(self._dashboard.site(self._place).source.search(self._queue, hits.wanted)) as found:
-                async for progress in found:
-                    if not hits.is_running:
-                        return
-                    hits.add(progress)
-        except PeekError as error:
-            hits.end(Stage.FAILED, str(error))
-            self._note_search()
-        hits.end(Stage.DONE)
-        if hits.stage is Stage.DONE:
-            self._take_found(hits, before)
-        self.show()
-
-    def _note_search(self) -> None:
-        """Remember the poll that a search was last begun or failed at."""
-        self._searched_for_ms = self._snapshot.at_ms if self._snapshot else None
-
-    def _take_found(self, hits: Hits, before: Hits | None) -> None:
-        hits.arrange()
-        if self.typed.is_empty:
-            self._searches.count(self._tab.name, hits.matched)
-        if before is not None:
-            self.marks.follow(before.rows, hits.rows)
-        if before is not None and hits.matched == len(hits.rows):
-            gone = self.marks.ids & set(before.keys) - set(hits.keys)
-            self._look_for([*gone][:_MISSING_MAX])
-
-    def _follow(self) -> None:
-        self.show()
-        hits = self._found
-        if hits is None or not hits.is_running:
-            self._ticking.pause()
 
     def _read(self, request: PageRequest, cursor: int | None = None) -> None:
         """Ask for a page, and where its cursor then goes; the worker of an older question is cancelled."""
@@ -265,22 +157,8 @@ class MessageList(Vertical):
             if self.marks.has_range and self.table.cursor_key is not None:
                 self.marks.start_range(self.table.cursor_key, self.table.cursor_index)
                 self.show()
-        if missing := self.marks.missing(page)[:_MISSING_MAX]:
+        if missing := self.marks.missing(page)[:MISSING_MAX]:
             self._look_for(missing)
-
-    @work(group="missing", exclusive=True)
-    async def _look_for(self, ids: list[str]) -> None:
-        """Let those lose their marks that have left the queue; others have only moved in it."""
-        for id in ids:
-            try:
-                view = await self._dashboard.site(self._place).source.read(self._queue, id)
-            except PeekError:
-                return
-            if view.row is None:
-                self.marks.lose(id)
-            else:
-                self.marks.keep(id)
-        self.show()
 
     def _show_hits(self, hits: Hits) -> None:
         hits.arrange()
