@@ -3,9 +3,11 @@
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 
 from rsmq_tui.history.analysis.manifest import Manifest, read_manifest
+from rsmq_tui.history.analysis.schema import RUNS
 from rsmq_tui.history.errors import HistoryError, told
 from rsmq_tui.history.locks import FileLock
 from rsmq_tui.history.reading import History
@@ -93,7 +95,20 @@ def manifest_before(history: Folder, out: Folder, *, is_full: bool) -> Manifest 
         raise PipelineError(
             f"{out.label} is the analysis of {manifest.history}: name another --out, or let --full replace it"
         )
-    return manifest
+    return None if manifest is None else _with_all_files(out, manifest, is_full=is_full)
+
+
+def _with_all_files(out: Folder, manifest: Manifest, *, is_full: bool) -> Manifest:
+    """Return a manifest whose files are all there; raises where some are not, unless a full run does without."""
+    there = {file.name for file in out.files(RUNS)}
+    lost = [name for table in manifest.tables for name in manifest.files(table) if name not in there]
+    if lost and not is_full:
+        raise PipelineError(f"{out.label}/{lost[0]} is gone: run the pipeline with --full to make its tables anew")
+    kept = {
+        table: {day: names for day, names in days.items() if there.issuperset(names)}
+        for table, days in manifest.tables.items()
+    }
+    return replace(manifest, tables=kept)
 
 
 def mended(history: Folder, state: State) -> Sequence[str]:

@@ -8,10 +8,9 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 
 from rsmq_tui.history.analysis.manifest import WHOLE_KEY, Manifest
-from rsmq_tui.history.analysis.schema import BY_DAY
+from rsmq_tui.history.analysis.schema import BY_DAY, RUNS
 from rsmq_tui.pipeline.folder import Folder
 
-RUNS = "runs"
 _DAY = re.compile(r"/day=([0-9]{4}-[0-9]{2}-[0-9]{2})/")
 
 

@@ -17,7 +17,7 @@ from threading import Event
 from typing import Any
 
 from rsmq_tui.history.analysis.manifest import Manifest, read_manifest, write_manifest
-from rsmq_tui.history.analysis.schema import BY_DAY, MANIFEST_FILE, VERSION
+from rsmq_tui.history.analysis.schema import BY_DAY, MANIFEST_FILE, RUNS, VERSION
 from rsmq_tui.history.errors import HistoryError
 from rsmq_tui.history.schema import MESSAGES
 from rsmq_tui.history.store import SealedFile
@@ -163,7 +163,7 @@ class Runner:
         notes: Any,
     ) -> Outcome:
         from rsmq_tui.pipeline.ingest import drop_notes  # noqa: PLC0415
-        from rsmq_tui.pipeline.publishing import RUNS, merged, remove_old  # noqa: PLC0415
+        from rsmq_tui.pipeline.publishing import merged, remove_old  # noqa: PLC0415
         from rsmq_tui.pipeline.working import Working  # noqa: PLC0415
 
         assert self.engine is not None

@@ -284,6 +284,20 @@ def test_a_run_that_died_while_it_claimed_its_folder_leaves_it_to_the_next(desk:
     assert desk.run().days["samples"] == (DAY,)
 
 
+def test_a_table_that_has_lost_a_file_is_told_and_made_anew_by_a_full_run(desk: Desk) -> None:
+    desk.record(NOON_MS)
+    desk.run()
+    before, manifest = desk.tables(), desk.manifest()
+    assert manifest is not None
+    (lost,) = manifest.files(ROLLUP_1H)
+    (desk.out / lost).unlink()
+
+    with pytest.raises(PipelineError, match=f"{lost} is gone: run the pipeline with --full"):
+        desk.run()
+    desk.run(full=True)
+    assert desk.tables() == before
+
+
 def test_two_runs_at_once_are_one_too_many(desk: Desk) -> None:
     desk.record(NOON_MS)
     desk.run()

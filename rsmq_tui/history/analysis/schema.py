@@ -18,7 +18,7 @@ import pyarrow as pa
 from rsmq_tui.history.schema import Column
 
 VERSION = 2
-MANIFEST_FILE = "_manifest.json"
+MANIFEST_FILE, RUNS = "_manifest.json", "runs"
 
 ROLLUP_10S, ROLLUP_1M, ROLLUP_1H = "rollup_10s", "rollup_1m", "rollup_1h"
 VERDICT_RUNS, LIFECYCLE, POISON_DAYS = "verdict_runs", "lifecycle", "poison_days"
