@@ -1,7 +1,5 @@
 """What is stored of days that are worked in part: files that stay as they are, and files of which only some rows do."""
 
-from collections.abc import Collection
-
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as sf
 
@@ -49,14 +47,10 @@ class Standing:
         assert self._before is not None
         names = self._before.files(table, day, day)
         hours = hours_in(self._out.store, names, BEGINS[table])
-        if len({run_of(name) for name in names}) >= MANY:
-            return (), _with_any(hours, hours_of([day]) - self._todo.hours)
-        stay = tuple(name for name in names if not hours[name] & self._todo.hours)
-        return stay, [name for name in _with_any(hours, hours_of([day]) - self._todo.hours) if name not in stay]
-
-
-def _with_any(hours: dict[str, set[int]], wanted: Collection[int]) -> list[str]:
-    return [name for name, found in hours.items() if not found.isdisjoint(wanted)]
+        is_many = len({run_of(name) for name in names}) >= MANY
+        stay = tuple(name for name in names if not (is_many or hours[name] & self._todo.hours))
+        rest = hours_of([day]) - self._todo.hours
+        return stay, [name for name in names if name not in stay and hours[name] & rest]
 
 
 def _together(*parts: Written) -> Written:

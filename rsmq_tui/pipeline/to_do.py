@@ -52,14 +52,14 @@ def to_do(
     )
     touched = there[MESSAGES] if MESSAGES in anew else {day for name in new.get(MESSAGES, ()) if (day := day_in(name))}
     message_days = days.to_work(touched, there[MESSAGES])
-    return _of(worked, message_days, there)
+    return _reading(worked, message_days, there)
 
 
 def with_whole_days(todo: ToDo, held: Held, wanted: Collection[str]) -> ToDo:
     """Return the same with all hours of some days, and with the hours that follow on these."""
     there = {table: {file.day for file in held[table]} for table in TABLES}
     worked = todo.hours | hours.to_work(hours.hours_of(wanted), there[SAMPLES])
-    return _of(worked, todo.days[MESSAGES], there)
+    return _reading(worked, todo.days[MESSAGES], there)
 
 
 def is_stored(before: Manifest, source: str, day: str) -> bool:
@@ -67,7 +67,7 @@ def is_stored(before: Manifest, source: str, day: str) -> bool:
     return any(before.files(table, day, day) for table in BY_DAY if source_of(table) == source)
 
 
-def _of(worked: Collection[int], message_days: list[str], there: Mapping[str, set[str]]) -> ToDo:
+def _reading(worked: Collection[int], message_days: list[str], there: Mapping[str, set[str]]) -> ToDo:
     sample_days = hours.days_of(worked)
     return ToDo(
         frozenset(worked),

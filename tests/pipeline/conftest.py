@@ -8,6 +8,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from rsmq_tui.pipeline.java import java_home
+from tests.pipeline.running import Desk
+from tests.pipeline.stand_ins import take_their_places
 
 LOOPBACK = "127.0.0.1"
 OF_THEIR_OWN = {"test_processes", "test_executor_killed", "test_java"}
@@ -65,3 +67,10 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         session.sparkContext.setLogLevel("ERROR")
         yield session
         session.stop()
+
+
+@pytest.fixture
+def desk(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Desk:
+    """A history, and runs of the pipeline over it in this process, with tables that are quick to make."""
+    take_their_places(monkeypatch.setattr)
+    return Desk(spark, tmp_path)

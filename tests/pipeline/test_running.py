@@ -8,7 +8,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import SparkSession
 
 from rsmq_tui.history.analysis.schema import LIFECYCLE, ROLLUP_1H
 from rsmq_tui.history.schema import SAMPLES, SCHEMAS
@@ -18,15 +17,8 @@ from rsmq_tui.pipeline.hours import HOUR_MS
 from rsmq_tui.pipeline.opening import alone
 from tests.history.made import DAY_MS, NOON_MS
 from tests.pipeline.running import DAY, DAY_AFTER, DAY_BEFORE, MIDNIGHT_MS, Desk, read_tables, without
-from tests.pipeline.stand_ins import take_their_places
 
 STEPS = ("noted", "ingested", "days written", "written", "published", "notes dropped")
-
-
-@pytest.fixture
-def desk(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Desk:
-    take_their_places(monkeypatch.setattr)
-    return Desk(spark, tmp_path)
 
 
 def test_runs_come_to_the_same_as_one_run_over_everything(desk: Desk, tmp_path: Path) -> None:
@@ -58,73 +50,6 @@ def test_runs_come_to_the_same_as_one_run_over_everything(desk: Desk, tmp_path: 
     assert len(counted) == 6
     # What was sealed on the day after counts for the day before.
     assert [(day, dict(row)["messages"]) for day, row in desk.tables()[LIFECYCLE]] == [(DAY, "7"), (DAY_AFTER, "2")]
-
-
-def test_of_a_day_only_the_hours_are_worked_that_have_something_new(desk: Desk) -> None:
-    desk.record(NOON_MS - 5 * HOUR_MS, NOON_MS)
-    desk.run()
-    # Whoever would work them once more would find nothing.
-    for path in desk.files():
-        pq.write_table(SCHEMAS[SAMPLES].empty_table(), path)
-    desk.record(NOON_MS + HOUR_MS)
-
-    assert desk.run().days == {"samples": (DAY,), "messages": ()}
-    assert desk.samples_by_hour() == {NOON_MS + hour * HOUR_MS: (1, 1) for hour in (-5, -4, 0, 1, 2)}
-
-
-def test_files_of_hours_that_are_not_worked_stay_as_long_as_there_are_not_many(
-    desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("rsmq_tui.pipeline.standing.MANY", 2)
-
-    def files() -> list[str]:
-        manifest = desk.manifest()
-        return [] if manifest is None else manifest.files(ROLLUP_1H)
-
-    desk.record(NOON_MS)
-    desk.run()
-    (first,) = files()
-    desk.record(NOON_MS + 5 * HOUR_MS)
-    desk.run()
-    kept, second = files()
-    assert kept == first
-    # Two of them are many: what is there becomes one, and what is new another.
-    desk.record(NOON_MS + 10 * HOUR_MS)
-    desk.run()
-    together, third = files()
-    assert len({first, second, together, third}) == 4
-    # The file of an hour that is worked once more leaves its other hours behind, in a file of their own.
-    desk.record(NOON_MS + 11 * HOUR_MS)
-    desk.run()
-    assert (files()[0], len(files())) == (together, 3)
-    desk.run(out=tmp_path / "full")
-    assert desk.tables() == desk.tables(tmp_path / "full")
-
-
-def test_any_name_that_a_file_has_is_found_again(desk: Desk, tmp_path: Path) -> None:
-    desk.record(*(NOON_MS + hour * HOUR_MS for hour in range(-9, 9)))
-    desk.run()
-    for hour, name in enumerate(("x%2Fy", "%5Fz", "a b", "a%20b", "#?ü", "a+b")):
-        (path,) = desk.record(NOON_MS + hour * HOUR_MS + 1_000)
-        path.rename(path.with_name(f"{name}.parquet"))
-    desk.run()
-    desk.run(out=tmp_path / "full")
-
-    assert desk.tables() == desk.tables(tmp_path / "full")
-    assert desk.samples_by_hour()[NOON_MS + 2 * HOUR_MS] == (4, 4)
-
-
-def test_rows_that_lie_in_the_folder_of_another_day_count_for_no_run(desk: Desk, tmp_path: Path) -> None:
-    desk.record(NOON_MS)
-    (stray,) = desk.record(NOON_MS + DAY_MS)
-    desk.run()
-    shutil.move(stray, desk.history / "samples" / f"day={DAY}" / stray.name)
-    desk.record(NOON_MS + DAY_MS + 5_000)
-    desk.run()
-    desk.run(out=tmp_path / "full")
-
-    assert desk.samples_by_hour()[NOON_MS] == (1, 1)
-    assert desk.tables(tmp_path / "full") == desk.tables()
 
 
 def test_a_full_run_that_was_killed_is_made_up_for_by_a_full_one(desk: Desk) -> None:

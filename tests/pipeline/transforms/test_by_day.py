@@ -1,7 +1,7 @@
 """The tables of samples as a whole: against plain Python, day by day and all days at once."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from functools import reduce
 from typing import Any
 
@@ -14,8 +14,9 @@ from pyspark.sql import functions as sf
 from rsmq_tui.history.analysis.schema import METRICS, ROLLUP_1H, ROLLUP_1M, ROLLUP_10S, SCHEMAS, VERDICT_RUNS
 from rsmq_tui.pipeline.transforms.by_day import sample_tables
 from rsmq_tui.pipeline.transforms.episodes import episodes_of
+from rsmq_tui.pipeline.transforms.samples import is_within
 from tests.pipeline.transforms import reference
-from tests.pipeline.transforms.made import DAYS, HOURS, by_chance, frame, in_order, rows_of
+from tests.pipeline.transforms.made import DAYS, HOURS, MIDNIGHT_MS, by_chance, frame, in_order, rows_of, sample
 
 SKETCHES = [f"{metric}_sketch" for metric in METRICS]
 TABLES = (ROLLUP_10S, ROLLUP_1M, ROLLUP_1H, VERDICT_RUNS)
@@ -101,3 +102,18 @@ def test_tables_have_the_columns_that_are_promised(spark: SparkSession) -> None:
         SCHEMAS["episodes"].names,
         SCHEMAS["episodes"].types,
     )
+
+
+def test_what_is_within_some_hours(spark: SparkSession) -> None:
+    moments = [MIDNIGHT_MS + ms for ms in (-3_600_001, -3_600_000, -1, 0, 7_199_999, 7_200_000)]
+    rows = frame(spark, [sample(at_ms) for at_ms in moments])
+    hour = MIDNIGHT_MS // 3_600_000
+
+    def within(hours: Collection[int]) -> list[int]:
+        return [row["at_ms"] for row in rows_of(rows.where(is_within(sf.col("at_ms"), hours)))]
+
+    assert within([hour + 1, hour]) == moments[3:5]
+    assert within([]) == []
+    assert within([hour + 2, hour - 2, hour - 1]) == [*moments[:3], moments[5]]
+    # Somebody who records now and then, for months.
+    assert within(range(hour, hour + 20_000, 2)) == [moments[3], moments[5]]

@@ -1,16 +1,15 @@
 """Samples, rates, voices and runs: each case is a place of its own, and all of them are one job of Spark."""
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as sf
 
 from rsmq_tui.pipeline.transforms.runs import verdict_runs
-from rsmq_tui.pipeline.transforms.samples import is_within, minutes_in_doubt, told_samples
-from tests.pipeline.transforms.made import HOURS, MIDNIGHT_MS, NAMES, failed, frame, poll, rows_of, sample
+from rsmq_tui.pipeline.transforms.samples import minutes_in_doubt, told_samples
+from tests.pipeline.transforms.made import HOURS, MIDNIGHT_MS, NAMES, failed, frame, poll, rows_of
 
 Row = dict[str, Any]
 
@@ -287,18 +286,3 @@ def test_only_minutes_in_which_something_is_to_be_decided_are_looked_up(spark: S
         ("rsmq", 300 * S): ("r1", [T + 300 * S]),
         ("rsmq", 360 * S): (None, [T + 300 * S]),
     }
-
-
-def test_what_is_within_some_hours(spark: SparkSession) -> None:
-    moments = [MIDNIGHT_MS + ms for ms in (-3_600_001, -3_600_000, -1, 0, 7_199_999, 7_200_000)]
-    rows = frame(spark, [sample(at_ms) for at_ms in moments])
-    hour = MIDNIGHT_MS // 3_600_000
-
-    def within(hours: Collection[int]) -> list[int]:
-        return [row["at_ms"] for row in rows_of(rows.where(is_within(sf.col("at_ms"), hours)))]
-
-    assert within([hour + 1, hour]) == moments[3:5]
-    assert within([]) == []
-    assert within([hour + 2, hour - 2, hour - 1]) == [*moments[:3], moments[5]]
-    # Somebody who records now and then, for months.
-    assert within(range(hour, hour + 20_000, 2)) == [moments[3], moments[5]]

@@ -1,0 +1,80 @@
+"""Hours that are worked by themselves, and what stays of the others: together they are one run over everything."""
+
+import shutil
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from rsmq_tui.history.analysis.schema import ROLLUP_1H
+from rsmq_tui.history.schema import SAMPLES, SCHEMAS
+from rsmq_tui.pipeline.hours import HOUR_MS
+from tests.history.made import DAY_MS, NOON_MS
+from tests.pipeline.running import DAY, Desk
+
+
+def test_of_a_day_only_the_hours_are_worked_that_have_something_new(desk: Desk) -> None:
+    desk.record(NOON_MS - 5 * HOUR_MS, NOON_MS)
+    desk.run()
+    # Whoever would work them once more would find nothing.
+    for path in desk.files():
+        pq.write_table(SCHEMAS[SAMPLES].empty_table(), path)
+    desk.record(NOON_MS + HOUR_MS)
+
+    assert desk.run().days == {"samples": (DAY,), "messages": ()}
+    assert desk.samples_by_hour() == {NOON_MS + hour * HOUR_MS: (1, 1) for hour in (-5, -4, 0, 1, 2)}
+
+
+def test_files_of_hours_that_are_not_worked_stay_as_long_as_there_are_not_many(
+    desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rsmq_tui.pipeline.standing.MANY", 2)
+
+    def files() -> list[str]:
+        manifest = desk.manifest()
+        return [] if manifest is None else manifest.files(ROLLUP_1H)
+
+    desk.record(NOON_MS)
+    desk.run()
+    (first,) = files()
+    desk.record(NOON_MS + 5 * HOUR_MS)
+    desk.run()
+    kept, second = files()
+    assert kept == first
+    # Two of them are many: what is there becomes one, and what is new another.
+    desk.record(NOON_MS + 10 * HOUR_MS)
+    desk.run()
+    together, third = files()
+    assert len({first, second, together, third}) == 4
+    # The file of an hour that is worked once more leaves its other hours behind, in a file of their own.
+    desk.record(NOON_MS + 11 * HOUR_MS)
+    desk.run()
+    assert (files()[0], len(files())) == (together, 3)
+    desk.run(out=tmp_path / "full")
+    assert desk.tables() == desk.tables(tmp_path / "full")
+
+
+def test_any_name_that_a_file_has_is_found_again(desk: Desk, tmp_path: Path) -> None:
+    desk.record(*(NOON_MS + hour * HOUR_MS for hour in range(-9, 9)))
+    desk.run()
+    for hour, name in enumerate(("x%2Fy", "%5Fz", "a b", "a%20b", "#?ü", "a+b")):
+        (path,) = desk.record(NOON_MS + hour * HOUR_MS + 1_000)
+        path.rename(path.with_name(f"{name}.parquet"))
+    desk.run()
+    desk.run(out=tmp_path / "full")
+
+    assert desk.tables() == desk.tables(tmp_path / "full")
+    assert desk.samples_by_hour()[NOON_MS + 2 * HOUR_MS] == (4, 4)
+
+
+def test_rows_that_lie_in_the_folder_of_another_day_count_for_no_run(desk: Desk, tmp_path: Path) -> None:
+    desk.record(NOON_MS)
+    (stray,) = desk.record(NOON_MS + DAY_MS)
+    desk.run()
+    shutil.move(stray, desk.history / "samples" / f"day={DAY}" / stray.name)
+    desk.record(NOON_MS + DAY_MS + 5_000)
+    desk.run()
+    desk.run(out=tmp_path / "full")
+
+    assert desk.samples_by_hour()[NOON_MS] == (1, 1)
+    assert desk.tables(tmp_path / "full") == desk.tables()
