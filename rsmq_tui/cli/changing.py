@@ -40,8 +40,9 @@ def make_change(
 
     ``profile`` is the server, where that is known already, and ``is_list`` says that the queue is a list.
     """
-    ask: Ask = lambda triage, seeing: triage.preview(action, scope, seeing)  # noqa: E731
-    return make(options, ask, action.queue, profile, is_list=is_list)
+    return make(
+        options, lambda triage, seeing: triage.preview(action, scope, seeing), action.queue, profile, is_list=is_list
+    )
 
 
 def make(

@@ -165,12 +165,12 @@ class Inventory:
     async def search(self, wanted: Filter) -> AsyncGenerator[Progress, None]:
         """Yield what matches, part by part; what asks for a body that was not recorded finds nothing."""
         matches, depth, matched = wanted.predicate(), len(self._rows), 0
-        not_searched = 0
+        not_searched, needs_bodies = 0, "body" in wanted.needs()
         for start in range(0, max(1, depth), _CHUNK):
             part = self._messages(start, _CHUNK)
             found = tuple(message for message in part if matches(message, self.at_ms))
             matched += len(found)
-            if wanted.needs_bodies:
+            if needs_bodies:
                 not_searched += sum(message.body is None and message.size > 0 for message in part)
             yield Progress(self.at_ms, depth, min(depth, start + _CHUNK), matched, not_searched, found)
             await asyncio.sleep(0)

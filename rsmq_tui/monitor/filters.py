@@ -83,7 +83,7 @@ class FilterError(ValueError):
 class Filter:
     """A filter that was understood; ``text`` as it was typed, while ``str`` writes it out in full.
 
-    ``needs``, and ``needs_counts`` and so on, tell what must be read of a message to match it.
+    ``needs`` tells what must be read of a message to match it.
     """
 
     text: str = field(compare=False)
@@ -98,21 +98,6 @@ class Filter:
     def needs(self, *, ages_in_bodies: bool = False) -> frozenset[ReadField]:
         """Return what must have been read of a message; ``ages_in_bodies``: to tell when it was made, its body."""
         return frozenset[ReadField]().union(*(term.needs(ages_in_bodies=ages_in_bodies) for term in self.terms))
-
-    @property
-    def needs_counts(self) -> bool:
-        """True when receive counts must be read."""
-        return "counts" in self.needs()
-
-    @property
-    def needs_sizes(self) -> bool:
-        """True when the lengths of bodies must be read."""
-        return "size" in self.needs()
-
-    @property
-    def needs_bodies(self) -> bool:
-        """True when bodies must be read."""
-        return "body" in self.needs()
 
     def predicate(self, sent_at: SentAt | None = None) -> Predicate:
         """Return what tells whether a message matches at a server time in ms: made once, and used by one scan.
@@ -138,7 +123,8 @@ def parse_filter(text: str, poison_rc: int = _POISON_RC) -> Filter:
     """Read a filter; ``state:poison`` is ``rc >= poison_rc``. Raises ``FilterError`` and nothing else."""
     if len(text) > TEXT_MAX:
         raise FilterError(f"a filter may have {TEXT_MAX:,} characters, not {len(text):,}", text, TEXT_MAX, len(text))
-    terms, at = list[Term](), _spaces_end(text, 0)
+    terms: list[Term] = []
+    at = _spaces_end(text, 0)
     while at < len(text):
         term, at = _Reader(text, at).term()
         terms.append(term)
@@ -247,7 +233,9 @@ class _Reader:
 
 
 def _spaces_end(text: str, start: int) -> int:
-    return next((at for at in range(start, len(text)) if not text[at].isspace()), len(text))
+    while start < len(text) and text[start].isspace():
+        start += 1
+    return start
 
 
 # What reads a field's value: the value, or a sentence that says what is wrong.

@@ -96,6 +96,7 @@ class LivePoller(Polling):
         await self._reader.aclose()
 
     async def _read(self) -> Snapshot:
+        self._switch()
         meter = self._meter(self._reader.traffic)
         index = await self._reader.rows.index()
         meter.heard()
@@ -152,7 +153,8 @@ class LivePoller(Polling):
     def _is_wanted(self) -> bool:
         return self._wanted_ns is None
 
-    def _prepare(self) -> None:
+    def _switch(self) -> None:
+        """Begin anew with the namespace that is wanted, where it is another one."""
         if self._wanted_ns is None:
             return
         self._reader.watch(self._wanted_ns)

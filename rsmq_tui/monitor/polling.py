@@ -44,7 +44,6 @@ class Polling(ABC):
     async def poll(self) -> Snapshot:
         """Poll once and return what is known then; a failure is told in the snapshot's ``link``."""
         while True:
-            self._prepare()
             try:
                 found: Snapshot | Exception = await self._read()
             except SERVER_ERRORS as error:
@@ -76,9 +75,6 @@ class Polling(ABC):
     @abstractmethod
     async def _read(self) -> Snapshot:
         """Read everything once; raises the errors of the server."""
-
-    def _prepare(self) -> None:  # noqa: B027 - most have nothing to prepare
-        """Get ready for a poll."""
 
     def _meter(self, traffic: Traffic) -> "Meter":
         """Return what measures a poll that begins: looks at messages since the last one are part of what it costs."""

@@ -85,6 +85,10 @@ async def preview_of(
         return await _of_another(editor, reader, base, action, seeing)
     own, notes = await _notes(editor, action, names)
     selection = Selection()
+
+    def tell(scanned: int, depth: int, matched: int) -> None:
+        seeing(Seeing(scanned, depth, matched))
+
     try:
         elsewhere = unsearched = 0
         takes, moves = isinstance(action, Delete | DeleteQueue), isinstance(action, Move | Redrive)
@@ -102,7 +106,7 @@ async def preview_of(
                     scope,
                     limit,
                     selection,
-                    lambda *seen: seeing(Seeing(*seen)),
+                    tell,
                     bodies=takes,
                     sizes=moves,
                     hidden=hidden,
@@ -113,7 +117,7 @@ async def preview_of(
                 # What is taken away goes to the journal whole; what goes elsewhere must fit there.
                 wanted = scope.filter if isinstance(scope, Matching) else parse_filter("")
                 found_by = search(reader, action.queue, wanted, bodies=takes, sizes=moves)
-                unsearched = await select_matching(found_by, selection, lambda *seen: seeing(Seeing(*seen)))
+                unsearched = await select_matching(found_by, selection, tell)
         check_room(journal, selection, selection.bytes if takes else 0)
         origins = await origin_notes(editor, journal, action, selection) if isinstance(action, Redrive) else ()
     except BaseException:

@@ -89,10 +89,10 @@ def test_nothing_is_everything(text: str) -> None:
     ],
 )
 def test_only_what_is_needed_is_asked_for(text: str, counts: bool, bodies: bool) -> None:
-    found = parse_filter(text)
+    needs = parse_filter(text).needs()
 
-    assert (found.needs_counts, found.needs_bodies) == (counts, bodies)
-    assert found.needs_sizes is ("size" in text)
+    assert ("counts" in needs, "body" in needs) == (counts, bodies)
+    assert ("size" in needs) is ("size" in text)
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,8 @@
 import asyncio
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, dataclass, field
+from typing import Generic, TypeVar
 
 from rsmq_tui.protocol.failures import SERVER_ERRORS
 from rsmq_tui.protocol.lists.aio import AsyncListQueue
@@ -10,11 +12,35 @@ from rsmq_tui.protocol.lists.client import ListQueue
 from rsmq_tui.protocol.lists.leasing import GRACE_MS
 from rsmq_tui.protocol.lists.values import Reaped
 
+Q = TypeVar("Q")
 OnReaped = Callable[[str, Reaped], object]
 OnError = Callable[[str, Exception], object]
 
 
-class Reaper:
+@dataclass(eq=False)
+class _Loop(Generic[Q]):
+    """What a loop reaps, how often, and whom it tells."""
+
+    queues: Sequence[Q]
+    _: KW_ONLY
+    interval_s: float = 1.0
+    grace_ms: int = GRACE_MS
+    on_reaped: OnReaped | None = None
+    on_error: OnError | None = None
+
+    def _tell(self, key: str, reaped: Reaped) -> None:
+        if self.on_reaped is not None and any(reaped):
+            self.on_reaped(key, reaped)
+
+    def _tell_error(self, key: str, error: Exception) -> None:
+        """Tell of an error, or raise it where nobody wants to be told."""
+        if self.on_error is None:
+            raise error
+        self.on_error(key, error)
+
+
+@dataclass(eq=False)
+class Reaper(_Loop[ListQueue]):
     """Reaps queues every ``interval_s`` seconds until it is stopped; any number of reapers may run at once.
 
     ``on_reaped`` is called with the key of a queue in which something was done, and with what. ``on_error`` is called
@@ -22,71 +48,36 @@ class Reaper:
     raised.
     """
 
-    def __init__(
-        self,
-        queues: Sequence[ListQueue],
-        *,
-        interval_s: float = 1.0,
-        grace_ms: int = GRACE_MS,
-        on_reaped: OnReaped | None = None,
-        on_error: OnError | None = None,
-    ) -> None:
-        self._queues = queues
-        self._interval_s = interval_s
-        self._grace_ms = grace_ms
-        self._on_reaped = on_reaped
-        self._on_error = on_error
-        self._stopped = threading.Event()
+    _stopped: threading.Event = field(init=False, default_factory=threading.Event)
 
     def run(self) -> None:
         """Reap until ``stop`` is called, which another thread or a signal's handler does."""
         while not self._stopped.is_set():
-            for queue in self._queues:
+            for queue in self.queues:
                 try:
-                    reaped = queue.reap(grace_ms=self._grace_ms)
+                    reaped = queue.reap(grace_ms=self.grace_ms)
                 except SERVER_ERRORS as error:
-                    if self._on_error is None:
-                        raise
-                    self._on_error(queue.key, error)
+                    self._tell_error(queue.key, error)
                 else:
-                    if self._on_reaped is not None and any(reaped):
-                        self._on_reaped(queue.key, reaped)
-            self._stopped.wait(self._interval_s)
+                    self._tell(queue.key, reaped)
+            self._stopped.wait(self.interval_s)
 
     def stop(self) -> None:
         """Let ``run`` return after the queue that it is at."""
         self._stopped.set()
 
 
-class AsyncReaper:
+class AsyncReaper(_Loop[AsyncListQueue]):
     """``Reaper`` for asyncio: ``run`` goes on until it is cancelled."""
-
-    def __init__(
-        self,
-        queues: Sequence[AsyncListQueue],
-        *,
-        interval_s: float = 1.0,
-        grace_ms: int = GRACE_MS,
-        on_reaped: OnReaped | None = None,
-        on_error: OnError | None = None,
-    ) -> None:
-        self._queues = queues
-        self._interval_s = interval_s
-        self._grace_ms = grace_ms
-        self._on_reaped = on_reaped
-        self._on_error = on_error
 
     async def run(self) -> None:
         """Reap until cancelled."""
         while True:
-            for queue in self._queues:
+            for queue in self.queues:
                 try:
-                    reaped = await queue.reap(grace_ms=self._grace_ms)
+                    reaped = await queue.reap(grace_ms=self.grace_ms)
                 except SERVER_ERRORS as error:
-                    if self._on_error is None:
-                        raise
-                    self._on_error(queue.key, error)
+                    self._tell_error(queue.key, error)
                 else:
-                    if self._on_reaped is not None and any(reaped):
-                        self._on_reaped(queue.key, reaped)
-            await asyncio.sleep(self._interval_s)
+                    self._tell(queue.key, reaped)
+            await asyncio.sleep(self.interval_s)
