@@ -10,7 +10,8 @@ from rsmq_tui.charts.labels import fit_label
 from rsmq_tui.charts.palette import Palette
 from rsmq_tui.charts.ticks import tick_label
 
-_EIGHTHS = " ▏▎▍▌▋▊▉█"
+# A heavy line rather than blocks: these would touch the row above, and long bars would look like one area.
+_WHOLE, _HALF = "━", "╸"
 # Shorter bars say less than the space they cost the label.
 _SHORTEST_BAR = 4
 
@@ -52,8 +53,8 @@ def bar_rows(rows: Sequence[tuple[str, float]], *, width: int, palette: Palette)
 def _bar(share: float, width: int, *, ascii_only: bool) -> str:
     if ascii_only:
         return "#" * max(1, round(share * width))
-    full, eighths = divmod(max(1, round(share * width * 8)), 8)
-    return "█" * full + _EIGHTHS[eighths].strip()
+    whole, half = divmod(max(1, round(share * width * 2)), 2)
+    return _WHOLE * whole + _HALF * half
 
 
 def _exact(amount: float | None, palette: Palette) -> str:

@@ -10,7 +10,7 @@ from rsmq_tui.charts.legend import append_legend, choose_marks
 from rsmq_tui.charts.lines import DOTS_ACROSS, DOTS_DOWN, Stroke, draw_strokes
 from rsmq_tui.charts.palette import Palette, plain_or
 from rsmq_tui.charts.series import Run, Series, Span, fold_runs, reduce_run, split_runs
-from rsmq_tui.charts.spark import sparkline
+from rsmq_tui.charts.spark import spark_top, sparkline
 from rsmq_tui.charts.ticks import tick_label, time_ticks, value_ticks
 
 # Below this a frame leaves no room for the lines, and a sparkline says more.
@@ -127,13 +127,13 @@ def _draw_sparklines(
     names = [fit_label(label, width // 2 - 1, ascii_only=palette.ascii) for label in labels[:height]]
     name_width = max(map(cell_len, names), default=0)
     columns = width - name_width - 1 if name_width else width
-    top = max((value for each in runs for run in each for value in run.values), default=0.0)
+    cells = [fold_runs(each, span, columns) for each in runs]
+    top = max(map(spark_top, cells), default=0.0)
     text = Text(no_wrap=True, overflow="crop")
     for row in range(height):
         text.append("\n" if row else "")
         if row < len(names):
             text.append((names[row] + " " * (name_width - cell_len(names[row]) + 1)) if name_width else "")
-            values = fold_runs(runs[row], span, columns)
             style = palette.series_style(row)
-            text.append_text(sparkline(values, columns, style=style, ascii=palette.ascii, top=top))
+            text.append_text(sparkline(cells[row], columns, style=style, ascii=palette.ascii, top=top))
     return text

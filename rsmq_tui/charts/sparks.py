@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from rsmq_tui.charts.series import Series, Span, fold_runs, split_runs
-from rsmq_tui.charts.spark import sparkline
+from rsmq_tui.charts.spark import spark_top, sparkline
 
 
 def sparklines(
@@ -22,5 +22,5 @@ def sparklines(
         return ["" for _ in series]
     span = Span(start_ms, max(end_ms, start_ms + 1))
     cells = [fold_runs(split_runs(each, span, span.length_ms / width), span, width) for each in series]
-    top = max((value for values in cells for value in values if value is not None), default=0.0)
+    top = max(map(spark_top, cells), default=0.0)
     return [sparkline(values, width, ascii=ascii, top=top).plain for values in cells]

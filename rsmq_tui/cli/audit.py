@@ -26,6 +26,8 @@ from rsmq_tui.triage.actions import Fix
 EXIT_FOUND = 1
 EXIT_UNSEEN = 2
 _LABEL = 9
+# Where stderr is no terminal, it is said how far an audit is so often.
+_SAID_EVERY_S = 10.0
 _ID_MAX = 60
 _LINE_MAX = 120
 
@@ -39,12 +41,16 @@ class _Looked:
     examined: int = 0
     young: int = 0
     unseen: list[str] = field(default_factory=list)
+    findings: int = 0
+    fixable: bool = False
+    places: set[tuple[str, str]] = field(default_factory=set)
+    # All that was found, where it is to be fixed: there may be millions.
     found: list[tuple[str, Finding]] = field(default_factory=list)
 
     @property
     def status(self) -> int:
         """The exit status of an audit."""
-        return EXIT_FOUND if self.found else EXIT_UNSEEN if self.unseen else 0
+        return EXIT_FOUND if self.findings else EXIT_UNSEEN if self.unseen else 0
 
     def take(self, ns: str, last: AuditProgress) -> None:
         """Add what the audit of a namespace has counted."""
@@ -60,7 +66,7 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError("--yes and --dry-run go with --fix")
     profile = profile_of(options)
     if options.fix and profile.read_only:
-        raise UsageError("this is read-only: nothing can be fixed here; without --fix, audit only looks")
+        raise UsageError("read-only: nothing can be fixed; without --fix, audit only reads")
     looked = _Looked((*profile.namespaces, *([LISTS_NS] if profile.lists else [])))
     status = run_interruptibly(lambda _: _audit(options, profile, looked))
     if status == EXIT_INTERRUPTED or not options.fix:
@@ -88,7 +94,7 @@ def _fix(options: argparse.Namespace, profile: Profile, fixes: Sequence[Fix], lo
         return EXIT_FAILED
     if not options.yes:
         return EXIT_PREVIEW
-    is_left = len(looked.found) > sum(len(fix.findings) for fix in fixes)
+    is_left = looked.findings > sum(len(fix.findings) for fix in fixes)
     return EXIT_FOUND if is_left else ended or (EXIT_UNSEEN if looked.unseen else 0)
 
 
@@ -103,7 +109,7 @@ def _fixes(options: argparse.Namespace, found: Sequence[tuple[str, Finding]]) ->
 
 async def _audit(options: argparse.Namespace, profile: Profile, looked: _Looked) -> int:
     """Print what is found as it is found, and add it to ``looked``."""
-    line = ProgressLine()
+    line = ProgressLine(_SAID_EVERY_S)
     printer = _Printer(wants_json(options), by_yes=bool(options.kinds), names_ns=len(looked.namespaces) > 1)
     async with AsyncExitStack() as opened:
         readers: list[QueueReader | ListReader] = [reader_of(profile, ns) for ns in profile.namespaces]
@@ -142,7 +148,7 @@ async def _places(
             places.append((reader, there))
     for queue in sorted(nowhere):
         where = ", ".join(map(_ns_of, readers))
-        raise UsageError(f"queue {printable(queue)} is not there ({readers[0].label}, ns {printable(where)})")
+        raise UsageError(f"queue {printable(queue)} does not exist ({readers[0].label}, ns {printable(where)})")
     return places
 
 
@@ -161,15 +167,23 @@ async def _look(
     kinds = set(options.kinds or (*FindingKind, *ListFindingKind))
     progress = AuditProgress(None, 0, 0, 0, 0)
     ns = _ns_of(reader)
-    auditing = audit_lists(reader, queues) if isinstance(reader, ListReader) else audit(reader, queues)
+    auditing = (
+        audit_lists(reader, queues)
+        if isinstance(reader, ListReader)
+        else audit(reader, queues, limit=options.limit, seconds=options.longest_ms and options.longest_ms / 1000)
+    )
     async with aclosing(auditing) as steps:
         async for progress in steps:
             findings = [finding for finding in progress.findings if finding.kind in kinds]
             if findings:
                 line.clear()
                 printer.print(ns, findings)
-                looked.found += [(ns, finding) for finding in findings]
-            line.show(_progress_words(progress, len(looked.found)))
+                looked.findings += len(findings)
+                looked.places.update((ns, finding.queue) for finding in findings)
+                looked.fixable = looked.fixable or any(finding.fix is not None for finding in findings)
+                if options.fix:
+                    looked.found += [(ns, finding) for finding in findings]
+            line.show(_progress_words(progress, looked.findings))
     looked.take(ns, progress)
 
 
@@ -218,13 +232,13 @@ class _Printer:
         _print_row(finding.severity, f"{finding.what} ({finding.kind})")
         if finding.ids:
             more = ", …" if finding.count > len(finding.ids) else ""
-            _print_row("", "which", ", ".join(printable(id, _ID_MAX) for id in finding.ids) + more)
-        _print_row("", "made by", finding.maker)
+            _print_row("", "ids", ", ".join(printable(id, _ID_MAX) for id in finding.ids) + more)
+        _print_row("", "cause", finding.maker)
         _print_row("", "effect", finding.effect)
         if finding.hint is not None:
             _print_row("", "help", finding.hint)
             return
-        fix = finding.fix or "nothing: look at it by hand"
+        fix = finding.fix or "no automatic fix; inspect it yourself"
         named = f"with --kind {finding.kind}: " if finding.asks and not self._is_named else ""
         _print_row("", "--fix", named + fix)
 
@@ -240,24 +254,18 @@ def _print_row(head: str, *parts: str) -> None:
 
 
 def _progress_words(progress: AuditProgress, found: int) -> str:
-    where = f"{count(progress.keys)} keys passed" if progress.queue is None else progress.queue
-    return (
-        f"{plural(progress.queues, 'queue')}, {count(progress.examined)} messages and fields looked at, "
-        f"{plural(found, 'finding')}; {where}"
-    )
+    where = f"{count(progress.keys)} keys scanned" if progress.queue is None else progress.queue
+    return f"{progress.words}, {plural(found, 'finding')}; {where}"
 
 
 def _summary(options: argparse.Namespace, looked: _Looked) -> str:
-    told = f"{plural(looked.queues, 'queue')}, {count(looked.examined)} messages and fields looked at: "
-    found = looked.found
-    if found:
-        queues = len({(ns, finding.queue) for ns, finding in found})
-        told += f"{plural(len(found), 'finding')} in {plural(queues, 'queue')}"
+    told = f"{plural(looked.queues, 'queue')}, {count(looked.examined)} messages and fields checked: "
+    if looked.findings:
+        told += f"{plural(looked.findings, 'finding')} in {plural(len(looked.places), 'queue')}"
     else:
         told += "nothing found"
     if looked.young:
-        told += f"; {count(looked.young)} sent less than a minute ago: too young to tell"
+        told += f"; {count(looked.young)} sent less than a minute ago: too recent to judge"
     if looked.unseen:
-        told += "; not everything was looked at, so that this is no clean bill"
-    is_mended = any(finding.fix is not None for _, finding in found)
-    return f"{told}; --fix previews what would mend them" if is_mended and not options.fix else told
+        told += "; some keys could not be read, so there may be more findings"
+    return f"{told}; --fix previews the fixes" if looked.fixable and not options.fix else told

@@ -2,24 +2,25 @@
 
 import argparse
 
-from rsmq_tui.cli.command_parser import CommandParser, Commands, Parents
+from rsmq_tui.cli.command_parser import CommandParser, Commands, Parents, count, span
 
 _DESCRIPTION = """\
-Look for what does not fit together in the keys of queues: ids without bodies, bodies without ids, queues that the
-index does not name, and more. It reads every message's id and counters, never a body where the server can leave them
-out, in calls of a millisecond or two; consumers and producers may work on meanwhile. Each finding says what it is, what
-probably made it, what it does to consumers, and what --fix would do. What was sent within the last minute is not
-judged, since its sender may be about to write the other half; where ids do not say when, it looks again some seconds
-later. All namespaces of the profile are audited, one after the other, or the one of --ns.
+Find inconsistent keys of queues: ids without bodies, bodies without ids, queues that are missing from the index, and
+more. The audit reads the id and the counters of every message, and no bodies if the server can omit them, in calls of
+one or two milliseconds; consumers and producers can keep working. Each finding says what it is, its probable cause, its
+effect on consumers, and what --fix would do. Messages sent within the last minute are not judged, because their sender
+may still be writing the other half; if ids carry no time, the audit checks them again some seconds later. During the
+audit, stderr shows the progress, the rate and the remaining time. --limit and --for stop it early; stderr then says
+that not everything was checked. The audit covers all namespaces of the profile, or the one of --ns.
 
-Of list queues (--lists, or lists of the profile) what lies in processing is compared with the leases: items without a
-lease, leases without an item, leases that ended long ago, deadlines and members of another form, keys of other types,
-and processing lists of queues that nobody watches. What is doubtful is looked at again for two seconds. --fix mends
-nothing there: a reaper does, and each finding says what else helps."""
+For list queues (--lists, or lists in the profile) the audit compares the processing lists with the leases. It finds
+items without a lease, leases without an item, leases that expired long ago, unusual deadlines and members, keys of
+other types, and processing lists of queues that are not watched. Doubtful items are checked again for two seconds.
+--fix does not repair list queues: their reaper does, and each finding says what else helps."""
 _EPILOG = """\
 kinds:
   {kinds}
-  Fixed only when they are named by --kind, since clients exist for which they are right:
+  Fixed only when named with --kind, because some clients write them on purpose:
   {named}
   Of list queues:
   {lists}
@@ -31,17 +32,18 @@ examples:
   rsmq-tui audit --fix
   rsmq-tui audit --queue orders --fix --kind dangling --kind leaked --yes
 
-exit status: 0 nothing found, or all that was found is fixed; 1 findings (with --fix --yes: some are left, or the fix of
-some queue was refused), 2 a usage error, the server cannot be read, or nothing (more) is wrong where this user may
-look, and that is not everywhere: stderr says what to grant, 3 only a preview of a fix: nothing was changed, 130
-interrupted. Where there is nothing to fix, --fix without --yes ends with 0, 1 or 2"""
+exit status: 0 nothing found, or all findings are fixed; 1 findings (with --fix --yes: some are left, or the fix of a
+queue was refused); 2 a usage error, the server cannot be read, or nothing (more) was found but this user may not read
+everything: stderr says what to grant; 3 only a preview of a fix: nothing was changed; 70 a defect in rsmq-tui
+itself; 130 interrupted. If there is
+nothing to fix, --fix without --yes ends with 0, 1 or 2"""
 
 
 def add_audit(commands: Commands, parents: Parents) -> None:
     """Add the command; its arguments are added when it is used."""
     parser: CommandParser = commands.add_parser(
         "audit",
-        help="look for what does not fit together in the keys of queues, and mend it",
+        help="find inconsistent keys of queues, and fix them",
         description=_DESCRIPTION,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         parents=parents,
@@ -61,12 +63,17 @@ def _fill(parser: CommandParser) -> None:
     told = "\n  ".join((" ".join(kinds[:8]), " ".join(kinds[8:])))
     parser.epilog = _EPILOG.format(kinds=told, named=named, lists=" ".join(of_lists))
     add = parser.add_argument
-    queue = "only this queue, listed or not; may be repeated (default: all, those too that the index does not name)"
+    queue = (
+        "only this queue, even if it is missing from the index; may be repeated (default: all queues, "
+        "including those missing from the index)"
+    )
     add("--queue", dest="queues", action="append", metavar="QUEUE", help=queue)
     kind = "only this kind of finding; may be repeated"
     add("--kind", dest="kinds", action="append", choices=[*kinds, *of_lists], metavar="KIND", help=kind)
-    add("--fix", action="store_true", help="preview, for each queue, what would mend it")
+    add("--limit", type=count, metavar="N", help="check at most N queues per namespace")
+    add("--for", dest="longest_ms", type=span(1, 10**9), metavar="SPAN", help="stop after this time: 30s, 10m")
+    add("--fix", action="store_true", help="preview the fixes, queue by queue")
     which = parser.add_mutually_exclusive_group()
-    which.add_argument("--yes", action="store_true", help="with --fix: do it; rsmq-tui undo takes it back")
-    which.add_argument("--dry-run", action="store_true", help="with --fix: only preview it, which is the default")
-    add("--json", action="store_true", help="lines of JSON, as where the output is no terminal")
+    which.add_argument("--yes", action="store_true", help="with --fix: apply the fixes; rsmq-tui undo reverts them")
+    which.add_argument("--dry-run", action="store_true", help="with --fix: only preview the fixes (the default)")
+    add("--json", action="store_true", help="print JSON lines (the default when the output is not a terminal)")

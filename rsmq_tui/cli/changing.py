@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 
 from rsmq_tui.cli.errors import UsageError
 from rsmq_tui.cli.interrupts import EXIT_INTERRUPTED, Interrupts, run_interruptibly
-from rsmq_tui.cli.output import ProgressLine, fields_json, print_words, say, wants_json
+from rsmq_tui.cli.output import ProgressLine, as_key, fields_json, print_words, say, wants_json
 from rsmq_tui.cli.target import profile_of
 from rsmq_tui.cli.triage_of import list_triage_of, triage_of
 from rsmq_tui.monitor.wording import clock, plural, printable
@@ -24,6 +24,8 @@ from rsmq_tui.triage.words import TriageError
 EXIT_FAILED = 1
 EXIT_PREVIEW = 3
 _NOT_THERE = "not in the queue"
+_NOTHING = "Nothing matches; there is nothing to do."
+_IDS_LISTED = 20
 
 Ask = Callable[[Triage, SeeingCallback], Awaitable[Preview]]
 
@@ -64,7 +66,7 @@ async def _make(
     line = ProgressLine()
     preview = None
     try:
-        await _tell_what_was_interrupted(triage)
+        await tell_what_was_interrupted(triage)
         try:
             preview = await ask(triage, lambda seeing: line.show(seeing_words(seeing)))
         except asyncio.CancelledError:
@@ -99,7 +101,7 @@ async def _carry_out(
                 line.show(f"{preview.title}: {tally.handled:,} / {tally.planned:,}; Ctrl+C cancels")
         except asyncio.CancelledError:
             line.clear()
-            say("interrupted; what was under way is settled when rsmq-tui makes its next change")
+            say("interrupted; rsmq-tui settles the unfinished batch before its next change")
             raise
         interrupts.gently = None
         line.clear()
@@ -112,10 +114,11 @@ async def _carry_out(
     return EXIT_FAILED if report.stopped or report.tally.failed else 0
 
 
-async def _tell_what_was_interrupted(triage: Triage) -> None:
+async def tell_what_was_interrupted(triage: Triage) -> None:
+    """Settle what earlier runs left unfinished on a server, and say what became of it; raises ``TriageError``."""
     for change in await triage.recover():
         told = f"change {change.change} ({change.name} in {change.queue}, {clock(change.at_ms, date=True)})"
-        undo = f"; rsmq-tui undo {change.change} takes it back" if change.can_be_undone else ""
+        undo = f"; rsmq-tui undo {change.change} reverts it" if change.can_be_undone else ""
         doubt = f" ({change.doubt})" if change.doubt else ""
         say(f"{told} was interrupted with {change.done:,} of {change.planned:,} done{doubt}{undo}")
 
@@ -126,13 +129,13 @@ def _refusal(error: TriageError, triage: Triage, queue: str | None) -> str:
     cause = error.__cause__
     is_missing = triage.ns != LISTS_NS and isinstance(cause, RsmqError) and cause.code == "queueNotFound"
     return f"{where}: {error}".removeprefix(": ") + (
-        "; rsmq-tui queues list names those that are there" if is_missing else ""
+        "; rsmq-tui queues list shows the existing queues" if is_missing else ""
     )
 
 
 def seeing_words(seeing: Seeing) -> str:
     """Say how far a look has come."""
-    return f"{seeing.scanned:,} of about {seeing.depth:,} looked at, {seeing.matched:,} match"
+    return f"{seeing.scanned:,} of about {seeing.depth:,} scanned, {seeing.matched:,} match"
 
 
 def _show(options: argparse.Namespace, preview: Preview) -> None:
@@ -149,7 +152,8 @@ def _show(options: argparse.Namespace, preview: Preview) -> None:
         print_words(_elsewhere_words(preview.elsewhere))
     if preview.unsearched:
         print_words(unsearched_words(preview.unsearched))
-    print_words("Nothing was changed: --yes does it.")
+    is_nothing = isinstance(preview.action, MessageAction) and not preview.count
+    print_words(_NOTHING if is_nothing else "Nothing was changed; --yes applies this change.")
 
 
 def _show_as_json(preview: Preview) -> None:
@@ -159,50 +163,68 @@ def _show_as_json(preview: Preview) -> None:
         preview=True,
         action=action.name,
         queue=action.queue,
-        to=action.to if isinstance(action, MessageAction) else None,
+        target=_target(action),
         server=preview.server,
         ns=preview.ns,
         what=preview.what,
         planned=preview.count,
-        states={str(state): count for state, count in states},
+        states={as_key(state): count for state, count in states},
         not_there=preview.elsewhere,
         unsearched=preview.unsearched,
         notes=preview.notes,
     )
 
 
+def _target(action: Action) -> str | None:
+    return action.to if isinstance(action, MessageAction) else None
+
+
 def _elsewhere_words(number: int) -> str:
-    return f"{plural(number, 'id')} of these {'is' if number == 1 else 'are'} {_NOT_THERE}."
+    return f"{plural(number, 'id')} {'is' if number == 1 else 'are'} {_NOT_THERE}."
 
 
 def unsearched_words(number: int) -> str:
     """Say how many messages a filter could not be tried on."""
-    return f"{plural(number, 'message')} could not be searched: too long a body."
+    return f"{plural(number, 'message')} could not be searched: the body is too long."
 
 
 def _tell(options: argparse.Namespace, preview: Preview, report: Report) -> None:
     tally = report.tally
     if wants_json(options):
-        skipped = dict(tally.skipped)
+        skipped, failed = dict(tally.skipped), dict(tally.failed)
         if preview.elsewhere:
             skipped[_NOT_THERE] = preview.elsewhere
         fields_json(
             action=report.name,
             queue=report.queue,
+            target=_target(preview.action),
+            server=preview.server,
+            ns=preview.ns,
             planned=preview.count + preview.elsewhere,
             done=tally.done,
-            skipped=skipped,
-            failed=dict(tally.failed),
+            skipped=sum(skipped.values()),
+            failed=sum(failed.values()),
+            reasons=[
+                {"outcome": outcome, "reason": reason, "count": number}
+                for outcome, counts in (("skipped", skipped), ("failed", failed))
+                for reason, number in counts.items()
+            ],
             unknown=tally.unknown,
             unsure=tally.unsure,
             change=report.change,
             stopped=report.stopped,
-            **({"inexact": tally.inexact} if tally.inexact else {}),
         )
     else:
-        undo = f"; rsmq-tui undo {report.change} takes it back" if report.undoable else ""
+        undo = f"; rsmq-tui undo {report.change} reverts it" if report.undoable else ""
         print_words(f"{report.queue}: {report.sentence}{undo}")
     sys.stdout.flush()
+    if report.changed and not wants_json(options):
+        some = " ".join(map(printable, report.changed[:_IDS_LISTED]))
+        more = f" and {len(report.changed) - _IDS_LISTED:,} more" if len(report.changed) > _IDS_LISTED else ""
+        say(
+            f"skipped, because received or changed since the preview: {some}{more}; --even-if-received "
+            "includes such messages"
+        )
     if preview.elsewhere and not wants_json(options):
         say(_elsewhere_words(preview.elsewhere))
     if preview.unsearched:

@@ -77,7 +77,7 @@ async def _check_one(profile: Profile, ns: str, limits: Limits, line: ProgressLi
     reader = reader_of(profile, ns)
 
     def scanned(queue: str, messages: int, depth: int) -> None:
-        line.show(f"{queue}: {messages:,} of {depth:,} messages looked at")
+        line.show(f"{queue}: {messages:,} of {depth:,} messages checked")
 
     try:
         last_seen = LastSeen(state_folder() / "check", reader.label, ns)
@@ -130,7 +130,7 @@ def _print(status: Status, found: Sequence[tuple[str, Checked]], limits: Limits)
         for note in checked.notes:
             print_words(plain(f"{_at(name)}{note}"))
     if len(shown) > _QUEUES_MAX:
-        print_words(f"performance data of single queues is left out: they are more than {_QUEUES_MAX}")
+        print_words(f"performance data per queue is left out: there are more than {_QUEUES_MAX} queues")
 
 
 def _told(name: str, checked: Checked, problem: Problem) -> str:
@@ -157,10 +157,10 @@ def _measured(name: str, checked: Checked, queue: QueueState, limits: Limits) ->
         yield _datum(f"{prefix}.depth", queue.depth, limits.depth)
     if queue.ready is not None:
         yield _datum(f"{prefix}.ready", queue.ready)
-        age_ms = queue.oldest_ready_age_ms(checked.at_ms)
+        waiting_ms = queue.waiting_ms(checked.at_ms)
         # Nothing waits in a queue that has nothing ready; of a list it may be unknown how long.
-        if age_ms is not None or queue.kind != "list" or not queue.ready:
-            yield _datum(f"{prefix}.age", age_ms or 0, limits.age_ms, is_time=True)
+        if waiting_ms is not None or queue.kind != "list" or not queue.ready:
+            yield _datum(f"{prefix}.age", waiting_ms or 0, limits.age_ms, is_time=True)
     if queue.expired is not None:
         yield _datum(f"{prefix}.expired", queue.expired, limits.expired)
     if limits.stalled_ms is not None:
@@ -216,6 +216,7 @@ def _queue_json(checked: Checked, queue: QueueState) -> dict[str, Any]:
         "depth": queue.depth,
         "ready": queue.ready,
         "oldest_ready_age_ms": queue.oldest_ready_age_ms(checked.at_ms),
+        "oldest_ready_waiting_ms": queue.waiting_ms(checked.at_ms),
         "idle_ms": checked.idle_ms.get(queue.name),
         "poison": checked.poison.get(queue.name),
         **({"expired": queue.expired} if queue.kind == "list" else {}),

@@ -6,31 +6,31 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from rsmq_tui.cli.command_parser import CommandParser, Commands, Parents, at_least, count
+from rsmq_tui.cli.command_parser import CommandParser, Commands, Parents, at_least, count, span
 
 if TYPE_CHECKING:
     from rsmq_tui.monitor.limits import Limit
 
 EXIT_UNKNOWN = 3
 _DESCRIPTION = """\
-Check queues once, as a plugin of a monitoring system (Nagios, Icinga, Naemon, Zabbix, Sensu ...): a line of summary
-with performance data, then a line for each problem."""
+Check queues once, as a plugin of a monitoring system (Nagios, Icinga, Naemon, Zabbix, Sensu ...). Prints a summary line
+with performance data, then one line per problem."""
 _EPILOG = """\
-limits: N alone is critical, WARN:CRIT both, WARN: only a warning; a span of time is 90s, 10m, 1h30m, 2d
+limits: N is critical, WARN:CRIT sets both, WARN: is only a warning; a duration is 90s, 10m, 1h30m, 2d
 
-always looked for, whatever the limits:
-  critical  broken queues, whose keys disagree or have wrong types
+always checked, whatever the limits:
+  critical  broken queues, whose keys disagree or have wrong types, or whose first message has no body
   warning   list queues with leases past their deadline for a minute or longer, unless --max-expired counts them;
             poisoned queues (messages received 5 times or more, among the 100 around the first hidden one) unless
-            --max-rc counts them; aged ones (the first ready message was sent more than 10m ago) unless --max-age does.
-            A profile may say other numbers than 5 and 10m
-  unknown   a server that cannot be read, a queue that is not there, a namespace without queues; with --lists it is
-            enough that a queue is in one of the two, and that one of them has queues
+            --max-rc counts them; aged queues (the first ready message became due more than 10m ago) unless --max-age
+            is given. A profile can set other thresholds than 5 and 10m
+  unknown   a server that cannot be read, a queue that does not exist, a namespace without queues; with --lists it is
+            enough if the namespace or the lists contain the queue, or any queue
 
---stalled compares with what earlier checks saw, which is kept in the user's state folder: the first check only starts
-the clock, except for queues that were never received from, whose first message tells how long it has been waiting. Of a
-list the next item tells: as long as it is the same, nothing is taken. An empty list is no key: name the lists that are
-to be checked (--lists orders --lists mail), for a pattern only finds those that have items.
+--stalled compares with earlier checks, which are kept in the user's state folder. The first check only starts the
+clock, except for queues that were never received from: there, the age of the first message is used. A list is stalled
+while its next item stays the same. An empty list does not exist in Redis: name the lists to check (--lists orders
+--lists mail), because a pattern finds only lists that have items.
 
 examples:
   rsmq-tui check
@@ -38,8 +38,12 @@ examples:
   rsmq-tui check --max-rc 5 --stalled 2m:10m --json
   rsmq-tui check --lists queue:orders --lists queue:mail --max-depth 1000:5000 --max-expired 0:10
 
-exit status: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN (a usage error too), 130 interrupted; the worst counts, in the
-order critical, unknown, warning"""
+exit status: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN (a usage error too), 70 a defect in rsmq-tui
+itself, 130 interrupted; the worst status
+wins, in the order critical, unknown, warning"""
+
+
+_SPAN_MAX_MS = 100_000 * 86_400_000
 
 
 def add_check(commands: Commands, parents: Parents) -> None:
@@ -67,26 +71,36 @@ def _fill(parser: CommandParser) -> None:
         action="append",
         default=[],
         metavar="Q",
-        help="only this queue, or those of this pattern (* ? [...]); may be repeated",
+        help="only this queue, or the queues that match this pattern (* ? [...]); may be repeated",
     )
     add("--max-depth", type=_limit(_number), metavar="N", help="more than N messages stored")
-    add("--max-age", type=_limit(_span), metavar="T", help="the first ready message was sent longer than T ago")
-    add("--max-rc", type=_limit(count), metavar="N", help="a message received N times or more; looks at all of them")
-    add("--stalled", type=_limit(_span), metavar="T", help="messages ready, and none received for T or longer")
+    add(
+        "--max-age",
+        type=_limit(span(0, _SPAN_MAX_MS)),
+        metavar="T",
+        help="the first ready message became due longer than T ago",
+    )
+    add("--max-rc", type=_limit(count), metavar="N", help="a message received N times or more; checks all messages")
+    add(
+        "--stalled",
+        type=_limit(span(0, _SPAN_MAX_MS)),
+        metavar="T",
+        help="messages ready, but none received for T or longer",
+    )
     add("--max-expired", type=_limit(_number), metavar="N", help="more than N leases of a list past their deadline")
     add(
         "--scan-limit",
         type=count,
         default=100_000,
         metavar="N",
-        help="with --max-rc: look at no more than about N messages of a queue (default 100000)",
+        help="with --max-rc: check at most about N messages per queue (default 100000)",
     )
     add(
         "--timeout",
         type=at_least(0.1),
         default=10.0,
         metavar="S",
-        help="seconds that the whole check of a server may take (default 10)",
+        help="time limit for the whole check of a server, in seconds (default 10)",
     )
     add("--json", action="store_true", help="print the result as one line of JSON")
 
@@ -122,10 +136,10 @@ def _limit(read: Callable[[str], int]) -> "Callable[[str], Limit]":
         before, colon, after = text.partition(":")
         warning, critical = (before, after) if colon else ("", before)
         if not (warning or critical):
-            raise argparse.ArgumentTypeError(f"{text!r} holds no number: write N, WARN:CRIT or WARN:")
+            raise argparse.ArgumentTypeError(f"{text!r} is not a number: write N, WARN:CRIT or WARN:")
         limit = Limit(read(warning) if warning else None, read(critical) if critical else None)
         if limit.warning is not None and limit.critical is not None and limit.warning > limit.critical:
-            raise argparse.ArgumentTypeError(f"{text!r} would be critical before it is a warning: write WARN:CRIT")
+            raise argparse.ArgumentTypeError(f"{text!r} has a critical limit below the warning limit: write WARN:CRIT")
         return limit
 
     return read_limit
@@ -133,12 +147,3 @@ def _limit(read: Callable[[str], int]) -> "Callable[[str], Limit]":
 
 def _number(text: str) -> int:
     return 0 if text == "0" else count(text)
-
-
-def _span(text: str) -> int:
-    from rsmq_tui.monitor.spans import read_span  # noqa: PLC0415
-
-    found = read_span(text)
-    if not isinstance(found, int) or found < 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is no span of time: write 90s, 10m, 1h30m or 2d")
-    return found

@@ -1,15 +1,17 @@
 """Parsers of commands that have commands: filled when they are used, with examples and exit statuses in their help."""
 
 import argparse
+import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 EXIT_STATUSES = """\
-exit status: 0 done (what changed meanwhile is skipped, and counted), 1 some failed or it was stopped, 2 refused, a
-usage error, or the server cannot be reached, 3 only a preview: nothing was changed, 130 interrupted"""
+exit status: 0 done (messages changed since are skipped and counted), 1 some failed or it was stopped, 2 refused, a
+usage error, or the server cannot be reached, 3 only a preview: nothing was changed, 70 a defect in rsmq-tui itself,
+130 interrupted"""
 _FILTERS = """\
-filters: terms that must all hold, ! before one inverts it
+filters: all terms must match; ! before a term inverts it
   state:ready|inflight|delayed|poison  rc>=5  age>10m  due<30s  size>1k  id:prefix
   (of lists: state:ready|processing|inflight|expired|unleased)
   body:"text"  body~regex  json.customer.id=42  word"""
@@ -21,7 +23,41 @@ Commands = Any  # argparse has no public name for what add_subparsers returns
 Parents = Sequence[argparse.ArgumentParser]
 
 
-class CommandParser(argparse.ArgumentParser):
+class HelpfulParser(argparse.ArgumentParser):
+    """A parser whose usage errors name the command or the option that was probably meant."""
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Parse; an option that is unknown is refused by its command, which knows what it may have meant."""
+        options, left = super().parse_known_args(args, namespace)
+        unknown = next((given for given in left if given.startswith("-") and given not in ("-", "--")), None)
+        if unknown is not None and "--" not in left[: left.index(unknown)]:
+            given = unknown.partition("=")[0]
+            self.error(f"unknown option {_shown(given)}.{did_you_mean(given, self._option_string_actions)}")
+        return options, left
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if isinstance(action, argparse._SubParsersAction) and value not in action.choices:
+            meant = did_you_mean(value, action.choices) or f" Commands: {', '.join(action.choices)}."
+            raise argparse.ArgumentError(None, f"unknown command {_shown(value)}.{meant}")
+        super()._check_value(action, value)
+
+
+def _shown(given: str) -> str:
+    # Only needed here; and a URL, which may hold a password, is not repeated.
+    from rsmq_tui.monitor.wording import printable  # noqa: PLC0415
+
+    return "(a URL)" if "://" in given else f'"{printable(given, 60)}"'
+
+
+def did_you_mean(given: str, known: Iterable[str]) -> str:
+    """Return " Did you mean x?", or nothing where no known word is close to the given one."""
+    from difflib import get_close_matches  # noqa: PLC0415 - only where something is wrong
+
+    close = get_close_matches(given.lower(), known, n=1, cutoff=0.7)
+    return f" Did you mean {close[0]}?" if close else ""
+
+
+class CommandParser(HelpfulParser):
     """A parser of a command that gets its own commands when it is used: making them all costs a start-up dearly.
 
     ``rest`` names a list that takes every further argument, also behind options, where argparse would refuse it.
@@ -117,32 +153,34 @@ def count(text: str) -> int:
 
 
 def seconds(text: str) -> int:
-    """Read a number of seconds, 0 or more."""
-    return _whole(text, 0, _SECONDS_MAX)
+    """Read a duration in whole seconds, 0 to 9,999,999: 600, 10m, 1h30m."""
+    value = _seconds(text)
+    if not 0 <= value <= _SECONDS_MAX or value != int(value):
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a number of whole seconds from 0 to {_SECONDS_MAX:,}, nor a duration such as 10m or 1h30m"
+        )
+    return int(value)
 
 
 def at_least(least: float) -> Callable[[str], float]:
-    """Return what reads a number of seconds, so many or more, fractions too."""
+    """Return what reads a duration in seconds, so many or more, with fractions: 0.5, 500ms, 10m."""
 
     def read(text: str) -> float:
-        try:
-            value = float(text)
-        except ValueError:
-            value = -1.0
+        value = _seconds(text)
         if not least <= value <= 1e6:
-            raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds, {least:g} or more")
+            raise argparse.ArgumentTypeError(
+                f"{text!r} is not a number of seconds, {least:g} or more, nor a duration such as 10m"
+            )
         return value
 
     return read
 
 
 def span(least_ms: int, most_ms: int) -> Callable[[str], int]:
-    """Return what reads a time span in ms: 500ms, 5s, 10m, 1h, 2d."""
+    """Return what reads a duration in ms that has a unit: 500ms, 5s, 10m, 1h, 2d."""
 
     def read(text: str) -> int:
-        from rsmq_tui.monitor.spans import read_span  # noqa: PLC0415 - what it comes with delays the first paint
-
-        span_ms = read_span(text)
+        span_ms = _span_ms(text)
         if isinstance(span_ms, str):
             raise argparse.ArgumentTypeError(f"{text!r}: {span_ms}")
         if not least_ms <= span_ms <= most_ms:
@@ -150,6 +188,21 @@ def span(least_ms: int, most_ms: int) -> Callable[[str], int]:
         return span_ms
 
     return read
+
+
+def _seconds(text: str) -> float:
+    """Return the seconds of a number or a duration, NaN for what is neither."""
+    try:
+        return float(text)
+    except ValueError:
+        span_ms = _span_ms(text)
+        return math.nan if isinstance(span_ms, str) else span_ms / 1000
+
+
+def _span_ms(text: str) -> int | str:
+    from rsmq_tui.monitor.spans import read_span  # noqa: PLC0415 - what it comes with delays the first paint
+
+    return read_span(text)
 
 
 def _said(span_ms: int) -> str:

@@ -33,7 +33,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def open_dashboard(options: argparse.Namespace, profiles: Sequence[Profile], folder: Path | None = None) -> int:
-    """Open the dashboard on those servers and return the exit status; ``folder`` is for the journal of changes."""
+    """Open the dashboard on those servers and return the exit status; ``folder`` is for the journal of a demo."""
     sites = _sites(profiles, folder)
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         print("rsmq-tui: the dashboard needs a terminal; `rsmq-tui snapshot` prints queues as JSON", file=sys.stderr)
@@ -69,7 +69,8 @@ def _recording(out: str | None) -> Iterator["Recorder | None"]:
         recorder.close()
         if not recorder.wait(_SEAL_S):
             print(
-                f"rsmq-tui: the end of the recording waits in {recorder.label}, and is sealed by the next one",
+                "rsmq-tui: the end of the recording is not sealed yet; the next recording into "
+                f"{recorder.label} seals it",
                 file=sys.stderr,
             )
 

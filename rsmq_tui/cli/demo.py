@@ -13,7 +13,9 @@ from rsmq_tui.profiles import Profile
 from rsmq_tui.protocol import Address
 
 # Nobody watching a demo wants to wait for the usual minute or two before trouble is called by its name.
-DEMO_THRESHOLDS = Thresholds(stalled_ms=8_000, growing_ms=20_000, growing_messages=100, growing_share=0.1)
+DEMO_THRESHOLDS = Thresholds(
+    stalled_ms=8_000, growing_ms=20_000, growing_messages=100, growing_share=0.1, clear_ms=15_000, leaking_ms=30_000
+)
 DEMO_LISTS = ("queue:*",)
 DEMO_LIST_AGE = "created"
 

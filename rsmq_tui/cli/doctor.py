@@ -47,7 +47,7 @@ async def _look(options: argparse.Namespace) -> int:
         try:
             profiles = profiles_of(options)
         except UsageError as error:
-            configuration.append(fail("configuration.server", str(error), "see `rsmq-tui --help` for how to name one"))
+            configuration.append(fail("configuration.server", str(error), "see `rsmq-tui --help` for how to give one"))
         else:
             targets = [
                 (profile, ns)
@@ -85,7 +85,7 @@ async def _servers(targets: Sequence[tuple[Profile, str]], timeout_s: float) -> 
     try:
         for (profile, ns), task in zip(targets, tasks, strict=True):
             while not (await asyncio.wait((task,), timeout=_EVERY_S))[0]:
-                line.show(f"asking {profile.address.label} …")
+                line.show(f"checking {profile.address.label} …")
             line.clear()
             where = f"lists {', '.join(profile.lists)}" if _is_of_lists(profile, ns) else f"namespace {ns}"
             yield f"{f'{profile.name}: ' if profile.name else ''}{profile.address.label}, {where}", task.result()
@@ -129,7 +129,7 @@ def _versions() -> list[Finding]:
         try:
             told.append(f"{name} {version(name)}")
         except PackageNotFoundError:
-            hint = "install rsmq-tui anew: pip install --force-reinstall rsmq-tui"
+            hint = "reinstall rsmq-tui: pip install --force-reinstall rsmq-tui"
             return [fail("program.versions", f"{name} is not installed", hint)]
     return [ok("program.versions", ", ".join(told))]
 

@@ -5,8 +5,8 @@ import argparse
 from rsmq_tui.cli.command_parser import CommandParser, Commands, Parents, at_least
 
 _DESCRIPTION = """\
-Look at everything that the dashboard needs, and say what keeps it from working: configuration, connection, server,
-permissions, speed, namespaces, lists, terminal and folders. Nothing is changed anywhere, and no password is printed."""
+Check everything that the dashboard needs, and report what prevents it from working: configuration, connection, server,
+permissions, speed, namespaces, lists, terminal and folders. The command changes nothing and prints no password."""
 _EPILOG = """\
 examples:
   rsmq-tui doctor
@@ -14,14 +14,15 @@ examples:
   rsmq-tui doctor --lists 'queue:*'
   rsmq-tui doctor --json
 
-exit status: 0 the dashboard will work (there may be warnings), 1 it will not, 2 a usage error, 130 interrupted"""
+exit status: 0 the dashboard will work (there may be warnings), 1 it will not, 2 a usage error, 70 a defect in
+rsmq-tui itself, 130 interrupted"""
 
 
 def add_doctor(commands: Commands, parents: Parents) -> None:
     """Add the command; its arguments are added when it is used."""
     parser: CommandParser = commands.add_parser(
         "doctor",
-        help="say what keeps the dashboard from working, if anything does",
+        help="check everything that the dashboard needs, and report problems",
         description=_DESCRIPTION,
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -37,6 +38,6 @@ def _fill(parser: CommandParser) -> None:
         type=at_least(0.1),
         default=5.0,
         metavar="S",
-        help="seconds that each step of the connection may take (default 5)",
+        help="time limit for each step of the connection, in seconds (default 5)",
     )
     parser.add_argument("--json", action="store_true", help="print the findings as one line of JSON")

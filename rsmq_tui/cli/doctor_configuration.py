@@ -19,7 +19,7 @@ def file_finding(options: argparse.Namespace) -> Finding:
     try:
         config = config_of(options)
     except UsageError as error:
-        return fail("configuration.file", str(error), "correct it; `rsmq-tui profiles example` shows a whole one")
+        return fail("configuration.file", str(error), "correct it; `rsmq-tui profiles example` prints a complete one")
     if config is None:
         return ok("configuration.file", f"no configuration file ({path} would be read)")
     names = ", ".join(config.profiles) or "none"
@@ -53,7 +53,7 @@ def profile_findings(options: argparse.Namespace, profile: Profile) -> Iterator[
     else:
         yield ok("configuration.interval", f"{interval}: {_DEFAULT if profile.interval_s == 1.0 else file}")
     if profile.thresholds != Thresholds():
-        yield ok("configuration.thresholds", f"thresholds of its own: {file}")
+        yield ok("configuration.thresholds", f"its own thresholds: {file}")
 
 
 def _server_origin(options: argparse.Namespace, profile: Profile) -> str:

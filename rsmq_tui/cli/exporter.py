@@ -43,7 +43,9 @@ async def _serve(options: argparse.Namespace) -> int:
     except (OSError, UnicodeError) as error:
         raise UsageError(_cannot_listen(options, error)) from error
     async with serving(server, watches):
-        only_here = " for this machine only (--host 0.0.0.0 lets others in)" if options.host == HOST else ""
+        only_here = (
+            " on this machine only (--host 0.0.0.0 accepts connections from others)" if options.host == HOST else ""
+        )
         say(f"listening{only_here}: {server.url}/metrics")
         await stop.wait()
     return 0
@@ -59,12 +61,12 @@ def _watches(profiles: tuple[Profile, ...], *, max_age_s: float, patience_s: flo
             # The same one twice would be the same series twice, which spoils a scrape.
             watches.setdefault(target, Watch(target, poller, interval_s=profile.interval_s))
         if profile.lists:
-            target = Target(profile.name, profile.address.label, LISTS_NS)
+            target = Target(profile.name, profile.address.label, LISTS_NS, is_of_lists=True)
             watches.setdefault(target, Watch(target, list_poller_of(profile), interval_s=profile.interval_s))
     return Watches(tuple(watches.values()), max_age_s=max_age_s, patience_s=patience_s)
 
 
 def _cannot_listen(options: argparse.Namespace, error: Exception) -> str:
-    why = error.strerror if isinstance(error, OSError) and error.strerror else "it is no host name"
+    why = error.strerror if isinstance(error, OSError) and error.strerror else "it is not a host name"
     where = f"{printable(options.host)} port {options.port}"
     return f"cannot listen on {where}: {why}; choose another with --host and --port"

@@ -16,7 +16,9 @@ def run(options: argparse.Namespace) -> int:
     out = analysis_of(options.out)
     # What is elsewhere is asked for on the screen: that may take a while.
     if "://" not in out and not Path(out).is_dir():
-        raise UsageError(f"{printable(out)} is no folder: `rsmq-tui pipeline run --history DIR --out OUT` makes one")
+        raise UsageError(
+            f"{printable(out)} is not a directory: `rsmq-tui pipeline run --history DIR --out OUT` creates one"
+        )
     past = Past(out, options.history)
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         print("rsmq-tui: the history screen needs a terminal; `rsmq-tui report` writes a file", file=sys.stderr)
@@ -33,7 +35,7 @@ def analysis_of(given: str | None) -> str:
     out = given or os.environ.get(ANALYSIS_VARIABLE, "")
     if not out or "\0" in out:
         raise UsageError(
-            f"no analysis is named: give one, or set {ANALYSIS_VARIABLE}; "
-            "`rsmq-tui pipeline run --history DIR --out OUT` makes one"
+            f"no analysis given: name one, or set {ANALYSIS_VARIABLE}; "
+            "`rsmq-tui pipeline run --history DIR --out OUT` creates one"
         )
     return out

@@ -6,17 +6,21 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
-from rsmq_tui.cli.changing import make
+from rsmq_tui.cli.changing import make, tell_what_was_interrupted
 from rsmq_tui.cli.errors import UsageError
+from rsmq_tui.cli.interrupts import run_interruptibly
 from rsmq_tui.cli.output import Column, Table, print_json, say, text_of, wants_json
-from rsmq_tui.cli.triage_of import open_journal
+from rsmq_tui.cli.target import profiles_of
+from rsmq_tui.cli.triage_of import open_journal, triage_of
 from rsmq_tui.monitor.wording import clock, count
-from rsmq_tui.protocol.edits import FieldBatch, LooseBatch, MessageBatch, Outcome
-from rsmq_tui.protocol.lists.edits import ListBatch, told_by
-from rsmq_tui.triage.changes import Change, Entry
+from rsmq_tui.protocol.edits import FieldBatch, LooseBatch, MessageBatch, Outcome, letters_of
+from rsmq_tui.protocol.lists.edits import ListBatch
+from rsmq_tui.triage.changes import Change, Entry, State
 from rsmq_tui.triage.journal import Journal
 from rsmq_tui.triage.journal_file import JournalError
+from rsmq_tui.triage.journal_reading import damage_words
 from rsmq_tui.triage.transfer import to_fields
+from rsmq_tui.triage.words import TriageError
 
 _SHOWN = ("change", "at_ms", "name", "who", "host", "profile", "server", "ns", "queue", "target", "what", "planned",
           "done", "skipped", "failed", "state", "undoes")  # fmt: skip
@@ -25,10 +29,12 @@ _SHOWN = ("change", "at_ms", "name", "who", "host", "profile", "server", "ns", "
 def run(options: argparse.Namespace) -> int:
     """Run one of the commands and return its exit status; raises ``UsageError``."""
     if options.action == "restore":
-        return make(options, lambda triage, _: triage.preview_undo(options.change))
+        return make(options, lambda triage, _: triage.preview_undo(options.change, unsettled=options.unsettled))
     try:
         journal = open_journal()
         try:
+            if journal is not None and journal.unfinished():
+                run_interruptibly(lambda _: _settle(options, journal))
             return _show(journal, options.change) if options.action == "show" else _list(journal, options)
         finally:
             if journal is not None:
@@ -37,8 +43,32 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError(str(error)) from error
 
 
+async def _settle(options: argparse.Namespace, journal: Journal) -> int:
+    """Find out what became of interrupted changes on the servers that this is for, and say which are not settled."""
+    reasons = {}
+    for profile in profiles_of(options):
+        label = profile.address.label
+        reasons[label] = "the server is read-only here"
+        if profile.read_only or not journal.unfinished(label):
+            continue
+        triage = triage_of(profile)
+        try:
+            await tell_what_was_interrupted(triage)
+        except TriageError as error:
+            reasons[label] = str(error)
+        finally:
+            await triage.aclose()
+    for change in journal.unfinished():
+        reason = reasons.get(change.server, "the next change on that server settles it")
+        say(f"change {change.change} on {change.server} was interrupted and is not settled yet: {reason}")
+    return 0
+
+
 def _list(journal: Journal | None, options: argparse.Namespace) -> int:
     changes = [] if journal is None else journal.changes(options.limit)
+    for change in changes:
+        if change.state is State.DAMAGED:
+            say(damage_words(change.change))
     if wants_json(options):
         for change in changes:
             fields = asdict(change)
@@ -59,7 +89,7 @@ def _list(journal: Journal | None, options: argparse.Namespace) -> int:
         when = clock(change.at_ms, date=True).split(".")[0]
         table.print(str(change.change), when, change.state, *counts, change.who, _what(change))
     if not changes:
-        say("the journal is empty: nothing was changed from here, or it was too long ago")
+        say("the journal is empty: no changes were made from here, or they were pruned")
     return 0
 
 
@@ -81,31 +111,35 @@ def _show(journal: Journal | None, number: int) -> int:
 def _fields(entry: Entry, at_ms: int) -> Iterator[dict[str, Any]]:
     """Walk through what a batch was for: messages as they were, or will be where they were not there, and fields."""
     match entry.batch:
-        case (
-            MessageBatch(kind=kind, queue=queue, target=target, edits=edits)
-            | ListBatch(kind=kind, queue=queue, target=target, edits=edits)
-        ):
-            for (before, after), letter in itertools.zip_longest(edits, told_by(entry.outcome or "").letters):
+        case MessageBatch(kind=kind, queue=queue, target=target) | ListBatch(kind=kind, queue=queue, target=target):
+            edits = entry.batch.as_done(entry.outcome or "")
+            for (before, after), letter in itertools.zip_longest(edits, letters_of(entry.outcome or "")):
                 message = before or after
                 if message is None:
                     continue
-                fields = {"edit": kind.value, "outcome": _outcome(entry, letter), "queue": queue}
-                if target is not None:
-                    fields["target"] = target
+                fields = {"edit": kind.value, "outcome": _outcome(entry, letter), "queue": queue, "target": target}
                 if before is not None and after is not None:
                     fields["new_score"] = text_of(after.score)
                     fields["new_id"] = text_of(after.id)
-                # Of an item of a list, that is what its place is known by, and not a time.
+                # Of an item of a list, earlier versions kept there what it lay behind, and not a time.
                 shown = message._replace(fr=None) if isinstance(entry.batch, ListBatch) else message
                 yield to_fields(shown, at_ms) | fields
         case LooseBatch(kind=loose, queue=queue, fields=changed):
             for (name, was, becomes), letter in itertools.zip_longest(changed, entry.outcome or ""):
-                named = {text_of(name): [_text(was), _text(becomes)]}
-                yield {"edit": loose.value, "outcome": _outcome(entry, letter), "queue": queue, "fields": named}
+                named = [_field(name, was, becomes)]
+                yield _of_fields(loose.value, _outcome(entry, letter), queue, named)
         case FieldBatch(queue=queue, fields=changed):
             letter = entry.outcome or None
-            named = {text_of(name): [_text(before), _text(after)] for name, before, after in changed}
-            yield {"edit": "fields", "outcome": _outcome(entry, letter), "queue": queue, "fields": named}
+            named = [_field(name, before, after) for name, before, after in changed]
+            yield _of_fields("fields", _outcome(entry, letter), queue, named)
+
+
+def _of_fields(edit: str, outcome: str, queue: str, fields: list[dict[str, str | None]]) -> dict[str, Any]:
+    return {"edit": edit, "outcome": outcome, "queue": queue, "target": None, "fields": fields}
+
+
+def _field(name: bytes, before: bytes | None, after: bytes | None) -> dict[str, str | None]:
+    return {"name": text_of(name), "before": _text(before), "after": _text(after)}
 
 
 def _outcome(entry: Entry, letter: str | None) -> str:

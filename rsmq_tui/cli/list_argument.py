@@ -19,7 +19,7 @@ def list_key(options: argparse.Namespace, profile: Profile) -> str | None:
     if queue is None:
         return None
     if queue == _LIST:
-        raise UsageError("which list? write its key behind list:")
+        raise UsageError("write the key of the list after list:")
     if queue.startswith(_LIST):
         return queue.removeprefix(_LIST)
     is_meant = any(fnmatchcase(queue, pattern) for pattern in profile.lists)
@@ -30,5 +30,5 @@ def needed_list_key(options: argparse.Namespace, profile: Profile) -> str:
     """Return the key of the list queue that a command is about; raises ``UsageError`` where it is none."""
     key = list_key(options, profile)
     if key is None:
-        raise UsageError(f"{options.action} is for list queues: write list:KEY, or say which keys are with --lists")
+        raise UsageError(f"{options.action} is for list queues: write list:KEY, or name the lists with --lists")
     return key

@@ -12,19 +12,19 @@ def add_list_commands(
     """Add them; ``changing`` makes what every change has."""
     popped = group.add(
         "pop",
-        "take away the items of a list queue that would be taken next; the journal keeps them",
+        "remove the items of a list queue that consumers would take next; the journal keeps them",
         changing(),
         examples=("list:queue:orders", "list:queue:orders --count 100 --yes"),
     )
-    popped.add_argument("--count", type=count, metavar="N", default=1, help="how many (default 1)")
+    popped.add_argument("--count", type=count, metavar="N", default=1, help="number of items (default 1)")
     trimmed = group.add(
         "trim",
-        "keep so many items of a list queue, the newest of them",
+        "keep only the newest N items of a list queue",
         changing(),
         examples=("list:queue:orders --keep 1000 --yes",),
     )
-    trimmed.add_argument("--keep", type=_number, metavar="N", required=True, help="how many stay")
-    trimmed.add_argument("--oldest", action="store_true", help="keep those that would be taken next")
+    trimmed.add_argument("--keep", type=_number, metavar="N", required=True, help="number of items to keep")
+    trimmed.add_argument("--oldest", action="store_true", help="keep the items that consumers would take next")
     again = group.add(
         "requeue",
         "put items of a list queue that are in processing back into the queue, without their leases",
@@ -33,7 +33,7 @@ def add_list_commands(
         filters=True,
         examples=("list:queue:orders --filter state:expired --yes", "list:queue:orders --all --back --yes"),
     )
-    again.add_argument("--back", action="store_true", help="to be taken last, and not next")
+    again.add_argument("--back", action="store_true", help="to the end that is taken last, not next")
     group.add(
         "ack",
         "remove items of a list queue that are in processing, with their leases",

@@ -17,6 +17,7 @@ from rsmq_tui.monitor.search import Progress, search
 from rsmq_tui.monitor.wording import printable
 from rsmq_tui.profiles import Profile
 from rsmq_tui.protocol import SERVER_ERRORS, QueueReader, failure_of
+from rsmq_tui.triage.due_first import search_due_first
 
 
 class Look(Protocol):
@@ -26,7 +27,7 @@ class Look(Protocol):
     label: str
 
     def search(self, wanted: Filter, limit: int | None) -> AsyncGenerator[Progress, None]:
-        """Yield what matches."""
+        """Yield what matches; with a limit, those that a consumer would get first."""
         ...
 
     async def read(self, id: str) -> MessageView:
@@ -64,8 +65,10 @@ class RsmqLook:
         self.reader = reader
 
     def search(self, wanted: Filter, limit: int | None) -> AsyncGenerator[Progress, None]:
-        """Yield what matches."""
-        return search(self.reader, self.queue, wanted, limit=limit)
+        """Yield what matches: in no order, but with a limit those that are due first."""
+        if limit is None:
+            return search(self.reader, self.queue, wanted)
+        return search_due_first(self.reader, self.queue, wanted, limit)
 
     async def read(self, id: str) -> MessageView:
         """Read one message whole."""
@@ -81,7 +84,7 @@ class RsmqLook:
             hint = f"; a Redis List is written list:{self.queue}" if ":" in self.queue else ""
             raise UsageError(
                 f"{self.queue} on {self.label}: no such queue in namespace {self.reader.ns}; "
-                f"rsmq-tui queues list names those that are there{hint}"
+                f"rsmq-tui queues list shows the existing queues{hint}"
             )
 
     async def aclose(self) -> None:
@@ -107,7 +110,7 @@ class ListLook:
 
     async def refuse_missing(self) -> None:
         """Say that nothing is there, which is no error."""
-        say(f"nothing is in {printable(self.queue)} now: a list without items is no key")
+        say(f"{printable(self.queue)} is empty now: Redis deletes a list with its last item")
 
     async def aclose(self) -> None:
         """Close the connections."""

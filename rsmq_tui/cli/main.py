@@ -12,11 +12,11 @@ from typing import Any
 from rsmq_tui import __version__
 from rsmq_tui.cli.audit_arguments import add_audit
 from rsmq_tui.cli.check_arguments import add_check
-from rsmq_tui.cli.command_parser import EXIT_STATUSES, CommandParser, at_least
+from rsmq_tui.cli.command_parser import EXIT_STATUSES, CommandParser, HelpfulParser, at_least
 from rsmq_tui.cli.completion_arguments import add_completion
 from rsmq_tui.cli.defaults import DEFAULT_URL
 from rsmq_tui.cli.doctor_arguments import add_doctor
-from rsmq_tui.cli.errors import UsageError
+from rsmq_tui.cli.errors import UsageError, told_defect
 from rsmq_tui.cli.exporter_arguments import add_exporter
 from rsmq_tui.cli.history_arguments import add_history
 from rsmq_tui.cli.pipeline_arguments import add_pipeline
@@ -29,7 +29,7 @@ from rsmq_tui.cli.triage_arguments import add_commands
 EXIT_UNREACHABLE = 2
 EXIT_INTERRUPTED = 130
 EXIT_PIPE_CLOSED = 141
-_DESCRIPTION = "A live terminal dashboard of message queues on Redis, Valkey and their kin."
+_DESCRIPTION = "A live terminal dashboard for message queues on Redis, Valkey and compatible servers."
 
 
 def parser() -> argparse.ArgumentParser:
@@ -40,16 +40,20 @@ def parser() -> argparse.ArgumentParser:
         "--redis-url",
         metavar="URL",
         default=argparse.SUPPRESS,
-        help=f"redis://, rediss:// or unix:// URL, with user and password if need be "
-        f"(env REDIS_URL; without either the configuration's default profile, or {DEFAULT_URL})",
+        help=(
+            "redis://, rediss:// or unix:// URL, with user and password if needed (env REDIS_URL; default: "
+            f"the configuration's default profile, or {DEFAULT_URL})"
+        ),
     )
     server.add_argument(
         "--profile",
         metavar="NAME",
         action="append",
         default=argparse.SUPPRESS,
-        help="a server that the configuration file names, instead of -r and REDIS_URL; several with commas between "
-        "them (see: rsmq-tui profiles)",
+        help=(
+            "a server from the configuration file, instead of -r and REDIS_URL; separate several with commas "
+            "(see: rsmq-tui profiles)"
+        ),
     )
     server.add_argument(
         "--config",
@@ -69,8 +73,10 @@ def parser() -> argparse.ArgumentParser:
         metavar="PATTERN",
         action="append",
         default=argparse.SUPPRESS,
-        help="Redis Lists that are queues too, instead of the profile's: a key, or a pattern such as 'queue:*'; may be "
-        "repeated",
+        help=(
+            "Redis Lists to show as queues, instead of the profile's: a key, or a pattern such as 'queue:*'; "
+            "may be repeated"
+        ),
     )
     guard = argparse.ArgumentParser(add_help=False)
     guard.add_argument(
@@ -80,29 +86,31 @@ def parser() -> argparse.ArgumentParser:
         help="refuse every change (env RSMQ_TUI_READ_ONLY=1)",
     )
     look = argparse.ArgumentParser(add_help=False)
-    look.add_argument("--theme", default=argparse.SUPPRESS, help="rsmq-dark, rsmq-light, rsmq-ansi or one of yours")
+    look.add_argument(
+        "--theme", default=argparse.SUPPRESS, help="rsmq-dark, rsmq-light, rsmq-ansi, or the name of your own theme"
+    )
     look.add_argument("--ascii", action="store_true", default=argparse.SUPPRESS, help="draw with ASCII characters only")
     screen = argparse.ArgumentParser(add_help=False, parents=[look])
     screen.add_argument(
         "--interval",
         type=at_least(0.1),
-        metavar="S",
+        metavar="T",
         default=argparse.SUPPRESS,
-        help="seconds between polls, instead of the profile's (default 1)",
+        help="time between polls, instead of the profile's: 0.5, 500ms, 1m (default 1 s)",
     )
     screen.add_argument(
         "--record",
         metavar="DIR",
         default=argparse.SUPPRESS,
-        help="also write what is polled into a folder of Parquet files, as `rsmq-tui record` does",
+        help="also record every poll into a folder of Parquet files, as `rsmq-tui record` does",
     )
     screen.add_argument(
         "--analysis",
         metavar="OUT",
         default=argparse.SUPPRESS,
-        help="what `rsmq-tui pipeline` made of a history, to look into by the key H (env RSMQ_TUI_ANALYSIS)",
+        help="the tables that `rsmq-tui pipeline` wrote; the key H shows them (env RSMQ_TUI_ANALYSIS)",
     )
-    top = argparse.ArgumentParser(
+    top = HelpfulParser(
         prog="rsmq-tui",
         description=_DESCRIPTION,
         epilog=EXIT_STATUSES,
@@ -114,12 +122,14 @@ def parser() -> argparse.ArgumentParser:
     demo = commands.add_parser(
         "demo",
         parents=[namespace, guard, screen],
-        help="start a server of its own with queues in several kinds of trouble, and watch it",
+        help="start a private server with sample queues in various states, and watch it",
     )
     # Taken so that the refusal says why, and does not repeat a URL that may hold a password.
     demo.add_argument("-r", "--redis-url", default=argparse.SUPPRESS, help=argparse.SUPPRESS)
     demo.add_argument("--headless", action="store_true", help="only run the workload, and print the server's URL")
-    demo.add_argument("--seconds", type=at_least(0.1), metavar="N", help="with --headless: end after this many seconds")
+    demo.add_argument(
+        "--seconds", type=at_least(0.1), metavar="N", help="with --headless: end after this time: 30, 10m"
+    )
     commands.add_parser("snapshot", parents=[server, namespace, lists], help="print the state of all queues as JSON")
     add_commands(commands, [server, namespace, lists, guard])
     add_profiles(commands, [server])
@@ -139,7 +149,7 @@ def parser() -> argparse.ArgumentParser:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit status: 0, 2 for a usage error or a server that cannot be reached.
 
-    Commands that change something have more of them: see their help.
+    70 is a defect of this program. Commands that change something have more of them: see their help.
     """
     try:
         return _main(arguments)
@@ -153,11 +163,11 @@ def _main(arguments: Sequence[str] | None) -> int:
     if options.command == "demo" and options.seconds is not None and not options.headless:
         top.error("--seconds goes with --headless; q ends the dashboard")
     if options.command == "demo" and hasattr(options, "redis_url"):
-        top.error("demo starts a server of its own: it goes without -r; `rsmq-tui -r URL` watches yours")
+        top.error("demo starts its own server and takes no -r; `rsmq-tui -r URL` watches yours")
     if options.command == "demo" and hasattr(options, "profile"):
-        top.error("demo starts a server of its own: it goes without --profile; `rsmq-tui --profile NAME` watches yours")
+        top.error("demo starts its own server and takes no --profile; `rsmq-tui --profile NAME` watches yours")
     if options.command == "demo" and hasattr(options, "lists"):
-        top.error("demo has list queues of its own: it goes without --lists; `rsmq-tui --lists PATTERN` watches yours")
+        top.error("demo has its own list queues and takes no --lists; `rsmq-tui --lists PATTERN` watches yours")
     for name in ("redis_url", "profile", "config", "ns", "lists", "interval"):
         setattr(options, name, getattr(options, name, None))
     options.read_only = getattr(options, "read_only", _is_set(os.environ.get("RSMQ_TUI_READ_ONLY", "")))
@@ -184,6 +194,8 @@ def _main(arguments: Sequence[str] | None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         print(f"rsmq-tui: the output cannot be written: {error.strerror}", file=sys.stderr)
         return EXIT_UNREACHABLE
+    except Exception as error:  # the last place to say it in: Python would print what the error quotes
+        return told_defect("rsmq-tui", error)
 
 
 def _command(name: str) -> Callable[[argparse.Namespace], int]:

@@ -32,7 +32,7 @@ async def _export(options: argparse.Namespace, wanted: Filter) -> int:
     line = ProgressLine()
     try:
         async with _exporting(options, wanted) as (look, exporting):
-            with _output(options.output) as write:
+            with _output(options.output, force=options.force) as write:
                 export = exporting(write)
                 seen = 0
                 async for seeing in export:
@@ -45,9 +45,9 @@ async def _export(options: argparse.Namespace, wanted: Filter) -> int:
     if export.unsearched:
         say(unsearched_words(export.unsearched))
     if export.cut:
-        say(f"{plural(export.cut, 'message')} left out: too long a body to be read")
+        say(f"{plural(export.cut, 'message')} left out: the body is too long to be read")
     if export.gone:
-        say(f"{plural(export.gone, 'message')} left out: gone while it was looked for")
+        say(f"{plural(export.gone, 'message')} left out: deleted during the export")
     if options.output != "-":
         say(f"{plural(export.written, 'message')} of {look.queue} in {options.output}")
     return EXIT_FAILED if export.cut else 0
@@ -73,14 +73,16 @@ async def _exporting(
 
 
 @contextmanager
-def _output(name: str) -> Iterator[Callable[[str], object]]:
+def _output(name: str, *, force: bool) -> Iterator[Callable[[str], object]]:
     if name == "-":
         yield sys.stdout.write
         return
     try:
-        with whole_file(Path(name)) as write:
+        with whole_file(Path(name), force=force) as write:
             yield write
     except BrokenPipeError:
         raise
+    except FileExistsError as error:
+        raise UsageError(f"{printable(name)} already exists: --force overwrites it") from error
     except OSError as error:
         raise UsageError(f"{printable(name)}: {error.strerror}") from error

@@ -10,7 +10,7 @@ from rsmq_tui.cli.changing import EXIT_FAILED, seeing_words, unsearched_words
 from rsmq_tui.cli.errors import UsageError
 from rsmq_tui.cli.filter_argument import filter_of
 from rsmq_tui.cli.interrupts import run_interruptibly
-from rsmq_tui.cli.looking import look_of
+from rsmq_tui.cli.looking import Look, look_of
 from rsmq_tui.cli.output import (
     Column,
     ProgressLine,
@@ -23,6 +23,7 @@ from rsmq_tui.cli.output import (
     wants_json,
 )
 from rsmq_tui.cli.target import profile_of
+from rsmq_tui.monitor.filters import Filter
 from rsmq_tui.monitor.grouping import GroupingError, Groups
 from rsmq_tui.monitor.peek import MessageRow, MessageView
 from rsmq_tui.monitor.search import Progress
@@ -43,7 +44,7 @@ def list_messages(options: argparse.Namespace) -> int:
 def get_messages(options: argparse.Namespace) -> int:
     """Print messages whole; an id that is not there is exit status 1; raises ``UsageError``."""
     if options.raw and sys.stdout.isatty():
-        raise UsageError("--raw would hand whatever the bodies hold to the terminal: send it to a file, > FILE")
+        raise UsageError("--raw prints bodies unchanged, escape sequences included: redirect it to a file, > FILE")
     return run_interruptibly(lambda _: _get(options))
 
 
@@ -58,8 +59,7 @@ async def _list(options: argparse.Namespace) -> int:
         async with aclosing(look.search(wanted, limit)) as found:
             async for progress in found:
                 if groups is not None:
-                    for message in progress.messages:
-                        groups.add(message, progress.at_ms)
+                    await groups.add_all(progress.messages, progress.at_ms)
                 elif progress.messages:
                     line.clear()
                     printed(progress)
@@ -145,12 +145,18 @@ def _print_groups(options: argparse.Namespace, groups: Groups, at_ms: int) -> No
 
 
 async def _get(options: argparse.Namespace) -> int:
+    if bool(options.ids) == (options.filter is not None):
+        raise UsageError("get takes either ids or --filter")
+    if options.limit is not None and options.filter is None:
+        raise UsageError("--limit needs --filter")
+    wanted = filter_of(options.filter, profile_of(options).thresholds.poison_rc)
     status = 0
     async with look_of(options) as look:
-        for id in options.ids:
+        ids = options.ids or await _matching(look, wanted, options.limit)
+        for id in ids:
             view = await look.read(id)
             if view.row is None:
-                say(f"{look.queue} on {look.label}: no message {printable(id)}; it may have been deleted meanwhile")
+                say(f"{look.queue} on {look.label}: no message {printable(id)}; it may have been deleted")
                 status = EXIT_FAILED
                 continue
             if view.body is None and view.size:
@@ -164,6 +170,23 @@ async def _get(options: argparse.Namespace) -> int:
                 _print_whole(view, view.row)
             sys.stdout.flush()
     return status
+
+
+async def _matching(look: Look, wanted: Filter, limit: int | None) -> list[str]:
+    """Return the ids of what matches; says so where nothing does."""
+    line, ids, progress = ProgressLine(), list[str](), None
+    async with aclosing(look.search(wanted, limit)) as found:
+        async for progress in found:
+            ids += [row.id for row in progress.rows]
+            line.show(seeing_words(Seeing(progress.scanned, progress.depth, progress.matched)))
+    line.clear()
+    if progress is None or not progress.scanned:
+        await look.refuse_missing()
+    elif not ids:
+        say(f"no message of {look.queue} matches")
+    if progress is not None and progress.not_searched:
+        say(unsearched_words(progress.not_searched))
+    return ids
 
 
 def _raw_of(view: MessageView, row: MessageRow) -> RawMessage:

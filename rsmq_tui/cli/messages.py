@@ -35,7 +35,7 @@ def run(options: argparse.Namespace) -> int:
     match options.action:
         case "send" if options.front:
             if not is_list:
-                raise UsageError("--front is for list queues: those of RSMQ hand out what is due first")
+                raise UsageError("--front is for list queues: RSMQ delivers the message that is due first")
             return make(options, Push(queue=queue, bodies=_bodies(options), delay_s=options.delay, first=True))
         case "send":
             return make(options, Send(queue=queue, bodies=_bodies(options), delay_s=options.delay))
@@ -45,6 +45,8 @@ def run(options: argparse.Namespace) -> int:
             return make(options, Pop(queue=queue, count=options.count))
         case "trim":
             return make(options, Trim(queue=queue, keep=options.keep, keep_oldest=options.oldest))
+    if is_list and options.even_if_received:
+        raise UsageError("--even-if-received is for queues of RSMQ: a list counts no receives")
     return make(options, _action(options, queue), _scope(options))
 
 
@@ -70,20 +72,20 @@ def _action(options: argparse.Namespace, queue: str) -> Action:
 def _scope(options: argparse.Namespace) -> Scope:
     if options.ids is not None:
         if options.limit is not None:
-            raise UsageError("--limit goes with --filter or --all, not with --id")
-        return Named(tuple(dict.fromkeys(options.ids)))
+            raise UsageError("--limit needs --filter or --all, and cannot be combined with --id")
+        return Named(tuple(dict.fromkeys(options.ids)), options.even_if_received)
     if options.filter is None:
         return Everything() if options.limit is None else Matching(parse_filter(""), options.limit)
     wanted = filter_of(options.filter, profile_of(options).thresholds.poison_rc)
     if wanted.is_empty:
-        raise UsageError("the filter is empty, and would match every message: if that is meant, say --all")
-    return Matching(wanted, options.limit)
+        raise UsageError("the filter is empty and would match every message; use --all to select all messages")
+    return Matching(wanted, options.limit, options.even_if_received)
 
 
 def _bodies(options: argparse.Namespace) -> tuple[bytes, ...]:
     given = [options.bodies, options.files, options.lines]
     if sum(map(bool, given)) != 1:
-        raise UsageError("send wants bodies, or --file, or --lines: one of them")
+        raise UsageError("send needs exactly one of: bodies, --file or --lines")
     if options.bodies == ["-"]:
         return (_content("-"),)
     if options.bodies:
@@ -105,5 +107,5 @@ def _file(name: str) -> Path:
     # It is read twice: before the change, to count, and for it.
     if not path.is_file():
         why = "not a regular file" if path.exists() else "no such file"
-        raise UsageError(f"{printable(name)}: {why}; import reads what `rsmq-tui messages export` wrote")
+        raise UsageError(f"{printable(name)}: {why}; import reads files written by `rsmq-tui messages export`")
     return path

@@ -26,6 +26,11 @@ def print_json(value: object) -> None:
     print(json.dumps(value))
 
 
+def as_key(words: str) -> str:
+    """Return a word or two as a key of a JSON object: ``in_flight`` for ``in flight``."""
+    return words.replace(" ", "_")
+
+
 def print_words(text: str) -> None:
     """Print a line of text for people; what their terminal has no character for becomes a question mark."""
     encoding = sys.stdout.encoding or "utf-8"
@@ -98,18 +103,25 @@ class Table:
 
 
 class ProgressLine:
-    """One line on stderr that is written over, where stderr is a terminal and the work takes longer than a second."""
+    """One line on stderr that is written over, where stderr is a terminal and the work takes longer than a second.
 
-    def __init__(self) -> None:
-        self._wanted = sys.stderr.isatty()
-        self._next_s = time.monotonic() + _PROGRESS_AFTER_S
+    With ``lines_every_s``, it is a line of its own every so many seconds where stderr is something else.
+    """
+
+    def __init__(self, lines_every_s: float | None = None) -> None:
+        self._lines_every_s = None if sys.stderr.isatty() else lines_every_s
+        self._wanted = sys.stderr.isatty() or lines_every_s is not None
+        self._next_s = time.monotonic() + (self._lines_every_s or _PROGRESS_AFTER_S)
         self._shown = 0
 
     def show(self, text: str) -> None:
         """Show how far the work is, if it is time to."""
         if not self._wanted or time.monotonic() < self._next_s:
             return
-        self._next_s = time.monotonic() + _PROGRESS_EVERY_S
+        self._next_s = time.monotonic() + (self._lines_every_s or _PROGRESS_EVERY_S)
+        if self._lines_every_s:
+            say(text)
+            return
         shown = fitted(printable(text), max(12, shutil.get_terminal_size().columns - 1))
         sys.stderr.write("\r" + shown + " " * max(0, self._shown - cells(shown)))
         sys.stderr.flush()

@@ -54,7 +54,7 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError(printable(str(error))) from error
     except KeyboardInterrupt:
         line.clear()
-        say("stopped; the same command goes on where it was")
+        say("stopped; the same command continues from here")
         return _EXIT_INTERRUPTED
     line.clear()
     messages = f", {plural(done.messages, 'message')}" if done.messages else ""

@@ -39,9 +39,9 @@ def run(options: argparse.Namespace) -> int:
     from rsmq_tui.pipeline.settings import Settings  # noqa: PLC0415
 
     if options.master is not None and options.remote is not None:
-        raise UsageError("--master and --remote are two ways to one Spark: choose one of them")
+        raise UsageError("--master and --remote cannot be combined")
     if options.remote is not None and options.driver_memory is not None:
-        raise UsageError("--driver-memory goes without --remote: the server there has its memory already")
+        raise UsageError("--driver-memory cannot be combined with --remote: the memory of a remote server is set there")
     try:
         check_installed()
     except PipelineError as error:
@@ -91,7 +91,7 @@ class _Watched:
         self._line.clear()
         # What was published before the signal came is published.
         if self._ended_by and (self._outcome is None or worker.is_alive()):
-            say("ended: the tables are those of the run before")
+            say("stopped: the tables are those of the previous run")
             return EXIT_INTERRUPTED if self._ended_by == signal.SIGINT else EXIT_TERMINATED
         return self._told_outcome()
 
@@ -147,13 +147,13 @@ class _Watched:
         if isinstance(self._error, Exception):
             log = getattr(self._runner.engine, "log", None)
             kept = f"; its log: {log}" if log is not None else ""
-            say(f"Spark failed: {why(self._error).rstrip('.')}; the tables are those of the run before{kept}")
+            say(f"Spark failed: {why(self._error).rstrip('.')}; the tables are those of the previous run{kept}")
             return EXIT_FAILED
         if self._error is not None:
             raise self._error
         outcome = self._outcome
         if outcome is None:
-            raise RuntimeError("a run ended without a word")
+            raise RuntimeError("the run ended without a result")
         for problem in outcome.problems:
             say(problem)
         self._print(outcome)
@@ -175,12 +175,12 @@ class _Watched:
             return
         before = f"; {plural(outcome.known_problems, 'file')} left out before" if outcome.known_problems else ""
         if outcome.run is None:
-            print_words(f"nothing new: {outcome.out} is as it was{before}")
+            print_words(f"nothing new: {outcome.out} is unchanged{before}")
             return
         days = len({day for days in outcome.days.values() for day in days})
         rows = f"{plural(sum(outcome.rows.values()), 'row')} in {plural(len(outcome.rows), 'table')}"
         print_words(
-            f"{outcome.out}: {plural(days, 'day')} worked, {rows}, in {duration(outcome.seconds * 1000)}{before}"
+            f"{outcome.out}: {plural(days, 'day')} processed, {rows}, in {duration(outcome.seconds * 1000)}{before}"
         )
 
 

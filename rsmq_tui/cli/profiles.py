@@ -26,9 +26,9 @@ def run(options: argparse.Namespace) -> int:
             _print_json(profile, is_default=profile.name == default)
     elif profiles:
         _print(profiles, default)
-        say(f"they are named in {path}")
+        say(f"defined in {path}")
     if not profiles:
-        say(f"there are no profiles: {path} names them, and `rsmq-tui profiles example` prints one to begin with")
+        say(f"no profiles: {path} names them, and `rsmq-tui profiles example` prints an example to start from")
     return 0
 
 

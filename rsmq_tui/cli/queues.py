@@ -34,9 +34,7 @@ def _action_of_list(options: argparse.Namespace, key: str) -> Action:
         return PurgeList(queue=key, processing=options.processing)
     if options.action == "delete":
         return DeleteQueue(queue=key)
-    raise UsageError(
-        f"{options.action} is for queues of RSMQ: a list queue is there while it holds items, and is no more"
-    )
+    raise UsageError(f"{options.action} is for RSMQ queues: a list exists only while it holds items")
 
 
 def _action(options: argparse.Namespace) -> Action:
@@ -86,7 +84,7 @@ def _print(snapshots: Sequence[Snapshot]) -> None:
         table.print(queue.verdict, *counts, oldest, seconds(queue.vt_s), seconds(queue.delay_s), queue.name)
     if not queues:
         first = snapshots[0]
-        say(f"no queues in namespace {first.ns} on {first.server}; rsmq-tui queues create makes one")
+        say(f"no queues in namespace {first.ns} on {first.server}; rsmq-tui queues create creates one")
     for note in (note for snapshot in snapshots for note in snapshot.notes):
         say(note)
 

@@ -31,7 +31,7 @@ def run(options: argparse.Namespace) -> int:
     Raises ``UsageError`` where the packages for it are missing, and for a folder that cannot be a history.
     """
     if options.bodies and options.messages is None:
-        raise UsageError("--bodies goes with --messages, which says how often: --messages 5m --bodies")
+        raise UsageError("--bodies needs --messages, which sets the interval: --messages 5m --bodies")
     return run_interruptibly(lambda interrupts: _record(options, interrupts))
 
 
@@ -92,7 +92,7 @@ async def _record(options: argparse.Namespace, interrupts: "Interrupts") -> int:
     if tally.lost:
         say(f"{plural(tally.lost, 'poll')} could not be written: {tally.problem}")
     elif tally.is_failing:
-        say(f"the last of it waits in {where}: {tally.problem}")
+        say(f"the last part is not sealed yet in {where}: {tally.problem}")
     if interrupts.taken:
         return EXIT_INTERRUPTED
     if terminated:
@@ -133,7 +133,7 @@ class _Telling:
     async def run(self) -> None:
         """Tell until cancelled."""
         begun_s = self._loop.time()
-        say(f"recording {plural(len(self._watched), 'place')} into {printable(self._recorder.label)}; Ctrl+C ends it")
+        say(f"recording {plural(len(self._watched), 'place')} into {printable(self._recorder.label)}; Ctrl+C stops it")
         try:
             while True:
                 self._tell_changes()

@@ -71,7 +71,8 @@ def _moment(text: str, option: str, span: "Span", after_ms: int | None = None) -
     # A minute that was begun counts.
     if not span.from_ms - 60_000 < at_ms <= span.to_ms + 60_000:
         raise UsageError(
-            f"{option}: nothing was recorded at {_said(at_ms)}: there is {_said(span.from_ms)} to {_said(span.to_ms)}"
+            f"{option}: nothing was recorded at {_said(at_ms)}: the recording covers {_said(span.from_ms)} "
+            f"to {_said(span.to_ms)}"
         )
     return at_ms
 

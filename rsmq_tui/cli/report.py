@@ -26,7 +26,7 @@ def run(options: argparse.Namespace) -> int:
     path = Path(options.out)
     kind = path.suffix.lower()
     if kind not in (*_HTML, *_MARKDOWN):
-        raise UsageError(f"{printable(options.out, 100)} is neither HTML nor Markdown: end its name in .html or .md")
+        raise UsageError(f"{printable(options.out, 100)} must end in .html or .md")
     analysis = _opened(analysis_of(options.analysis))
     from rsmq_tui.history.report.facts import gather  # noqa: PLC0415 - its packages are there
 
@@ -70,8 +70,10 @@ def _span(options: argparse.Namespace, analysis: "Analysis") -> "TimeRange":
     from rsmq_tui.history.moments import MomentError, read_end, read_moment  # noqa: PLC0415
 
     whole = analysis.span()
+    if whole is None and analysis.left_out:
+        raise UsageError(printable(analysis.left_out[0]))
     if whole is None:
-        raise UsageError(f"nothing is in {printable(analysis.label)} yet: record some history, and run the pipeline")
+        raise UsageError(f"{printable(analysis.label)} is empty: record a history, then run the pipeline")
     try:
         to_ms = whole.to_ms
         if options.from_text is None:
@@ -83,11 +85,11 @@ def _span(options: argparse.Namespace, analysis: "Analysis") -> "TimeRange":
     except MomentError as error:
         raise UsageError(printable(str(error))) from error
     if to_ms == from_ms or (to_ms < from_ms and options.to_text is not None):
-        raise UsageError("the range ends before it begins: give the earlier moment to --from")
+        raise UsageError("the range ends before it begins: --from must be earlier than --to")
     if not whole.holds(from_ms, to_ms):
         from rsmq_tui.history.report.words import range_words  # noqa: PLC0415
 
-        raise UsageError(f"nothing is known of that time: the analysis covers {range_words(whole)}")
+        raise UsageError(f"no data for that time: the analysis covers {range_words(whole)}")
     return TimeRange(from_ms, to_ms)
 
 
@@ -100,7 +102,7 @@ def _queues(names: list[str], analysis: "Analysis") -> "list[QueueRef] | None":
         if name not in known:
             some = ", ".join(printable(one, 40) for one in known[:_NAMED_MAX])
             more = f" and {len(known) - _NAMED_MAX} more" if len(known) > _NAMED_MAX else ""
-            raise UsageError(f"the analysis knows no queue {printable(name, 60)}; it knows {some}{more}")
+            raise UsageError(f"the analysis has no queue {printable(name, 60)}; it has {some}{more}")
     return [ref for ref in refs if ref.queue in names]
 
 
@@ -111,6 +113,8 @@ def _write(path: Path, text: bytes) -> None:
         try:
             with os.fdopen(fd, "wb") as file:
                 file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
             # As any other new file; what mkstemp makes is for its owner alone.
             mask = os.umask(0)
             os.umask(mask)

@@ -59,7 +59,7 @@ async def _reader(server: Server, queue: str) -> AsyncIterator[QueueReader]:
     except PeekError as error:
         cause = error.__cause__
         if isinstance(cause, RsmqError):
-            raise refused(f"Failed to look into queue: {shown(queue)}", queue, cause) from cause
+            raise refused(f"Failed to read queue: {shown(queue)}", queue, cause) from cause
         raise (
             server.failed(cause) if isinstance(cause, SERVER_ERRORS) else FailedError(f"rsmqctl: {error}")
         ) from cause

@@ -48,7 +48,7 @@ def _send(server: Server, options: argparse.Namespace) -> None:
 
 def _body(options: argparse.Namespace) -> str | bytes:
     if (options.message is None) == (options.body_file is None):
-        raise UsageError("message send wants a body: -m TEXT or --body-file FILE, one of them")
+        raise UsageError("message send takes a body: give either -m TEXT or --body-file FILE")
     if options.message is not None:
         raw = os.fsencode(options.message)
     else:
@@ -144,9 +144,11 @@ def _visibility(server: Server, options: argparse.Namespace) -> None:
 
 
 def _failed_on_id(server: Server, options: argparse.Namespace, beginning: str, error: RsmqError) -> FailedError:
-    if error.code == "invalidFormat":
+    if error.code in ("invalidFormat", "missingParameter"):
         # The original says first that the queue is not there.
         server.refuse_missing(options.name)
+        if "qname" not in str(error):
+            return FailedError(beginning)
     return _failed(server, options, beginning, error)
 
 

@@ -6,11 +6,13 @@ import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
+from rsmq_tui.cli.command_parser import HelpfulParser
+
 # Stands for a value of "--", which argparse would drop; no argument of a process can hold a NUL.
 _TWO_DASHES = "\0--"
 
 
-class Parser(argparse.ArgumentParser):
+class Parser(HelpfulParser):
     """Takes whatever follows an option that wants a value for that value, also where it begins with a dash.
 
     ``-m -1``, ``-m --help`` and ``-m=a`` send ``-1``, ``--help`` and ``=a``: argparse alone would refuse the first two
@@ -62,7 +64,7 @@ class Parser(argparse.ArgumentParser):
         from rsmq_tui.monitor.wording import printable  # noqa: PLC0415
 
         told = printable(re.sub(r"\S*(?:://|@)\S*", "(a URL)", message), 400)
-        self.exit(2, f"{self.prog}: {told}; `{self.prog} --help` tells what there is\n")
+        self.exit(2, f"{self.prog}: {told.rstrip('.')}; `{self.prog} --help` lists the commands and options\n")
 
     def _joined(self, given: Sequence[str]) -> list[str]:
         rest = iter(given)

@@ -24,7 +24,7 @@ def _list(server: Server, options: argparse.Namespace) -> None:
         try:
             names = rsmq.list_queues()
         except RsmqError as error:
-            raise FailedError(f"rsmqctl: the index {shown(server.ns)}:QUEUES holds no set of names") from error
+            raise FailedError(f"rsmqctl: the index {shown(server.ns)}:QUEUES is not a set of names") from error
     if options.output != "text":
         print_json(names)
         return
@@ -80,7 +80,7 @@ def _create(server: Server, options: argparse.Namespace) -> None:
 def _set(server: Server, options: argparse.Namespace) -> None:
     name, given = options.name, (options.visibility_timeout, options.delay, options.maxsize)
     if given == (None, None, None):
-        raise UsageError("queue set wants something to set: -t, -d or -m")
+        raise UsageError("queue set takes at least one of -t, -d and -m")
     vt, delay, maxsize = given
     with server.calls(changing="queue set") as rsmq:
         try:

@@ -10,11 +10,8 @@ from rsmq_tui.monitor.wording import SENTENCE_MAX, printable
 from rsmq_tui.protocol import SERVER_ERRORS, ExplainedError, Failure, Rsmq, RsmqError, connect, failure_of
 
 _NAME_MAX = 200
-# What reading a reply raises that is of another shape than the one asked for.
-_SHAPE_ERRORS = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError)
 _DEFAULT_NS = "rsmq"
 _REASONS = {
-    "invalidFormat id": "an id has 32 letters and digits; `rsmq-tui messages` works on any",
     "messageTooLong": "the message is longer than the queue's maxsize; `rsmqctl queue set -m` changes that",
     "wrongType": "a key of this queue holds another type of value than RSMQ's",
     "invalidValue maxsize": "maxsize must be between 1024 and 65536, or -1 for no limit",
@@ -39,6 +36,8 @@ class Server:
             self._client = connect(self.profile.address, self.ns)
         except ValueError as error:
             raise UsageError(str(error)) from error
+        # Replies are decoded by the operations alone.
+        self._client.response_callbacks.clear()
         self.rsmq = Rsmq(self._client, self.ns)
 
     @contextmanager
@@ -49,18 +48,13 @@ class Server:
         """
         if changing and self.profile.read_only:
             raise FailedError(
-                f"rsmqctl: this is read-only, and `{changing}` would change the queue; `message peek`, `message list` "
-                "and `queue describe` only look"
+                f"rsmqctl: this is read-only, and `{changing}` would change the queue; `message peek`, "
+                "`message list` and `queue describe` only read"
             )
         try:
             yield self.rsmq
         except SERVER_ERRORS as error:
             raise self.failed(error, changing=bool(changing)) from error
-        except _SHAPE_ERRORS as error:
-            raise FailedError(
-                f"rsmqctl: what answers at {self.profile.address.label} does not speak as Redis does; is a Redis "
-                "server listening on that port?"
-            ) from error
 
     def missing(self, queue: str) -> FailedError:
         """Return the error of a queue that is not there."""
@@ -79,7 +73,7 @@ class Server:
                 if error.code == "queueNotFound":
                     raise self.missing(queue) from error
                 if error.code != "invalidFormat":
-                    raise refused(f"Failed to look into queue: {shown(queue)}", queue, error) from error
+                    raise refused(f"Failed to read queue: {shown(queue)}", queue, error) from error
                 if queue not in rsmq.list_queues():
                     raise self.missing(queue) from error
 
@@ -100,10 +94,10 @@ class Server:
         if failure.kind == "noperm":
             sentence, hint = "this user may not do that", _PERMISSIONS
         elif failure.kind == "loading":
-            hint = "try again when it is done"
+            hint = "try again when it has finished"
         elif failure.kind == "readonly" and changing:
             hint = "point the URL at the primary"
-        deed, unsure = "change" if changing else "read", " Whether the change was made is not known." * is_unsure
+        deed, unsure = "change" if changing else "read", ". It is not known whether the change was made." * is_unsure
         return FailedError(f"rsmqctl: cannot {deed} {self.profile.address.label}: {sentence}; {hint}{unsure}")
 
 
@@ -114,7 +108,7 @@ def refused(beginning: str, queue: str, error: RsmqError) -> FailedError:
         unless = ", and is not QUEUES" if queue == "QUEUES" else ""
         return FailedError(f"{beginning}:{named} a queue's name has 1 to 160 letters, digits, _ and -{unless}")
     words = str(error)
-    item = "id" if "id format" in words else words.split(" ", 1)[0]
+    item = words.split(" ", 1)[0]
     return FailedError(f"{beginning}: {_REASONS.get(error.code) or _REASONS.get(f'{error.code} {item}') or words}")
 
 

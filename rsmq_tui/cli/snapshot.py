@@ -72,6 +72,7 @@ def queue_as_json(queue: QueueState, at_ms: int) -> dict[str, Any]:
         "totalrecv": queue.totalrecv,
         "created_ms": queue.created_ms,
         "modified_ms": queue.modified_ms,
+        "oldest_ready_waiting_ms": queue.waiting_ms(at_ms),
         "verdict": queue.verdict.value,
         "problems": [*((queue.broken,) if queue.broken else ()), *queue.problems],
         **of_list,

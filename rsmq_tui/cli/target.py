@@ -24,8 +24,11 @@ def profiles_of(options: argparse.Namespace) -> tuple[Profile, ...]:
     """Return the servers that were asked for, at least one; raises ``UsageError`` for one that cannot be."""
     wanted = _names(options)
     url = getattr(options, "redis_url", None)
+    if url == "":
+        # As a variable that is not set gives it; the default is another server than the one that was meant.
+        raise UsageError("-r is empty: give a URL such as redis://host:6379/0")
     if wanted and url:
-        raise UsageError("-r and --profile both name a server: give one of them")
+        raise UsageError("-r and --profile both name a server: give only one of them")
     config = config_of(options)
     url = url or os.environ.get("REDIS_URL")
     if not wanted and not url and config is not None and config.default is not None:
@@ -107,7 +110,7 @@ def config_of(options: argparse.Namespace) -> "Config | None":
 def _names(options: argparse.Namespace) -> tuple[str, ...]:
     given = [name.strip() for text in getattr(options, "profile", None) or () for name in text.split(",")]
     if given and not all(given):
-        raise UsageError("--profile wants the names of profiles, with commas between them")
+        raise UsageError("--profile takes profile names separated by commas")
     return tuple(dict.fromkeys(given))
 
 
@@ -146,7 +149,7 @@ def _as_asked(profile: Profile, options: argparse.Namespace, *, names_ns: bool) 
 
 def _patterns(given: Sequence[str]) -> tuple[str, ...]:
     if not all(pattern and "\0" not in pattern for pattern in given):
-        raise UsageError("--lists wants a key, or a pattern of keys such as 'queue:*'")
+        raise UsageError("--lists takes a key, or a pattern of keys such as 'queue:*'")
     return tuple(dict.fromkeys(given))
 
 
@@ -155,7 +158,9 @@ def _unknown(name: str, known: tuple[str, ...], options: argparse.Namespace) -> 
 
     path, _ = config_path(options)
     if not known:
-        return f"there is no profile {printable(name)}: {path} names none; `rsmq-tui profiles example` shows how"
+        return (
+            f"there is no profile {printable(name)}: {path} defines none; `rsmq-tui profiles example` prints an example"
+        )
     close = get_close_matches(name, known, n=1)
     meant = f"did you mean {close[0]}? " if close else ""
-    return f"there is no profile {printable(name)}: {meant}there are {', '.join(known)}"
+    return f"there is no profile {printable(name)}: {meant}known profiles: {', '.join(known)}"

@@ -10,13 +10,17 @@ from rsmq_tui.monitor.wording import printable
 from rsmq_tui.profiles import Profile
 from rsmq_tui.triage.desk import Triage
 from rsmq_tui.triage.journal import KEEP_DAYS, LIMIT_BYTES, Journal
+from rsmq_tui.triage.journal_file import JournalError
 from rsmq_tui.triage.list_desk import ListEngine, ListTriage
 
 _MB = 1_000_000
 
 
 def triage_of(profile: Profile, folder: Path | None = None) -> Triage:
-    """Return what changes the queues of that server; raises ``UsageError`` for an address or a limit that is none."""
+    """Return what changes the queues of that server; ``folder`` is that of a demo, which removes it at its end.
+
+    Raises ``UsageError`` for an address or a limit that is none.
+    """
     keep_days, limit_bytes = _limits()
     try:
         return Triage(
@@ -25,7 +29,7 @@ def triage_of(profile: Profile, folder: Path | None = None) -> Triage:
             folder or state_folder(),
             read_only=profile.read_only,
             profile=profile.name,
-            keep_days=keep_days,
+            keep_days=None if folder else keep_days,
             limit_bytes=limit_bytes,
             names=profile.list_names,
         )
@@ -46,7 +50,7 @@ def list_triage_of(profile: Profile, folder: Path | None = None) -> Triage:
             age=None if profile.list_age is None else age_path(profile.list_age),
             read_only=profile.read_only,
             profile=profile.name,
-            keep_days=keep_days,
+            keep_days=None if folder else keep_days,
             limit_bytes=limit_bytes,
         )
     except ValueError as error:
@@ -66,7 +70,11 @@ def open_journal() -> Journal | None:
     """Open the journal to read in it, or return None where nothing was ever changed; raises ``JournalError``."""
     path = state_folder() / "journal.sqlite"
     keep_days, limit_bytes = _limits()
-    return Journal(path, keep_days=keep_days, limit_bytes=limit_bytes) if path.exists() else None
+    try:
+        is_there = path.exists()
+    except OSError as error:
+        raise JournalError(f"the journal {path} cannot be used: {error.strerror}") from error
+    return Journal(path, keep_days=keep_days, limit_bytes=limit_bytes) if is_there else None
 
 
 def _limits() -> tuple[int, int]:

@@ -20,7 +20,11 @@ def run(options: argparse.Namespace) -> int:
     # One that is given by its number is found anywhere.
     is_list = key is not None or (queue is None and options.change is None and _is_last_of_lists(options, profile))
     return make(
-        options, lambda triage, _: triage.preview_undo(options.change, queue=queue), queue, profile, is_list=is_list
+        options,
+        lambda triage, _: triage.preview_undo(options.change, queue=queue, unsettled=options.unsettled),
+        queue,
+        profile,
+        is_list=is_list,
     )
 
 

@@ -51,7 +51,7 @@ class ListScenario:
 
 
 # Each time the worker dies its eight items or so stay in processing; their leases end within five seconds, and the
-# reaper, which comes every twenty, brings them back. Now and then that takes so long that the queue is called stalled.
+# reaper, which comes every twenty, returns them before the demo calls the queue leaking.
 # The last worker died a moment before the start, so that nobody has to wait for the next death.
 CRASHING = ListScenario(
     queue="queue:thumbnails",

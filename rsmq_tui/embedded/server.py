@@ -61,7 +61,7 @@ class EmbeddedServer(Lifetime[_Running]):
         if unix_socket and port is not None:
             raise ValueError("a server on a unix socket has no port")
         if extra and not extra[0].startswith("--"):
-            raise ValueError(f"{extra[0]!r} is no option: it would be read as a configuration file")
+            raise ValueError(f"{extra[0]!r} is not an option: the server would read it as a configuration file")
         super().__init__()
         self._directory = directory
         self._unix_socket = unix_socket
@@ -159,7 +159,7 @@ def _private_folder(directory: Path | None) -> Path:
         return folder
     folder.rmdir()
     if directory is not None:
-        raise ValueError(f"{directory} has too long a path: a socket's may have {_SOCKET_PATH_MAX} bytes")
+        raise ValueError(f"the path of {directory} is too long: the path of a socket may have {_SOCKET_PATH_MAX} bytes")
     return Path(tempfile.mkdtemp(prefix="rsmq-tui-", dir="/tmp"))
 
 
@@ -176,7 +176,7 @@ def _wait_until_ready(running: _Running, deadline_s: float) -> None:
         with suppress(subprocess.TimeoutExpired):
             running.process.wait(timeout=0.003)
             tell_gone(running.process)
-            raise ServerStartError(f"The embedded server ended at once.{_last_words(running)}")
+            raise ServerStartError(f"The embedded server exited immediately.{_last_words(running)}")
         if time.monotonic() > deadline_s:
             raise ServerStartError(f"The embedded server does not answer.{_last_words(running)}")
 
@@ -201,4 +201,4 @@ def _answers(running: _Running) -> bool:
 
 def _last_words(running: _Running) -> str:
     lines = running.log.read_text(errors="replace").splitlines()[-_LOG_LINES:]
-    return " Its last words:\n" + "\n".join(lines) if lines else " It said nothing."
+    return " Its last output:\n" + "\n".join(lines) if lines else " It printed nothing."

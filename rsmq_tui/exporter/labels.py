@@ -25,5 +25,14 @@ def label_value(name: str) -> str:
     return f"{value[:LABEL_MAX]}…{hashlib.sha256(name_bytes(name)).hexdigest()[:_DIGEST_CHARACTERS]}"
 
 
+def spelled(name: str) -> str:
+    r"""Return what stands for a name that is harmless, but already means something else: its first byte as ``\xNN``.
+
+    No other name is written like that: ``label_value`` spells the bytes that are not printable, and the backslash.
+    """
+    first, *rest = name_bytes(name)
+    return f"\\x{first:02x}{''.join(map(_spelled, rest))}"
+
+
 def _spelled(byte: int) -> str:
     return chr(byte) if 0x20 <= byte <= 0x7E and byte != 0x5C else f"\\x{byte:02x}"

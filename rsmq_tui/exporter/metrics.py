@@ -19,9 +19,10 @@ from prometheus_client.process_collector import ProcessCollector
 from prometheus_client.registry import Collector
 
 from rsmq_tui import __version__
-from rsmq_tui.exporter.labels import label_value
+from rsmq_tui.exporter.labels import label_value, spelled
 from rsmq_tui.exporter.watching import Reading, Target
 from rsmq_tui.monitor import QueueState, Verdict
+from rsmq_tui.protocol.lists.naming import LISTS_NS
 
 TARGET_LABELS = ("profile", "server", "ns")
 QUEUE_LABELS = (*TARGET_LABELS, "queue")
@@ -48,6 +49,18 @@ def _oldest_age_s(queue: QueueState, at_ms: int) -> float | None:
     return None if age_ms is None else age_ms / 1000
 
 
+def _waiting_s(queue: QueueState, at_ms: int) -> float | None:
+    if queue.ready == 0:
+        return 0.0
+    waiting_ms = queue.waiting_ms(at_ms)
+    return None if waiting_ms is None else waiting_ms / 1000
+
+
+def _counted(total: int | None) -> int | None:
+    """Return a counter; a client may have written one below zero, which Prometheus takes for a broken scrape."""
+    return None if total is None or total < 0 else total
+
+
 def _has_counts(queue: QueueState) -> bool:
     """Tell whether receive counts of the queue are known: items of lists have none."""
     return queue.kind != "list" and queue.depth is not None and not queue.broken
@@ -67,27 +80,32 @@ _GAUGES = (
     ),
     _QueueMetric(
         "rsmq_queue_expired_leases",
-        "Leases of a list queue past their deadline: items that a reaper is to bring back.",
+        "Leases of a list queue past their deadline: items that a reaper has not returned yet.",
         lambda queue, _: queue.expired,
     ),
     _QueueMetric(
         "rsmq_queue_oldest_ready_age_seconds",
-        "Time since the first ready message was sent; 0 where none is ready, absent where it cannot be told.",
+        "Time since the first ready message was sent; 0 if none is ready, absent if it is unknown.",
         _oldest_age_s,
     ),
     _QueueMetric(
+        "rsmq_queue_oldest_ready_waiting_seconds",
+        "Time since the first ready message became due; 0 if none is ready, absent if it is unknown.",
+        _waiting_s,
+    ),
+    _QueueMetric(
         "rsmq_queue_poison_messages",
-        "Messages received too often, among those around the first hidden one that were last looked at.",
+        "Messages received too often, among those checked so far: a few in each poll.",
         lambda queue, _: queue.poison if _has_counts(queue) else None,
     ),
     _QueueMetric(
         "rsmq_queue_highest_receives",
-        "Highest receive count among the messages around the first hidden one that were last looked at.",
+        "Highest receive count among the messages checked so far.",
         lambda queue, _: queue.highest_rc if _has_counts(queue) else None,
     ),
     _QueueMetric(
         "rsmq_queue_problems",
-        "Oddities in the queue's keys, as other clients left them; rsmq-tui says each in a sentence.",
+        "Unusual values in the queue's keys, as other clients write them; rsmq-tui explains each.",
         lambda queue, _: len(queue.problems) + bool(queue.broken),
     ),
     _QueueMetric(
@@ -100,7 +118,7 @@ _GAUGES = (
     ),
     _QueueMetric(
         "rsmq_queue_maxsize_bytes",
-        "Attribute maxsize: longest body that is taken; +Inf where there is no limit.",
+        "Attribute maxsize: longest body that is accepted; +Inf if there is no limit.",
         lambda queue, _: math.inf if queue.maxsize == -1 else queue.maxsize,
     ),
     _QueueMetric(
@@ -110,18 +128,20 @@ _GAUGES = (
     ),
     _QueueMetric(
         "rsmq_queue_modified_timestamp_seconds",
-        "When the queue's attributes were last changed, as whoever did it wrote it.",
+        "When the queue's attributes were last changed, as that client wrote it.",
         lambda queue, _: None if queue.modified_ms is None else queue.modified_ms / 1000,
     ),
 )
 _COUNTERS = (
     _QueueMetric(
-        "rsmq_queue_sent_messages_total", "Messages sent since the queue was created.", lambda queue, _: queue.totalsent
+        "rsmq_queue_sent_messages_total",
+        "Messages sent since the queue was created; absent if the queue does not count them.",
+        lambda queue, _: _counted(queue.totalsent),
     ),
     _QueueMetric(
         "rsmq_queue_received_messages_total",
         "Receives since the queue was created; a message received twice counts twice.",
-        lambda queue, _: queue.totalrecv,
+        lambda queue, _: _counted(queue.totalrecv),
     ),
 )
 
@@ -158,17 +178,19 @@ def _build_info() -> Metric:
 
 def _of_targets(readings: tuple[Reading, ...]) -> Iterator[Metric]:
     up = _gauge("rsmq_up", "Whether the server answered the last poll.", TARGET_LABELS)
-    queues = _gauge("rsmq_queues", "Queues in the namespace, or lists that are known.", TARGET_LABELS)
+    queues = _gauge("rsmq_queues", "Queues in the namespace, or known lists.", TARGET_LABELS)
     last = _gauge(
-        "rsmq_last_poll_timestamp_seconds", "When the last good poll was made, by the server's clock.", TARGET_LABELS
+        "rsmq_last_poll_timestamp_seconds", "Time of the last successful poll, by the server's clock.", TARGET_LABELS
     )
-    round_trip = _gauge("rsmq_poll_round_trip_seconds", "Round trip of the last good poll.", TARGET_LABELS)
+    round_trip = _gauge("rsmq_poll_round_trip_seconds", "Round trip of the last successful poll.", TARGET_LABELS)
     duration = SummaryMetricFamily(
-        "rsmq_poll_duration_seconds", "How long good polls took.", labels=TARGET_LABELS, unit="seconds"
+        "rsmq_poll_duration_seconds", "Duration of successful polls.", labels=TARGET_LABELS, unit="seconds"
     )
-    sent = _counter("rsmq_poll_bytes_total", "Bytes that good polls cost, in both directions.", TARGET_LABELS)
-    commands = _counter("rsmq_poll_commands_total", "Commands that good polls sent.", TARGET_LABELS)
-    failures = _counter("rsmq_poll_failures_total", "Polls that failed, by what went wrong.", (*TARGET_LABELS, "kind"))
+    sent = _counter(
+        "rsmq_poll_bytes_total", "Bytes that successful polls transferred, in both directions.", TARGET_LABELS
+    )
+    commands = _counter("rsmq_poll_commands_total", "Commands that successful polls sent.", TARGET_LABELS)
+    failures = _counter("rsmq_poll_failures_total", "Failed polls, by kind of failure.", (*TARGET_LABELS, "kind"))
     for reading in readings:
         labels, tally = _labels(reading.target), reading.tally
         up.add_metric(labels, reading.failure is None)
@@ -190,7 +212,7 @@ def _of_queues(readings: tuple[Reading, ...]) -> Iterator[Metric]:
     counters = [_counter(metric.name, metric.words, QUEUE_LABELS) for metric in _COUNTERS]
     verdicts = _gauge(
         "rsmq_queue_verdict",
-        "1 for the verdict that the queue has, 0 for the others.",
+        "1 for the current verdict of the queue, 0 for the others.",
         (*QUEUE_LABELS, "verdict", KIND_LABEL),
     )
     families: list[tuple[_Add, _Value]] = []
@@ -216,7 +238,11 @@ def _of_queues(readings: tuple[Reading, ...]) -> Iterator[Metric]:
 
 
 def _labels(target: Target) -> tuple[str, ...]:
-    return label_value(target.profile), label_value(target.server), label_value(target.ns)
+    ns = label_value(target.ns)
+    if target.ns == LISTS_NS and not target.is_of_lists:
+        # Two series with the same labels would spoil the scrape.
+        ns = spelled(target.ns)
+    return label_value(target.profile), label_value(target.server), ns
 
 
 def _gauge(name: str, words: str, labels: tuple[str, ...]) -> GaugeMetricFamily:

@@ -3,11 +3,14 @@
 import socket
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler
+from io import BufferedReader
+from math import inf
 from socketserver import BaseServer, TCPServer, ThreadingMixIn
 from typing import Any, cast
 from urllib.parse import parse_qs, urlsplit
@@ -16,14 +19,17 @@ from rsmq_tui import __version__
 from rsmq_tui.exporter.rendering import Renderer, Wanted
 from rsmq_tui.exporter.watching import Reading
 from rsmq_tui.monitor.wording import printable
+from rsmq_tui.protocol import defect_of
 
-# A scraper keeps its connection between two scrapes, which are seldom two minutes apart.
-_IDLE_S = 120.0
 # Prometheus says how long it waits; the answer has to be there before.
 _MARGIN_S = 0.5
 _LEAST_S = 0.1
 # How often the listening thread looks whether it is to end.
 _STOP_S = 0.1
+_TOO_MANY = (
+    b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/plain; charset=utf-8\r\nRetry-After: 1\r\n"
+    b"Content-Length: 21\r\nConnection: close\r\n\r\ntoo many connections\n"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +37,7 @@ class Answers:
     """Where answers come from; both are called from any thread.
 
     ``scrape`` gets how many seconds it may take at most (None: as long as it likes), and raises ``UnavailableError``
-    when the exporter is ending. ``failed`` gives the targets whose last poll failed.
+    when the exporter is shutting down. ``failed`` gives the targets whose last poll failed.
     """
 
     scrape: Callable[[float | None], tuple[Reading, ...]]
@@ -42,10 +48,20 @@ class UnavailableError(Exception):
     """The exporter is ending and takes no more scrapes."""
 
 
+@dataclass(slots=True)
+class _Connection:
+    """What a connection is doing, and until when it may; ``ends_s`` is None while its answer is being made."""
+
+    ends_s: float | None
+    is_idle: bool = True
+
+
 class MetricsServer(ThreadingMixIn, TCPServer):
     """Listens on ``host`` and ``port`` from the beginning (0: a free one), and serves between ``start`` and ``stop``.
 
-    Raises OSError where it cannot listen, and UnicodeError for what cannot be a host.
+    A connection that is slow to ask or to read is closed. So is the one that has been idle for longest when there are
+    ``connections_max``; where none is idle, a new one is answered with 503. Raises OSError where it cannot listen, and
+    UnicodeError for what cannot be a host.
     """
 
     allow_reuse_address = True
@@ -53,6 +69,12 @@ class MetricsServer(ThreadingMixIn, TCPServer):
     request_queue_size = 64
     # Each has a thread; scrapers are few.
     connections_max = 100
+    # For the first byte of the first request, and for each whole request with its headers.
+    request_s = 10.0
+    # A scraper keeps its connection between two scrapes, which are seldom two minutes apart.
+    idle_s = 120.0
+    # For taking an answer.
+    answer_s = 60.0
 
     answers: Answers
 
@@ -60,7 +82,7 @@ class MetricsServer(ThreadingMixIn, TCPServer):
         self.renderer = Renderer()
         self._busy = 0
         self._changed = threading.Condition()
-        self._open: set[Any] = set()
+        self._open: dict[Any, _Connection] = {}
         family, _, _, _, address = socket.getaddrinfo(
             host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
@@ -104,26 +126,58 @@ class MetricsServer(ThreadingMixIn, TCPServer):
                 self._changed.notify_all()
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Serve a connection in a thread, or close it where there are too many."""
+        """Serve a connection in a thread, or say that there are too many."""
         with self._changed:
+            if len(self._open) >= self.connections_max:
+                self._close_idle()
             refused = len(self._open) >= self.connections_max
             if not refused:
-                self._open.add(request)
+                self._open[request] = _Connection(time.monotonic() + self.request_s)
         if refused:
+            with suppress(OSError):
+                request.setblocking(False)
+                request.send(_TOO_MANY)
             self.shutdown_request(request)
         else:
             super().process_request(request, client_address)
 
+    def service_actions(self) -> None:
+        """Close the connections whose time is up."""
+        now_s = time.monotonic()
+        with self._changed:
+            for request in [each for each, known in self._open.items() if (known.ends_s or now_s) < now_s]:
+                self._give_up(request)
+
+    def expect(self, request: Any, within_s: float | None, *, is_idle: bool = False) -> None:
+        """Say what a connection does from now on, and how long it may."""
+        with self._changed:
+            if known := self._open.get(request):
+                known.ends_s = None if within_s is None else time.monotonic() + within_s
+                known.is_idle = is_idle
+
     def shutdown_request(self, request: Any) -> None:
         """Close a connection."""
         with self._changed:
-            self._open.discard(request)
+            self._open.pop(request, None)
         super().shutdown_request(request)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Take note of an error; a client that hung up is none."""
-        if not isinstance(sys.exception(), OSError):
-            super().handle_error(request, client_address)
+        """Say on stderr where this program failed; a client that hung up is no error."""
+        error = sys.exception()
+        if error is not None and not isinstance(error, OSError):
+            sys.stderr.write(f"rsmq-tui: {defect_of(error).sentence}: please report it\n")
+
+    def _close_idle(self) -> None:
+        """Close the connection that has been idle for longest, if there is any."""
+        idle = [(known.ends_s or inf, request) for request, known in self._open.items() if known.is_idle]
+        if idle:
+            self._give_up(min(idle, key=lambda each: each[0])[1])
+
+    def _give_up(self, request: Any) -> None:
+        # The thread that reads or writes there takes it for a client that hung up.
+        self._open.pop(request, None)
+        with suppress(OSError):
+            request.shutdown(socket.SHUT_RDWR)
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -132,42 +186,67 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     server_version = f"rsmq-tui/{__version__}"
     sys_version = ""
-    timeout = _IDLE_S
     disable_nagle_algorithm = True
     server: BaseServer
+
+    def setup(self) -> None:
+        """Begin a connection: it has to ask soon."""
+        self._idle_s = cast("MetricsServer", self.server).request_s
+        super().setup()
+
+    def handle_one_request(self) -> None:
+        """Wait for a request, which then has to come soon, and answer it."""
+        server = cast("MetricsServer", self.server)
+        server.expect(self.request, self._idle_s, is_idle=True)
+        self._idle_s = server.idle_s
+        try:
+            if not cast("BufferedReader", self.rfile).peek(1):
+                self.close_connection = True
+                return
+            server.expect(self.request, server.request_s)
+            super().handle_one_request()
+        except OSError:
+            self.close_connection = True
 
     def do_GET(self) -> None:
         """Answer GET."""
         server = cast("MetricsServer", self.server)
+        server.expect(self.request, None)
         with server.busy():
             # A body, which no GET needs, would be taken for the next request.
             if "Content-Length" in self.headers or "Transfer-Encoding" in self.headers:
                 self.close_connection = True
-            parts = urlsplit(self.path)
+            try:
+                parts = urlsplit(self.path)
+                asked = parse_qs(parts.query)
+            except ValueError:
+                self.close_connection = True
+                self._say(HTTPStatus.BAD_REQUEST, "the path is not valid")
+                return
             match parts.path:
                 case "/metrics":
-                    self._metrics(server, parts.query)
+                    self._metrics(server, tuple(asked.get("name[]", ())))
                 case "/healthz":
                     self._health(server.answers)
                 case _:
-                    self._say(HTTPStatus.NOT_FOUND, "there is /metrics and /healthz here")
+                    self._say(HTTPStatus.NOT_FOUND, "not found: use /metrics or /healthz")
 
     do_HEAD = do_GET  # noqa: N815 - as above; only the body is left out
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the library's name
         """Log nothing: a line for each scrape helps nobody."""
 
-    def _metrics(self, server: MetricsServer, query: str) -> None:
+    def _metrics(self, server: MetricsServer, names: tuple[str, ...]) -> None:
         try:
             readings = server.answers.scrape(self._limit_s())
         except UnavailableError:
             self.close_connection = True
-            self._say(HTTPStatus.SERVICE_UNAVAILABLE, "the exporter is ending")
+            self._say(HTTPStatus.SERVICE_UNAVAILABLE, "the exporter is shutting down")
             return
         wanted = Wanted(
             self.headers.get("Accept", ""),
             self.headers.get("Accept-Encoding", ""),
-            tuple(parse_qs(query).get("name[]", ())),
+            names,
         )
         self._send(HTTPStatus.OK, *server.renderer.render(readings, wanted))
 
@@ -196,6 +275,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(body)))
         if self.close_connection:
             self.send_header("Connection", "close")
+        server = cast("MetricsServer", self.server)
+        server.expect(self.request, server.answer_s)
         self.end_headers()
         if self.command != "HEAD":
             self.wfile.write(body)

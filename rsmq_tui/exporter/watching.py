@@ -27,11 +27,15 @@ _NOT_YET = Failure("starting", "it has not been polled yet", "ask again in a mom
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What is watched: a namespace of a server, or its lists; ``profile`` is empty where the server came from a URL."""
+    """What is watched: a namespace of a server, or its lists; ``profile`` is empty where the server came from a URL.
+
+    ``ns`` of lists is ``LISTS_NS``. A namespace may be called so too, and then differs in ``is_of_lists``.
+    """
 
     profile: str
     server: str
     ns: str
+    is_of_lists: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +152,8 @@ class Watch:
     def _unanswered(self, patience_s: float) -> Reading:
         sentence = f"the server has not answered for {patience_s:g} s"
         return replace(
-            self._reading, failure=Failure("timeout", sentence, "is it overloaded, or a firewall in the way?")
+            self._reading,
+            failure=Failure("timeout", sentence, "check whether it is overloaded, or whether a firewall blocks it"),
         )
 
     async def _wait(self, snapshot: Snapshot) -> None:

@@ -15,7 +15,7 @@ def told(error: Exception, label: str) -> str:
     if isinstance(error, HistoryError):
         return str(error)
     if isinstance(error, OSError) and error.errno in _NO_ROOM:
-        return f"there is no room left for {label}: make some, or let --max-size delete the oldest days"
+        return f"no space left for {label}: free some space, or use --max-size to delete the oldest days"
     if isinstance(error, OSError) and error.strerror:
         return f"{label} cannot be written: {error.strerror}"
     return f"{label} cannot be written: {type(error).__name__}: {str(error)[:200]}"

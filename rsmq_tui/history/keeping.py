@@ -1,12 +1,16 @@
 """How much of a history is kept: whole days go, the oldest first, and never one that is being written."""
 
 from collections.abc import Collection
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 
 from rsmq_tui.history.errors import HistoryError
 from rsmq_tui.history.schema import MESSAGES, SAMPLES
 from rsmq_tui.history.store import Store
+
+# The last ms of the calendar.
+LAST_MS = 253_402_300_799_999
+_DAY_MS = 86_400_000
 
 
 def day_of(at_ms: int) -> str:
@@ -14,7 +18,25 @@ def day_of(at_ms: int) -> str:
     try:
         return datetime.fromtimestamp(at_ms / 1000, UTC).date().isoformat()
     except (OverflowError, OSError, ValueError) as error:
-        raise HistoryError(f"the server's clock is beyond the calendar: {at_ms} ms; mend it with ntp") from error
+        raise HistoryError(
+            f"the server's clock is outside the calendar: {at_ms} ms; synchronize it with NTP"
+        ) from error
+
+
+def is_day(day: str) -> bool:
+    """Tell whether a text is a day of the calendar, written as ``day_of`` writes it."""
+    try:
+        return datetime.fromisoformat(day).date().isoformat() == day
+    except ValueError:
+        return False
+
+
+def day_span_ms(day: str) -> tuple[int, int] | None:
+    """Return the first and the last ms of a UTC day, or None for what is no day of the calendar."""
+    if not is_day(day):
+        return None
+    start_ms = round(datetime.fromisoformat(day).replace(tzinfo=UTC).timestamp() * 1000)
+    return start_ms, start_ms + _DAY_MS - 1
 
 
 def nearest_day_of(at_ms: int) -> str:
@@ -54,9 +76,6 @@ def delete_old_days(
 
 
 def _end_ms(day: str) -> int:
-    try:
-        midnight = datetime.fromisoformat(day).replace(tzinfo=UTC) + timedelta(days=1)
-    except (OverflowError, ValueError):
-        # No day of the calendar: nothing that we wrote, and not ours to delete by age.
-        return 1 << 62
-    return round(midnight.timestamp() * 1000)
+    span_ms = day_span_ms(day)
+    # No day of the calendar: nothing that we wrote, and not ours to delete by age.
+    return 1 << 62 if span_ms is None else span_ms[1] + 1

@@ -30,9 +30,9 @@ def read_moment(text: str, now_ms: int) -> int:
     if told.startswith(("-", "+")):
         span_ms = read_span(told.removeprefix("+"))
         if isinstance(span_ms, str):
-            raise MomentError(f"{text!r} is no moment: {span_ms}, as in -10m")
+            raise MomentError(f"{text!r} is not a time: {span_ms}, as in -10m")
         if not _FIRST_MS <= now_ms + span_ms <= _LAST_MS:
-            raise MomentError(f"{text!r} is no moment: it is beyond the calendar")
+            raise MomentError(f"{text!r} is not a time: it is outside the calendar")
         return now_ms + span_ms
     if (found := _CLOCK.fullmatch(told)) is not None:
         at_ms = now_ms // _DAY_MS * _DAY_MS + _of_day(found, text)
@@ -42,7 +42,7 @@ def read_moment(text: str, now_ms: int) -> int:
     if _EPOCH.fullmatch(told):
         number = float(told)
         return round(number if number >= _LEAST_MS else number * 1000)
-    raise MomentError(f"{text!r} is no moment: write 21:50, 2031-05-17 21:50, -10m or seconds since 1970, in UTC")
+    raise MomentError(f"{text!r} is not a time: write 21:50, 2031-05-17 21:50, -10m or seconds since 1970, in UTC")
 
 
 def read_end(text: str, from_ms: int, now_ms: int) -> int:
@@ -58,18 +58,18 @@ def _of_date(found: "re.Match[str]", text: str) -> int:
     try:
         midnight = datetime.fromisoformat(found[1]).replace(tzinfo=UTC)
     except ValueError as error:
-        raise MomentError(f"{text!r} is no moment: there is no such day") from error
+        raise MomentError(f"{text!r} is not a time: this day does not exist") from error
     midnight_ms = (midnight - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1)
     if found[2] is None:
         return midnight_ms
     clock = _CLOCK.fullmatch(found[2].strip())
     if clock is None:
-        raise MomentError(f"{text!r} is no moment: after the date comes a time, as in 2031-05-17 21:50, in UTC")
+        raise MomentError(f"{text!r} is not a time: write the time after the date, as in 2031-05-17 21:50, in UTC")
     return midnight_ms + _of_day(clock, text)
 
 
 def _of_day(found: "re.Match[str]", text: str) -> int:
     hours, minutes, seconds = int(found[1]), int(found[2]), int(found[3] or 0)
     if hours > 23 or minutes > 59 or seconds > 59:
-        raise MomentError(f"{text!r} is no moment: there is no such time of day")
+        raise MomentError(f"{text!r} is not a time: this time of day does not exist")
     return ((hours * 60 + minutes) * 60 + seconds) * 1000 + int((found[4] or "0").ljust(3, "0"))

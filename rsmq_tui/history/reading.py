@@ -1,9 +1,9 @@
 """Reading a history back: which places and times are in it, and its polls one after another.
 
 A file that cannot be read is left out and named in ``problems``; so is one that an older day took with it meanwhile.
+Files may be anybody's: rows of another day than their file's, or without what makes them a row, are left out.
 """
 
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,17 +13,26 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from rsmq_tui.files import parse_json
 from rsmq_tui.folders import state_folder
 from rsmq_tui.history.errors import HistoryError
-from rsmq_tui.history.keeping import nearest_day_of
+from rsmq_tui.history.keeping import day_span_ms, nearest_day_of
 from rsmq_tui.history.names import read_name, stored_name
 from rsmq_tui.history.place import Place
-from rsmq_tui.history.schema import DOWN, PLACES_KEY, SAMPLES, SCHEMA_FILE, SCHEMAS, VERSION, version_in
+from rsmq_tui.history.schema import DOWN, MESSAGES, PLACES_KEY, SAMPLES, SCHEMA_FILE, SCHEMAS, VERSION, version_in
 from rsmq_tui.history.store import SealedFile, open_store
+from rsmq_tui.monitor.wording import printable
 
 # Files are about as long as this; each is opened for one window or two.
 _WINDOW_MS = 600_000
 _POLL = ("at_ms", "recorder", "profile", "server", "ns")
+# What a row is none without.
+_NEEDED = {SAMPLES: _POLL, MESSAGES: (*_POLL, "inventory_ms", "queue")}
+# What was read about midnight may lie in the file of the day before.
+_SLACK_MS = 3_600_000
+# A recorder that polls more seldom than this is none.
+_INTERVAL_MAX_MS = 86_400_000
+_TEXT_MAX = 1_000
 
 
 class Span(NamedTuple):
@@ -74,9 +83,9 @@ class History:
             raise HistoryError(f"{self.label} cannot be read: {error}") from error
         version = None if text is None else version_in(text)
         if version is None:
-            raise HistoryError(f"{self.label} holds no history: rsmq-tui record --out {self.label} makes one")
+            raise HistoryError(f"{self.label} is not a history: rsmq-tui record --out {self.label} creates one")
         if version > VERSION:
-            raise HistoryError(f"{self.label} is of version {version}, and this program reads up to {VERSION}")
+            raise HistoryError(f"{self.label} has version {version}, but this program reads versions up to {VERSION}")
         self._known: dict[str, RowFile | None] = {}
         self._listed: dict[str, list[SealedFile]] | None = None
 
@@ -91,7 +100,7 @@ class History:
             # Each kind of filesystem has errors of its own.
             if self._listed is None:
                 raise HistoryError(f"{self.label} cannot be read: {_why(error)}") from error
-            self._tell(f"{self.label} could not be looked through again: {_why(error)}")
+            self._tell(f"{self.label} could not be searched again: {_why(error)}")
 
     def listed(self, table: str = SAMPLES) -> list[SealedFile]:
         """Return the files of a table, the oldest day first, without a look into any."""
@@ -146,7 +155,9 @@ class History:
         try:
             with pq.ParquetFile(self._store.open(name)) as file:
                 known = set(file.schema_arrow.names)
-                return _as_known(file.read([column for column in columns if column in known]), table, columns)
+                needed = dict.fromkeys([*columns, *_NEEDED[table]])
+                found = _as_known(file.read([column for column in needed if column in known]), table, [*needed])
+                return _fit(found, name, table).select(columns)
         except Exception as error:
             self._leave_out(name, error)
             return None
@@ -179,8 +190,12 @@ class History:
                 metadata = file.metadata
                 at = file.schema_arrow.names.index("at_ms")
                 groups = [metadata.row_group(number).column(at).statistics for number in range(metadata.num_row_groups)]
+                day = _day_of(name)
                 span = Span(min(int(group.min) for group in groups), max(int(group.max) for group in groups))
-                places = json.loads((metadata.metadata or {})[PLACES_KEY.encode()])
+                if span.from_ms < day.from_ms or span.to_ms > day.to_ms:
+                    # Rows of other days are no part of it.
+                    span = _span_within(file.read(["at_ms"]), day)
+                places = parse_json((metadata.metadata or {})[PLACES_KEY.encode()])
                 return RowFile(name, span, tuple(named(*place) for place in places))
         except Exception as error:
             # Whatever is wrong with a file, the others are read.
@@ -190,7 +205,7 @@ class History:
     def _rows(self, name: str) -> pa.Table | None:
         try:
             with pq.ParquetFile(self._store.open(name)) as file:
-                return _as_known(file.read())
+                return _fit(_as_known(file.read()), name, SAMPLES)
         except Exception as error:
             self._leave_out(name, error)
             return None
@@ -224,10 +239,41 @@ def _polls(rows: pa.Table) -> Iterator[Poll]:
     alone = pc.indices_nonzero(pc.is_null(rows.column("queue"))).to_pylist()
     for end in alone:
         told: dict[str, Any] = rows.select([*_POLL, "interval_ms", "status", "failure"]).slice(end, 1).to_pylist()[0]
-        failure = told["failure"] or "the poll failed" if told["status"] == DOWN else None
+        failure = printable(told["failure"] or "the poll failed", _TEXT_MAX) if told["status"] == DOWN else None
         place = named(told["profile"], told["server"], told["ns"])
-        yield Poll(told["at_ms"], told["interval_ms"], told["recorder"], place, failure, rows.slice(start, end - start))
+        interval_ms = told["interval_ms"]
+        if interval_ms is not None and not 0 <= interval_ms <= _INTERVAL_MAX_MS:
+            interval_ms = None
+        yield Poll(told["at_ms"], interval_ms, told["recorder"], place, failure, rows.slice(start, end - start))
         start = end + 1
+
+
+def _day_of(name: str) -> Span:
+    """Return the span of the day that a file is of, and a little more; raises ValueError."""
+    day = name.split("/")[1].removeprefix("day=")
+    span_ms = day_span_ms(day)
+    if span_ms is None:
+        raise ValueError(f"{day} is not a valid date")
+    return Span(span_ms[0] - _SLACK_MS, span_ms[1] + _SLACK_MS)
+
+
+def _span_within(rows: pa.Table, day: Span) -> Span:
+    """Return the span of those of a file's rows that are of its day; raises ValueError where none is."""
+    times = rows.column("at_ms").cast(pa.int64())
+    known = pc.min_max(times.filter(pc.and_(pc.greater_equal(times, day.from_ms), pc.less_equal(times, day.to_ms))))
+    first, last = known["min"].as_py(), known["max"].as_py()
+    if first is None:
+        raise ValueError("the file contains no rows of its day")
+    return Span(first, last)
+
+
+def _fit(found: pa.Table, name: str, table: str) -> pa.Table:
+    """Leave out rows of another day than the file's, and those without what makes them a row."""
+    day = _day_of(name)
+    fits = (pc.field("at_ms") >= day.from_ms) & (pc.field("at_ms") <= day.to_ms)
+    for column in _NEEDED[table]:
+        fits &= pc.field(column).is_valid()
+    return found.filter(fits)
 
 
 def _as_known(found: pa.Table, table: str = SAMPLES, names: Sequence[str] | None = None) -> pa.Table:

@@ -169,7 +169,7 @@ class Recorder:
 
     def _give_poll(self, place: Place, snapshot: Snapshot, wall_ms: int) -> None:
         if len(self._work) >= _WAITING_MAX:
-            self._note_loss(place, "the disk does not keep up: polls are lost")
+            self._note_loss(place, "the disk is too slow: some polls were not recorded")
             return
         record = self._places.get(place)
         if record is None:

@@ -139,7 +139,9 @@ class Changes:
                 place = named(row["profile"], row["server"], row["ns"])
                 queue = row["queue"]
                 said = row["status"] if queue is None else row["verdict"]
-                yield _Mark(row["at_ms"], place, None if queue is None else read_name(queue), said or OK)
+                # From ok to watching and back is no news.
+                said = OK if said == Verdict.WATCHING else said or OK
+                yield _Mark(row["at_ms"], place, None if queue is None else read_name(queue), said)
 
     def _played(self, tables: list[pa.Table], within: Span) -> list[pa.Table]:
         """Leave out what other recorders wrote of a place than the one that plays."""

@@ -27,12 +27,12 @@ _DUE_BOUNDS = (("now", 0), ("< 10 s", 10_000), ("< 1 min", 60_000), ("< 10 min",
 _QUEUE = ("profile", "server", "ns", "queue")
 _NOT_RECORDED = "– not recorded".encode()
 NO_MESSAGES = (
-    "no messages were recorded here before this moment, only what the queue counts: "
-    "`rsmq-tui record --messages 5m` records them too"
+    "no messages were recorded here before this time, only the counts of the queue; `rsmq-tui record "
+    "--messages 5m` also records messages"
 )
-NO_ITEMS = "the items of lists are not recorded, only how many there are: they have no ids to tell them apart by"
-IN_PART = "the messages here were recorded only in part before this moment: no inventory of this queue came to its end"
-GONE = "the file with these messages cannot be read any more"
+NO_ITEMS = "the items of lists are not recorded, only their number: items have no ids that identify them"
+IN_PART = "the messages were recorded only in part before this time: no inventory of this queue was completed"
+GONE = "the file with these messages can no longer be read"
 
 
 class _End(NamedTuple):

@@ -5,7 +5,7 @@ from typing import Any
 
 from rsmq_tui.monitor import Drain, QueueState, Thresholds, Verdict
 from rsmq_tui.monitor.series import STILL, ListSample, QueueSeries, Rates, Reference, Sample
-from rsmq_tui.monitor.verdicts import drain_of, net_drain_of
+from rsmq_tui.monitor.verdicts import Judgement, drain_of, net_drain_of
 
 
 class QueuePast:
@@ -68,9 +68,11 @@ class QueuePast:
         """Return how the depth changed a second since that bucket, where no rates tell it."""
         return None
 
-    def drain(self, state: QueueState, reference: Reference | None) -> tuple[Drain, float | None]:
-        """Say whether the ready messages clear, as ``drain_of`` does, by what happened since that bucket."""
-        return drain_of(state.ready or 0, self.rates(reference), state.verdict)
+    def drain(
+        self, state: QueueState, recent: Reference | None, latest: Reference | None
+    ) -> tuple[Drain, float | None]:
+        """Say whether the ready messages clear, as ``drain_of`` does, by what happened since these buckets."""
+        return drain_of(state.ready or 0, self.rates(recent), self.rates(latest), _judged(state))
 
     def stalled_since_ms(self, thresholds: Thresholds) -> int | None:
         """Return when it began that nothing was received, where that is known."""
@@ -84,11 +86,15 @@ class QueuePast:
 class ListPast(QueuePast):
     """What is remembered of a list queue: nothing counts its arrivals and receives.
 
-    So ``idle_from_ms`` is since when the recorder called it stalled.
+    So ``idle_from_ms`` is since when the recorder called it stalled, or leaking, whichever ``called`` says.
     """
 
-    __slots__ = ()
+    __slots__ = ("called",)
     sample_type = ListSample
+
+    def __init__(self, series: QueueSeries, at_ms: int) -> None:
+        super().__init__(series, at_ms)
+        self.called: str | None = None
 
     def follow(self, sample: Sample | None, verdict: str) -> None:
         """Take a poll; no sample means that it could not be read."""
@@ -96,10 +102,13 @@ class ListPast(QueuePast):
         if sample is None:
             self.first = self.idle_from_ms = self.growing_from_ms = None
             return
+        at_ms = sample.at_ms
         if before is None:
             self.first = sample
-        self.idle_from_ms = _since(self.idle_from_ms, sample.at_ms) if verdict == Verdict.STALLED else None
-        self.growing_from_ms = _since(self.growing_from_ms, sample.at_ms) if verdict == Verdict.GROWING else None
+        is_idle = verdict in (Verdict.STALLED, Verdict.LEAKING)
+        self.idle_from_ms = _since(self.idle_from_ms if verdict == self.called else None, at_ms) if is_idle else None
+        self.called = verdict
+        self.growing_from_ms = _since(self.growing_from_ms, at_ms) if verdict == Verdict.GROWING else None
 
     def rates(self, reference: Reference | None) -> Rates | None:
         """Return None: what arrived and what was deleted cannot be told apart."""
@@ -113,20 +122,24 @@ class ListPast(QueuePast):
         earlier = self.series.at(reference.bucket)
         return sample.net_since(first if earlier is None or earlier.at_ms < first.at_ms else earlier)
 
-    def drain(self, state: QueueState, reference: Reference | None) -> tuple[Drain, float | None]:
+    def drain(
+        self, state: QueueState, recent: Reference | None, latest: Reference | None
+    ) -> tuple[Drain, float | None]:
         """Say whether the items clear; whether some were taken while the depth stayed the same is not recorded."""
-        # A list is also called stalled for leases that nobody brings back.
-        if state.verdict is Verdict.STALLED and not state.expired:
-            return Drain.STALLED, None
-        return net_drain_of(state.ready or 0, self.net_s(reference), state.verdict, was_taken=False)
+        net_s, latest_s = self.net_s(recent), self.net_s(latest)
+        return net_drain_of(state.ready or 0, net_s, latest_s, _judged(state), was_taken=False)
 
     def stalled_since_ms(self, thresholds: Thresholds) -> int | None:
         """Return when that began for which it was called stalled."""
         return None if self.idle_from_ms is None else self.idle_from_ms - thresholds.stalled_ms
 
     def idles_in(self, row: Mapping[str, Any]) -> bool:
-        """Tell whether an earlier row was called stalled too."""
-        return bool(row["verdict"] == Verdict.STALLED)
+        """Tell whether an earlier row was called the same."""
+        return bool(row["verdict"] == self.called)
+
+
+def _judged(state: QueueState) -> Judgement:
+    return Judgement(state.verdict, state.since_ms, state.pending_since_ms, state.pending_until_ms)
 
 
 def _since(before_ms: int | None, at_ms: int) -> int:

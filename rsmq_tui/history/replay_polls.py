@@ -3,11 +3,11 @@
 from bisect import bisect_left, bisect_right
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import UTC, datetime
 from itertools import groupby
 from statistics import median_low
 
 from rsmq_tui.history.errors import HistoryError
+from rsmq_tui.history.keeping import day_span_ms
 from rsmq_tui.history.place import Place
 from rsmq_tui.history.reading import History, Poll, RowFile, Span
 from rsmq_tui.history.replay_tracking import Pace
@@ -16,6 +16,8 @@ WINDOW_MS = 600_000
 _WINDOWS_KEPT = 4
 _DAY_MS = 86_400_000
 _USUAL_INTERVAL_MS = 5_000
+# Neither before nor after any moment.
+_NO_DAY = (1 << 63, -(1 << 63))
 # So many tell what is usual.
 _INTERVALS = 10
 
@@ -34,7 +36,7 @@ class Timeline:
         span = history.span()
         if span is None:
             why = f": {history.problems[0]}" if history.problems else ""
-            raise HistoryError(f"{history.label} holds nothing yet that could be replayed{why}")
+            raise HistoryError(f"{history.label} contains nothing to replay yet{why}")
         self.history = history
         self.span = span
         self.ranks = _ranks(file.name for file in history.listed())
@@ -88,7 +90,7 @@ class Timeline:
     def next_file_ms(self, from_ms: int) -> int | None:
         """Return the first moment from then on of which a file may have rows."""
         for day in self._days():
-            end_ms = _day_end_ms(day)
+            _, end_ms = day_span_ms(day) or _NO_DAY
             files = self.history.files(Span(from_ms, end_ms)) if end_ms >= from_ms else []
             if files:
                 return max(from_ms, min(file.span.from_ms for file in files))
@@ -97,7 +99,7 @@ class Timeline:
     def last_file_ms(self, to_ms: int) -> int | None:
         """Return the last moment until then of which a file may have rows."""
         for day in reversed(self._days()):
-            start_ms = _day_end_ms(day) - _DAY_MS + 1
+            start_ms, _ = day_span_ms(day) or _NO_DAY
             files = self.history.files(Span(start_ms, to_ms)) if start_ms <= to_ms else []
             if files:
                 return min(to_ms, max(file.span.to_ms for file in files))
@@ -200,10 +202,3 @@ def _places(history: History, near_ms: int) -> tuple[Place, ...]:
     for name in {*first.values(), *last.values()}:
         found.update(history.places_in(name))
     return tuple(sorted(found))
-
-
-def _day_end_ms(day: str) -> int:
-    try:
-        return round(datetime.fromisoformat(day).replace(tzinfo=UTC).timestamp() * 1000) + _DAY_MS - 1
-    except ValueError:
-        return -1

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from rsmq_tui.history.place import Place
     from rsmq_tui.monitor.auditing import AuditProgress
 
-NO_AUDIT = "this is a recording: it holds what queues count, not their keys; audit the server itself"
-NO_NAMESPACES = "this is a recording: it holds the namespaces that were recorded, and no others"
+NO_AUDIT = "this is a recording, which has no keys to audit; audit the server itself"
+NO_NAMESPACES = "this is a recording: it contains only the namespaces that were recorded"
 
 
 class ReplaySource:

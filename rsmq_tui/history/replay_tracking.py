@@ -19,8 +19,8 @@ from rsmq_tui.protocol import Failure
 _CHARTS_MS = 600_000
 _GAP_MS = 60_000
 _NOTHING = Totals()
-_OUTAGE_HINT = "the recorder could not reach the server then"
-_GAP_HINT = "no recorder ran then"
+_OUTAGE_HINT = "the recorder could not reach the server at that time"
+_GAP_HINT = "no recorder was running at that time"
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,13 +187,13 @@ class PlaceTrack:
         past = self.queues[str(row["queue"])]
         rates = past.rates(rate_from)
         is_broken = past.sample is None
-        drain, drain_s = (Drain.UNKNOWN, None) if is_broken else past.drain(state, drain_from)
+        drain, drain_s = (Drain.UNKNOWN, None) if is_broken else past.drain(state, drain_from, rate_from)
         arrivals_s, deletes_s, receives_s = rates or (None, None, None)
         return state._replace(
             arrivals_s=arrivals_s,
             deletes_s=deletes_s,
             receives_s=receives_s,
-            since_ms=self._since_ms(state, past),
+            since_ms=self._since_ms(state, past) if state.since_ms is None else state.since_ms,
             drain=drain,
             drain_s=drain_s,
             place=self.label,
@@ -201,14 +201,14 @@ class PlaceTrack:
         )
 
     def _since_ms(self, state: QueueState, past: QueuePast) -> int | None:
-        """Return when the condition of the recorder's verdict began."""
+        """Return when the condition of the recorder's verdict began, from polls: older files do not say it."""
         match state.verdict:
-            case Verdict.STALLED:
+            case Verdict.STALLED | Verdict.LEAKING:
                 return past.stalled_since_ms(self._thresholds)
             case Verdict.GROWING if past.growing_from_ms is not None:
                 return past.growing_from_ms - self._thresholds.growing_ms
-            case Verdict.AGED if state.oldest_ready_ms is not None:
-                return state.oldest_ready_ms + self._thresholds.aged_ms
+            case Verdict.AGED if state.oldest_ready_due_ms is not None:
+                return state.oldest_ready_due_ms + self._thresholds.aged_ms
         return None
 
     def _snapshot(self, queues: tuple[QueueState, ...], totals: Totals, trend: Trend, now_ms: int) -> Snapshot:

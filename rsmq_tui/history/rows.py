@@ -32,14 +32,25 @@ _STORED: dict[str, Callable[[Any], Any]] = {
     "broken": lambda sentence: None if sentence is None else stored_text(sentence),
     "problems": lambda sentences: list(map(stored_text, sentences)),
 }
+# Spans until the poll, and the moments that they are counted from.
+_SINCE = {"oldest_ready_age_ms": "oldest_ready_ms", "oldest_ready_waiting_ms": "oldest_ready_due_ms"}
 _FIELDS = {
     "queue": "name",
-    "oldest_ready_age_ms": "oldest_ready_ms",
+    **_SINCE,
     **{
         name: name
         for name in (
             *("kind", "depth", "ready", "hidden", "totalsent", "totalrecv", "vt_s", "delay_s", "maxsize"),
             *("created_ms", "modified_ms", "poison", "highest_rc", "verdict", "broken", "problems", "expired"),
+            *(
+                "since_ms",
+                "idle_since_ms",
+                "pending_since_ms",
+                "pending_until_ms",
+                "missing",
+                "looked",
+                "looked_all_ms",
+            ),
         )
     },
 }
@@ -77,7 +88,7 @@ class SampleRows:
                 arrays.append(repeated(at_ms, field.type, count))
             elif field.name == "interval_ms":
                 arrays.append(repeated(interval_ms, field.type, count))
-            elif field.name == "oldest_ready_age_ms":
+            elif field.name in _SINCE:
                 age = pc.subtract(pa.scalar(at_ms, pa.int64()), kept[field.name])
                 arrays.append(pc.if_else(pc.less(age, _NOTHING), _NOTHING, age))
             else:

@@ -20,6 +20,8 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
+from rsmq_tui.files import JsonError, parse_json
+
 VERSION = 1
 VERSION_KEY = "rsmq_schema"
 PLACES_KEY = "rsmq_places"
@@ -38,55 +40,78 @@ class Column(NamedTuple):
     words: str
 
 
+_VERDICTS = (
+    "ok, growing, stalled, leaking, poisoned, aged or broken, by the recorder's thresholds; watching if it "
+    "was too early to decide; older files say stalled for a leaking list"
+)
 _PLACE = (
     Column("recorder", _TEXT, "random id of the recorder's run; two recorders of one place write rows of their own"),
-    Column("profile", _TEXT, "the profile's name, empty where the server came from a URL"),
+    Column("profile", _TEXT, "the profile's name, empty if the server was given by a URL"),
     Column("server", _TEXT, "the server's address, without secrets"),
     Column("ns", _TEXT, "namespace; (lists) for the list queues of a server"),
 )
 _SAMPLES = (
-    Column("at_ms", _WHOLE, "when it was polled; of a poll that failed, the recorder's estimate of the server's time"),
+    Column("at_ms", _WHOLE, "the time of the poll; for a failed poll, the recorder's estimate of the server's time"),
     Column(
         "interval_ms",
         _WHOLE,
-        "time since the recorder's row before of this place; null in the first, and after an outage or lost rows",
+        "time since this recorder's previous row of this place; null in the first row, and after an "
+        "outage or lost rows",
     ),
     *_PLACE,
-    Column(
-        "queue", _TEXT, "the queue; null in the one row of each poll that tells of the whole place: how the poll went"
-    ),
+    Column("queue", _TEXT, "the queue; null in the one row per poll that describes the poll itself"),
     Column("kind", _TEXT, "rsmq or list"),
     Column("depth", _WHOLE, "messages stored; of a list, the items in it and in its processing list"),
-    Column("ready", _WHOLE, "messages that a consumer would have got"),
+    Column("ready", _WHOLE, "messages that a consumer would have received"),
     Column("hidden", _WHOLE, "messages in flight or delayed; of a list, the items in its processing list"),
     Column(
         "oldest_ready_age_ms",
         _WHOLE,
-        "time since the first ready message was sent; null where none is ready, and of a list whose items do not tell",
+        "time since the first ready message was sent; null if none is ready, and for a list whose items "
+        "contain no time",
     ),
     Column(
         "totalsent",
         _WHOLE,
-        "messages sent since the queue was created; falls when it is created anew; null of a list: nothing counts them",
+        "messages sent since the queue was created; falls when it is recreated; null for lists, which do "
+        "not count them",
     ),
-    Column("totalrecv", _WHOLE, "receives since the queue was created; null of a list"),
+    Column("totalrecv", _WHOLE, "receives since the queue was created; null for a list"),
     Column("vt_s", _FLOAT, "attribute vt: how long a received message stays hidden"),
     Column("delay_s", _FLOAT, "attribute delay: how long a new message stays hidden"),
-    Column("maxsize", _WHOLE, "attribute maxsize: longest body that is taken, -1 for no limit"),
+    Column("maxsize", _WHOLE, "attribute maxsize: longest body that is accepted, -1 for no limit"),
     Column("created_ms", _WHOLE, "when the queue was created, as its creator wrote it"),
-    Column("modified_ms", _WHOLE, "when its attributes were last changed, as whoever did it wrote it"),
-    Column("poison", _WHOLE, "messages received too often, among those that were last looked at; null of a list"),
-    Column("highest_rc", _WHOLE, "highest receive count among the messages that were last looked at; null of a list"),
-    Column("verdict", _TEXT, "ok, growing, stalled, poisoned, aged or broken, by the recorder's thresholds"),
-    Column("broken", _TEXT, "why the queue cannot be used, null where it can"),
-    Column("problems", _TEXTS, "oddities in the queue's keys, a sentence each"),
-    Column("status", _TEXT, "ok, or down: the poll failed, nothing is known but the columns before the queue"),
-    Column("failure", _TEXT, "what failed, where it is down"),
+    Column("modified_ms", _WHOLE, "when its attributes were last changed, as the client wrote it"),
+    Column("poison", _WHOLE, "messages received too often, among those last checked; null for a list"),
+    Column("highest_rc", _WHOLE, "highest receive count among the messages last checked; null for a list"),
+    Column("verdict", _TEXT, _VERDICTS),
+    Column("broken", _TEXT, "why the queue cannot be used; null if it can"),
+    Column("problems", _TEXTS, "unusual values in the queue's keys, one sentence each"),
+    Column("status", _TEXT, "ok, or down if the poll failed; then only the columns before the queue are known"),
+    Column("failure", _TEXT, "what failed, if status is down"),
     Column(
         "expired",
         _WHOLE,
-        "leases of a list past their deadline; null of RSMQ queues, and in files of before there was it",
+        "leases of a list past their deadline; null for RSMQ queues, and in older files",
     ),
+    Column(
+        "oldest_ready_waiting_ms",
+        _WHOLE,
+        "time since the first ready message became due; null like oldest_ready_age_ms, and in older files",
+    ),
+    Column("since_ms", _WHOLE, "when the condition of the verdict began; null for ok and broken, and in older files"),
+    Column(
+        "idle_since_ms", _WHOLE, "the time since which messages were ready and none was received; null in older files"
+    ),
+    Column(
+        "pending_since_ms",
+        _WHOLE,
+        "for a trouble, the time since which its condition does not hold; for watching, its start",
+    ),
+    Column("pending_until_ms", _WHOLE, "how long the verdict would stay if nothing changed; null if unknown"),
+    Column("missing", _WHOLE, "ids without a body among the messages checked; null in older files"),
+    Column("looked", _WHOLE, "messages checked since the last complete check, or ever; null in older files"),
+    Column("looked_all_ms", _WHOLE, "when the last complete check ended; null for never, and in older files"),
 )
 _MESSAGES = (
     Column("at_ms", _WHOLE, "when the message was read"),
@@ -96,15 +121,15 @@ _MESSAGES = (
     Column(
         "id",
         _TEXT,
-        "the message; null in the last row of an inventory that is whole: a message without a row in it was not there "
-        "throughout. Without that row the inventory was cut short",
+        "the message; null in the last row of a complete inventory: a message without a row in it was not "
+        "in the queue the whole time. Without that row the inventory is incomplete",
     ),
-    Column("sent_ms", _WHOLE, "when it was sent; null where the id carries no time"),
-    Column("due_ms", _WHOLE, "when it becomes or became visible; null for never"),
+    Column("sent_ms", _WHOLE, "when it was sent; null if the id contains no time"),
+    Column("due_ms", _WHOLE, "when it becomes visible; null for never"),
     Column("rc", _WHOLE, "how often it was received"),
     Column("fr_ms", _WHOLE, "when it was first received; null for never"),
     Column("size", _WHOLE, "length of the body"),
-    Column("body", _BYTES, "the body; null unless bodies are recorded, and where it is missing or very long"),
+    Column("body", _BYTES, "the body; null unless bodies are recorded, and if it is missing or very long"),
 )
 COLUMNS = {SAMPLES: _SAMPLES, MESSAGES: _MESSAGES}
 SCHEMAS = {
@@ -124,7 +149,7 @@ def describe() -> str:
 def version_in(text: str) -> int | None:
     """Return the version that a ``_schema.json`` names, or None where it names none."""
     try:
-        version = json.loads(text)["schema"]
-    except (ValueError, TypeError, KeyError):
+        version = parse_json(text)["schema"]
+    except (JsonError, TypeError, LookupError):
         return None
-    return version if isinstance(version, int) else None
+    return version if isinstance(version, int) and not isinstance(version, bool) else None

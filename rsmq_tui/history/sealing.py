@@ -23,6 +23,7 @@ _PLACE, _QUEUE, _COUNTER = ("profile", "server", "ns"), "queue", "totalsent"
 # What is near the row before is small as differences; few values are small as a dictionary's.
 _AS_DIFFERENCES = (
     *("depth", "ready", "hidden", "oldest_ready_age_ms", "totalsent", "totalrecv", "expired"),
+    *("oldest_ready_waiting_ms", "since_ms", "idle_since_ms", "pending_since_ms", "pending_until_ms", "looked_all_ms"),
     *("sent_ms", "due_ms", "fr_ms"),
 )
 # Neither helps with these: they are all different.

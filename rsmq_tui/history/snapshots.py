@@ -5,6 +5,10 @@ from typing import Any
 from rsmq_tui.history.names import read_name
 from rsmq_tui.history.reading import Poll
 from rsmq_tui.monitor import Drain, QueueState, Snapshot, Totals, Verdict
+from rsmq_tui.monitor.wording import printable
+
+_TEXT_MAX, _PROBLEMS_MAX = 1_000, 100
+_VERDICTS = frozenset(verdict.value for verdict in Verdict)
 
 
 def snapshot_of(poll: Poll) -> Snapshot:
@@ -40,8 +44,12 @@ def snapshot_of(poll: Poll) -> Snapshot:
 
 
 def state_of(row: dict[str, Any], poll: Poll) -> QueueState:
-    """Return a row of a poll as a queue's state."""
-    age_ms = row["oldest_ready_age_ms"]
+    """Return a row of a poll as a queue's state; one whose verdict is none that is known here is called broken."""
+    age_ms, waiting_ms = row["oldest_ready_age_ms"], row["oldest_ready_waiting_ms"]
+    if waiting_ms is None:
+        # In older files, age is all that is known of it.
+        waiting_ms = age_ms
+    verdict, broken = _verdict(row)
     return QueueState(
         name=read_name(row["queue"]),
         kind=row["kind"],
@@ -61,12 +69,38 @@ def state_of(row: dict[str, Any], poll: Poll) -> QueueState:
         receives_s=None,
         poison=row["poison"] or 0,
         highest_rc=row["highest_rc"] or 0,
-        verdict=Verdict(row["verdict"]),
-        since_ms=None,
+        verdict=verdict,
+        since_ms=row["since_ms"],
         drain=Drain.UNKNOWN,
         drain_s=None,
-        broken=row["broken"],
-        problems=tuple(row["problems"] or ()),
+        # Who recorded made it harmless; who wrote the file may be somebody else.
+        broken=None if (why := row["broken"] or broken) is None else printable(why, _TEXT_MAX),
+        problems=tuple(printable(problem or "", _TEXT_MAX) for problem in (row["problems"] or ())[:_PROBLEMS_MAX]),
         place=poll.place.profile,
         expired=row["expired"],
+        oldest_ready_due_ms=None if waiting_ms is None else poll.at_ms - waiting_ms,
+        pending_since_ms=row["pending_since_ms"],
+        pending_until_ms=row["pending_until_ms"],
+        idle_since_ms=row["idle_since_ms"],
+        missing=row["missing"] or 0,
+        looked=row["looked"],
+        looked_all_ms=row["looked_all_ms"],
     )
+
+
+def _verdict(row: dict[str, Any]) -> tuple[Verdict, str | None]:
+    """Return a row's verdict, and why it is not the recorded one, where that is none.
+
+    Older files say stalled of leases that nobody returns too.
+    """
+    recorded = row["verdict"]
+    if recorded not in _VERDICTS:
+        told = (
+            ("no verdict was recorded")
+            if recorded is None
+            else f"this version does not know the recorded verdict: {recorded}"
+        )
+        return Verdict.BROKEN, told
+    verdict = Verdict(recorded)
+    is_leak = verdict is Verdict.STALLED and row["expired"] and not row["ready"]
+    return Verdict.LEAKING if is_leak else verdict, None

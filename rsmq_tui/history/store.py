@@ -10,6 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
+from rsmq_tui.files import JSON_BYTES_MAX, UnfitFileError, read_bytes, regular_file
 from rsmq_tui.history.errors import HistoryError, told
 from rsmq_tui.history.schema import MESSAGES, SAMPLES
 
@@ -28,7 +29,10 @@ class SealedFile(NamedTuple):
 
 
 class Store(Protocol):
-    """What a recorder and a reader do with sealed files; everything may raise ``OSError``."""
+    """What a recorder and a reader do with sealed files; everything may raise ``OSError``.
+
+    Only regular files are read, and none outside of the place, whatever a name says.
+    """
 
     label: str
 
@@ -36,7 +40,7 @@ class Store(Protocol):
         """Make the place, if it is not there."""
 
     def read(self, name: str) -> str | None:
-        """Return a small file, or None where there is none."""
+        """Return a small file, or None where there is none; bytes that are no UTF-8 come as U+FFFD."""
 
     def write(self, name: str, text: str, scratch: Path) -> None:
         """Write a small file, whole or not at all; ``scratch`` is a path that may be used on the way."""
@@ -85,7 +89,7 @@ class FolderStore:
     def read(self, name: str) -> str | None:
         """Return a small file, or None where there is none."""
         try:
-            return (self._folder / name).read_text("utf-8")
+            return read_bytes(self._at(name)).decode("utf-8", "replace")
         except FileNotFoundError:
             return None
 
@@ -121,16 +125,29 @@ class FolderStore:
             for folder in (self._folder / table).iterdir():
                 if (found := _DAY.fullmatch(folder.name)) is None:
                     continue
+                day = f"{table}/{folder.name}"
                 # The day may be removed meanwhile; the others are there all the same.
-                with suppress(FileNotFoundError):
-                    for path in folder.iterdir():
-                        if path.suffix == SEALED and not path.name.startswith(("_", ".")):
-                            with suppress(FileNotFoundError):
-                                yield SealedFile(f"{table}/{folder.name}/{path.name}", found[1], path.stat().st_size)
+                try:
+                    paths = list(folder.iterdir())
+                except FileNotFoundError:
+                    continue
+                except OSError:
+                    # What it is instead, whoever opens it is told.
+                    yield SealedFile(day, found[1], 0)
+                    continue
+                for path in paths:
+                    if path.suffix == SEALED and not path.name.startswith(("_", ".")):
+                        with suppress(FileNotFoundError):
+                            yield SealedFile(f"{day}/{path.name}", found[1], _size_of(path))
 
     def open(self, name: str) -> Any:
         """Return its path."""
-        return str(self._folder / name)
+        path = self._at(name)
+        regular_file(path)
+        return str(path)
+
+    def _at(self, name: str) -> Path:
+        return self._folder / _within(name)
 
     def remove_day(self, day: str, scratch: Path) -> None:
         """Rename the day away, so that nobody sees half of it, and then remove it."""
@@ -156,10 +173,12 @@ class RemoteStore:
     def read(self, name: str) -> str | None:
         """Return a small file, or None where there is none."""
         try:
-            text: str = self._fs.cat_file(self._at(name)).decode("utf-8")
+            found: bytes = self._fs.cat_file(self._at(name), 0, JSON_BYTES_MAX + 1)
         except FileNotFoundError:
             return None
-        return text
+        if len(found) > JSON_BYTES_MAX:
+            raise UnfitFileError(f"{name} is longer than {JSON_BYTES_MAX:,} bytes")
+        return found.decode("utf-8", "replace")
 
     def write(self, name: str, text: str, scratch: Path) -> None:
         """Write it beside, and move it."""
@@ -193,7 +212,7 @@ class RemoteStore:
 
     def open(self, name: str) -> Any:
         """Open the file."""
-        return self._fs.open(self._at(name), "rb")
+        return self._fs.open(self._at(_within(name)), "rb")
 
     def remove_day(self, day: str, scratch: Path) -> None:
         """Remove the day's files."""
@@ -217,6 +236,24 @@ def _remote(url: str, label: str) -> Store:
         # Each kind of filesystem has errors of its own.
         raise HistoryError(told(error, label).replace(url, label)) from error
     return RemoteStore(filesystem, root, label)
+
+
+def _within(name: str) -> str:
+    """Return the name of something in a folder; raises ``OSError`` for one that leads out of it."""
+    if name.startswith("/") or ".." in name.split("/") or "\\" in name or "\0" in name:
+        raise UnfitFileError("its name points outside the folder")
+    return name
+
+
+def _size_of(path: Path) -> int:
+    """Return the size of a file, 0 where nobody can tell; raises ``FileNotFoundError``."""
+    try:
+        return path.stat().st_size
+    except OSError as error:
+        # A link that leads to nothing is there.
+        if isinstance(error, FileNotFoundError) and not path.is_symlink():
+            raise
+        return 0
 
 
 def _sync(path: Path) -> None:

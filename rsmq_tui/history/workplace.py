@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from rsmq_tui.files import read_json
 from rsmq_tui.history.locks import FileLock
 from rsmq_tui.history.segment import SUFFIX
 
@@ -54,7 +55,7 @@ def make_workplace(root: Path, recorder: str) -> Workplace:
         folder.mkdir()
         lock = FileLock.acquire(folder / _LOCK, wait=True)
         if lock is None:
-            raise OSError(f"{folder} is somebody else's")
+            raise OSError(f"{folder} belongs to another user")
         lock.write(json.dumps({"pid": os.getpid(), "host": socket.gethostname()}) + "\n")
         return Workplace(folder, lock)
 
@@ -88,7 +89,7 @@ def _claim(folder: Path) -> FileLock | None:
 def _is_elsewhere(folder: Path) -> bool:
     """Tell whether a recorder on another machine may be at work there."""
     try:
-        host = json.loads((folder / _LOCK).read_text("utf-8"))["host"]
+        host = read_json(folder / _LOCK)["host"]
         silent_s = time.time() - max(path.stat().st_mtime for path in folder.iterdir())
     except (OSError, ValueError, TypeError, KeyError):
         return False

@@ -95,8 +95,8 @@ class Writer:
             version = None if text is None else version_in(text)
             if version is not None and version > VERSION:
                 raise HistoryError(
-                    f"{self.label} holds a history of version {version}, and this program writes {VERSION}: "
-                    "record to another folder, or use the newer program"
+                    f"{self.label} contains a history of version {version}, but this program writes "
+                    f"version {VERSION}: record to another folder, or use a newer program"
                 )
             place = self._place = make_workplace(self._root, self.recorder)
             # A program from before may have described fewer columns.
@@ -161,7 +161,7 @@ class Writer:
     @property
     def _folder(self) -> Path:
         if self._place is None:
-            raise HistoryError("nothing is recorded yet")
+            raise HistoryError("nothing recorded yet")
         return self._place.folder
 
     def _is_due(self, found: _Open, now_s: float) -> bool:

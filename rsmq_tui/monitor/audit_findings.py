@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
+from shlex import quote
 
 from rsmq_tui.monitor.audit_words import Severity, Words
 from rsmq_tui.monitor.list_findings import LIST_WORDS, ListFindingKind
@@ -74,7 +75,8 @@ class Finding:
     @property
     def hint(self) -> str | None:
         """What helps where there is no fix, if anything is known to."""
-        return _words_of(self.kind).hint
+        hint = _words_of(self.kind).hint
+        return hint and hint.replace("list:KEY", quote(f"list:{self.queue}"))
 
     @property
     def asks(self) -> bool:
@@ -86,13 +88,13 @@ class Finding:
 NAMED_ONLY = frozenset({FindingKind.FOREIGN_ID, FindingKind.SECONDS, FindingKind.MICROSECONDS, FindingKind.NEVER})
 
 _ERROR, _WARNING = Severity.ERROR, Severity.WARNING
-_KEPT = "what it takes away stays in the journal"
+_KEPT = "the journal keeps what is removed"
 _WORDS = {
     FindingKind.WRONG_TYPE: Words(
         _ERROR,
         "a key of the queue is of another type",
         "keys of the queue are of other types",
-        "another program that uses the same names, or galadd/rsmq-go, whose queues are laid out otherwise",
+        "another program that uses the same names, or galadd/rsmq-go, which uses another layout",
         "every call on the queue fails with WRONGTYPE",
         None,
     ),
@@ -101,80 +103,80 @@ _WORDS = {
         "a queue has the name of the index, QUEUES",
         "queues have the name of the index, QUEUES",
         "createQueue with that name: clients accept it",
-        "what is sent to it is lost to every consumer, and deleting it deletes the index of all queues",
-        f"takes the name out of the index and its hash away; {_KEPT}",
+        "messages sent to it reach no consumer, and deleting it deletes the index of all queues",
+        f"removes the name from the index, and its hash; {_KEPT}",
     ),
     FindingKind.NO_HASH: Words(
         _ERROR,
         "message id without the queue's hash",
         "message ids without the queue's hash",
         "expiry or eviction of the :Q key, deleteQueue of grafana/go-rsmq, deleteQueue or EXPIRE of rsmq-rb",
-        "clients answer queueNotFound; the bodies are gone for good",
-        f"takes the ids away, and the name out of the index; {_KEPT}",
+        "clients answer queueNotFound; the bodies are lost",
+        f"removes the ids, and the name from the index; {_KEPT}",
     ),
     FindingKind.ATTRIBUTES: Words(
         _ERROR,
-        "the queue's attributes are not whole",
-        "queues whose attributes are not whole",
-        "a send that raced deleteQueue, HDEL by hand, or a client that keeps other attributes",
-        "clients answer queueNotFound, and what it holds cannot be received",
-        "puts in what is missing (vt 30, delay 0, maxsize 65536) and its name into the index",
+        "the queue's attributes are incomplete",
+        "queues with incomplete attributes",
+        "a send during deleteQueue, a manual HDEL, or a client with other attributes",
+        "clients answer queueNotFound, and its messages cannot be received",
+        "adds the missing attributes (vt 30, delay 0, maxsize 65536), and the name to the index",
     ),
     FindingKind.REMAINS: Words(
         _WARNING,
-        "half a hash is all that is left of the queue",
-        "queues of which half a hash is all that is left",
-        "a send or a change of attributes that raced deleteQueue, or PyRSMQ setting attributes of a missing queue",
-        "clients answer queueNotFound; createQueue takes over what it holds",
-        f"takes it away; {_KEPT}",
+        "only a part of the queue's hash is left",
+        "queues with only a part of the hash left",
+        "a send or a change of attributes during deleteQueue, or PyRSMQ setting attributes of a missing queue",
+        "clients answer queueNotFound; createQueue takes over its messages",
+        f"removes it; {_KEPT}",
     ),
     FindingKind.GHOST: Words(
         _WARNING,
         "the index names a queue that has no keys",
         "names in the index without keys",
-        "DEL by hand, or expiry or eviction of its keys",
+        "a manual DEL, or expiry or eviction of its keys",
         "every client lists it, and answers queueNotFound to every call on it",
-        "takes the name out of the index",
+        "removes the name from the index",
     ),
     FindingKind.UNLISTED: Words(
         _WARNING,
         "the index does not name the queue",
         "queues that the index does not name",
-        "createQueue that broke off or found half a queue, rsmq-rb, or deleteQueue of rsmqCsharp or ebuckley/rsmq",
+        "an interrupted createQueue, or one on half a queue, rsmq-rb, or deleteQueue of rsmqCsharp or ebuckley/rsmq",
         "it works, but no client lists it and no dashboard shows it",
-        "puts the name into the index (where it was to be deleted: `rsmq-tui queues delete` takes it away whole)",
+        "adds the name to the index (to remove the queue instead: `rsmq-tui queues delete`)",
     ),
     FindingKind.BAD_RC: Words(
         _ERROR,
-        "message whose receive count is no whole number",
-        "messages whose receive counts are no whole numbers",
-        "a hand, or a client that keeps something else in <id>:rc",
-        "each receive fails after it has hidden the message: it is never delivered and never ends",
-        "takes the count away, so that the next receive counts from 1",
+        "message whose receive count is not a whole number",
+        "messages whose receive counts are not whole numbers",
+        "a manual edit, or a client that stores other data in <id>:rc",
+        "each receive hides the message and then fails: it is never delivered",
+        "removes the count, so that the next receive counts from 1",
     ),
     FindingKind.DANGLING: Words(
         _ERROR,
         "message id without a body",
         "message ids without bodies",
-        "HDEL by hand, or a client that deletes in two steps (rsmqCsharp, rsmq-rb)",
-        "consumers receive null and may crash; rsmq_async receives nothing while one is the first",
-        f"takes the ids away with their counts; {_KEPT}",
+        "a manual HDEL, or a client that deletes in two steps (rsmqCsharp, rsmq-rb)",
+        "consumers receive null and may crash; rsmq_async receives nothing while such an id is first",
+        f"removes the ids and their counts; {_KEPT}",
     ),
     FindingKind.FOREIGN_ID: Words(
         _WARNING,
         "message whose id the canonical client cannot delete",
         "messages whose ids the canonical client cannot delete",
         "rsmq_async before 16, rsmq-rb, rsmq4s or ebuckley/rsmq, whose ids are not 32 letters and digits",
-        "canonical consumers receive them, fail to delete or hide them (invalidFormat), and get them again for ever",
-        "gives those that no consumer holds canonical ids of the same time; whoever kept an old id finds it no more",
+        "canonical consumers cannot delete or hide them (invalidFormat), and receive them again and again",
+        "replaces ids with canonical ones of the same time, except in flight; the old ids stop working",
     ),
     FindingKind.SECONDS: Words(
         _WARNING,
         "message whose score is in seconds",
         "messages whose scores are in seconds",
         "rsmq_async 7 or rsmq-rb",
-        "clients that write milliseconds see it as ready since 1970: never hidden or delayed, and before all others",
-        "writes the same time in milliseconds; wrong where all consumers of the queue count in seconds",
+        "clients that write milliseconds see it as ready since 1970: never hidden or delayed, and always first",
+        "writes the same time in milliseconds; wrong if all consumers of the queue count in seconds",
     ),
     FindingKind.MICROSECONDS: Words(
         _WARNING,
@@ -182,45 +184,45 @@ _WORDS = {
         "messages whose scores are in microseconds",
         "rsmq_async with break-js-comp",
         "clients that write milliseconds see it as hidden for thousands of years",
-        "writes the same time in milliseconds; wrong where all consumers of the queue count in microseconds",
+        "writes the same time in milliseconds; wrong if all consumers of the queue count in microseconds",
     ),
     FindingKind.NEVER: Words(
         _WARNING,
         "message whose score is infinite",
         "messages whose scores are infinite",
         "a hand",
-        "it never becomes visible",
-        "makes it visible now; wrong where somebody parked it there",
+        "the message never becomes visible",
+        "makes it visible now; wrong if it was parked there on purpose",
     ),
     FindingKind.NO_FR: Words(
         _WARNING,
-        "message that was received, nobody knows when first",
-        "messages that were received, nobody knows when first",
+        "message without the time of its first receive",
+        "messages without the time of their first receive",
         "moves of rsmq_async before 17.4, or rsmq-rb, which leave out <id>:fr",
-        "the canonical client says 1970, PyRSMQ raises a TypeError after it has hidden the message",
-        "says that it was now",
+        "the canonical client reports 1970; PyRSMQ hides the message and raises TypeError",
+        "sets it to now",
     ),
     FindingKind.LEAKED: Words(
         _WARNING,
-        "body of no message",
-        "bodies of no message",
-        "deleteMessage of ebuckley/rsmq, or ZREM by hand",
+        "body without a message",
+        "bodies without messages",
+        "deleteMessage of ebuckley/rsmq, or a manual ZREM",
         "no client sees them; they fill the server's memory until the queue is deleted",
-        f"takes them away with their counts; {_KEPT}",
+        f"removes them and their counts; {_KEPT}",
     ),
     FindingKind.STRAY: Words(
         _WARNING,
-        "counter of no message (rc, fr or meta)",
-        "counters of no message (rc, fr or meta)",
-        "deleteMessage of PyRSMQ up to 0.6.0 or dvdplm/rsmq-rust, or apalis-rsmq, whose <id>:meta nobody else deletes",
+        "counter without a message (rc, fr or meta)",
+        "counters without messages (rc, fr or meta)",
+        "deleteMessage of PyRSMQ up to 0.6.0 or dvdplm/rsmq-rust, or apalis-rsmq (others leave its <id>:meta)",
         "no client sees them; they fill the server's memory until the queue is deleted",
-        f"takes them away; {_KEPT}",
+        f"removes them; {_KEPT}",
     ),
     FindingKind.UNKNOWN: Words(
         _WARNING,
-        "field that no client knows",
-        "fields that no client knows",
-        "a hand or a program that keeps something of its own in the queue's hash, or a client with ids of its own",
+        "unknown field",
+        "unknown fields",
+        "a manual edit, a program that keeps its own data in the queue's hash, or a client with another id format",
         "none: no client reads them; deleting the queue deletes them",
         None,
     ),

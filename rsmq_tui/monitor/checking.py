@@ -9,17 +9,14 @@ from fnmatch import fnmatchcase
 from rsmq_tui.monitor.filters import parse_filter
 from rsmq_tui.monitor.last_seen import LastSeen
 from rsmq_tui.monitor.limits import Limit, Limits, Status, worst
-from rsmq_tui.monitor.peek import PageRequest, PeekError, read_page
+from rsmq_tui.monitor.looks import QUICK_QUEUES, QUICK_SPAN
+from rsmq_tui.monitor.peek import PeekError
 from rsmq_tui.monitor.poller import LivePoller
 from rsmq_tui.monitor.search import search
 from rsmq_tui.monitor.snapshot import QueueState, Snapshot, Verdict
 from rsmq_tui.monitor.verdicts import Thresholds
 from rsmq_tui.monitor.wording import SENTENCE_MAX, count, duration, plural, printable
 from rsmq_tui.protocol import SERVER_ERRORS, Failure, QueueReader, RawMessage, failure_of, leading_int
-
-# Queues whose receive counts are looked at in one call, and how many messages on either side of the first hidden one.
-_LOOK_QUEUES = 40
-_LOOK_SPAN = 50
 
 Scanned = Callable[[str, int, int], None]
 
@@ -143,45 +140,38 @@ class _Check:
         known = await asyncio.to_thread(self.last_seen.update, snapshot.at_ms, snapshot.queues)
         if known.problem:
             self.checked.add(
-                Status.UNKNOWN, "state", None, f"--stalled knows nothing of earlier checks: {known.problem}"
+                Status.UNKNOWN, "state", None, f"--stalled cannot read the state of earlier checks: {known.problem}"
             )
         elif known.is_first:
-            self.checked.notes.append("--stalled: this first check only starts the clock")
+            self.checked.notes.append("--stalled: this is the first check, with nothing to compare to yet")
         for queue in self.checked.queues:
             if not queue.ready:
                 continue
             idle_ms = snapshot.at_ms - known.since_ms.get(queue.name, snapshot.at_ms)
-            if not queue.totalrecv:
-                idle_ms = max(idle_ms, await self._never_received_ms(queue, limit))
+            if queue.totalrecv == 0:
+                # Never received from: a message that is ready has waited since it became due.
+                idle_ms = max(idle_ms, queue.waiting_ms(snapshot.at_ms) or 0)
             self.checked.idle_ms[queue.name] = idle_ms
             if over := limit.reached(idle_ms):
                 words = f"{plural(queue.ready, 'message')} ready and none received for {duration(idle_ms)}"
                 self.checked.add(over[0], "stalled_ms", queue.name, words, idle_ms, over[1])
 
-    async def _never_received_ms(self, queue: QueueState, limit: Limit) -> int:
-        """Return for how long a queue that was never received from has had a ready message, as far as that matters."""
-        age_ms = queue.oldest_ready_age_ms(self.checked.at_ms)
-        # Nothing is due before it was sent.
-        if age_ms is not None and age_ms < limit.least:
-            return 0
-        try:
-            page = await read_page(self.reader, PageRequest(queue.name, part="ready", count=1))
-        except PeekError:
-            return 0
-        due_ms = page.rows[0].due_ms if page.rows else None
-        return 0 if due_ms is None else max(0, int(page.at_ms - due_ms))
-
     async def _look_at_counts(self) -> None:
         """Find messages that come back again and again, as far as a quick look at each queue shows them."""
-        rc = self.thresholds.poison_rc
+        rc, depth, seen = self.thresholds.poison_rc, 0, 0
+        depths = {queue.name: queue.depth for queue in self.checked.queues}
         names = [queue.name for queue in self.checked.queues if queue.depth]
-        for start in range(0, len(names), _LOOK_QUEUES):
-            part = names[start : start + _LOOK_QUEUES]
-            looks = await self.reader.rows.receive_counts(part, self.checked.at_ms, rc, _LOOK_SPAN)
-            for name, (_, poison, highest) in zip(part, looks, strict=True):
+        for start in range(0, len(names), QUICK_QUEUES):
+            part = names[start : start + QUICK_QUEUES]
+            looks = await self.reader.rows.receive_counts(part, self.checked.at_ms, rc, QUICK_SPAN)
+            for name, (looked, poison, highest) in zip(part, looks, strict=True):
+                depth, seen = depth + (depths[name] or 0), seen + looked
                 if poison:
                     words = f"{plural(poison, 'message')} received {rc} times or more (up to {count(highest)})"
                     self.checked.add(Status.WARNING, "poisoned", name, words, highest, rc)
+        if seen < depth:
+            words = f"receive counts: checked {count(seen)} of {plural(depth, 'message')}; --max-rc checks all"
+            self.checked.notes.append(words)
 
     async def _scan_counts(self, limit: Limit) -> None:
         """Find them by looking at all messages, up to the limit of a scan."""
@@ -206,7 +196,7 @@ class _Check:
                 looked = progress.scanned
                 self.scanned(queue.name, looked, progress.depth)
                 if looked >= self.limits.scan_limit and looked < progress.depth:
-                    words = f"{count(looked)} of {count(progress.depth)} messages were looked at for --max-rc"
+                    words = f"{count(looked)} of {count(progress.depth)} messages were checked for --max-rc"
                     self.checked.notes.append(f"{printable(queue.name)}: {words}; --scan-limit allows more")
                     break
         self.checked.poison[queue.name] = len(found) - 1
@@ -227,7 +217,7 @@ def choose(
             {name for name in names if fnmatchcase(name, wanted)} if _is_glob(wanted) else set()
         )
         if not found and (_is_glob(wanted) or not any(fnmatchcase(wanted, pattern) for pattern in empty)):
-            what = "no queue has such a name" if _is_glob(wanted) else "no such queue"
+            what = "no queue matches this pattern" if _is_glob(wanted) else "no such queue"
             checked.add(Status.UNKNOWN, "missing", wanted, f"{what} {where}")
         chosen |= found
     checked.queues = tuple(queue for queue in queues if not limits.queues or queue.name in chosen)
@@ -241,16 +231,16 @@ def judge(checked: Checked, queue: QueueState, limits: Limits, thresholds: Thres
     if limits.depth and queue.depth is not None and (over := limits.depth.above(queue.depth)):
         words = f"{plural(queue.depth, one)} stored, more than {count(over[1])}"
         checked.add(over[0], "depth", queue.name, words, queue.depth, over[1])
-    age_ms = queue.oldest_ready_age_ms(checked.at_ms)
-    if age_ms is None:
+    waiting_ms = queue.waiting_ms(checked.at_ms)
+    if waiting_ms is None:
         return
-    waited = f"the first ready {one} has waited {duration(age_ms)}"
+    waited = f"the first ready {one} has waited {duration(waiting_ms)}"
     if limits.age_ms is None:
-        if age_ms >= thresholds.aged_ms:
-            checked.add(Status.WARNING, "aged", queue.name, waited, age_ms, thresholds.aged_ms)
-    elif over := limits.age_ms.above(age_ms):
+        if waiting_ms >= thresholds.aged_ms:
+            checked.add(Status.WARNING, "aged", queue.name, waited, waiting_ms, thresholds.aged_ms)
+    elif over := limits.age_ms.above(waiting_ms):
         words = f"{waited}, longer than {duration(over[1])}"
-        checked.add(over[0], "age_ms", queue.name, words, age_ms, over[1])
+        checked.add(over[0], "age_ms", queue.name, words, waiting_ms, over[1])
 
 
 def _rc(message: RawMessage) -> int:

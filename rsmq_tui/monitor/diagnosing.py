@@ -21,17 +21,17 @@ _DONE = {
     "tcp": "connected to ",
     "socket": "connected to ",
     "tls": "encrypted: ",
-    "auth": "let in ",
+    "auth": "access granted ",
     "redis": "the server ",
 }
 _UNDONE = {
     "dns": "the host cannot be found",
     "tcp": "no connection",
     "socket": "no connection",
-    "route": "nobody tells where the server is",
+    "route": "no sentinel or node gives the server's address",
     "tls": "no encryption",
-    "auth": "not let in",
-    "redis": "no answer as from Redis",
+    "auth": "access refused",
+    "redis": "no Redis reply",
 }
 
 
@@ -56,7 +56,7 @@ async def diagnose(
                 await reader.aclose()
         except SERVER_ERRORS as error:
             failure = failure_of(error)
-            yield fail("connection.kept", f"the connection did not last: {failure.sentence}", failure.hint)
+            yield fail("connection.kept", f"the connection was lost: {failure.sentence}", failure.hint)
     finally:
         await diagnosis.aclose()
 
@@ -67,8 +67,8 @@ async def _of_server(diagnosis: Diagnosis) -> AsyncIterator[Finding]:
     except SERVER_ERRORS as error:
         if failure_of(error).kind not in ("noperm", "error"):
             raise
-        words = "the server does not tell this user its version, role, memory and disk (INFO)"
-        yield warn("server.kind", words, "the dashboard works without; +info lets doctor look at them")
+        words = "this user may not read the version, role, memory and disk of the server (INFO)"
+        yield warn("server.kind", words, "the dashboard works without it; grant +info to let doctor check them")
     else:
         for finding in server_findings(info, await diagnosis.saves()):
             yield finding
@@ -87,10 +87,10 @@ async def _of_queues(
     for finding in permission_findings(await diagnosis.permissions(queue), reader.ns, read_only=read_only):
         yield finding
     if await diagnosis.tracks():
-        yield ok("speed.tracking", "the server says which queues have changed: polls ask for these only")
+        yield ok("speed.tracking", "the server reports which queues have changed: polls read only these")
     else:
-        words = "the server does not say which queues have changed (CLIENT TRACKING): each poll reads all of them"
-        yield warn("speed.tracking", words, "it takes Redis or Valkey 7.2 or later and +client|tracking, and no proxy")
+        words = "the server does not report which queues have changed (CLIENT TRACKING): each poll reads all of them"
+        yield warn("speed.tracking", words, "this needs Redis or Valkey 7.2 or later, +client|tracking, and no proxy")
     if failure := snapshot.link.failure:
         yield fail("queues.poll", f"the queues cannot be read: {failure.sentence}", failure.hint)
         return
@@ -113,11 +113,11 @@ def step_finding(step: Step) -> Finding:
 def _hint(step: Step, failure: Failure) -> str:
     match step.name, failure.kind:
         case "redis", "timeout":
-            return "something listens there and says nothing: is it Redis, overloaded, or a port that speaks TLS (rediss://)?"
+            return "something listens there but does not answer: is it Redis, overloaded, or a TLS port (rediss://)?"
         case "redis", "closed" | "error":
             return f"{failure.hint} If it speaks TLS: rediss://" if failure.hint.endswith("?") else failure.hint
         case "tcp", "timeout":
-            return "nothing comes back from there: is the host up, and does a firewall let you pass?"
+            return "no reply at all: is the host up, and does a firewall block the port?"
     return failure.hint
 
 
@@ -141,17 +141,17 @@ def permission_findings(found: Permissions, ns: str, *, read_only: bool) -> Iter
     else:
         yield ok("permissions.poll", "the state of queues may be read")
     if refused[Need.LOOK]:
-        words = f"messages may not be looked at throughout: {names(Need.LOOK)} refused"
+        words = f"some reads of messages are refused: {names(Need.LOOK)} refused"
         yield warn("permissions.look", words, grant(Need.LOOK))
     else:
-        yield ok("permissions.look", "messages may be looked at and searched")
+        yield ok("permissions.look", "messages may be read and searched")
     if refused[Need.SCRIPTS]:
         words = f"scripts are refused ({names(Need.SCRIPTS)}): polls take more commands, and nothing can be changed"
         yield warn("permissions.scripts", words, grant(Need.SCRIPTS))
     else:
         yield ok("permissions.scripts", "scripts may be run")
     if refused[Need.NAMESPACES]:
-        yield warn("permissions.namespaces", "namespaces may not be looked for (SCAN)", grant(Need.NAMESPACES))
+        yield warn("permissions.namespaces", "this user may not search for namespaces (SCAN)", grant(Need.NAMESPACES))
     yield _change_finding(refused[Need.CHANGE], read_only, allowed[Need.CHANGE], grant(Need.CHANGE), names(Need.CHANGE))
 
 
@@ -167,9 +167,11 @@ def _change_finding(
     if refused:
         return warn(name, f"changes will fail: {names} refused", f"start with --read-only, or {grant}")
     if some_allowed:
-        return ok(name, "queues may be changed (told without changing any)")
-    words = "whether changes are allowed cannot be told without making one"
-    return warn(name, words, "+multi +discard let doctor tell; --read-only makes sure that nothing is changed")
+        return ok(name, "queues may be changed (checked without changing any)")
+    words = "whether changes are allowed cannot be checked without making one"
+    return warn(
+        name, words, "grant +multi +discard to let doctor check; --read-only makes sure that nothing is changed"
+    )
 
 
 def speed_finding(took_ms: Sequence[float]) -> Finding:
@@ -177,7 +179,7 @@ def speed_finding(took_ms: Sequence[float]) -> Finding:
     ordered = sorted(took_ms)
     # Of a hundred or fewer the slowest is the 99th.
     p99_ms = ordered[max(0, -(-99 * len(ordered) // 100) - 1)]
-    words = f"a round trip takes {median(ordered):.1f} ms (least {ordered[0]:.1f}, p99 {p99_ms:.1f}, of {len(ordered)})"
+    words = f"a round trip takes {median(ordered):.1f} ms (min {ordered[0]:.1f}, p99 {p99_ms:.1f}, of {len(ordered)})"
     if median(ordered) > _SLOW_MS:
         return warn("speed.round_trip", words, "pages and changes will feel slow: run it closer to the server")
     return ok("speed.round_trip", words)
@@ -189,7 +191,7 @@ def skew_finding(skew: Skew) -> Finding:
     where = "with" if apart_ms < 1 else f"{duration(apart_ms)} {'ahead of' if skew.ahead_ms > 0 else 'behind'}"
     words = f"the server's clock is {where} this machine's (± {skew.uncertainty_ms:.1f} ms)"
     if apart_ms - skew.uncertainty_ms > _SKEW_MS:
-        hint = "set both by NTP: the dashboard goes by the server's clock, but some clients go by their own"
+        hint = "synchronize both with NTP: the dashboard uses the server's clock, but some clients use their own"
         return warn("speed.clock", words, hint)
     return ok("speed.clock", words)
 
@@ -212,7 +214,7 @@ def namespaces_finding(snapshot: Snapshot, names: Sequence[str], *, complete: bo
     if len(names) > _NAMES_SHOWN:
         shown += f" and {len(names) - _NAMES_SHOWN} more"
     there = f"; namespaces on the server: {shown}" if names else ""
-    there += "" if complete else " (not all keys were looked at)"
+    there += "" if complete else " (not all keys were scanned)"
     here = f"{plural(len(snapshot.queues), 'queue')} in namespace {printable(snapshot.ns, 40)}{there}"
     if snapshot.queues:
         return ok("queues.found", here)
@@ -220,6 +222,6 @@ def namespaces_finding(snapshot: Snapshot, names: Sequence[str], *, complete: bo
     hint = (
         f"--ns {others[0]}"
         if others
-        else "is it the right server, database and namespace? rsmq-tui queues create makes one"
+        else "is it the right server, database and namespace? rsmq-tui queues create creates one"
     )
     return warn("queues.found", printable(here, SENTENCE_MAX), hint)

@@ -15,18 +15,21 @@ from typing import NoReturn
 from rsmq_tui.monitor.body_search import BodySearch
 from rsmq_tui.monitor.json_paths import JsonPath, JsonPathError, path_text, quoted, read_path, unquote
 from rsmq_tui.monitor.matching import (
+    Matches,
     Predicate,
     Searched,
     SentAt,
     Term,
     body_search_of,
+    matches_of,
     predicate_of,
     searched_of,
 )
-from rsmq_tui.monitor.regexes import compile_regex
+from rsmq_tui.monitor.regexes import RegexError, compile_regex
 from rsmq_tui.monitor.spans import read_span
 from rsmq_tui.monitor.verdicts import Thresholds
-from rsmq_tui.protocol import ReadField
+from rsmq_tui.protocol import ReadField, name_bytes
+from rsmq_tui.protocol.ids import RAW_ID_OF_ANY_CLIENT
 
 TEXT_MAX = 4_000
 _POISON_RC = Thresholds().poison_rc
@@ -55,6 +58,8 @@ _EXAMPLES = {
     "body": 'body:"text", or body~regex',
     "json": "json.customer.id=42",
 }
+# Ids that are as long as this begin no other: those of 42 characters, of 2013, are looked for whole.
+_WHOLE_LENGTHS = (32, 36, 42)
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _OPERATOR = re.compile(r">=|<=|!=|[=<>~:]")
 _WORD = re.compile(r"\S*")
@@ -99,6 +104,21 @@ class Filter:
         """Return what must have been read of a message; ``ages_in_bodies``: to tell when it was made, its body."""
         return frozenset[ReadField]().union(*(term.needs(ages_in_bodies=ages_in_bodies) for term in self.terms))
 
+    @property
+    def ns_per_byte(self) -> int:
+        """What a byte of a body may cost at worst, in ns, when it is matched."""
+        return sum(term.ns_per_byte for term in self.terms)
+
+    @property
+    def pinned_id(self) -> tuple[bytes, bool] | None:
+        """The id that it is about, if any, and whether no other can match: one that is whole begins no longer one."""
+        for term in self.terms:
+            if term.field == "id" and term.operator in ("=", ":") and not term.inverted:
+                id = name_bytes(str(term.value))
+                if term.operator == "=" or RAW_ID_OF_ANY_CLIENT.fullmatch(id):
+                    return id, term.operator == "=" or len(id) in _WHOLE_LENGTHS
+        return None
+
     def predicate(self, sent_at: SentAt | None = None) -> Predicate:
         """Return what tells whether a message matches at a server time in ms: made once, and used by one scan.
 
@@ -106,6 +126,10 @@ class Filter:
         A message whose body is needed but could not be read does not match, whatever the term, inverted or not.
         """
         return predicate_of(self.terms, self.poison_rc, sent_at)
+
+    def matches(self, sent_at: SentAt | None = None) -> Matches:
+        """Return what tells which of some messages match, as ``predicate`` tells it of one."""
+        return matches_of(self.terms, self.poison_rc, sent_at)
 
     def body_search(self) -> BodySearch | None:
         """Return what finds it in bodies, where nothing else is looked at: faster than ``predicate``."""
@@ -122,7 +146,9 @@ class Filter:
 def parse_filter(text: str, poison_rc: int = _POISON_RC) -> Filter:
     """Read a filter; ``state:poison`` is ``rc >= poison_rc``. Raises ``FilterError`` and nothing else."""
     if len(text) > TEXT_MAX:
-        raise FilterError(f"a filter may have {TEXT_MAX:,} characters, not {len(text):,}", text, TEXT_MAX, len(text))
+        raise FilterError(
+            f"a filter can have at most {TEXT_MAX:,} characters, not {len(text):,}", text, TEXT_MAX, len(text)
+        )
     terms: list[Term] = []
     at = _spaces_end(text, 0)
     while at < len(text):
@@ -146,7 +172,7 @@ class _Reader:
             self._at += 1
         term = self._body_of_term()
         if self._at < len(self._text) and not self._text[self._at].isspace():
-            self._fail("a space must come between two terms", self._at, self._word_end(self._at))
+            self._fail("separate terms with a space", self._at, self._word_end(self._at))
         return replace(term, inverted=term.inverted is not inverted), self._at
 
     def _body_of_term(self) -> Term:
@@ -167,11 +193,14 @@ class _Reader:
         return self._compared(known, operator)
 
     def _unknown(self, name: re.Match[str]) -> NoReturn:
-        close = difflib.get_close_matches(name[0].lower(), _OPERATORS, n=1, cutoff=0.5)
+        close = difflib.get_close_matches(name[0].lower(), _OPERATORS, n=1, cutoff=0.7)
         word = self._text[name.start() : self._word_end(name.start())]
-        meant = f"did you mean {close[0]}" if close else f"there are {', '.join(_OPERATORS)}"
-        self._fail(f"no field is called {name[0]}: {meant}? To look for the word in bodies, quote it: {quoted(word)}",
-                   name.start(), name.end())  # fmt: skip
+        if "://" in word:
+            meant = f"To look for the text in bodies, quote it: {quoted(word)}"
+        else:
+            # What is no field of messages is mostly one of their bodies.
+            meant = f"Did you mean {close[0] if close else f'json.{name[0]}'}?"
+        self._fail(f'unknown field "{name[0]}". {meant}', name.start(), name.end())
 
     def _json(self) -> Term:
         try:
@@ -192,16 +221,18 @@ class _Reader:
         if (sign == "=" and name == "state") or (sign == ":" and ":" not in allowed):
             sign = allowed[0]
         if sign not in allowed:
-            self._fail(f"{name} takes no {sign}: write {_EXAMPLES[name]}", operator.start(), operator.end())
+            self._fail(f"{name} does not support {sign}: write {_EXAMPLES[name]}", operator.start(), operator.end())
         start = self._at
         is_quoted = self._rest('"')
         value = self._value()
         if not value and not is_quoted:
-            self._fail(f"{name}{sign} wants a value: {_EXAMPLES[name]}", operator.start(), operator.end())
+            self._fail(f"{name}{sign} needs a value: {_EXAMPLES[name]}", operator.start(), operator.end())
         read = _READERS.get(name)
         if sign == "~":
-            if problem := compile_regex(value)[1]:
-                self._fail(problem, start, self._at)
+            try:
+                compile_regex(value)
+            except RegexError as error:
+                self._fail(str(error), start, self._at)
         elif read is not None:
             found = read(value)
             if isinstance(found, str):
@@ -213,11 +244,11 @@ class _Reader:
         if not self._rest('"'):
             start, self._at = self._at, self._word_end(self._at)
             if start == self._at and start > self._start and self._text[start - 1] == "!":
-                self._fail("! wants a term right behind it: !state:ready", self._start, start)
+                self._fail("! needs a term right after it: !state:ready", self._start, start)
             return self._text[start : self._at]
         found = unquote(self._text, self._at)
         if found is None:
-            self._fail('the quote has no end: write "text"', self._at, len(self._text))
+            self._fail('the quote is not closed: write "text"', self._at, len(self._text))
         value, self._at = found
         return value
 
@@ -248,19 +279,19 @@ def _read_states(text: str) -> _Value | str:
     for state in states:
         if state not in STATES:
             close = difflib.get_close_matches(state, STATES, n=1, cutoff=0.5)
-            meant = f"did you mean {close[0]}?" if close else f"there are {', '.join(STATES)}"
-            return f"no state is called {state or 'nothing'}: {meant}"
+            meant = f"Did you mean {close[0]}?" if close else f"States are {', '.join(STATES)}."
+            return f'unknown state "{state}". {meant}'
     return states
 
 
 def _read_count(text: str) -> _Value | str:
-    return int(text) if _NUMBER.fullmatch(text) else "a receive count is a whole number: rc>=5"
+    return int(text) if _NUMBER.fullmatch(text) else "a receive count must be a whole number: rc>=5"
 
 
 def _read_size(text: str) -> _Value | str:
     found = _SIZE.fullmatch(text)
     if found is None:
-        return "a size is a number of bytes, or has a unit of 1024: 512, 64k, 1m"
+        return "a size must be a number of bytes, or have a unit of 1024: 512, 64k, 1m"
     return round(float(found[1]) * _SIZES[(found[2] or "").lower()])
 
 

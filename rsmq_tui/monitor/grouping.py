@@ -1,5 +1,8 @@
 """What a backlog consists of: its messages counted by a place in their JSON, or by the shape of their bodies."""
 
+import asyncio
+import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +22,8 @@ from rsmq_tui.protocol import RawMessage, name_of, sent_ms
 GROUPS_MAX = 2_000
 OTHER = "(other)"
 SHAPE = "shape"
+# Counting gives way to whatever else waits in the loop after this long.
+_TURN_S = 0.005
 _LABEL_MAX = 80
 _KEYS_MAX = 12
 
@@ -70,6 +75,15 @@ class Groups:
             group[2] = sent
         return label
 
+    async def add_all(self, messages: Iterable[RawMessage], at_ms: int) -> None:
+        """Count messages, and let others work in between."""
+        turn_ends_s = time.monotonic() + _TURN_S
+        for message in messages:
+            self.add(message, at_ms)
+            if time.monotonic() > turn_ends_s:
+                await asyncio.sleep(0)
+                turn_ends_s = time.monotonic() + _TURN_S
+
     def top(self, count: int) -> tuple[Group, ...]:
         """Return the largest groups; one more, OTHER, sums up the rest where there are more."""
         ordered = sorted(
@@ -90,7 +104,7 @@ def _path_of(by: str) -> JsonPath:
     except JsonPathError as error:
         raise GroupingError(str(error)) from error
     if not path or end < len(by):
-        raise GroupingError(f"group by {SHAPE}, or by a place in JSON: json.customer.type")
+        raise GroupingError(f"group by {SHAPE}, or by a JSON path: json.customer.type")
     return path
 
 

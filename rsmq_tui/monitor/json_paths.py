@@ -16,7 +16,7 @@ _PLAIN_KEY = re.compile(r"(?:[^\W\d][\w$-]*|[0-9]+)\Z")
 class Absent(Enum):
     """What is not there, and equal to nothing that JSON can hold."""
 
-    VALUE = "no such place"
+    VALUE = "no such path"
     JSON = "not JSON"
 
 
@@ -51,7 +51,7 @@ def read_path(text: str, start: int = 0) -> tuple[JsonPath, int]:
             parts.append(int(found[1]))
             start = found.end()
         elif text[start] == "[":
-            raise JsonPathError("[ wants a number: items[0], or items[-1] for the last", start)
+            raise JsonPathError("[ needs a number: items[0], or items[-1] for the last", start)
         elif key := _KEY.match(text, start + 1):
             parts.append(key[0])
             start = key.end()

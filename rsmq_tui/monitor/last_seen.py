@@ -1,16 +1,19 @@
 """What earlier checks saw of a namespace, in a small file: one look cannot tell since when nobody receives."""
 
+import errno
 import hashlib
 import json
 import os
 import sys
 import tempfile
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from rsmq_tui.files import read_json
 from rsmq_tui.monitor.snapshot import QueueState
 
 if sys.platform != "win32":
@@ -18,6 +21,11 @@ if sys.platform != "win32":
 
 # A clock that is further ahead than checks may overlap was set back since.
 _OVERLAP_MAX_MS = 60_000
+# The end of the calendar.
+_LAST_MS = 253_402_300_799_999
+# How long another check may hold the file.
+LOCK_WAIT_S = 5.0
+_LOCK_STEP_S = 0.02
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,21 +81,21 @@ class LastSeen:
         try:
             # Elsewhere replacing the file at once must do: the worst is a clock that starts again.
             if sys.platform != "win32":
-                fcntl.flock(descriptor, fcntl.LOCK_EX)
+                _lock(descriptor)
             yield
         finally:
             os.close(descriptor)
 
     def _read(self, at_ms: int) -> _Record | None:
         try:
-            found = json.loads(self.path.read_bytes())
+            found = read_json(self.path)
             if (found["server"], found["ns"]) != (self._server, self._ns):
                 return None
             queues = {str(name): _entry(*entry) for name, entry in found["queues"].items()}
             record = _Record(_entry(None, found["at_ms"])[1], queues)
         except FileNotFoundError:
             return None
-        except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
+        except (ValueError, TypeError, LookupError, AttributeError):
             return None
         return None if record.at_ms > at_ms + _OVERLAP_MAX_MS else record
 
@@ -105,9 +113,27 @@ class LastSeen:
             raise
 
 
+if sys.platform != "win32":
+
+    def _lock(descriptor: int) -> None:
+        """Lock a file; raises OSError when somebody else holds it for long."""
+        give_up_s = time.monotonic() + LOCK_WAIT_S
+        while True:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return
+            except BlockingIOError:
+                if time.monotonic() > give_up_s:
+                    raise OSError(errno.EAGAIN, "another program has locked it") from None
+                time.sleep(_LOCK_STEP_S)
+
+
 def _entry(totalrecv: Any, since_ms: Any) -> tuple[int | None, int]:
+    """Return an entry of the file; raises TypeError or ValueError for what no check has written."""
     if not isinstance(since_ms, int) or not (totalrecv is None or isinstance(totalrecv, int)):
         raise TypeError
+    if not 0 <= since_ms <= _LAST_MS:
+        raise ValueError
     return totalrecv, since_ms
 
 

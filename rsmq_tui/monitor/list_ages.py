@@ -34,9 +34,9 @@ def age_path(text: str) -> JsonPath:
     try:
         path, end = read_path(start)
     except JsonPathError as error:
-        raise ValueError(f"must be a place in the JSON of an item, such as created or meta.at: {error}") from error
+        raise ValueError(f"must be a JSON path in an item, such as created or meta.at: {error}") from error
     if end != len(start) or not path:
-        raise ValueError("must be a place in the JSON of an item, such as created or meta.at")
+        raise ValueError("must be a JSON path in an item, such as created or meta.at")
     return path
 
 
@@ -49,10 +49,13 @@ def read_age(start: bytes, size: int, path: JsonPath) -> tuple[int | None, str |
         return None, "the next item is not JSON: its age is unknown"
     value = value_at(document, path)
     if value is Absent.VALUE:
-        return None, f"the next item has nothing at {printable(path_text(path), 60)}: its age is unknown"
+        return None, f"the next item has no {printable(path_text(path), 60)}: its age is unknown"
     at_ms = timestamp_ms(value)
     if at_ms is None:
-        return None, f"{printable(path_text(path), 60)} of the next item is no time: {printable(value_text(value), 40)}"
+        return (
+            None,
+            f"{printable(path_text(path), 60)} of the next item is not a time: {printable(value_text(value), 40)}",
+        )
     return at_ms, None
 
 

@@ -102,9 +102,7 @@ class _ListAudit:
                 yield step
         worked_on, note = await self.reader.worked_on()
         if note is not None and self.reader.discovery.note is None:
-            self.unseen.append(
-                f"processing lists of other queues were not all looked for: {printable(note, SENTENCE_MAX)}"
-            )
+            self.unseen.append(f"not all processing lists of other queues were found: {printable(note, SENTENCE_MAX)}")
         for queue in sorted(worked_on.difference(watched)):
             self.queues += 1
             detail = ""
@@ -201,7 +199,7 @@ class _ListAudit:
         if not isinstance(error, RsmqError) and failure_of(error).kind not in ("noperm", "crossslot"):
             raise error
         where = f"queue {printable(queue, SENTENCE_MAX)}"
-        self.unseen.append(f"{where}: it was not looked at: {printable(str(error), SENTENCE_MAX)}")
+        self.unseen.append(f"{where}: it was not checked: {printable(str(error), SENTENCE_MAX)}")
 
     def _progress(self, queue: str | None, findings: Sequence[Finding] = ()) -> AuditProgress:
         self.found += len(findings)

@@ -12,7 +12,7 @@ from rsmq_tui.monitor.last_seen import LastSeen
 from rsmq_tui.monitor.limits import Limit, Limits, Status
 from rsmq_tui.monitor.list_tracking import list_trackers
 from rsmq_tui.monitor.sampler import Sampler
-from rsmq_tui.monitor.snapshot import Drain, QueueState, Verdict
+from rsmq_tui.monitor.snapshot import QueueState, Verdict
 from rsmq_tui.monitor.verdicts import Thresholds, reason
 from rsmq_tui.monitor.wording import count, duration, plural
 from rsmq_tui.protocol import SERVER_ERRORS, Row, failure_of
@@ -87,7 +87,7 @@ class _ListCheck:
         choose(checked, queues, limits, "among the lists", self.patterns)
         if not queues and not limits.queues:
             patterns = " or ".join(self.patterns)
-            words = f"no list matches {patterns}: an empty list is no key, so name those that are to be checked"
+            words = f"no list matches {patterns}: Redis has no key for an empty list, so name the lists to check"
             checked.add(Status.UNKNOWN, "missing", None, words)
         for queue in checked.queues:
             judge(checked, queue, limits, self.thresholds)
@@ -114,7 +114,7 @@ class _ListCheck:
         if queue.expired is None:
             return
         if limit is None:
-            if queue.verdict is Verdict.STALLED and queue.drain is not Drain.STALLED:
+            if queue.verdict is Verdict.LEAKING:
                 words = reason(queue, checked.at_ms, self.thresholds)
                 checked.add(Status.WARNING, "expired", queue.name, words, queue.expired)
         elif over := limit.above(queue.expired):
@@ -127,9 +127,11 @@ class _ListCheck:
         marked = [queue._replace(totalrecv=self._mark(queue)) for queue in queues]
         known = await asyncio.to_thread(self.last_seen.update, checked.at_ms, marked)
         if known.problem:
-            checked.add(Status.UNKNOWN, "state", None, f"--stalled knows nothing of earlier checks: {known.problem}")
+            checked.add(
+                Status.UNKNOWN, "state", None, f"--stalled cannot read the state of earlier checks: {known.problem}"
+            )
         elif known.is_first:
-            checked.notes.append("--stalled: this first check of lists only starts the clock")
+            checked.notes.append("--stalled: this is the first check of lists, with nothing to compare to yet")
         for queue in checked.queues:
             if not queue.ready:
                 continue
@@ -156,8 +158,8 @@ class _ListCheck:
     def _note_what_is_unknown(self) -> None:
         checked, limits = self.checked, self.limits
         if limits.rc is not None and checked.queues:
-            checked.notes.append("--max-rc says nothing of lists: their items have no receive counts")
+            checked.notes.append("--max-rc does not apply to lists: their items have no receive counts")
         unknown = sum(bool(queue.ready) and queue.oldest_ready_ms is None for queue in checked.queues)
         if limits.age_ms is not None and unknown:
-            where = "lists_age in a profile says where an item tells it"
-            checked.notes.append(f"--max-age says nothing of {plural(unknown, 'list')}: age unknown ({where})")
+            where = "set lists_age in a profile to the JSON path of the time in an item"
+            checked.notes.append(f"--max-age does not apply to {plural(unknown, 'list')}: age unknown ({where})")

@@ -45,7 +45,7 @@ def list_findings(
     if snapshot.queues:
         yield ok("lists.found", f"{number} of {meant}")
     else:
-        hint = "an empty list is no key: name it (--lists KEY) to see it all the same, or try another pattern"
+        hint = "Redis has no key for an empty list: name it (--lists KEY) to see it, or try another pattern"
         yield warn("lists.found", f"no list of {meant}", hint)
     words = f"a poll of {number} takes {poll_ms:.1f} ms"
     if poll_ms > interval_s * 1000:
@@ -61,6 +61,6 @@ def list_findings(
         more = f" and {len(broken) - _NAMES_SHOWN} more" if len(broken) > _NAMES_SHOWN else ""
         yield warn(
             "lists.broken",
-            f"{plural(len(broken), 'list queue')} cannot be read whole: {names}{more}: {broken[0].broken}",
-            "rsmq-tui audit --lists tells more; lists_processing and lists_leases of a profile name the keys",
+            f"{plural(len(broken), 'list queue')} cannot be read completely: {names}{more}: {broken[0].broken}",
+            "rsmq-tui audit --lists gives details; lists_processing and lists_leases of a profile name the keys",
         )

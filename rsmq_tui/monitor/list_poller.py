@@ -115,7 +115,7 @@ class ListPoller(Polling):
         return await read_list_due(self._reader, queue, at_ms)
 
     async def blocked(self) -> int:
-        """Count the consumers that wait on lists of this server, whichever these are; raises ``PeekError``."""
+        """Count the consumers blocked on lists of this server, whichever these are; raises ``PeekError``."""
         return await count_blocked(self._reader)
 
     async def namespaces(self) -> Namespaces:
@@ -199,5 +199,5 @@ class ListPoller(Polling):
         if not self._reader.discovery.searches:
             return ()
         if not self._searched.is_set():
-            return (f"still looking for lists, {plural(len(self._reader.discovery.names), 'list')} so far",)
+            return (f"still searching for lists, {plural(len(self._reader.discovery.names), 'list')} found so far",)
         return self._search_problem, self._reader.discovery.note

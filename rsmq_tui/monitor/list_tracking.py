@@ -1,13 +1,14 @@
 """What is remembered of one list queue between polls, and how its next state is made from it."""
 
-from rsmq_tui.monitor.earlier import Earlier, References
+from rsmq_tui.monitor.earlier import MEASURED_MS, Earlier, References
 from rsmq_tui.monitor.json_paths import JsonPath
 from rsmq_tui.monitor.list_ages import read_age
+from rsmq_tui.monitor.looks import Look
 from rsmq_tui.monitor.reading import read_score
 from rsmq_tui.monitor.sampler import NewTracker
 from rsmq_tui.monitor.series import ListSample, ListSeries, QueueSeries, Sample, Trend
 from rsmq_tui.monitor.snapshot import Drain, QueueState, Verdict
-from rsmq_tui.monitor.verdicts import Thresholds, net_drain_of
+from rsmq_tui.monitor.verdicts import AGED_CLEAR_SHARE, CLEAR_SHARE, Thresholds, net_drain_of
 from rsmq_tui.monitor.wording import printable
 from rsmq_tui.protocol import Row
 
@@ -39,37 +40,40 @@ class ListTracker(Earlier):
     __slots__ = (
         "_age",
         "_age_key",
-        "_growing_since_ms",
+        "_is_idle_longer",
         "_moved_ms",
         "_name",
         "_path",
         "_place",
         "_taken_ms",
-        "_thresholds",
+        "_takes_known_ms",
+        "look",
         "row",
         "sample",
-        "stale_from_ms",
         "state",
     )
 
     def __init__(
         self, name: str, series: QueueSeries, thresholds: Thresholds, place: str = "", path: JsonPath | None = None
     ) -> None:
-        super().__init__(series)
+        super().__init__(series, thresholds)
         self.row: Row | None = None
         self.sample: Sample | None = None
         self.state: QueueState | None = None
-        self.stale_from_ms = 0
+        # Items have no receive counts.
+        self.look: Look | None = None
         self._name = name
         self._place = place
-        self._thresholds = thresholds
         self._path = path
         self._age_key: list[object] | None = None
         self._age: tuple[int | None, str | None] = (None, None)
         # Since when the next item is the same, as far as it is known, and when one was last seen to be taken.
         self._moved_ms = 0
+        # Whether it was so before, for an unknown time.
+        self._is_idle_longer = False
         self._taken_ms: int | None = None
-        self._growing_since_ms: int | None = None
+        # When it will be known whether anybody takes what was ready before the queue was watched; 0 where it is.
+        self._takes_known_ms = 0
 
     def update(self, row: Row, at_ms: int, references: References) -> QueueState:
         """Take a poll's row."""
@@ -81,40 +85,33 @@ class ListTracker(Earlier):
             self.state = self._broken_state(_broken(ready, hidden, leased), ready, hidden)
             return self.state
         sample = ListSample(at_ms, ready + (hidden or 0), ready, 0, 0)
-        if self.sample is None or before is None:
-            self._begin_at(sample)
-            self._moved_ms, self._taken_ms, self._growing_since_ms = at_ms, None, None
-        else:
-            was_taken = row is not before and _was_taken(before, row)
-            if was_taken:
-                self._taken_ms = at_ms
-            if was_taken or not ready or head is None or before[3] is None:
-                self._moved_ms = at_ms
-        self.sample = sample
-        net_s = sample.net_since(self._sample_at(0, references, sample))
+        self._follow(before, sample)
+        earlier = self._sample_at(0, references, sample)
+        net_s = sample.net_since(earlier)
         trend_s = sample.net_since(self._sample_at(1, references, sample))
-        self._follow_growth(sample, references, net_s, trend_s)
         oldest_ms, problem = self._read_age(head) if head else (None, None)
         expired, overdue_ms = (0 if hidden is not None else None, None) if lease is None else _expired(lease)
         problems: tuple[str, ...] = (problem,) if problem else ()
         if hidden is None:
             problems += (_ELSEWHERE,)
-        verdict, since_ms, idle = self._verdict(sample, oldest_ms, overdue_ms)
-        is_worked_on = self._taken_ms is not None and at_ms - self._taken_ms < _STEADY_MS
-        drain, drain_s = (
-            (Drain.STALLED, None) if idle else net_drain_of(ready, trend_s, verdict, was_taken=is_worked_on)
+        grows = net_s is not None and net_s > 0 and trend_s is not None and trend_s > 0
+        growth_known_ms = self._growth_known(sample, at_ms - earlier.at_ms, grows=grows)
+        self._follow_troubles(sample, oldest_ms, overdue_ms, references, grows=grows)
+        judged = self._troubles.verdict(
+            at_ms, self._thresholds.clear_ms, self._watched_from_ms, max(growth_known_ms, self._takes_known_ms)
         )
+        is_worked_on = self._taken_ms is not None and at_ms - self._taken_ms < _STEADY_MS
+        drain, drain_s = net_drain_of(ready, trend_s, net_s, judged, self._thresholds, was_taken=is_worked_on)
         self.stale_from_ms = self._stale_from(sample, net_s, trend_s, oldest_ms, overdue_ms)
         # fmt: off
         self.state = QueueState(
             self._name, "list", sample.depth, ready, hidden, oldest_ms, None, None, None, None, None, None, None, None,
-            None, None, 0, 0, verdict, since_ms, drain, drain_s, None, problems, self._place, expired, net_s,
+            None, None, 0, 0, judged.verdict, judged.since_ms, drain, drain_s, None, problems, self._place, expired,
+            net_s, oldest_ms, judged.pending_since_ms, judged.pending_until_ms,
+            self._moved_ms if ready else None, is_idle_longer=self._is_idle_longer,
         )
         # fmt: on
         return self.state
-
-    def take_receive_counts(self, poison: int, highest_rc: int) -> None:
-        """Do nothing: items have no receive counts."""
 
     def _broken_state(self, broken: str, ready: int | bytes, hidden: int | bytes | None) -> QueueState:
         ready_count = ready if isinstance(ready, int) else None
@@ -128,21 +125,62 @@ class ListTracker(Earlier):
         )
         # fmt: on
 
-    def _follow_growth(
-        self, sample: ListSample, references: References, net_s: float | None, trend_s: float | None
+    def _follow(self, before: Row | None, sample: ListSample) -> None:
+        """Keep the moments that verdicts are made from; ``before`` is the row of the last poll."""
+        at_ms, is_first, row = sample.at_ms, self.sample is None or before is None, self.row
+        was_taken = False
+        if not is_first and before is not None and row is not None and row is not before:
+            was_taken = _was_taken(before, row)
+        if is_first:
+            self._begin_at(sample)
+            self._troubles.forget()
+            self._moved_ms, self._taken_ms = at_ms, None
+        elif was_taken:
+            self._taken_ms = self._moved_ms = at_ms
+        elif not sample.ready or before is None or before[3] is None or row is None or row[3] is None:
+            self._moved_ms = at_ms
+        if is_first or self._is_resumed:
+            self._is_resumed = False
+            self._watch_from(at_ms)
+            # What was taken during an outage was taken at some time of it, and nobody knows when.
+            is_unknown = sample.ready and (is_first or was_taken)
+            self._takes_known_ms = at_ms + self._thresholds.stalled_ms if is_unknown else 0
+            self._is_idle_longer = bool(sample.ready) and (self._is_idle_longer or self._moved_ms == at_ms)
+        elif was_taken or not sample.ready:
+            self._takes_known_ms = 0
+            self._is_idle_longer = False
+        self.sample = sample
+
+    def _follow_troubles(
+        self,
+        sample: ListSample,
+        oldest_ms: int | None,
+        overdue_ms: int | None,
+        references: References,
+        *,
+        grows: bool,
     ) -> None:
-        """Note since when it grows: over the whole span, over its latter part, and still."""
-        growing = (
-            net_s is not None
-            and net_s > 0
-            and trend_s is not None
-            and trend_s > 0
-            and self._thresholds.has_grown(self._sample_at(2, references, sample), sample)
-        )
-        if not growing:
-            self._growing_since_ms = None
-        elif self._growing_since_ms is None:
-            self._growing_since_ms = sample.at_ms - self._thresholds.growing_ms
+        """Let troubles begin whose conditions hold, and end those that are over."""
+        limits, follow, at_ms = self._thresholds, self._troubles.follow, sample.at_ms
+        idle_ms = at_ms - self._moved_ms if sample.ready else 0
+        overdue_for_ms = 0 if overdue_ms is None else at_ms - overdue_ms
+        for verdict, lasted_ms, limit_ms in (
+            (Verdict.STALLED, idle_ms, limits.stalled_ms),
+            (Verdict.LEAKING, overdue_for_ms, limits.leaking_ms),
+        ):
+            began_ms = at_ms - lasted_ms if lasted_ms >= limit_ms else None
+            is_clear = lasted_ms < CLEAR_SHARE * limit_ms
+            follow(verdict, began_ms, at_ms, limits.clear_ms, is_clear=is_clear)
+        # Over the whole span, on both sides of its middle, and still.
+        earlier = self._sample_at(2, references, sample)
+        middle = self._sample_at(3, references, sample)
+        growth = limits.growth(earlier, middle, sample) if grows else 0.0
+        began_ms = at_ms - limits.growing_ms if growth >= 1 else None
+        follow(Verdict.GROWING, began_ms, at_ms, limits.clear_ms, is_clear=growth < CLEAR_SHARE)
+        age_ms = 0 if oldest_ms is None else at_ms - oldest_ms
+        began_ms = at_ms - age_ms + limits.aged_ms if age_ms >= limits.aged_ms else None
+        is_clear = age_ms < AGED_CLEAR_SHARE * limits.aged_ms
+        follow(Verdict.AGED, began_ms, at_ms, limits.clear_ms, is_clear=is_clear)
 
     def _read_age(self, head: list[object]) -> tuple[int | None, str | None]:
         if self._path is None or len(head) < 4:
@@ -152,21 +190,6 @@ class ListTracker(Earlier):
             assert isinstance(start, bytes), "what the row's script returns"
             self._age_key, self._age = head, read_age(start, int(str(head[0])), self._path)
         return self._age
-
-    def _verdict(
-        self, sample: ListSample, oldest_ms: int | None, overdue_ms: int | None
-    ) -> tuple[Verdict, int | None, bool]:
-        """Return the verdict, since when it holds, and whether it is that nobody takes what is ready."""
-        limits, at_ms = self._thresholds, sample.at_ms
-        if sample.ready and at_ms - self._moved_ms >= limits.stalled_ms:
-            return Verdict.STALLED, self._moved_ms, True
-        if overdue_ms is not None and at_ms - overdue_ms >= limits.stalled_ms:
-            return Verdict.STALLED, overdue_ms, False
-        if self._growing_since_ms is not None:
-            return Verdict.GROWING, self._growing_since_ms, False
-        if oldest_ms is not None and at_ms - oldest_ms >= limits.aged_ms:
-            return Verdict.AGED, oldest_ms + limits.aged_ms, False
-        return Verdict.OK, None, False
 
     def _stale_from(
         self,
@@ -179,11 +202,13 @@ class ListTracker(Earlier):
         if net_s != 0 or trend_s != 0:
             return 0
         limits = self._thresholds
-        due = [_FOREVER]
+        due = [_FOREVER, *self._troubles.ends_ms(limits.clear_ms)]
+        if self._growth_known_ms:
+            due += [self._growth_known_ms, self._watched_from_ms + MEASURED_MS]
         if sample.ready:
             due += [self._moved_ms + limits.stalled_ms, (self._taken_ms or 0) + _STEADY_MS]
         if overdue_ms is not None:
-            due.append(overdue_ms + limits.stalled_ms)
+            due.append(overdue_ms + limits.leaking_ms)
         if oldest_ms is not None:
             due.append(oldest_ms + limits.aged_ms)
         return min(moment for moment in due if moment > sample.at_ms)
@@ -199,7 +224,7 @@ def _broken(ready: int | bytes, hidden: int | bytes | None, leased: int | bytes 
     ):
         if isinstance(error, bytes) and not words:
             if error.startswith(b"WRONGTYPE"):
-                words = f"{key} holds another type than {kind}"
+                words = f"{key} is not {kind}"
             else:
                 words = f"{key} cannot be read: {printable(error.decode('utf-8', 'surrogateescape'), 120)}"
     return words

@@ -6,15 +6,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rsmq_tui.monitor.body_search import REGEX_CHARS, BodySearch, holds_text, search_for_regex, search_for_text
+from rsmq_tui.monitor.body_search import BodySearch, holds_text, search_for_text
 from rsmq_tui.monitor.json_paths import Absent, JsonPath, load, value_at, value_text
 from rsmq_tui.monitor.reading import read_score
-from rsmq_tui.monitor.regexes import text_search
+from rsmq_tui.monitor.regexes import compile_regex
 from rsmq_tui.monitor.states import MessageState, item_state, place_of
 from rsmq_tui.protocol import RawMessage, ReadField, leading_int, name_bytes, name_of, sent_ms
 
 Predicate = Callable[[RawMessage, int], bool]
 Searched = Callable[[RawMessage, int], bool]
+# Which of some messages match at that server time, by their places.
+Matches = Callable[[Sequence[RawMessage], int], list[int]]
 # When a message was sent, in ms, at that server time; None where nothing tells.
 SentAt = Callable[[RawMessage, int], int | None]
 _OnBody = Callable[[bytes], bool]
@@ -36,6 +38,9 @@ _ITEM_STATES = {
     MessageState.EXPIRED: {"hidden", "expired"},
     MessageState.UNLEASED: {"hidden", "unleased"},
 }
+# To decode and to fold a text; to parse JSON of nothing but brackets, and to write it out again.
+_TEXT_NS_PER_BYTE = 20
+_JSON_NS_PER_BYTE = 120
 _JSON_NUMBER = re.compile(r"-?[0-9]{1,300}(?:\.[0-9]{1,300})?(?:[eE][+-]?[0-9]{1,3})?")
 _JSON_WORDS = {"true": True, "false": False, "null": None}
 
@@ -64,6 +69,14 @@ class Term:
     def needs_body(self) -> bool:
         """True when it asks for the body."""
         return self.field in ("body", "json")
+
+    @property
+    def ns_per_byte(self) -> int:
+        """What a byte of a body may cost at worst, in ns, when it is matched."""
+        if not self.needs_body:
+            return 0
+        costs = _JSON_NS_PER_BYTE if self.field == "json" else _TEXT_NS_PER_BYTE
+        return costs + (compile_regex(str(self.value)).ns_per_byte if self.operator == "~" else 0)
 
     def needs(self, *, ages_in_bodies: bool = False) -> frozenset[ReadField]:
         """What of a message must have been read to tell whether it holds, besides its id and score.
@@ -102,7 +115,26 @@ def body_search_of(terms: Sequence[Term]) -> BodySearch | None:
     if len(terms) != 1 or terms[0].inverted or terms[0].field != "body":
         return None
     text = str(terms[0].value)
-    return search_for_text(text) if terms[0].operator == ":" else search_for_regex(text)
+    return search_for_text(text) if terms[0].operator == ":" else compile_regex(text).places
+
+
+def matches_of(terms: Sequence[Term], poison_rc: int, sent_at: SentAt | None = None) -> Matches:
+    """Return what tells which of some messages match all terms, as ``predicate_of``: regexes see their bodies at once.
+
+    To try a regex on one body costs more than most bodies take to be searched.
+    """
+    regexes = [term for term in terms if term.field == "body" and term.operator == "~" and not term.inverted]
+    others = predicate_of([term for term in terms if term not in regexes], poison_rc, sent_at)
+    searches = [compile_regex(str(term.value)).places for term in regexes]
+
+    def matches(messages: Sequence[RawMessage], at_ms: int) -> list[int]:
+        places = [place for place, message in enumerate(messages) if others(message, at_ms)]
+        for search in searches:
+            found = search([messages[place].body for place in places])
+            places = [places[each] for each in found]
+        return places
+
+    return matches
 
 
 def searched_of(terms: Sequence[Term], poison_rc: int, *, ages_in_bodies: bool = False) -> Searched:
@@ -136,14 +168,6 @@ def _on_body(term: Term, document: "_Document") -> Predicate:
             return inverted and raw.size == 0
         return test(body) is not inverted
 
-    def is_found(raw: RawMessage, at_ms: int) -> bool:
-        body = raw.body
-        # Bytes that are no UTF-8 stay what they are, one character each, and the rest can be searched.
-        return body is not None and search(body.decode("utf-8", "surrogateescape"), 0, REGEX_CHARS) is not None
-
-    if term.field == "body" and term.operator == "~" and not inverted:
-        search = text_search(str(term.value))
-        return is_found
     return holds
 
 
@@ -186,8 +210,8 @@ def _state_test(states: tuple[str, ...], poison_rc: int) -> Predicate:
 def _id_test(term: Term) -> Predicate:
     text = str(term.value)
     if term.operator == "~":
-        search = text_search(text)
-        return lambda raw, at_ms: search(name_of(raw.id), 0, REGEX_CHARS) is not None
+        is_in = compile_regex(text).is_in
+        return lambda raw, at_ms: is_in(raw.id)
     wanted = name_bytes(text)
     if term.operator == "=":
         return lambda raw, at_ms: raw.id == wanted
@@ -199,8 +223,7 @@ def _body_test(term: Term, document: "_Document") -> _OnBody:
     if term.field == "json":
         return _json_test(term, document)
     if term.operator == "~":
-        search = text_search(text)
-        return lambda body: search(body.decode("utf-8", "surrogateescape"), 0, REGEX_CHARS) is not None
+        return compile_regex(text).is_in
     return holds_text(text)
 
 
@@ -227,8 +250,8 @@ def _json_compare(term: Term) -> Callable[[Any], bool]:
         needle = text.casefold()
         return lambda value: needle in value_text(value).casefold()
     if term.operator == "~":
-        search = text_search(text)
-        return lambda value: search(value_text(value), 0, REGEX_CHARS) is not None
+        is_in = compile_regex(text).is_in
+        return lambda value: is_in(value_text(value).encode("utf-8", "surrogatepass"))
     compare = _COMPARE[term.operator]
     number = None if term.is_quoted or not _JSON_NUMBER.fullmatch(text) else _number(text)
     is_word = not term.is_quoted and text in _JSON_WORDS

@@ -1,5 +1,6 @@
 """Looking at messages without touching them: what a page of a queue, or one message, says."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from rsmq_tui.monitor.reading import read_id, read_score
@@ -109,6 +110,14 @@ class MessageView:
     size: int
 
 
+@dataclass(frozen=True, slots=True)
+class RowsAgain:
+    """Messages at a later time of the server, by their ids; None for one that has left its queue."""
+
+    at_ms: int
+    rows: Mapping[str, MessageRow | None]
+
+
 async def read_page(reader: QueueReader, request: PageRequest) -> Page:
     """Read a page; raises ``PeekError``."""
     try:
@@ -149,6 +158,24 @@ async def read_again(reader: QueueReader, queue: str, known: MessageView) -> Mes
         return await read_message(reader, queue, known.id)
     peeked = PeekedMessage(raw.id, raw.score, raw.rc, raw.fr_ms, raw.size, known.body)
     return replace(known, at_ms=raw.at_ms, row=row_of(peeked, raw.at_ms))
+
+
+async def read_rows_again(reader: QueueReader, queue: str, rows: Sequence[MessageRow]) -> RowsAgain:
+    """Read anew what may have become of messages that were read before, which are all but what is in them.
+
+    Raises ``PeekError``.
+    """
+    try:
+        at_ms, found = await reader.pages.present(queue, [row.id for row in rows])
+    except PEEK_ERRORS as error:
+        raise told(error) from error
+    again: dict[str, MessageRow | None] = {}
+    for row, now in zip(rows, found, strict=True):
+        if now is None:
+            again[row.id] = None
+        else:
+            again[row.id] = row_of(PeekedMessage(row.id, now.score, now.rc, now.fr_ms, row.size, row.preview), at_ms)
+    return RowsAgain(at_ms, again)
 
 
 async def read_due(reader: QueueReader, queue: str, at_ms: int) -> tuple[tuple[str, int], ...]:

@@ -7,30 +7,29 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING
 
 from rsmq_tui.monitor.filters import Filter
+from rsmq_tui.monitor.looks import QUICK_SPAN
 from rsmq_tui.monitor.peek import (
+    MessageRow,
     MessageView,
     Page,
     PageRequest,
+    RowsAgain,
     read_again,
     read_due,
     read_message,
     read_namespaces,
     read_page,
+    read_rows_again,
 )
 from rsmq_tui.monitor.polling import Polling, notes_of, refusal
 from rsmq_tui.monitor.sampler import Sampler
 from rsmq_tui.monitor.search import Progress, search
 from rsmq_tui.monitor.snapshot import Link, Snapshot
 from rsmq_tui.monitor.verdicts import Thresholds
-from rsmq_tui.protocol import Namespaces, QueueReader
+from rsmq_tui.protocol import MessagePage, Namespaces, PageLook, QueueReader
 
 if TYPE_CHECKING:
     from rsmq_tui.monitor.auditing import AuditProgress
-
-# Each poll also looks at the receive counts of this many queues, in turn, and at this many messages on either side of
-# the first hidden one; together a look holds the server for a millisecond or two.
-_LOOK_QUEUES = 40
-_LOOK_SPAN = 50
 
 
 class LivePoller(Polling):
@@ -51,7 +50,6 @@ class LivePoller(Polling):
         self._reader = reader
         self._place = place
         self._sampler = Sampler(self.thresholds, place)
-        self._look_at_index = 0
         self._wanted_ns: str | None = None
 
     def switch(self, ns: str) -> None:
@@ -70,6 +68,10 @@ class LivePoller(Polling):
     async def read_again(self, queue: str, known: MessageView) -> MessageView:
         """Read anew where a message is; raises ``PeekError``."""
         return await read_again(self._reader, queue, known)
+
+    async def rows_again(self, queue: str, rows: Sequence[MessageRow]) -> RowsAgain:
+        """Read anew where these messages are; raises ``PeekError``."""
+        return await read_rows_again(self._reader, queue, rows)
 
     def search(self, queue: str, wanted: Filter) -> AsyncGenerator[Progress, None]:
         """Look for what matches in the whole queue; it raises ``PeekError``."""
@@ -104,18 +106,19 @@ class LivePoller(Polling):
             self._sampler.resume(index.at_ms)
         self._sampler.begin(index.at_ms)
         # The look goes out beside the rows: behind them it would cost a round trip more.
-        looked = self._next_to_look_at(index.names)
-        look = asyncio.create_task(self._look_at(looked, index.at_ms))
+        looked, pages = self._sampler.looks(index.names)
+        look = asyncio.create_task(self._look_at(looked, pages, index.at_ms))
         try:
             async with aclosing(self._reader.rows.rows(index.at_ms)) as coming:
                 async for names, rows in coming:
                     self._sampler.take(names, rows)
-            counts = await look
+            counts, found = await look
         finally:
             look.cancel()
             await asyncio.gather(look, return_exceptions=True)
         queues, totals = self._sampler.finish()
         self._sampler.take_receive_counts(looked, counts)
+        self._sampler.take_pages(zip(pages, found, strict=True))
         namespaces = self._last.namespaces
         if queues:
             namespaces = None
@@ -138,17 +141,12 @@ class LivePoller(Polling):
             place=self._place,
         )
 
-    def _next_to_look_at(self, names: tuple[str, ...]) -> tuple[str, ...]:
-        """Return the queues whose receive counts are looked at in this poll; all have their turn."""
-        start = self._look_at_index if self._look_at_index < len(names) else 0
-        looked = names[start : start + _LOOK_QUEUES]
-        self._look_at_index = start + len(looked)
-        return looked
-
-    async def _look_at(self, names: tuple[str, ...], at_ms: int) -> list[list[int]]:
-        if not names:
-            return []
-        return await self._reader.rows.receive_counts(names, at_ms, self.thresholds.poison_rc, _LOOK_SPAN)
+    async def _look_at(
+        self, names: Sequence[str], pages: Sequence[MessagePage], at_ms: int
+    ) -> tuple[list[list[int]], list[PageLook]]:
+        rows, threshold = self._reader.rows, self.thresholds.poison_rc
+        counts = await rows.receive_counts(names, at_ms, threshold, QUICK_SPAN) if names else []
+        return counts, await rows.message_pages(pages, threshold) if pages else []
 
     def _is_wanted(self) -> bool:
         return self._wanted_ns is None
@@ -159,6 +157,5 @@ class LivePoller(Polling):
             return
         self._reader.watch(self._wanted_ns)
         self._wanted_ns = None
-        self._look_at_index = 0
         self._sampler = Sampler(self.thresholds, self._place)
         self._last = Snapshot(0, self._reader.label, self._reader.ns, interval_s=self._interval_s, place=self._place)

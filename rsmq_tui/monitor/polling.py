@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from rsmq_tui.monitor.snapshot import Cost, Link, Snapshot
 from rsmq_tui.monitor.wording import SENTENCE_MAX, printable
-from rsmq_tui.protocol import SERVER_ERRORS, Traffic, failure_of
+from rsmq_tui.protocol import SERVER_ERRORS, Traffic, defect_of, failure_of
 
 RETRY_FIRST_S = 1.0
 RETRY_MAX_S = 30.0
@@ -18,7 +18,8 @@ class Polling(ABC):
     """Polls for as long as its snapshots are asked for.
 
     The next poll is scheduled only after the previous one has come back, so polls never overlap. A failure yields the
-    last good snapshot with its ``link`` saying what failed, and the next attempts come after 1, 2, 4 … 30 seconds.
+    last good snapshot with its ``link`` saying what failed, and the next attempts come after 1, 2, 4 … 30 seconds. So
+    does a defect of this program, which the ``link`` calls one.
     ``first`` is what is known before the first poll; ``clock`` is a monotonic clock in seconds, and the only local time
     used.
     """
@@ -46,7 +47,7 @@ class Polling(ABC):
         while True:
             try:
                 found: Snapshot | Exception = await self._read()
-            except SERVER_ERRORS as error:
+            except Exception as error:  # a defect met with one server must not end the polls of the others
                 found = error
             # What comes back for something that is not watched any more is dropped.
             if self._is_wanted():
@@ -57,7 +58,7 @@ class Polling(ABC):
         else:
             self._failures += 1
             retry_at_s = None if self._paused else self._clock() + self._delay_s()
-            failure = failure_of(found)
+            failure = failure_of(found) if isinstance(found, SERVER_ERRORS) else defect_of(found)
             failure = replace(failure, sentence=printable(failure.sentence, SENTENCE_MAX))
             link = Link(failure, self._last.link.fresh_at_s, retry_at_s)
             self._last = replace(self._last, link=link, paused=self._paused)

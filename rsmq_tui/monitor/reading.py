@@ -8,15 +8,13 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from enum import StrEnum
 
 from rsmq_tui.monitor.wording import duration, printable
-from rsmq_tui.protocol import MICROSECONDS_FROM, SECONDS_BELOW, leading_int, sent_ms
+from rsmq_tui.protocol import MICROSECONDS_FROM, SECONDS_BELOW, TIME_FROM, leading_int, sent_ms
 from rsmq_tui.protocol.ids import CANONICAL_ID
+from rsmq_tui.protocol.operations import text_date_ms
 
-# Scores below this are no time in seconds after 1973: 0, negative numbers and -inf are a way to say 'at once'.
-TIME_FROM = 100_000_000
 _VT_LIMIT_S = 9_999_999
 _NUMBER = re.compile(r"\s*([+-]?\d{1,18}(?:\.\d+)?)\s*")
 
@@ -143,7 +141,7 @@ def _read_seconds(name: str, raw: bytes | None, problems: list[str]) -> float | 
     value_s = float(number[1])
     if _is_milliseconds(value_s):
         problems.append(
-            f"{name} {value_s:.0f} is most probably in milliseconds: clients that read seconds take it for "
+            f"{name} {value_s:.0f} is probably in milliseconds: clients that read seconds use "
             f"{duration(value_s * 1000)}"
         )
         return value_s / 1000
@@ -188,14 +186,12 @@ def _read_date(name: str, raw: bytes | None, problems: list[str]) -> int | None:
         unit, divisor = ("milliseconds", 1) if value < MICROSECONDS_FROM else ("microseconds", 1000)
         problems.append(f"{name} is in {unit}, not in seconds")
         return int(value / divisor)
-    # Go writes nanoseconds; Python reads at most microseconds.
-    try:
-        moment = datetime.fromisoformat(re.sub(r"(\.\d{6})\d+", r"\1", text))
-    except ValueError:
-        problems.append(f"{name} is no date: {_shown(raw)}")
+    date_ms = text_date_ms(raw)
+    if date_ms is None:
+        problems.append(f"{name} is not a date: {_shown(raw)}")
         return None
     problems.append(f"{name} is a text date: the canonical client reads {text[:4]}")
-    return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
+    return date_ms
 
 
 def _shown(raw: bytes) -> str:

@@ -1,87 +1,343 @@
-"""Regexes that people type: read with a sentence for what is wrong, and kept from taking for ever."""
+r"""Regexes that people type, searched for in linear time by RE2: no regex and no body makes a search hang.
+
+They are written as Python's are. What RE2 writes in another way is translated (``\Z``, ``$`` before a last newline,
+``\w`` and ``\s`` for letters of all languages, ``\uXXXX``), and what no linear engine can do is refused with a
+sentence that says what to write instead. ``\d`` and ``\b`` know the letters and digits of ASCII only.
+"""
 
 import re
-import warnings
-from collections.abc import Callable
+from bisect import bisect_right
+from collections.abc import Sequence
+from functools import cached_property, lru_cache
+from importlib import import_module
+from itertools import accumulate
+from typing import Any, NoReturn, cast
 
-BytesSearch = Callable[..., re.Match[bytes] | None]
+# RE2 takes up to this many bytes for a compiled regex and what it remembers of texts.
+_MEMORY_BYTES = 4 << 20
+# Where RE2 cannot build its automaton, each byte costs a few ns for each instruction.
+_INSTRUCTIONS_MAX = 3_000
+_NS_PER_INSTRUCTION = 8
+# Between bodies that are searched as one: no regex takes a byte that is no UTF-8.
+_BETWEEN = b"\xff"
 
-_UNBOUNDED = re.compile(r"[*+]|\{[0-9]*,\}")
-_ESCAPED_SIGN = re.compile(r"\\[^A-Za-z0-9]")
-_CLASS = re.compile(r"\[\^?\]?(?:[^\]\\]|\\.)*\]", re.DOTALL)
+# The characters of \d, \w and \s, from and to: for texts that are ASCII, and beyond. Letters of other languages are
+# told by their blocks, since a regex that knows each of them is a hundred times as large. No block holds a byte that is
+# no UTF-8.
+_Ranges = tuple[tuple[int, int], ...]
+_DIGITS: _Ranges = ((0x30, 0x39),)
+_WORDS: _Ranges = (*_DIGITS, (0x41, 0x5A), (0x5F, 0x5F), (0x61, 0x7A))
+_BLANKS: _Ranges = ((0x09, 0x0D), (0x1C, 0x20))
+_MORE_WORDS: _Ranges = (
+    (0xAA, 0xAA), (0xB2, 0xB3), (0xB5, 0xB5), (0xB9, 0xBA), (0xBC, 0xBE), (0xC0, 0xD6), (0xD8, 0xF6), (0xF8, 0x167F),
+    (0x1681, 0x1FFF), (0x2070, 0x209F), (0x2100, 0x218B), (0x2C00, 0x2DFF), (0x3005, 0x3007), (0x3021, 0xD7FF),
+    (0xF900, 0xFDFF), (0xFE70, 0xFEFC), (0xFF10, 0xFF19), (0xFF21, 0xFF3A), (0xFF41, 0xFF5A), (0xFF66, 0xFFDC),
+    (0x10000, 0x1EFFF), (0x20000, 0x3FFFF),
+)  # fmt: skip
+_MORE_BLANKS: _Ranges = (
+    (0x85, 0x85), (0xA0, 0xA0), (0x1680, 0x1680), (0x2000, 0x200A), (0x2028, 0x2029), (0x202F, 0x202F),
+    (0x205F, 0x205F), (0x3000, 0x3000),
+)  # fmt: skip
 
 
-def compile_regex(text: str) -> tuple[re.Pattern[str] | None, str | None]:
-    """Return the regex, or a sentence that says why it cannot be one.
+def _classes_of(digits: _Ranges, words: _Ranges, blanks: _Ranges) -> dict[str, str]:
+    """Return what these classes and their opposites stand for within brackets."""
+    classes = {}
+    for sign, ranges in (("d", digits), ("w", words), ("s", blanks)):
+        others = zip((-1, *(last for _, last in ranges)), (*(first for first, _ in ranges), 0x110000), strict=True)
+        classes[sign] = _written(ranges)
+        classes[sign.upper()] = _written(tuple((last + 1, first - 1) for last, first in others))
+    return classes
 
-    A repeat of what repeats itself, such as (a+)+, is refused: it can take for ever on some bodies.
+
+def _written(ranges: _Ranges) -> str:
+    return "".join(rf"\x{{{first:x}}}-\x{{{last:x}}}" for first, last in ranges)
+
+
+_ASCII_CLASSES = _classes_of(_DIGITS, _WORDS, _BLANKS)
+_TEXT_CLASSES = _classes_of(_DIGITS, _WORDS + _MORE_WORDS, _BLANKS + _MORE_BLANKS)
+# The classes of Unicode that are most used, as far as they are ASCII.
+_ASCII_PROPERTIES = {"L": "A-Za-z", "Lu": "A-Z", "Ll": "a-z", "N": "0-9", "Nd": "0-9"}
+_PROPERTY = re.compile(r"\\p(?:([A-Z])|\{([A-Za-z_]+)\})")
+_REPEAT = re.compile(r"[*+?]|\{([0-9]*),?[0-9]*\}")
+_FLAGS = re.compile(r"\(\?([A-Za-z]*)(-[A-Za-z]+)?([:)])")
+_CODE = re.compile(r"\\u([0-9A-Fa-f]{4})|\\U([0-9A-Fa-f]{8})")
+_POSIX = re.compile(r"\[:\^?[a-z]+:\]")
+_KNOWN_ESCAPES = frozenset("0abfnrtvxABpPz")
+_LOOKAROUND = 'lookaround is not supported: include the surrounding text, or use two terms: body~"a" !body~"b"'
+_ATOMIC = "atomic groups are not supported, and not needed (searches take linear time): write (?:…)"
+_CONDITION = "a condition on a group is not supported: write both cases, (?:…|…)"
+_BACKREFERENCE = "backreferences are not supported: write out the repeated text"
+_POSSESSIVE = "possessive repeats are not supported, and not needed (searches take linear time): write * instead of *+"
+_VERBOSE = "the flag x is not supported: write the regex without blanks and comments"
+_TOO_LARGE = "the regex is too large: shorten it, or its repeats such as {1000}"
+# What RE2 says, in words; what it is about comes behind.
+_ERRORS = {
+    "no argument for repetition operator": "nothing to repeat before ",
+    "bad repetition operator": "multiple repeat: ",
+    "invalid repetition size": "a repeat must be from 0 to 1000, not ",
+    "invalid character class range": "unknown class or range: ",
+    "invalid escape sequence": "unknown escape: ",
+    "missing )": "missing )",
+    "missing ]": "missing ]",
+    "unexpected )": "unexpected )",
+}
+
+
+class RegexError(ValueError):
+    """A text that is no regex, or one that cannot be searched for in linear time; says what to write instead."""
+
+
+class Regex:
+    """A regex that is searched for in bodies; make it with ``compile_regex``.
+
+    Bytes that are no UTF-8 count as a character each, which ``.`` and ``[^a]`` take and nothing else does.
+    ``ns_per_byte`` is what a byte may cost at worst.
     """
-    if _repeats_repeat(text):
-        return None, "a repeat within a repeat can take for ever: leave one out, or make the inner group atomic, (?>…)"
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        # Where a text is ASCII, so is all that \d, \w and \s can find in it.
+        self._in_ascii = _compiled(_Translation(text, _ASCII_CLASSES).text)
+        if self._in_ascii.programsize > _INSTRUCTIONS_MAX:
+            raise RegexError(_TOO_LARGE)
+        translation = _Translation(text, _TEXT_CLASSES)
+        is_same = translation.text == _Translation(text, _ASCII_CLASSES).text
+        self._in_text = self._in_ascii if is_same else _compiled(translation.text)
+        self._is_anchored = translation.is_anchored
+        self.ns_per_byte = _NS_PER_INSTRUCTION * max(self._in_ascii.programsize, self._in_text.programsize)
+
+    def is_in(self, body: bytes) -> bool:
+        """Tell whether it finds anything in a body."""
+        if body.isascii():
+            return self._in_ascii.search(body) is not None
+        return self._in_text.search(_as_utf8(body)) is not None
+
+    def places(self, bodies: Sequence[bytes | None]) -> list[int]:
+        """Return in which bodies it finds something, by their places: all are searched at once, as one text."""
+        there = cast("Sequence[bytes]", bodies) if None not in bodies else [body or b"" for body in bodies]
+        pattern, loose = self._in_ascii, self._loose[0]
+        if not b"".join(there).isascii():
+            there, pattern, loose = list(map(_as_utf8, there)), self._in_text, self._loose[1]
+        # What finds something in nothing may find it in any of them.
+        found = _places(there, loose) if loose.search(b"") is None else list(range(len(there)))
+        if loose is not pattern:
+            found = [place for place in found if pattern.search(there[place]) is not None]
+        return found if there is bodies else [place for place in found if bodies[place] is not None]
+
+    @cached_property
+    def _loose(self) -> tuple[Any, Any]:
+        """The same without what holds at an end of a text only: finds all that it finds, and perhaps more."""
+        if not self._is_anchored:
+            return self._in_ascii, self._in_text
+        loose = [
+            _compiled(_Translation(self._text, classes, without_anchors=True).text)
+            for classes in (_ASCII_CLASSES, _TEXT_CLASSES)
+        ]
+        return loose[0], loose[1]
+
+
+@lru_cache(maxsize=64)
+def compile_regex(text: str) -> Regex:
+    """Return the regex; raises ``RegexError`` with a sentence that says what is wrong."""
+    return Regex(text)
+
+
+def _places(bodies: Sequence[bytes], pattern: Any) -> list[int]:
+    """Return which bodies match by searching all as one: a call for each takes longer than the search itself."""
+    places: list[int] = []
+    nexts: list[int] = []
+    joined = _BETWEEN.join(bodies)
+    found = pattern.search(joined)
+    while found is not None:
+        # Where the one after each begins.
+        nexts = nexts or list(accumulate(map((1).__add__, map(len, bodies))))
+        places.append(bisect_right(nexts, found.start()))
+        if places[-1] == len(bodies) - 1:
+            break
+        found = pattern.search(joined, nexts[places[-1]])
+    return places
+
+
+def _as_utf8(body: bytes) -> bytes:
+    """Return a body with a surrogate for each byte that is no UTF-8, which RE2 takes for a character."""
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return re.compile(text), None
-    except re.error as error:
-        return None, f"not a regex: {error.msg}"
-    except (OverflowError, RecursionError):
-        return None, "not a regex: it is too large"
+        body.decode()
+    except UnicodeDecodeError:
+        return body.decode("utf-8", "surrogateescape").encode("utf-8", "surrogatepass")
+    return body
 
 
-def text_search(text: str) -> Callable[[str, int, int], re.Match[str] | None]:
-    """Return what searches a text for the regex; raises ValueError for what is none."""
-    pattern, problem = compile_regex(text)
-    if pattern is None:
-        raise ValueError(problem)
-    return pattern.search
-
-
-def bytes_search(text: str) -> BytesSearch | None:
-    """Return the same regex for bytes that are ASCII, or None where it says something about other characters."""
-    if not text.isascii():
-        return None
+def _compiled(text: str) -> Any:
+    # It takes 10 ms to import, and few commands need it.
+    re2: Any = import_module("re2")
+    options = re2.Options()
+    options.log_errors = False
+    options.never_capture = True
+    options.max_mem = _MEMORY_BYTES
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return re.compile(text.encode()).search
-    except re.error:
-        return None
+        return re2.compile(text.encode("utf-8", "surrogatepass"), options)
+    except re2.error as error:
+        said = error.args[0].decode("utf-8", "replace")
+        if said.startswith("pattern too large"):
+            raise RegexError(_TOO_LARGE) from error
+        what, _, where = said.partition(": ")
+        words = _ERRORS.get(what, f"{what} ")
+        raise RegexError(f"not a regex: {words}{where if words.endswith(' ') else ''}".rstrip()) from error
 
 
-def is_bytewise(text: str) -> bool:
-    """Tell whether a regex finds in UTF-8 bytes just what it finds in their text.
+class _Translation:
+    """A regex of Python's in the words of RE2, ``text``; raises ``RegexError`` for what RE2 has no words for."""
 
-    It does where it names what it wants, in ASCII: what stands for any other character would take single bytes for it.
-    """
-    plain = _ESCAPED_SIGN.sub("", text)
-    return text.isascii() and not any(sign in plain for sign in (".", "\\", "[^", "(?"))
+    def __init__(self, pattern: str, classes: dict[str, str], *, without_anchors: bool = False) -> None:
+        self.is_anchored = False
+        self._pattern = pattern
+        self._classes = classes
+        self._without_anchors = without_anchors
+        self._at = 0
+        # For each open group: whether ^ and $ hold at each line.
+        self._by_line = [False]
+        parts: list[str] = []
+        while self._at < len(pattern):
+            parts.append(self._next())
+        self.text = "".join(parts)
 
-
-def _repeats_repeat(pattern: str) -> bool:
-    """Tell whether a group that repeats something without bound is itself repeated so."""
-    # For each open group: whether it is atomic, and whether it repeats something.
-    groups = [[False, False]]
-    at, closed_repeats = 0, False
-    while at < len(pattern):
-        sign = pattern[at]
-        repeat = _UNBOUNDED.match(pattern, at)
-        if repeat and at:
-            is_possessive = pattern[repeat.end() : repeat.end() + 1] == "+"
-            if closed_repeats and not is_possessive:
-                return True
-            groups[-1][1] = groups[-1][1] or not is_possessive
-            at, closed_repeats = repeat.end() + is_possessive, False
-            continue
-        closed_repeats = False
+    def _next(self) -> str:
+        """Translate what comes next, and go on behind it."""
+        sign = self._pattern[self._at]
         if sign == "\\":
-            at += 1
-        elif sign == "[" and (found := _CLASS.match(pattern, at)):
-            at = found.end() - 1
-        elif sign == "(":
-            groups.append([pattern.startswith("(?>", at), False])
-        elif sign == ")" and len(groups) > 1:
-            is_atomic, repeats = groups.pop()
-            closed_repeats = repeats and not is_atomic
-            groups[-1][1] = groups[-1][1] or closed_repeats
-        at += 1
-    return False
+            return self._escape()
+        if sign == "[":
+            return self._class()
+        if sign == "(":
+            return self._group()
+        if sign in "*+?{" and (repeat := _REPEAT.match(self._pattern, self._at)) is not None:
+            self._at = repeat.end()
+            if self._pattern.startswith("+", self._at) and self._at > 1:
+                self._fail(_POSSESSIVE)
+            # In RE2, {,3} is what it looks like.
+            return "{0" + repeat[0][1:] if repeat[0].startswith("{,") else repeat[0]
+        self._at += 1
+        if sign == ")" and len(self._by_line) > 1:
+            self._by_line.pop()
+        if sign == "^":
+            return self._anchor("^")
+        if sign == "$":
+            return self._anchor("$" if self._by_line[-1] else r"(?:\n?\z)")
+        return sign
+
+    def _anchor(self, text: str) -> str:
+        self.is_anchored = True
+        return "(?:)" if self._without_anchors else text
+
+    def _escape(self) -> str:
+        sign = self._pattern[self._at + 1 : self._at + 2]
+        if sign in ("u", "U"):
+            return self._code()
+        self._at += 2
+        if sign in ("A", "Z", "z"):
+            return self._anchor(r"\A" if sign == "A" else r"\z")
+        if sign and sign in self._classes:
+            return f"[{self._classes[sign]}]"
+        members = self._property(sign)
+        return self._plain_escape(sign) if members is None else f"[{members}]"
+
+    def _property(self, sign: str) -> str | None:
+        r"""Translate what is behind a \p for texts that are ASCII: all else only makes their regex large."""
+        found = _PROPERTY.match(self._pattern, self._at - 2) if sign == "p" else None
+        members = _ASCII_PROPERTIES.get(found[1] or found[2]) if found and self._classes is _ASCII_CLASSES else None
+        if found and members:
+            self._at = found.end()
+        return members
+
+    def _plain_escape(self, sign: str) -> str:
+        if sign and sign in "123456789":
+            self._fail(_BACKREFERENCE)
+        if sign.isascii() and sign.isalnum() and sign not in _KNOWN_ESCAPES:
+            self._fail(rf"not a regex: unknown escape: \{sign}")
+        # A backslash before any other character is none.
+        return "\\" + sign if sign.isascii() else sign
+
+    def _code(self) -> str:
+        code = _CODE.match(self._pattern, self._at)
+        if code is None:
+            self._fail(r"not a regex: \u needs four hexadecimal digits, as in \u00e9")
+        self._at = code.end()
+        return rf"\x{{{code[1] or code[2]}}}"
+
+    def _class(self) -> str:
+        """Translate what stands in brackets."""
+        pattern, start = self._pattern, self._at
+        head = "[^" if pattern.startswith("[^", start) else "["
+        self._at += len(head)
+        parts = [head]
+        is_first = True
+        while is_first or not pattern.startswith("]", self._at):
+            if self._at >= len(pattern):
+                self._fail("not a regex: missing ]")
+            is_first = False
+            posix = _POSIX.match(pattern, self._at)
+            if posix is not None:
+                self._at = posix.end()
+                parts.append(posix[0])
+            elif pattern[self._at] == "\\":
+                parts.append(self._escape_in_class())
+            else:
+                parts.append(pattern[self._at])
+                self._at += 1
+        self._at += 1
+        return "".join((*parts, "]"))
+
+    def _escape_in_class(self) -> str:
+        sign = self._pattern[self._at + 1 : self._at + 2]
+        if sign in ("u", "U"):
+            return self._code()
+        self._at += 2
+        if sign and sign in self._classes:
+            return self._classes[sign]
+        if sign == "b":
+            return r"\x08"
+        members = self._property(sign)
+        return self._plain_escape(sign) if members is None else members
+
+    def _group(self) -> str:
+        pattern, start = self._pattern, self._at
+        rest = pattern[start : start + 4]
+        if rest.startswith(("(?=", "(?!", "(?<=", "(?<!")):
+            self._fail(_LOOKAROUND)
+        if rest.startswith("(?>"):
+            self._fail(_ATOMIC)
+        if rest.startswith("(?("):
+            self._fail(_CONDITION)
+        if rest.startswith("(?P="):
+            self._fail(_BACKREFERENCE)
+        if rest.startswith("(?#"):
+            end = pattern.find(")", start)
+            if end < 0:
+                self._fail("not a regex: the comment is not closed")
+            self._at = end + 1
+            return ""
+        if (flags := _FLAGS.match(pattern, start)) is not None:
+            self._at = flags.end()
+            return self._flags(flags[1], flags[2] or "", flags[3])
+        self._at += 1
+        self._by_line.append(self._by_line[-1])
+        return "("
+
+    def _flags(self, on: str, off: str, end: str) -> str:
+        if "x" in on:
+            self._fail(_VERBOSE)
+        if unknown := set(on + off) - set("aimsu-"):
+            self._fail(f"not a regex: unknown flag {min(unknown)}; flags are i, m, s and a")
+        if "a" in on:
+            self._classes = _ASCII_CLASSES
+        by_line = ("m" in on or self._by_line[-1]) and "m" not in off
+        if end == ":":
+            self._by_line.append(by_line)
+        else:
+            self._by_line[-1] = by_line
+        kept = on.replace("a", "").replace("u", "") + off
+        return f"(?{kept}{end}" if kept or end == ":" else ""
+
+    def _fail(self, sentence: str) -> NoReturn:
+        raise RegexError(sentence)

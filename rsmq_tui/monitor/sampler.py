@@ -4,12 +4,13 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
 from rsmq_tui.monitor.earlier import References
+from rsmq_tui.monitor.looks import Look, Looked, Rotation
 from rsmq_tui.monitor.series import QueueSeries, Sample, TotalsPoint, Trend
 from rsmq_tui.monitor.snapshot import QueueState, Totals
 from rsmq_tui.monitor.summing import RunningTotals
 from rsmq_tui.monitor.tracking import QueueTracker
 from rsmq_tui.monitor.verdicts import Thresholds
-from rsmq_tui.protocol import Row
+from rsmq_tui.protocol import MessagePage, PageLook, Row
 
 # Rates are made over about ten seconds, the outlook of a backlog over a minute.
 RATE_SPAN_MS = 10_000
@@ -29,8 +30,13 @@ class Tracker(Protocol):
         """Take a poll's row."""
         ...
 
-    def take_receive_counts(self, poison: int, highest_rc: int) -> None:
-        """Take what a look at the receive counts found."""
+    @property
+    def look(self) -> Look | None:
+        """What looks at its messages found; None where there are no looks."""
+        ...
+
+    def resume(self) -> None:
+        """Tell that polls failed until now."""
         ...
 
 
@@ -53,8 +59,9 @@ class Sampler:
         self._trackers: dict[str, Tracker] = {}
         self._states: list[QueueState] = []
         self._totals = RunningTotals()
+        self._rotation = Rotation()
         self._at_ms = 0
-        self._references: References = (None, None, None)
+        self._references: References = (None, None, None, None)
 
     def begin(self, at_ms: int) -> None:
         """Start a poll made at that server time."""
@@ -67,6 +74,7 @@ class Sampler:
             reference(at_ms, RATE_SPAN_MS),
             reference(at_ms, DRAIN_SPAN_MS),
             reference(at_ms, growing_ms),
+            reference(at_ms, growing_ms // 2),
         )
 
     def take(self, names: Sequence[str], rows: Iterable[Row]) -> None:
@@ -106,9 +114,35 @@ class Sampler:
     def resume(self, at_ms: int) -> None:
         """Tell that polls failed until now."""
         self.trend.resume(at_ms)
+        for tracker in self._trackers.values():
+            tracker.resume()
+
+    def looks(self, names: Sequence[str]) -> tuple[Sequence[str], list[MessagePage]]:
+        """Return whose receive counts to look at in this poll, and which pages of messages; the next poll tells."""
+        return self._rotation.quick(names), self._rotation.pages(names, self._trackers, self._at_ms)
 
     def take_receive_counts(self, names: Sequence[str], counts: Iterable[Sequence[int]]) -> None:
         """Take what a look at the receive counts of these queues found: looked at, poison, highest."""
-        for name, (_, poison, highest_rc) in zip(names, counts, strict=True):
-            if tracker := self._trackers.get(name):
-                tracker.take_receive_counts(poison, highest_rc)
+        for name, (looked, poison, highest_rc) in zip(names, counts, strict=True):
+            tracker = self._trackers.get(name)
+            if tracker is not None and tracker.look is not None and tracker.sample is not None:
+                before = tracker.look.found
+                tracker.look.take_counts(looked, poison, highest_rc, tracker.sample.depth, self._at_ms)
+                _spread(tracker, before)
+
+    def take_pages(self, pages: Iterable[tuple[MessagePage, PageLook]]) -> None:
+        """Take what a look at pages of messages found."""
+        for page, found in pages:
+            tracker = self._trackers.get(page.queue)
+            if tracker is not None and tracker.look is not None:
+                before = tracker.look.found
+                tracker.look.take_page(found, tracker.row, self._at_ms)
+                _spread(tracker, before)
+
+
+def _spread(tracker: Tracker, before: Looked) -> None:
+    """Let the next poll make another state where a look found something else, or found trouble anew."""
+    found = tracker.look.found if tracker.look is not None else before
+    is_same = found[:-1] == before[:-1] and (found.looked_all_ms is None) == (before.looked_all_ms is None)
+    if not is_same or (found != before and (found.poison or found.missing)):
+        tracker.stale_from_ms = 0

@@ -1,16 +1,18 @@
 """Searching a queue: what matches a filter, as it is found, while the screen stays fluid."""
 
 import asyncio
+import threading
 import time
-from collections.abc import AsyncGenerator, Sequence
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import aclosing, suppress
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import Generic, TypeVar, cast
 
-from rsmq_tui.monitor.body_search import BodySearch
 from rsmq_tui.monitor.filters import Filter
 from rsmq_tui.monitor.json_paths import JsonPath
 from rsmq_tui.monitor.list_ages import read_age
-from rsmq_tui.monitor.matching import Predicate, SentAt
+from rsmq_tui.monitor.matching import Matches, SentAt
 from rsmq_tui.monitor.peek import PEEK_ERRORS, MessageRow, row_of, told
 from rsmq_tui.protocol import (
     PREVIEW_BYTES,
@@ -22,9 +24,13 @@ from rsmq_tui.protocol import (
     name_of,
 )
 
+T = TypeVar("T")
+
 # Matching gives way to whatever else waits in the loop after this long.
 _TURN_S = 0.005
 _TURN_MESSAGES = 128
+# What may take longer than this is done in a thread, so that whoever ends the search need not wait for it.
+_TURN_NS_MAX = 20_000_000
 # What a search through bodies has found is asked for whole, so many at a time or after so long.
 _ASKED_AT_ONCE = 100
 _ASKED_EVERY_S = 0.1
@@ -83,24 +89,37 @@ async def search(
     flight nor what is in them; without ``sizes`` either, they say that nothing is. Close it with ``aclose`` when
     leaving early.
     """
-    body_search = wanted.body_search()
+    body_search, needs = wanted.body_search(), wanted.needs()
+    counts, bodies, sizes = counts or "counts" in needs, bodies or "body" in needs, sizes or "size" in needs
     try:
-        if body_search is not None and await reader.bodies.suits(queue):
-            parts = _search_bodies(reader, queue, body_search, limit)
+        if (one := await _pinned(reader, queue, wanted, counts=counts, bodies=bodies, sizes=sizes)) is not None:
+            parts = search_chunks(one, wanted, limit)
+        elif body_search is not None and await reader.bodies.suits(queue):
+            parts = _search_bodies(reader, queue, _Matcher(body_search, wanted.ns_per_byte), limit)
         else:
-            needs = wanted.needs()
-            chunks = reader.scan.chunks(
-                queue,
-                counts=counts or "counts" in needs,
-                bodies=bodies or "body" in needs,
-                sizes=sizes or "size" in needs,
-            )
+            chunks = reader.scan.chunks(queue, counts=counts, bodies=bodies, sizes=sizes)
             parts = search_chunks(chunks, wanted, limit)
         async with aclosing(parts) as coming:
             async for progress in coming:
                 yield progress
     except PEEK_ERRORS as error:
         raise told(error) from error
+
+
+async def _pinned(
+    reader: QueueReader, queue: str, wanted: Filter, *, counts: bool, bodies: bool, sizes: bool
+) -> AsyncGenerator[ScanChunk, None] | None:
+    """Return the one message that a filter is about, which one look finds; None where others may match."""
+    pinned = wanted.pinned_id
+    if pinned is None:
+        return None
+    id, is_whole = pinned
+    chunk = await reader.scan.member(queue, id, counts=counts, bodies=bodies, sizes=sizes)
+
+    async def alone() -> AsyncGenerator[ScanChunk, None]:
+        yield chunk
+
+    return alone() if is_whole or len(chunk) else None
 
 
 async def search_chunks(
@@ -111,17 +130,19 @@ async def search_chunks(
     Raises ``UnreadError`` where the scan does not read what the filter needs.
     """
     needs = wanted.needs(ages_in_bodies=age is not None)
-    predicate, body_search = wanted.predicate(None if age is None else sent_by(age)), wanted.body_search()
+    matches, body_search = wanted.matches(None if age is None else sent_by(age)), wanted.body_search()
+    in_bodies = None if body_search is None else _Matcher(body_search, wanted.ns_per_byte)
     searched = wanted.searched(ages_in_bodies=age is not None)
     scanned = matched = not_searched = 0
     async with aclosing(coming) as chunks:
         async for chunk in chunks:
             if not needs <= chunk.read:
                 raise UnreadError(f"{wanted} needs what was not read: {', '.join(sorted(needs - chunk.read))}")
-            if body_search is not None:
-                found = [chunk.message(place) for place in await _places(chunk.bodies, body_search)]
+            if in_bodies is not None:
+                places = await in_bodies.places(chunk.bodies, chunk.bodies)
+                found = [chunk.message(place) for place in places]
             else:
-                found = await _matching(chunk, predicate)
+                found = await _matching(chunk, matches, wanted.ns_per_byte)
             if limit is not None:
                 found = found[: limit - matched]
             scanned += len(chunk)
@@ -141,10 +162,10 @@ def sent_by(age: JsonPath) -> SentAt:
 
 
 async def _search_bodies(
-    reader: QueueReader, queue: str, matching: BodySearch, limit: int | None
+    reader: QueueReader, queue: str, matching: "_Matcher[bytes | None]", limit: int | None
 ) -> AsyncGenerator[Progress, None]:
     """Search by walking through the bodies alone; what is found is asked for whole while the walk goes on."""
-    scanned = matched = 0
+    scanned = matched = not_searched = 0
     ids: list[bytes] = []
     bodies: list[bytes] = []
     asked_s = time.monotonic()
@@ -152,10 +173,13 @@ async def _search_bodies(
     try:
         async with aclosing(reader.bodies.chunks(queue)) as chunks:
             async for chunk in chunks:
-                for place in await _places(chunk.bodies, matching):
+                for place in await matching.places(chunk.bodies, chunk.bodies):
                     ids.append(chunk.ids[place])
                     bodies.append(chunk.bodies[place])
-                scanned += len(chunk.ids)
+                scanned += len(chunk.ids) + len(chunk.too_long)
+                if chunk.too_long:
+                    unread = await reader.bodies.messages(queue, chunk.too_long, [b""] * len(chunk.too_long))
+                    not_searched += len(unread)
                 found = [] if asking is None else await asking
                 asking = None
                 # A question for each of a few would cost as much as the search.
@@ -170,25 +194,13 @@ async def _search_bodies(
                 if limit is not None:
                     found = found[: limit - matched]
                 matched += len(found)
-                yield Progress(chunk.at_ms, chunk.depth, scanned, matched, 0, tuple(found))
+                yield Progress(chunk.at_ms, chunk.depth, scanned, matched, not_searched, tuple(found))
                 if limit is not None and matched >= limit:
                     return
     finally:
         if asking is not None:
             asking.cancel()
             await asyncio.gather(asking, return_exceptions=True)
-
-
-async def _places(bodies: Sequence[bytes | None], matching: BodySearch) -> list[int]:
-    """Return which bodies match, and let others work in between."""
-    places: list[int] = []
-    turn_ends_s = time.monotonic() + _TURN_S
-    for start in range(0, len(bodies), _TURN_MESSAGES):
-        places += [start + place for place in matching(bodies[start : start + _TURN_MESSAGES])]
-        if time.monotonic() > turn_ends_s:
-            await asyncio.sleep(0)
-            turn_ends_s = time.monotonic() + _TURN_S
-    return places
 
 
 def found_row(message: RawMessage, at_ms: int) -> MessageRow:
@@ -206,13 +218,74 @@ def found_row(message: RawMessage, at_ms: int) -> MessageRow:
     return row_of(peeked, at_ms)
 
 
-async def _matching(chunk: ScanChunk, predicate: Predicate) -> list[RawMessage]:
-    found: list[RawMessage] = []
-    turn_ends_s = time.monotonic() + _TURN_S
+async def _matching(chunk: ScanChunk, matches: Matches, ns_per_byte: int) -> list[RawMessage]:
     messages = chunk.messages
-    for start in range(0, len(messages), _TURN_MESSAGES):
-        found += [message for message in messages[start : start + _TURN_MESSAGES] if predicate(message, chunk.at_ms)]
-        if time.monotonic() > turn_ends_s:
-            await asyncio.sleep(0)
-            turn_ends_s = time.monotonic() + _TURN_S
-    return found
+    matcher = _Matcher[RawMessage](lambda some: matches(some, chunk.at_ms), ns_per_byte)
+    return [messages[place] for place in await matcher.places(messages, chunk.bodies)]
+
+
+class _Matcher(Generic[T]):
+    """Tells which of some things match, a few at a time, so that others work in between and a search can be ended.
+
+    ``ns_per_byte`` is what a byte may cost at worst.
+    """
+
+    def __init__(self, match: Callable[[Sequence[T]], list[int]], ns_per_byte: int) -> None:
+        self._match = match
+        self._ns_per_byte = ns_per_byte
+
+    async def places(self, things: Sequence[T], bodies: Sequence[bytes | None]) -> list[int]:
+        """Return which match, by their places; the bodies are theirs."""
+        places: list[int] = []
+        turn_ends_s = time.monotonic() + _TURN_S
+        for start in range(0, len(things), _TURN_MESSAGES):
+            some = things[start : start + _TURN_MESSAGES]
+            if self._is_heavy(bodies[start : start + _TURN_MESSAGES]):
+                found = await abandonable(partial(self._one_by_one, some))
+            else:
+                found = self._match(some)
+            places += [start + place for place in found]
+            if time.monotonic() > turn_ends_s:
+                await asyncio.sleep(0)
+                turn_ends_s = time.monotonic() + _TURN_S
+        return places
+
+    def _is_heavy(self, bodies: Sequence[bytes | None]) -> bool:
+        return self._ns_per_byte > 0 and sum(map(len, filter(None, bodies))) * self._ns_per_byte > _TURN_NS_MAX
+
+    def _one_by_one(self, things: Sequence[T], is_over: threading.Event) -> list[int]:
+        return [place for place, thing in enumerate(things) if not is_over.is_set() and self._match((thing,))]
+
+
+async def abandonable(work: Callable[[threading.Event], T]) -> T:
+    """Do work in a thread of its own, and leave that to itself when this is cancelled: the event tells it then.
+
+    The threads of an executor would be waited for when the loop is closed.
+    """
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[T] = loop.create_future()
+    is_over = threading.Event()
+
+    def settle(result: T | None, error: BaseException | None) -> None:
+        if done.done():
+            return
+        if error is not None:
+            done.set_exception(error)
+        else:
+            done.set_result(cast("T", result))
+
+    def run() -> None:
+        result, failed = None, None
+        try:
+            result = work(is_over)
+        except BaseException as error:
+            failed = error
+        # Whoever abandoned it may have closed the loop.
+        with suppress(RuntimeError):
+            loop.call_soon_threadsafe(settle, result, failed)
+
+    threading.Thread(target=run, name="search", daemon=True).start()
+    try:
+        return await done
+    finally:
+        is_over.set()

@@ -199,19 +199,14 @@ class Trend:
         index = max(first, wanted)
         return Reference(index, self.times_ms[index]) if index < len(self.times_ms) else None
 
-    def throughput(self, name: str) -> list[float | None]:
-        """Return what moved in a queue, arrivals plus deletes a second, bucket by bucket: its sparkline."""
-        return [
-            None if point.arrivals_s is None or point.deletes_s is None else point.arrivals_s + point.deletes_s
-            for point in self.queue(name)
-        ]
+    def arrivals(self, name: str) -> list[float | None]:
+        """Return what arrived in a queue a second, bucket by bucket."""
+        return [point.arrivals_s for point in self.queue(name)]
 
     def depths(self, name: str) -> list[float | None]:
-        """Return what a queue held, bucket by bucket."""
-        return [
-            None if point.ready is None or point.hidden is None else point.ready + point.hidden
-            for point in self.queue(name)
-        ]
+        """Return how many messages a queue held, bucket by bucket."""
+        series = self.series.get(name)
+        return [] if series is None else [None if isnan(depth) else depth for depth in series.depth]
 
     def queue(self, name: str) -> Iterator[QueuePoint]:
         """Walk through a queue's buckets, oldest first."""

@@ -33,7 +33,7 @@ def server_kind(info: Mapping[str, str]) -> str:
     # KeyDB says Redis' version for its own.
     if kind == "Redis" and "mvcc_depth" in info:
         kind = "KeyDB"
-    told = f"{kind} {version}".strip() if kind != "unknown" else "a server that does not say what it is"
+    told = f"{kind} {version}".strip() if kind != "unknown" else "a server that does not report its version"
     mode = info.get("redis_mode") or info.get("server_mode") or ""
     return f"{told}, {mode}" if mode else told
 
@@ -50,10 +50,10 @@ def _role(info: Mapping[str, str]) -> Iterator[Finding]:
                 since_s = _number(info, "master_link_down_since_seconds")
                 words = f"the replica has lost its primary{f' for {duration(since_s * 1000)}' if since_s else ''}"
                 yield warn(
-                    "server.replication", f"{words}: what it shows is old", "see the primary, and the network between"
+                    "server.replication", f"{words}: its data is stale", "check the primary and the network to it"
                 )
     if info.get("loading") not in (None, "0"):
-        yield warn("server.loading", "the server is loading its data into memory", "wait until it has")
+        yield warn("server.loading", "the server is loading its data into memory", "wait until loading has finished")
 
 
 def _memory(info: Mapping[str, str]) -> Iterator[Finding]:
@@ -61,23 +61,23 @@ def _memory(info: Mapping[str, str]) -> Iterator[Finding]:
     if policy is None:
         return
     if not limit:
-        yield ok("server.memory", f"no memory limit of its own (maxmemory 0, policy {policy})")
+        yield ok("server.memory", f"no memory limit (maxmemory 0, policy {policy})")
     elif policy != "noeviction":
-        words = f"maxmemory-policy {policy} drops keys when {size(limit)} are full, whole queues among them"
+        words = f"maxmemory-policy {policy} evicts keys when {size(limit)} are full, including whole queues"
         yield warn("server.memory", words, "CONFIG SET maxmemory-policy noeviction, and in the server's configuration")
     elif used is not None and used > _NEARLY_FULL * limit:
-        words = f"{size(used)} of {size(limit)} memory are in use: the server refuses messages when it is full"
-        yield warn("server.memory", words, "raise maxmemory, or find out which queue grows")
+        words = f"{size(used)} of {size(limit)} memory in use: the server refuses messages when it is full"
+        yield warn("server.memory", words, "raise maxmemory, or find the queue that grows")
     else:
         yield ok("server.memory", f"{size(used)} of {size(limit)} memory in use, nothing is dropped when it is full")
 
 
 def _disk(info: Mapping[str, str], saves: str | None) -> Iterator[Finding]:
     if "ok" not in (last := info.get("rdb_last_bgsave_status", "ok")):
-        yield warn("server.disk", f"the last save to disk failed ({last})", "see the server's log: is the disk full?")
+        yield warn("server.disk", f"the last save to disk failed ({last})", "check the server's log: is the disk full?")
     if info.get("aof_enabled") == "1":
         if (last := info.get("aof_last_write_status", "ok")) != "ok":
-            yield warn("server.aof", f"the append-only file cannot be written ({last})", "see the server's log")
+            yield warn("server.aof", f"the append-only file cannot be written ({last})", "check the server's log")
         else:
             yield ok("server.persistence", "an append-only file: messages outlive a restart")
     elif "aof_enabled" in info:
@@ -86,7 +86,7 @@ def _disk(info: Mapping[str, str], saves: str | None) -> Iterator[Finding]:
         elif saves is None:
             words = "no append-only file: a crash loses the messages since the last snapshot, if there are any"
         else:
-            words = "nothing is kept on disk: a restart loses every message"
+            words = "nothing is saved to disk: a restart loses every message"
         yield warn("server.persistence", words, "CONFIG SET appendonly yes, unless the messages may be lost")
 
 

@@ -14,10 +14,17 @@ class Verdict(StrEnum):
 
     BROKEN = "broken"
     STALLED = "stalled"
+    LEAKING = "leaking"
     GROWING = "growing"
     POISONED = "poisoned"
     AGED = "aged"
+    WATCHING = "watching"
     OK = "ok"
+
+    @property
+    def is_trouble(self) -> bool:
+        """Whether something is wrong: neither ``ok`` nor ``watching``, which is not known to be either."""
+        return self not in (Verdict.WATCHING, Verdict.OK)
 
     @property
     def rank(self) -> int:
@@ -44,8 +51,21 @@ class QueueState(NamedTuple):
 
     ``ready``, ``hidden`` and ``depth`` are counts; ``*_s`` rates are messages a second over the last ten seconds or so;
     ``oldest_ready_ms`` is when the first ready message was sent (or became visible, where its id carries no time), so
-    that its age is the snapshot's time minus this; ``since_ms`` is when the verdict's condition began. ``place`` tells
-    which of several servers it is on, and is empty where there is one.
+    that its age is the snapshot's time minus this; ``oldest_ready_due_ms`` is when it became due (or was sent, where
+    its score is no time), so that it has waited since then. ``since_ms`` is when the verdict's condition began.
+    ``place`` tells which of several servers it is on, and is empty where there is one.
+
+    ``idle_since_ms`` is since when messages are ready and none was received, or items and none was taken, as far as is
+    known; a trouble may have begun before, and its condition have held again and again. ``is_idle_longer`` says that
+    it was already so when watching began, or came back: for how long before is not known.
+
+    A verdict is pending from ``pending_since_ms`` on: ``watching`` until ``pending_until_ms``, when it is known what it
+    is; any other one, because its condition does not hold any more since then, until ``pending_until_ms``, or with None
+    there until it is clearly over.
+
+    ``poison`` counts the messages that were received too often, ``missing`` the ids that have no body, as far as was
+    looked: at all messages last at ``looked_all_ms``, or while that is None, at ``looked`` of them. ``looked`` is None
+    while nobody has looked.
 
     For a list queue ``expired`` counts the leases past their deadline, and ``net_s`` is how its depth changes a second:
     no counter of a list tells its arrivals and deletes apart. Both are None for an RSMQ queue.
@@ -78,6 +98,14 @@ class QueueState(NamedTuple):
     place: str = ""
     expired: int | None = None
     net_s: float | None = None
+    oldest_ready_due_ms: int | None = None
+    pending_since_ms: int | None = None
+    pending_until_ms: int | None = None
+    idle_since_ms: int | None = None
+    missing: int = 0
+    looked: int | None = None
+    looked_all_ms: int | None = None
+    is_idle_longer: bool = False
 
     @property
     def key(self) -> str:
@@ -94,6 +122,10 @@ class QueueState(NamedTuple):
     def oldest_ready_age_ms(self, at_ms: int) -> int | None:
         """How long ago the first ready message was sent, in ms."""
         return None if self.oldest_ready_ms is None else max(0, at_ms - self.oldest_ready_ms)
+
+    def waiting_ms(self, at_ms: int) -> int | None:
+        """How long ago the first ready message became due, in ms."""
+        return None if self.oldest_ready_due_ms is None else max(0, at_ms - self.oldest_ready_due_ms)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from rsmq_tui.monitor.filters import Filter
-from rsmq_tui.monitor.peek import MessageView, Page, PageRequest
+from rsmq_tui.monitor.peek import MessageRow, MessageView, Page, PageRequest, RowsAgain
 from rsmq_tui.monitor.search import Progress
 from rsmq_tui.monitor.snapshot import Snapshot
 from rsmq_tui.monitor.verdicts import Thresholds
@@ -76,6 +76,15 @@ class ReadsAgain(Protocol):
 
     async def read_again(self, queue: str, known: MessageView) -> MessageView:
         """Read anew where it is; of one that has left its queue, the body stays what it was. Raises ``PeekError``."""
+        ...
+
+
+@runtime_checkable
+class ReadsRowsAgain(Protocol):
+    """A source that can tell what has become of many messages at once."""
+
+    async def rows_again(self, queue: str, rows: Sequence[MessageRow]) -> RowsAgain:
+        """Read anew where they are and how often they were received; raises ``PeekError``."""
         ...
 
 

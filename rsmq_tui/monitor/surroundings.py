@@ -24,15 +24,17 @@ class Terminal:
 def terminal_findings(terminal: Terminal) -> Iterator[Finding]:
     """Yield what a terminal can do."""
     if not terminal.is_terminal:
-        words = "input or output is no terminal here: the dashboard needs one"
-        yield warn("terminal.tty", words, "run it in a terminal; `rsmq-tui snapshot` and the commands go without")
+        words = "input or output is not a terminal: the dashboard needs one"
+        yield warn(
+            "terminal.tty", words, "run it in a terminal; `rsmq-tui snapshot` and the other commands do not need one"
+        )
     else:
         yield _size(terminal)
     kind = terminal.environment.get("TERM", "")
     if kind in ("", "dumb", "unknown"):
         yield warn(
             "terminal.kind",
-            f"TERM is {kind or 'not set'}: nothing is known of this terminal",
+            f"TERM is {kind or 'not set'}: unknown terminal",
             "export TERM=xterm-256color",
         )
     else:
@@ -44,7 +46,7 @@ def terminal_findings(terminal: Terminal) -> Iterator[Finding]:
         yield warn(
             "terminal.encoding",
             f"{words}: only ASCII characters are drawn",
-            "export LANG=C.UTF-8, where the font has the signs",
+            "export LANG=C.UTF-8, if the font has the signs",
         )
     yield _clipboard(kind, terminal.environment)
 
@@ -58,11 +60,11 @@ def _size(terminal: Terminal) -> Finding:
 
 def _colours(kind: str, environment: Mapping[str, str]) -> str:
     if environment.get("NO_COLOR"):
-        return "no colours, as NO_COLOR wants it"
+        return "no colours, because NO_COLOR is set"
     if environment.get("COLORTERM", "").lower() in ("truecolor", "24bit"):
         return "all colours"
     if "256" in kind or "direct" in kind:
-        return "256 colours (COLORTERM=truecolor says that there are more)"
+        return "256 colours (set COLORTERM=truecolor if the terminal has more)"
     return "16 colours: --theme rsmq-ansi suits it"
 
 
@@ -78,16 +80,16 @@ def _clipboard(kind: str, environment: Mapping[str, str]) -> Finding:
 def folder_findings(state: Path, config: Path) -> Iterator[Finding]:
     """Yield whether the journal can be written, and whether themes and settings can be read."""
     if _writable(state):
-        yield ok("folders.state", f"{state} takes the journal of changes")
+        yield ok("folders.state", f"{state} is writable for the journal of changes")
     else:
         words = f"{state} cannot be written: changes will be refused, because they could not be undone"
-        yield warn("folders.state", words, "make it yours, or set XDG_STATE_HOME to a folder that is")
+        yield warn("folders.state", words, "make it writable, or set XDG_STATE_HOME to a folder that is")
     if not config.exists():
-        yield ok("folders.config", f"{config} is not there: nothing of your own is set")
+        yield ok("folders.config", f"{config} does not exist: default settings are used")
     elif os.access(config, os.R_OK | os.X_OK):
-        yield ok("folders.config", f"{config} holds what you have set")
+        yield ok("folders.config", f"{config} holds your settings")
     else:
-        yield warn("folders.config", f"{config} cannot be read", "make it yours, or set XDG_CONFIG_HOME")
+        yield warn("folders.config", f"{config} cannot be read", "make it readable, or set XDG_CONFIG_HOME")
 
 
 def _writable(folder: Path) -> bool:

@@ -12,8 +12,8 @@ from contextlib import aclosing
 from typing import NamedTuple
 
 from rsmq_tui.monitor.audit_findings import FindingKind
-from rsmq_tui.monitor.reading import TIME_FROM, ScoreUnit, score_units
-from rsmq_tui.protocol import QueueReader, RawMessage, leading_int, name_of, sent_ms
+from rsmq_tui.monitor.reading import ScoreUnit, score_units
+from rsmq_tui.protocol import TIME_FROM, QueueReader, RawMessage, leading_int, name_of, sent_ms
 from rsmq_tui.protocol.ids import RAW_CANONICAL_ID, RAW_ID_OF_ANY_CLIENT
 from rsmq_tui.protocol.inspected import NEEDED_ATTRIBUTES, Belonging, QueueLook, stem_of
 from rsmq_tui.protocol.inspection import INDEX_NAME

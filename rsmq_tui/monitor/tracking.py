@@ -1,60 +1,78 @@
 """What is remembered of one queue between polls, and how its next state is made from it."""
 
-from rsmq_tui.monitor.earlier import Earlier, References
-from rsmq_tui.monitor.reading import TIME_FROM, Attributes, read_attributes, read_id, read_score, read_total
+from typing import NamedTuple
+
+from rsmq_tui.monitor.earlier import MEASURED_MS, Earlier, References
+from rsmq_tui.monitor.looks import Look
+from rsmq_tui.monitor.reading import Attributes, read_attributes, read_id, read_score, read_total
 from rsmq_tui.monitor.series import STILL, QueueSeries, Rates, Sample, Trend
 from rsmq_tui.monitor.snapshot import Drain, QueueState, Verdict
-from rsmq_tui.monitor.verdicts import Thresholds, drain_of
-from rsmq_tui.protocol import Row
+from rsmq_tui.monitor.verdicts import AGED_CLEAR_SHARE, CLEAR_SHARE, OK, Judgement, Thresholds, drain_of
+from rsmq_tui.monitor.wording import plural
+from rsmq_tui.protocol import TIME_FROM, Row
 
 _FOREVER = 1 << 62
 _DIGITS_MAX = 15
+# The elements of a row of a queue that holds messages; one more where the first of them has no body.
+_WHOLE_ROW = 5
+
+
+class _Head(NamedTuple):
+    """When the first message was sent, when it became due, and what is odd about it."""
+
+    sent_ms: int | None = None
+    due_ms: int | None = None
+    problems: tuple[str, ...] = ()
+
+
+_NO_HEAD = _Head()
 
 
 class QueueTracker(Earlier):
     """Turns one queue's raw rows into states, one poll after another.
 
     ``stale_from_ms`` is when the state would change although the row did not: until then an unchanged row costs one
-    comparison, which is what keeps 10,000 quiet queues cheap.
+    comparison, which is what keeps 10,000 quiet queues cheap. ``look`` is what looks at its messages found.
     """
 
     __slots__ = (
         "_attributes",
-        "_growing_since_ms",
+        "_created_ms",
         "_head",
         "_head_key",
+        "_is_idle_longer",
         "_last_receive_ms",
         "_name",
         "_place",
         "_raw_fields",
         "_ready_since_ms",
-        "_thresholds",
-        "highest_rc",
-        "poison",
+        "_receives_known_ms",
+        "look",
         "row",
         "sample",
-        "stale_from_ms",
         "state",
     )
 
     def __init__(self, name: str, series: QueueSeries, thresholds: Thresholds, place: str = "") -> None:
-        super().__init__(series)
+        super().__init__(series, thresholds)
         self.row: Row | None = None
         self.sample: Sample | None = None
         self.state: QueueState | None = None
-        self.stale_from_ms = 0
-        self.poison = 0
-        self.highest_rc = 0
+        self.look = Look()
         self._name = name
         self._place = place
-        self._thresholds = thresholds
         self._raw_fields: list[bytes | None] = []
         self._attributes = Attributes()
         self._head_key: tuple[bytes, bytes] | None = None
-        self._head: tuple[int | None, tuple[str, ...]] = (None, ())
+        self._head = _NO_HEAD
         self._last_receive_ms = 0
         self._ready_since_ms: int | None = None
-        self._growing_since_ms: int | None = None
+        # Whether it was so before, for an unknown time.
+        self._is_idle_longer = False
+        # When it will be known whether anybody receives what was ready before the queue was watched; 0 where it is.
+        self._receives_known_ms = 0
+        # When it was created, if that is no longer ago than growing takes to be told: then it was empty.
+        self._created_ms: int | None = None
 
     @classmethod
     def beginning(cls, name: str, trend: Trend, thresholds: Thresholds, place: str) -> "QueueTracker":
@@ -76,15 +94,31 @@ class QueueTracker(Earlier):
         totalrecv = _total("totalrecv", fields[6], problems)
         hidden = row[4] if depth else 0
         sample = Sample(at_ms, depth, depth - hidden, totalsent or 0, totalrecv or 0)
-        self._follow(sample)
-        oldest_ms, head_problems = self._read_head(row, at_ms) if depth else (None, ())
-        oldest_ms = oldest_ms if sample.ready else None
-        rates = sample.rates_since(self._sample_at(0, references, sample))
+        head = self._read_head(row, at_ms) if depth else _NO_HEAD
+        sent_ms, due_ms = head[:2] if sample.ready else (None, None)
+        self._follow(sample, due_ms, never_received=totalrecv == 0)
+        earlier = self._sample_at(0, references, sample)
+        rates = sample.rates_since(earlier)
         trend = sample.rates_since(self._sample_at(1, references, sample))
-        growing = self._is_growing(sample, references, rates)
-        verdict, since_ms = self._verdict(sample, oldest_ms, growing)
-        drain, drain_s = drain_of(sample.ready, trend, verdict)
-        self.stale_from_ms = self._stale_from(sample, rates, trend, oldest_ms)
+        grows = rates is not None and rates.arrivals_s > rates.deletes_s
+        growth_known_ms = 0
+        if self._growth_known_ms:
+            growth_known_ms = self._growth_known(sample, at_ms - earlier.at_ms, grows=grows)
+        self._follow_troubles(sample, due_ms, references, grows=grows)
+        if depth and len(row) > _WHOLE_ROW:
+            self.look.take_headless(at_ms)
+        found = self.look.found
+        limits = self._thresholds
+        bodiless = _bodiless(found.missing, depth) if found.missing else None
+        known_ms = max(growth_known_ms, self._receives_known_ms)
+        if bodiless:
+            judged = Judgement(Verdict.BROKEN)
+        elif known_ms <= at_ms and not self._troubles.episodes:
+            judged = OK
+        else:
+            judged = self._troubles.verdict(at_ms, limits.clear_ms, self._watched_from_ms, known_ms)
+        drain, drain_s = drain_of(sample.ready, trend, rates, judged, limits)
+        self.stale_from_ms = self._stale_from(sample, rates, trend, due_ms)
         attributes = self._attributes
         arrivals_s, deletes_s, receives_s = rates or (None, None, None)
         self.state = QueueState(
@@ -93,7 +127,7 @@ class QueueTracker(Earlier):
             depth,
             sample.ready,
             hidden,
-            oldest_ms,
+            sent_ms,
             attributes.vt_s,
             attributes.delay_s,
             attributes.maxsize,
@@ -104,35 +138,39 @@ class QueueTracker(Earlier):
             arrivals_s,
             deletes_s,
             receives_s,
-            self.poison,
-            self.highest_rc,
-            verdict,
-            since_ms,
+            found.poison,
+            found.highest_rc,
+            judged.verdict,
+            judged.since_ms,
             drain,
             drain_s,
-            None,
-            (*attributes.problems, *problems, *head_problems),
+            bodiless,
+            (*attributes.problems, *problems, *head.problems),
             self._place,
+            None,
+            None,
+            due_ms,
+            judged.pending_since_ms,
+            judged.pending_until_ms,
+            self._idle_since_ms(),
+            found.missing,
+            found.looked,
+            found.looked_all_ms,
+            self._is_idle_longer,
         )
         return self.state
-
-    def take_receive_counts(self, poison: int, highest_rc: int) -> None:
-        """Take what a look at the receive counts found; the next poll's state shows it."""
-        if (poison, highest_rc) != (self.poison, self.highest_rc):
-            self.poison, self.highest_rc = poison, highest_rc
-            self.stale_from_ms = 0
 
     def _broken(self, fields: list[bytes | None] | bytes, depth: int | bytes) -> str | None:
         """Say why a queue cannot be read, or take its attributes."""
         if isinstance(fields, bytes):
             self._raw_fields, self._attributes = [], Attributes()
-            return "its attributes key holds another type than a hash"
+            return "its attributes key is not a hash"
         attributes = fields[:5]
         if attributes != self._raw_fields:
             self._raw_fields = attributes
             self._attributes = read_attributes(attributes)
         if isinstance(depth, bytes):
-            return "its messages key holds another type than a sorted set"
+            return "its messages key is not a sorted set"
         if self._attributes.broken is None:
             return None
         if not any(fields):
@@ -154,79 +192,132 @@ class QueueTracker(Earlier):
         )
         # fmt: on
 
-    def _follow(self, sample: Sample) -> None:
+    def _follow(self, sample: Sample, due_ms: int | None, *, never_received: bool) -> None:
         """Keep the moments that verdicts are made from."""
-        before = self.sample
+        before, at_ms = self.sample, sample.at_ms
+        self.sample = sample
         if (
             self._first is None
             or before is None
             or sample.totalsent < before.totalsent
             or sample.totalrecv < before.totalrecv
         ):
-            # New to us, readable again, or deleted and created again: nothing of the past counts.
-            before = sample
-            self._begin_at(sample)
-            self.poison = self.highest_rc = 0
-            self._last_receive_ms = sample.at_ms
-            self._ready_since_ms = None
-            self._growing_since_ms = None
-        if sample.totalrecv > before.totalrecv:
-            self._last_receive_ms = sample.at_ms
+            self._begin(sample, due_ms, never_received=never_received)
+            return
+        was_received = sample.totalrecv > before.totalrecv
+        if was_received:
+            self._last_receive_ms = at_ms
+            self._receives_known_ms = 0
+            self._is_idle_longer = False
         if not sample.ready:
             self._ready_since_ms = None
+            self._receives_known_ms = 0
+            self._is_idle_longer = False
         elif self._ready_since_ms is None:
-            self._ready_since_ms = sample.at_ms
-        self.sample = sample
+            self._ready_since_ms = at_ms
+        if self._is_resumed:
+            self._is_resumed = False
+            self._watch_from(at_ms)
+            # It grew at some time of the outage or before, which tells nothing of now.
+            self._created_ms = None
+            # It was received from at some time of the outage, and nobody knows when.
+            self._receives_known_ms = at_ms + self._thresholds.stalled_ms if was_received and sample.ready else 0
+            if self._idle_since_ms() == at_ms:
+                self._is_idle_longer = True
 
-    def _read_head(self, row: Row, at_ms: int) -> tuple[int | None, tuple[str, ...]]:
-        """Return when the first message was sent, or became visible where its id does not tell, and what is odd."""
+    def _begin(self, sample: Sample, due_ms: int | None, *, never_received: bool) -> None:
+        """Begin with a queue that is new, readable again, or deleted and created again: nothing of the past counts.
+
+        A message that is ready and was never received has waited since it became due. Where others were received, it
+        is not known when: unless the first one became due lately, since the first is received first.
+        """
+        at_ms, limits, created_ms = sample.at_ms, self._thresholds, self._attributes.created_ms
+        self._begin_at(sample)
+        self._is_resumed = False
+        self.look = Look()
+        self._troubles.forget()
+        is_new = created_ms is not None and at_ms - limits.growing_ms < created_ms <= at_ms
+        self._created_ms = created_ms if is_new else None
+        self._watch_from(at_ms if self._created_ms is None else self._created_ms)
+        self._receives_known_ms = 0
+        self._is_idle_longer = False
+        self._ready_since_ms = at_ms if sample.ready else None
+        if due_ms is not None and (never_received or at_ms - due_ms < limits.stalled_ms):
+            self._ready_since_ms = min(due_ms, at_ms)
+        elif sample.ready:
+            self._receives_known_ms = at_ms + limits.stalled_ms
+            self._is_idle_longer = True
+        self._last_receive_ms = at_ms if self._ready_since_ms is None else self._ready_since_ms
+
+    def _idle_since_ms(self) -> int | None:
+        """Return since when messages are ready and none was received; None where none is ready."""
+        return None if self._ready_since_ms is None else max(self._last_receive_ms, self._ready_since_ms)
+
+    def _read_head(self, row: Row, at_ms: int) -> _Head:
         key = (row[2], row[3])
         if key != self._head_key:
             due_ms, due_problem = read_score(row[3].decode("latin-1"))
             sent_ms, id_problem = read_id(row[2].decode("utf-8", "surrogateescape"), at_ms)
-            # A score such as 0, by hand, says 'at once' and tells no age.
-            visible_ms = due_ms if due_ms is not None and due_ms >= TIME_FROM else None
-            since_ms = sent_ms if sent_ms is not None else visible_ms
+            # A score such as 0, by hand, says 'at once' and tells no time.
+            visible_ms = int(due_ms) if due_ms is not None and due_ms >= TIME_FROM else None
+            sent_ms = visible_ms if sent_ms is None else int(sent_ms)
             problems = tuple(problem for problem in (due_problem, id_problem) if problem)
-            self._head_key, self._head = key, (None if since_ms is None else int(since_ms), problems)
+            self._head_key = key
+            self._head = _Head(sent_ms, sent_ms if visible_ms is None else visible_ms, problems)
         return self._head
 
-    def _is_growing(self, sample: Sample, references: References, rates: Rates | None) -> bool:
-        # Most queues are told by their rates alone.
-        growing = (
-            rates is not None
-            and rates.arrivals_s > rates.deletes_s
-            and self._thresholds.is_growing(self._sample_at(2, references, sample), sample, rates)
-        )
-        if not growing:
-            self._growing_since_ms = None
-        elif self._growing_since_ms is None:
-            self._growing_since_ms = sample.at_ms - self._thresholds.growing_ms
-        return growing
+    def _follow_troubles(self, sample: Sample, due_ms: int | None, references: References, *, grows: bool) -> None:
+        """Let troubles begin whose conditions hold, and end those that are over."""
+        limits, at_ms, follow = self._thresholds, sample.at_ms, self._troubles.follow
+        # Most queues have none, and what cannot begin is not looked into.
+        episodes, clear_ms = self._troubles.episodes, limits.clear_ms
+        idle_ms = 0 if self._ready_since_ms is None else at_ms - max(self._last_receive_ms, self._ready_since_ms)
+        if idle_ms >= limits.stalled_ms or Verdict.STALLED in episodes:
+            began_ms = at_ms - idle_ms if idle_ms >= limits.stalled_ms else None
+            follow(Verdict.STALLED, began_ms, at_ms, clear_ms, is_clear=idle_ms < CLEAR_SHARE * limits.stalled_ms)
+        if grows or Verdict.GROWING in episodes:
+            growth = self._growth(sample, references) if grows else 0.0
+            if growth >= 1 or Verdict.GROWING in episodes:
+                began_ms = at_ms - limits.growing_ms if growth >= 1 else None
+                follow(Verdict.GROWING, began_ms, at_ms, clear_ms, is_clear=growth < CLEAR_SHARE)
+        poison = self.look.found.poison
+        if poison or Verdict.POISONED in episodes:
+            follow(Verdict.POISONED, at_ms if poison else None, at_ms, clear_ms, is_clear=not poison)
+        waiting_ms = 0 if due_ms is None else at_ms - due_ms
+        if waiting_ms >= limits.aged_ms or Verdict.AGED in episodes:
+            began_ms = at_ms - waiting_ms + limits.aged_ms if waiting_ms >= limits.aged_ms else None
+            follow(Verdict.AGED, began_ms, at_ms, clear_ms, is_clear=waiting_ms < AGED_CLEAR_SHARE * limits.aged_ms)
 
-    def _verdict(self, sample: Sample, oldest_ms: int | None, growing: bool) -> tuple[Verdict, int | None]:
-        limits = self._thresholds
-        if self._ready_since_ms is not None:
-            idle_since_ms = max(self._last_receive_ms, self._ready_since_ms)
-            if sample.at_ms - idle_since_ms >= limits.stalled_ms:
-                return Verdict.STALLED, idle_since_ms
-        if growing:
-            return Verdict.GROWING, self._growing_since_ms
-        if self.poison:
-            return Verdict.POISONED, None
-        if oldest_ms is not None and sample.at_ms - oldest_ms >= limits.aged_ms:
-            return Verdict.AGED, oldest_ms + limits.aged_ms
-        return Verdict.OK, None
+    def _growth(self, sample: Sample, references: References) -> float:
+        earlier = self._sample_at(2, references, sample)
+        if earlier.at_ms > sample.at_ms - self._thresholds.growing_ms:
+            if self._created_ms is None:
+                return 0.0
+            earlier = Sample(self._created_ms, 0, 0, 0, 0)
+        return self._thresholds.growth(earlier, self._sample_at(3, references, sample), sample)
 
-    def _stale_from(self, sample: Sample, rates: Rates | None, trend: Rates | None, oldest_ms: int | None) -> int:
+    def _stale_from(self, sample: Sample, rates: Rates | None, trend: Rates | None, due_ms: int | None) -> int:
         if rates != STILL or trend != STILL:
             return 0
-        due = [_FOREVER]
-        if self._ready_since_ms is not None:
-            due.append(max(self._last_receive_ms, self._ready_since_ms) + self._thresholds.stalled_ms)
-        if oldest_ms is not None:
-            due.append(oldest_ms + self._thresholds.aged_ms)
+        limits = self._thresholds
+        due = [_FOREVER, *self._troubles.ends_ms(limits.clear_ms)]
+        if (idle_since_ms := self._idle_since_ms()) is not None:
+            due.append(idle_since_ms + limits.stalled_ms)
+        if due_ms is not None:
+            due.append(due_ms + limits.aged_ms)
+        if self._growth_known_ms:
+            due += [self._growth_known_ms, self._watched_from_ms + MEASURED_MS]
+            if self._first is not None:
+                due.append(self._first.at_ms + MEASURED_MS)
         return min(moment for moment in due if moment > sample.at_ms)
+
+
+def _bodiless(missing: int, depth: int) -> str | None:
+    """Say that messages have no body, where some have none."""
+    if not missing or not depth:
+        return None
+    has = "has" if missing == 1 else "have"
+    return f"{plural(missing, 'message')} {has} no body: consumers receive only an id"
 
 
 def _total(name: str, raw: bytes | None, problems: list[str]) -> int | None:

@@ -1,22 +1,32 @@
-"""Which queue is in trouble, and why: the verdict of one queue from its counts, rates and recent past."""
+"""Which queue is in trouble, and why: the verdict of one queue from its counts, rates and recent past.
+
+A trouble begins when its condition holds, and ends when the condition has been clearly over for ``clear_ms``: below
+half of the threshold (``aged``: below nine tenths), so that a queue at a threshold does not go to and fro. Until then
+its verdict stays, and the reason says since when the condition does not hold. ``broken`` alone has no such delay.
+"""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from rsmq_tui.monitor.series import Rates, Sample
 from rsmq_tui.monitor.snapshot import Drain, QueueState, Verdict
-from rsmq_tui.monitor.wording import count, duration, plural, rate
+from rsmq_tui.monitor.wording import ago, compact, count, duration, plural, rate
 
 # Items a second that are no change.
 _STEADY_S = 0.02
+# A condition is clearly over below this part of its threshold. Ages fall steadily, and need less room.
+CLEAR_SHARE = 0.5
+AGED_CLEAR_SHARE = 0.9
 
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
     """When a queue counts as being in trouble.
 
-    ``stalled_ms``: ready messages and no receive for this long. ``growing_ms``: arrivals exceed deletes over this span,
-    by ``growing_messages`` or more and by more than ``growing_share`` of what arrived. ``aged_ms``: the first ready
-    message is this old. ``poison_rc``: received this often.
+    ``stalled_ms``: ready messages and no receive for this long. ``leaking_ms``: leases past their deadline this long.
+    ``growing_ms``: arrivals exceed deletes over this span, by ``growing_messages`` or more and by more than
+    ``growing_share`` of what arrived. ``aged_ms``: the first ready message has been due for this long. ``poison_rc``:
+    received this often. ``clear_ms``: a trouble ends when it has been clearly over for this long.
     """
 
     stalled_ms: int = 60_000
@@ -25,86 +35,237 @@ class Thresholds:
     growing_share: float = 0.02
     aged_ms: int = 600_000
     poison_rc: int = 5
+    clear_ms: int = 30_000
+    leaking_ms: int = 60_000
 
-    def is_growing(self, earlier: Sample, now: Sample, recent: Rates | None) -> bool:
-        """Tell whether a queue grew between two samples that span ``growing_ms``, and still does."""
-        if recent is None or now.at_ms - earlier.at_ms < self.growing_ms:
-            return False
-        gained = now.depth - earlier.depth
-        arrived = now.totalsent - earlier.totalsent
-        still = recent.arrivals_s > recent.deletes_s
-        return still and gained >= self.growing_messages and gained > self.growing_share * arrived
+    @property
+    def growing_s(self) -> float:
+        """The least growth, in messages a second, that lets a queue grow over ``growing_ms``."""
+        return self.growing_messages / max(1, self.growing_ms) * 1000
 
-    def has_grown(self, earlier: Sample, now: Sample) -> bool:
-        """Tell whether a queue whose arrivals are not known grew between two samples that span ``growing_ms``."""
-        return now.at_ms - earlier.at_ms >= self.growing_ms and now.depth - earlier.depth >= self.growing_messages
+    def growth(self, earlier: Sample, middle: Sample, now: Sample) -> float:
+        """Return how much a queue grew between two samples that span ``growing_ms``: from 1.0 on it is growing.
+
+        It is 0 where the queue did not grow on both sides of the middle sample, and since then at half of the average
+        rate at least: a burst is no growth. What arrived is 0 where nothing counts it.
+        """
+        gained, since_middle = now.depth - earlier.depth, now.depth - middle.depth
+        span_ms = now.at_ms - earlier.at_ms
+        if span_ms < self.growing_ms or not 0 < since_middle < gained:
+            return 0.0
+        if 2 * since_middle * span_ms < gained * (now.at_ms - middle.at_ms):
+            return 0.0
+        needed = max(self.growing_messages, self.growing_share * (now.totalsent - earlier.totalsent))
+        return gained / needed if needed else 1.0
 
 
-def drain_of(ready: int, recent: Rates | None, verdict: Verdict) -> tuple[Drain, float | None]:
-    """Say whether the ready messages clear, and in how many seconds if arrivals and deletes go on as they do."""
-    if ready == 0:
-        return Drain.EMPTY, None
-    if verdict is Verdict.STALLED:
-        return Drain.STALLED, None
+class Episode(NamedTuple):
+    """One trouble of a queue: when its condition began, and since when it does not hold and is clearly over, if so."""
+
+    since_ms: int
+    over_since_ms: int | None = None
+    clear_since_ms: int | None = None
+
+
+class Troubles:
+    """The troubles that a queue has, each from its beginning until it has been clearly over for long enough."""
+
+    __slots__ = ("episodes",)
+
+    def __init__(self) -> None:
+        self.episodes: dict[Verdict, Episode] = {}
+
+    def follow(self, verdict: Verdict, began_ms: int | None, at_ms: int, clear_ms: int, *, is_clear: bool) -> None:
+        """Take what a poll says of one trouble: when its condition began, None where it does not hold.
+
+        ``is_clear`` says whether it is clearly over, and not only below its threshold.
+        """
+        episode = self.episodes.get(verdict)
+        if began_ms is not None:
+            if episode is None or episode.over_since_ms is not None:
+                self.episodes[verdict] = Episode(began_ms if episode is None else episode.since_ms)
+        elif episode is not None:
+            over_since_ms = at_ms if episode.over_since_ms is None else episode.over_since_ms
+            clear_since_ms = at_ms if episode.clear_since_ms is None else episode.clear_since_ms
+            if not is_clear:
+                self.episodes[verdict] = Episode(episode.since_ms, over_since_ms)
+            elif at_ms - clear_since_ms >= clear_ms:
+                del self.episodes[verdict]
+            else:
+                self.episodes[verdict] = Episode(episode.since_ms, over_since_ms, clear_since_ms)
+
+    def forget(self, verdict: Verdict | None = None) -> None:
+        """Forget one trouble, or all: nothing is known of it any more."""
+        if verdict is None:
+            self.episodes.clear()
+        else:
+            self.episodes.pop(verdict, None)
+
+    def ends_ms(self, clear_ms: int) -> list[int]:
+        """Return when troubles end if nothing changes."""
+        clear = (episode.clear_since_ms for episode in self.episodes.values())
+        return [since_ms + clear_ms for since_ms in clear if since_ms is not None]
+
+    def verdict(self, at_ms: int, clear_ms: int, watched_from_ms: int, known_from_ms: int) -> "Judgement":
+        """Return the worst trouble; without one, ``watching`` until what cannot be told yet is known, then ``ok``.
+
+        ``watched_from_ms`` is since when the queue is watched, ``known_from_ms`` when all troubles can be told.
+        """
+        if self.episodes:
+            verdict = min(self.episodes, key=lambda one: one.rank)
+            since_ms, over_since_ms, clear_since_ms = self.episodes[verdict]
+            if clear_since_ms is not None:
+                return Judgement(verdict, since_ms, over_since_ms, clear_since_ms + clear_ms)
+            # Below its threshold and not clear: all but this one still hold in a smaller measure.
+            return Judgement(verdict, since_ms, over_since_ms if verdict is Verdict.STALLED else None)
+        if known_from_ms > at_ms:
+            return Judgement(Verdict.WATCHING, watched_from_ms, watched_from_ms, known_from_ms)
+        return OK
+
+
+class Judgement(NamedTuple):
+    """A verdict, when its condition began, and since when and until when it is pending (see ``QueueState``)."""
+
+    verdict: Verdict
+    since_ms: int | None = None
+    pending_since_ms: int | None = None
+    pending_until_ms: int | None = None
+
+
+OK = Judgement(Verdict.OK)
+_USUAL = Thresholds()
+
+
+def drain_of(
+    ready: int, recent: Rates | None, latest: Rates | None, judged: Judgement, limits: Thresholds = _USUAL
+) -> tuple[Drain, float | None]:
+    """Say whether the ready messages clear, and in how many seconds if arrivals and deletes go on as they do.
+
+    ``recent`` are the rates of the last minute, which tell the time; ``latest`` are those of a shorter span, over
+    which the queue must shrink too. A growth that is too small to let the queue grow is steady, and so is a small
+    share of the arrivals.
+    """
+    known = _known_drain(ready, judged)
+    if known is not None:
+        return known, None
     if recent is None:
         return Drain.UNKNOWN, None
     net_s = recent.deletes_s - recent.arrivals_s
-    if verdict is Verdict.GROWING or net_s < -0.02 * max(1.0, recent.arrivals_s):
+    share_s = limits.growing_share * recent.arrivals_s
+    if -net_s > max(share_s, limits.growing_s):
         return Drain.GROWING, None
-    if net_s > 0.02 * max(1.0, recent.arrivals_s):
-        return Drain.CLEARS, ready / net_s
+    if net_s > max(share_s, _STEADY_S):
+        shrinks = latest is not None and latest.deletes_s > latest.arrivals_s
+        return (Drain.CLEARS, ready / net_s) if shrinks else (Drain.UNKNOWN, None)
     if recent.deletes_s > 0:
         return Drain.STEADY, None
     return Drain.UNKNOWN, None
 
 
-def net_drain_of(ready: int, net_s: float | None, verdict: Verdict, *, was_taken: bool) -> tuple[Drain, float | None]:
+def net_drain_of(
+    ready: int,
+    net_s: float | None,
+    latest_s: float | None,
+    judged: Judgement,
+    limits: Thresholds = _USUAL,
+    *,
+    was_taken: bool,
+) -> tuple[Drain, float | None]:
     """Say as ``drain_of`` does whether a backlog clears whose depth changes by ``net_s`` a second.
 
-    ``was_taken`` tells whether an item was taken lately: a depth that stays is steady only then.
+    ``latest_s`` is the change over a shorter span. ``was_taken`` tells whether an item was taken lately: a depth that
+    stays is steady only then.
     """
-    if ready == 0:
-        return Drain.EMPTY, None
+    known = _known_drain(ready, judged)
+    if known is not None:
+        return known, None
     if net_s is None:
         return Drain.UNKNOWN, None
-    if verdict is Verdict.GROWING or net_s > _STEADY_S:
+    if net_s > limits.growing_s:
         return Drain.GROWING, None
     if net_s < -_STEADY_S:
-        return Drain.CLEARS, ready / -net_s
+        shrinks = latest_s is not None and latest_s < 0
+        return (Drain.CLEARS, ready / -net_s) if shrinks else (Drain.UNKNOWN, None)
     return (Drain.STEADY if was_taken else Drain.UNKNOWN), None
 
 
+def _known_drain(ready: int, judged: Judgement) -> Drain | None:
+    """Return what the verdict alone says; a growing queue is never said to clear, nor is one that may be growing."""
+    if ready == 0:
+        return Drain.EMPTY
+    is_over = judged.pending_since_ms is not None
+    match judged.verdict:
+        case Verdict.WATCHING:
+            return Drain.UNKNOWN
+        case Verdict.STALLED if not is_over:
+            return Drain.STALLED
+        case Verdict.GROWING:
+            return Drain.UNKNOWN if is_over else Drain.GROWING
+    return None
+
+
 def reason(queue: QueueState, at_ms: int, thresholds: Thresholds) -> str:
-    """Say in one sentence why a queue has its verdict."""
-    if queue.kind == "list":
-        return _list_reason(queue, at_ms)
-    span = duration(None if queue.since_ms is None else at_ms - queue.since_ms)
-    oldest = queue.oldest_ready_age_ms(at_ms)
+    """Say in one sentence why a queue has its verdict, and what was not looked at."""
     match queue.verdict:
         case Verdict.BROKEN:
             return queue.broken or "its keys disagree"
-        case Verdict.STALLED:
-            return f"{plural(queue.ready or 0, 'message')} ready and none received for {span}"
-        case Verdict.GROWING:
-            return (
-                f"arrivals exceed deletes by {rate(_net_growth(queue))}/s for {span}; oldest ready {duration(oldest)}"
-            )
-        case Verdict.POISONED:
-            return (
-                f"{plural(queue.poison, 'message')} received {thresholds.poison_rc} times or more "
-                f"(up to {count(queue.highest_rc)})"
-            )
-        case Verdict.AGED:
-            return f"the first ready message has waited {duration(oldest)}"
+        case Verdict.WATCHING:
+            unknown = "receives" if queue.kind == "rsmq" else "takes"
+            return f"{_pending(queue, at_ms)}: too early to tell whether it grows, or whether a consumer {unknown}"
         case Verdict.OK:
-            return "nothing is wrong" if queue.depth else "empty"
+            may_be_poisoned = (queue.totalrecv or 0) >= thresholds.poison_rc
+            unlooked = "; receive counts not checked yet" if may_be_poisoned and queue.looked is None else ""
+            return f"nothing is wrong{unlooked or _looked(queue, at_ms, only_partly=True)}" if queue.depth else "empty"
+    if queue.pending_since_ms is not None:
+        lasted = duration(None if queue.since_ms is None else queue.pending_since_ms - queue.since_ms)
+        ended = ago(at_ms - queue.pending_since_ms)
+        clear = _round_duration(thresholds.clear_ms)
+        return f"was {queue.verdict} for {lasted}, until {ended}; clears after {clear} without it"
+    return _trouble(queue, at_ms, thresholds)
+
+
+def _trouble(queue: QueueState, at_ms: int, thresholds: Thresholds) -> str:
+    """Say why a queue is in trouble just now."""
+    is_list = queue.kind == "list"
+    span = _since(queue.since_ms, at_ms)
+    idle = _idle(queue, at_ms)
+    hardly = f", and almost none for {span}" if idle != span else ""
+    idle += " or more" if queue.is_idle_longer else ""
+    oldest, waiting = duration(queue.oldest_ready_age_ms(at_ms)), duration(queue.waiting_ms(at_ms))
+    ready = plural(queue.ready or 0, "item" if is_list else "message")
+    leases = f"{plural(queue.expired or 0, 'lease')} past the deadline"
+    growth = _net_growth(queue)
+    # The rate is of the last seconds, and not of the whole span.
+    now = f", now by {rate(growth)}/s" if growth is not None and growth >= 0.05 else ""
+    match queue.verdict:
+        case Verdict.STALLED if is_list:
+            beside = f"; {leases}" if queue.expired else ""
+            return f"{ready} ready and the next one has been the same for {idle}{beside}"
+        case Verdict.STALLED if queue.totalrecv == 0:
+            return f"{ready} ready, never received, {span} since {_first(queue)}"
+        case Verdict.STALLED:
+            return f"{ready} ready and none received for {idle}{hardly}"
+        case Verdict.LEAKING:
+            return f"{leases} for {span}: no reaper is returning them"
+        case Verdict.GROWING if is_list:
+            known = "" if queue.oldest_ready_ms is None else f"; next item {oldest} old"
+            return f"has grown for {span}{now}{known}"
+        case Verdict.GROWING:
+            return f"arrivals have exceeded deletes for {span}{now}; oldest ready {oldest}"
+        case Verdict.POISONED:
+            often = f"received {thresholds.poison_rc} times or more (up to {count(queue.highest_rc)})"
+            return f"{plural(queue.poison, 'message')} {often}{_looked(queue, at_ms)}"
+        case _:
+            return f"the next item is {oldest} old" if is_list else f"the first ready message has waited {waiting}"
 
 
 def outlook(queue: QueueState, at_ms: int) -> str:
-    """Say in a few words whether a queue clears: in T, no and why not, or unknown."""
+    """Say in a few words in what time a queue drains, or why it does not, or what is wrong with it."""
     if queue.verdict is Verdict.BROKEN:
         return queue.broken or ""
-    if queue.kind == "list" and queue.verdict is Verdict.STALLED and queue.drain is not Drain.STALLED:
+    if queue.pending_since_ms is not None or queue.verdict is Verdict.WATCHING:
+        return _pending(queue, at_ms)
+    if queue.verdict is Verdict.LEAKING:
         return f"{plural(queue.expired or 0, 'lease')} expired"
     if queue.verdict is Verdict.POISONED:
         return f"{plural(queue.poison, 'message')}, rc up to {count(queue.highest_rc)}"
@@ -112,41 +273,65 @@ def outlook(queue: QueueState, at_ms: int) -> str:
         case Drain.EMPTY:
             return "nothing ready"
         case Drain.CLEARS:
-            return f"in {duration((queue.drain_s or 0) * 1000)}"
+            return duration((queue.drain_s or 0) * 1000)
         case Drain.STEADY:
             return "steady"
         case Drain.STALLED:
-            return f"no consumer for {_since(queue, at_ms)}"
+            # A column of 19 cells has no room for the words of the reason.
+            least = "≥" if queue.is_idle_longer else "for"
+            return f"no consumer {least} {_idle(queue, at_ms)}"
         case Drain.GROWING:
             growth = _net_growth(queue)
-            return f"no: +{rate(growth)}/s" if growth is None or growth >= 0.1 else "steady"
+            if growth is None or growth >= 0.1:
+                words = compact(growth) if growth is None or growth >= 10 else f"{growth:.1f}".removesuffix(".0")
+                return f"never (+{words}/s)"
+            return "steady"
         case Drain.UNKNOWN:
             return "–"
 
 
-def _list_reason(queue: QueueState, at_ms: int) -> str:
-    oldest = duration(queue.oldest_ready_age_ms(at_ms))
-    overdue = f"{plural(queue.expired or 0, 'lease')} past the deadline"
-    match queue.verdict:
-        case Verdict.BROKEN:
-            return queue.broken or "its keys disagree"
-        case Verdict.STALLED if queue.drain is Drain.STALLED:
-            beside = f"; {overdue}" if queue.expired else ""
-            ready = f"{plural(queue.ready or 0, 'item')} ready"
-            return f"{ready} and the next one has been the same for {_since(queue, at_ms)}{beside}"
-        case Verdict.STALLED:
-            return f"{overdue} for {_since(queue, at_ms)} and nobody brings the items back"
-        case Verdict.GROWING:
-            known = "" if queue.oldest_ready_ms is None else f"; next item {oldest} old"
-            return f"grows by {rate(_net_growth(queue))}/s for {_since(queue, at_ms)}{known}"
-        case Verdict.AGED:
-            return f"the next item is {oldest} old"
-        case _:
-            return "nothing is wrong" if queue.depth else "empty"
+def _pending(queue: QueueState, at_ms: int) -> str:
+    """Say how far a verdict is from being final: 'watching, 40 s of 2 min'."""
+    what = "watching" if queue.verdict is Verdict.WATCHING else "recovering"
+    if queue.pending_since_ms is None:
+        return what
+    if queue.pending_until_ms is None:
+        return f"{what}, not clear yet"
+    done_ms = at_ms - queue.pending_since_ms
+    if queue.verdict is not Verdict.WATCHING:
+        return f"{what}, {duration(max(0, queue.pending_until_ms - at_ms))} left"
+    return f"{what}, {duration(max(0, done_ms))} of {_round_duration(queue.pending_until_ms - queue.pending_since_ms)}"
 
 
-def _since(queue: QueueState, at_ms: int) -> str:
-    return duration(None if queue.since_ms is None else at_ms - queue.since_ms)
+def _since(since_ms: int | None, at_ms: int) -> str:
+    return duration(None if since_ms is None else at_ms - since_ms)
+
+
+def _idle(queue: QueueState, at_ms: int) -> str:
+    """Say for how long nothing was received or taken, as far as is known."""
+    return _since(queue.since_ms if queue.idle_since_ms is None else queue.idle_since_ms, at_ms)
+
+
+def _looked(queue: QueueState, at_ms: int, *, only_partly: bool = False) -> str:
+    """Say of how many messages the receive counts were looked at; ``only_partly`` is silent where all were."""
+    if queue.looked_all_ms is not None:
+        return "" if only_partly else f"; all checked {ago(at_ms - queue.looked_all_ms)}"
+    if queue.looked is None or not queue.depth:
+        return ""
+    return f"; checked {count(min(queue.looked, queue.depth))} of {plural(queue.depth, 'message')}"
+
+
+def _first(queue: QueueState) -> str:
+    """Say from what the wait of a queue is counted that nobody received from yet."""
+    return "the first send" if queue.since_ms == queue.oldest_ready_ms else "the first was due"
+
+
+def _round_duration(ms: int) -> str:
+    """Say a span that is mostly one of the settings: 2 min, 1 h, else as any duration."""
+    for unit_ms, unit in ((3_600_000, "h"), (60_000, "min")):
+        if ms >= unit_ms and ms % unit_ms == 0:
+            return f"{ms // unit_ms} {unit}"
+    return duration(ms)
 
 
 def _net_growth(queue: QueueState) -> float | None:

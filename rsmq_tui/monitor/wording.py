@@ -76,6 +76,11 @@ def duration(ms: float | None) -> str:
     return f"{s} s"
 
 
+def ago(ms: float | None) -> str:
+    """Say how long ago something was: 12 s ago; what was less than a second ago was just now."""
+    return "just now" if ms is not None and ms < 1000 else f"{duration(ms)} ago"
+
+
 def seconds(value: float | None) -> str:
     """Say a setting in seconds: 30 s, 15.5 s, 2h 0m."""
     if value is None:

@@ -87,6 +87,4 @@ def _check_answers(remote: str) -> None:
         socket.create_connection((host, port), timeout=_PATIENCE_S).close()
     except (OSError, UnicodeError, OverflowError) as error:
         said = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise PipelineError(
-            f"nobody answers at {host} port {port}: {said}; start a Spark Connect server there"
-        ) from error
+        raise PipelineError(f"no answer from {host} port {port}: {said}; start a Spark Connect server there") from error

@@ -73,7 +73,7 @@ def _odd_column(name: str, types: Mapping[str, pa.DataType]) -> str | None:
     for field in SCHEMAS[name.partition("/")[0]]:
         found = types.get(field.name, field.type)
         if _plain(found) != _plain(field.type):
-            return f"its column {field.name} is {found}, and not {field.type}"
+            return f"its column {field.name} is {found}, not {field.type}"
     return None
 
 

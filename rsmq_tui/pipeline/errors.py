@@ -10,4 +10,4 @@ class NotInstalledError(PipelineError):
 
 
 class StoppedError(Exception):
-    """A run that was asked to end; the tables are those of the run before."""
+    """A run that was asked to end; the tables are those of the previous run."""

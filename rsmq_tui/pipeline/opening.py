@@ -26,7 +26,7 @@ def open_folders(history_at: str, out_at: str, state: Path) -> tuple[Folder, Fol
     History(history_at, state=state)
     history, out = Folder(history_at, state), Folder(out_at, state)
     if out.is_within(history):
-        raise PipelineError(f"{out.label} is in the history itself: choose a folder beside it for --out")
+        raise PipelineError(f"{out.label} is inside the history: choose another folder for --out")
     try:
         out.store.prepare()
     except Exception as error:
@@ -46,7 +46,7 @@ def alone(out: Folder) -> Iterator[None]:
     except OSError as error:
         raise PipelineError(told(error, out.label)) from error
     if lock is None:
-        raise PipelineError(f"another run is at work on {out.label}: wait for its end")
+        raise PipelineError(f"another run is writing {out.label}: wait until it ends")
     try:
         yield
     finally:
@@ -62,7 +62,7 @@ def claim(out: Folder, state: Path) -> None:
         if read_state(out) is not None:
             return
         if out.holds_anything(but=(_LOCK_FILE, _beside(STATE_FILE))):
-            raise PipelineError(f"{out.label} holds something else than an analysis: name an empty folder for --out")
+            raise PipelineError(f"{out.label} is not empty and not an analysis: name an empty folder for --out")
         keep(out, State(), state)
     except (PipelineError, HistoryError):
         raise
@@ -93,7 +93,7 @@ def manifest_before(history: Folder, out: Folder, *, is_full: bool) -> Manifest 
         if is_full:
             return None
         raise PipelineError(
-            f"{out.label} is the analysis of {manifest.history}: name another --out, or let --full replace it"
+            f"{out.label} is the analysis of {manifest.history}: name another --out, or use --full to replace it"
         )
     return None if manifest is None else _with_all_files(out, manifest, is_full=is_full)
 
@@ -103,7 +103,7 @@ def _with_all_files(out: Folder, manifest: Manifest, *, is_full: bool) -> Manife
     there = {file.name for file in out.files(RUNS)}
     lost = [name for table in manifest.tables for name in manifest.files(table) if name not in there]
     if lost and not is_full:
-        raise PipelineError(f"{out.label}/{lost[0]} is gone: run the pipeline with --full to make its tables anew")
+        raise PipelineError(f"{out.label}/{lost[0]} is missing: run the pipeline with --full to build its tables again")
     kept = {
         table: {day: names for day, names in days.items() if there.issuperset(names)}
         for table, days in manifest.tables.items()

@@ -148,7 +148,7 @@ class Runner:
             self._keep(out, State(VERSION, made_by(job.settings), seen, left_out))
             return Outcome(None, out.label, known_problems=len(left_out))
         if not any(held.values()) and before is None:
-            raise PipelineError(f"{history.label} holds no rows yet: rsmq-tui record --out {history.label} writes some")
+            raise PipelineError(f"{history.label} has no rows yet: rsmq-tui record --out {history.label} records some")
         return self._work(history, out, before, held, todo, left_out, seen, notes)
 
     def _work(
@@ -211,7 +211,7 @@ class Runner:
         self._begin("starting Spark")
         self.engine = self._open_engine(out.label)
         self._progress.watch(self.engine.tasks)
-        self._begin("looking for new files")
+        self._begin("searching for new files")
         steps = self._steps
         noted = None if steps is None else lambda: steps("noted")
         note_new_files(self.engine.spark, history, out, [table for table in TABLES if held[table]], noted)
@@ -232,7 +232,7 @@ class Runner:
             return
         now = read_manifest(out.store)
         if (now and now.run) != (before and before.run):
-            raise PipelineError(f"another run has written to {out.label} meanwhile: let one work at a time")
+            raise PipelineError(f"another run has written to {out.label} at the same time: run only one at a time")
 
     def _store_manifest(self, out: Folder, manifest: Manifest) -> None:
         with scratch_for(out, self._state_folder, MANIFEST_FILE) as scratch:

@@ -128,7 +128,7 @@ class _Started:
 
         if options.driver_memory is not None:
             raise PipelineError(
-                "spark-submit takes the driver's memory itself: spark-submit --driver-memory 2g script.py"
+                "the driver's memory is an option of spark-submit itself: spark-submit --driver-memory 2g script.py"
             )
         builder = SparkSession.builder.appName("rsmq-tui pipeline")
         for name, value in (("spark.master", options.master), *options.settings):

@@ -36,11 +36,11 @@ def why(error: BaseException) -> str:
     """Say what failed, of what Spark raised, and what to do where that is known."""
     text = str(error)
     if "OutOfMemoryError" in text:
-        return "there was not enough memory: give it more with --driver-memory 4g"
+        return "not enough memory: use a larger --driver-memory, such as 4g"
     if "No space left on device" in text or "Disk quota exceeded" in text:
-        return "there is no room left on the disk: make some, or name another disk in SPARK_LOCAL_DIRS"
+        return "no space left on the disk: free some space, or set SPARK_LOCAL_DIRS to another disk"
     if type(error).__module__.startswith("py4j") and "An error occurred while calling" not in text:
-        return "its Java has ended"
+        return "its Java process has ended"
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     if lines and lines[0].startswith("An error occurred while calling"):
         lines = lines[1:]

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from rsmq_tui.files import parse_json
 from rsmq_tui.history.analysis.schema import VERSION
 from rsmq_tui.history.store import SealedFile
 from rsmq_tui.pipeline.folder import Folder
@@ -40,7 +41,7 @@ def read_state(out: Folder) -> State | None:
     if text is None:
         return None
     try:
-        told = json.loads(text)
+        told = parse_json(text)
         left_out = {
             str(name): LeftOut(str(about["stamp"]), str(about["why"])) for name, about in told["left_out"].items()
         }

@@ -85,7 +85,7 @@ def address_of(own: Mapping[str, Value], defaults: Mapping[str, Value], place: P
         try:
             return said.address()
         except ValueError as error:
-            mistakes.add(place, f"[{'.'.join(map(str, place))}] cannot be: {error}")
+            mistakes.add(place, f"[{'.'.join(map(str, place))}] is not valid: {error}")
     return Address(_PLACEHOLDER)
 
 
@@ -119,17 +119,17 @@ class _Said:
         for prefix in _PREFIXES:
             self._check_way_in(prefix)
         if "sentinels" in self.own and "sentinel_service" not in self.own:
-            self._note("sentinels", "want sentinel_service beside them, the name of what they watch")
+            self._note("sentinels", "need sentinel_service, the name of the service that they monitor")
         if "sentinels" not in self.own:
             for key in self.own:
                 if key.startswith("sentinel_"):
-                    self._note(key, 'wants sentinels beside it, a list such as ["one.example:26379"]')
+                    self._note(key, 'needs sentinels, a list such as ["one.example:26379"]')
         if not (self._is_secure or self._own("sentinel_tls")):
             for key in (*_TLS_FILES, "tls_verify"):
                 if key in self.own:
-                    self._note(key, "wants tls = true, or a url that begins with rediss://")
+                    self._note(key, "needs tls = true, or a url that begins with rediss://")
         if "tls_key" in self.own and self._value("tls_cert") is None:
-            self._note("tls_key", "wants tls_cert beside it, the certificate that it belongs to")
+            self._note("tls_key", "needs tls_cert, the certificate that it belongs to")
 
     def address(self) -> Address:
         """Put the address together; raises ValueError for what cannot be one."""
@@ -155,21 +155,21 @@ class _Said:
     def _check_way_in(self, prefix: str) -> None:
         ways = [key for key in self.own if key.startswith(prefix) and key.removeprefix(prefix) in _PASSWORDS]
         for key in ways[1:]:
-            self._note(key, f"goes without {ways[0]}: a password comes from one place")
+            self._note(key, f"cannot be combined with {ways[0]}: give the password only once")
         url = self._own("url")
         if prefix or url is None:
             return
         parts = urlsplit(url)
         for key in ("user", *ways):
             if key in self.own and (parts.username or Address(url).has_password):
-                self._note(key, "goes without a user or a password in url")
+                self._note(key, "cannot be combined with a user or a password in url")
 
     def _go_without(self, key: str, others: tuple[str, ...]) -> None:
         if self._own(key) is None:
             return
         for other in others:
             if other in self.own:
-                self._note(other, f"goes without {key}, which says already where to connect to")
+                self._note(other, f"cannot be combined with {key}, which already gives the address")
 
     def _url(self) -> str:
         db, tls, socket, cluster = (self._own(key) for key in ("db", "tls", "socket", "cluster"))

@@ -23,7 +23,7 @@ _OTHERS_MAY = 0o077
 _SYNTAX = re.compile(r"(.*?) \(at (?:line ([0-9]+), column [0-9]+|end of document)\)", re.DOTALL)
 _UNNAMED = Profile("", Address("redis://"))
 _CLUSTER_NS = "{rsmq}"
-_WHY_TAG = "else its keys are on several nodes"
+_WHY_TAG = "otherwise its keys are on several nodes"
 _THRESHOLDS: dict[str, tuple[str, Read]] = {
     "stalled": ("stalled_ms", values.span_ms),
     "growing": ("growing_ms", values.span_ms),
@@ -31,12 +31,15 @@ _THRESHOLDS: dict[str, tuple[str, Read]] = {
     "growing_share": ("growing_share", values.share),
     "aged": ("aged_ms", values.span_ms),
     "poison_rc": ("poison_rc", values.count),
+    "clear": ("clear_ms", values.span_ms),
+    "leaking": ("leaking_ms", values.span_ms),
 }
 _WATCHING: dict[str, Read] = {
     "namespace": values.namespace,
     "namespaces": values.namespaces,
     "read_only": values.flag,
     "colour": values.colour,
+    "color": values.colour,
     "interval": values.interval_s,
     "thresholds": values.anything,
     "lists": values.lists,
@@ -72,16 +75,16 @@ def read_config(path: Path) -> Config:
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
-        raise ConfigError(f"{path} is no text in UTF-8") from error
+        raise ConfigError(f"{path} is not UTF-8 text") from error
     try:
         content = tomllib.loads(text)
         lines = lines_of(text)
     except tomllib.TOMLDecodeError as error:
         told = _SYNTAX.fullmatch(str(error))
         line = told[2] if told and told[2] else max(1, len(text.splitlines()))
-        raise ConfigError(f"{path}:{line}: {printable(told[1] if told else 'this is no TOML')}") from error
+        raise ConfigError(f"{path}:{line}: {printable(told[1] if told else 'this is not TOML')}") from error
     except RecursionError:
-        raise ConfigError(f"{path} holds lists within lists within lists, too deep to be read") from None
+        raise ConfigError(f"{path} is nested too deeply to be read") from None
     mistakes = Mistakes(path, lines)
     config = _read(content, path.parent, mistakes)
     if others_may:
@@ -107,14 +110,16 @@ def _read(content: dict[str, Any], folder: Path, mistakes: Mistakes) -> Config:
     for name, table in tables.items():
         place = ("profiles", name)
         if not _NAME.fullmatch(name):
-            mistakes.add(place, f"{name!r} cannot name a profile: letters, digits, '.', '_' and '-' do, 40 at most")
+            mistakes.add(
+                place, f"{name!r} is not a valid profile name: use at most 40 letters, digits, '.', '_' and '-'"
+            )
         own = read_table(table, place, keys, mistakes)
         address = address_of(own, defaults, place, mistakes)
         profiles[name] = _watched(replace(watched, name=name, address=address), own, mistakes)
         naming_ns |= {name} if _names_ns(own) else set()
     default = top["default"].value if "default" in top else None
     if default is not None and default not in tables:
-        mistakes.add(("default",), f"default names no profile: {default}{values.meant(default, tables)}")
+        mistakes.add(("default",), f"default is not the name of a profile: {default}{values.meant(default, tables)}")
     return Config(profiles, default, watched, frozenset(naming_ns))
 
 
@@ -125,12 +130,16 @@ def _names_ns(table: Mapping[str, Value]) -> bool:
 def _watched(profile: Profile, given: Mapping[str, Value], mistakes: Mistakes) -> Profile:
     """Return the profile with what is said of how it is watched."""
     if "namespace" in given and "namespaces" in given:
-        mistakes.add(given["namespace"].place, "namespace goes without namespaces, which may name it too")
+        mistakes.add(
+            given["namespace"].place, "namespace and namespaces cannot be combined: put all of them into namespaces"
+        )
+    if "colour" in given and "color" in given:
+        mistakes.add(given["color"].place, "color and colour are the same key: give one of them")
     namespaces = given.get("namespaces") or given.get("namespace")
     changes = {
         "namespaces": namespaces,
         "read_only": given.get("read_only"),
-        "colour": given.get("colour"),
+        "colour": given.get("colour") or given.get("color"),
         "interval_s": given.get("interval"),
         "lists": given.get("lists"),
         "list_age": given.get("lists_age"),
@@ -162,7 +171,7 @@ def _list_names(names: ListNames, patterns: Sequence[str], given: Mapping[str, V
         return named.for_patterns(patterns) if patterns else named
     except ValueError as error:
         place = next(given[key].place for key in (*_LIST_NAMES, "lists") if key in given)
-        mistakes.add(place, f"{place[-1]} cannot be: {str(error)[0].lower()}{str(error)[1:]}")
+        mistakes.add(place, f"{place[-1]} is not valid: {str(error)[0].lower()}{str(error)[1:]}")
         return names
 
 
@@ -175,6 +184,6 @@ def _refuse_passwords(content: dict[str, Any], mistakes: Mistakes) -> None:
             path = mistakes.path
             mistakes.add(
                 (*place, key),
-                f"others may read this file, and {key} holds a password: run `chmod 600 {path}`, or better, "
-                "say where it is kept with password_env, password_file or password_command",
+                f"other users can read this file, and {key} contains a password: run `chmod 600 {path}`, "
+                "or better, use password_env, password_file or password_command",
             )

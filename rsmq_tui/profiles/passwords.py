@@ -2,6 +2,7 @@
 
 import atexit
 import os
+import re
 import signal
 import stat
 import subprocess
@@ -11,15 +12,26 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import NoReturn
+from typing import IO, NoReturn
 
 from rsmq_tui.protocol import ExplainedError, Failure, Password
+from rsmq_tui.protocol.redaction import redact
 
 COMMAND_TIMEOUT_S = 10.0
 # The dashboard makes a few connections when it starts: who must touch a key or type a PIN for it is asked once.
 _REUSED_FOR_S = 30.0
 _BYTES_MAX = 65_536
 _WORDS_MAX = 300
+# What is probably a secret in a sentence: what is called one, a URL's user and password, and long random words.
+_SECRET_NAME = re.compile(r"PASS|PWD|SECRET|TOKEN|CREDENTIAL|_KEY$", re.IGNORECASE)
+_NAMED_SECRET = re.compile(
+    r"""((?:passw(?:or)?d|passphrase|pwd|secret|token|api[_-]?key|credentials?|authorization|bearer|basic)"""
+    r"""(?:["']?\s*[:=]\s*|["']?\s+is\s+|(?<=--password)\s+|(?<=--token)\s+|(?<=bearer)\s+)(?:bearer\s+|basic\s+)?)"""
+    r"""("[^"]*"|'[^']*'|\S+)""",
+    re.IGNORECASE,
+)
+_USER_INFO = re.compile(r"(?<=://)[^/\s@]+@")
+_RANDOM = re.compile(r"(?<![\w/.-])(?=[^\s/]*\d)(?=[^\s/]*[A-Za-z])[\w+=~.-]{20,}(?![\w/])")
 _running: set["subprocess.Popen[bytes]"] = set()
 
 
@@ -29,7 +41,7 @@ def from_variable(name: str) -> Password:
     def read() -> str:
         value = os.environ.get(name)
         if value is None:
-            _fail(f"the environment variable {name} is not set", "it holds the password of this profile")
+            _fail(f"the environment variable {name} is not set", "it must contain the password of this profile")
         return _first_line(value.encode("utf-8", "surrogateescape"), f"the environment variable {name}")
 
     return read
@@ -46,7 +58,10 @@ def from_file(path: Path) -> Password:
         try:
             with path.open("rb") as file:
                 if _others_may_read(file.fileno()):
-                    _fail(f"others may read the password file {path}", f"run `chmod o= {path}`, and think of a new one")
+                    _fail(
+                        f"other users can read the password file {path}",
+                        f"run `chmod o= {path}`, and change the password",
+                    )
                 content = file.read(_BYTES_MAX)
         except OSError as error:
             _fail(f"the password file {path} cannot be read: {error.strerror}", "the profile's password_file names it")
@@ -91,37 +106,92 @@ def _others_may_read(file: int) -> bool:
 
 def _output(command: Sequence[str], timeout_s: float) -> bytes:
     named = f"the password command {command[0]}"
-    hint = "run it by hand: it prints the password, and needs no terminal"
+    hint = "run it yourself: it must print the password without a terminal"
     try:
         process = subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
+            bufsize=0,
             # Whatever it asks, it may not ask it in the middle of the dashboard.
             start_new_session=True,
         )
     except (OSError, ValueError) as error:
-        words = error.strerror if isinstance(error, OSError) else "it holds what no command can"
+        words = error.strerror if isinstance(error, OSError) else "it contains an invalid character"
         _fail(f"{named} cannot be run: {words}", hint)
     _running.add(process)
     try:
-        with process:
-            try:
-                output, errors = process.communicate(timeout=timeout_s)
-            except subprocess.TimeoutExpired:
-                _kill(process)
-                _fail(f"{named} took longer than {timeout_s:g} s", hint)
-            except BaseException:
-                _kill(process)
-                raise
+        output, errors = _printed(process, timeout_s)
+    except TimeoutError:
+        _fail(f"{named} took longer than {timeout_s:g} s", hint)
+    except _TooMuchError:
+        _fail(f"{named} printed more than {_BYTES_MAX:,} bytes", hint)
     finally:
+        if process.poll() is None:
+            _kill(process)
+            process.wait()
         _running.discard(process)
     if process.returncode != 0:
         how = f"status {process.returncode}" if process.returncode > 0 else f"signal {-process.returncode}"
-        words = " ".join(errors.decode("utf-8", "replace").split())[:_WORDS_MAX]
+        words = _without_secrets(" ".join(errors.decode("utf-8", "replace").split()), output)[:_WORDS_MAX]
         _fail(f"{named} failed with {how}{': ' if words else ''}{words}", hint)
     return output
+
+
+class _TooMuchError(Exception):
+    """A command printed more than any password and its hints are long."""
+
+
+class _Pipe(threading.Thread):
+    """Reads what a command prints, up to the limit; its end, or going beyond it, is told by ``ended``."""
+
+    def __init__(self, pipe: IO[bytes], ended: threading.Semaphore) -> None:
+        super().__init__(name="password command", daemon=True)
+        self.read = b""
+        self._pipe = pipe
+        self._ended = ended
+
+    def run(self) -> None:
+        """Read to the end; a child that has left the command's session may hold the pipe for longer than anybody."""
+        with self._pipe as pipe:
+            try:
+                while len(self.read) <= _BYTES_MAX and (part := pipe.read(_BYTES_MAX)):
+                    self.read += part
+            finally:
+                self._ended.release()
+
+
+def _printed(process: "subprocess.Popen[bytes]", timeout_s: float) -> tuple[bytes, bytes]:
+    """Return what a command prints on both of its outputs; raises ``TimeoutError`` and ``_TooMuchError``."""
+    if process.stdout is None or process.stderr is None:
+        raise RuntimeError("no pipes")
+    deadline_s = time.monotonic() + timeout_s
+    ended = threading.Semaphore(0)
+    pipes = _Pipe(process.stdout, ended), _Pipe(process.stderr, ended)
+    for pipe in pipes:
+        pipe.start()
+    for _ in pipes:
+        if not ended.acquire(timeout=max(0.0, deadline_s - time.monotonic())):
+            raise TimeoutError
+        if any(len(pipe.read) > _BYTES_MAX for pipe in pipes):
+            raise _TooMuchError
+    try:
+        process.wait(max(0.0, deadline_s - time.monotonic()))
+    except subprocess.TimeoutExpired:
+        raise TimeoutError from None
+    return pipes[0].read, pipes[1].read
+
+
+def _without_secrets(words: str, output: bytes) -> str:
+    """Strike out of a failed command's complaint what may be a secret: it may be the password that it did not print."""
+    known = [line.decode("utf-8", "replace").strip() for line in output.splitlines()]
+    known += [value for name, value in os.environ.items() if _SECRET_NAME.search(name)]
+    for secret in known:
+        words = redact(words, secret)
+    words = _USER_INFO.sub("***@", words)
+    words = _NAMED_SECRET.sub(r"\1***", words)
+    return _RANDOM.sub("***", words)
 
 
 def _kill(process: "subprocess.Popen[bytes]") -> None:
@@ -147,7 +217,10 @@ def _first_line(content: bytes, named: str) -> str:
     except UnicodeDecodeError:
         password = ""
     if not password:
-        _fail(f"{named} holds no password on its first line", "it is text in UTF-8, and nothing else is on that line")
+        _fail(
+            f"{named} has no password on its first line",
+            "the first line must be UTF-8 text and contain only the password",
+        )
     return password
 
 

@@ -53,8 +53,8 @@ def read_table(table: Any, place: Place, keys: Mapping[str, Read], mistakes: Mis
         here = (*place, key)
         if key not in keys:
             where = f"in [{_called(place)}]" if place else "at the top of the file"
-            told = meant(key, keys) or "; there are " + ", ".join(keys)
-            mistakes.add(here, f"there is no key {key} {where}{told}")
+            told = meant(key, keys) or "; known keys: " + ", ".join(keys)
+            mistakes.add(here, f"unknown key {key} {where}{told}")
             continue
         try:
             values[key] = Value(keys[key](value), here)

@@ -32,7 +32,7 @@ def anything(value: Any) -> Any:
 def text(value: Any) -> str:
     """Read a text that is not empty."""
     if not isinstance(value, str) or not value or "\0" in value:
-        raise ValueError("must be a text in quotes, and not empty")
+        raise ValueError("must be a string in quotes, not empty")
     return value
 
 
@@ -52,7 +52,7 @@ def host(value: Any) -> str:
     """Read the name or the address of a host."""
     name = text(value).removeprefix("[").removesuffix("]")
     if not _HOST.fullmatch(name):
-        raise ValueError("must be the name or the address of a host, and the port is a key of its own")
+        raise ValueError("must be a host name or an address; the port has its own key")
     return name
 
 
@@ -150,8 +150,8 @@ def list_template(field: str) -> Read:
         if template.count("{queue}") + template.count("{name}") != 1:
             usual = getattr(ListNames(), field)
             raise ValueError(
-                f'must be a key that holds {{queue}} once, the key of the queue itself: "{usual}"; or {{name}}, what '
-                "the * of a pattern stands for"
+                f'must be a key that contains {{queue}} once, which stands for the key of the queue: "{usual}"; or '
+                "{name}, which stands for the part that matches the * of a pattern"
             )
         return template
 
@@ -180,7 +180,7 @@ def interval_s(value: Any) -> float:
         read = read_span(value)
         value = read / 1000 if isinstance(read, int) else None
     if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= most:
-        raise ValueError('must be seconds, 0.1 or more, or a span of time such as "2s" or "500ms"')
+        raise ValueError('must be seconds, 0.1 or more, or a duration such as "2s" or "500ms"')
     return float(value)
 
 
@@ -188,7 +188,7 @@ def span_ms(value: Any) -> int:
     """Read a span of time, in ms."""
     found = read_span(value) if isinstance(value, str) else None
     if not isinstance(found, int) or not 0 < found <= _SPAN_MAX_MS:
-        raise ValueError('must be a span of time such as "90s", "10m", "1h30m" or "2d"')
+        raise ValueError('must be a duration such as "90s", "10m", "1h30m" or "2d"')
     return found
 
 
@@ -200,7 +200,7 @@ def count(value: Any) -> int:
 def share(value: Any) -> float:
     """Read a part of a whole."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
-        raise ValueError("must be a part of 1, from 0 to 1")
+        raise ValueError("must be a fraction from 0 to 1")
     return float(value)
 
 
@@ -228,4 +228,4 @@ def _node(value: Any, number: int, default_port: int) -> Node:
     try:
         return Node.parse(text(value), default_port)
     except ValueError as error:
-        raise ElementError(f"has an element that cannot be one: {error}", number) from None
+        raise ElementError(f"has an invalid element: {error}", number) from None

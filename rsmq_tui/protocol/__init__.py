@@ -19,7 +19,7 @@ from rsmq_tui.protocol.aio import AsyncRsmq
 from rsmq_tui.protocol.client import Rsmq
 from rsmq_tui.protocol.connection import connect, connect_async
 from rsmq_tui.protocol.errors import RsmqError, rsmq_error
-from rsmq_tui.protocol.failures import REPLY_ERRORS, SERVER_ERRORS, ExplainedError, Failure, failure_of
+from rsmq_tui.protocol.failures import REPLY_ERRORS, SERVER_ERRORS, ExplainedError, Failure, defect_of, failure_of
 from rsmq_tui.protocol.ids import make_id, sent_ms
 from rsmq_tui.protocol.keys import name_bytes, name_of
 from rsmq_tui.protocol.lists.naming import LISTS_NS, End, ListNames
@@ -29,9 +29,10 @@ from rsmq_tui.protocol.metering import Traffic
 from rsmq_tui.protocol.operations import leading_int
 from rsmq_tui.protocol.pages import PREVIEW_BYTES, Anchor, Part, PeekedMessage, RawPage, Where, WholeMessage
 from rsmq_tui.protocol.polled import Index
-from rsmq_tui.protocol.read_scripts import MICROSECONDS_FROM, SECONDS_BELOW, Row
+from rsmq_tui.protocol.read_scripts import MICROSECONDS_FROM, SECONDS_BELOW, TIME_FROM, Row
 from rsmq_tui.protocol.reader import Namespaces, QueueReader
 from rsmq_tui.protocol.routes import slot_of
+from rsmq_tui.protocol.rows import MessagePage, PageLook
 from rsmq_tui.protocol.scan_chunk import ReadField, ScanChunk
 from rsmq_tui.protocol.urls import check_url, server_label
 
@@ -46,6 +47,7 @@ __all__ = [
     "REPLY_ERRORS",
     "SECONDS_BELOW",
     "SERVER_ERRORS",
+    "TIME_FROM",
     "Address",
     "Anchor",
     "AsyncListQueue",
@@ -58,8 +60,10 @@ __all__ = [
     "ListNames",
     "ListQueue",
     "Message",
+    "MessagePage",
     "Namespaces",
     "Node",
+    "PageLook",
     "Part",
     "Password",
     "PeekedMessage",
@@ -83,6 +87,7 @@ __all__ = [
     "check_url",
     "connect",
     "connect_async",
+    "defect_of",
     "failure_of",
     "leading_int",
     "make_id",

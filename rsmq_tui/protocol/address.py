@@ -82,19 +82,19 @@ class Address:
         check_url(self.url)
         parts = urlsplit(self.url)
         if self.tls is not None and not self.is_secure:
-            raise ValueError("TLS is spoken to rediss:// addresses only")
+            raise ValueError("TLS needs a rediss:// address")
         if self.user is not None and parts.username:
-            raise ValueError("the user is named twice: in the URL and beside it")
+            raise ValueError("the user is given twice: in the URL and separately")
         if self.password is not None and self.has_password:
-            raise ValueError("the password is given twice: in the URL and beside it")
+            raise ValueError("the password is given twice: in the URL and separately")
         if (self.sentinels or self.cluster) and parts.scheme == "unix":
-            raise ValueError("a unix socket leads to one server, not to a cluster, nor to what sentinels watch")
+            raise ValueError("a unix socket leads to one server, not to a cluster or a Sentinel service")
         if self.sentinels and self.cluster:
-            raise ValueError("sentinels do not watch clusters: a cluster knows by itself who does what")
+            raise ValueError("sentinels do not monitor clusters: a cluster manages its own failover")
         if self.sentinels and not (self.sentinels.nodes and self.sentinels.service):
-            raise ValueError("where sentinels tell which server it is, at least one is named, and the service")
+            raise ValueError("with Sentinel, name at least one sentinel, and the service")
         if self.cluster and self.database:
-            raise ValueError("a cluster has no other database than 0")
+            raise ValueError("a cluster has only database 0")
 
     @property
     def database(self) -> int:

@@ -14,6 +14,7 @@ from rsmq_tui.protocol.cancelling import cancellable
 from rsmq_tui.protocol.failures import SERVER_ERRORS, ExplainedError, Failure, failure_of
 from rsmq_tui.protocol.fetching import fetched
 from rsmq_tui.protocol.metering import Traffic, metered
+from rsmq_tui.protocol.reply_limits import GuardedAsyncParser, GuardedParser
 from rsmq_tui.protocol.routes import Question, Route, Search, T, answered, answered_async
 
 # A node that is gone without a word must not cost the time that a server is given to answer.
@@ -123,7 +124,7 @@ async def search_async(address: Address, search: Search[T], timeout_s: float, tr
         way = _way_to(address, question)
         credentials = None if way.password is None else _credentials(way.user, await fetched(way.password))
         base: type[Any] = AsyncSSLConnection if way.is_secure else AsyncConnection
-        connection = _counted(cancellable(base), traffic)(**way.options(timeout_s))
+        connection = _counted(cancellable(base), traffic)(parser_class=GuardedAsyncParser, **way.options(timeout_s))
         connection.credential_provider = credentials
         try:
             await connection.connect()
@@ -140,7 +141,7 @@ async def search_async(address: Address, search: Search[T], timeout_s: float, tr
 def _ask(address: Address, question: Question, timeout_s: float) -> Any:
     way = _way_to(address, question)
     base: type[Any] = SSLConnection if way.is_secure else Connection
-    connection = base(**way.options(timeout_s))
+    connection = base(parser_class=GuardedParser, **way.options(timeout_s))
     connection.credential_provider = None if way.password is None else _credentials(way.user, way.password())
     try:
         connection.connect()
@@ -232,5 +233,5 @@ def _explained(error: exceptions.RedisError, address: Address, found: Node | Non
     if found is None and not is_silence:
         return None
     if is_silence:
-        failure = Failure("timeout", "the server does not answer in TLS", "does the port speak TLS at all?")
+        failure = Failure("timeout", "the server does not answer in TLS", "check whether the port uses TLS")
     return ExplainedError(failure if found is None else replace(failure, sentence=f"{found}: {failure.sentence}"))

@@ -7,6 +7,8 @@ the task would go on as if nobody had cancelled it, and count as one that is ask
 import asyncio
 from typing import Any
 
+from redis.exceptions import ConnectionError as RedisConnectionError
+
 
 def cancellable(base: type[Any]) -> type[Any]:
     """Make an asyncio connection class in which no cancel is lost; a connection that is cancelled is closed."""
@@ -27,6 +29,9 @@ def cancellable(base: type[Any]) -> type[Any]:
                 await super().send_packed_command(command, check_health=check_health)
             except Exception as error:
                 await end_if_cancelled(self, before, error)
+                if isinstance(error, AttributeError) and not self.is_connected:
+                    # redis-py writes in a task of its own, which does not look whether somebody closed the connection.
+                    raise RedisConnectionError("the connection was closed") from error
                 raise
             await end_if_cancelled(self, before)
 

@@ -1,5 +1,6 @@
 """Carrying out guarded changes on one server, each exactly once, whatever they are made of."""
 
+import re
 import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -15,9 +16,12 @@ from rsmq_tui.protocol.connection import TIMEOUT_S
 from rsmq_tui.protocol.links import Links
 from rsmq_tui.protocol.metering import Traffic
 from rsmq_tui.protocol.operations import Operation, raise_refusal
+from rsmq_tui.protocol.replies import decode_text
 from rsmq_tui.protocol.routes import has_moved
 from rsmq_tui.protocol.runner import RAW
-from rsmq_tui.protocol.running import raise_first, raising_nonsense
+from rsmq_tui.protocol.running import exchange, raise_first
+
+_WITNESS_S = 7 * 86_400
 
 
 class VoidedError(Exception):
@@ -29,9 +33,6 @@ class Carrier(ABC):
 
     Every method raises redis-py's errors when the server cannot be asked, and ``RsmqError`` for what it refuses.
     """
-
-    # Whether a change's batches are to reach the server one after the other.
-    in_order = False
 
     def __init__(self, server: Address | str, ns: str, *, timeout_s: float = TIMEOUT_S) -> None:
         self.ns = ns
@@ -54,21 +55,19 @@ class Carrier(ABC):
         """Return a name for a call, to apply and to settle it by."""
         return secrets.token_hex(12)
 
-    @raising_nonsense
     async def clock_us(self) -> int:
         """Read the server's clock, in microseconds since the epoch."""
-        seconds, microseconds = await self._client.time()
+        ((seconds, microseconds),) = await self._read(("TIME",))
         return int(seconds) * 1_000_000 + int(microseconds)
 
-    @raising_nonsense
     async def clock_and_run_id(self) -> tuple[int, str | None]:
         """Read the clock, and what the server calls itself from its start to its end: None where it does not tell."""
         try:
             (seconds, microseconds), told = await self._read(("TIME",), ("INFO", "server"))
         except ResponseError:
             return await self.clock_us(), None
-        run_id = told.get("run_id") if isinstance(told, dict) else None
-        return int(seconds) * 1_000_000 + int(microseconds), None if run_id is None else str(run_id)
+        run_id = re.search(rb"^run_id:(\w+)", told, re.MULTILINE)
+        return int(seconds) * 1_000_000 + int(microseconds), None if run_id is None else decode_text(run_id[1])
 
     async def apply(self, batch: Batch, token: str) -> str:
         """Carry a batch out and return its outcome; raises ``VoidedError`` when that token was given up.
@@ -87,20 +86,33 @@ class Carrier(ABC):
             if "RSMQ voided" in str(error):
                 raise VoidedError(token) from None
             raise_refusal(error)
-        return operation.read(reply)
+        return operation.decode(reply)
 
-    @raising_nonsense
+    async def announce(self, tokens: Sequence[str]) -> None:
+        """Leave a witness of each call before it is sent: a key that is there as long as the server loses nothing.
+
+        It lives for a week, which is how long a call can be settled that left no marker. A server that refuses it, as
+        when it is out of memory, has none.
+        """
+        for client, markers in self._by_place(tokens).items():
+            await self._send(*(("SET", _witness(marker), b"", "EX", _WITNESS_S) for marker in markers), client=client)
+
     async def settle(self, token: str) -> str | None:
-        """Return the outcome of a call whose reply was not seen, or None: nothing tells, and from now on it is void.
+        """Return the outcome of a call whose reply was not seen; it is void from now on if it was not carried out.
 
-        A marker may have been lost, with its server or for want of memory: ``look`` tells what the call may have done.
+        What is at the marker is returned as it is: anybody may have written there. The outcome is empty when the call
+        surely was not carried out: it left no marker, and its witness is there, so that the server has not lost the
+        marker. None means that nothing tells, because the witness is gone as well
+        (the server was restarted or flushed, or is another one): ``look`` tells what the call may have done.
         """
         client, marker = self._place(token)
-        (left,) = await self._read(("GET", marker), client=client)
+        left, has_witness = await self._read(("GET", marker), ("EXISTS", _witness(marker)), client=client)
         if left is None:
             # Only now: a server that is out of memory still tells what was done.
             _, left = await self._read(("SET", marker, b"", "NX"), ("GET", marker), client=client)
-        return left.decode() if left else None
+        if left:
+            return str(left, "ascii", "replace")
+        return "" if has_witness and not await self._evicts(client) else None
 
     @abstractmethod
     async def look(self, batch: Batch) -> str:
@@ -108,11 +120,8 @@ class Carrier(ABC):
 
     async def forget(self, tokens: Sequence[str]) -> None:
         """Remove what these calls left: their outcomes are known."""
-        places: dict[Redis, list[bytes]] = {}
-        for client, marker in map(self._place, tokens):
-            places.setdefault(client, []).append(marker)
-        for client, markers in places.items():
-            await self._read(("DEL", *markers), client=client)
+        for client, markers in self._by_place(tokens).items():
+            await self._read(("DEL", *markers, *map(_witness, markers)), client=client)
 
     async def aclose(self) -> None:
         """Close the connections."""
@@ -126,6 +135,21 @@ class Carrier(ABC):
     def _place(self, token: str) -> tuple[Redis, bytes]:
         """Return where a call leaves its outcome."""
 
+    def _by_place(self, tokens: Sequence[str]) -> dict[Redis, list[bytes]]:
+        places: dict[Redis, list[bytes]] = {}
+        for client, marker in map(self._place, tokens):
+            places.setdefault(client, []).append(marker)
+        return places
+
+    async def _evicts(self, client: Redis) -> bool:
+        """Tell whether a server may have evicted a marker and kept its witness."""
+        try:
+            (stats,) = await self._read(("INFO", "stats"), client=client)
+        except ResponseError:
+            return False
+        evicted = re.search(rb"^evicted_keys:(\d+)", stats, re.MULTILINE)
+        return evicted is not None and int(evicted[1]) > 0
+
     async def _read(self, *commands: Sequence[bytes | str | int], client: Redis | None = None) -> list[Any]:
         replies = await self._send(*commands, client=client)
         if has_moved(replies):
@@ -134,10 +158,12 @@ class Carrier(ABC):
         return replies
 
     async def _send(self, *commands: Sequence[bytes | str | int], client: Redis | None = None) -> list[Any]:
-        async with (client or self._client).pipeline(transaction=False) as pipeline:
-            for command in commands:
-                pipeline.execute_command(*command, **RAW)
-            return await pipeline.execute(raise_on_error=False)
+        return await exchange(client or self._client, commands, **RAW)
+
+
+def _witness(marker: bytes) -> bytes:
+    """Return the key of the witness beside a marker: in the same slot of a cluster, and known by its name as ours."""
+    return marker + b"announced"
 
 
 async def _run(client: Redis, operation: Operation[str]) -> Any:

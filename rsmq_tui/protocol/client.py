@@ -35,14 +35,16 @@ class Rsmq(Runner):
 
         ``vt`` and ``delay`` are seconds, 0 to 9,999,999; ``maxsize`` is 1,024 to 65,536, or -1 for unlimited.
         Raises ``queueExists``, ``missingParameter``, ``invalidFormat``, ``invalidValue``. Where the canonical client
-        fills up a partial hash that already has a ``vt`` and says ``queueExists``, this changes nothing.
+        fills up a partial hash that already has a ``vt`` and says ``queueExists``, this changes nothing. Of a hash
+        without a ``vt``, which is not a queue to any client, the fields that are there are kept.
         """
         self._run(operations.create_queue(self._keys, queue, vt, delay, maxsize))
 
     def delete_queue(self, queue: str) -> None:
         """Delete a queue and all its messages.
 
-        Raises ``queueNotFound`` when it had no keys; a name without keys is taken out of the index all the same, as the
+        Raises ``queueNotFound`` when it had no keys, and ``wrongType``, before anything is removed, when a key of its
+        name holds something else; a name without keys is taken out of the index all the same, as the
         canonical client does.
         """
         self._run(operations.delete_queue(self._keys, queue))
@@ -99,7 +101,11 @@ class Rsmq(Runner):
         return self._run(operations.pop_message(self._keys, queue))
 
     def delete_message(self, queue: str, id: str) -> bool:
-        """Delete a message; False when it was not there. Raises ``invalidFormat`` for ids no client could delete."""
+        """Delete a message, whatever client made its id; False when it was not there.
+
+        Raises ``missingParameter`` for an empty id, and ``invalidFormat`` for the name of a field of the queue, such as
+        ``vt``, or more than 65,536 bytes. Only what belongs to this message is removed.
+        """
         return self._run(operations.delete_message(self._keys, queue, id))
 
     def delete_messages(self, queue: str, ids: Iterable[str]) -> list[bool]:
@@ -109,7 +115,8 @@ class Rsmq(Runner):
     def change_message_visibility(self, queue: str, id: str, vt: int) -> bool:
         """Make a message visible ``vt`` seconds from now, whatever it was before; False when it is not there.
 
-        Raises ``queueNotFound``, ``invalidFormat``, ``invalidValue``. ``rc`` and ``fr`` stay as they are.
+        Takes the ids that ``delete_message`` takes. Raises ``queueNotFound``, ``invalidFormat``, ``invalidValue``.
+        ``rc`` and ``fr`` stay as they are.
         """
         return self._run(operations.change_message_visibility(self._keys, queue, id, vt))
 
@@ -120,6 +127,7 @@ class Rsmq(Runner):
     def restore_messages(self, queue: str, messages: Iterable[StoredMessage]) -> list[bool]:
         """Write messages exactly as given: id, body, score, rc and fr; False for an id that was already there.
 
-        Totals stay as they are: a restored message was counted when it was first sent.
+        Raises ``invalidFormat`` for the ids that ``delete_message`` refuses; one whose fields are those of another
+        message is left out as well. Totals stay as they are: a restored message was counted when it was first sent.
         """
         return self._run_all(operations.restore_messages(self._keys, queue, messages))

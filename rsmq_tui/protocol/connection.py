@@ -12,6 +12,7 @@ from redis.retry import Retry
 from rsmq_tui.protocol.address import Address
 from rsmq_tui.protocol.approach import approaching, approaching_async, tls_options
 from rsmq_tui.protocol.metering import Traffic
+from rsmq_tui.protocol.reply_limits import GuardedAsyncParser, GuardedParser
 from rsmq_tui.protocol.routes import Route, route_of
 
 TIMEOUT_S = 5.0
@@ -25,7 +26,8 @@ def connect(server: Address | str, ns: str | None = None, *, timeout_s: float = 
     what is allowed.
     """
     address = Address.of(server)
-    pool = redis.ConnectionPool.from_url(address.url, retry=Retry(NoBackoff(), 0), **_options(address, timeout_s))
+    options = {**_options(address, timeout_s), "parser_class": GuardedParser}
+    pool = redis.ConnectionPool.from_url(address.url, retry=Retry(NoBackoff(), 0), **options)
     pool.connection_class = approaching(pool.connection_class, address, route_of(address, ns), timeout_s)
     return redis.Redis.from_pool(pool)
 
@@ -43,9 +45,8 @@ def connect_async(
     ``route`` finds the server instead of what the address says of that.
     """
     address = Address.of(server)
-    pool = redis.asyncio.ConnectionPool.from_url(
-        address.url, retry=AsyncRetry(NoBackoff(), 0), **_options(address, timeout_s)
-    )
+    options = {**_options(address, timeout_s), "parser_class": GuardedAsyncParser}
+    pool = redis.asyncio.ConnectionPool.from_url(address.url, retry=AsyncRetry(NoBackoff(), 0), **options)
     pool.connection_class = approaching_async(
         pool.connection_class, address, route or route_of(address, ns), timeout_s, traffic
     )

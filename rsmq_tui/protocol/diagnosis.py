@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from redis.exceptions import InvalidResponse, NoScriptError, ResponseError
+from redis.exceptions import NoScriptError, ResponseError
 
 from rsmq_tui.protocol.address import Address
 from rsmq_tui.protocol.connection import TIMEOUT_S, connect_async
@@ -19,6 +19,7 @@ from rsmq_tui.protocol.failures import SERVER_ERRORS, ExplainedError, Failure, f
 from rsmq_tui.protocol.keys import name_of
 from rsmq_tui.protocol.metering import Traffic
 from rsmq_tui.protocol.permissions import Command, commands_for
+from rsmq_tui.protocol.replies import decode_clock
 from rsmq_tui.protocol.tracked import TrackedConnection
 from rsmq_tui.protocol.urls import DEFAULT_PORT
 
@@ -183,7 +184,7 @@ class Diagnosis:
             failure = failure_of(error)
             unanswered = failure.kind in ("timeout", "closed") and getattr(connection, "_writer", None) is None
             if unanswered and self._address.url.startswith("rediss"):
-                told = "nothing there speaks TLS", "redis:// goes without; else see the server's tls-port"
+                told = "the port does not use TLS", "use redis:// without TLS, or check the server's tls-port"
                 failure = Failure("tls", *told)
             # Sentinels and clusters are asked where the server is.
             otherwise = "route" if isinstance(error, ExplainedError) else "redis"
@@ -192,7 +193,7 @@ class Diagnosis:
         if encrypted := _encryption(self._connection):
             yield Step("tls", encrypted)
         user = await self._user()
-        yield Step("auth", "as a user whom it does not name" if user is None else f"as user {user}")
+        yield Step("auth", "as an unnamed user" if user is None else f"as user {user}")
         yield Step("redis", "answers")
 
     async def _user(self) -> str | None:
@@ -229,7 +230,7 @@ class Diagnosis:
         replies = await self._ask(*(("ACL", "DRYRUN", user, *command.words) for command in commands))
         if any(isinstance(reply, Exception) for reply in replies):
             return None
-        told = [None if reply == b"OK" else Failure("noperm", "this user may not", "grant it") for reply in replies]
+        told = [None if reply == b"OK" else Failure("noperm", "permission denied", "grant it") for reply in replies]
         return list(zip(commands, told, strict=True))
 
     async def _ask(self, *commands: Sequence[bytes | str | int]) -> list[Any]:
@@ -260,10 +261,8 @@ def _seconds(clock: Any) -> float:
     """Read the reply to TIME; raises redis-py's errors."""
     if isinstance(clock, Exception):
         raise clock
-    match clock:
-        case [bytes(seconds), bytes(micros)] if seconds.isdigit() and micros.isdigit():
-            return int(seconds) + int(micros) / 1e6
-    raise InvalidResponse("what answers there does not speak as Redis does")
+    seconds, microseconds = decode_clock(clock)
+    return seconds + microseconds / 1e6
 
 
 async def _resolved(host: str, port: int) -> str:

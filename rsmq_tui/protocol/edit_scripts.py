@@ -2,17 +2,61 @@
 
 A call first asks for its marker, a key of its own, and leaves its outcome there: whoever loses the connection, or dies,
 between asking and being answered can tell later whether it was carried out, and can make sure that it never will be.
-A marker has no lifetime: what has one is what a server that runs out of memory takes away first.
+A marker has no lifetime: what has one is what a server that runs out of memory takes away first. Beside it, before the
+call is sent, comes a witness, an empty key: where that is still there and no marker is, the call was not carried out.
 Everything that may be refused is checked before the first write, so that a call is carried out whole or not at all.
 """
 
-from rsmq_tui.protocol.scripts import Script
+from rsmq_tui.protocol.read_scripts import MICROSECONDS_FROM, SECONDS_BELOW, TIME_FROM
+from rsmq_tui.protocol.scripts import IS_QUEUE_FIELD, SCORES_OF, Script
 
 # What became of one edit: the characters of an outcome.
-DONE, GONE, CHANGED, TAKEN = "d", "g", "c", "t"
+DONE, GONE, CHANGED, UNMATCHED, TAKEN = "d", "g", "c", "n", "t"
+# Between these and what the server found in place of what was seen; KEPT where a move took that along.
+FOUND, KEPT = ";", "="
+
+# Reads ``conditions``, decoded or false, and tells whether a message ``meets_all`` of them.
+GUARD = (
+    f"""
+local TIME_FROM, SECONDS_BELOW, MICROSECONDS_FROM = {TIME_FROM}, {SECONDS_BELOW}, {MICROSECONDS_FROM}
+"""
+    + """
+local now_ms, has_conditions = 0, conditions and #conditions > 0
+if has_conditions then
+  local time = call('TIME')
+  now_ms = time[1] * 1000 + math.floor(time[2] / 1000)
+end
+local compare = {
+  ['='] = function(a, b) return a == b end, ['!='] = function(a, b) return a ~= b end,
+  ['<'] = function(a, b) return a < b end, ['<='] = function(a, b) return a <= b end,
+  ['>'] = function(a, b) return a > b end, ['>='] = function(a, b) return a >= b end,
+}
+local function due_ms(score)
+  local due = tonumber(score)
+  if due < TIME_FROM then return math.max(due, 0) end
+  if due < SECONDS_BELOW then return due * 1000 end
+  return due >= MICROSECONDS_FROM and due / 1000 or due
+end
+local function meets_all(score, rc)
+  local values = {rc = tonumber(string.match(rc or '', '^%s*([+-]?%d+)')) or 0, due = due_ms(score) - now_ms}
+  for _, condition in ipairs(conditions) do
+    local is_met = false
+    for _, comparisons in ipairs(condition.any_of) do
+      local are_met = true
+      for _, one in ipairs(comparisons) do are_met = are_met and compare[one[2]](values[one[1]], one[3]) end
+      is_met = is_met or are_met
+    end
+    if is_met == condition.inverted then return false end
+  end
+  return true
+end
+local function is_number(raw) return not raw or (#raw <= 20 and string.match(raw, '^%d+$')) end
+"""
+)
 
 # KEYS zset, hash of the queue; for a move also zset, hash of the target; last the marker.
-# ARGV kind, '1' when the queue written to must exist, what each edit adds to totalsent (1, 0 or -1), how many edits;
+# ARGV kind, '1' when the queue written to must exist, what each edit adds to totalsent (1, 0 or -1), how many edits,
+# the guard, '1' when a move leaves score, rc and fr as it finds them;
 # then, but for put, what they must be: each id; all scores as one text, a space between; each rc, or one '' where none
 # has any. Every argument takes as long as looking a field up: hence the one text. Then for each edit what is written
 #   remove  nothing
@@ -21,10 +65,21 @@ DONE, GONE, CHANGED, TAKEN = "d", "g", "c", "t"
 #   move    new id, new score, rc, fr
 #   put     id, score, rc, fr, body
 # where a raw value to write is '' for none, or = and the value; an rc to compare is '' for none, or the value.
-# Returns one of the letters above for each edit.
-EDIT_MESSAGES = Script("""
+# The guard is '' where score and rc must be what was seen. Else they may be anything that meets all its conditions, a
+# JSON array of {any_of: [[[field, operator, number]...]...], inverted: boolean}: field is rc, or due, which is ms from
+# now. Of a number that was no number in rc or fr, nobody knows what it means: that is a change as any other.
+# Returns one of the letters above for each edit; where the guard let others than those seen pass, then FOUND or KEPT
+# and, a space between, place:score:rc:fr of each as it was found, '' for a field that is not there.
+EDIT_MESSAGES = Script(
+    IS_QUEUE_FIELD
+    + SCORES_OF
+    + f"""
+local FOUND, KEPT = '{FOUND}', '{KEPT}'
+"""
+    + """
 local call, pcall = redis.call, redis.pcall
 local kind, must_exist, sent, count = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
+local conditions, keeps = ARGV[5] ~= '' and cjson.decode(ARGV[5]), ARGV[6] == '1'
 local is_drop = kind == 'drop'
 if is_drop then kind = 'remove' end
 local zset, hash, marker = KEYS[1], KEYS[2], KEYS[#KEYS]
@@ -43,29 +98,20 @@ local width = ({remove = 0, rescore = 1, move = 4, put = 5})[kind]
 local written_at = #ARGV - width * count
 local function argument(n, field) return ARGV[written_at + (n - 1) * width + field] end
 local function value(raw) return string.sub(raw, 2) end
-local function scores_of(key, names)
-  local scores = pcall('ZMSCORE', key, unpack(names))
-  if scores.err then
-    scores = {}
-    for n = 1, #names do scores[n] = call('ZSCORE', key, names[n]) end
-  end
-  return scores
-end
 
--- A member of the zset may be called as a field of the queue is: that field is the queue's, and no body.
-local attribute = {
-  vt = true, delay = true, maxsize = true, created = true, modified = true, totalsent = true, totalrecv = true,
-}
-
+"""
+    + GUARD
+    + """
+-- A member of the zset may be named as a field of the queue is: that field is the queue's, and no body.
 -- Nor is the body of a message called as another's counter: 'a:rc', beside 'a', is left where it is.
-local outcome, ids, counters, there, present, is_member = {}, {}, {}, {}, {}, {}
+local outcome, ids, counters, there, present, is_member, scores, found = {}, {}, {}, {}, {}, {}, {}, {}
 if kind ~= 'put' and count > 0 then
-  ids = {unpack(ARGV, 5, 4 + count)}
+  ids = {unpack(ARGV, 7, 6 + count)}
   for n = 1, count do counters[n] = ids[n] .. ':rc' end
   if kind ~= 'rescore' then
     for n = 1, count do counters[count + n] = ids[n] .. ':fr' end
   end
-  local scores = scores_of(zset, ids)
+  scores = scores_of(zset, ids)
   there = call('HMGET', hash, unpack(counters))
   local all_there = true
   for n = 1, count do all_there = all_there and scores[n] end
@@ -77,7 +123,7 @@ if kind ~= 'put' and count > 0 then
     for n = 1, #present do is_member[present[n]] = members[n] end
   end
   -- Mostly all are as they were.
-  local wanted, rcs_at = scores, 5 + count
+  local wanted, rcs_at = scores, 7 + count
   if not all_there or table.concat(scores, ' ') ~= ARGV[rcs_at] then
     wanted = {}
     for score in string.gmatch(ARGV[rcs_at] .. ' ', '([^ ]*) ') do wanted[#wanted + 1] = score end
@@ -87,17 +133,31 @@ if kind ~= 'put' and count > 0 then
     local id, score = ids[n], scores[n]
     if seen[id] or not score then
       outcome[n] = 'g'
-    elseif score ~= wanted[n] and tonumber(score) ~= tonumber(wanted[n]) then
-      outcome[n] = 'c'
-    elseif (there[n] or '') ~= (has_rcs and ARGV[rcs_at + n] or '') then
-      outcome[n] = 'c'
-    elseif is_drop and call('HEXISTS', hash, id) == 1 then
-      outcome[n] = 'c'
     else
-      outcome[n] = 'd'
+      local is_same = (score == wanted[n] or tonumber(score) == tonumber(wanted[n]))
+        and (there[n] or '') == (has_rcs and ARGV[rcs_at + n] or '')
+      local fr = there[count + n]
+      if not is_same and not (conditions and is_number(there[n]) and is_number(fr)) then
+        outcome[n] = 'c'
+      elseif is_drop and call('HEXISTS', hash, id) == 1 then
+        outcome[n] = 'c'
+      elseif has_conditions and not meets_all(score, there[n]) then
+        outcome[n] = 'n'
+      else
+        outcome[n] = 'd'
+        if not is_same then
+          found[#found + 1] = table.concat({n - 1, score, there[n] or '', fr or ''}, ':')
+        end
+      end
     end
     seen[id] = true
   end
+end
+-- Where a message goes: its id there, score, rc and fr.
+local function written(n)
+  if not keeps then return argument(n, 1), argument(n, 2), argument(n, 3), argument(n, 4) end
+  local rc, fr = there[n], there[count + n]
+  return argument(n, 1), scores[n], rc and '=' .. rc or '', fr and '=' .. fr or ''
 end
 if kind == 'put' or kind == 'move' then
   local seen, names = {}, {}
@@ -112,15 +172,15 @@ if kind == 'put' or kind == 'move' then
     return now and not ('=' .. now == raw and call('ZSCORE', to_zset, names[place]))
   end
   for n = 1, count do
-    local id, score = argument(n, 1), argument(n, 2)
-    -- What Lua takes for a number, ZADD may not: refused now as well.
-    if not string.match(score, '^%-?%d+%.?%d*$') then call('ZADD', to_zset, 'XX', score, marker) end
     if (outcome[n] or 'd') == 'd' then
+      local id, score, rc, fr = written(n)
+      -- What Lua takes for a number, ZADD may not: refused now as well.
+      if not string.match(score, '^%-?%d+%.?%d*$') then call('ZADD', to_zset, 'XX', score, marker) end
       local taken = seen[id] or call('ZSCORE', to_zset, id)
       -- An id without a body that gets its id back may find a body that came meanwhile: that is its own.
       local has_own = kind == 'put' and argument(n, 5) == ''
-      if not (taken or attribute[id] or has_own) then taken = call('HEXISTS', to_hash, id) == 1 end
-      taken = taken or is_taken(2 * n - 1, argument(n, 3)) or is_taken(2 * n, argument(n, 4))
+      if not (taken or is_queue_field[id] or has_own) then taken = call('HEXISTS', to_hash, id) == 1 end
+      taken = taken or is_taken(2 * n - 1, rc) or is_taken(2 * n, fr)
       outcome[n] = taken and 't' or 'd'
       seen[id] = true
     end
@@ -131,7 +191,7 @@ end
 local places = {}
 local function put(id, score, rc, fr, body)
   local fields = {}
-  if body and not attribute[id] then fields[1], fields[2] = id, body end
+  if body and not is_queue_field[id] then fields[1], fields[2] = id, body end
   if rc ~= '' then fields[#fields + 1] = id .. ':rc' fields[#fields + 1] = value(rc) end
   if fr ~= '' then fields[#fields + 1] = id .. ':fr' fields[#fields + 1] = value(fr) end
   if #fields > 0 then call('HSET', to_hash, unpack(fields)) end
@@ -142,7 +202,7 @@ end
 local told = table.concat(outcome)
 local done, members, fields, last = 0, {}, {}, 0
 local all_alike = kind == 'remove' and #present == 0 and told == string.rep('d', count)
-for n = 1, count do all_alike = all_alike and not attribute[ids[n]] end
+for n = 1, count do all_alike = all_alike and not is_queue_field[ids[n]] end
 -- Mostly all of them go, and none was received: what is removed is their ids.
 if all_alike then done, members, fields, last = count, ids, ids, count end
 for n = done + 1, count do
@@ -157,7 +217,8 @@ for n = done + 1, count do
       members[#members + 1] = id
     else
       if kind == 'move' then
-        put(argument(n, 1), argument(n, 2), argument(n, 3), argument(n, 4), call('HGET', hash, id))
+        local new_id, score, rc, fr = written(n)
+        put(new_id, score, rc, fr, call('HGET', hash, id))
       end
       members[done] = id
       for place = n, n + count, count do
@@ -166,7 +227,7 @@ for n = done + 1, count do
           fields[last] = counters[place]
         end
       end
-      if not attribute[id] then
+      if not is_queue_field[id] then
         last = last + 1
         fields[last] = id
       end
@@ -181,10 +242,12 @@ elseif #members > 0 then
   call('ZADD', zset, 'XX', unpack(members))
 end
 if sent ~= 0 and done > 0 then pcall('HINCRBY', to_hash, 'totalsent', sent * done) end
--- Removing must work on a server that is out of memory, although the marker then cannot be left.
-local marked = pcall('SET', marker, told)
+if #found > 0 then told = told .. (keeps and KEPT or FOUND) .. table.concat(found, ' ') end
+-- A server that is out of memory refuses nothing more once a script has removed something.
+pcall('SET', marker, told)
 return told
-""")
+"""
+)
 
 # KEYS zset, hash, index, marker; ARGV queue, whether it is listed before and after ('1', '0'), '1' when it must hold no
 # message, then (field, before, after)*, '' for none, or = and the value.

@@ -1,8 +1,7 @@
 """Carrying out guarded changes on one server, each exactly once, and reading what they will change byte for byte."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 from redis.asyncio import Redis
@@ -14,17 +13,17 @@ from rsmq_tui.protocol.connection import TIMEOUT_S
 from rsmq_tui.protocol.edits import EditKind, FieldBatch, LooseBatch, MessageBatch, Outcome
 from rsmq_tui.protocol.errors import RsmqError
 from rsmq_tui.protocol.inspected import is_queue
-from rsmq_tui.protocol.keys import Keys, name_bytes
+from rsmq_tui.protocol.inspection_scripts import FIELD_NAMES
+from rsmq_tui.protocol.keys import ATTRIBUTE_FIELDS, Keys, name_bytes
 from rsmq_tui.protocol.lists.edits import ListBatch
 from rsmq_tui.protocol.lists.item_places import are_there
 from rsmq_tui.protocol.messages import RawMessage
 from rsmq_tui.protocol.operations import Operation
-from rsmq_tui.protocol.read_scripts import ATTRIBUTE_FIELDS
-from rsmq_tui.protocol.running import raising_nonsense
 
 _FIELDS = tuple(name.encode() for name in ATTRIBUTE_FIELDS)
-# Strays may be whole bodies: sixteen of 64 KiB take a millisecond.
-_FIELDS_PER_CALL = 16
+# Strays may be whole bodies, of half a gigabyte each: names and lengths come first, then as many values as this holds.
+_FIELDS_PER_CALL = 100
+_VALUE_BYTES_PER_CALL = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +65,6 @@ class QueueEditor(Carrier):
         editor._keys = Keys(ns)
         return editor
 
-    @raising_nonsense
     async def fields(self, queue: str) -> QueueFields:
         """Read a queue's own fields, its place in the index and its depth."""
         zset, attributes = self._keys.messages(queue), self._keys.attributes(queue)
@@ -76,7 +74,6 @@ class QueueEditor(Carrier):
         there = {name: value for name, value in zip(_FIELDS, values, strict=True) if value is not None}
         return QueueFields(there, bool(listed), depth)
 
-    @raising_nonsense
     async def messages(self, queue: str, ids: Sequence[bytes]) -> tuple[int, list[RawMessage | None]]:
         """Read the server's clock in ms and these messages whole, None for those that are not in the queue.
 
@@ -95,7 +92,6 @@ class QueueEditor(Carrier):
             found.append(None if score is None else RawMessage(id, score, rc, fr, len(body or b""), body))
         return _ms(clock), found
 
-    @raising_nonsense
     async def seen(self, queue: str, ids: Sequence[bytes]) -> tuple[int, list[RawMessage | None]]:
         """Read the server's clock in ms and these messages as ``messages``, but without their bodies."""
         if not ids:
@@ -115,7 +111,6 @@ class QueueEditor(Carrier):
             found.append(None if score is None else RawMessage(id, score, rc, fr, size, None))
         return _ms(clock), found
 
-    @raising_nonsense
     async def values(self, queue: str, ids: Sequence[bytes]) -> tuple[int, list[tuple[Any, Any, Any]]]:
         """Read the server's clock in ms and each id's raw body, rc and fr."""
         if not ids:
@@ -124,15 +119,26 @@ class QueueEditor(Carrier):
         clock, values = await self._read(("TIME",), ("HMGET", self._keys.attributes(queue), *names))
         return _ms(clock), list(zip(values[::3], values[1::3], values[2::3], strict=True))
 
-    @raising_nonsense
-    async def stray_fields(self, queue: str, cursor: int) -> tuple[int, dict[bytes, bytes]]:
-        """Read some of the hash that is no attribute of the queue; the cursor is 0 at first and at the end."""
-        (reply,) = await self._read(("HSCAN", self._keys.attributes(queue), cursor, "COUNT", _FIELDS_PER_CALL))
-        found = reply[1]
-        pairs = found.items() if isinstance(found, dict) else list(pairwise(found))[::2]
-        return int(reply[0]), {name: value for name, value in pairs if name not in _FIELDS}
+    async def stray_fields(self, queue: str, cursor: int) -> tuple[int, dict[bytes, int]]:
+        """Read how long some fields are that are no attributes; the cursor is 0 at first and at the end."""
+        attributes = self._keys.attributes(queue)
+        script = FIELD_NAMES.text
+        ((following, names, _, _),) = await self._read(("EVAL", script, 1, attributes, cursor, _FIELDS_PER_CALL))
+        names = [name for name in names if name not in _FIELDS]
+        sizes = await self._read(*(("HSTRLEN", attributes, name) for name in names)) if names else []
+        return int(following), dict(zip(names, sizes, strict=True))
 
-    @raising_nonsense
+    async def field_values(self, queue: str, sizes: Mapping[bytes, int]) -> AsyncIterator[dict[bytes, bytes]]:
+        """Read fields of these sizes, about a megabyte at a time; what is gone is left out."""
+        attributes, part, heavy = self._keys.attributes(queue), list[bytes](), 0
+        for name, size in [*sizes.items(), (b"", _VALUE_BYTES_PER_CALL)]:
+            if part and heavy + size > _VALUE_BYTES_PER_CALL:
+                (values,) = await self._read(("HMGET", attributes, *part))
+                yield {name: value for name, value in zip(part, values, strict=True) if value is not None}
+                part, heavy = [], 0
+            part.append(name)
+            heavy += size
+
     async def look(self, batch: Batch) -> str:
         """Return what a void call may have done before: an outcome, empty when all is as it was."""
         attributes = self._keys.attributes(batch.queue)

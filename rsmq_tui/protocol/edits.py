@@ -4,24 +4,61 @@ A batch is what one call carries out. ``inverse`` is the batch that undoes those
 the same way: what somebody else has touched since is left alone. Nothing here does I/O.
 """
 
-from collections.abc import Iterable
+import json
+import re
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Any, Literal, NamedTuple
 
-from rsmq_tui.protocol.edit_scripts import CHANGED, DONE, EDIT_FIELDS, EDIT_LOOSE, EDIT_MESSAGES, GONE, TAKEN
+from rsmq_tui.protocol.edit_scripts import (
+    CHANGED,
+    DONE,
+    EDIT_FIELDS,
+    EDIT_LOOSE,
+    EDIT_MESSAGES,
+    FOUND,
+    GONE,
+    KEPT,
+    TAKEN,
+    UNMATCHED,
+)
 from rsmq_tui.protocol.keys import Keys, name_bytes
 from rsmq_tui.protocol.messages import RawMessage
 from rsmq_tui.protocol.operations import Argument, Operation
+from rsmq_tui.protocol.replies import decode_text, misshapen
 
 
 class Outcome(StrEnum):
-    """What became of one edit."""
+    """What became of one edit; missed is an item of a list that was not where the call looked, and may be elsewhere."""
 
     DONE = DONE
     GONE = GONE
     CHANGED = CHANGED
+    UNMATCHED = UNMATCHED
     TAKEN = TAKEN
+    MISSED = "m"
+
+
+def outcome_of(size: int, *, finds: bool = False) -> Callable[[Any], str]:
+    """Return what reads the outcome of a call: a letter of ``Outcome`` for each edit.
+
+    ``finds`` says that what the server found in place of what was seen may follow. Raises ``InvalidResponse``.
+    """
+    allowed = frozenset(Outcome)
+
+    def read(reply: Any) -> str:
+        outcome = decode_text(reply)
+        try:
+            found_in(outcome, size)
+        except ValueError as error:
+            raise misshapen("in reply to a change") from error
+        letters = letters_of(outcome)
+        if len(letters) != size or not allowed.issuperset(letters) or not (finds or letters == outcome):
+            raise misshapen("in reply to a change")
+        return outcome
+
+    return read
 
 
 class EditKind(StrEnum):
@@ -43,6 +80,21 @@ _INVERSE = {
 }
 
 
+class Comparison(NamedTuple):
+    """One number of a message compared with another: how often it was received, or in how many ms it is due."""
+
+    field: Literal["rc", "due"]
+    operator: Literal["=", "!=", "<", "<=", ">", ">="]
+    value: int
+
+
+class Condition(NamedTuple):
+    """What must be true of a message when it is changed: all comparisons of one of these groups; inverted, of none."""
+
+    any_of: tuple[tuple[Comparison, ...], ...]
+    inverted: bool = False
+
+
 class Edit(NamedTuple):
     """One message before and after; None where it is not there. A move carries no body: the server has it."""
 
@@ -55,6 +107,9 @@ class MessageBatch:
     """Edits of one kind on one queue, or from ``queue`` to ``target`` for a move.
 
     ``must_exist`` says that the queue written to must be one; ``sent`` is what each edit adds to its totalsent.
+    ``conditions`` is None where the score and rc of a message must be what they were before; else they may have become
+    anything that meets all conditions, and the outcome tells what they were. ``keeps`` says that a move leaves score,
+    rc and fr as it finds them. Neither is kept in a journal: the outcome tells all that undoing needs.
     """
 
     kind: EditKind
@@ -63,12 +118,31 @@ class MessageBatch:
     target: str | None = None
     must_exist: bool = True
     sent: int = 0
+    conditions: tuple[Condition, ...] | None = None
+    keeps: bool = False
+
+    def as_done(self, outcome: str) -> tuple[Edit, ...]:
+        """Return the edits with what the server found where that was not what was seen; ValueError for no outcome."""
+        is_kept, found = found_in(outcome, self.size)
+        if not found:
+            return self.edits
+        edits = list(self.edits)
+        for place, score, rc, fr in found:
+            before, after = edits[place]
+            if before is not None:
+                before = before._replace(score=score, rc=rc, fr=fr)
+            if after is not None and is_kept:
+                after = after._replace(score=score, rc=rc, fr=fr)
+            elif after is not None and self.kind is EditKind.RESCORE:
+                after = after._replace(rc=rc)
+            edits[place] = Edit(before, after)
+        return tuple(edits)
 
     def inverse(self, outcome: str) -> "MessageBatch | None":
         """Return the batch that undoes what that outcome says was done, or None where nothing was."""
         edits = tuple(
             Edit(edit.after, edit.before)
-            for edit, letter in zip(self.edits, outcome, strict=True)
+            for edit, letter in zip(self.as_done(outcome), letters_of(outcome), strict=True)
             if letter == Outcome.DONE
         )
         if not edits:
@@ -81,10 +155,11 @@ class MessageBatch:
         queues = (self.queue,) if self.target is None else (self.queue, self.target)
         names = [key for queue in queues for key in (keys.messages(queue), keys.attributes(queue))]
         arguments: list[Argument] = [self.kind, "1" if self.must_exist else "0", self.sent, len(self.edits)]
+        arguments += (guard_text(self.conditions), "1" if self.keeps else "0")
         if self.kind is EditKind.PUT:
             for _, after in self._edits():
                 arguments += (after.id, after.score, _raw(after.rc), _raw(after.fr), _raw(after.body))
-            return Operation(EDIT_MESSAGES, (*names, marker), tuple(arguments), bytes.decode)
+            return Operation(EDIT_MESSAGES, (*names, marker), tuple(arguments), self.read)
         befores = [edit.before for edit in self.edits if edit.before is not None]
         if len(befores) < len(self.edits):
             raise ValueError("an edit of nothing")
@@ -97,7 +172,12 @@ class MessageBatch:
         elif self.kind is EditKind.MOVE:
             for _, after in self._edits():
                 arguments += (after.id, after.score, _raw(after.rc), _raw(after.fr))
-        return Operation(EDIT_MESSAGES, (*names, marker), tuple(arguments), bytes.decode)
+        return Operation(EDIT_MESSAGES, (*names, marker), tuple(arguments), self.read)
+
+    @property
+    def read(self) -> Callable[[Any], str]:
+        """What reads the outcome of its call, and refuses that of any other."""
+        return outcome_of(self.size, finds=True)
 
     @property
     def size(self) -> int:
@@ -137,6 +217,44 @@ class MessageBatch:
             yield before or known, after or known
 
 
+def letters_of(outcome: str) -> str:
+    """Return the letters of an outcome alone."""
+    return _SEPARATOR.split(outcome, maxsplit=1)[0]
+
+
+# Behind an @ stand numbers in the outcomes of list queues that earlier versions wrote.
+_SEPARATOR = re.compile(f"[{FOUND}{KEPT}@]")
+
+
+class Found(NamedTuple):
+    """What the server found of the message at a place in a batch, where it was not what had been seen."""
+
+    place: int
+    score: bytes
+    rc: bytes | None
+    fr: bytes | None
+
+
+def found_in(outcome: str, size: int) -> tuple[bool, list[Found]]:
+    """Tell from the outcome of that many edits whether a move took along what it found, and what that was.
+
+    Raises ValueError.
+    """
+    rest = outcome[len(letters_of(outcome)) :]
+    found = []
+    for entry in rest[1:].split() if rest[:1] in (FOUND, KEPT) else ():
+        place, score, rc, fr = entry.split(":")
+        if not 0 <= int(place) < size:
+            raise ValueError(f"no outcome of {size} edits: {outcome[:80]!r}")
+        found.append(Found(int(place), score.encode(), rc.encode() or None, fr.encode() or None))
+    return rest.startswith(KEPT), found
+
+
+def guard_text(conditions: tuple[Condition, ...] | None) -> str:
+    """Return the guard as the scripts read it: empty where a message must be what was seen."""
+    return "" if conditions is None else json.dumps([each._asdict() for each in conditions])
+
+
 class FieldEdit(NamedTuple):
     """One field of a queue's hash before and after, raw; None where it is not there."""
 
@@ -174,7 +292,12 @@ class FieldBatch:
         for name, before, after in self.fields:
             arguments += (name, _raw(before), _raw(after))
         names = (_zset(keys, self.queue, marker), keys.attributes(self.queue), keys.index, marker)
-        return Operation(EDIT_FIELDS, names, tuple(arguments), bytes.decode)
+        return Operation(EDIT_FIELDS, names, tuple(arguments), self.read)
+
+    @property
+    def read(self) -> Callable[[Any], str]:
+        """What reads the outcome of its call, and refuses that of any other."""
+        return outcome_of(self.size)
 
     @property
     def size(self) -> int:
@@ -221,7 +344,12 @@ class LooseBatch:
         for name, before, after in self.fields:
             arguments += (name, _raw(before), _raw(after))
         names = (_zset(keys, self.queue, marker), keys.attributes(self.queue), marker)
-        return Operation(EDIT_LOOSE, names, tuple(arguments), bytes.decode)
+        return Operation(EDIT_LOOSE, names, tuple(arguments), self.read)
+
+    @property
+    def read(self) -> Callable[[Any], str]:
+        """What reads the outcome of its call, and refuses that of any other."""
+        return outcome_of(self.size)
 
     @property
     def size(self) -> int:

@@ -1,13 +1,16 @@
 """What a server or network error means to a person: a kind, one sentence, and what to try next.
 
-No text here repeats a password: a server that knows no AUTH repeats the one it was sent, which is cut off, and
-``server_label`` leaves it out of URLs.
+No text here repeats a password: ``redaction`` strikes it out of what a server says, and ``server_label`` leaves it out
+of URLs.
 """
 
-import re
+import os
+import traceback
 from dataclasses import dataclass
 
 from redis import exceptions
+
+from rsmq_tui.protocol.redaction import redact
 
 # What a call to the server can raise; everything else is a defect of ours and should be seen as one.
 SERVER_ERRORS: tuple[type[Exception], ...] = (
@@ -45,11 +48,12 @@ REPLY_ERRORS: tuple[type[Exception], ...] = (
 
 # The first word of a server's error reply -> (kind, sentence, hint)
 _REPLIES = {
-    "LOADING": ("loading", "the server is loading its data into memory", "wait: the dashboard retries by itself"),
+    "LOADING": ("loading", "the server is loading its data into memory", "wait: the dashboard retries automatically"),
     "NOAUTH": (
         "noauth",
-        "the server wants a password",
-        "put it in the URL (redis://user:password@host:6379/0), or let a profile say where it is kept",
+        "the server requires a password",
+        "put it in the URL (redis://user:password@host:6379/0), or use password_env, password_file or "
+        "password_command in a profile",
     ),
     "WRONGPASS": ("noauth", "the server refused the user name or password", "check the user and the password"),
     "NOPERM": (
@@ -65,18 +69,20 @@ _REPLIES = {
     "CROSSSLOT": (
         "crossslot",
         "the namespace spans cluster slots",
-        "RSMQ works on a cluster only with a hash tag: {rsmq}",
+        "on a cluster, RSMQ needs a hash tag: {rsmq}",
     ),
     "MOVED": (
         "moved",
         "the server is part of a cluster and another node holds these keys",
-        "connect to that node, or name the cluster in a profile",
+        "connect to that node, or configure the cluster in a profile",
     ),
-    "ASK": ("migrating", "the cluster is moving these keys to another node", "wait until it has"),
-    "TRYAGAIN": ("migrating", "the cluster is moving these keys to another node", "wait until it has"),
-    "MISCONF": ("misconf", "the server refuses writes because it cannot save to disk", "see its log"),
+    "ASK": ("migrating", "the cluster is moving these keys to another node", "wait until the move is complete"),
+    "TRYAGAIN": ("migrating", "the cluster is moving these keys to another node", "wait until the move is complete"),
+    "MISCONF": ("misconf", "the server refuses writes because it cannot save to disk", "see the server's log"),
 }
 
+
+_PACKAGE = f"{os.sep}rsmq_tui{os.sep}"
 
 # What the resolvers of Linux, macOS, musl and Windows say.
 _UNKNOWN_HOST = (
@@ -93,23 +99,41 @@ def failure_of(error: BaseException) -> Failure:
     """Tell what an error of ``SERVER_ERRORS`` means."""
     if isinstance(error, ExplainedError):
         return error.failure
-    text = " ".join(str(error).split())
-    # A server repeats the arguments of a command that it does not know: those of AUTH are a user and a password.
-    text = re.sub(r",? with args beginning with:.*", "", text)
+    text = redact(" ".join(str(error).split()), None)
     code = _reply_code(error, text)
     if code in _REPLIES:
         return Failure(*_REPLIES[code])
     if isinstance(error, exceptions.AuthenticationError):
         return Failure("noauth", "the server refused to authenticate", "check the user and the password")
     if isinstance(error, exceptions.MaxConnectionsError) or "max number of clients" in text:
-        return Failure("busy", "the server has no connection left to give", "raise maxclients or close idle clients")
+        return Failure("busy", "the server has reached maxclients", "raise maxclients or close idle clients")
     if isinstance(error, (exceptions.TimeoutError, TimeoutError)):
-        return Failure("timeout", "the server does not answer", "is it overloaded, or a firewall in the way?")
+        return Failure(
+            "timeout", "the server does not answer", "check whether it is overloaded, or whether a firewall blocks it"
+        )
     if isinstance(error, (exceptions.ConnectionError, OSError)):
         return _connection_failure(text)
     if isinstance(error, exceptions.InvalidResponse):
-        return Failure("error", text or "the reply cannot be read", "is a Redis server listening on that port?")
+        return Failure(
+            "error", text or "the reply cannot be read", "check whether a Redis server is listening on that port"
+        )
     return Failure("error", text or type(error).__name__, "see the server's log")
+
+
+def defect_of(error: BaseException) -> Failure:
+    """Tell where this program itself failed: an error that no server can be blamed for.
+
+    What the error says is left out: it may quote a password, or anything that a server sent.
+    """
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    places = [
+        f"{frame.filename.rpartition(_PACKAGE)[2]} line {frame.lineno}"
+        for frame in traceback.extract_tb(error.__traceback__)
+        if _PACKAGE in frame.filename
+    ]
+    where = f" in {places[-1]}" if places else ""
+    return Failure("defect", f"a defect in rsmq-tui: {type(error).__name__}{where}", "please report it")
 
 
 def _reply_code(error: BaseException, text: str) -> str:
@@ -144,13 +168,17 @@ def _reply_code(error: BaseException, text: str) -> str:
 def _connection_failure(text: str) -> Failure:
     lower = text.lower()
     if "refused" in lower or "connect call failed" in lower:
-        return Failure("refused", "connection refused", "is the server running, on that host and port?")
+        return Failure("refused", "connection refused", "check that the server is running, and the host and port")
     if any(words in lower for words in _UNKNOWN_HOST):
         return Failure("unknown-host", "the host name is unknown", "check the spelling of the URL's host")
     if "certificate" in lower or "ssl" in lower:
-        return Failure("tls", f"TLS failed: {text}", "check the certificate, or whether the port speaks TLS at all")
+        return Failure("tls", f"TLS failed: {text}", "check the certificate, and whether the port uses TLS")
     if "no such file" in lower:
-        return Failure("no-socket", "the unix socket does not exist", "is the server running, with that unixsocket?")
+        return Failure(
+            "no-socket",
+            "the unix socket does not exist",
+            "check that the server is running, and its unixsocket setting",
+        )
     if any(word in lower for word in ("closed", "reset", "eof", "connection lost", "broken pipe")):
-        return Failure("closed", "the server closed the connection", "has it been restarted?")
+        return Failure("closed", "the server closed the connection", "check whether it was restarted")
     return Failure("connection", text or "the connection failed", "check the URL and the network")

@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, Iterable, Sequence
 from typing import Any
 
 from rsmq_tui.protocol.keys import Keys
-from rsmq_tui.protocol.running import ScriptRunner, raise_first, raising_nonsense
+from rsmq_tui.protocol.running import ScriptRunner, raise_first
 from rsmq_tui.protocol.scan import CHUNK_MESSAGES
 from rsmq_tui.protocol.scan_chunk import ScanChunk
 
@@ -22,7 +22,6 @@ class QueueFronts:
         self._runner = runner
         self._keys = keys
 
-    @raising_nonsense
     async def depth(self, queue: str) -> int:
         """Return how many messages a queue holds."""
         (depth,) = await self._ask(("ZCARD", self._keys.messages(queue)))
@@ -57,7 +56,6 @@ class QueueFronts:
             last = max(last, places[-1])
             start = max(start + len(ids) - _OVERLAP, 1)
 
-    @raising_nonsense
     async def _page(self, zset: bytes, start: int, stop: int) -> tuple[int, int, list[bytes]]:
         time, depth, found = await self._ask(("TIME",), ("ZCARD", zset), ("ZRANGE", zset, start, stop, "WITHSCORES"))
         return int(time[0]) * 1000 + int(time[1]) // 1000, depth, found

@@ -60,7 +60,7 @@ class Belonging(IntEnum):
     MESSAGE = 0
     """A message's that is in the queue, or the field is gone."""
     BODY = 1
-    """A body of no message."""
+    """A body without a message."""
     OF_BODY = 2
     """A counter of such a body."""
     COUNTER = 3

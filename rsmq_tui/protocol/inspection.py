@@ -14,11 +14,10 @@ from redis.exceptions import NoPermissionError, ResponseError
 
 from rsmq_tui.protocol.errors import rsmq_error
 from rsmq_tui.protocol.inspected import Belonging, MemberNow, QueueLook, stem_of
-from rsmq_tui.protocol.inspection_scripts import BELONGINGS, LOOKS, MEMBERS
-from rsmq_tui.protocol.keys import Keys, name_bytes, name_of
-from rsmq_tui.protocol.read_scripts import ATTRIBUTE_FIELDS
-from rsmq_tui.protocol.running import ScriptRunner, ScriptsRefusedError, raising_nonsense
-from rsmq_tui.protocol.scan import SCAN_BODY_BYTES
+from rsmq_tui.protocol.inspection_scripts import BELONGINGS, FIELD_NAMES, LOOKS, MEMBERS
+from rsmq_tui.protocol.keys import ATTRIBUTE_FIELDS, QUEUE_FIELDS, Keys, name_bytes, name_of
+from rsmq_tui.protocol.running import ScriptRunner, ScriptsRefusedError, raise_first
+from rsmq_tui.protocol.scan import bounded_values
 from rsmq_tui.protocol.scan_seen import WINDOW_IDS, Seen
 
 INDEX_NAME = "QUEUES"
@@ -34,8 +33,6 @@ _VALUES_PER_CALL = 16
 _VALUE_BYTES_PER_CALL = 500_000
 _GLOB = re.compile(rb"([*?\[\]\\])")
 _FIELDS = tuple(name.encode() for name in ATTRIBUTE_FIELDS)
-# What other clients keep in a queue's hash besides.
-_EXTRAS = frozenset((*_FIELDS, b"createdby", b"msgs", b"hiddenmsgs", b"totalsend"))
 
 
 class QueueInspection:
@@ -46,7 +43,6 @@ class QueueInspection:
         self._keys = keys
         self._can_leave_values_out = True
 
-    @raising_nonsense
     async def clock_ms(self) -> int:
         """Read the server's clock."""
         ((seconds, microseconds),) = await self._ask(("TIME",))
@@ -58,6 +54,11 @@ class QueueInspection:
         while cursor is not None:
             cursor, found = await self._step("SSCAN", self._keys.index, cursor, "COUNT", _SCAN_COUNT)
             yield [name_of(name) for name in found]
+
+    async def listed_count(self) -> int:
+        """Return how many names the index holds, 0 where that is not known: not every user may ask for it."""
+        (count,) = await self._runner.commands(("SCARD", self._keys.index))
+        return count if isinstance(count, int) else 0
 
     async def keyed(self) -> AsyncGenerator[tuple[int, list[str]], None]:
         """Yield how many keys were passed, and the names whose keys there may be among these, listed or not.
@@ -101,7 +102,7 @@ class QueueInspection:
             cursor, count, names, step = await self._field_step(attributes, cursor, step)
             fresh = seen.fresh(names, count)
             names = names if fresh is None else list(compress(names, fresh))
-            yield [name for name in names if name not in _EXTRAS]
+            yield [name for name in names if name not in QUEUE_FIELDS]
 
     async def belongings(self, queue: str, names: Sequence[bytes]) -> list[Belonging]:
         """Tell whose each of these fields is, in one step each."""
@@ -110,29 +111,10 @@ class QueueInspection:
             found += await self._belongings(queue, part)
         return found
 
-    @raising_nonsense
     async def values(self, queue: str, names: Sequence[bytes]) -> list[bytes | int | None]:
         """Read fields; of one longer than a megabyte only its length, None for one that is not there."""
-        attributes = self._keys.attributes(queue)
-        sizes = await self._ask(*(("HSTRLEN", attributes, name) for name in names)) if names else []
-        found: dict[bytes, bytes | int | None] = {}
-        group: list[bytes] = []
-        heavy = 0
-        for name, size in [*zip(names, sizes, strict=True), (b"", None)]:
-            if group and (size is None or heavy + size > _VALUE_BYTES_PER_CALL):
-                (values,) = await self._ask(("HMGET", attributes, *group))
-                found.update(zip(group, values, strict=True))
-                group, heavy = [], 0
-            if size is None:
-                break
-            if size > SCAN_BODY_BYTES:
-                found[name] = size
-                continue
-            group.append(name)
-            heavy += size
-        return [found[name] for name in names]
+        return await bounded_values(self._runner, self._keys.attributes(queue), names)
 
-    @raising_nonsense
     async def _looks(self, queues: Sequence[str]) -> list[QueueLook]:
         keys = [(self._keys.messages(queue), self._keys.attributes(queue)) for queue in queues]
         names = [name_bytes(queue) for queue in queues]
@@ -156,7 +138,6 @@ class QueueInspection:
             rows.append([zset_type, hash_type, listed or 0, depth or 0, count or 0, head or [], values])
         return rows
 
-    @raising_nonsense
     async def _members(self, queue: str, ids: Sequence[bytes]) -> list[MemberNow]:
         zset, attributes = self._keys.messages(queue), self._keys.attributes(queue)
         try:
@@ -174,7 +155,6 @@ class QueueInspection:
             ]
         return [MemberNow(id, score, bool(there), rc, fr) for id, (score, there, rc, fr) in zip(ids, rows, strict=True)]
 
-    @raising_nonsense
     async def _belongings(self, queue: str, names: Sequence[bytes]) -> list[Belonging]:
         zset, attributes = self._keys.messages(queue), self._keys.attributes(queue)
         try:
@@ -199,7 +179,6 @@ class QueueInspection:
             found |= {name: _belonging(name, *column) for (name, _), *column in zip(doubtful, *columns, strict=True)}
         return [found[name] for name in names]
 
-    @raising_nonsense
     async def _field_step(
         self, attributes: bytes, cursor: bytes, step: int
     ) -> tuple[bytes | None, int, list[bytes], int]:
@@ -211,12 +190,18 @@ class QueueInspection:
                 following, names = reply
                 return _following(following), count, names, step
             self._can_leave_values_out = False
-        count, (following, found) = await self._ask(("HLEN", attributes), ("HSCAN", attributes, cursor, "COUNT", step))
-        longest = max(map(len, found[1::2]), default=0) or 1
-        step = max(_VALUES_PER_CALL, min(_FIELDS_PER_SCAN, _VALUE_BYTES_PER_CALL // longest))
-        return _following(following), count, found[::2], step
+        try:
+            following, names, longest, count = await self._runner.run(FIELD_NAMES, (attributes,), (cursor, step))
+        except ScriptsRefusedError:
+            plain = ("HSCAN", attributes, cursor, "COUNT", step)
+            count, (following, found) = await self._ask(("HLEN", attributes), plain)
+            names, longest = found[::2], max(map(len, found[1::2]), default=0)
+        except ResponseError as error:
+            raise_first((error,))
+            raise
+        step = max(_VALUES_PER_CALL, min(_FIELDS_PER_SCAN, _VALUE_BYTES_PER_CALL // (longest or 1)))
+        return _following(following), count, names, step
 
-    @raising_nonsense
     async def _step(self, *command: bytes | str | int) -> tuple[bytes | None, list[bytes]]:
         ((following, found),) = await self._ask(command)
         return _following(following), found

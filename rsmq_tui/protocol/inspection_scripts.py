@@ -1,13 +1,47 @@
 """The Lua of inspections: what must be seen of several keys in one step. Nothing of it writes."""
 
-from rsmq_tui.protocol.read_scripts import ATTRIBUTE_FIELDS
+from rsmq_tui.protocol.keys import ATTRIBUTE_FIELDS
+from rsmq_tui.protocol.replies import (
+    array,
+    ascii_text,
+    blob,
+    blobs,
+    count,
+    cursor,
+    either,
+    number,
+    optional,
+    optional_blobs,
+    record,
+)
 from rsmq_tui.protocol.scripts import Script
 
 _FIELDS = ", ".join(f"'{name}'" for name in ATTRIBUTE_FIELDS)
 
+_HEAD = either(lambda reply: reply == [], record(blob, number))
+_LOOK = record(ascii_text, ascii_text, count, count, count, _HEAD, optional_blobs(len(ATTRIBUTE_FIELDS)))
+_MEMBER = record(optional(number), count, optional(blob), optional(blob))
+
+# KEYS hash; ARGV cursor, count. A step of HSCAN without the values, which only later servers can leave out themselves
+# (NOVALUES: Redis 7.4, Valkey 8): where it goes on, the names of fields, how long the longest value is, and how many
+# fields there are.
+FIELD_NAMES = Script(
+    """
+local step = redis.call('HSCAN', KEYS[1], ARGV[1], 'COUNT', ARGV[2])
+local names, longest = {}, 0
+for n = 1, #step[2], 2 do
+  names[#names + 1] = step[2][n]
+  longest = math.max(longest, #step[2][n + 1])
+end
+return {step[1], names, longest, redis.call('HLEN', KEYS[1])}
+""",
+    reply=lambda keys, arguments: record(cursor, blobs, count, count),
+)
+
 # KEYS index, then (zset, hash)*; ARGV the names of these queues. For each: the types of its keys, whether the index
 # names it, how many messages and fields it holds, first id and score, and the raw attributes.
-LOOKS = Script(f"""
+LOOKS = Script(
+    f"""
 local call = redis.call
 local function type_of(key)
   local reply = call('TYPE', key)
@@ -30,11 +64,14 @@ for n = 1, #ARGV do
   out[n] = row
 end
 return out
-""")
+""",
+    reply=lambda keys, arguments: array(_LOOK, len(arguments)),
+)
 
 # KEYS zset, hash; ARGV ids. For each: score, whether it has a body, rc and fr; the body of a message that is called as
 # another's counter is no counter.
-MEMBERS = Script("""
+MEMBERS = Script(
+    """
 local call = redis.call
 local out = {}
 for n = 1, #ARGV do
@@ -45,11 +82,14 @@ for n = 1, #ARGV do
   out[n] = {call('ZSCORE', KEYS[1], id), call('HEXISTS', KEYS[2], id), rc, counters[2]}
 end
 return out
-""")
+""",
+    reply=lambda keys, arguments: array(_MEMBER, len(arguments)),
+)
 
-# KEYS zset, hash; ARGV names of fields. For each: 0 it is a message's or not there, 1 a body of no message, 2 a counter
-# of such a body, 3 a counter of nothing. The id of a message may look like another's counter.
-BELONGINGS = Script("""
+# KEYS zset, hash; ARGV names of fields. For each: 0 it is a message's or not there, 1 a body without a message, 2 a
+# counter of such a body, 3 a counter of nothing. The id of a message may look like another's counter.
+BELONGINGS = Script(
+    """
 local call = redis.call
 local function stem_of(name)
   local last = string.sub(name, -3)
@@ -73,4 +113,6 @@ for n = 1, #ARGV do
   out[n] = whose
 end
 return out
-""")
+""",
+    reply=lambda keys, arguments: array(lambda whose: type(whose) is int and 0 <= whose <= 3, len(arguments)),
+)

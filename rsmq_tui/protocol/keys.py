@@ -2,6 +2,12 @@
 
 from dataclasses import dataclass
 
+# The fields of a queue's hash that belong to the queue and to no message, in the order in which they are read; then
+# those that other clients keep there besides.
+ATTRIBUTE_FIELDS = ("vt", "delay", "maxsize", "created", "modified", "totalsent", "totalrecv")
+FOREIGN_FIELDS = ("createdby", "msgs", "hiddenmsgs", "totalsend")
+QUEUE_FIELDS = frozenset(name.encode() for name in (*ATTRIBUTE_FIELDS, *FOREIGN_FIELDS))
+
 
 def name_of(raw: bytes) -> str:
     """Decode a name that came from the server so that ``name_bytes`` gives back the same bytes, whatever they are."""

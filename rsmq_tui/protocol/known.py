@@ -10,6 +10,7 @@ from typing import Protocol
 
 from rsmq_tui.protocol.keys import name_of
 from rsmq_tui.protocol.read_scripts import Row
+from rsmq_tui.protocol.replies import misshapen
 from rsmq_tui.protocol.running import Call, ScriptRunner
 from rsmq_tui.protocol.scripts import Script
 
@@ -45,8 +46,12 @@ class Layout(Protocol):
         """Take off a row what does not belong to it, and return when, in ms, time alone will change it.
 
         0 is for a row that has to be read each time. ``before`` is the row of that queue until now, empty for none.
-        Raises TypeError for what is no row.
+        Raises ``InvalidResponse`` for what is no row.
         """
+        ...
+
+    def is_row(self, row: Row) -> bool:
+        """Tell whether a settled row holds what it has to hold."""
         ...
 
 
@@ -125,14 +130,16 @@ class KnownQueues:
 
         Returns the keys of the queues whose rows changed although neither a message nor the time said so.
         """
-        if not isinstance(reply, list) or len(reply) != len(positions):
-            raise TypeError("no list of rows")
+        if len(reply) != len(positions):
+            raise misshapen("other rows than those asked for")
         rows, from_ms, names, settle = self.rows, self._from_ms, self.names, self._layout.settle
         untold: list[bytes] = []
         for position, row in zip(positions, reply, strict=True):
             before = rows[position]
             due_ms = settle(names[position], row, before, now_ms)
             if row != before:
+                if not self._layout.is_row(row):
+                    raise misshapen("in the row of a queue")
                 if from_ms[position] > now_ms:
                     untold += self._keys[position]
                 rows[position] = row

@@ -3,7 +3,6 @@
 from collections.abc import Hashable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
 
 from redis.asyncio import Redis
 
@@ -15,9 +14,6 @@ from rsmq_tui.protocol.metering import Traffic
 from rsmq_tui.protocol.routes import ClusterRoute, FixedRoute, Route, Slots, slot_of
 from rsmq_tui.protocol.running import ScriptRunner
 from rsmq_tui.protocol.tracked import TrackedConnection
-
-# Scores stay as the server writes them: redis-py would make floats of them, and pairs of names without values.
-_RAW_COMMANDS = ("ZSCORE", "ZMSCORE", "ZSCAN", "HSCAN")
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +93,8 @@ class Links:
         link = self._links.get(key)
         if link is None:
             client = connect_async(self._address, ns, timeout_s=self._timeout_s, traffic=self._traffic, route=route)
-            for command in _RAW_COMMANDS:
-                client.set_response_callback(command, _as_it_is)
+            # Replies are decoded by ``replies`` alone.
+            client.response_callbacks.clear()
             runner = ScriptRunner(client, self._traffic)
             link = self._links[key] = Link(client, runner, TrackedConnection(client, self._traffic))
         return link
@@ -113,7 +109,3 @@ async def _close(links: Iterable[Link]) -> None:
             first = first or error
     if first is not None:
         raise first
-
-
-def _as_it_is(response: Any, **options: Any) -> Any:
-    return response

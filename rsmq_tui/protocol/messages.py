@@ -57,7 +57,8 @@ class QueueAttributes:
     ``vt`` and ``delay`` are in seconds, ``maxsize`` in characters (-1: unlimited), ``created`` and ``modified`` in
     seconds since the epoch; ``totalrecv`` counts deliveries. ``msgs`` counts every stored message and ``hiddenmsgs``
     those whose score lies after the server's time, to the millisecond. A field that another client left out or wrote
-    in a way that starts with no number is None, where the canonical client gives NaN.
+    in a way that starts with no number is None, where the canonical client gives NaN; a text date, as Go writes it, is
+    the moment that it means, where that client gives its year.
     """
 
     vt: int | None

@@ -6,6 +6,7 @@ functions below validate and build them; ``Rsmq`` and ``AsyncRsmq`` run them. No
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import UTC, datetime
 from itertools import islice
 from typing import Any, Generic, NamedTuple, NoReturn, TypeVar
 
@@ -16,6 +17,7 @@ from rsmq_tui.protocol.errors import rsmq_error
 from rsmq_tui.protocol.ids import random_suffix, sent_ms
 from rsmq_tui.protocol.keys import Keys, name_of
 from rsmq_tui.protocol.messages import Message, QueueAttributes, StoredMessage
+from rsmq_tui.protocol.replies import decoded
 from rsmq_tui.protocol.scripts import Script
 
 T = TypeVar("T")
@@ -26,6 +28,7 @@ Argument = bytes | str | int
 # server for little more than a millisecond.
 CHUNK_MESSAGES = 500
 CHUNK_BYTES = 1_000_000
+_TEXT_DATE = re.compile(rb"\s*\d{4}-\d\d-\d\d")
 
 
 class Operation(NamedTuple, Generic[T]):
@@ -35,6 +38,10 @@ class Operation(NamedTuple, Generic[T]):
     keys: tuple[bytes, ...]
     arguments: tuple[Argument, ...]
     read: Callable[[Any], T]
+
+    def decode(self, reply: Any) -> T:
+        """Read the reply; raises redis-py's ``InvalidResponse`` for one that is of another shape."""
+        return decoded(self.read, reply)
 
     @property
     def by_sha(self) -> tuple[Argument, ...]:
@@ -181,7 +188,7 @@ def restore_messages(keys: Keys, queue: str, messages: Iterable[StoredMessage]) 
             part
             for message in chunk
             for part in (
-                message.id,
+                validation.message_id(message.id),
                 message.body,
                 message.due_ms,
                 message.rc,
@@ -195,6 +202,22 @@ def leading_int(raw: bytes | None) -> int | None:
     """Read a number as JavaScript's parseInt does, which is how the canonical client reads every field."""
     found = re.match(rb"\s*([+-]?\d{1,18})", raw or b"")
     return int(found[1]) if found else None
+
+
+def text_date_ms(raw: bytes | None) -> int | None:
+    """Read a date that is a text (RFC 3339, as Go writes it), in ms since the epoch; None for anything else.
+
+    One without a time zone is taken for UTC.
+    """
+    # Go writes nanoseconds; Python reads at most microseconds.
+    text = re.sub(rb"(\.\d{6})\d+", rb"\1", (raw or b"").strip())
+    if not _TEXT_DATE.match(text):
+        return None
+    try:
+        moment = datetime.fromisoformat(text.decode("latin-1"))
+    except ValueError:
+        return None
+    return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
 
 
 def _of(keys: Keys, queue: str) -> tuple[bytes, bytes]:
@@ -264,9 +287,17 @@ def _read_message(fields: Any, now_ms: int) -> Message:
     )
 
 
+def _date_s(raw: bytes | None) -> int | None:
+    if not _TEXT_DATE.match(raw or b""):
+        return leading_int(raw)
+    date_ms = text_date_ms(raw)
+    return None if date_ms is None else date_ms // 1000
+
+
 def _read_attributes(reply: Any) -> QueueAttributes:
     fields, msgs, hidden = reply
-    vt, delay, maxsize, totalrecv, totalsent, created, modified = map(leading_int, fields)
+    vt, delay, maxsize, totalrecv, totalsent = map(leading_int, fields[:5])
+    created, modified = map(_date_s, fields[5:])
     return QueueAttributes(
         vt=vt,
         delay=delay,

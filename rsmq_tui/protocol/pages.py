@@ -4,6 +4,7 @@ A page is found by rank, which costs the same at any depth. Bodies are read for 
 not at all where they are very long.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -13,7 +14,7 @@ from rsmq_tui.protocol import read_scripts
 from rsmq_tui.protocol.errors import rsmq_error
 from rsmq_tui.protocol.keys import Keys, name_bytes, name_of
 from rsmq_tui.protocol.operations import leading_int
-from rsmq_tui.protocol.running import ScriptRunner, ScriptsRefusedError, raising_nonsense
+from rsmq_tui.protocol.running import ScriptRunner, ScriptsRefusedError
 
 PREVIEW_BYTES = 240
 # HGET copies a whole body inside the server: one page may make it copy this much, one body at most a quarter of it.
@@ -71,6 +72,15 @@ class WholeMessage:
     body: bytes | None
 
 
+@dataclass(frozen=True, slots=True)
+class PresentMessage:
+    """Where a message is now, and how often it was received; ``score`` is raw."""
+
+    score: str
+    rc: int
+    fr_ms: int | None
+
+
 class QueuePages:
     """Reads pages and messages of one namespace; raises ``wrongType`` where a key of the queue is something else."""
 
@@ -78,7 +88,6 @@ class QueuePages:
         self._runner = runner
         self._keys = keys
 
-    @raising_nonsense
     async def page(
         self, queue: str, *, part: Part = "all", where: Where = "first", anchor: Anchor | None = None, count: int
     ) -> RawPage:
@@ -105,7 +114,6 @@ class QueuePages:
             raise
         return RawPage(int(now), depth, ready, start, tuple(_peeked(*row) for row in rows))
 
-    @raising_nonsense
     async def message(self, queue: str, id: str, *, with_body: bool = True) -> WholeMessage:
         """Read one message, and its body unless that is longer than BODY_BYTES_MAX or not wanted."""
         identity, longest = name_bytes(id), BODY_BYTES_MAX if with_body else -1
@@ -124,7 +132,31 @@ class QueuePages:
             int(now), id, None if score is None else score.decode(), leading_int(rc) or 0, leading_int(fr), size, body
         )
 
-    @raising_nonsense
+    async def present(self, queue: str, ids: Sequence[str]) -> tuple[int, tuple[PresentMessage | None, ...]]:
+        """Read where these messages are, all in one round trip, and when that was; None for one that has left."""
+        zset, attributes = self._of(queue)
+        names = list(map(name_bytes, ids))
+        if not names:
+            return 0, ()
+        counters = [name + suffix for name in names for suffix in (b":rc", b":fr")]
+        clock, scores, counts = await self._runner.commands(
+            ("TIME",), ("ZMSCORE", zset, *names), ("HMGET", attributes, *counters)
+        )
+        if isinstance(scores, ResponseError) and "WRONGTYPE" not in str(scores):
+            # Before Redis 6.2, or not allowed.
+            scores = _whole(await self._runner.commands(*(("ZSCORE", zset, name) for name in names)))
+        try:
+            _whole([clock, scores, counts])
+        except ResponseError as error:
+            if "WRONGTYPE" in str(error):
+                raise rsmq_error("wrongType") from error
+            raise
+        found = zip(scores, counts[::2], counts[1::2], strict=True)
+        return clock[0] * 1000 + clock[1] // 1000, tuple(
+            None if score is None else PresentMessage(_score_text(score), leading_int(rc) or 0, leading_int(fr))
+            for score, rc, fr in found
+        )
+
     async def due_counts(self, queue: str, bounds_ms: tuple[int, ...]) -> tuple[int, ...]:
         """Count the messages that are visible by each bound, then all of them."""
         zset = self._keys.messages(queue)
@@ -138,10 +170,7 @@ class QueuePages:
             if "WRONGTYPE" in str(error):
                 raise rsmq_error("wrongType") from error
             raise
-        counts = tuple(int(count) for count in reply)
-        if len(counts) != len(bounds_ms) + 1:
-            raise ValueError(counts)
-        return counts
+        return tuple(int(count) for count in reply)
 
     def _of(self, queue: str) -> tuple[bytes, bytes]:
         return self._keys.messages(queue), self._keys.attributes(queue)
@@ -219,6 +248,11 @@ class QueuePages:
         if size <= longest:
             (body,) = _whole(await self._runner.commands(("HGET", attributes, identity)))
         return clock[0] * 1000 + clock[1] // 1000, score, rc, fr, size, body
+
+
+def _score_text(score: bytes | float) -> str:
+    # RESP3 has a type for it.
+    return score.decode() if isinstance(score, bytes) else repr(score).removesuffix(".0")
 
 
 def _whole(replies: list[Any]) -> list[Any]:

@@ -14,7 +14,7 @@ class Need(StrEnum):
     """What a command is needed for."""
 
     POLL = "the state of all queues"
-    LOOK = "messages and searches"
+    LOOK = "messages, searches and audits"
     SCRIPTS = "scripts"
     NAMESPACES = "finding namespaces"
     CHANGE = "changes"
@@ -59,6 +59,12 @@ def commands_for(ns: str, queue: str | None) -> tuple[Command, ...]:
             ("ZRANK", zset, "m"),
             ("ZSCORE", zset, "m"),
             ("ZSCAN", zset, 0),
+            ("TYPE", zset),
+            ("HLEN", attributes),
+            ("HSCAN", attributes, 0, "COUNT", 1),
+            ("SISMEMBER", keys.index, _NOBODYS),
+            ("SCARD", keys.index),
+            ("SSCAN", keys.index, 0, "COUNT", 1),
         ),
         Need.SCRIPTS: (("EVAL", "return 1", 1, zset), ("EVALSHA", "0" * 40, 1, zset)),
         Need.NAMESPACES: (("SCAN", 0),),
@@ -71,6 +77,8 @@ def commands_for(ns: str, queue: str | None) -> tuple[Command, ...]:
             ("ZADD", made, 1, "m"),
             ("ZREM", made, "m"),
             ("SET", keys.marker("doctor"), "1"),
+            ("GET", keys.marker("doctor")),
+            ("EXISTS", keys.marker("doctor")),
             ("DEL", made),
         ),
     }

@@ -15,7 +15,7 @@ from redis.exceptions import ResponseError
 
 from rsmq_tui.protocol.known import KnownQueues, Layout
 from rsmq_tui.protocol.read_scripts import Row
-from rsmq_tui.protocol.running import ScriptRunner, ScriptsRefusedError, raising_nonsense
+from rsmq_tui.protocol.running import ScriptRunner, ScriptsRefusedError
 from rsmq_tui.protocol.tracked import TrackedConnection
 
 CHUNK_QUEUES = 250
@@ -86,7 +86,6 @@ class PolledRows:
         self._known.mark_changed(changed)
         return None if all_may_have else changed
 
-    @raising_nonsense
     async def _trip(self, asked: list[int], now_ms: int) -> list[Row]:
         known, layout = self._known, self._layout
         chunks = [(known.names_of(chunk), known.keys_of(chunk)) for chunk in _split(asked, CHUNK_QUEUES)]
@@ -99,7 +98,6 @@ class PolledRows:
             ]
         return [row for reply in replies for row in reply]
 
-    @raising_nonsense
     async def _take(self, asked: list[int], reply: list[Row], now_ms: int) -> None:
         untold = self._known.take(asked, reply, now_ms)
         if untold and self._connection.changed.isdisjoint(untold):
@@ -116,10 +114,11 @@ def as_data(reply: Any) -> Any:
 
 
 def clock_ms(reply: Any) -> int:
-    """Read the reply to TIME; what it says instead is raised."""
+    """Return the time that a decoded reply to TIME tells; an error is raised."""
     if isinstance(reply, Exception):
         raise reply
-    return int(reply[0]) * 1000 + int(reply[1]) // 1000
+    seconds, microseconds = reply
+    return int(seconds) * 1000 + int(microseconds) // 1000
 
 
 def _split(items: Sequence[Any], size: int) -> Iterator[Any]:

@@ -15,7 +15,7 @@ from rsmq_tui.protocol.links import Links
 from rsmq_tui.protocol.metering import Traffic
 from rsmq_tui.protocol.pages import QueuePages
 from rsmq_tui.protocol.rows import QueueRows
-from rsmq_tui.protocol.running import ScriptRunner, raising_nonsense
+from rsmq_tui.protocol.running import ScriptRunner
 from rsmq_tui.protocol.scan import QueueScan
 from rsmq_tui.protocol.score_ranges import QueueRanges
 
@@ -71,7 +71,6 @@ class QueueReader:
         """Why scripts cannot be used here, once that is known."""
         return self._runner.refused
 
-    @raising_nonsense
     async def namespaces(self) -> Namespaces:
         """Look for sets named ``*:QUEUES`` by SCAN, on demand only; at most about 500,000 keys of a server are passed.
 

@@ -107,14 +107,14 @@ class SentinelRoute:
                 self._nodes.insert(0, node)
                 return Node(_text(reply[0]), int(reply[1]))
         if ignorant is None:
-            raise ExplainedError(_silence("no sentinel answers", silent, "the sentinels want", "sentinel_"))
+            raise ExplainedError(_silence("no sentinel answers", silent, "the sentinels require", "sentinel_"))
         reply = yield Question(ignorant, ("SENTINEL", "MASTERS"), to_sentinel=True)
         names = sorted(_names(reply)) if isinstance(reply, list) else []
         raise ExplainedError(
             Failure(
                 "no-service",
-                f"the sentinels do not know a service called {self._service}",
-                f"they watch {', '.join(names)}" if names else "it is the NAME of their `sentinel monitor NAME …`",
+                f"the sentinels do not know the service {self._service}",
+                f"known services: {', '.join(names)}" if names else "use the NAME of `sentinel monitor NAME …`",
             )
         )
 
@@ -157,7 +157,9 @@ class ClusterRoute:
                 self._learn(node, ranges)
                 return node, ranges
             silent.append((node, Failure("clusterdown", "no node serves these keys", "check CLUSTER INFO")))
-        raise ExplainedError(_silence("no node of the cluster tells where to look", silent, "the cluster wants", ""))
+        raise ExplainedError(
+            _silence("no node of the cluster gives the address of these keys", silent, "the cluster requires", "")
+        )
 
     def _learn(self, knew: Node, ranges: list["_Range"]) -> None:
         others = [node for each in ranges for node in (each.master, *each.replicas)]
@@ -195,16 +197,16 @@ def _without_tag(ns: str) -> Failure:
     return Failure(
         "crossslot",
         f"a cluster spreads the keys of namespace {ns}, because its name has no hash tag",
-        f"RSMQ works on a cluster only with one: {{{ns.replace('{', '').replace('}', '') or 'rsmq'}}}",
+        f"on a cluster, RSMQ needs one: {{{ns.replace('{', '').replace('}', '') or 'rsmq'}}}",
     )
 
 
 def _told_by(error: Exception, command: str) -> Failure:
     if "cluster support disabled" in str(error):
-        return Failure("no-cluster", "it is no part of a cluster", "leave `cluster` out of the profile")
+        return Failure("no-cluster", "it is not part of a cluster", "remove `cluster` from the profile")
     failure = failure_of(error)
     if failure.kind == "noperm":
-        return Failure("noperm", "this user may not ask it", f"grant it +{command}")
+        return Failure("noperm", "permission denied", f"grant it +{command}")
     return failure
 
 

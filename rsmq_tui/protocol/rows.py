@@ -5,23 +5,50 @@ Only what changed since the last poll is read, as far as the server tells (see `
 
 from collections.abc import Sequence
 from itertools import chain
-from math import inf
+from typing import NamedTuple
 
 from redis.exceptions import ResponseError
 
 from rsmq_tui.protocol import read_scripts
-from rsmq_tui.protocol.keys import Keys, name_of
+from rsmq_tui.protocol.keys import ATTRIBUTE_FIELDS, Keys, name_of
 from rsmq_tui.protocol.known import QueueKeys
 from rsmq_tui.protocol.operations import leading_int
 from rsmq_tui.protocol.polled import Index, PolledRows, as_data, clock_ms
-from rsmq_tui.protocol.read_scripts import ATTRIBUTE_FIELDS, MICROSECONDS_FROM, RC_MAX, SECONDS_BELOW, Row
-from rsmq_tui.protocol.running import Call, ScriptRunner, ScriptsRefusedError, raising_nonsense
+from rsmq_tui.protocol.read_scripts import MICROSECONDS_FROM, RC_MAX, SECONDS_BELOW, Row
+from rsmq_tui.protocol.replies import blob, count, due_ms, either, misshapen, optional_blobs
+from rsmq_tui.protocol.running import Call, ScriptRunner, ScriptsRefusedError
 from rsmq_tui.protocol.scripts import Script
 from rsmq_tui.protocol.tracked import TrackedConnection
 
 # An index of up to so many names is read in every poll, changed or not: it costs nothing, and a permission that was
 # taken away shows at once.
 _SHORT_INDEX = 250
+
+
+class MessagePage(NamedTuple):
+    """A page of a queue's messages in the order of their scores: ``size`` of them behind a score and an id, if any."""
+
+    queue: str
+    behind: tuple[bytes, bytes] | None
+    size: int
+
+
+class PageLook(NamedTuple):
+    """What a look at a page found.
+
+    ``poison`` are the ids that were received too often, ``missing`` those that have no body, ``last`` is the score and
+    the id to go on behind, and ``is_last`` says that there is nothing behind them.
+    """
+
+    looked: int
+    highest_rc: int
+    poison: tuple[bytes, ...]
+    missing: tuple[bytes, ...]
+    last: tuple[bytes, bytes]
+    is_last: bool
+
+
+_are_fields = either(optional_blobs(len(ATTRIBUTE_FIELDS)), blob)
 
 
 class RsmqLayout:
@@ -65,20 +92,32 @@ class RsmqLayout:
                 continue
             if not SECONDS_BELOW <= float(head[1]) < MICROSECONDS_FROM:
                 hidden = await _hidden_in_other_units(runner, zset, now_ms)
-            rows.append([fields, depth, head[0], head[1], min(hidden, depth)])
+            rows.append([fields, depth, head[0], head[1], min(hidden, depth), 0])
+        heads = [(number, row[2]) for number, row in enumerate(rows) if len(row) > 2 and isinstance(row[0], list)]
+        bodiless = await _without_body(runner, [(*keys[number], id) for number, id in heads])
+        for number, id in heads:
+            if (keys[number][0], id) in bodiless:
+                rows[number].append(1)
         return rows
 
     def settle(self, name: str, row: Row, before: Row, now_ms: int) -> float:
         """Take off a row's end when time alone will change it; a row that cannot be relied on is read each time."""
-        if not isinstance(row, list) or len(row) not in (2, 5, 6):
-            raise TypeError("no row")
-        if len(row) == 5 or isinstance(row[0], bytes) or isinstance(row[1], bytes):
-            del row[5:]
+        if not isinstance(row, list) or len(row) not in (2, 6, 7):
+            raise misshapen("in the row of a queue")
+        due = row.pop(5) if len(row) > 2 else b""
+        if isinstance(row[0], bytes) or isinstance(row[1], bytes):
             return 0
+        return due_ms(due)
+
+    def is_row(self, row: Row) -> bool:
+        """Tell whether a settled row is one as ``read_scripts`` says."""
         if len(row) == 2:
-            return inf
-        due = row.pop()
-        return float(due) if due != b"" else inf
+            return _are_fields(row[0]) and (count(row[1]) or blob(row[1]))
+        # Written out: in a first poll it is asked of every queue.
+        fields, depth, first, score, hidden, *bodiless = row
+        types = (type(depth), type(first), type(score), type(hidden))
+        is_score = types == (int, bytes, bytes, int) and score.isascii()
+        return is_score and 0 <= hidden <= depth and count(depth) and _are_fields(fields) and bodiless in ([], [1])
 
 
 class QueueRows(PolledRows):
@@ -92,7 +131,6 @@ class QueueRows(PolledRows):
         self._keys = keys
         self._index_known = False
 
-    @raising_nonsense
     async def index(self) -> Index:
         """Read the names, sorted, and the clock; raises redis-py's errors when the server cannot be read."""
         read_names = ("SMEMBERS", self._keys.index)
@@ -115,7 +153,6 @@ class QueueRows(PolledRows):
             self._index_known = self._connection.tracks and len(found) > _SHORT_INDEX
         return Index(at_ms, self._known.names)
 
-    @raising_nonsense
     async def receive_counts(self, names: Sequence[str], now_ms: int, threshold: int, span: int) -> list[list[int]]:
         """For each queue, look at up to ``2 * span`` messages around the first hidden one.
 
@@ -130,6 +167,44 @@ class QueueRows(PolledRows):
             [int(looked), int(poison), int(highest)] for _, (looked, poison, highest) in zip(names, reply, strict=True)
         ]
 
+    async def message_pages(self, pages: Sequence[MessagePage], threshold: int) -> list[PageLook]:
+        """Look at a page of messages of each of these queues: at their receive counts, and whether they have bodies."""
+        keys = [key for page in pages for key in (self._keys.messages(page.queue), self._keys.attributes(page.queue))]
+        wanted = [value for page in pages for value in (*(page.behind or (b"", b"")), page.size)]
+        try:
+            reply = await self._runner.run(read_scripts.MESSAGE_PAGES, keys, (threshold, *wanted))
+        except ScriptsRefusedError:
+            return [await self._page_plainly(page, threshold) for page in pages]
+        return [
+            PageLook(int(looked), int(highest), tuple(poison), tuple(missing), (last_score, last_id), bool(is_last))
+            for _, (looked, highest, poison, missing, last_score, last_id, is_last) in zip(pages, reply, strict=True)
+        ]
+
+    async def _page_plainly(self, page: MessagePage, threshold: int) -> PageLook:
+        zset, attributes = self._keys.messages(page.queue), self._keys.attributes(page.queue)
+        start = 0
+        if page.behind is not None:
+            score, id = page.behind
+            now_at, rank, before = await self._runner.commands(
+                ("ZSCORE", zset, id), ("ZRANK", zset, id), ("ZCOUNT", zset, "-inf", b"(" + score)
+            )
+            is_there = isinstance(now_at, bytes) and float(now_at) == float(score) and isinstance(rank, int)
+            start = rank + 1 if is_there else before if isinstance(before, int) else 0
+        found, depth = await self._runner.commands(
+            ("ZRANGE", zset, start, start + page.size - 1, "WITHSCORES"), ("ZCARD", zset)
+        )
+        if not isinstance(found, list) or not found:
+            return PageLook(0, 0, (), (), page.behind or (b"", b""), is_last=True)
+        ids = found[::2]
+        (raw,) = await self._runner.commands(("HMGET", attributes, *(id + b":rc" for id in ids)))
+        if isinstance(raw, Exception):
+            return PageLook(0, 0, (), (), page.behind or (b"", b""), is_last=True)
+        counts = [min(leading_int(value) or 0, RC_MAX) for value in raw]
+        bodiless = await _without_body(self._runner, [(zset, attributes, id) for id in ids])
+        poison = tuple(id for id, count in zip(ids, counts, strict=True) if count >= threshold)
+        missing = tuple(id for id in ids if (zset, id) in bodiless)
+        return PageLook(len(ids), max(0, *counts), poison, missing, (found[-1], ids[-1]), start + len(ids) >= depth)
+
     async def _receive_counts_plainly(self, name: str, now_ms: int, threshold: int, span: int) -> list[int]:
         zset, attributes = self._keys.messages(name), self._keys.attributes(name)
         (ready,) = await self._runner.commands(("ZCOUNT", zset, "-inf", now_ms))
@@ -143,6 +218,21 @@ class QueueRows(PolledRows):
             return [0, 0, 0]
         counts = [min(leading_int(value) or 0, RC_MAX) for value in raw]
         return [len(ids), sum(1 for count in counts if count >= threshold), max(0, *counts)]
+
+
+async def _without_body(runner: ScriptRunner, wanted: Sequence[tuple[bytes, bytes, bytes]]) -> set[tuple[bytes, bytes]]:
+    """Return those of some messages (zset, hash, id) that have no body, as zset and id.
+
+    A message may be deleted between these commands: it has to be there after its body was not.
+    """
+    if not wanted:
+        return set()
+    commands: list[Sequence[bytes | str | int]] = []
+    for zset, attributes, id in wanted:
+        commands += (("HEXISTS", attributes, id), ("ZSCORE", zset, id))
+    replies = await runner.commands(*commands)
+    pairs = zip(wanted, replies[::2], replies[1::2], strict=True)
+    return {(zset, id) for (zset, _, id), has_body, score in pairs if has_body == 0 and isinstance(score, bytes)}
 
 
 async def _hidden_in_other_units(runner: ScriptRunner, zset: bytes, now_ms: int) -> int:

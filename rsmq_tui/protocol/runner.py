@@ -28,7 +28,7 @@ class Runner:
                 reply = self._command(*operation.by_text, **RAW)
         except ResponseError as error:
             raise_refusal(error)
-        return operation.read(reply)
+        return operation.decode(reply)
 
     def _run_all(self, chunks: Iterable[Operation[list[T]]]) -> list[T]:
         return [result for chunk in chunks for result in self._run(chunk)]
@@ -48,7 +48,7 @@ class AsyncRunner:
                 reply = await self._command(*operation.by_text, **RAW)
         except ResponseError as error:
             raise_refusal(error)
-        return operation.read(reply)
+        return operation.decode(reply)
 
     async def _run_all(self, chunks: Iterable[Operation[list[T]]]) -> list[T]:
         return [result for chunk in chunks for result in await self._run(chunk)]

@@ -2,30 +2,23 @@
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
-from functools import wraps
-from typing import Any, ParamSpec, TypeVar
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Any
 
 from redis.asyncio import Redis
-from redis.asyncio.client import Pipeline
 from redis.exceptions import ClusterCrossSlotError, InvalidResponse, NoPermissionError, NoScriptError, ResponseError
 
 from rsmq_tui.protocol.errors import rsmq_error
-from rsmq_tui.protocol.failures import SERVER_ERRORS
 from rsmq_tui.protocol.metering import Traffic
+from rsmq_tui.protocol.replies import Command, decode_all, misshapen
 from rsmq_tui.protocol.routes import has_moved
 from rsmq_tui.protocol.scripts import Script
 
 Call = tuple[Sequence[bytes], Sequence[bytes | str | int]]
 Exchange = Callable[..., Awaitable[list[Any]]]
-P = ParamSpec("P")
-T = TypeVar("T")
 
 # A question is out after three or four turns of the loop; a connection that is yet to be made takes longer than these.
 _TURNS_TO_SEND = 20
-_NONSENSE = "what answers there does not speak as Redis does"
-# What reading a reply raises that is of another shape than the one asked for.
-_SHAPE_ERRORS = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError)
 
 
 class ScriptsRefusedError(Exception):
@@ -41,17 +34,21 @@ def raise_first(replies: Iterable[Any]) -> None:
             raise reply
 
 
-def raising_nonsense(read: Callable[P, Awaitable[T]]) -> Callable[P, Coroutine[Any, Any, T]]:
-    """Make a reader of replies raise redis-py's ``InvalidResponse`` for one that it cannot read."""
+async def exchange(client: Redis, commands: Sequence[Command], **options: Any) -> list[Any]:
+    """Send plain commands in one round trip and decode the replies; a command's own error is its result.
 
-    @wraps(read)
-    async def guarded(*args: P.args, **kwargs: P.kwargs) -> T:
-        try:
-            return await read(*args, **kwargs)
-        except _SHAPE_ERRORS as error:
-            raise InvalidResponse(_NONSENSE) from error
-
-    return guarded
+    Raises redis-py's errors, ``InvalidResponse`` for a reply that is none: then its connection is not used again.
+    """
+    async with client.pipeline(transaction=False) as pipeline:
+        for command in commands:
+            pipeline.execute_command(*command, **options)
+        replies = await pipeline.execute(raise_on_error=False)
+    try:
+        return decode_all(commands, replies)
+    except InvalidResponse:
+        # What comes next may be the replies to what was asked before.
+        await client.connection_pool.disconnect(inuse_connections=False)
+        raise
 
 
 class ScriptRunner:
@@ -76,12 +73,12 @@ class ScriptRunner:
         """
         if self.refused:
             raise ScriptsRefusedError(self.refused)
-        exchange = over or self.commands
+        send = over or self.commands
         try:
             try:
-                return await self._send(exchange, script, calls, teach=False)
+                return await self._send(send, script, calls, teach=False)
             except NoScriptError:
-                return await self._send(exchange, script, calls, teach=True)
+                return await self._send(send, script, calls, teach=True)
         except (NoPermissionError, ClusterCrossSlotError) as error:
             raise self._refuse(error) from error
         except ResponseError as error:
@@ -110,36 +107,24 @@ class ScriptRunner:
 
     async def _commands(self, *commands: Sequence[bytes | str | int]) -> list[Any]:
         self.traffic.commands += len(commands)
-        async with self.client.pipeline(transaction=False) as pipeline:
-            for command in commands:
-                pipeline.execute_command(*command)
-            return await self._execute(pipeline)
+        return await exchange(self.client, commands)
 
-    async def _execute(self, pipeline: Pipeline) -> list[Any]:
-        try:
-            return await pipeline.execute(raise_on_error=False)
-        except SERVER_ERRORS:
-            raise
-        except _SHAPE_ERRORS as error:
-            # redis-py stops at the first reply that it cannot read: nobody may be given the rest for his own.
-            await self.client.connection_pool.disconnect()
-            raise InvalidResponse(_NONSENSE) from error
-
-    async def _send(self, exchange: Exchange, script: Script, calls: Sequence[Call], *, teach: bool) -> list[Any]:
+    async def _send(self, send: Exchange, script: Script, calls: Sequence[Call], *, teach: bool) -> list[Any]:
         commands: list[Sequence[bytes | str | int]] = []
         for number, (keys, values) in enumerate(calls):
             # The first EVAL of a round trip teaches the server the script that the others name.
             named = ("EVAL", script.text) if teach and number == 0 else ("EVALSHA", script.sha)
             commands.append((*named, len(keys), *keys, *values))
-        replies = await exchange(*commands)
+        replies = await send(*commands)
         # Raised here and not by a pipeline, which would wrap the server's words in its own.
         for reply in replies:
             if isinstance(reply, Exception):
                 raise reply
+        for (keys, values), reply in zip(calls, replies, strict=True):
+            if not script.reply(keys, values)(reply):
+                raise misshapen("in reply to a script")
         return replies
 
     def _refuse(self, error: Exception) -> ScriptsRefusedError:
-        # Without the arguments that a server repeats of a command which it does not know.
-        words = str(error).split(", with args beginning with", 1)[0]
-        self.refused = " ".join(words.split()) or type(error).__name__
+        self.refused = " ".join(str(error).split()) or type(error).__name__
         return ScriptsRefusedError(self.refused)

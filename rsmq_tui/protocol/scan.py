@@ -11,12 +11,14 @@ from dataclasses import dataclass
 from itertools import compress
 from typing import Any, NamedTuple, TypeVar
 
+from redis.exceptions import ResponseError
+
 from rsmq_tui.protocol.keys import Keys
-from rsmq_tui.protocol.running import ScriptRunner, raise_first, raising_nonsense
+from rsmq_tui.protocol.read_scripts import SIZES
+from rsmq_tui.protocol.running import ScriptRunner, ScriptsRefusedError, raise_first
 from rsmq_tui.protocol.scan_chunk import ReadField, ScanChunk
 from rsmq_tui.protocol.scan_parts import WHOLE, ScanPart, has_passed
 from rsmq_tui.protocol.scan_seen import WINDOW_IDS, Seen
-from rsmq_tui.protocol.validation import is_limited
 
 T = TypeVar("T")
 
@@ -25,14 +27,12 @@ CHUNK_MESSAGES = 500
 CHUNK_MESSAGES_MIN = 10
 # What one call may copy, and with that the longest body that a scan reads: a server copies a gigabyte a second.
 SCAN_BODY_BYTES = 1_000_000
-# How many bodies one call reads where the queue limits them: 250 of 64 KiB take 1.5 ms.
-_BODIES_PER_CALL = 250
 _COUNTS_PER_CALL = 250
 
 
 @dataclass(frozen=True, slots=True)
 class _Wanted:
-    """What is read of a queue; ``measured`` says that bodies are measured before they are read."""
+    """What is read of a queue; ``measured`` says that bodies are measured, as they are before any is read."""
 
     zset: bytes
     attributes: bytes
@@ -45,7 +45,7 @@ class _Wanted:
         """What is known of messages that were read as that."""
         told: dict[ReadField, bool] = {
             "counts": self.counts,
-            "size": self.bodies or self.measured,
+            "size": self.measured,
             "body": self.bodies,
         }
         return frozenset(field for field, is_read in told.items() if is_read)
@@ -96,7 +96,7 @@ class QueueScan:
         Several readers may take a ``part`` each: together these are the whole, under the same promise, for as long as
         the queue holds MESSAGES_PER_PART_MIN for each part; when it has shrunk below, one may come in several parts.
         """
-        wanted = await self._wanted(queue, counts, bodies, sizes)
+        wanted = self._wanted(queue, counts, bodies, sizes)
         seen, step = Seen(WINDOW_IDS), count
         waiting: deque[_Group] = deque()
         cursor: bytes | None = part.first
@@ -109,7 +109,7 @@ class QueueScan:
                     cursor, found = await looking
                     looking = None
                     fresh = _fresh(found, seen)
-                    waiting.extend(_groups(fresh) if bodies and wanted.measured else (fresh,))
+                    waiting.extend(_groups(fresh) if bodies else (fresh,))
                     step = fitting(fresh.sizes, count) if wanted.measured else step
                 # Messages that wait are read before more are looked for.
                 if cursor is not None and len(waiting) <= 1:
@@ -118,9 +118,7 @@ class QueueScan:
                 if waiting:
                     reading = await sent(self._runner, self._read(wanted, waiting.popleft()))
                 if before is not None:
-                    chunk = await before
-                    step = fitting(chunk.columns[4], count) if bodies and not wanted.measured else step
-                    yield chunk
+                    yield await before
                 elif looking is None and reading is None:
                     return
         finally:
@@ -129,12 +127,22 @@ class QueueScan:
                 task.cancel()
             await asyncio.gather(*under_way, return_exceptions=True)
 
+    async def member(self, queue: str, id: bytes, *, counts: bool, bodies: bool, sizes: bool) -> ScanChunk:
+        """Look up one message by its id, as ``chunks`` would read it; nothing is in the chunk where it is not there."""
+        time, depth, score = await self._ask(
+            ("TIME",), ("ZCARD", self._keys.messages(queue)), ("ZSCORE", self._keys.messages(queue), id)
+        )
+        row = [] if score is None else [(id, score, None, None, 0, None)]
+        columns = tuple([list(column) for column in zip(*row, strict=True)] or [[] for _ in range(6)])
+        found = ScanChunk(int(time[0]) * 1000 + int(time[1]) // 1000, depth, columns)
+        return await self.read(queue, found, counts=counts, bodies=bodies, sizes=sizes)
+
     async def read(self, queue: str, found: ScanChunk, *, counts: bool, bodies: bool, sizes: bool) -> ScanChunk:
         """Read more of messages that were found without it, as ``chunks`` does; what was read before is kept."""
-        wanted = await self._wanted(queue, counts, bodies, sizes)
+        wanted = self._wanted(queue, counts, bodies, sizes)
         ids, scores, rcs, frs, _, _ = found.columns
         group = _Group(found.at_ms, found.depth, ids, scores, await self._sizes(wanted, ids))
-        groups = _groups(group) if bodies and wanted.measured else (group,)
+        groups = _groups(group) if bodies else (group,)
         parts = [await self._read(wanted, each) for each in groups]
         columns = tuple([value for part in parts for value in part.columns[place]] for place in range(6))
         if not counts:
@@ -143,17 +151,11 @@ class QueueScan:
         read = wanted.read | (found.read & {"counts"})
         return ScanChunk(found.at_ms, found.depth, columns, sum(part.too_long for part in parts), read=read)
 
-    async def _wanted(self, queue: str, counts: bool, bodies: bool, sizes: bool) -> _Wanted:
+    def _wanted(self, queue: str, counts: bool, bodies: bool, sizes: bool) -> _Wanted:
         zset, attributes = self._keys.messages(queue), self._keys.attributes(queue)
-        measured = sizes if not bodies else not await self._limits_bodies(attributes)
-        return _Wanted(zset, attributes, counts, bodies, measured)
+        # Not every client heeds a queue's maxsize: a body is never read before its length is known.
+        return _Wanted(zset, attributes, counts, bodies, sizes or bodies)
 
-    async def _limits_bodies(self, attributes: bytes) -> bool:
-        """Tell whether clients keep bodies of this queue so short that they may be read without being measured."""
-        (maxsize,) = await self._ask(("HGET", attributes, "maxsize"))
-        return is_limited(maxsize)
-
-    @raising_nonsense
     async def _look(self, wanted: _Wanted, cursor: bytes, step: int, part: ScanPart) -> tuple[bytes | None, _Group]:
         """Take a step from the cursor, and return where to go on and what is there."""
         time, depth, (following, found) = await self._ask(
@@ -161,8 +163,6 @@ class QueueScan:
         )
         part.check_step(cursor, following)
         ids, scores = found[::2], found[1::2]
-        if len(ids) != len(scores):
-            raise ValueError("columns of different lengths")
         if part.oversteps(following):
             beyond = await self._beyond(wanted, following, step, part)
             kept = [id not in beyond for id in ids]
@@ -172,9 +172,7 @@ class QueueScan:
         return None if part.has_reached_end(following) else following, group
 
     async def _sizes(self, wanted: _Wanted, ids: Sequence[bytes]) -> list[int] | None:
-        if not wanted.measured:
-            return None
-        return await self._ask(*(("HSTRLEN", wanted.attributes, id) for id in ids)) if ids else []
+        return await sizes_of(self._runner, wanted.attributes, ids) if wanted.measured else None
 
     async def _beyond(self, wanted: _Wanted, reached: bytes, step: int, part: ScanPart) -> set[bytes]:
         """Return what lies from the end of the part to the cursor: no server stops where a part ends."""
@@ -186,13 +184,10 @@ class QueueScan:
             beyond.update(found[::2])
         return beyond
 
-    @raising_nonsense
     async def _read(self, wanted: _Wanted, group: _Group) -> ScanChunk:
         """Read what is wanted of a group, a moment after it was found: bodies never change."""
         short = group.short if wanted.bodies else []
-        per_call = len(short) if wanted.measured else _BODIES_PER_CALL
-        commands: list[Sequence[bytes | str | int]] = []
-        commands += [("HMGET", wanted.attributes, *part) for part in _parts(short, per_call)]
+        commands: list[Sequence[bytes | str | int]] = [("HMGET", wanted.attributes, *short)] if short else []
         for part in _parts(group.ids if wanted.counts else (), _COUNTS_PER_CALL):
             names = [b""] * (2 * len(part))
             names[::2], names[1::2] = [id + b":rc" for id in part], [id + b":fr" for id in part]
@@ -207,7 +202,7 @@ class QueueScan:
             columns = (ids, group.scores, rcs, frs, known, nothing)
             return ScanChunk(group.at_ms, group.depth, columns, read=wanted.read)
         if None not in read and len(read) == len(ids):
-            known = list(map(len, read)) if sizes is None else sizes
+            known = list(map(len, read))
             columns = (ids, group.scores, rcs, frs, known, read)
             return ScanChunk(group.at_ms, group.depth, columns, read=wanted.read)
         bodies = dict(zip(group.short, read, strict=True))
@@ -215,7 +210,7 @@ class QueueScan:
         # Either the message has left the queue since it was found, or it has lost its body long ago.
         scores = await self._ask(*(("ZSCORE", wanted.zset, id) for id in without)) if without else []
         left = {id for id, score in zip(without, scores, strict=True) if score is None}
-        known = [len(bodies.get(id) or b"") for id in ids] if sizes is None else sizes
+        known = [0] * len(ids) if sizes is None else sizes
         there = [id not in left for id in ids]
         columns = (ids, group.scores, rcs, frs, known, [bodies.get(id) for id in ids])
         kept = tuple(list(compress(column, there)) for column in columns)
@@ -226,6 +221,43 @@ class QueueScan:
         replies = await self._runner.commands(*commands)
         raise_first(replies)
         return replies
+
+
+async def sizes_of(runner: ScriptRunner, attributes: bytes, names: Sequence[bytes]) -> list[int]:
+    """Return how many bytes these fields of a hash hold, 0 where one is not there."""
+    if not names:
+        return []
+    try:
+        sizes: list[int] = await runner.run(SIZES, (attributes,), names)
+    except ScriptsRefusedError:
+        sizes = await runner.commands(*(("HSTRLEN", attributes, name) for name in names))
+        raise_first(sizes)
+    except ResponseError as error:
+        raise_first((error,))
+        raise
+    if len(sizes) != len(names):
+        raise ValueError("not a length for each field")
+    return sizes
+
+
+async def bounded_values(runner: ScriptRunner, attributes: bytes, names: Sequence[bytes]) -> list[bytes | int | None]:
+    """Read fields of a hash; of one longer than SCAN_BODY_BYTES its length only, None for one that is not there."""
+    sizes = await sizes_of(runner, attributes, names)
+    found: dict[bytes, bytes | int | None] = {}
+    group: list[bytes] = []
+    budget = SCAN_BODY_BYTES
+    for number, (name, size) in enumerate(zip(names, sizes, strict=True), 1):
+        if size > SCAN_BODY_BYTES:
+            found[name] = size
+        else:
+            group.append(name)
+            budget -= size
+        if group and (number == len(names) or budget < min(SCAN_BODY_BYTES, sizes[number])):
+            (values,) = replies = await runner.commands(("HMGET", attributes, *group))
+            raise_first(replies)
+            found.update(zip(group, values, strict=True))
+            group, budget = [], SCAN_BODY_BYTES
+    return [found[name] for name in names]
 
 
 async def sent(runner: ScriptRunner, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:

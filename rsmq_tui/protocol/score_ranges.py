@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from redis.exceptions import InvalidResponse
 
 from rsmq_tui.protocol.keys import Keys
-from rsmq_tui.protocol.running import ScriptRunner, raise_first, raising_nonsense
+from rsmq_tui.protocol.running import ScriptRunner, raise_first
 from rsmq_tui.protocol.scan import CHUNK_MESSAGES
 from rsmq_tui.protocol.scan_chunk import ScanChunk
 from rsmq_tui.protocol.scan_parts import ScanPart
@@ -41,13 +41,11 @@ class QueueRanges:
         self._runner = runner
         self._keys = keys
 
-    @raising_nonsense
     async def now_ms(self) -> int:
         """Return the server's time."""
         (time,) = await self._ask(("TIME",))
         return int(time[0]) * 1000 + int(time[1]) // 1000
 
-    @raising_nonsense
     async def sizes(self, queues: Sequence[str], ranges: Sequence[ScoreRange] = ()) -> list[QueueSize]:
         """Count the messages of queues; a key of another type is told in the queue's place."""
         found: list[QueueSize] = []
@@ -63,7 +61,6 @@ class QueueRanges:
             found += (_size(replies[place : place + width]) for place in range(0, len(replies), width))
         return found
 
-    @raising_nonsense
     async def scores_at(self, queue: str, bounds: ScoreRange, size: int, every: int) -> list[bytes]:
         """Return each so manieth score of a range, which holds ``size`` messages: where it may be cut."""
         zset = self._keys.messages(queue)
@@ -72,7 +69,6 @@ class QueueRanges:
         replies = await self._ask(*(("ZRANGE", zset, rank, rank, "WITHSCORES") for rank in ranks)) if ranks else []
         return [reply[1] for reply in replies if reply]
 
-    @raising_nonsense
     async def can_split(self, queue: str) -> bool:
         """Tell whether this server's scans can be split into parts, by a look at how it counts in this queue."""
         part = ScanPart(1, 2)
@@ -83,7 +79,6 @@ class QueueRanges:
             return False
         return not part.has_reached_end(following)
 
-    @raising_nonsense
     async def _page(self, zset: bytes, low: bytes, high: bytes, count: int) -> tuple[int, int, list[bytes]]:
         time, depth, found = await self._ask(
             ("TIME",), ("ZCARD", zset), ("ZRANGEBYSCORE", zset, low, high, "WITHSCORES", "LIMIT", 0, count)

@@ -6,14 +6,29 @@ round trip. A refusal comes back as the error ``RSMQ <code>``.
 """
 
 import hashlib
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+
+from rsmq_tui.protocol.keys import ATTRIBUTE_FIELDS, FOREIGN_FIELDS
+from rsmq_tui.protocol.replies import Argument, Shape
+
+ReplyShape = Callable[[Sequence[bytes], Sequence[Argument]], Shape]
+
+
+def _anything(keys: Sequence[bytes], arguments: Sequence[Argument]) -> Shape:
+    return lambda reply: True
 
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """A Lua text and its SHA1, which EVALSHA wants."""
+    """A Lua text and its SHA1, which EVALSHA wants.
+
+    ``reply`` tells from the keys and arguments of a call what shape the reply to it has; that of a script which an
+    ``Operation`` runs is decoded by the operation.
+    """
 
     text: str
+    reply: ReplyShape = field(default=_anything, repr=False, compare=False)
     sha: str = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -40,19 +55,41 @@ local function seconds(given, name, default)
 end
 """
 
+# A member of the zset may be named as a field of the queue is, which is then no body of it.
+IS_QUEUE_FIELD = f"""
+local is_queue_field = {{{", ".join(f"{name} = true" for name in (*ATTRIBUTE_FIELDS, *FOREIGN_FIELDS))}}}
+"""
+
+# ZMSCORE is there since Redis 6.2.
+SCORES_OF = """
+local function scores_of(key, names)
+  local scores = redis.pcall('ZMSCORE', key, unpack(names))
+  if scores.err then
+    scores = {}
+    for n = 1, #names do scores[n] = redis.call('ZSCORE', key, names[n]) end
+  end
+  return scores
+end
+"""
+
 # KEYS[1] attributes hash, KEYS[2] index; ARGV queue, vt, delay, maxsize.
-# A hash that has a vt is a queue, listed or not. Unlike the canonical client, a refusal changes nothing.
+# A hash that has a vt is a queue, listed or not. Of one that has none, the fields that are there are kept, as all
+# clients keep them. Unlike the canonical client, a refusal changes nothing.
 CREATE_QUEUE = Script("""
 if redis.call('HEXISTS', KEYS[1], 'vt') == 1 then return redis.error_reply('RSMQ queueExists') end
 local sec = redis.call('TIME')[1]
 redis.call('SADD', KEYS[2], ARGV[1])
-redis.call('HSET', KEYS[1], 'vt', ARGV[2], 'delay', ARGV[3], 'maxsize', ARGV[4], 'created', sec, 'modified', sec)
+local fields = {'vt', ARGV[2], 'delay', ARGV[3], 'maxsize', ARGV[4], 'created', sec, 'modified', sec}
+for i = 1, #fields, 2 do redis.call('HSETNX', KEYS[1], fields[i], fields[i + 1]) end
 return 1
 """)
 
 # KEYS[1] zset, KEYS[2] attributes hash, KEYS[3] index; ARGV queue. As the canonical client does, a name left in the
-# index without its keys is removed, although the queue is then not found.
+# index without its keys is removed, although the queue is then not found. Keys of another type are not a queue's: ZCARD
+# and HLEN refuse them before anything is removed.
 DELETE_QUEUE = Script("""
+redis.call('ZCARD', KEYS[1])
+redis.call('HLEN', KEYS[2])
 redis.call('SREM', KEYS[3], ARGV[1])
 if redis.call('DEL', KEYS[2], KEYS[1]) == 0 then return redis.error_reply('RSMQ queueNotFound') end
 return 1
@@ -154,12 +191,13 @@ for pass = 1, 100 do
     if not seen[id] then
       seen[id], fresh = true, true
       local found = redis.call('HMGET', KEYS[2], id, id .. ':rc', id .. ':fr')
+      if is_queue_field[id] then found[1] = false end
       settle(id, found[1])
       if found[1] then
         redis.pcall('HINCRBY', KEYS[2], 'totalrecv', 1)
         out[#out + 1] = {id, found[1], count(id, found[2], found[3])}
       end
-      forget(id)
+      forget(id, found[2], found[3])
     end
   end
   if #out >= wanted or not fresh then break end
@@ -171,6 +209,7 @@ return {now_ms, out}
 RECEIVE = Script(
     _NOW
     + _QUEUE
+    + IS_QUEUE_FIELD
     + """
 local vt, refused = seconds(ARGV[1], 'vt', q[1])
 if refused then return refused end
@@ -201,6 +240,7 @@ local function forget() end
 POP = Script(
     _NOW
     + _QUEUE
+    + IS_QUEUE_FIELD
     + """
 local wanted = tonumber(ARGV[1])
 local function settle(id) redis.call('ZREM', KEYS[1], id) end
@@ -209,23 +249,44 @@ local function count(id, rc, fr)
   if type(n) ~= 'number' then n = 1 end
   return n, n > 1 and fr or now_ms
 end
-local function forget(id) redis.call('HDEL', KEYS[2], id, id .. ':rc', id .. ':fr') end
+-- Never a field of the queue, nor the body of a message that is named as a counter of this one (`a:rc` beside `a`).
+local function forget(id, rc, fr)
+  local mine = {}
+  if not is_queue_field[id] then mine[1] = id end
+  for suffix, value in pairs({[':rc'] = rc, [':fr'] = fr}) do
+    if value and not redis.call('ZSCORE', KEYS[1], id .. suffix) then mine[#mine + 1] = id .. suffix end
+  end
+  if #mine > 0 then redis.call('HDEL', KEYS[2], unpack(mine)) end
+end
 """
     + _TAKE
 )
 
-# ARGV ids. 1 where the id was in the zset and had fields, else 0, as the canonical client's deleteMessage.
-# HLEN refuses a wrong type before anything is removed.
-DELETE = Script("""
+# ARGV ids. 1 where the id was in the zset and had fields, else 0, as the canonical client's deleteMessage. Fields of an
+# id that is not in the zset are removed, as that client does, only if nothing but a message can be named so.
+# The body of a message that is named as another's counter (`a:rc` beside `a`) stays when that one is deleted.
+# HLEN refuses a wrong type before anything is removed; names of fields of the queue are refused by the client.
+DELETE = Script(
+    SCORES_OF
+    + """
 redis.call('HLEN', KEYS[2])
-local out = {}
+local counters, out = {}, {}
+for i, id in ipairs(ARGV) do counters[2 * i - 1], counters[2 * i] = id .. ':rc', id .. ':fr' end
+local is_message = scores_of(KEYS[1], counters)
 for i, id in ipairs(ARGV) do
-  local removed = redis.call('ZREM', KEYS[1], id)
-  local fields = redis.call('HDEL', KEYS[2], id, id .. ':rc', id .. ':fr')
+  local removed, fields = redis.call('ZREM', KEYS[1], id), 0
+  if removed == 1 or (#id == 32 and string.find(id, '^%w+$')) then
+    local mine = {id}
+    for n = 2 * i - 1, 2 * i do
+      if not is_message[n] then mine[#mine + 1] = counters[n] end
+    end
+    fields = redis.call('HDEL', KEYS[2], unpack(mine))
+  end
   out[i] = (removed == 1 and fields > 0) and 1 or 0
 end
 return out
-""")
+"""
+)
 
 # ARGV vt, ids. Visibility counts from now; 0 where the id is not in the queue.
 VISIBILITY = Script(
@@ -243,15 +304,20 @@ return out
 """
 )
 
-# ARGV (id, body, due ms, rc, fr ms or '')*. Writes each message exactly; an id that is already there is left alone.
+# ARGV (id, body, due ms, rc, fr ms or '')*. Writes each message exactly; an id that is already there is left alone, and
+# so is one whose fields belong to another message (`a:rc` beside `a`).
 RESTORE = Script(
     _NOW
     + _QUEUE
     + """
 local out = {}
+local function is_there(id) return redis.call('ZSCORE', KEYS[1], id) end
 for i = 1, #ARGV, 5 do
   local id = ARGV[i]
-  local added = redis.call('ZADD', KEYS[1], 'NX', ARGV[i + 2], id)
+  local owner, added = string.match(id, '^(.*):[rf][cr]$'), 0
+  if not (owner and is_there(owner) or is_there(id .. ':rc') or is_there(id .. ':fr')) then
+    added = redis.call('ZADD', KEYS[1], 'NX', ARGV[i + 2], id)
+  end
   if added == 1 then
     redis.call('HSET', KEYS[2], id, ARGV[i + 1])
     if ARGV[i + 3] ~= '0' then redis.call('HSET', KEYS[2], id .. ':rc', ARGV[i + 3]) end

@@ -7,16 +7,17 @@ one as any other.
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
-import hiredis
 from redis import exceptions
 from redis.asyncio import Redis
 
 from rsmq_tui.protocol.failures import SERVER_ERRORS
 from rsmq_tui.protocol.metering import Traffic
+from rsmq_tui.protocol.replies import decode_all, decode_clock
+from rsmq_tui.protocol.reply_limits import POLL_REPLY_BYTES_MAX
 from rsmq_tui.protocol.routes import has_moved
 
 # Older servers remember all the keys that a script was given each time that it reads one of them.
@@ -65,7 +66,14 @@ class TrackedConnection:
         Calls may overlap: each gets its own replies.
         """
         self._traffic.commands += len(commands)
-        return await self._exchange(*commands)
+        connection = self._connection
+        replies = await self._exchange(*commands)
+        try:
+            return decode_all(commands, replies)
+        except exceptions.InvalidResponse:
+            # What comes next may be the replies to what was asked before.
+            await self._close(connection)
+            raise
 
     def take_changed(self) -> set[bytes]:
         """Return the keys that changed since this was last asked."""
@@ -94,7 +102,8 @@ class TrackedConnection:
         (clock,) = await self._exchange(("TIME",))
         if isinstance(clock, Exception):
             raise clock
-        if self._refused or not isinstance(clock, list):
+        decode_clock(clock)
+        if self._refused:
             return
         try:
             self.tracks = await self._ask_to_track()
@@ -108,8 +117,8 @@ class TrackedConnection:
         await self._close(self._connection)
         connection: Any = self._pool.connection_class(**self._pool.connection_kwargs)
         await connection.connect()
-        # redis-py would take what is pushed one by one, each within the one before.
-        connection._parser._reader = _Replies(connection._parser._reader, self._take_push)
+        reader = connection._parser._reader
+        reader.take_push, reader.bytes_max = self._take_push, POLL_REPLY_BYTES_MAX
         self._connection = connection
 
     async def _ask_to_track(self) -> bool:
@@ -131,7 +140,7 @@ class TrackedConnection:
                 if self._connection is not connection:
                     raise exceptions.ConnectionError(_CLOSED)
                 packed = [part for command in commands for part in connection.pack_command(*command)]
-                await self._send(connection, packed)
+                await connection.send_packed_command(packed, check_health=False)
                 before, self._turn = self._turn, mine
             await before.wait()
             return [await _reply(connection) for _ in commands]
@@ -141,15 +150,6 @@ class TrackedConnection:
             raise
         finally:
             mine.set()
-
-    async def _send(self, connection: Any, packed: list[bytes]) -> None:
-        try:
-            await connection.send_packed_command(packed, check_health=False)
-        except AttributeError as error:
-            # redis-py writes in a task of its own, which does not look whether somebody has closed the connection.
-            if connection.is_connected:
-                raise
-            raise exceptions.ConnectionError(_CLOSED) from error
 
     async def _close(self, connection: Any) -> None:
         if connection is None:
@@ -164,27 +164,14 @@ class TrackedConnection:
         self.epoch += 1
 
     def _take_push(self, push: list[Any]) -> None:
-        if push[0] != b"invalidate":
-            return
-        if push[1] is None:
-            self._forget()
-        else:
-            self.changed.update(push[1])
-
-
-class _Replies:
-    """Stands in front of hiredis' reader, and takes out what the server pushed between the replies."""
-
-    def __init__(self, reader: Any, take_push: Callable[[list[Any]], None]) -> None:
-        self.feed = reader.feed
-        self.has_data = reader.has_data
-        self._gets = reader.gets
-        self._take_push = take_push
-
-    def gets(self, *decode: bool) -> Any:
-        while type(reply := self._gets(*decode)) is hiredis.PushNotification:
-            self._take_push(reply)
-        return reply
+        match push:
+            case [b"invalidate", None]:
+                self._forget()
+            case [b"invalidate", [*keys]]:
+                self.changed.update(key for key in keys if isinstance(key, bytes))
+            case _:
+                # Pushed messages of other kinds were not asked for.
+                pass
 
 
 async def _reply(connection: Any) -> Any:

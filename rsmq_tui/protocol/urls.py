@@ -27,16 +27,16 @@ def check_url(url: str) -> str:
         raise ValueError(f"not a Redis URL: {_UNREADABLE}; write redis://host:6379/0")
     if parts.scheme == "unix":
         if not parts.path:
-            raise ValueError("not a Redis URL: unix:// wants the path of a socket, unix:///run/redis.sock")
+            raise ValueError("not a Redis URL: unix:// needs the path of a socket, unix:///run/redis.sock")
     elif database and not database.isdecimal():
-        raise ValueError("not a Redis URL: what follows the port must be the number of a database")
+        raise ValueError("not a Redis URL: after the port, only a database number is allowed")
     elif port == 0:
         raise ValueError("not a Redis URL: port 0 cannot be connected to")
     try:
         pool = redis.ConnectionPool.from_url(url)
         pool.connection_class(**pool.connection_kwargs)
     except (TypeError, ValueError):
-        raise ValueError("not a Redis URL: what follows the ? is no option of redis-py, or has no such value") from None
+        raise ValueError("not a Redis URL: an option after the ? is unknown, or its value is not valid") from None
     return url
 
 

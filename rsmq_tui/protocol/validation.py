@@ -2,18 +2,20 @@
 
 Reading never validates; writing always does. Two rules are stricter than the canonical ones: numbers must be ``int``
 (the canonical client takes "5abc" for 5), and the queue name ``QUEUES`` is refused, because ``{ns}:QUEUES`` is the
-index of all queues and deleting such a queue would delete the index.
+index of all queues and deleting such a queue would delete the index. One is looser: the canonical client refuses ids
+that are not 32 letters, digits or colons, although it receives them, so that they come back for ever.
 """
 
 import re
 
 from rsmq_tui.protocol.errors import RsmqError, rsmq_error
-from rsmq_tui.protocol.ids import CANONICAL_ID
+from rsmq_tui.protocol.keys import QUEUE_FIELDS, name_bytes
 
 SECONDS_MAX = 9_999_999
 MAXSIZE_MIN = 1024
 MAXSIZE_MAX = 65_536
 UNLIMITED = -1
+ID_BYTES_MAX = 65_536
 
 # fullmatch, never match with "$": "$" would accept a trailing newline, which no RSMQ client does.
 _QUEUE_NAME = re.compile(r"[a-zA-Z0-9_-]{1,160}")
@@ -31,13 +33,26 @@ def queue_name(name: object) -> str:
     return name
 
 
-def message_id(value: object) -> str:
-    """Return a message id that the canonical client accepts; raise ``missingParameter`` or ``invalidFormat``."""
+def message_id(value: object) -> bytes:
+    """Return a message id as it is in Redis; raise ``missingParameter`` or ``invalidFormat``.
+
+    Any member of a queue's zset is an id, whatever client made it, up to 65,536 bytes; what is not UTF-8 is a ``str``
+    with surrogate escapes, as ``receive_message`` returns it. The name of a field that belongs to the queue (``vt``,
+    ``totalsent``) is refused.
+    """
     if value is None or value == "":
         raise rsmq_error("missingParameter", item="id")
-    if not isinstance(value, str) or not CANONICAL_ID.fullmatch(value):
+    if not isinstance(value, str):
         raise rsmq_error("invalidFormat", item="id")
-    return value
+    try:
+        raw = name_bytes(value)
+    except UnicodeEncodeError as error:
+        raise RsmqError("invalidFormat", "Invalid id format: it contains a lone surrogate") from error
+    if len(raw) > ID_BYTES_MAX:
+        raise RsmqError("invalidFormat", f"Invalid id format: it is longer than {ID_BYTES_MAX:,} bytes")
+    if raw in QUEUE_FIELDS:
+        raise RsmqError("invalidFormat", f"Invalid id format: {value} is the name of a field of the queue")
+    return raw
 
 
 def seconds(item: str, value: object) -> int:
@@ -84,8 +99,3 @@ def stored_size(body: bytes) -> int:
         return body_bytes(body.decode())[1]
     except UnicodeDecodeError:
         return len(body)
-
-
-def is_limited(maxsize: object) -> bool:
-    """Tell whether a queue's raw ``maxsize`` keeps its bodies short: then they may be read without being measured."""
-    return isinstance(maxsize, bytes) and maxsize.isdigit() and int(maxsize) <= MAXSIZE_MAX

@@ -192,10 +192,14 @@ class Import(Action):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Undo(Action):
-    """Take back what the change of that number in the journal did."""
+    """Take back what the change of that number in the journal did.
+
+    ``unsettled`` says that messages which consumers may have taken come back too.
+    """
 
     name = "undo"
     verb = "Undo"
     past = "put back"
     change: int
     summary: str
+    unsettled: bool = False

@@ -1,5 +1,6 @@
 """The audit log: one line of JSON for every change, in the user's state folder; appended to, never rewritten."""
 
+import errno
 import json
 import os
 from pathlib import Path
@@ -45,12 +46,24 @@ class AuditLog:
         self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         # Names may hold bytes that are no UTF-8: escaped, every line stays one line of ASCII.
         text = json.dumps(line, ensure_ascii=True) + "\n"
-        descriptor = os.open(self.path, os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o600)
+        descriptor = os.open(self.path, os.O_CREAT | os.O_RDWR | os.O_APPEND, 0o600)
         try:
+            if not _ends_a_line(descriptor):
+                text = "\n" + text
             # One write, so that several programs may append at once.
-            os.write(descriptor, text.encode())
+            if os.write(descriptor, text.encode()) < len(text):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.path))
         finally:
             os.close(descriptor)
+
+
+def _ends_a_line(descriptor: int) -> bool:
+    """Tell whether a file ends with a whole line; one on a disk that was full does not."""
+    size = os.lseek(descriptor, 0, os.SEEK_END)
+    if not size:
+        return True
+    os.lseek(descriptor, size - 1, os.SEEK_SET)
+    return os.read(descriptor, 1) == b"\n"
 
 
 def _is_of(line: str, change: Change, ended: str | None) -> bool:
@@ -59,9 +72,10 @@ def _is_of(line: str, change: Change, ended: str | None) -> bool:
         return False
     try:
         found = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return False
-    if (found.get("change"), found.get("at_ms")) != (change.change, change.at_ms):
+    if not isinstance(found, dict) or (found.get("change"), found.get("at_ms")) != (change.change, change.at_ms):
         return False
     counts = change.done, change.skipped, change.failed
-    return ended is None or (ended, counts) == (found["ended"], (found["done"], found["skipped"], found["failed"]))
+    told = tuple(found.get(name) for name in ("done", "skipped", "failed"))
+    return ended is None or (ended, counts) == (found.get("ended"), told)

@@ -4,8 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from rsmq_tui.protocol.batches import Batch
-from rsmq_tui.protocol.edits import Outcome
-from rsmq_tui.protocol.lists.edits import told_by
+from rsmq_tui.protocol.edits import Outcome, letters_of
 
 # The outcome of a batch that the server never carried out, and never will.
 NOT_CARRIED_OUT = ""
@@ -19,6 +18,7 @@ class State(StrEnum):
     STOPPED = "stopped"
     INTERRUPTED = "interrupted"
     UNDONE = "undone"
+    DAMAGED = "damaged"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,5 +92,5 @@ class Entry:
         """What people are told of its outcome."""
         if self.outcome is None or not self.counted:
             return ""
-        letters = told_by(self.outcome).letters
+        letters = letters_of(self.outcome)
         return letters.replace(Outcome.TAKEN, "") if self.renames else letters

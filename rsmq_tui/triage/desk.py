@@ -6,6 +6,7 @@ from contextlib import aclosing
 from functools import partial
 from pathlib import Path
 
+from rsmq_tui.monitor.wording import plural
 from rsmq_tui.protocol import Address
 from rsmq_tui.protocol.carrying import Carrier
 from rsmq_tui.protocol.lists.naming import ListNames
@@ -15,6 +16,7 @@ from rsmq_tui.triage.changes import Change, State
 from rsmq_tui.triage.engines import Engine, RsmqEngine, carrier, notes_of_undo
 from rsmq_tui.triage.exporting import Exported, whole_file
 from rsmq_tui.triage.journal import KEEP_DAYS, LIMIT_BYTES, Journal
+from rsmq_tui.triage.journal_reading import damage_words
 from rsmq_tui.triage.preparing import Prepared
 from rsmq_tui.triage.previewing import Seeing
 from rsmq_tui.triage.previews import Preview, Scope
@@ -22,14 +24,14 @@ from rsmq_tui.triage.recovering import recover
 from rsmq_tui.triage.reports import Tally
 from rsmq_tui.triage.run import Run
 from rsmq_tui.triage.running import Runner
-from rsmq_tui.triage.undoing import planned_undo, prepare_undo, undo_summary
+from rsmq_tui.triage.undoing import LeftToUndo, left_to_undo, prepare_undo, undo_summary
 from rsmq_tui.triage.words import EXPECTED, TriageError
 from rsmq_tui.triage.words import told as words
 
-READ_ONLY = "this is read-only: nothing can be changed here"
-_LEFT_ALONE = "What anybody has touched since is left alone, and told."
+READ_ONLY = "read-only: nothing can be changed"
+_LEFT_ALONE = "Messages changed since are skipped and listed."
 _ANOTHER_SERVER = (
-    "The server behind this address was restarted, or is another one, since: check that it is the right one."
+    "The server at this address was restarted or replaced since the change: check that it is the right one."
 )
 
 
@@ -49,7 +51,7 @@ class Triage:
         *,
         read_only: bool = False,
         profile: str = "",
-        keep_days: int = KEEP_DAYS,
+        keep_days: int | None = KEEP_DAYS,
         limit_bytes: int = LIMIT_BYTES,
         engine: Engine | None = None,
         names: ListNames | None = None,
@@ -60,6 +62,7 @@ class Triage:
         self._keep_days, self._limit_bytes = keep_days, limit_bytes
         self._engine = engine or RsmqEngine(server, ns, names or ListNames())
         self._journal: Journal | None = None
+        self._opened: list[Journal] = []
         self._audit = AuditLog(folder / "audit.jsonl")
         self._opening = asyncio.Lock()
 
@@ -84,41 +87,57 @@ class Triage:
     async def preview(
         self, action: Action, scope: Scope | None = None, seeing: Callable[[Seeing], None] = lambda _: None
     ) -> Preview:
-        """Find out exactly what an action would do; ``seeing`` is told how far the look has come."""
-        self._refuse_if_read_only()
-        try:
-            journal = await self._open()
-            return await self._engine.preview(journal, self.profile, action, scope, seeing)
-        except EXPECTED as error:
-            raise TriageError(words(error)) from error
+        """Find out exactly what an action would do; ``seeing`` is told how far the look has come.
 
-    async def preview_undo(self, change: int | None = None, *, queue: str | None = None) -> Preview:
-        """Find out what taking back a change would do: that one, or the last (of that queue)."""
+        What earlier changes on this server left unsettled is settled first.
+        """
         self._refuse_if_read_only()
         try:
             journal = await self._open()
             await self._recover(journal)
-            found = await self._undoable(journal, change, queue)
-            planned = await asyncio.to_thread(planned_undo, journal, found.change)
+            return await self._engine.preview(journal, self.profile, action, scope, seeing)
+        except EXPECTED as error:
+            raise TriageError(words(error)) from error
+
+    async def preview_undo(
+        self, change: int | None = None, *, queue: str | None = None, unsettled: bool = False
+    ) -> Preview:
+        """Find out what taking back a change would do: that one, or the last (of that queue).
+
+        Messages that the change or a consumer may have taken away are ``unsettled``: put back only if that is said.
+        """
+        self._refuse_if_read_only()
+        try:
+            journal = await self._open()
+            await self._recover(journal)
+            found = await self._undoable(journal, change, queue, unsettled=unsettled)
+            left = await asyncio.to_thread(left_to_undo, journal, found.change, unsettled=unsettled)
+            if left.unsettled and not left.planned:
+                raise TriageError(_unsettled_words(found, left, unsettled=False))
             editor = carrier(self._editor, found.ns, found.queue)
             _, run_id = await editor.clock_and_run_id()
-            told = await notes_of_undo(editor, journal, found)
+            told = notes_of_undo(found)
+            if change is None:
+                damaged = await asyncio.to_thread(journal.damaged_since, found.change)
+                told = (*told, *(f"{damage_words(number).capitalize()}." for number in damaged))
         except EXPECTED as error:
             raise TriageError(words(error)) from error
         summary = undo_summary(found)
         notes = [_LEFT_ALONE, *told]
-        if found.doubt:
-            notes.append(f"{found.doubt[0].upper()}{found.doubt[1:]}: that may have been somebody else.")
+        if left.unsettled:
+            notes.append(f"{_unsettled_words(found, left, unsettled=unsettled)}.")
+        elif found.doubt:
+            notes.append(f"{found.doubt[0].upper()}{found.doubt[1:]}: another client may have done it.")
         if None not in (run_id, found.run_id) and run_id != found.run_id:
             notes.append(_ANOTHER_SERVER)
         return Preview(
-            action=Undo(queue=found.queue, change=found.change, summary=summary),
+            action=Undo(queue=found.queue, change=found.change, summary=summary, unsettled=unsettled),
             what=summary,
             server=self.server,
             ns=found.ns,
             profile=self.profile,
             at_ms=found.at_ms,
-            count=planned,
+            count=left.planned,
             keep_days=journal.keep_days,
             notes=tuple(notes),
         )
@@ -129,7 +148,7 @@ class Triage:
         return Run(preview, self._steps, self._finished)
 
     async def export(self, queue: str, scope: Scope | None, path: Path) -> AsyncGenerator[Exported, None]:
-        """Write messages to a file as lines of JSON, yielding how far it is; nothing changes on the server."""
+        """Write messages to a file as lines of JSON, yielding how far it is; the server is not changed."""
         try:
             with whole_file(path) as write:
                 exporting = self._engine.export(queue, scope, write)
@@ -141,9 +160,11 @@ class Triage:
 
     async def recover(self) -> list[Change]:
         """Settle what earlier runs left unfinished on this server, and return those changes."""
-        if self.read_only or not (self.folder / "journal.sqlite").exists():
+        if self.read_only:
             return []
         try:
+            if not (self.folder / "journal.sqlite").exists():
+                return []
             return await self._recover(await self._open())
         except EXPECTED as error:
             raise TriageError(words(error)) from error
@@ -152,8 +173,8 @@ class Triage:
         """Close the connections and the journal."""
         await self._engine.aclose()
         async with self._opening:
-            if self._journal is not None:
-                await asyncio.to_thread(self._journal.close)
+            for journal in self._opened:
+                await asyncio.to_thread(journal.close)
 
     def _refuse_if_read_only(self) -> None:
         if self.read_only:
@@ -161,10 +182,12 @@ class Triage:
 
     async def _open(self) -> Journal:
         async with self._opening:
-            if self._journal is None:
+            # One that was removed is not closed yet: a change that still runs learns by it that it has to stop.
+            if self._journal is None or not self._journal.is_in_place:
                 path = self.folder / "journal.sqlite"
-                limits = {"keep_days": self._keep_days, "limit_bytes": self._limit_bytes}
-                self._journal = await asyncio.to_thread(Journal, path, **limits)
+                opening = partial(Journal, path, keep_days=self._keep_days, limit_bytes=self._limit_bytes)
+                self._journal = await asyncio.to_thread(opening)
+                self._opened.append(self._journal)
             return self._journal
 
     async def _recover(self, journal: Journal) -> list[Change]:
@@ -172,19 +195,26 @@ class Triage:
         await asyncio.to_thread(journal.prune)
         return found
 
-    async def _undoable(self, journal: Journal, change: int | None, queue: str | None) -> Change:
+    async def _undoable(self, journal: Journal, change: int | None, queue: str | None, *, unsettled: bool) -> Change:
         if change is None:
             found = await asyncio.to_thread(journal.last_undoable, self.server, self.ns, queue)
             if found is None:
                 where = f"queue {queue}" if queue else f"namespace {self.ns}"
-                raise TriageError(f"nothing to undo in {where} on {self.server}")
+                damaged = [damage_words(number) for number in await asyncio.to_thread(journal.damaged_since, 0)]
+                raise TriageError("; ".join([f"nothing to undo in {where} on {self.server}", *damaged[-1:]]))
             return found
         found = await asyncio.to_thread(journal.change, change)
         if found is None:
             raise TriageError(f"no change {change} in the journal: rsmq-tui journal lists them")
+        if found.state is State.DAMAGED:
+            raise TriageError(damage_words(change))
         if found.server != self.server:
             raise TriageError(f"change {change} was made on {found.server}, not on {self.server}")
-        if not found.can_be_undone:
+        # What was settled may have been taken back already, and the rest left.
+        is_rest = unsettled and found.unsure and found.state is State.UNDONE
+        if found.state is State.UNDONE and not is_rest:
+            raise TriageError(f"change {change} was already undone")
+        if not (found.can_be_undone or is_rest):
             raise TriageError(f"change {change} cannot be undone: it is {found.state}, with {found.done:,} done")
         return found
 
@@ -194,8 +224,8 @@ class Triage:
         undoes = action.change if isinstance(action, Undo) else None
         if isinstance(action, Undo):
             if await asyncio.to_thread(journal.change, action.change) is None:
-                raise TriageError(f"change {action.change} was dropped from the journal meanwhile")
-            steps = prepare_undo(editor, journal, action.change)
+                raise TriageError(f"change {action.change} is no longer in the journal")
+            steps = prepare_undo(editor, journal, action.change, unsettled=action.unsettled)
         else:
             steps = self._engine.prepare(editor, journal, preview)
         target = action.to if isinstance(action, MessageAction) else None
@@ -216,14 +246,24 @@ class Triage:
             run_id=run_id,
         )
         change = await _begun(journal, begin)
-        return Runner(editor, journal, change, Tally(planned=preview.count)), steps
+        tally = Tally(planned=preview.count, changed=[] if preview.left_is_asked else None)
+        return Runner(editor, journal, change, tally), steps
 
     async def _finished(self, runner: Runner) -> None:
-        journal = await self._open()
+        journal = runner.journal
         await runner.finish()
         write = partial(self._audit.write, ended=runner.stopped or State.DONE)
         await asyncio.to_thread(journal.audit, runner.change, write)
         await asyncio.to_thread(journal.prune)
+
+
+def _unsettled_words(change: Change, left: LeftToUndo, *, unsettled: bool) -> str:
+    """Say what nobody knows of a change, and what that means for an undo."""
+    some = f"{plural(left.unsettled, 'message')} of change {change.change}"
+    told = f"{some} may have been consumed instead of {change.past}"
+    if unsettled:
+        return f"{told}: they are put back anyway"
+    return f"{told}, so they are not put back; rsmq-tui undo {change.change} --unsettled puts them back"
 
 
 async def _begun(journal: Journal, begin: Callable[[], int]) -> int:

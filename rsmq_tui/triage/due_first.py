@@ -12,7 +12,8 @@ from operator import itemgetter
 
 from rsmq_tui.monitor.filters import Filter
 from rsmq_tui.monitor.matching import Term
-from rsmq_tui.monitor.search import search, search_chunks
+from rsmq_tui.monitor.peek import PEEK_ERRORS, told
+from rsmq_tui.monitor.search import Progress, search, search_chunks
 from rsmq_tui.monitor.wording import plural
 from rsmq_tui.protocol import QueueReader, RawMessage, ScanChunk
 from rsmq_tui.triage.previews import Matching
@@ -108,6 +109,24 @@ async def select_due_first(
     return first.matched, unsearched
 
 
+async def search_due_first(
+    reader: QueueReader, queue: str, wanted: Filter, limit: int
+) -> AsyncGenerator[Progress, None]:
+    """Yield the first ``limit`` messages that match with their bodies, those due first at the front.
+
+    The queue is read from its front, and no further than the last of them. Raises ``PeekError``. Close it with
+    ``aclose`` when leaving early.
+    """
+    count = min(limit, _CHUNK_MESSAGES) if wanted.is_empty else _CHUNK_MESSAGES
+    chunks = _read(reader, queue, wanted, count, bodies=True, sizes=True)
+    try:
+        async with aclosing(search_chunks(chunks, wanted, limit)) as found:
+            async for progress in found:
+                yield progress
+    except PEEK_ERRORS as error:
+        raise told(error) from error
+
+
 async def _from_front(
     reader: QueueReader,
     queue: str,
@@ -121,7 +140,9 @@ async def _from_front(
     """Select from the front of a queue; where all match, it is read no further than the limit."""
     matched = unsearched = 0
     count = min(limit, _CHUNK_MESSAGES) if wanted.is_empty else _CHUNK_MESSAGES
-    async with aclosing(search_chunks(_read(reader, queue, wanted, count, sizes=sizes), wanted, None)) as found:
+    async with aclosing(
+        search_chunks(_read(reader, queue, wanted, count, bodies=False, sizes=sizes), wanted, None)
+    ) as found:
         async for part in found:
             chosen = part.messages[: limit - selection.count]
             selection.add([message._replace(body=None) for message in chosen], part.at_ms)
@@ -133,14 +154,14 @@ async def _from_front(
 
 
 async def _read(
-    reader: QueueReader, queue: str, wanted: Filter, count: int, *, sizes: bool
+    reader: QueueReader, queue: str, wanted: Filter, count: int, *, bodies: bool, sizes: bool
 ) -> AsyncGenerator[ScanChunk, None]:
-    """Walk through a queue from its front, with what the filter needs."""
+    """Walk through a queue from its front, with what the filter needs, and bodies and sizes where they are wanted."""
     needs = wanted.needs()
     async with aclosing(reader.fronts.chunks(queue, count)) as chunks:
         async for chunk in chunks:
             yield await reader.scan.read(
-                queue, chunk, counts=True, bodies="body" in needs, sizes=sizes or "size" in needs
+                queue, chunk, counts=True, bodies=bodies or "body" in needs, sizes=sizes or "size" in needs
             )
 
 

@@ -8,15 +8,14 @@ from rsmq_tui.protocol import Address, QueueReader
 from rsmq_tui.protocol.carrying import Carrier
 from rsmq_tui.protocol.editor import QueueEditor
 from rsmq_tui.protocol.lists.editor import ListEditor, editor_of
-from rsmq_tui.protocol.lists.edits import ListBatch
 from rsmq_tui.protocol.lists.naming import LISTS_NS, ListNames
-from rsmq_tui.triage.actions import Action, Fix, MessageAction, Move
+from rsmq_tui.triage.actions import Action, Copy, Fix, Hide, Import, MessageAction, Move, Send
 from rsmq_tui.triage.changes import Change
 from rsmq_tui.triage.exporting import Export
 from rsmq_tui.triage.fixing import prepare_fix
 from rsmq_tui.triage.journal import Journal
 from rsmq_tui.triage.list_actions import target_of_rsmq
-from rsmq_tui.triage.list_previewing import undo_notes
+from rsmq_tui.triage.list_undoing import PUT_BACK
 from rsmq_tui.triage.marked_export import MarkedExport
 from rsmq_tui.triage.mixed import prepare_to_list
 from rsmq_tui.triage.preparing import Prepared, prepare_messages
@@ -101,8 +100,8 @@ class RsmqEngine:
             if preview.selection is None:
                 raise TypeError("a preview of messages without a selection")
             if isinstance(action, Move) and (to := target_of_rsmq(action.target, preview.ns)).ns is None:
-                return prepare_to_list(queues, self._names, action, to, preview.selection)
-            return prepare_messages(queues, journal, action, preview.selection, preview.fields)
+                return prepare_to_list(queues, self._names, action, to, preview.selection, preview.guard)
+            return prepare_messages(queues, journal, action, preview.selection, preview.fields, preview.guard)
         if isinstance(action, Fix):
             return prepare_fix(queues, self._reader.within(preview.ns), action)
         return prepare_other(queues, preview)
@@ -130,10 +129,7 @@ def carrier(editor: Carrier, ns: str, queue: str) -> Carrier:
     return found.at(queue) if isinstance(found, ListEditor) else found
 
 
-async def notes_of_undo(editor: Carrier, journal: Journal, change: Change) -> tuple[str, ...]:
+def notes_of_undo(change: Change) -> tuple[str, ...]:
     """Say what people should know before they take a change of list queues back."""
-    if change.ns != LISTS_NS:
-        return ()
-    entry = next(journal.entries(change.change), None)
-    names = entry.batch.names if entry is not None and isinstance(entry.batch, ListBatch) else ListNames()
-    return undo_notes(await ListEditor.beside(editor, names).facts(change.queue), change.done)
+    is_put_back = change.ns == LISTS_NS and change.name not in (Copy.name, Send.name, Import.name, Hide.name)
+    return (PUT_BACK,) if is_put_back else ()

@@ -1,5 +1,6 @@
 """Exporting: a queue's messages, or those that match, as lines of JSON; nothing on the server changes."""
 
+import errno
 import os
 import tempfile
 from collections.abc import AsyncGenerator, Callable, Iterator
@@ -11,6 +12,7 @@ from rsmq_tui.monitor.filters import Filter
 from rsmq_tui.monitor.peek import read_message
 from rsmq_tui.monitor.search import search
 from rsmq_tui.protocol import QueueReader, RawMessage, name_of
+from rsmq_tui.triage.due_first import search_due_first
 from rsmq_tui.triage.previewing import Seeing
 from rsmq_tui.triage.transfer import to_line
 
@@ -32,6 +34,8 @@ class Exported(NamedTuple):
 class Export:
     """Hands every message of a queue that matches, as a line, to ``write``; iterate over it for its progress.
 
+    With a ``limit`` these are the ones that are due first, in this order.
+
     ``written`` counts lines, ``cut`` messages that were left out because even alone their bodies are too long to read,
     ``gone`` those that left the queue before they were read, and ``unsearched`` those that could not be matched. Raises
     ``PeekError``, and what ``write`` raises.
@@ -45,7 +49,9 @@ class Export:
         self._write = write
 
     async def __aiter__(self) -> AsyncGenerator[Seeing, None]:
-        async with aclosing(search(self._reader, self._queue, self._wanted, limit=self._limit)) as found:
+        reader, queue, wanted, limit = self._reader, self._queue, self._wanted, self._limit
+        parts = search(reader, queue, wanted) if limit is None else search_due_first(reader, queue, wanted, limit)
+        async with aclosing(parts) as found:
             async for progress in found:
                 for message in progress.messages:
                     await self._take(message, progress.at_ms)
@@ -68,14 +74,20 @@ class Export:
 
 
 @contextmanager
-def whole_file(path: Path) -> Iterator[Callable[[str], object]]:
-    """Write a file that has its name only when it is whole, readable by nobody else; raises OSError."""
+def whole_file(path: Path, *, force: bool = False) -> Iterator[Callable[[str], object]]:
+    """Write a file that has its name only when it is whole, readable by nobody else; raises OSError.
+
+    Raises ``FileExistsError`` for a file that is there, now or at the end, unless ``force`` says to replace it. Until
+    then the text is in a hidden file in the same folder, of which nothing stays after a failure or a cancel.
+    """
     if path.exists() and not path.is_file():
         # A pipe or a device: nothing to put in the place of it.
         with path.open("w", encoding="ascii") as out:
             yield out.write
         return
     path = path.resolve()
+    if not force:
+        _refuse_if_there(path)
     descriptor, name = tempfile.mkstemp(prefix=f".{path.name[:100]}.", suffix=".part", dir=path.parent)
     part = Path(name)
     try:
@@ -83,7 +95,15 @@ def whole_file(path: Path) -> Iterator[Callable[[str], object]]:
             yield out.write
             out.flush()
             os.fsync(out.fileno())
+        if not force:
+            # Who else makes a file of that name meanwhile keeps it.
+            path.touch(mode=0o600, exist_ok=False)
         part.replace(path)
     except BaseException:
         part.unlink(missing_ok=True)
         raise
+
+
+def _refuse_if_there(path: Path) -> None:
+    if path.exists():
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))

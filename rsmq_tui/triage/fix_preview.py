@@ -15,7 +15,7 @@ from rsmq_tui.triage.fixing import LOOSE, WALKS
 from rsmq_tui.triage.previews import Preview
 from rsmq_tui.triage.words import TriageError
 
-_NOTE = "Looked for once more, and changed only where it is still wrong then."
+_NOTE = "Each problem is checked again, and fixed only if it still exists."
 
 
 async def preview_of_fix(
@@ -26,10 +26,10 @@ async def preview_of_fix(
     Raises ``TriageError``, and what the reader raises.
     """
     if action.ns not in (None, base.ns):
-        found_in = printable(f"this was found in namespace {action.ns}, and changes go to {base.ns} by now")
-        raise TriageError(f"{found_in}: audit again what is to be fixed")
+        found_in = printable(f"this was found in namespace {action.ns}, but changes now go to {base.ns}")
+        raise TriageError(f"{found_in}: run the audit again first")
     if not any(finding.fix is not None for finding in action.findings):
-        raise TriageError("nothing of this can be fixed here: look at it by hand")
+        raise TriageError("none of this has an automatic fix; check it manually")
     counts: Counter[FindingKind] = Counter()
     async with aclosing(_counts_now(reader, action)) as looks:
         async for look in looks:
@@ -40,7 +40,7 @@ async def preview_of_fix(
         for finding in action.findings
         if isinstance(kind := finding.kind, FindingKind) and counts[kind]
     ]
-    what = "; ".join(finding.what for finding in mended) or "nothing of what was found is wrong any more"
+    what = "; ".join(finding.what for finding in mended) or "nothing to fix: all problems are gone"
     notes = tuple(f"{finding.kind}: {finding.fix}." for finding in mended)
     return replace(base, count=counts.total(), what=printable(what), notes=(*notes, _NOTE))
 

@@ -23,7 +23,7 @@ from rsmq_tui.protocol.inspected import COUNTER_SUFFIXES, QueueLook
 from rsmq_tui.triage.actions import Fix
 from rsmq_tui.triage.preparing import CHUNK_MESSAGES, MOVE_MESSAGES, STRAY_BYTES, Prepared, strays
 
-TOO_LONG = "too long for the journal: deleteMessage with its id takes it away for good"
+TOO_LONG = "too long for the journal: deleteMessage with its id removes it, without undo"
 # What queues are made with by the canonical client.
 _DEFAULTS = {b"vt": b"30", b"delay": b"0", b"maxsize": b"65536"}
 _TOTALS = (b"totalsent", b"totalrecv")

@@ -2,18 +2,23 @@
 
 One SQLite file in the user's state folder. A change is a row; its batches are written before they are carried out, and
 their outcomes afterwards: whatever happens in between, each batch can be settled by its token.
+
+Changes grow old by the journal's own time. It goes on by what the local clock has gone on between two looks, but by a
+day at most, in one process never by more than its monotonic clock, and never back: a clock that jumps drops nothing.
 """
 
 import getpass
 import os
 import socket
 import sqlite3
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from rsmq_tui.triage.changes import Change, Entry, State
+from rsmq_tui.triage.journal_file import JournalGoneError
 from rsmq_tui.triage.journal_reading import ENDED, TOUCHED, UNKNOWN, JournalReading, now_ms
-from rsmq_tui.triage.journal_schema import batch_row, packed_edits, stored_name
+from rsmq_tui.triage.journal_schema import batch_row, sealed, stored_name
 from rsmq_tui.triage.liveness import begin_work, end_work
 from rsmq_tui.triage.reports import Tally
 
@@ -30,14 +35,17 @@ _VOID_MS = _DAY_MS
 class Journal(JournalReading):
     """The journal in the file ``path``, which is made if need be; raises ``JournalError``. Close it with ``close``.
 
-    Older changes are dropped after ``keep_days``, and the oldest ones when the file grows over ``limit_bytes``.
+    Every method that writes raises ``JournalGoneError`` where the file was removed or replaced, or the change dropped:
+    what is done without it could not be undone. Older changes are dropped after ``keep_days``, and the oldest ones when
+    the file grows over ``limit_bytes``; ``keep_days`` is None for a demo, which removes its journal.
     May be used from several threads, and by several processes at once.
     """
 
-    def __init__(self, path: Path, *, keep_days: int = KEEP_DAYS, limit_bytes: int = LIMIT_BYTES) -> None:
+    def __init__(self, path: Path, *, keep_days: int | None = KEEP_DAYS, limit_bytes: int = LIMIT_BYTES) -> None:
         super().__init__(path)
         self.keep_days = keep_days
         self.limit_bytes = limit_bytes
+        self._looked_s: float | None = None
 
     def begin(
         self,
@@ -56,19 +64,32 @@ class Journal(JournalReading):
         run_id: str | None = None,
     ) -> int:
         """Note that a change begins, and return its number; ``leave`` it when nobody works on it any more."""
-        # fmt: off
-        values = (
-            at_ms, name, past, user_name(), socket.gethostname(), os.getpid(), now_ms(),
-            profile, server, run_id, ns, stored_name(queue), stored_name(target), what, planned, undoes,
-        )
-        # fmt: on
+        row: dict[str, object] = {
+            "at_ms": at_ms,
+            "name": name,
+            "past": past,
+            "who": user_name(),
+            "host": socket.gethostname(),
+            "pid": os.getpid(),
+            "alive_ms": now_ms(),
+            "profile": profile,
+            "server": server,
+            "run_id": run_id,
+            "ns": ns,
+            "queue": stored_name(queue),
+            "target": stored_name(target),
+            "what": what,
+            "planned": planned,
+            "undoes": undoes,
+            "written": 0,
+        }
         with self._file.told(), self._file.transaction():
-            found = self._file.db.execute(
-                "INSERT INTO changes (at_ms, name, past, who, host, pid, alive_ms, profile, server, run_id, ns, queue,"
-                " target, what, planned, undoes) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                values,
+            row["counted_ms"] = self._count_time()
+            change = self._insert("changes", row)
+            self._file.db.execute(
+                "UPDATE changes SET checksum = ? WHERE change = ?",
+                (sealed("changes", row | {"change": change}), change),
             )
-            change = int(found.lastrowid or 0)
             begin_work(str(self.path), change)
             return change
 
@@ -78,21 +99,30 @@ class Journal(JournalReading):
 
     def write(self, change: int, entries: Sequence[Entry], outcomes: Sequence[tuple[int, str]] = ()) -> None:
         """Write batches, durably, before they are carried out; and the outcomes of earlier ones with them."""
-        rows = [(entry, packed_edits(entry.batch)) for entry in entries]
+        rows = []
+        for entry in entries:
+            row: dict[str, object] = {
+                "change": change,
+                "number": entry.number,
+                "token": entry.token,
+                "undoes": entry.undoes,
+                "counted": int(entry.counted),
+                "renames": int(entry.renames),
+                **batch_row(entry.batch),
+            }
+            rows.append(row | {"checksum": sealed("batches", row)})
         with self._file.told(), self._file.transaction():
             self._record(change, outcomes)
-            for entry, packed in rows:
-                self._file.db.execute(
-                    "INSERT INTO batches (change, number, token, undoes, counted, renames, kind, queue, target,"
-                    " must_exist, sent, listed_before, listed_after, lists, edits)"
-                    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                    (
-                        change,
-                        *(entry.number, entry.token, entry.undoes, entry.counted, entry.renames),
-                        *batch_row(entry.batch),
-                        packed,
-                    ),
-                )
+            for row in rows:
+                self._insert("batches", row)
+            self._file.db.execute("UPDATE changes SET written = written + ? WHERE change = ?", (len(rows), change))
+
+    def refuse_if_gone(self, change: int) -> None:
+        """Raise ``JournalGoneError`` where a change is not in the journal, or the journal not in its place."""
+        with self._file.told():
+            self._file.refuse_if_removed()
+            if self._file.db.execute("SELECT 1 FROM changes WHERE change = ?", (change,)).fetchone() is None:
+                raise self._gone(change)
 
     def record(self, change: int, outcomes: Sequence[tuple[int, str]]) -> None:
         """Note the outcomes of batches, by their numbers."""
@@ -177,18 +207,19 @@ class Journal(JournalReading):
     def prune(self) -> None:
         """Drop what is older than the journal keeps, and the oldest changes of one that is too long.
 
-        What is not known or told yet stays; so does the newest that can be undone, whatever the clock says.
+        What is running, and not known or told yet, stays; so does the newest that can be undone, however old it is.
         """
         with self._file.told():
-            keep_ms = self.keep_days * _DAY_MS
-            oldest_ms = now_ms() - keep_ms
-            needed = "SELECT undoes FROM changes WHERE state = 'running' AND undoes IS NOT NULL AND alive_ms >= ?"
+            keep_ms = (self.keep_days or KEEP_DAYS) * _DAY_MS
+            with self._file.transaction():
+                oldest_ms = self._count_time() - keep_ms
+            needed = "SELECT undoes FROM changes WHERE state = 'running' AND undoes IS NOT NULL"
             newest = f"SELECT change FROM changes WHERE {_UNDOABLE} ORDER BY change DESC LIMIT 1"
             old = (
-                "alive_ms < ? AND state != 'running' AND audited"
-                f" AND (alive_ms < ? OR NOT {UNKNOWN}) AND change NOT IN ({needed}) AND change NOT IN ({newest})"
+                "counted_ms < ? AND state != 'running' AND audited"
+                f" AND (counted_ms < ? OR NOT {UNKNOWN}) AND change NOT IN ({needed}) AND change NOT IN ({newest})"
             )
-            limits = (oldest_ms, oldest_ms - keep_ms, oldest_ms)
+            limits = (oldest_ms, oldest_ms - keep_ms)
             with self._file.transaction():
                 self._file.db.execute(
                     "INSERT OR IGNORE INTO markers SELECT token, server, ns, alive_ms FROM batches JOIN changes"
@@ -201,8 +232,7 @@ class Journal(JournalReading):
                 dropped = self._file.db.execute(
                     "DELETE FROM changes WHERE change = (SELECT min(change) FROM changes WHERE state != 'running'"
                     f" AND audited AND NOT {UNKNOWN} AND change != (SELECT max(change) FROM changes)"
-                    f" AND change NOT IN ({needed}))",
-                    (oldest_ms,),
+                    f" AND change NOT IN ({needed}))"
                 )
                 if not dropped.rowcount:
                     break
@@ -210,12 +240,40 @@ class Journal(JournalReading):
 
     def _record(self, change: int, outcomes: Sequence[tuple[int, str]], *, unsure: bool = False) -> int:
         """Note outcomes, and return how many were not known before."""
-        self._file.db.execute("UPDATE changes SET alive_ms = ? WHERE change = ?", (now_ms(), change))
+        alive = self._file.db.execute("UPDATE changes SET alive_ms = ? WHERE change = ?", (now_ms(), change))
+        if not alive.rowcount:
+            raise self._gone(change)
         # Once known, it is known: whoever comes second asks a server that has been told to forget it.
         return self._file.db.executemany(
-            "UPDATE batches SET outcome = ?, unsure = ? WHERE change = ? AND number = ? AND outcome IS NULL",
-            [(outcome, unsure, change, number) for number, outcome in outcomes],
+            "UPDATE batches SET outcome = :outcome, unsure = :unsure,"
+            " outcome_checksum = outcome_checksum(checksum, :outcome, :unsure)"
+            " WHERE change = :change AND number = :number AND outcome IS NULL",
+            [
+                {"outcome": str(outcome), "unsure": int(unsure), "change": change, "number": number}
+                for number, outcome in outcomes
+            ],
         ).rowcount
+
+    def _insert(self, table: str, row: Mapping[str, object]) -> int:
+        names, places = ", ".join(row), ", ".join("?" * len(row))
+        found = self._file.db.execute(f"INSERT INTO {table} ({names}) VALUES ({places})", tuple(row.values()))
+        return int(found.lastrowid or 0)
+
+    def _gone(self, change: int) -> JournalGoneError:
+        return JournalGoneError(
+            f"change {change} is no longer in the journal {self.path}: what it did can no longer be undone"
+        )
+
+    def _count_time(self) -> int:
+        """Let the journal's own time go on, and return it, in ms."""
+        looked_s, self._looked_s = self._looked_s, time.monotonic()
+        most_ms = _DAY_MS if looked_s is None else min(_DAY_MS, int((self._looked_s - looked_s) * 1000) + 1)
+        last_ms, counted_ms = self._file.db.execute("SELECT last_ms, counted_ms FROM clock").fetchone()
+        at_ms = now_ms()
+        gone_on_ms = at_ms - int(last_ms) if last_ms else 0
+        now_counted_ms = int(counted_ms) + max(0, min(gone_on_ms, most_ms))
+        self._file.db.execute("UPDATE clock SET last_ms = ?, counted_ms = ?", (at_ms, now_counted_ms))
+        return now_counted_ms
 
     def _leave_markers(self, change: int, tokens: Sequence[str]) -> None:
         self._file.db.executemany(

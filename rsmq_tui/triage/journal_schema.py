@@ -1,17 +1,35 @@
-"""The tables of the journal, and how batches are written to rows and read back."""
+"""The tables of the journal, and how batches are written to rows and read back, each with a checksum.
+
+A file has a version, and every change and batch a checksum of what is never changed in it: a row that is damaged, or
+that somebody else has written, is found out before anything is done by it.
+"""
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict
-from sqlite3 import Row
+from hashlib import sha256
+from typing import Any
 
 from rsmq_tui.protocol import RawMessage, name_bytes, name_of
 from rsmq_tui.protocol.batches import Batch
-from rsmq_tui.protocol.edits import Edit, EditKind, FieldBatch, FieldEdit, LooseBatch, LooseKind, MessageBatch
-from rsmq_tui.protocol.lists.edits import ListBatch, ListKind
+from rsmq_tui.protocol.edits import (
+    Edit,
+    EditKind,
+    FieldBatch,
+    FieldEdit,
+    LooseBatch,
+    LooseKind,
+    MessageBatch,
+    Outcome,
+    letters_of,
+)
+from rsmq_tui.protocol.lists.edits import TAKEN_BACK, ListBatch, ListKind
 from rsmq_tui.protocol.lists.naming import ListNames
 from rsmq_tui.triage.packing import pack, unpack
 
-VERSION = 3
+VERSION = 4
+# "rsmq", in the file's header.
+APPLICATION_ID = 0x72736D71
 
 # outcome: NULL until it is known, '' for a call that was never carried out, else its letters; unsure: nothing but what
 # is there told them. settled: the audit log has a line of the change, and some of it became known later.
@@ -20,11 +38,15 @@ VERSION = 3
 # edits: packed columns. Of messages what each was (id, score, rc, fr, size, body; no id where it was not there) and
 # what it becomes (id, score, rc, fr); a body is kept only of what is taken away. Of fields: name, value, new value.
 # must_exist and sent say of a batch of fields whether it must be empty, and whether its messages came before the queue.
-# lists: of a batch of list queues, how their keys are named, and the namespaces of what is a queue of RSMQ, as JSON.
-# The first version was never released; the second knew no list queues.
+# lists: of a batch of list queues, how their keys are named, the namespaces of what is a queue of RSMQ, and to which
+# end items go, as JSON. Earlier versions did not tell the end, and kept places in ids: nothing needs these.
+# checksum: of the columns in _SEALED, or 'none' in a row that was written before there were any; outcome_checksum: of
+# outcome and unsure.
+# written: how many batches the change has, NULL where nobody has counted.
+# counted_ms: the journal's own time, in clock, when the change was last worked on. It runs only while it is looked at,
+# a day at most between two looks, so that a clock that jumps makes nothing old.
+# The first version was never released; the second knew no list queues, the third no checksums.
 SCHEMA = """
-DROP TABLE IF EXISTS batches;
-DROP TABLE IF EXISTS changes;
 CREATE TABLE changes (
     change INTEGER PRIMARY KEY AUTOINCREMENT,
     at_ms INTEGER NOT NULL,
@@ -49,7 +71,10 @@ CREATE TABLE changes (
     state TEXT NOT NULL DEFAULT 'running',
     undoes INTEGER,
     audited INTEGER NOT NULL DEFAULT 0,
-    settled INTEGER NOT NULL DEFAULT 0
+    settled INTEGER NOT NULL DEFAULT 0,
+    checksum TEXT NOT NULL DEFAULT 'none',
+    written INTEGER,
+    counted_ms INTEGER NOT NULL DEFAULT 0
 );
 CREATE TABLE batches (
     change INTEGER NOT NULL REFERENCES changes (change) ON DELETE CASCADE,
@@ -69,6 +94,8 @@ CREATE TABLE batches (
     unsure INTEGER NOT NULL DEFAULT 0,
     edits BLOB NOT NULL,
     lists TEXT,
+    checksum TEXT NOT NULL DEFAULT 'none',
+    outcome_checksum TEXT NOT NULL DEFAULT 'none',
     UNIQUE (change, number)
 );
 CREATE TABLE markers (
@@ -77,14 +104,86 @@ CREATE TABLE markers (
     ns TEXT NOT NULL,
     at_ms INTEGER NOT NULL
 );
+CREATE TABLE clock (last_ms INTEGER NOT NULL, counted_ms INTEGER NOT NULL);
+INSERT INTO clock VALUES (0, 0)
 """
 
-# From the second version to this one.
-ADD_LISTS = "ALTER TABLE batches ADD COLUMN lists TEXT"
+# From each version to the next.
+MIGRATIONS = {
+    2: ("ALTER TABLE batches ADD COLUMN lists TEXT",),
+    3: (
+        "ALTER TABLE changes ADD COLUMN checksum TEXT NOT NULL DEFAULT 'none'",
+        "ALTER TABLE changes ADD COLUMN written INTEGER",
+        "ALTER TABLE changes ADD COLUMN counted_ms INTEGER NOT NULL DEFAULT 0",
+        "ALTER TABLE batches ADD COLUMN checksum TEXT NOT NULL DEFAULT 'none'",
+        "ALTER TABLE batches ADD COLUMN outcome_checksum TEXT NOT NULL DEFAULT 'none'",
+        "CREATE TABLE clock (last_ms INTEGER NOT NULL, counted_ms INTEGER NOT NULL)",
+        "INSERT INTO clock VALUES (0, 0)",
+    ),
+}
+
+# fmt: off
+_SEALED = {
+    "changes": ("change", "at_ms", "name", "past", "who", "host", "profile", "server", "run_id", "ns", "queue",
+                "target", "what", "planned", "undoes"),
+    "batches": ("change", "number", "token", "undoes", "counted", "renames", "kind", "queue", "target", "must_exist",
+                "sent", "listed_before", "listed_after", "lists", "edits"),
+}
+COLUMNS = {
+    "changes": (*_SEALED["changes"], "pid", "alive_ms", "done", "skipped", "failed", "unsure", "state", "audited",
+                "settled", "checksum", "written", "counted_ms"),
+    "batches": (*_SEALED["batches"], "outcome", "unsure", "checksum", "outcome_checksum"),
+    "markers": ("token", "server", "ns", "at_ms"),
+    "clock": ("last_ms", "counted_ms"),
+}
+# The columns that a version brought; one of a table that was not there before stands for all of it.
+BROUGHT = {
+    3: {("batches", "lists")},
+    4: {("changes", "checksum"), ("changes", "written"), ("changes", "counted_ms"), ("batches", "checksum"),
+        ("batches", "outcome_checksum"), ("clock", "last_ms"), ("clock", "counted_ms")},
+}
+# fmt: on
+_UNSEALED = "none"
+_CHECKSUM_CHARS = 32
 
 FIELDS = "fields"
 _BEFORE = 6
-Values = tuple[object, ...]
+
+
+class DamageError(ValueError):
+    """A row is not what was written, or not what anybody of ours would write."""
+
+
+def checksum(*values: object) -> str:
+    """Return the checksum of values as SQLite holds them; one of another type has another checksum."""
+    sealed = sha256()
+    for value in values:
+        raw = value if isinstance(value, bytes) else str(int(value) if isinstance(value, bool) else value).encode()
+        kind = b"n" if value is None else b"b" if isinstance(value, bytes) else b"t" if isinstance(value, str) else b"i"
+        sealed.update(b"%b%d:" % (kind, len(raw)))
+        sealed.update(raw)
+    return sealed.hexdigest()[:_CHECKSUM_CHARS]
+
+
+def sealed(table: str, row: Mapping[str, object]) -> str:
+    """Return the checksum of a row of ``changes`` or ``batches``."""
+    return checksum(*(row[name] for name in _SEALED[table]))
+
+
+def outcome_checksum(row: object, outcome: object, unsure: object) -> str:
+    """Return the checksum of a batch's outcome, which belongs to the row with that checksum."""
+    return checksum(row, outcome, unsure)
+
+
+def refuse_damaged(table: str, row: Mapping[str, object]) -> None:
+    """Raise ``DamageError`` for a row that is not as it was written; one without a checksum is believed."""
+    if row["checksum"] not in (_UNSEALED, sealed(table, row)):
+        raise DamageError("its checksum does not match")
+    if table == "batches" and row["outcome"] is not None:
+        wanted = outcome_checksum(row["checksum"], row["outcome"], row["unsure"])
+        is_old = row["checksum"] == row["outcome_checksum"] == _UNSEALED
+        if not is_old and row["outcome_checksum"] != wanted:
+            raise DamageError("the checksum of its outcome does not match")
 
 
 def stored_name(name: str | None) -> str | bytes | None:
@@ -95,27 +194,39 @@ def stored_name(name: str | None) -> str | bytes | None:
         return name_bytes(name or "")
 
 
-def known_name(stored: str | bytes) -> str:
-    """Return the name of which that is held."""
+def known_name(stored: object) -> str:
+    """Return the name of which that is held; raises ``DamageError``."""
+    if not isinstance(stored, str | bytes):
+        raise DamageError("it has no name")
     return name_of(stored) if isinstance(stored, bytes) else stored
 
 
-def batch_row(batch: Batch) -> Values:
-    """Return what the table of batches holds of a batch, from ``kind`` to ``listed_after``, and ``lists``."""
-    if isinstance(batch, ListBatch):
-        told = {"names": asdict(batch.names), "ns": batch.ns, "target_ns": batch.target_ns}
-        names = stored_name(batch.queue), stored_name(batch.target)
-        return batch.kind, *names, 0, batch.sent, 0, 0, json.dumps(told)
+def batch_row(batch: Batch) -> dict[str, object]:
+    """Return what the table of batches holds of a batch itself, by column."""
+    row: dict[str, object] = {
+        "kind": str(FIELDS if isinstance(batch, FieldBatch) else batch.kind),
+        "queue": stored_name(batch.queue),
+        "target": None,
+        "must_exist": 0,
+        "sent": 0,
+        "listed_before": 0,
+        "listed_after": 0,
+        "lists": None,
+        "edits": _packed_edits(batch),
+    }
     if isinstance(batch, FieldBatch):
-        flags = batch.empty, int(batch.held), batch.listed_before, batch.listed_after
-        return FIELDS, stored_name(batch.queue), None, *flags, None
-    if isinstance(batch, LooseBatch):
-        return batch.kind, stored_name(batch.queue), None, 0, 0, 0, 0, None
-    names = stored_name(batch.queue), stored_name(batch.target)
-    return batch.kind, *names, batch.must_exist, batch.sent, 0, 0, None
+        # A batch of fields has its own two meanings of these columns.
+        row |= {"must_exist": int(batch.empty), "sent": int(batch.held)}
+        row |= {"listed_before": int(batch.listed_before), "listed_after": int(batch.listed_after)}
+    elif isinstance(batch, ListBatch):
+        told = {"names": asdict(batch.names), "ns": batch.ns, "target_ns": batch.target_ns, "first": batch.first}
+        row |= {"target": stored_name(batch.target), "sent": batch.sent, "lists": json.dumps(told)}
+    elif isinstance(batch, MessageBatch):
+        row |= {"target": stored_name(batch.target), "must_exist": int(batch.must_exist), "sent": batch.sent}
+    return row
 
 
-def packed_edits(batch: Batch) -> bytes:
+def _packed_edits(batch: Batch) -> bytes:
     """Return what the table of batches holds of its edits."""
     if isinstance(batch, FieldBatch | LooseBatch):
         return pack(list(zip(*batch.fields, strict=True)) or [(), (), ()])
@@ -128,8 +239,30 @@ def packed_edits(batch: Batch) -> bytes:
     return pack([*before, *after[:4]])
 
 
-def batch_of(row: Row) -> Batch:
-    """Read a batch back; a message that it put there comes without its body. Raises ValueError for what is broken."""
+def batch_of(row: Mapping[str, Any]) -> Batch:
+    """Read a batch back; a message that it put there comes without its body. Raises ``DamageError``."""
+    refuse_damaged("batches", row)
+    try:
+        batch = _batch_of(row)
+        if row["outcome"]:
+            _refuse_outcome(batch, row["outcome"])
+    except DamageError:
+        raise
+    # Rows of before there were checksums may hold anything that somebody has written there.
+    except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError) as error:
+        raise DamageError("it holds nothing that rsmq-tui writes") from error
+    return batch
+
+
+def _refuse_outcome(batch: Batch, outcome: str) -> None:
+    """Raise an error for an outcome that is not one of that batch."""
+    letters = letters_of(outcome)
+    if len(letters) != batch.size or not {*letters} <= {*Outcome, TAKEN_BACK}:
+        raise DamageError("it has an outcome of another batch")
+    batch.inverse(outcome)
+
+
+def _batch_of(row: Mapping[str, Any]) -> Batch:
     columns = unpack(row["edits"])
     queue = known_name(row["queue"])
     if row["kind"] == FIELDS or row["kind"] in set(LooseKind):
@@ -148,19 +281,23 @@ def batch_of(row: Row) -> Batch:
         for id, score, rc, fr, size in zip(*columns[_BEFORE:], sizes, strict=True)
     ]
     edits = tuple(map(Edit, before, after))
+    target = None if row["target"] is None else known_name(row["target"])
+    sent = int(row["sent"])
     if row["lists"] is not None:
         told = json.loads(row["lists"])
-        target = None if row["target"] is None else known_name(row["target"])
         names = ListNames(**told["names"])
-        return ListBatch(ListKind(row["kind"]), queue, edits, names, target, told["ns"], told["target_ns"], row["sent"])
-    return MessageBatch(
-        EditKind(row["kind"]),
-        queue,
-        edits,
-        None if row["target"] is None else known_name(row["target"]),
-        bool(row["must_exist"]),
-        row["sent"],
-    )
+        namespaces = told["ns"], told["target_ns"]
+        if not all(isinstance(text, str) for text in (*asdict(names).values(), *filter(None, namespaces))):
+            raise DamageError("its list queues have no names")
+        is_first = told.get("first", False)
+        if not isinstance(is_first, bool):
+            raise DamageError("it does not say to which end items go")
+        return ListBatch(ListKind(row["kind"]), queue, edits, names, target, *namespaces, sent, is_first)
+    batch = MessageBatch(EditKind(row["kind"]), queue, edits, target, bool(row["must_exist"]), sent)
+    has = [(edit.before is not None, edit.after is not None) for edit in edits]
+    if {*has} - {_SIDES.get(batch.kind, (True, True))} or (target is None) is (batch.kind is EditKind.MOVE):
+        raise DamageError("its messages are not what such a batch is for")
+    return batch
 
 
 def new_ids(packed: bytes) -> list[bytes]:
@@ -168,6 +305,8 @@ def new_ids(packed: bytes) -> list[bytes]:
     return [id for id in unpack(packed)[_BEFORE] if id is not None]
 
 
+# Whether messages are there before and after.
+_SIDES = {EditKind.REMOVE: (True, False), EditKind.DROP: (True, False), EditKind.PUT: (False, True)}
 _NOTHING = RawMessage(b"", b"", None, None, 0, None)
 
 

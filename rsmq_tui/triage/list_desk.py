@@ -42,7 +42,7 @@ class ListTriage(Triage):
         age: JsonPath | None = None,
         read_only: bool = False,
         profile: str = "",
-        keep_days: int = KEEP_DAYS,
+        keep_days: int | None = KEEP_DAYS,
         limit_bytes: int = LIMIT_BYTES,
     ) -> None:
         super().__init__(

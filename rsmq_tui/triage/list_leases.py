@@ -22,3 +22,8 @@ class Leases:
                 del left[number]
                 return item._replace(rc=token, score=deadline)
         return item._replace(rc=None, score=READY_SCORE) if item.score == UNKNOWN_LEASE_SCORE else None
+
+    def put_back(self, item: RawMessage) -> None:
+        """Have an item's lease to be handed out again."""
+        if item.rc is not None:
+            self._left.setdefault(item.body or b"", []).append((item.rc, item.score))

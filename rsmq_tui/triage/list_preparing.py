@@ -1,19 +1,20 @@
 """From what people asked of a list queue to the batches that the server is asked for."""
 
-from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
-from itertools import chain
-from typing import Literal
+from collections import Counter, deque
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Sequence
+from contextlib import aclosing
+from dataclasses import replace
 
 from rsmq_tui.protocol import RawMessage
 from rsmq_tui.protocol.edits import Edit, Outcome
 from rsmq_tui.protocol.ids import random_suffix
 from rsmq_tui.protocol.lists.editor import ListEditor
-from rsmq_tui.protocol.lists.edits import ListBatch, ListKind, Spot, list_item, sha_of, spot_of
+from rsmq_tui.protocol.lists.edits import ListBatch, ListKind, Window, list_item
+from rsmq_tui.protocol.lists.item_ids import digest_of, item_digest, position_of, value_id
 from rsmq_tui.triage.actions import Copy, Delete, Hide, Import, Move, Purge, Release, Send
 from rsmq_tui.triage.list_actions import Ack, Pop, Push, Requeue, Target, Trim, target_of_list
-from rsmq_tui.triage.list_batches import pushes, removals
+from rsmq_tui.triage.list_finding import Finding, cut, spans_of
 from rsmq_tui.triage.list_leases import Leases
-from rsmq_tui.triage.list_places import marks_of, shift_of
 from rsmq_tui.triage.list_selection import ListSelection
 from rsmq_tui.triage.mixed import Outgoing
 from rsmq_tui.triage.preparing import Prepared
@@ -21,9 +22,9 @@ from rsmq_tui.triage.previews import Preview
 from rsmq_tui.triage.transfer import read_file
 
 NO_BODY = "it has no body"
-# What is in processing is looked for this far from where it was, so much at once.
-_NEAR_ITEMS = 250
-_READ_BYTES = 1_000_000
+
+# Makes the batch for items, in the order in which they are taken, and the window in which they lie.
+_Change = Callable[[list[RawMessage], Prepared, Window], Awaitable[None]]
 
 
 async def prepare_lists(editor: ListEditor, ns: str, preview: Preview) -> AsyncGenerator[Prepared, None]:
@@ -32,225 +33,161 @@ async def prepare_lists(editor: ListEditor, ns: str, preview: Preview) -> AsyncG
     preparing = _Preparing(editor, action.queue)
     match action:
         case Send(bodies=bodies):
-            is_first = isinstance(action, Push) and action.first
-            for prepared in preparing.sent([list_item(0, body) for body in bodies], is_first=is_first):
+            for prepared in preparing.sent(bodies, first=isinstance(action, Push) and action.first):
                 yield prepared
         case Import(path=path):
-            for prepared in preparing.sent(read_file(path, preview.file)):
+            for prepared in preparing.sent(message.body for message in read_file(path, preview.file)):
                 yield prepared
     if not isinstance(selection, ListSelection):
         return
     match action:
         case Hide(seconds=seconds):
-            parts = preparing.hidden(selection, seconds)
+            steps = preparing.hidden(selection, seconds)
         case Requeue() | Release():
-            parts = preparing.requeued(selection, to_back=isinstance(action, Requeue) and action.to_back)
+            steps = preparing.requeued(selection, first=not (isinstance(action, Requeue) and action.to_back))
         case Copy() | Move():
-            parts = preparing.moved(selection, action, target_of_list(action.target, ns))
+            steps = preparing.moved(selection, action, target_of_list(action.target, ns))
         case Delete() | Purge() | Pop() | Trim() | Ack():
             newest = action.keep if isinstance(action, Trim) and not action.keep_oldest else 0
-            parts = preparing.removed(selection, keep=newest)
+            steps = preparing.removed(selection, spared=newest)
         case _:
             raise TypeError(f"not prepared here: {action}")
-    async for prepared in parts:
-        yield prepared
+    async with aclosing(steps) as prepared_steps:
+        async for prepared in prepared_steps:
+            yield prepared
 
 
 class _Preparing:
-    """Prepares the changes of one queue, and remembers how far its items are known to have shifted."""
+    """Prepares the changes of one queue."""
 
     def __init__(self, editor: ListEditor, queue: str) -> None:
         self._editor = editor
         self._queue = queue
-        self._shift = 0
-        # The same of processing, where items only go: how far down, and how many this change takes from its front.
-        self._lag = self._went = 0
 
-    def sent(self, items: Iterable[RawMessage], *, is_first: bool = False) -> Iterator[Prepared]:
+    def sent(self, bodies: Iterable[bytes | None], *, first: bool = False) -> Iterator[Prepared]:
         """Put items at an end."""
         whole = Prepared()
 
-        def with_bodies() -> Iterator[RawMessage]:
-            for item in items:
-                if item.body is None:
+        def present() -> Iterator[bytes]:
+            for body in bodies:
+                if body is None:
                     whole.failed[NO_BODY] += 1
                 else:
-                    yield item
+                    yield body
 
-        parts: Iterable[list[RawMessage]] = pushes(with_bodies())
+        found: Iterable[list[bytes]] = cut(present())
         # The first of all is to be the first: it is sent last.
-        for part in reversed(list(parts)) if is_first else parts:
-            yield Prepared(self._put(part, is_first=is_first))
+        for part in reversed(list(found)) if first else found:
+            edits = tuple(Edit(None, list_item(body)) for body in part)
+            yield Prepared(ListBatch(ListKind.PUT, self._queue, edits, self._editor.names, first=first))
         if whole.failed:
             yield whole
 
-    async def removed(self, selection: ListSelection, *, keep: int = 0) -> AsyncGenerator[Prepared, None]:
-        """Take items away; from the back on, so that those that are left stay where they are: the last ``keep`` do."""
-        length = (await self._editor.facts(self._queue)).ready
-        for part in removals(selection.items("q", from_back=True), length):
-            prepared, items = await self._found(part)
-            if keep:
-                # Where consumers have taken some, others with the same bytes lie where those were.
-                stop = (await self._editor.facts(self._queue)).ready - keep
-                meant = [item for item in items if spot_of(item.id).position < stop]
-                prepared.sorted_out += Outcome.GONE * (len(items) - len(meant))
-                items = meant
-            edits = tuple(Edit(item, None) for item in await self._with_witnesses(items))
-            if edits:
-                prepared.batch = self._batch(ListKind.REMOVE, edits)
+    async def removed(self, selection: ListSelection, *, spared: int = 0) -> AsyncGenerator[Prepared, None]:
+        """Take items away, but for the ``spared`` ones that were sent last."""
+
+        async def remove(items: list[RawMessage], prepared: Prepared, window: Window) -> None:
+            prepared.batch = self._batch(ListKind.REMOVE, [Edit(item, None) for item in items], window)
+
+        async for prepared in self._queued(selection, remove, spared=spared):
             yield prepared
-        async for prepared, items in self._in_processing(selection, from_back=True):
-            if items:
-                prepared.batch = self._batch(ListKind.REMOVE, tuple(Edit(item, None) for item in items))
+        async for prepared in self._in_processing(selection, remove):
             yield prepared
 
-    async def requeued(self, selection: ListSelection, *, to_back: bool) -> AsyncGenerator[Prepared, None]:
+    async def requeued(self, selection: ListSelection, *, first: bool) -> AsyncGenerator[Prepared, None]:
         """Put what is in processing back; to the front the newest first, so that the oldest is taken next."""
-        async for prepared, items in self._in_processing(selection, from_back=not to_back):
-            if items:
-                after = self._put(items, is_first=not to_back).afters
-                edits = tuple(map(Edit, items, after))
-                prepared.batch = self._batch(ListKind.MOVE, edits)
+
+        async def requeue(items: list[RawMessage], prepared: Prepared, window: Window) -> None:
+            edits = [Edit(item, list_item(item.body or b"")) for item in items]
+            prepared.batch = replace(self._batch(ListKind.MOVE, edits, window), first=first)
+
+        async for prepared in self._in_processing(selection, requeue, backwards=first):
             yield prepared
-            self._went += len(items)
 
     async def hidden(self, selection: ListSelection, seconds: int) -> AsyncGenerator[Prepared, None]:
         """Give what is in processing a lease until then."""
-        async for prepared, items in self._in_processing(selection):
+
+        async def lease(items: list[RawMessage], prepared: Prepared, window: Window) -> None:
             until = b"%d" % (await self._editor.clock_us() // 1000 + seconds * 1000)
-            edits = tuple(Edit(item, item._replace(score=until, rc=item.rc or random_suffix())) for item in items)
-            if edits:
-                prepared.batch = self._batch(ListKind.LEASE, edits)
+            edits = [Edit(item, item._replace(score=until, rc=item.rc or random_suffix())) for item in items]
+            prepared.batch = self._batch(ListKind.LEASE, edits, window)
+
+        async for prepared in self._in_processing(selection, lease):
             yield prepared
 
     async def moved(self, selection: ListSelection, action: Move, to: Target) -> AsyncGenerator[Prepared, None]:
-        """Move or copy items to where they are taken last, in order: each part when the one before is there."""
+        """Move or copy items to where they are taken last, in order."""
         outgoing = Outgoing(self._editor, to)
-        takes = not isinstance(action, Copy)
-        length = (await self._editor.facts(self._queue)).ready
-        async for prepared, items in self._all_in_order(selection, length):
+
+        async def move(items: list[RawMessage], prepared: Prepared, window: Window) -> None:
             fitting = await outgoing.fitting(items, prepared)
             afters = await outgoing.afters(fitting)
-            if fitting and takes:
-                edits = tuple(map(Edit, await self._with_witnesses(fitting), afters))
-                names, sent = self._editor.names, 0 if to.ns is None else 1
-                prepared.batch = ListBatch(
-                    ListKind.MOVE, self._queue, edits, names, to.queue, target_ns=to.ns, sent=sent
-                )
-            elif fitting:
+            if not fitting:
+                return
+            if isinstance(action, Copy):
                 prepared.batch = outgoing.puts(afters)
-            prepared.alone = takes
+                return
+            batch = self._batch(ListKind.MOVE, list(map(Edit, fitting, afters)), window)
+            prepared.batch = replace(batch, target=to.queue, target_ns=to.ns, sent=0 if to.ns is None else 1)
+
+        async for prepared in self._queued(selection, move):
             yield prepared
-            if takes:
-                queued = sum(item.id.startswith(b"q") for item in fitting)
-                self._shift -= queued
-                self._went += len(fitting) - queued
+        async for prepared in self._in_processing(selection, move):
+            yield prepared
 
-    async def _all_in_order(
-        self, selection: ListSelection, length: int
-    ) -> AsyncGenerator[tuple[Prepared, list[RawMessage]], None]:
-        for part in removals(selection.items("q"), length):
-            yield await self._found(part)
-        async for prepared, items in self._in_processing(selection):
-            yield prepared, items
+    async def _queued(
+        self, selection: ListSelection, change: _Change, *, spared: int = 0
+    ) -> AsyncGenerator[Prepared, None]:
+        """Have those changed that are in the queue."""
+        if not selection.counts["q"]:
+            return
+        wanted = Counter(digest_of(item.id) for item in selection.items("q"))
+        _, newest = await self._editor.places(self._queue, "q", 0, 0)
+        is_still = not newest or item_digest(newest[0]) == selection.newest
+        spans = spans_of((position_of(item.id) for item in selection.items("q")), selection.ready, is_still=is_still)
 
-    async def _found(self, part: Sequence[RawMessage]) -> tuple[Prepared, list[RawMessage]]:
-        """Find where items are now, and read those whose bytes are not known."""
-        spots = [spot_of(item.id) for item in part]
-        size = sum(item.size for item in part) // len(part)
-        marks = marks_of(spots, [item.fr for item in part])
-        self._shift = await shift_of(self._editor, self._queue, marks, guess=self._shift, size=size)
-        prepared, found = Prepared(), []
-        places = [spot.position + self._shift for spot in spots]
-        unread = [place for place, item in zip(places, part, strict=True) if item.body is None and place >= 0]
-        read = dict(zip(unread, await self._editor.items_at(self._queue, "q", unread), strict=True))
-        for spot, item, place in zip(spots, part, places, strict=True):
-            body = read.get(place) if item.body is None else item.body
-            if place < 0 or body is None or (item.body is None and sha_of(body) != spot.sha):
-                prepared.sorted_out += Outcome.GONE
-                continue
-            id = spot._replace(position=place).id
-            found.append(RawMessage(id, item.score, None, item.fr, len(body), body))
-        return prepared, found
+        async def make(bodies: list[bytes], window: Window) -> Prepared:
+            prepared = Prepared()
+            await change(list(map(list_item, bodies)), prepared, window)
+            return prepared
 
-    async def _with_witnesses(self, items: Sequence[RawMessage]) -> list[RawMessage]:
-        """Add what lies before each run of them, by which their places are found again."""
-        if not items or items[0].id.startswith(b"p"):
-            return list(items)
-        places = [spot_of(item.id).position for item in items]
-        own = set(places)
-        starts = [n for n, item in enumerate(items) if places[n] - 1 not in own and item.fr is None]
-        shas = await self._editor.shas_before(self._queue, [places[number] for number in starts])
-        known = dict(zip(starts, shas, strict=True))
-        return [item._replace(fr=known.get(number) or item.fr) for number, item in enumerate(items)]
+        finding = Finding(self._editor, self._queue, "q", wanted, spans, spared=spared)
+        async for prepared in finding.passes(make):
+            yield prepared
 
     async def _in_processing(
-        self, selection: ListSelection, *, from_back: bool = False
-    ) -> AsyncGenerator[tuple[Prepared, list[RawMessage]], None]:
-        """Walk through what is in processing, with the leases that it has now."""
+        self, selection: ListSelection, change: _Change, *, backwards: bool = False
+    ) -> AsyncGenerator[Prepared, None]:
+        """Have those changed that are in processing, with the leases that they have now."""
         if not selection.counts["p"]:
             return
         leases = Leases(await self._editor.leases(self._queue))
-        for part in pushes(selection.items("p", from_back=from_back)):
+        selected: dict[bytes, deque[RawMessage]] = {}
+        for item in selection.items("p"):
+            selected.setdefault(digest_of(item.id), deque()).append(item._replace(body=None))
+
+        async def make(bodies: list[bytes], window: Window) -> Prepared:
             prepared, found = Prepared(), []
-            read = await self._read_in_processing([item for item in part if item.body is None], from_back=from_back)
-            for item in sorted(part, key=lambda item: spot_of(item.id).position):
-                spot = spot_of(item.id)
-                body = read.get(spot.position) if item.body is None else item.body
-                if body is None or sha_of(body) != spot.sha:
-                    prepared.sorted_out += Outcome.GONE
-                    continue
-                leased = leases.take(item._replace(body=body, size=len(body), fr=None))
+            for body in bodies:
+                item = selected[item_digest(body)].popleft()._replace(id=value_id("p", body), body=body, fr=None)
+                leased = leases.take(item._replace(size=len(body)))
                 if leased is None:
                     prepared.sorted_out += Outcome.CHANGED
                 else:
-                    # By then, those before it that this change takes are gone.
-                    place = spot.position if from_back else max(0, spot.position - self._went)
-                    found.append(leased._replace(id=spot._replace(position=place).id))
-            yield prepared, found
+                    found.append(leased)
+            if found:
+                await change(found, prepared, window)
+            return prepared
 
-    async def _read_in_processing(self, unread: Sequence[RawMessage], *, from_back: bool) -> dict[int, bytes | None]:
-        """Read items, by where they were seen: those that went before, by this change or others, shift them."""
-        read: dict[int, bytes | None] = {}
-        # Those further back have shifted as far, or further.
-        lag = 0 if from_back else self._lag
-        rest = sorted(spot_of(item.id) for item in unread)
-        step = max(1, _READ_BYTES // max(chain([1], (item.size for item in unread))))
-        while rest:
-            there = [spot for spot in rest if spot.position >= lag]
-            items = await self._editor.items_at(self._queue, "p", [spot.position - lag for spot in there])
-            known = {spot: item for spot, item in zip(there, items, strict=True) if _is(item, spot)}
-            read |= {spot.position: item for spot, item in known.items()}
-            rest = [spot for spot in rest if spot not in known]
-            if rest:
-                further = await self._lag_of(rest[0], lag + 1, step)
-                if further is None:
-                    del rest[0]
-                else:
-                    lag = further
-        self._lag = lag
-        return read
+        def again(edit: Edit) -> None:
+            if edit.before is not None:
+                leases.put_back(edit.before)
+                selected[digest_of(edit.before.id)].append(edit.before._replace(body=None))
 
-    async def _lag_of(self, spot: Spot, lag: int, step: int) -> int | None:
-        """Return how far an item in processing has shifted, if by that or more; None where it is not found."""
-        most = min(spot.position, lag + self._went + _NEAR_ITEMS)
-        while lag <= most:
-            lags = range(lag, min(lag + step, most + 1))
-            items = await self._editor.items_at(self._queue, "p", [spot.position - lag for lag in lags])
-            for found, item in zip(lags, items, strict=True):
-                if _is(item, spot):
-                    return found
-            lag += step
-        return None
+        wanted = Counter({digest: len(items) for digest, items in selected.items()})
+        finding = Finding(self._editor, self._queue, "p", wanted, again=again, backwards=backwards)
+        async for prepared in finding.passes(make):
+            yield prepared
 
-    def _put(self, items: Sequence[RawMessage], *, is_first: bool) -> ListBatch:
-        start: Literal[0] | int = 0 if is_first else -len(items)
-        afters = [list_item(start + number, item.body or b"") for number, item in enumerate(items)]
-        return self._batch(ListKind.PUT, tuple(Edit(None, after) for after in afters))
-
-    def _batch(self, kind: ListKind, edits: tuple[Edit, ...]) -> ListBatch:
-        return ListBatch(kind, self._queue, edits, self._editor.names)
-
-
-def _is(item: bytes | None, spot: Spot) -> bool:
-    return item is not None and sha_of(item) == spot.sha
+    def _batch(self, kind: ListKind, edits: Sequence[Edit], window: Window) -> ListBatch:
+        return ListBatch(kind, self._queue, tuple(edits), self._editor.names, window=window)

@@ -4,7 +4,7 @@ import asyncio
 from dataclasses import replace
 
 from rsmq_tui.monitor.states import MessageState
-from rsmq_tui.monitor.wording import duration, plural, printable, size
+from rsmq_tui.monitor.wording import plural, printable, size
 from rsmq_tui.protocol import RsmqError
 from rsmq_tui.protocol.editor import QueueEditor
 from rsmq_tui.protocol.lists.editor import ListEditor, ListFacts
@@ -26,9 +26,10 @@ from rsmq_tui.triage.actions import (
 )
 from rsmq_tui.triage.journal import Journal
 from rsmq_tui.triage.list_actions import Ack, Pop, PurgeList, Push, Requeue, Target, Trim, target_of_list
-from rsmq_tui.triage.list_batches import HOLDS_AT_MOST_MS, walk_us
+from rsmq_tui.triage.list_finding import HOLDS_AT_MOST_MS, walk_ms
 from rsmq_tui.triage.list_selecting import Area, Search, select
 from rsmq_tui.triage.list_selection import ListSelection
+from rsmq_tui.triage.list_undoing import PUT_BACK
 from rsmq_tui.triage.mixed import refuse_other_slots, refuse_unreadable
 from rsmq_tui.triage.previewing import SeeingCallback, check_room, counted, what_of
 from rsmq_tui.triage.previews import Everything, Preview, Scope
@@ -36,12 +37,16 @@ from rsmq_tui.triage.transfer import file_seen
 from rsmq_tui.triage.words import TriageError
 
 _REFUSED: dict[type[Action], str] = {
-    CreateQueue: "a list queue is made by the first item that is sent to it",
+    CreateQueue: "a list queue is created by its first item",
     SetAttributes: "a list queue has no attributes",
-    DeleteQueue: "a list queue is there only while it holds items: purge it",
-    Redrive: "the items of a list do not tell where they came from: move them to a queue by name",
-    Fix: "there is nothing in a list queue that could be mended",
+    DeleteQueue: "a list queue exists only while it has items: purge it",
+    Redrive: "items of a list do not record their source queue: move them to a named queue",
+    Fix: "list queues have no automatic fixes",
 }
+STILL_THERE = (
+    "Items are identified by their bytes; of equal items any are changed, as many as were counted. Items that "
+    "consumers have taken by then are skipped and counted."
+)
 _ONLY_PROCESSING = (Requeue, Release, Hide, Ack)
 
 
@@ -74,9 +79,11 @@ async def preview_of_lists(
     if not isinstance(action, MessageAction):
         return await _of_sending(base, action, facts, seeing)
     if not facts.depth:
-        raise TriageError("nothing lies there: no list queue has that key now")
-    notes = [*await _target_notes(editor, action, ns), "Only what still lies there; what is gone by then is skipped."]
-    area, scope = _area(action, facts), None if isinstance(action, Pop | Trim | PurgeList) else scope
+        raise TriageError("there is no list queue with that key")
+    notes = [*await _target_notes(editor, action, ns), STILL_THERE]
+    if not isinstance(action, Copy | Hide):
+        notes.append(PUT_BACK)
+    area, scope = _area(action), None if isinstance(action, Pop | Trim | PurgeList) else scope
     selection = ListSelection()
     try:
         found = await select(editor, search, action.queue, scope, area, selection, seeing)
@@ -88,7 +95,7 @@ async def preview_of_lists(
     if found.not_meant:
         notes.append(_not_meant(action, found.not_meant))
     if isinstance(action, Requeue) and selection.states[MessageState.IN_FLIGHT]:
-        notes.append("Leases that still run end with it: a consumer may finish the same item once more.")
+        notes.append("Running leases end: a consumer may still finish such an item, which is then processed twice.")
     if not isinstance(action, Copy) and selection.counts["q"]:
         notes += _cost_notes(selection, facts)
     return replace(
@@ -102,46 +109,34 @@ async def preview_of_lists(
     )
 
 
-def undo_notes(facts: ListFacts, items: int) -> tuple[str, ...]:
-    """Say what putting so many items back into the midst of a long list costs."""
-    walk_ms = facts.ready * 0.06 / 1000
-    if walk_ms < HOLDS_AT_MOST_MS / 2:
-        return ()
-    return (
-        f"The list holds {facts.ready:,} items: to put one back far from its ends holds the server for up to about "
-        f"{walk_ms:,.0f} ms, and it is done one by one: some {duration(items * walk_ms / 2)} in all where they lie "
-        "everywhere in it. It can be cancelled.",
-    )
-
-
 def _check(editor: ListEditor, action: Action) -> None:
     refusal = _REFUSED.get(type(action))
     if refusal is not None:
         raise TriageError(refusal)
     if not action.queue:
-        raise TriageError("which list queue? its whole key")
+        raise TriageError("name the list queue by its whole key")
     owner = editor.names.owner(action.queue)
     if owner is not None:
-        raise TriageError(f"that belongs to the list queue {printable(owner)}: name that one")
+        raise TriageError(f"that key belongs to the list queue {printable(owner)}: name the queue")
     if isinstance(action, Send) and action.delay_s:
         raise TriageError("an item of a list cannot be delayed")
     if isinstance(action, Pop) and action.count < 1:
-        raise TriageError("pop at least one")
+        raise TriageError("the number to pop must be 1 or more")
     if isinstance(action, Trim) and action.keep < 0:
-        raise TriageError("keep none or more")
+        raise TriageError("the number to keep must be 0 or more")
     refuse_other_slots(editor, editor.names, [action.queue], [])
 
 
-def _area(action: Action, facts: ListFacts) -> Area:
+def _area(action: Action) -> Area:
     match action:
         case Requeue() | Release() | Hide() | Ack():
             return Area(queue=False)
         case Pop(count=count):
-            return Area(processing=False, last=count - 1)
+            return Area(processing=False, most=count)
         case Trim(keep=keep, keep_oldest=True):
             return Area(processing=False, first=keep)
         case Trim(keep=keep):
-            return Area(processing=False, last=facts.ready - keep - 1)
+            return Area(processing=False, spared=keep)
         case PurgeList(processing=processing):
             return Area(processing=processing)
         case _ if action.name == "purge":
@@ -165,7 +160,7 @@ def _what(action: Action, scope: Scope | None) -> str:
 
 
 async def _of_sending(base: Preview, action: Action, facts: ListFacts, seeing: SeeingCallback) -> Preview:
-    notes = () if facts.ready else ("Nothing lies there now: the first item makes the list.",)
+    notes = () if facts.ready else ("The list does not exist now: the first item creates it.",)
     match action:
         case Send(bodies=bodies):
             if not bodies:
@@ -177,8 +172,8 @@ async def _of_sending(base: Preview, action: Action, facts: ListFacts, seeing: S
             seen = file_seen(await asyncio.to_thread(path.stat))
             count = await counted(path, seen, seeing)
             if not count:
-                raise TriageError(f"{path} holds no message")
-            told = "They are taken last, in the order of the file; ids, receive counts and times stay behind."
+                raise TriageError(f"{path} has no messages")
+            told = "They are added at the end, in the order of the file, without their ids, receive counts and times."
             return replace(base, count=count, what=printable(f"from {path}"), notes=(*notes, told), file=seen)
     raise TriageError(f"{action.verb.lower()} is not for list queues")
 
@@ -192,10 +187,10 @@ async def _target_notes(editor: ListEditor, action: Action, ns: str) -> list[str
             raise TriageError("the target is the queue itself")
         owner = editor.names.owner(to.queue)
         if owner is not None:
-            raise TriageError(f"the target belongs to the list queue {printable(owner)}: name that one")
+            raise TriageError(f"the target key belongs to the list queue {printable(owner)}: name the queue")
         refuse_other_slots(editor, editor.names, [action.queue, to.queue], [])
         await refuse_unreadable(editor, to)
-        return ["They are taken last there, in their order."]
+        return ["They are added at its end, in their order."]
     return await _rsmq_notes(editor, action, to)
 
 
@@ -208,20 +203,19 @@ async def _rsmq_notes(editor: ListEditor, action: Action, to: Target) -> list[st
     if not exists:
         where = f"in namespace {printable(to.ns or '')}"
         raise TriageError(f"queue {printable(to.queue)} does not exist {where}: create it first")
-    return ["There each is a new message, sent now and ready at once."]
+    return ["Each becomes a new message, sent now and ready at once."]
 
 
 def _not_meant(action: Action, number: int) -> str:
     if isinstance(action, _ONLY_PROCESSING):
-        return f"{plural(number, 'item')} of these in the queue are left out: this is for what is in processing."
+        return f"{plural(number, 'item')} of these in the queue are left out: this applies only to items in processing."
     return f"{plural(number, 'item')} of these are left out."
 
 
 def _cost_notes(selection: ListSelection, facts: ListFacts) -> list[str]:
     """Say what one call costs, where the list is so long that it cannot be kept short."""
-    middle = min(selection.deepest, facts.ready // 2)
-    walk_ms = walk_us(middle, middle, facts.ready) / 1000
+    call_ms = walk_ms(min(selection.deepest, facts.ready // 2))
     is_whole = selection.counts["q"] >= facts.ready
-    if walk_ms <= HOLDS_AT_MOST_MS or is_whole:
+    if call_ms <= HOLDS_AT_MOST_MS or is_whole:
         return []
-    return [f"Each call walks the list: about {walk_ms:,.0f} ms, in which the server does nothing else."]
+    return [f"Each call walks the list: about {call_ms:,.0f} ms, in which the server does nothing else."]

@@ -1,5 +1,6 @@
 """Finding the items of a list queue that a change is for."""
 
+from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import aclosing
 from typing import NamedTuple
@@ -8,31 +9,37 @@ from rsmq_tui.monitor.filters import Filter, parse_filter
 from rsmq_tui.monitor.search import Progress
 from rsmq_tui.protocol import RawMessage
 from rsmq_tui.protocol.lists.editor import ListEditor
-from rsmq_tui.protocol.lists.edits import Spot, sha_of, spot_of
-from rsmq_tui.protocol.lists.item_ids import READY_SCORE, UNLEASED_SCORE
-from rsmq_tui.triage.list_places import places_of
+from rsmq_tui.protocol.lists.item_ids import (
+    READY_SCORE,
+    UNLEASED_SCORE,
+    ItemId,
+    area_of,
+    item_digest,
+    item_id,
+    position_of,
+    read_item_id,
+)
+from rsmq_tui.triage.list_finding import EVERYWHERE, Look, Span, sightings, spans_of, windows
 from rsmq_tui.triage.list_selection import ListSelection
 from rsmq_tui.triage.previewing import Seeing, SeeingCallback
 from rsmq_tui.triage.previews import Everything, Marked, Matching, Named, Scope
 from rsmq_tui.triage.words import TriageError
-
-# Of so few it is remembered what lies before each: where they are many, they tell of each other where they are.
-_WITNESSED = 500
-_ITEMS_MIN, _ITEMS_MAX = 50, 2_000
-_READ_BYTES = 1_000_000
-
 
 # What finds the items of a queue that match.
 Search = Callable[[str, Filter], AsyncGenerator[Progress, None]]
 
 
 class Area(NamedTuple):
-    """Which items an action may be for: those in the queue, from ``first`` to ``last``, and those in processing."""
+    """Which items an action may be for: those in the queue, and those in processing.
+
+    Of the queue not the ``first`` that are taken next, nor the ``spared`` that were sent last, and at most ``most``.
+    """
 
     queue: bool = True
     processing: bool = True
     first: int = 0
-    last: int | None = None
+    spared: int = 0
+    most: int | None = None
 
 
 class Found(NamedTuple):
@@ -53,7 +60,7 @@ async def select(
     seeing: SeeingCallback,
 ) -> Found:
     """Select what a scope means, as far as it is in the area; raises what the editor and the search raise."""
-    adding = _Adding(editor, queue, area, selection)
+    adding = _Adding(area, selection)
     elsewhere = unsearched = 0
     walked = _walked(scope, area)
     match scope if walked is None else walked:
@@ -66,7 +73,7 @@ async def select(
             async with aclosing(found_by) as found:
                 async for part in found:
                     matching = part.messages if limit is None else part.messages[: max(0, limit - adding.taken)]
-                    await adding.add(matching, part.at_ms)
+                    adding.add(matching, part.at_ms)
                     unsearched = part.not_searched
                     seeing(Seeing(part.scanned, part.depth, adding.taken))
                     if limit is not None and adding.taken >= limit:
@@ -75,9 +82,10 @@ async def select(
             limit = scope.limit if isinstance(scope, Matching) else None
             async with aclosing(_everything(editor, queue, area, limit)) as parts:
                 async for scanned, depth, at_ms, items in parts:
-                    await adding.add(items, at_ms)
+                    adding.add(items, at_ms)
                     seeing(Seeing(scanned, depth, adding.taken))
-    await adding.end()
+    selection.ready, newest = await editor.places(queue, "q", 0, 0)
+    selection.newest = item_digest(newest[0]) if newest else b""
     return Found(elsewhere, adding.not_meant, unsearched)
 
 
@@ -86,91 +94,72 @@ def _walked(scope: Scope | None, area: Area) -> Matching | None:
     is_all = scope is None or isinstance(scope, Everything)
     if isinstance(scope, Matching):
         is_all = scope.limit is None and not scope.filter.text.strip()
-    if not is_all or not area.queue or area.first or area.last is not None:
+    if not is_all or not area.queue or area.first or area.spared or area.most is not None:
         return None
     return Matching(parse_filter("" if area.processing else "state:ready"), None)
 
 
 class _Adding:
-    """Adds to a selection what is in the area; of a few, with what lies before each."""
+    """Adds to a selection what is in the area."""
 
-    def __init__(self, editor: ListEditor, queue: str, area: Area, selection: ListSelection) -> None:
+    def __init__(self, area: Area, selection: ListSelection) -> None:
         self.not_meant = self.taken = 0
-        self._editor, self._queue, self._area, self._selection = editor, queue, area, selection
-        self._few: list[tuple[RawMessage, int]] | None = []
+        self._area, self._selection = area, selection
 
-    async def add(self, messages: Sequence[RawMessage], at_ms: int) -> None:
+    def add(self, messages: Sequence[RawMessage], at_ms: int) -> None:
         meant = [message for message in messages if self._is_meant(message)]
         self.not_meant += len(messages) - len(meant)
         self.taken += len(meant)
-        if self._few is not None:
-            self._few += [(message, at_ms) for message in meant]
-            if len(self._few) <= _WITNESSED:
-                return
-            few, self._few = self._few, None
-            for message, seen_ms in few:
-                self._selection.add([message], seen_ms)
-        else:
-            self._selection.add(meant, at_ms)
-
-    async def end(self) -> None:
-        if not self._few:
-            return
-        at_ms = self._few[-1][1]
-        messages = [message for message, _ in self._few]
-        places = [spot_of(message.id).position for message in messages if message.id.startswith(b"q")]
-        there = dict(zip(places, await self._editor.items_at(self._queue, "q", places), strict=True))
-        before = dict(zip(places, await self._editor.shas_before(self._queue, places), strict=True))
-        witnessed = []
-        for message in messages:
-            spot = spot_of(message.id)
-            now = there.get(spot.position) if spot.area == "q" else None
-            # Where it has shifted since, what is before its place now was not before it.
-            is_there = now is not None and sha_of(now) == spot.sha
-            # And what goes itself tells nothing when it has gone.
-            sha = before[spot.position] if is_there and spot.position - 1 not in there else None
-            witnessed.append(message._replace(fr=sha or None, rc=None))
-        self._selection.add(witnessed, at_ms)
+        self._selection.add(meant, at_ms)
 
     def _is_meant(self, message: RawMessage) -> bool:
-        return self._area.queue if message.id.startswith(b"q") else self._area.processing
+        return self._area.queue if area_of(message.id) == "q" else self._area.processing
 
 
 async def _named(editor: ListEditor, queue: str, named: Iterable[tuple[str, str | None]], adding: _Adding) -> int:
-    """Select items by their ids (and deadlines, where they were shown); returns how many are not there any more."""
-    left, found = 0, []
-    taken: set[bytes] = set()
-    processing: dict[str, list[RawMessage]] | None = None
+    """Select items by their ids (and deadlines, where they were shown); returns how many are not there any more.
+
+    Of equal items as many are meant as were named.
+    """
+    left = 0
+    ids = [(_known(id), score) for id, score in named]
     at_ms = await editor.clock_us() // 1000
-    spots = [(_spot(id), score) for id, score in named]
-    queued = await places_of(editor, queue, [spot for spot, _ in spots if spot.area == "q"])
-    for spot, score in spots:
-        if spot.area == "p":
-            if processing is None:
-                processing = {}
-                async for _, _, _, items in _processing(editor, queue, at_ms):
-                    for there in items:
-                        processing.setdefault(spot_of(there.id).sha, []).append(there)
-            same = [
-                there
-                for there in processing.get(spot.sha, [])
-                if there.id not in taken and (score is None or _is_same(score, there.score))
-            ]
-            item = _nearest(same, spot)
-        else:
-            place = queued[spot]
-            item = None if place is None else _queued(*place)
-        if item is None or item.id in taken:
-            left += 1
-            continue
-        taken.add(item.id)
-        found.append(item)
-    await adding.add(found, at_ms)
+    worked_on = [(id, score) for id, score in ids if id.place == "processing"]
+    if worked_on:
+        processing: dict[str, list[RawMessage]] = {}
+        async for _, _, _, items in _processing(editor, queue, at_ms):
+            for there in items:
+                processing.setdefault(there.id[-40:].decode(), []).append(there)
+        found = []
+        for id, score in worked_on:
+            there_now = processing.get(id.sha, [])
+            same = [there for there in there_now if score is None or _is_same(score, there.score)]
+            item = _nearest(same, id)
+            if item is not None:
+                there_now.remove(item)
+                found.append(item)
+        left += len(worked_on) - len(found)
+        adding.add(found, at_ms)
+    queued = sorted(id for id, _ in ids if id.place == "queue")
+    if queued:
+        left += await _queued_named(editor, queue, queued, adding, at_ms)
     return left
 
 
-def _nearest(items: Sequence[RawMessage], spot: Spot) -> RawMessage | None:
-    return min(items, key=lambda item: abs(spot_of(item.id).position - spot.position), default=None)
+async def _queued_named(editor: ListEditor, queue: str, named: Sequence[ItemId], adding: _Adding, at_ms: int) -> int:
+    """Look where they were shown first, then everywhere."""
+    wanted = Counter(bytes.fromhex(id.sha) for id in named)
+    ready = (await editor.facts(queue)).ready
+    for spans in (spans_of((id.position for id in named), ready), [Span(0, EVERYWHERE)]):
+        async with aclosing(sightings(editor, queue, "q", wanted, spans, Look())) as seen:
+            async for length, found in seen:
+                items = [_queued(max(0, length - 1 - place), body) for place, body, _ in found]
+                adding.add(items, at_ms)
+    return wanted.total()
+
+
+def _nearest(items: Sequence[RawMessage], id: ItemId) -> RawMessage | None:
+    return min(items, key=lambda item: abs(position_of(item.id) - id.position), default=None)
 
 
 def _is_same(shown: str, now: bytes) -> bool:
@@ -180,44 +169,38 @@ def _is_same(shown: str, now: bytes) -> bool:
         return False
 
 
-def _spot(id: str) -> Spot:
-    try:
-        return spot_of(id.encode("utf-8", "surrogateescape"))
-    except ValueError:
-        raise TriageError(
-            "ids of a list's items are as q:0:SHA1: the place, where it is, and the SHA1 of its bytes"
-        ) from None
+def _known(id: str) -> ItemId:
+    known = read_item_id(id)
+    if known is None:
+        raise TriageError("the id of a list's item is like q:0:SHA1: its place, its position and the SHA1 of its bytes")
+    return known
 
 
 def _queued(position: int, body: bytes) -> RawMessage:
-    return RawMessage(Spot("q", position, sha_of(body)).id, READY_SCORE, None, None, len(body), body)
+    return RawMessage(item_id("queue", position, body).encode(), READY_SCORE, None, None, len(body), body)
 
 
 _Part = tuple[int, int, int, list[RawMessage]]
 
 
 async def _everything(editor: ListEditor, queue: str, area: Area, limit: int | None) -> AsyncGenerator[_Part, None]:
-    """Walk through the area, or with a limit through so many that are taken next."""
+    """Walk through the area, or with a limit through so many that are taken next, in that order."""
     facts = await editor.facts(queue)
-    last = facts.ready - 1 if area.last is None else min(area.last, facts.ready - 1)
-    if limit is not None:
-        last = min(last, area.first + limit - 1)
-    depth = (last + 1 - area.first if area.queue else 0) + (facts.processing if area.processing else 0)
-    scanned, number, first = 0, _ITEMS_MIN, area.first
-    while area.queue and last >= first:
-        # With a limit from those that are taken next on: what consumers take meanwhile is passed over, and none is
-        # read twice. Without, from the back: what is to stay must not move into what is read.
-        start, stop = (max(first, last - number + 1), last) if limit is None else (first, min(last, first + number - 1))
-        items = await editor.items(queue, "q", start, stop)
-        at_ms = await editor.clock_us() // 1000
-        scanned += stop - start + 1
-        yield scanned, depth, at_ms, [_queued(start + place, body) for place, body in enumerate(items)]
-        heavy = sum(map(len, items))
-        number = max(1, min(_ITEMS_MAX, number * 2, number * _READ_BYTES // max(1, heavy)))
-        if limit is None:
-            last = start - 1
-        else:
-            first = stop + 1
+    first = facts.ready - 1 - area.first
+    number = max(0, first - area.spared + 1) if area.queue else 0
+    number = min([number, *(most for most in (area.most, limit) if most is not None)])
+    depth = number + (facts.processing if area.processing else 0)
+    scanned = 0
+    if number:
+        async with aclosing(windows(editor, queue, "q", Span(area.spared, first), Look())) as coming:
+            async for length, place, items in coming:
+                bodies = items[: number - scanned]
+                scanned += len(bodies)
+                at_ms = await editor.clock_us() // 1000
+                start = max(0, length - 1 - place)
+                yield scanned, depth, at_ms, [_queued(start + at, body) for at, body in enumerate(bodies)]
+                if scanned == number:
+                    break
     if area.processing and (limit is None or scanned < limit):
         at_ms = await editor.clock_us() // 1000
         async for seen, _, _, found in _processing(editor, queue, at_ms):
@@ -227,14 +210,17 @@ async def _everything(editor: ListEditor, queue: str, area: Area, limit: int | N
 
 
 async def _processing(editor: ListEditor, queue: str, at_ms: int) -> AsyncGenerator[_Part, None]:
-    """Walk through what is in processing, each with the deadline of its lease."""
+    """Walk through what is in processing, the oldest first, each with the deadline of its lease."""
     leases = await editor.leases(queue)
     number = (await editor.facts(queue)).processing
-    for first in range(0, number, _ITEMS_MIN * 10):
-        items = await editor.items(queue, "p", first, first + _ITEMS_MIN * 10 - 1)
-        found = []
-        for place, body in enumerate(items):
-            left = leases.get(body)
-            score = left.pop(0)[1] if left else UNLEASED_SCORE
-            found.append(RawMessage(Spot("p", first + place, sha_of(body)).id, score, None, None, len(body), body))
-        yield first + len(items), number, at_ms, found
+    seen = 0
+    async with aclosing(windows(editor, queue, "p", Span(0, number - 1), Look())) as coming:
+        async for _, _, items in coming:
+            found = []
+            for at, body in enumerate(items, seen):
+                left = leases.get(body)
+                score = left.pop(0)[1] if left else UNLEASED_SCORE
+                id = item_id("processing", at, body).encode()
+                found.append(RawMessage(id, score, None, None, len(body), body))
+            seen += len(items)
+            yield seen, number, at_ms, found

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable, Iterator
 from os import SEEK_END
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from rsmq_tui.protocol import RawMessage
-from rsmq_tui.protocol.lists.edits import spot_of
+from rsmq_tui.protocol.lists.item_ids import Area, area_of, position_of
 from rsmq_tui.triage.selection import Selection
 
 
@@ -15,20 +15,25 @@ class _Block(NamedTuple):
 
 
 class ListSelection(Selection):
-    """Items of one list queue; ``counts`` says how many of each area, ``q`` and ``p``, and ``deepest`` the last."""
+    """Items of one list queue; ``counts`` says how many of each area, ``q`` and ``p``, and ``deepest`` the last.
+
+    ``ready`` is how many items the queue held when they were found, for their ids count from the one that is taken
+    next, and ``newest`` the SHA1 of the one that was pushed last, in 20 bytes.
+    """
 
     def __init__(self) -> None:
         super().__init__()
-        self.counts = {"q": 0, "p": 0}
+        self.counts: dict[Area, int] = {"q": 0, "p": 0}
         self.deepest = 0
-        self._places: dict[str, list[_Block]] = {"q": [], "p": []}
+        self.ready = 0
+        self.newest = b""
+        self._places: dict[Area, list[_Block]] = {"q": [], "p": []}
 
     def add(self, messages: Iterable[RawMessage], at_ms: int) -> None:
         """Add items that were read at that server time."""
-        areas: dict[str, list[tuple[int, RawMessage]]] = {"q": [], "p": []}
+        areas: dict[Area, list[tuple[int, RawMessage]]] = {"q": [], "p": []}
         for message in messages:
-            spot = spot_of(message.id)
-            areas[spot.area].append((spot.position, message))
+            areas[area_of(message.id)].append((position_of(message.id), message))
         for area, found in areas.items():
             if found:
                 found.sort(key=lambda pair: pair[0])
@@ -38,11 +43,7 @@ class ListSelection(Selection):
                     self.deepest = max(self.deepest, found[-1][0])
                 super().add([message for _, message in found], at_ms)
 
-    def items(self, area: Literal["q", "p"], *, from_back: bool = False) -> Iterator[RawMessage]:
-        """Walk through the items of an area in order of position, or against it."""
-        for _, place in sorted(self._places[area], reverse=from_back):
-            block = self._block(place)
-            yield from reversed(block) if from_back else block
-
-    def _block(self, place: int) -> list[RawMessage]:
-        return next(self._blocks(place))
+    def items(self, area: Area) -> Iterator[RawMessage]:
+        """Walk through the items of an area in order of position."""
+        for _, place in sorted(self._places[area]):
+            yield from next(self._blocks(place))

@@ -13,6 +13,7 @@ from rsmq_tui.protocol.lists.editor import ListEditor
 from rsmq_tui.protocol.lists.edits import ListBatch, ListKind, list_item
 from rsmq_tui.protocol.lists.naming import ListNames
 from rsmq_tui.triage.actions import Copy, Move
+from rsmq_tui.triage.guards import Guard
 from rsmq_tui.triage.list_actions import Target
 from rsmq_tui.triage.preparing import CHUNK_BYTES, MOVE_MESSAGES, NO_TARGET, TOO_LONG, Prepared
 from rsmq_tui.triage.selection import Selection
@@ -52,7 +53,7 @@ class Outgoing:
     async def afters(self, items: Sequence[RawMessage]) -> list[RawMessage]:
         """Return what items are in the target."""
         if self._rsmq is None:
-            return [list_item(number - len(items), item.body or b"") for number, item in enumerate(items)]
+            return [list_item(item.body or b"") for item in items]
         at_us = await self._rsmq.clock_us()
         score = b"%d" % (at_us // 1000)
         # A microsecond apart, so that they keep their order among equal scores.
@@ -68,7 +69,7 @@ class Outgoing:
 
 
 async def prepare_to_list(
-    editor: QueueEditor, names: ListNames, action: Move, to: Target, selection: Selection
+    editor: QueueEditor, names: ListNames, action: Move, to: Target, selection: Selection, guard: Guard
 ) -> AsyncGenerator[Prepared, None]:
     """Prepare what goes from a queue of RSMQ to a list: to the end that is taken last, in the order of delivery."""
     messages = iter(sorted((message._replace(body=None) for message in selection), key=_delivery))
@@ -77,34 +78,37 @@ async def prepare_to_list(
         part: list[RawMessage] = []
         for message in chunk:
             if part and heavy + message.size > CHUNK_BYTES:
-                yield await _to_list(editor, names, action, to, part)
+                yield await _to_list(editor, names, action, to, part, guard)
                 part, heavy = [], 0
             part.append(message)
             heavy += message.size
-        yield await _to_list(editor, names, action, to, part)
+        yield await _to_list(editor, names, action, to, part, guard)
 
 
 async def _to_list(
-    editor: QueueEditor, names: ListNames, action: Move, to: Target, seen: Sequence[RawMessage]
+    editor: QueueEditor, names: ListNames, action: Move, to: Target, seen: Sequence[RawMessage], guard: Guard
 ) -> Prepared:
     prepared, befores = Prepared(), []
-    _, whole = await editor.messages(action.queue, [message.id for message in seen])
+    at_ms, whole = await editor.messages(action.queue, [message.id for message in seen])
     for message, now in zip(seen, whole, strict=True):
-        if now is None or now.rc != message.rc or float(now.score) != float(message.score):
-            prepared.sorted_out += Outcome.GONE if now is None else Outcome.CHANGED
+        letter = guard.letter(message, now, at_ms)
+        if now is None or letter is not Outcome.DONE:
+            prepared.sort_out(message, letter)
         elif now.body is None:
             prepared.failed[NO_BODY] += 1
         else:
             befores.append(now)
     if not befores:
         return prepared
-    afters = [list_item(number - len(befores), before.body or b"") for number, before in enumerate(befores)]
+    afters = [list_item(before.body or b"") for before in befores]
     if isinstance(action, Copy):
         edits = tuple(Edit(None, after) for after in afters)
         prepared.batch = ListBatch(ListKind.PUT, to.queue, edits, names)
     else:
         edits = tuple(map(Edit, befores, afters))
-        prepared.batch = ListBatch(ListKind.MOVE, action.queue, edits, names, to.queue, ns=editor.ns)
+        prepared.batch = ListBatch(
+            ListKind.MOVE, action.queue, edits, names, to.queue, ns=editor.ns, conditions=guard.conditions
+        )
     return prepared
 
 
@@ -113,14 +117,14 @@ async def list_target_notes(editor: QueueEditor, names: ListNames, action: Move,
     owner = names.owner(to.queue)
     if not to.queue or owner is not None:
         told = (
-            "which list? list: and its whole key" if not to.queue else f"the target belongs to {printable(owner or '')}"
+            f"the target belongs to {printable(owner or '')}"
+            if to.queue
+            else "name the list as list: and its whole key"
         )
         raise TriageError(told)
     refuse_other_slots(editor, names, [to.queue], [Target(action.queue, editor.ns)])
     await refuse_unreadable(ListEditor.beside(editor, names), to)
-    return [
-        "They are taken last there, in the order of delivery; a list knows no receive counts, undo brings them back."
-    ]
+    return ["They are added at its end, in the order of delivery. Lists have no receive counts; undo restores them."]
 
 
 async def refuse_unreadable(editor: ListEditor, to: Target) -> None:

@@ -62,12 +62,12 @@ async def origin_notes(editor: QueueEditor, journal: Journal, action: Redrive, s
     if action.origin is not None:
         _path_of(action.origin)
         return (
-            f"Each goes to the queue that its body names in {action.origin}. Bodies are read only then: a message whose"
-            " body names none, or none that is there, fails and stays where it is.",
+            f"Each goes to the queue at {action.origin} in its body. Bodies are read when the change runs: a message"
+            " that names no queue, or one that does not exist, fails and stays here.",
         )
     named = name_without_dead(action.queue)
     known = "" if named is None else f", else to {named}, by the name of this queue"
-    notes = [f"Each goes to where the journal knows that it came from{known}."]
+    notes = [f"Each goes to its source queue, as recorded in the journal{known}."]
     origins = Origins(action, journal, editor.label, editor.ns)
     ways: Counter[str] = Counter()
     for chunk in selection.chunks(_CHUNK_MESSAGES, _CHUNK_BYTES):
@@ -82,7 +82,7 @@ async def origin_notes(editor: QueueEditor, journal: Journal, action: Redrive, s
         try:
             wrong = "" if (await editor.fields(queue)).exists else "which does not exist"
         except RsmqError:
-            wrong = "which is no queue"
+            wrong = "which is not a queue"
         if wrong:
             notes.append(f"{_of(count, selection.count)} to go to {queue}, {wrong}: {_fail(count)}.")
     return tuple(notes)
@@ -114,7 +114,7 @@ def _path_of(origin: str) -> JsonPath:
     try:
         path, end = read_path(text)
     except JsonPathError as error:
-        raise TriageError(f"{origin} is no path into JSON: {error}") from error
+        raise TriageError(f"{origin} is not a JSON path: {error}") from error
     if not path or end < len(text):
-        raise TriageError(f"{origin} is no path into JSON: write meta.queue")
+        raise TriageError(f"{origin} is not a JSON path such as meta.queue")
     return path

@@ -29,6 +29,8 @@ def pack(columns: Sequence[Sequence[bytes | None]]) -> bytes:
 def unpack(packed: bytes) -> list[list[bytes | None]]:
     """Return the columns; raises ValueError for what ``pack`` did not make."""
     (columns, rows), place = _numbers(packed, 0, 2)
+    if min(columns, rows) < 0 or rows * array("q").itemsize > len(packed):
+        raise ValueError("more rows than it can hold")
     found: list[list[bytes | None]] = []
     for _ in range(columns):
         (present,), place = _numbers(packed, place, 1)
@@ -36,6 +38,8 @@ def unpack(packed: bytes) -> list[list[bytes | None]]:
             found.append([None] * rows)
             continue
         lengths, place = _numbers(packed, place, rows)
+        if present != rows or min(lengths, default=0) < _ABSENT:
+            raise ValueError("invalid lengths")
         ends = list(accumulate((max(0, length) for length in lengths), initial=place))
         found.append(
             [

@@ -1,7 +1,7 @@
 """From what people asked for to the batches that the server is asked for, a chunk of messages at a time."""
 
 from collections import Counter
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from functools import partial
@@ -10,10 +10,11 @@ from rsmq_tui.monitor.reading import score_like, score_units
 from rsmq_tui.protocol import RawMessage, RsmqError, make_id
 from rsmq_tui.protocol.batches import Batch
 from rsmq_tui.protocol.editor import QueueEditor, QueueFields
-from rsmq_tui.protocol.edits import Edit, EditKind, FieldBatch, FieldEdit, MessageBatch, Outcome
+from rsmq_tui.protocol.edits import Condition, Edit, EditKind, FieldBatch, FieldEdit, MessageBatch, Outcome
 from rsmq_tui.protocol.messages import raw_message
 from rsmq_tui.triage.actions import Copy, Delete, DeleteQueue, Hide, MessageAction, Move, Redrive, Release
 from rsmq_tui.triage.ahead import ahead
+from rsmq_tui.triage.guards import Guard
 from rsmq_tui.triage.journal import Journal
 from rsmq_tui.triage.origins import Origins
 from rsmq_tui.triage.reports import OF_QUEUE
@@ -29,13 +30,13 @@ STRAY_BYTES = 250_000
 
 TOO_LONG = "longer than the target's maxsize"
 NO_TARGET = "the target queue does not exist"
-NO_QUEUE = "the target is no queue"
-NO_ORIGIN = "nothing says where it came from"
-LEFT_ANOTHER = f"{OF_QUEUE}left: it is another one now"
-LEFT_CHANGED = f"{OF_QUEUE}left: its attributes were changed meanwhile"
-LEFT_GONE = f"{OF_QUEUE}deleted meanwhile"
+NO_QUEUE = "the target is not a queue"
+NO_ORIGIN = "its source queue is unknown"
+LEFT_ANOTHER = f"{OF_QUEUE}not changed: it was recreated"
+LEFT_CHANGED = f"{OF_QUEUE}not changed: its attributes have changed"
+LEFT_GONE = f"{OF_QUEUE}already deleted"
 KEPT = f"{OF_QUEUE}kept: it holds messages"
-KEPT_CHANGED = f"{OF_QUEUE}kept: messages came in, or it was changed, at the last moment"
+KEPT_CHANGED = f"{OF_QUEUE}kept: it received messages or was changed at the last moment"
 
 # So many batches are prepared while those before are carried out: what is asked for them would else wait behind those.
 AHEAD_BATCHES = 8
@@ -52,27 +53,41 @@ _edit = partial(tuple.__new__, Edit)
 
 @dataclass(slots=True)
 class Prepared:
-    """A batch to carry out, and the messages that were sorted out before: the letters of those that are not the same.
+    """A batch to carry out, and the messages that were sorted out before: the letters of those that may not change.
 
+    ``changed`` are the ids of those of them that are not what was seen.
     ``left`` says why those of them, or of the batch, are left alone, where it is not for what became of messages;
     ``failed`` counts by reason those that cannot be done at all. ``counted`` says whether the batch is what people
     asked for, or only serves it; ``renames`` that a message whose id is taken gets another one. ``alone`` asks for
     everything before it to be carried out first, and for it itself before the next is prepared. ``undoes`` is the
-    number of the batch that it takes back, in the change that is being undone.
+    number of the batch that it takes back, in the change that is being undone. ``heard`` is told the outcome.
     """
 
     batch: Batch | None = None
     sorted_out: str = ""
+    changed: list[bytes] = field(default_factory=list)
     left: str = ""
     failed: Counter[str] = field(default_factory=Counter)
     counted: bool = True
     renames: bool = False
     alone: bool = False
     undoes: int | None = None
+    heard: Callable[[str], None] | None = None
+
+    def sort_out(self, message: RawMessage, letter: Outcome) -> None:
+        """Leave a message alone."""
+        self.sorted_out += letter
+        if letter is Outcome.CHANGED:
+            self.changed.append(message.id)
 
 
 async def prepare_messages(
-    editor: QueueEditor, journal: Journal, action: MessageAction, selection: Selection, seen: QueueFields | None
+    editor: QueueEditor,
+    journal: Journal,
+    action: MessageAction,
+    selection: Selection,
+    seen: QueueFields | None,
+    guard: Guard,
 ) -> AsyncGenerator[Prepared, None]:
     """Prepare a change of messages; ``seen`` is what the queue was then. Raises what the editor raises."""
     own = await editor.fields(action.queue)
@@ -84,7 +99,7 @@ async def prepare_messages(
         made = await targets.create(action.target)
         if made is not None:
             yield Prepared(made, counted=False, alone=True)
-    changes = _changes(editor, journal, action, selection, own, targets)
+    changes = _changes(editor, journal, action, selection, own, targets, guard)
     async with aclosing(ahead(changes, AHEAD_BATCHES, _bytes_of, AHEAD_BYTES)) as coming:
         async for prepared in coming:
             yield prepared
@@ -107,24 +122,32 @@ async def _changes(
     selection: Selection,
     own: QueueFields,
     targets: Targets,
+    guard: Guard,
 ) -> AsyncGenerator[Prepared, None]:
     """Prepare what becomes of each message, a chunk of them at a time."""
     origins: Origins | None = None
     size = MOVE_MESSAGES if isinstance(action, Move | Redrive) else CHUNK_MESSAGES
-    for chunk in selection.chunks(size, CHUNK_BYTES):
+    for counted in selection.chunks(size, CHUNK_BYTES):
+        chunk = counted
+        if guard.ages is not None:
+            at_ms = await editor.clock_us() // 1000
+            chunk = [message for message in counted if guard.ages(message, at_ms)]
+            yield Prepared(sorted_out=Outcome.UNMATCHED * (len(counted) - len(chunk)))
+        if not chunk:
+            continue
         match action:
             case Delete() | DeleteQueue():
-                yield await removal_of(editor, action.queue, chunk, own.exists)
+                yield await removal_of(editor, action.queue, chunk, own.exists, conditions=guard.conditions)
             case Hide() | Release():
                 later_ms = action.seconds * 1000 if isinstance(action, Hide) else 0
-                yield await _rescore(editor, action.queue, chunk, own.exists, later_ms)
+                yield await _rescore(editor, action.queue, chunk, own.exists, later_ms, guard)
             case Copy(target=target):
-                yield await _copies(editor, action.queue, target, chunk, targets)
+                yield await _copies(editor, action.queue, target, chunk, targets, guard)
             case Move(target=target):
-                yield await _move(editor, action.queue, target, chunk, targets)
+                yield await _move(action.queue, target, chunk, targets, guard)
             case Redrive():
                 origins = origins or Origins(action, journal, editor.label, editor.ns)
-                async for prepared in _redrive(editor, action.queue, chunk, targets, origins):
+                async for prepared in _redrive(editor, action.queue, chunk, targets, origins, guard):
                     yield prepared
 
 
@@ -143,30 +166,43 @@ def puts(queue: str, messages: Iterable[RawMessage], *, sent: int = 0) -> Iterat
 
 
 async def removal_of(
-    editor: QueueEditor, queue: str, seen: Sequence[RawMessage], exists: bool, sent: int = 0
+    editor: QueueEditor,
+    queue: str,
+    seen: Sequence[RawMessage],
+    exists: bool,
+    sent: int = 0,
+    conditions: tuple[Condition, ...] | None = None,
 ) -> Prepared:
-    """Prepare the removal of messages that are still what was seen; their bodies go to the journal."""
+    """Prepare the removal of messages that are still what was seen, or meet conditions; the journal gets the bodies."""
     unread = [message.id for message in seen if message.body is None]
     read = dict(zip(unread, (await editor.values(queue, unread))[1], strict=True)) if unread else {}
     if seen and not read:
         whole_edits = tuple([_edit((message, None)) for message in seen])
-        return Prepared(MessageBatch(EditKind.REMOVE, queue, whole_edits, must_exist=exists, sent=sent))
-    edits, sorted_out = [], []
+        whole_batch = MessageBatch(
+            EditKind.REMOVE, queue, whole_edits, must_exist=exists, sent=sent, conditions=conditions
+        )
+        return Prepared(whole_batch)
+    prepared, edits = Prepared(), []
     for message in seen:
         whole = message
         if message.id in read:
             body, rc, fr = read[message.id]
-            if rc != message.rc or (body is None and message.size):
+            if (conditions is None and rc != message.rc) or (body is None and message.size):
                 # Left out of the journal, and seen for what it is by the next look.
-                sorted_out.append(Outcome.CHANGED if rc is not None or body is not None else Outcome.GONE)
+                prepared.sort_out(message, Outcome.CHANGED if rc is not None or body is not None else Outcome.GONE)
                 continue
             whole = raw_message((message.id, message.score, rc, fr, len(body or b""), body))
         edits.append(_edit((whole, None)))
-    batch = MessageBatch(EditKind.REMOVE, queue, tuple(edits), must_exist=exists, sent=sent) if edits else None
-    return Prepared(batch, "".join(sorted_out))
+    if edits:
+        prepared.batch = MessageBatch(
+            EditKind.REMOVE, queue, tuple(edits), must_exist=exists, sent=sent, conditions=conditions
+        )
+    return prepared
 
 
-async def _rescore(editor: QueueEditor, queue: str, chunk: list[RawMessage], exists: bool, later_ms: int) -> Prepared:
+async def _rescore(
+    editor: QueueEditor, queue: str, chunk: list[RawMessage], exists: bool, later_ms: int, guard: Guard
+) -> Prepared:
     at_ms = await editor.clock_us() // 1000
     scores = [message.score for message in chunk]
     due_ms = at_ms + later_ms
@@ -175,25 +211,31 @@ async def _rescore(editor: QueueEditor, queue: str, chunk: list[RawMessage], exi
         _edit((raw_message((id, score, rc, None, size, None)), raw_message((id, due, rc, None, size, None))))
         for (id, score, rc, _, size, _), due in zip(chunk, dues, strict=True)
     ]
-    return Prepared(MessageBatch(EditKind.RESCORE, queue, tuple(edits), must_exist=exists))
+    return Prepared(MessageBatch(EditKind.RESCORE, queue, tuple(edits), must_exist=exists, conditions=guard.conditions))
 
 
-async def _move(editor: QueueEditor, queue: str, target: str, chunk: list[RawMessage], targets: Targets) -> Prepared:
+async def _move(queue: str, target: str, chunk: list[RawMessage], targets: Targets, guard: Guard) -> Prepared:
     prepared, fitting = await _fitting(queue, target, chunk, targets)
     edits = [_edit((message, message)) for message in (message._replace(body=None) for message in fitting)]
     if edits:
-        prepared.batch = MessageBatch(EditKind.MOVE, queue, tuple(edits), target)
+        is_guarded = guard.conditions is not None
+        prepared.batch = MessageBatch(
+            EditKind.MOVE, queue, tuple(edits), target, conditions=guard.conditions, keeps=is_guarded
+        )
         prepared.renames = True
     return prepared
 
 
-async def _copies(editor: QueueEditor, queue: str, target: str, chunk: list[RawMessage], targets: Targets) -> Prepared:
+async def _copies(
+    editor: QueueEditor, queue: str, target: str, chunk: list[RawMessage], targets: Targets, guard: Guard
+) -> Prepared:
     prepared, fitting = await _fitting(queue, target, chunk, targets)
     at_ms, whole = await editor.messages(queue, [message.id for message in fitting])
     edits = []
     for number, (message, now) in enumerate(zip(fitting, whole, strict=True)):
-        if now is None or now.rc != message.rc or float(now.score) != float(message.score):
-            prepared.sorted_out += Outcome.GONE if now is None else Outcome.CHANGED
+        letter = guard.letter(message, now, at_ms)
+        if now is None or letter is not Outcome.DONE:
+            prepared.sort_out(message, letter)
             continue
         within = target == queue
         id = make_id(at_ms * 1000 + number).encode() if within else now.id
@@ -206,7 +248,7 @@ async def _copies(editor: QueueEditor, queue: str, target: str, chunk: list[RawM
 
 
 async def _redrive(
-    editor: QueueEditor, queue: str, chunk: list[RawMessage], targets: Targets, origins: Origins
+    editor: QueueEditor, queue: str, chunk: list[RawMessage], targets: Targets, origins: Origins, guard: Guard
 ) -> AsyncGenerator[Prepared, None]:
     read = editor.messages if origins.need_bodies else editor.seen
     at_ms, whole = await read(queue, [message.id for message in chunk])
@@ -214,12 +256,13 @@ async def _redrive(
     ways: dict[str, list[RawMessage]] = {}
     known = await origins.of([message for message in whole if message is not None])
     for message, now in zip(chunk, whole, strict=True):
-        if now is None or now.rc != message.rc:
-            left.sorted_out += Outcome.GONE if now is None else Outcome.CHANGED
+        letter = guard.letter(message, now, at_ms)
+        if now is None or letter is not Outcome.DONE:
+            left.sort_out(message, letter)
         elif (target := known.get(now.id, queue)) == queue:
             left.failed[NO_ORIGIN] += 1
         else:
-            ways.setdefault(target, []).append(now._replace(score=message.score, body=None))
+            ways.setdefault(target, []).append(now._replace(body=None))
     batches = []
     for target, messages in ways.items():
         try:
@@ -231,7 +274,7 @@ async def _redrive(
         left.failed.update(prepared.failed)
         edits = [Edit(before, before._replace(score=b"%d" % at_ms, rc=None, fr=None)) for before in fitting]
         if edits:
-            batches.append(MessageBatch(EditKind.MOVE, queue, tuple(edits), target))
+            batches.append(MessageBatch(EditKind.MOVE, queue, tuple(edits), target, conditions=guard.conditions))
     yield left
     for batch in batches:
         yield Prepared(batch, renames=True)
@@ -276,14 +319,16 @@ async def strays(editor: QueueEditor, queue: str) -> AsyncIterator[dict[bytes, b
     heavy = 0
     cursor: int | None = None
     while cursor != 0:
-        cursor, found = await editor.stray_fields(queue, cursor or 0)
+        cursor, sizes = await editor.stray_fields(queue, cursor or 0)
         # What a scan returns once more must not come again when it is gone.
-        for name, value in [pair for pair in found.items() if pair[0] not in part]:
-            if part and (len(part) == CHUNK_MESSAGES or heavy + len(value) > STRAY_BYTES):
-                yield part
-                part, heavy = {}, 0
-            part[name] = value
-            heavy += len(value)
+        sizes = {name: size for name, size in sizes.items() if name not in part}
+        async for found in editor.field_values(queue, sizes):
+            for name, value in found.items():
+                if part and (len(part) == CHUNK_MESSAGES or heavy + len(value) > STRAY_BYTES):
+                    yield part
+                    part, heavy = {}, 0
+                part[name] = value
+                heavy += len(value)
     if part:
         yield part
 

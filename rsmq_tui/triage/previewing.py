@@ -31,6 +31,7 @@ from rsmq_tui.triage.actions import (
 )
 from rsmq_tui.triage.due_first import select_due_first, what_is_due_first
 from rsmq_tui.triage.fix_preview import preview_of_fix
+from rsmq_tui.triage.guards import SAME_MESSAGE, UNCHANGED, Guard, still_matching
 from rsmq_tui.triage.journal import Journal
 from rsmq_tui.triage.list_actions import target_of_rsmq
 from rsmq_tui.triage.mixed import list_target_notes
@@ -84,17 +85,20 @@ async def preview_of(
     if not isinstance(action, MessageAction):
         return await _of_another(editor, reader, base, action, seeing)
     own, notes = await _notes(editor, action, names)
+    guard = guard_of(action, scope)
     selection = Selection()
 
     def tell(scanned: int, depth: int, matched: int) -> None:
         seeing(Seeing(scanned, depth, matched))
 
     try:
-        elsewhere = unsearched = 0
+        elsewhere = unsearched = changed = 0
         takes, moves = isinstance(action, Delete | DeleteQueue), isinstance(action, Move | Redrive)
         match scope:
+            case Marked(messages=messages, even_if_received=False):
+                elsewhere, changed = await select_marked(editor, action.queue, messages, selection)
             case Marked(messages=messages):
-                elsewhere = await select_marked(editor, action.queue, messages, selection)
+                elsewhere = await select_named(editor, action.queue, [one.id for one in messages], selection)
             case Named(ids=ids):
                 elsewhere = await select_named(editor, action.queue, ids, selection)
             case Matching(limit=int() as limit):
@@ -130,9 +134,29 @@ async def preview_of(
         selection=selection,
         elsewhere=elsewhere,
         unsearched=unsearched,
-        notes=(*notes, *origins, *_unit_notes(action, selection)),
+        notes=(guard.sentence, *notes, *origins, *_unit_notes(action, selection)),
         fields=own,
+        guard=guard,
+        left_is_asked=isinstance(scope, Marked | Named),
+        changed=changed,
+        wider=replace(scope, even_if_received=True) if isinstance(scope, Marked) and changed else None,
     )
+
+
+def guard_of(action: Action, scope: Scope | None) -> Guard:
+    """Return what must still be true of the messages that a scope means when they are changed."""
+    match scope:
+        case Marked(even_if_received=True) | Named(even_if_received=True) | Matching(even_if_received=True):
+            return SAME_MESSAGE
+        case Marked() | Named():
+            return UNCHANGED
+        case Matching(filter=wanted, limit=int()) if wanted.is_empty:
+            # They were chosen because they are due first: one that is received meanwhile no longer is.
+            return UNCHANGED
+        case Matching(filter=wanted):
+            return still_matching(wanted)
+    # A queue is deleted only while nobody uses it.
+    return UNCHANGED if isinstance(action, DeleteQueue) else SAME_MESSAGE
 
 
 def what_of(action: Action, scope: Scope | None) -> str:
@@ -141,7 +165,7 @@ def what_of(action: Action, scope: Scope | None) -> str:
         case Marked(messages=messages):
             return f"the message {messages[0].id}" if len(messages) == 1 else f"the {len(messages):,} marked messages"
         case Named(ids=ids):
-            return f"the message {ids[0]}" if len(ids) == 1 else f"the {len(ids):,} messages of those ids"
+            return f"the message {ids[0]}" if len(ids) == 1 else f"the {len(ids):,} messages with these ids"
         case Matching(filter=wanted, limit=limit) if wanted.text.strip():
             first = f"any {limit:,} that " if limit is not None else ""
             return f"{first}match {wanted.text}, in the whole queue"
@@ -164,10 +188,10 @@ async def _of_another(
             seen = file_seen(await asyncio.to_thread(path.stat))
             count = await counted(path, seen, seeing)
             if not count:
-                raise TriageError(f"{path} holds no message")
+                raise TriageError(f"{path} has no messages")
             if not (await editor.fields(action.queue)).exists:
                 raise rsmq_error("queueNotFound")
-            note = "Ids that the queue already knows are left alone."
+            note = "Messages with ids that are already in the queue are not imported."
             return replace(base, count=count, what=printable(f"from {path}"), notes=(note,), file=seen)
         case CreateQueue(vt=vt, delay=delay, maxsize=maxsize):
             if b"vt" in (await editor.fields(action.queue)).attributes:
@@ -177,7 +201,7 @@ async def _of_another(
             there = await editor.fields(action.queue)
             if not there.exists:
                 raise rsmq_error("queueNotFound")
-            note = "Only if nobody changes these meanwhile."
+            note = "Only if they are unchanged since this preview."
             return replace(base, what=_settings(action, there.attributes), notes=(note,), fields=there)
         case Fix():
             return await preview_of_fix(reader, base, action, lambda *seen: seeing(Seeing(*seen)))
@@ -213,13 +237,13 @@ def _unit_notes(action: MessageAction, selection: Selection) -> Iterator[str]:
         case Move(target=target) if target_of_rsmq(target, "").ns is None:
             return
         case Copy(target=target) if target != action.queue:
-            then = "the copies have milliseconds"
+            then = "the copies are in milliseconds"
         case Redrive():
-            then = "where they go they have milliseconds"
+            then = "in the target queue they are in milliseconds"
         case Hide() | Release() | Copy():
-            then = "so are the new ones"
+            then = "the new ones use the same unit"
         case Move():
-            then = "they stay as they are"
+            then = "they are not converted"
         case _:
             return
     for unit, count in selection.units.items():
@@ -227,7 +251,7 @@ def _unit_notes(action: MessageAction, selection: Selection) -> Iterator[str]:
 
 
 async def _notes(editor: QueueEditor, action: MessageAction, names: ListNames) -> tuple[QueueFields, tuple[str, ...]]:
-    notes = ["Only if unchanged since this preview; others are skipped."]
+    notes: list[str] = []
     own = await editor.fields(action.queue)
     if not own.attributes and not own.depth and not own.listed:
         raise rsmq_error("queueNotFound")
@@ -240,13 +264,13 @@ async def _notes(editor: QueueEditor, action: MessageAction, names: ListNames) -
             there = await editor.fields(target)
             if not there.exists:
                 if not action.create:
-                    raise TriageError(f"queue {target} does not exist: create it first, or say that it should be made")
-                notes.append(f"Queue {target} is made, with the attributes of {action.queue}.")
+                    raise TriageError(f"queue {target} does not exist: create it first, or choose to create it")
+                notes.append(f"Queue {target} is created with the attributes of {action.queue}.")
         case Redrive(target=str() as target):
             if not (await editor.fields(target)).exists:
                 raise TriageError(f"queue {target} does not exist: create it first")
         case DeleteQueue():
-            notes.append("If messages arrive or are received meanwhile, the queue is kept with those.")
+            notes.append("If messages arrive or are received meanwhile, the queue and these messages are kept.")
     if isinstance(action, Copy) and target_of_rsmq(action.target, editor.ns).ns is not None:
         notes.append("The copies are visible at once.")
     return own, tuple(notes)
@@ -258,5 +282,5 @@ def check_room(journal: Journal, selection: Selection, bodies: int) -> None:
     if wanted > journal.limit_bytes:
         raise TriageError(
             f"the journal would need {size(wanted)} for {plural(selection.count, 'message')}, and holds at most "
-            f"{size(journal.limit_bytes)}: take fewer at a time, or raise RSMQ_TUI_JOURNAL_MB"
+            f"{size(journal.limit_bytes)}: change fewer at a time, or raise RSMQ_TUI_JOURNAL_MB"
         )

@@ -21,6 +21,7 @@ from rsmq_tui.triage.actions import (
     SetAttributes,
     Undo,
 )
+from rsmq_tui.triage.guards import UNCHANGED, Guard
 from rsmq_tui.triage.selection import Selection
 from rsmq_tui.triage.transfer import FileSeen
 
@@ -37,16 +38,18 @@ class Shown(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Marked:
-    """These messages, as they were shown."""
+    """These messages, as they were shown; ``even_if_received``: whatever they are by now."""
 
     messages: tuple[Shown, ...]
+    even_if_received: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """The messages of these ids, whatever they are by the time of the preview."""
+    """The messages of these ids, whatever they are by the time of the preview; ``even_if_received``: or after it."""
 
     ids: tuple[str, ...]
+    even_if_received: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +57,13 @@ class Matching:
     """Every message of the queue that matches, or the ``limit`` of them that are due first; an empty filter is all.
 
     A release takes those due first of the hidden ones, for the others are visible. An export takes any so many; a
-    change of a list queue those that are taken next, or with a filter any.
+    change of a list queue those that are taken next, or with a filter any. ``even_if_received``: those that matched
+    when they were counted, also if that is because nobody had received them yet.
     """
 
     filter: Filter
     limit: int | None = None
+    even_if_received: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +81,10 @@ class Preview:
     ``count`` is how many messages (or queues) it is for, ``elsewhere`` how many of the marked ones have changed since
     they were shown, or of the named ones are not there, and are left out, ``unsearched`` how many could not be matched
     because their bodies are too long. ``notes`` are sentences that whoever decides should read. ``fields`` is what the
-    queue was, and ``file`` which file was read, where the change is only for these.
+    queue was, and ``file`` which file was read, where the change is only for these. ``guard`` tells which messages are
+    left alone; ``left_is_asked`` says that the ids of those that it leaves alone are wanted, to be offered again.
+    ``changed`` counts those of ``elsewhere`` that are still in the queue, and ``wider`` is the scope that has them too.
+    ``keep_days`` is how long the journal keeps it, None for that of a demo.
     """
 
     action: Action
@@ -89,10 +97,14 @@ class Preview:
     selection: Selection | None = None
     elsewhere: int = 0
     unsearched: int = 0
-    keep_days: int = 7
+    keep_days: int | None = 7
     notes: tuple[str, ...] = ()
     fields: QueueFields | None = None
     file: FileSeen | None = None
+    guard: Guard = UNCHANGED
+    left_is_asked: bool = False
+    changed: int = 0
+    wider: Marked | None = None
 
     @property
     def title(self) -> str:
@@ -132,7 +144,7 @@ class Preview:
             rows.append(("after", f"{action.delay_s:,} s"))
         if self.selection is not None:
             rows.append(("now", _now(self.selection.states)))
-        if not isinstance(action, Undo):
+        if self.count and not isinstance(action, Undo):
             rows.append(("undo", self._undo()))
         return tuple(rows)
 
@@ -148,11 +160,15 @@ class Preview:
         return None if body is None else printable(body[:_BODY_SHOWN].decode("utf-8", "replace"), _BODY_SHOWN)
 
     def _undo(self) -> str:
+        # Other programs have their own journal, not that of a demo.
+        by = "u" if self.keep_days is None else "u, or rsmq-tui undo"
         if isinstance(self.action, Copy | Send):
-            return "takes them away again while nobody has received them (u, or rsmq-tui undo)"
-        if self.selection is not None:
-            return f"kept in the journal for {plural(self.keep_days, 'day')} (u, or rsmq-tui undo)"
-        return "u, or rsmq-tui undo"
+            return f"removes them again, except for those received meanwhile ({by})"
+        if self.selection is None:
+            return by
+        if self.keep_days is None:
+            return f"kept until the demo ends ({by})"
+        return f"kept in the journal for {plural(self.keep_days, 'day')} ({by})"
 
 
 def _now(states: Mapping[MessageState, int]) -> str:

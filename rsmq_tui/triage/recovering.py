@@ -7,11 +7,13 @@ from functools import partial
 from itertools import groupby, islice
 from operator import itemgetter
 
+from rsmq_tui.protocol import SERVER_ERRORS
 from rsmq_tui.protocol.carrying import Carrier
 from rsmq_tui.protocol.lists.editor import editor_of
 from rsmq_tui.triage.audit_log import AuditLog
 from rsmq_tui.triage.changes import NOT_CARRIED_OUT, Change, Entry, State
 from rsmq_tui.triage.journal import Journal
+from rsmq_tui.triage.journal_reading import DamagedError
 from rsmq_tui.triage.reports import Tally
 
 _MARKERS_PER_CALL = 500
@@ -23,14 +25,20 @@ async def recover(editor: Carrier, journal: Journal, audit: AuditLog) -> list[Ch
 
     A batch whose call is not known to have been carried out is asked about: it was, with that outcome, or from then on
     never will be. Nothing is lost and nothing done twice, whenever the program ended. Where nothing tells whether it
-    was, all that is not as it was before counts as done, and can be put back.
+    was, because the server has lost what such calls leave, all that is not as it was before counts as done but
+    unsettled: consumers may have taken it.
     """
     recovered = []
     for change in await asyncio.to_thread(journal.unfinished, editor.label):
-        await _settle(editor_of(editor, change.ns), journal, change)
-        if change.state is State.RUNNING:
-            tally = await asyncio.to_thread(_tally, journal, change)
-            await asyncio.to_thread(journal.finish, change.change, State.INTERRUPTED, **tally.counts)
+        try:
+            await _settle(editor_of(editor, change.ns), journal, change)
+            if change.state is State.RUNNING:
+                tally = await asyncio.to_thread(_tally, journal, change)
+                await asyncio.to_thread(journal.finish, change.change, State.INTERRUPTED, **tally.counts)
+        except DamagedError:
+            # Shown as such: what is damaged keeps nobody from undoing the others.
+            await asyncio.to_thread(journal.set_aside, change.change, State.RUNNING)
+            continue
         now = await asyncio.to_thread(journal.change, change.change)
         if now is None:
             continue
@@ -41,10 +49,30 @@ async def recover(editor: Carrier, journal: Journal, audit: AuditLog) -> list[Ch
     return recovered
 
 
-async def found_out(editor: Carrier, entry: Entry) -> Entry:
-    """Return a batch with its outcome, of which its call left nothing on the server; raises what the editor raises."""
-    outcome = await editor.look(entry.batch)
-    return replace(entry, outcome=outcome or NOT_CARRIED_OUT, unsure=outcome != NOT_CARRIED_OUT)
+async def settled(editor: Carrier, entry: Entry) -> Entry:
+    """Find out what became of a batch whose reply was not seen; raises what the editor raises.
+
+    Its outcome is then known or, where the server has lost what would tell, guessed from what is there: ``unsure``.
+    """
+    left = await editor.settle(entry.token)
+    if left is not None and _is_outcome(entry, left):
+        return replace(entry, outcome=left)
+    seen = await editor.look(entry.batch)
+    return replace(entry, outcome=seen or NOT_CARRIED_OUT, unsure=seen != NOT_CARRIED_OUT)
+
+
+def _is_outcome(entry: Entry, left: str) -> bool:
+    """Tell whether that is what a call leaves: somebody else may have written to its marker, and then nothing tells."""
+    # Behind an @ earlier versions wrote numbers.
+    try:
+        return left == NOT_CARRIED_OUT or bool(entry.batch.read(left.partition("@")[0].encode()))
+    except SERVER_ERRORS:
+        return False
+
+
+def is_void(entry: Entry) -> bool:
+    """Tell whether the call of a settled batch is forbidden from now on, because it was not seen to be carried out."""
+    return entry.outcome == NOT_CARRIED_OUT or entry.unsure
 
 
 def _write_line(audit: AuditLog, change: Change) -> None:
@@ -57,17 +85,17 @@ def _write_line(audit: AuditLog, change: Change) -> None:
 async def _settle(editor: Carrier, journal: Journal, change: Change) -> None:
     entries = journal.entries(change.change)
     while group := await asyncio.to_thread(_some, entries):
-        spent, found, void = [], [], []
+        spent: list[str] = []
+        void: list[str] = []
+        found: list[Entry] = []
         for entry in group:
+            known = entry
             if entry.outcome is None:
-                left = await editor.settle(entry.token)
-                if left is None:
-                    void.append(entry.token)
-                found.append(await found_out(editor, entry) if left is None else replace(entry, outcome=left))
+                known = await settled(editor, entry)
+                found.append(known)
             # A call that was given up stays forbidden: it may be on its way still.
-            if entry.token not in void and entry.outcome != NOT_CARRIED_OUT and not entry.unsure:
-                spent.append(entry.token)
-        if found:
+            (void if is_void(known) else spent).append(entry.token)
+        if found or void:
             await asyncio.to_thread(journal.settle, change.change, found, void)
         await editor.forget(spent)
 

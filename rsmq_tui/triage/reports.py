@@ -3,13 +3,15 @@
 from collections import Counter
 from dataclasses import dataclass, field
 
-from rsmq_tui.protocol.edits import Outcome
-from rsmq_tui.protocol.lists.edits import told_by
+from rsmq_tui.protocol import name_of
+from rsmq_tui.protocol.edits import Outcome, letters_of
+from rsmq_tui.triage.previews import Named, Scope
 
-# Why a message was left alone. The first two are what compare-and-set is for; the others are failures.
+# Why a message was left alone, which is what guards are for; the others are failures.
 _SKIPPED = {
     Outcome.GONE: "gone meanwhile",
     Outcome.CHANGED: "received or changed meanwhile",
+    Outcome.UNMATCHED: "no longer matching",
 }
 # What is said of a queue, and not of messages, begins so.
 OF_QUEUE = "the queue was "
@@ -20,8 +22,8 @@ _FAILED = {Outcome.TAKEN: "its id is already in use there"}
 class Tally:
     """Counts of messages (or of the one queue) that were done, skipped, and failed, each with its reasons.
 
-    ``unsure`` of those that were done may be somebody else's work; of ``unknown`` more nobody knows yet. ``inexact``
-    are items of a list that were put back near their places only: the list has changed too much to tell them.
+    ``unsure`` of those that were done may be somebody else's work; of ``unknown`` more nobody knows yet. ``changed``
+    are the ids of those that were skipped because they were not what was seen; None where nobody asks.
     """
 
     planned: int = 0
@@ -30,7 +32,7 @@ class Tally:
     failed: Counter[str] = field(default_factory=Counter)
     unsure: int = 0
     unknown: int = 0
-    inexact: int = 0
+    changed: list[bytes] | None = None
 
     @property
     def counts(self) -> dict[str, int]:
@@ -44,13 +46,17 @@ class Tally:
         return self.done + self.skipped.total() + self.failed.total()
 
     def take(self, outcome: str, *, unsure: bool = False, left: str = "") -> None:
-        """Count the letters of an outcome; ``left`` is why something was left alone, where that is known."""
-        letters, _, _, inexact = told_by(outcome)
-        self.inexact += inexact
+        """Count the letters of an outcome; ``left`` is why something was left alone, where that is known.
+
+        What was missed is not counted: it is looked for again, and counted then.
+        """
+        letters = letters_of(outcome)
         if unsure:
             self.unsure += letters.count(Outcome.DONE)
         for letter, count in Counter(letters).items():
             known = Outcome(letter)
+            if known is Outcome.MISSED:
+                continue
             if known is Outcome.DONE:
                 self.done += count
             elif known in _SKIPPED:
@@ -75,6 +81,16 @@ class Report:
     stopped: str | None = None
 
     @property
+    def changed(self) -> tuple[str, ...]:
+        """The ids of those that were skipped because they were received or changed, where that was asked for."""
+        return tuple(map(name_of, self.tally.changed or ()))
+
+    @property
+    def retry(self) -> Scope | None:
+        """The scope of these, whatever they are by now; None where there is none."""
+        return Named(self.changed, even_if_received=True) if self.changed else None
+
+    @property
     def undoable(self) -> bool:
         """True when something was done, or may have been."""
         return self.change is not None and self.tally.done + self.tally.unknown > 0
@@ -86,12 +102,10 @@ class Report:
         parts = [f"{self.past} {tally.done:,}"]
         parts.append(f"skipped {tally.skipped.total():,}{_reasons(tally.skipped)}")
         parts.append(f"failed {tally.failed.total():,}{_reasons(tally.failed)}")
-        if tally.inexact:
-            parts.append(f"{tally.inexact:,} near their places only, as the queue has changed")
         if tally.unsure:
-            parts.append(f"not certain for {tally.unsure:,}")
+            parts.append(f"uncertain {tally.unsure:,}")
         if tally.unknown:
-            parts.append(f"{tally.unknown:,} not known yet: the next start finds out")
+            parts.append(f"{tally.unknown:,} unknown (checked at the next start)")
         told = ", ".join(parts)
         return f"{told}; {self.stopped}" if self.stopped else told
 

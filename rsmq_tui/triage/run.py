@@ -50,13 +50,13 @@ class Run:
                 yield tally
             await self._finished(runner)
         except EXPECTED as error:
-            runner.stopped = runner.stopped or told(error)
+            runner.fail(error)
         finally:
             preview.close()
             runner.leave()
-        self.report = Report(
-            preview.action.name, preview.action.past, preview.action.queue, runner.tally, runner.change, runner.stopped
-        )
+        action = preview.action
+        change = runner.change if runner.is_kept else None
+        self.report = Report(action.name, action.past, action.queue, runner.tally, change, runner.stopped)
 
     async def to_end(self) -> Report:
         """Run without looking at the progress."""

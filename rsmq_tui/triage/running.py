@@ -2,19 +2,20 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from rsmq_tui.protocol import REPLY_ERRORS, SERVER_ERRORS, RawMessage, RsmqError
 from rsmq_tui.protocol.batches import Batch
 from rsmq_tui.protocol.carrying import Carrier, VoidedError
-from rsmq_tui.protocol.edits import Edit, MessageBatch, Outcome
+from rsmq_tui.protocol.edits import Edit, MessageBatch, Outcome, letters_of
 from rsmq_tui.protocol.ids import another_id
 from rsmq_tui.protocol.lists.edits import ListBatch
 from rsmq_tui.triage.changes import NOT_CARRIED_OUT, Entry, State
 from rsmq_tui.triage.journal import Journal
+from rsmq_tui.triage.journal_file import JournalError, JournalGoneError
 from rsmq_tui.triage.preparing import Prepared
-from rsmq_tui.triage.recovering import found_out
+from rsmq_tui.triage.recovering import is_void, settled
 from rsmq_tui.triage.reports import Tally
 from rsmq_tui.triage.words import EXPECTED, told
 
@@ -37,6 +38,7 @@ class _Group:
 
     entries: list[tuple[Prepared, Entry]] = field(default_factory=list)
     sorted_out: list[tuple[str, str]] = field(default_factory=list)
+    changed: list[bytes] = field(default_factory=list)
     failed: Counter[str] = field(default_factory=Counter)
     alone: bool = False
     is_last: bool = False
@@ -44,6 +46,7 @@ class _Group:
     def take(self, step: Prepared, entry_of: Callable[[Prepared, Batch], Entry]) -> None:
         """Add a step."""
         self.sorted_out.append((step.sorted_out, step.left))
+        self.changed += step.changed
         self.failed.update(step.failed)
         self.alone = step.alone
         if step.batch is not None:
@@ -54,15 +57,16 @@ class Runner:
     """Carries out the batches of one change, each exactly once.
 
     ``tally`` counts as it goes. ``stop`` ends it after the group that is under way. ``stopped`` then says in a sentence
-    why it did not come to its end, or is None.
+    why it did not come to its end, or is None; ``is_kept`` whether it is in the journal, and so can be undone.
     """
 
     def __init__(self, editor: Carrier, journal: Journal, change: int, tally: Tally) -> None:
         self.tally = tally
         self.change = change
         self.stopped: str | None = None
+        self.is_kept = True
+        self.journal = journal
         self._editor = editor
-        self._journal = journal
         self._number = 0
         self._stopping = False
         self._held: Prepared | None = None
@@ -80,12 +84,13 @@ class Runner:
             while True:
                 group = await (ahead or self._next(steps))
                 if self._stopping:
-                    self._outcomes += [(entry.number, NOT_CARRIED_OUT) for _, entry in group.entries]
+                    self._drop(entry for _, entry in group.entries)
                     ahead = None
                     self.stopped = "cancelled"
                     break
                 # While the server is at work on one group, the next is read and written to disk.
                 ahead = None if group.alone or group.is_last else asyncio.create_task(self._next_behind(steps))
+                await self._refuse_if_gone(group)
                 await self._carry_out(group)
                 yield self.tally
                 if group.is_last:
@@ -94,25 +99,30 @@ class Runner:
                     self.stopped = "cancelled"
                     break
         except VoidedError:
-            self.stopped = "another rsmq-tui took this change for abandoned"
+            self.stopped = "another rsmq-tui treated this change as abandoned"
         except EXPECTED as error:
-            self.stopped = told(error)
+            self.fail(error)
         finally:
             if ahead is not None:
                 await self._give_up(ahead)
             await steps.aclose()
         yield self.tally
 
+    def fail(self, error: Exception) -> None:
+        """Note what went wrong; the first error is what is told."""
+        self.stopped = self.stopped or told(error)
+        self.is_kept = self.is_kept and not isinstance(error, JournalGoneError)
+
     async def finish(self) -> None:
         """Write down how it ended; raises ``JournalError``."""
         state = State.STOPPED if self.stopped else State.DONE
-        await asyncio.to_thread(self._journal.record, self.change, self._outcomes)
+        await asyncio.to_thread(self.journal.record, self.change, self._outcomes)
         await self._forget(self._spent)
-        await asyncio.to_thread(self._journal.finish, self.change, state, **self.tally.counts)
+        await asyncio.to_thread(self.journal.finish, self.change, state, **self.tally.counts)
 
     def leave(self) -> None:
         """Note that nobody works on it any more, however it ended."""
-        self._journal.leave(self.change)
+        self.journal.leave(self.change)
 
     async def _next(self, steps: AsyncIterator[Prepared]) -> "_Group":
         """Prepare the next group, and write it to disk."""
@@ -157,19 +167,30 @@ class Runner:
         """Write batches to disk, and what became of earlier ones; then the server may forget these."""
         if not entries:
             return
+        # First of all: whatever is in the journal can be settled, whenever this ends.
+        await self._announce([entry.token for _, entry in entries])
         outcomes, self._outcomes = self._outcomes, []
         spent, self._spent = self._spent, []
         try:
-            await asyncio.to_thread(self._journal.write, self.change, [entry for _, entry in entries], outcomes)
+            await asyncio.to_thread(self.journal.write, self.change, [entry for _, entry in entries], outcomes)
         except BaseException:
             self._outcomes[:0], self._spent[:0] = outcomes, spent
             raise
         await self._forget(spent)
 
+    async def _refuse_if_gone(self, group: "_Group") -> None:
+        """Raise ``JournalError`` where what comes next could not be undone."""
+        try:
+            await asyncio.to_thread(self.journal.refuse_if_gone, self.change)
+        except JournalError:
+            self._drop(entry for _, entry in group.entries)
+            raise
+
     async def _carry_out(self, group: "_Group") -> None:
         for letters, left in group.sorted_out:
             self.tally.take(letters, left=left)
         self.tally.failed.update(group.failed)
+        self._note_changed(group.changed)
         entries = group.entries
         while entries:
             outcomes = await self._apply_all([entry for _, entry in entries])
@@ -179,17 +200,24 @@ class Runner:
                     continue
                 self._outcomes.append((entry.number, outcome))
                 self._spent.append(entry.token)
+                if step.heard is not None:
+                    step.heard(outcome)
                 renamed = _renamed(step, entry.batch, outcome)
                 if renamed is not None:
                     again.append((step, self._entry(step, renamed)))
                 if step.counted:
                     letters = outcome if renamed is None else outcome.replace(Outcome.TAKEN, "")
                     self.tally.take(letters, left=step.left)
+                    self._note_changed(_changed(entry.batch, outcome))
             for outcome in outcomes:
                 if isinstance(outcome, BaseException):
                     raise outcome
             await self._write(again)
             entries = again
+
+    def _note_changed(self, ids: Iterable[bytes]) -> None:
+        if self.tally.changed is not None:
+            self.tally.changed += ids
 
     async def _apply_all(self, entries: Sequence[Entry]) -> list[str | BaseException]:
         """Carry batches out at once, or those of list queues in order: what goes shifts what is behind it."""
@@ -201,7 +229,7 @@ class Runner:
                 outcomes.append(await self._apply(entry))
             except _ENDS as error:
                 left = entries[number + 1 :]
-                self._outcomes += [(each.number, NOT_CARRIED_OUT) for each in left]
+                self._drop(left)
                 return [*outcomes, error, *([error] * len(left))]
         return outcomes
 
@@ -209,37 +237,44 @@ class Runner:
         """Note that what was written ahead is not carried out."""
         (group,) = await asyncio.gather(ahead, return_exceptions=True)
         if isinstance(group, _Group):
-            self._outcomes += [(entry.number, NOT_CARRIED_OUT) for _, entry in group.entries]
+            self._drop(entry for _, entry in group.entries)
+
+    def _drop(self, entries: Iterable[Entry]) -> None:
+        """Note that batches were not, and will not be, sent."""
+        for entry in entries:
+            self._outcomes.append((entry.number, NOT_CARRIED_OUT))
+            self._spent.append(entry.token)
 
     async def _apply(self, entry: Entry) -> str:
         """Carry a batch out; when the reply is lost, find out what became of it."""
         try:
             return await self._editor.apply(entry.batch, entry.token)
         except _REFUSALS:
-            self._outcomes.append((entry.number, NOT_CARRIED_OUT))
+            self._drop([entry])
             raise
         except SERVER_ERRORS as error:
             unknown = entry.batch.size if entry.counted else 0
             self.tally.unknown += unknown
             for wait_s in _SETTLE_WAITS_S:
                 try:
-                    settled = await self._editor.settle(entry.token)
-                    if settled is None:
-                        await self._find_out(entry)
+                    found = await settled(self._editor, entry)
                 except SERVER_ERRORS:
                     await asyncio.sleep(wait_s)
                     continue
                 self.tally.unknown -= unknown
-                if settled is not None:
-                    return settled
+                if not is_void(found) and found.outcome is not None:
+                    return found.outcome
+                await asyncio.to_thread(self.journal.settle, self.change, [found], [entry.token])
+                self.tally.take(found.letters, unsure=found.unsure)
                 break
             raise error
 
-    async def _find_out(self, entry: Entry) -> None:
-        """Write down what a call that is void from now on may have done before."""
-        found = await found_out(self._editor, entry)
-        await asyncio.to_thread(self._journal.settle, self.change, [found], [entry.token])
-        self.tally.take(found.letters, unsure=found.unsure)
+    async def _announce(self, tokens: Sequence[str]) -> None:
+        try:
+            await self._editor.announce(tokens)
+        except SERVER_ERRORS:
+            # The call that comes next meets the same, and tells it.
+            return
 
     async def _forget(self, spent: Sequence[str]) -> None:
         """Remove what finished calls left on the server; their outcomes are on disk by now."""
@@ -247,7 +282,15 @@ class Runner:
             await self._editor.forget(spent)
         except SERVER_ERRORS:
             # The change is done and told: they are removed another day.
-            await asyncio.to_thread(self._journal.leave_markers, self.change, spent)
+            await asyncio.to_thread(self.journal.leave_markers, self.change, spent)
+
+
+def _changed(batch: Batch, outcome: str) -> Iterator[bytes]:
+    """Walk through the ids of those messages of a batch that were not what had been seen."""
+    is_of_rsmq = isinstance(batch, MessageBatch) or (isinstance(batch, ListBatch) and batch.ns is not None)
+    if isinstance(batch, MessageBatch | ListBatch) and is_of_rsmq and Outcome.CHANGED in outcome:
+        places = zip(batch.edits, letters_of(outcome), strict=True)
+        yield from (before.id for (before, _), letter in places if letter == Outcome.CHANGED and before is not None)
 
 
 def _renamed(step: Prepared, batch: Batch, outcome: str) -> MessageBatch | None:
@@ -256,7 +299,7 @@ def _renamed(step: Prepared, batch: Batch, outcome: str) -> MessageBatch | None:
         return None
     edits = tuple(
         Edit(before, _under_another_id(after))
-        for (before, after), letter in zip(batch.edits, outcome, strict=True)
+        for (before, after), letter in zip(batch.edits, letters_of(outcome), strict=True)
         if letter == Outcome.TAKEN and after is not None
     )
     return replace(batch, edits=edits)

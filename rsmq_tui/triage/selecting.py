@@ -15,16 +15,20 @@ _CHUNK_MESSAGES = 500
 _Item = TypeVar("_Item")
 
 
-async def select_marked(editor: QueueEditor, queue: str, messages: Sequence[Shown], selection: Selection) -> int:
-    """Select those that are still what was shown; returns how many are not."""
-    left = 0
+async def select_marked(
+    editor: QueueEditor, queue: str, messages: Sequence[Shown], selection: Selection
+) -> tuple[int, int]:
+    """Select those that are still what was shown; returns how many are not, and how many of these are there."""
+    left = changed = 0
     rest = iter(messages)
     for chunk in _chunks(rest):
         at_ms, found = await editor.seen(queue, [name_bytes(message.id) for message in chunk])
-        same = [now for shown, now in zip(chunk, found, strict=True) if now is not None and _is_same(shown, now)]
+        there = [(shown, now) for shown, now in zip(chunk, found, strict=True) if now is not None]
+        same = [now for shown, now in there if _is_same(shown, now)]
+        changed += len(there) - len(same)
         left += len(chunk) - len(same)
         selection.add(same, at_ms)
-    return left
+    return left, changed
 
 
 async def select_named(editor: QueueEditor, queue: str, ids: Sequence[str], selection: Selection) -> int:

@@ -1,7 +1,8 @@
 """Messages as lines of JSON, and back, with every field as it was.
 
-One object a line: ``id``, ``score``, ``rc`` and ``fr`` as numbers where they are plain numbers (else as text, raw),
-left out where they are absent; ``body`` as text, or ``body_base64`` where it is no UTF-8; ``sent_ms`` for the reader.
+One object a line: ``id``, ``score``, ``rc`` and ``fr`` as numbers where they are plain numbers (else as text, raw).
+``rc`` is 0 where a message has none, and "0" where that is what it has; ``fr`` is left out where it is absent. ``body``
+is a text, or ``body_base64`` where it is no UTF-8; ``sent_ms`` is for the reader.
 """
 
 import base64
@@ -42,8 +43,7 @@ def to_fields(message: RawMessage, at_ms: int) -> dict[str, Any]:
     sent = sent_ms(_text(message.id), now_ms=at_ms)
     if sent is not None:
         line["sent_ms"] = sent
-    if message.rc is not None:
-        line["rc"] = _number(message.rc)
+    line["rc"] = _rc(message.rc)
     if message.fr is not None:
         line["fr"] = _number(message.fr)
     if message.body is not None:
@@ -65,14 +65,15 @@ def from_line(line: str) -> RawMessage:
     if fields.get("too_long"):
         raise ValueError("its body was too long to be listed: export it")
     id, score = fields.get("id"), fields.get("score", "")
-    if not isinstance(id, str) or not id:
+    if not isinstance(id, str):
         raise ValueError('no "id"')
     raw_score = b"" if isinstance(score, bool) else _raw(score) or b""
     if not _SCORE.fullmatch(raw_score):
         raise ValueError('"score" is not a number')
     body = _body(fields)
-    raw_id = _bytes(id)
-    return RawMessage(raw_id, raw_score, _raw(fields.get("rc")), _raw(fields.get("fr")), len(body or b""), body)
+    rc = fields.get("rc")
+    raw_rc = None if type(rc) is int and rc == 0 else _raw(rc)
+    return RawMessage(_bytes(id), raw_score, raw_rc, _raw(fields.get("fr")), len(body or b""), body)
 
 
 def file_seen(stat: os.stat_result) -> FileSeen:
@@ -87,7 +88,7 @@ def read_file(path: Path, seen: FileSeen | None = None) -> Iterator[RawMessage]:
     """
     with path.open(encoding="utf-8", errors="surrogateescape") as lines:
         if seen is not None and file_seen(os.fstat(lines.fileno())) != seen:
-            raise TriageError(f"{path} is not the file that was previewed: preview it again")
+            raise TriageError(f"{path} changed since the preview: preview it again")
         for number, line in enumerate(lines, 1):
             if not line.strip():
                 continue
@@ -108,7 +109,7 @@ def _body(fields: dict[str, Any]) -> bytes | None:
     if body is None:
         return None
     if not isinstance(body, str):
-        raise ValueError('"body" is not a text')
+        raise ValueError('"body" is not a string')
     return _bytes(body)
 
 
@@ -128,9 +129,13 @@ def _number(raw: bytes) -> int | str:
     return int(text) if text.isdecimal() and text.isascii() and str(int(text[:30])) == text else text
 
 
+def _rc(raw: bytes | None) -> int | str:
+    return 0 if raw is None else "0" if raw == b"0" else _number(raw)
+
+
 def _raw(value: Any) -> bytes | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float | str):
-        raise ValueError(f"neither a number nor a text: {printable(repr(value), _SHOWN_CHARS)}")
+        raise ValueError(f"neither a number nor a string: {printable(repr(value), _SHOWN_CHARS)}")
     return _bytes(value if isinstance(value, str) else str(value) if isinstance(value, int) else repr(value))

@@ -1,30 +1,52 @@
-"""Taking a change back: its batches in reverse, each turned round and guarded as the change itself was."""
+"""Taking a change back: its batches in reverse, each turned round and guarded as the change itself was.
+
+Where nobody knows whether the change or a consumer has taken messages away, they are unsettled: to put them back is
+asked for by name.
+"""
 
 import asyncio
 from collections.abc import AsyncGenerator
+from typing import NamedTuple
 
 from rsmq_tui.monitor.wording import plural, printable
 from rsmq_tui.protocol.batches import Batch
 from rsmq_tui.protocol.carrying import Carrier
 from rsmq_tui.protocol.editor import QueueEditor
 from rsmq_tui.protocol.edits import EditKind, FieldBatch, MessageBatch, Outcome
-from rsmq_tui.protocol.lists.edits import ListBatch
+from rsmq_tui.protocol.lists.edits import ListBatch, ListKind
 from rsmq_tui.triage.actions import CreateQueue, Fix, SetAttributes
 from rsmq_tui.triage.changes import Change, Entry
 from rsmq_tui.triage.journal import Journal
-from rsmq_tui.triage.list_undoing import prepare_inverse, still_done
+from rsmq_tui.triage.list_undoing import ListUndo, still_done
 from rsmq_tui.triage.preparing import Prepared, removal_of
 
+_TAKE_AWAY = (EditKind.REMOVE, EditKind.DROP, ListKind.REMOVE)
 
-async def prepare_undo(editor: Carrier, journal: Journal, change: int) -> AsyncGenerator[Prepared, None]:
-    """Prepare the way back of what was done; raises what the editor and the journal raise."""
+
+class LeftToUndo(NamedTuple):
+    """How many messages (or queues) an undo is for, and how many messages are unsettled."""
+
+    planned: int
+    unsettled: int
+
+
+async def prepare_undo(
+    editor: Carrier, journal: Journal, change: int, *, unsettled: bool = False
+) -> AsyncGenerator[Prepared, None]:
+    """Prepare the way back of what was done, ``unsettled`` batches only if that is said.
+
+    Raises what the editor and the journal raise.
+    """
     already = await asyncio.to_thread(journal.undone_numbers, change)
     is_rest = await asyncio.to_thread(_is_rest, journal, change, already)
     entries = journal.entries(change, newest_first=True)
     kind: str | None = None
+    lists = ListUndo(editor, journal, change)
     while (entry := await asyncio.to_thread(next, entries, None)) is not None:
+        if _is_unsettled(entry) and not unsettled:
+            continue
         if isinstance(entry.batch, ListBatch):
-            steps = prepare_inverse(editor, journal, change, entry)
+            steps = lists.steps(entry)
         elif entry.number in already:
             continue
         else:
@@ -59,10 +81,10 @@ async def _inverse(editor: Carrier, entry: Entry) -> AsyncGenerator[Prepared, No
     yield await removal_of(queues, inverse.queue, seen, inverse.must_exist, inverse.sent)
 
 
-def planned_undo(journal: Journal, change: int) -> int:
+def left_to_undo(journal: Journal, change: int, *, unsettled: bool = False) -> LeftToUndo:
     """Count what there is to take back; where nothing that people asked for is left, what only served it counts."""
-    counted, served = _left(journal, change, journal.undone_numbers(change))
-    return counted or served
+    counted, served, doubtful = _left(journal, change, journal.undone_numbers(change))
+    return LeftToUndo((counted or served) + (doubtful if unsettled else 0), doubtful)
 
 
 def undo_summary(change: Change) -> str:
@@ -70,7 +92,7 @@ def undo_summary(change: Change) -> str:
     if change.name in (CreateQueue.name, SetAttributes.name, Fix.name):
         done = f"{change.past} queue {printable(change.queue)}, {change.what}"
     elif not change.done:
-        done = f"made queue {change.target}" if change.target is not None else f"changed queue {change.queue}"
+        done = f"created queue {change.target}" if change.target is not None else f"changed queue {change.queue}"
     else:
         done = f"{change.past} {plural(change.done, 'message')}, {change.what}"
     return f"change {change.change}: {done}"
@@ -82,16 +104,30 @@ def _is_rest(journal: Journal, change: int, already: set[int]) -> bool:
     if found is not None and found.done and not already:
         # To look through all of its batches is not for nothing.
         return False
-    return not _left(journal, change, already)[0]
+    counted, _, doubtful = _left(journal, change, already)
+    return not counted + doubtful
 
 
-def _left(journal: Journal, change: int, already: set[int]) -> tuple[int, int]:
-    """Count what is left of what people asked for, and of what served it."""
-    counted = served = 0
+def _is_unsettled(entry: Entry) -> bool:
+    """Tell whether to take a batch back may put messages back that a consumer has taken.
+
+    All else that is unsure is guarded by what is there: what this change did not do is not taken back.
+    """
+    return entry.unsure and not isinstance(entry.batch, FieldBatch) and entry.batch.kind in _TAKE_AWAY
+
+
+def _left(journal: Journal, change: int, already: set[int]) -> tuple[int, int, int]:
+    """Count what is left of what people asked for, of what served it, and what of it is unsettled."""
+    counted = served = doubtful = 0
     for entry in journal.entries(change):
         if isinstance(entry.batch, ListBatch):
-            counted += still_done(journal, change, entry).count(Outcome.DONE)
-        elif entry.number not in already:
-            counted += entry.letters.count(Outcome.DONE)
-            served += 0 if entry.counted else (entry.outcome or "").count(Outcome.DONE)
-    return counted, served
+            done = still_done(journal, change, entry).count(Outcome.DONE)
+        else:
+            done = 0 if entry.number in already else (entry.outcome or "").count(Outcome.DONE)
+        if _is_unsettled(entry):
+            doubtful += done
+        elif entry.counted or isinstance(entry.batch, ListBatch):
+            counted += done
+        else:
+            served += done
+    return counted, served, doubtful

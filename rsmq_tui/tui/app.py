@@ -25,9 +25,10 @@ from rsmq_tui.tui.commands import DashboardCommands
 from rsmq_tui.tui.ending import end_on_signals
 from rsmq_tui.tui.key import NO_CHANGES
 from rsmq_tui.tui.keymap import bindings_of
+from rsmq_tui.tui.output_guard import OutputGuard
 from rsmq_tui.tui.recording import Recording
 from rsmq_tui.tui.replay_app import ReplayHost
-from rsmq_tui.tui.screens.base import NO_SERVER, DashboardScreen
+from rsmq_tui.tui.screens.base import NO_SERVER, OF_LISTS, DashboardScreen
 from rsmq_tui.tui.screens.overview import OverviewScreen
 from rsmq_tui.tui.sites import Site
 from rsmq_tui.tui.theming import TOKENS, first_theme, load_themes
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
     from rsmq_tui.tui.past import Past
     from rsmq_tui.tui.replaying import Replaying
 
-_ASCII = AsciiFilter()
+_GUARD, _ASCII = OutputGuard(), AsciiFilter()
 
 
 class RsmqApp(ReplayHost):
@@ -92,8 +93,8 @@ class RsmqApp(ReplayHost):
         return TOKENS
 
     def get_line_filters(self) -> Sequence[LineFilter]:
-        """Put everything that is painted into ASCII, where nothing else may be drawn."""
-        filters = super().get_line_filters()
+        """Let nothing that is painted command the terminal, and put it into ASCII where nothing else may be drawn."""
+        filters = [_GUARD, *super().get_line_filters()]
         return [*filters, _ASCII] if self.ascii_only else filters
 
     def get_default_screen(self) -> Screen[None]:
@@ -129,7 +130,7 @@ class RsmqApp(ReplayHost):
         self.theme = first_theme(self, self._wanted_theme, self._themes.themes)
         if self._themes.problems:
             words = "\n".join(self._themes.problems)
-            self.notify(words, title="Not every theme could be read", severity="warning", markup=False, timeout=10)
+            self.notify(words, title="Some themes could not be read", severity="warning", markup=False, timeout=10)
         if self.replay is not None:
             self.follow_replay(self.replay)
         else:
@@ -189,6 +190,10 @@ class RsmqApp(ReplayHost):
         """Show what taking back the last change (of that queue) would do, and do it when the answer is yes."""
         self._changes.undo(self.site(place), queue)
 
+    def retry_skipped(self) -> None:
+        """Show what the last change would do to messages that it skipped because they were received meanwhile."""
+        self._changes.retry_skipped()
+
     def export(self, queue: str, scope: "Scope | None", place: str = "") -> None:
         """Ask for a file and write messages to it."""
         self._changes.export(self.site(place), queue, scope)
@@ -209,7 +214,7 @@ class RsmqApp(ReplayHost):
         self._quit()
 
     def action_cancel_change(self) -> None:
-        """Cancel the change that runs."""
+        """Cancel the running change."""
         self._changes.cancel()
 
     def action_help(self) -> None:
@@ -232,6 +237,13 @@ class RsmqApp(ReplayHost):
             self.notify(NO_SERVER, severity="warning", markup=False)
             return
         site = self.site(place)
+        if site.is_of_lists:
+            # Lists are in no namespace: meant are those of the same server.
+            beside = [other for other in self.sites if other.name == site.name and not other.is_of_lists]
+            if len(beside) != 1:
+                self.notify(OF_LISTS, severity="warning", markup=False)
+                return
+            (site,) = beside
         self.push_screen(NamespaceScreen(site.source), partial(self._switch, site))
 
     def action_pause(self) -> None:

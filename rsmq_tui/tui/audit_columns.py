@@ -38,5 +38,5 @@ FINDING_COLUMNS: tuple[Column["Finding", FindingContext], ...] = (
 
 def _fix(finding: "Finding") -> str:
     if finding.fix is None:
-        return "by hand"
-    return "if asked" if finding.asks else "f fixes"
+        return "manual"
+    return "on request" if finding.asks else "f fixes"

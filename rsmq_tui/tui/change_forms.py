@@ -80,14 +80,14 @@ def form_of(name: str, queue: str, snapshot: Snapshot | None, body: bytes | None
         case "copy":
             return Form(f"Copy messages of {shown}", _target(names), lambda got: _move(Copy, queue, got))
         case "redrive":
-            to = Field("target", "to queue", hint="back to where each came from", choices=others)
-            origin = Field("origin", "or as named in", hint="a path into the JSON body, as meta.queue")
+            to = Field("target", "to queue", hint="the source queue of each message", choices=others)
+            origin = Field("origin", "or as named in", hint="a JSON path in the body, such as meta.queue")
             return Form(f"Redrive {shown}", (to, origin), lambda got: _redrive(queue, got))
         case "send":
             fields = (
                 Field("body", "body", kind="body", body=body or b""),
-                Field("file", "or a file", hint="path of a file, sent whole"),
-                Field("delay", "delay in s", hint="the queue's own"),
+                Field("file", "or a file", hint="path of a file to send as one message"),
+                Field("delay", "delay in s", hint="the queue's delay"),
             )
             return Form(f"Send a message to {shown}", fields, lambda got: _send(queue, got))
         case "create":
@@ -97,7 +97,7 @@ def form_of(name: str, queue: str, snapshot: Snapshot | None, body: bytes | None
             state = next((state for state in queues if state.name == queue), None)
             return Form(f"Attributes of {shown}", _attributes(*_now(state)), lambda got: _set(queue, state, got))
         case "import":
-            file = Field("file", "file", hint="path of an export, one JSON object a line")
+            file = Field("file", "file", hint="path of an export (one JSON object per line)")
             return Form(f"Import into {shown}", (file,), lambda got: Import(queue=queue, path=_path(got, "file")))
     return None
 
@@ -112,7 +112,7 @@ def export_form(queue: str) -> Form[Path]:
 def _target(names: tuple[str, ...]) -> tuple[Field, ...]:
     return (
         Field("target", "to queue", choices=names, hint="name of a queue"),
-        Field("create", "make it if it is missing", kind="switch"),
+        Field("create", "create it if missing", kind="switch"),
     )
 
 
@@ -141,7 +141,7 @@ def _hide(queue: str, got: Answers) -> Hide:
 def _move(kind: type[Move], queue: str, got: Answers) -> Move:
     target = _text(got, "target")
     if not target:
-        raise ValueError("which queue? ↓ suggests")
+        raise ValueError("enter the name of a queue; ↓ shows suggestions")
     return kind(queue=queue, target=target, create=_text(got, "create") == _ON)
 
 
@@ -183,37 +183,37 @@ def _set(queue: str, state: QueueState | None, got: Answers) -> SetAttributes:
         if _text(got, name) not in ("", now[name])
     }
     if not changed:
-        raise ValueError("nothing is different")
+        raise ValueError("nothing was changed")
     return SetAttributes(queue=queue, **changed)
 
 
 def _read(path: Path) -> bytes:
     if not path.is_file():
-        raise ValueError(f"{printable(str(path), _NAME_MAX)} is no file")
+        raise ValueError(f"{printable(str(path), _NAME_MAX)} is not a file")
     return path.read_bytes()
 
 
 def _path(got: Answers, id: str) -> Path:
     text = _text(got, id)
     if not text:
-        raise ValueError("which file?")
+        raise ValueError("enter the path of a file")
     return Path(text).expanduser()
 
 
 def _new_path(got: Answers) -> Path:
     path = _path(got, "file")
     if path.exists():
-        raise ValueError(f"{printable(path.name, _NAME_MAX)} is already there")
+        raise ValueError(f"{printable(path.name, _NAME_MAX)} already exists")
     return path.absolute()
 
 
 def _seconds(got: Answers, id: str) -> int:
     found = re.fullmatch(r"(\d{1,9})\s*([smhd]?)", _text(got, id))
     if found is None:
-        raise ValueError(f"{id}: a number of seconds, or 2m, 3h, 1d")
+        raise ValueError(f"{id} must be a number of seconds, or a duration such as 2m, 3h, 1d")
     seconds = int(found[1]) * _UNITS_S[found[2]]
     if not 0 <= seconds <= 9_999_999:
-        raise ValueError("seconds are 0 to 9,999,999")
+        raise ValueError("seconds must be from 0 to 9,999,999")
     return seconds
 
 
@@ -221,14 +221,14 @@ def _number(got: Answers, id: str) -> int:
     try:
         return int(_text(got, id))
     except ValueError:
-        raise ValueError(f"{id} is a whole number") from None
+        raise ValueError(f"{id} must be a whole number") from None
 
 
 def whole_number(got: Answers, id: str, *, least: int) -> int:
     """Return a number of things; raises ValueError."""
     number = _number(got, id)
     if number < least:
-        raise ValueError(f"{id} is a whole number, {least} or more")
+        raise ValueError(f"{id} must be a whole number, {least} or more")
     return number
 
 

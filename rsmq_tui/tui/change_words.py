@@ -43,7 +43,8 @@ def end_of(report: "Report") -> ChangeTold:
     undoes = " · u undoes" if report.undoable and report.name != "undo" else ""
     is_alarm = bool(report.tally.failed) or report.stopped not in (None, "cancelled")
     taken = report.tally.done if report.name in _TAKING else 0
-    return ChangeTold(report.sentence + undoes, is_alarm=is_alarm, taken=taken, change=report.change)
+    retries = f" · L retries the {count(len(report.changed))} received or changed" if report.changed else ""
+    return ChangeTold(report.sentence + retries + undoes, is_alarm=is_alarm, taken=taken, change=report.change)
 
 
 def meant_by(scope: "Scope | None") -> str:
@@ -70,9 +71,9 @@ def end_of_export(exported: "Exported | None", path: Path) -> ChangeTold:
     whole = exported.written + exported.cut + exported.gone
     some = f"{count(exported.written)} of " if exported.written < whole else ""
     reasons = (
-        (exported.cut, "too long to be read"),
+        (exported.cut, "too long to read"),
         (exported.gone, "gone meanwhile"),
-        (exported.unsearched, "too long to be matched"),
+        (exported.unsearched, "too long to search"),
     )
     left_out = ", ".join(f"{count(number)} {reason}" for number, reason in reasons if number)
     but = f" (left out: {left_out})" if left_out else ""

@@ -1,7 +1,7 @@
 """From a key to a change: ask for what is missing, show what would happen, make it, and tell what it came to."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Coroutine
 from contextlib import aclosing, suppress
 from dataclasses import replace
 from functools import partial
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from rsmq_tui.monitor.audit_findings import Finding
     from rsmq_tui.triage.actions import Action
     from rsmq_tui.triage.exporting import Exported
-    from rsmq_tui.triage.previewing import Seeing
     from rsmq_tui.triage.previews import Preview, Scope
     from rsmq_tui.triage.run import Run
     from rsmq_tui.tui.app import RsmqApp
+    from rsmq_tui.tui.screens.confirm import Look, LookWider
     from rsmq_tui.tui.screens.form import FormScreen
 
 # How long the end of a change is told.
@@ -44,6 +44,7 @@ class Changes:
         self._is_stopping = False
         self._ended = asyncio.Event()
         self._recovered: set[str] = set()
+        self._skipped: tuple[Site, Action, Scope] | None = None
 
     @property
     def is_running(self) -> bool:
@@ -74,7 +75,7 @@ class Changes:
         screen: FormScreen[Action] = FormScreen(
             form,
             lambda action: self._preview(site, action, scope, screen),
-            note=f"{where}nothing happens yet",
+            note=f"{where}preview first",
             about=about or meant_by(scope),
         )
         self._app.push_screen(screen)
@@ -91,6 +92,15 @@ class Changes:
         """Show what taking back the last change would do."""
         if self._may_begin(site):
             self._confirm(site, "Undo", lambda _: site.triage.preview_undo(queue=queue))
+
+    def retry_skipped(self) -> None:
+        """Show what the last change would do to the messages that it skipped because they were received meanwhile."""
+        if self._skipped is None:
+            self._app.notify("no skipped message can be retried", severity="warning", markup=False)
+            return
+        site, action, scope = self._skipped
+        if self._may_begin(site):
+            self._preview(site, action, scope)
 
     def export(self, site: Site, queue: str, scope: "Scope | None") -> None:
         """Ask for a file, then write messages to it; that changes nothing, and may be done where nothing else may."""
@@ -109,7 +119,7 @@ class Changes:
             export_form(queue),
             begin,
             yes="Export",
-            note="nothing changes on the server",
+            note="the server is not changed",
             about=meant_by(scope),
         )
         self._app.push_screen(screen)
@@ -163,13 +173,13 @@ class Changes:
         awaited = None if snapshot is None else site.awaited_ns(snapshot.ns)
         if snapshot is not None and awaited is not None:
             shown, coming = (printable(ns, 40) or "(no prefix)" for ns in (snapshot.ns, awaited))
-            words = f"this is still namespace {shown}: nothing is done before {coming} is shown"
+            words = f"namespace {shown} is still shown: wait until {coming} is loaded"
             self._app.notify(words, severity="warning", markup=False)
         return awaited is not None
 
     def _is_busy(self) -> bool:
         if self.is_running:
-            self._app.notify("one thing at a time: esc cancels what is running", severity="warning", markup=False)
+            self._app.notify("a change is running: esc cancels it", severity="warning", markup=False)
         return self.is_running
 
     @property
@@ -179,20 +189,24 @@ class Changes:
     def _preview(
         self, site: Site, action: "Action", scope: "Scope | None", behind: "FormScreen[Any] | None" = None
     ) -> None:
-        if behind is None or self._app.screen is behind:
-            self._confirm(site, action.verb, lambda seeing: site.triage.preview(action, scope, seeing), scope, behind)
+        if behind is not None and self._app.screen is not behind:
+            return
+        look = partial(site.triage.preview, action)
+        self._confirm(site, action.verb, partial(look, scope), scope, behind, look)
 
     def _confirm(
         self,
         site: Site,
         verb: str,
-        look: "Callable[[Callable[[Seeing], None]], Awaitable[Preview]]",
+        look: "Look",
         scope: "Scope | None" = None,
         behind: "FormScreen[Any] | None" = None,
+        look_wider: "LookWider | None" = None,
     ) -> None:
         from rsmq_tui.tui.screens.confirm import ConfirmScreen  # noqa: PLC0415
 
-        self._app.push_screen(ConfirmScreen(verb, look, site.colour), partial(self._begin, site, scope, behind))
+        screen = ConfirmScreen(verb, look, site.colour, look_wider)
+        self._app.push_screen(screen, partial(self._begin, site, scope, behind))
 
     def _begin(
         self, site: Site, scope: "Scope | None", behind: "FormScreen[Any] | None", preview: "Preview | None"
@@ -206,7 +220,8 @@ class Changes:
         if behind is not None:
             behind.dismiss()
         self._run = run = site.triage.run(preview)
-        self._start(site, self._make(run, scope), DOING[preview.action.name], preview.count)
+        self._skipped = None
+        self._start(site, self._make(site, run, scope), DOING[preview.action.name], preview.count)
 
     def _start(self, site: Site, work: Coroutine[Any, Any, ChangeTold], words: str, planned: int | None) -> None:
         self._is_stopping = False
@@ -227,7 +242,7 @@ class Changes:
             site.source.wake()
         self._tell(told)
 
-    async def _make(self, run: "Run", scope: "Scope | None") -> ChangeTold:
+    async def _make(self, site: Site, run: "Run", scope: "Scope | None") -> ChangeTold:
         from rsmq_tui.triage.actions import Undo  # noqa: PLC0415
 
         words = DOING[run.preview.action.name]
@@ -237,6 +252,8 @@ class Changes:
         if run.report is None:
             raise RuntimeError("a change without an end")
         action, told = run.preview.action, end_of(run.report)
+        if run.report.retry is not None:
+            self._skipped = site, action, run.report.retry
         undone = action.change if isinstance(action, Undo) and run.report.tally.done else None
         return replace(told, scope=scope, undone=undone)
 
@@ -258,7 +275,7 @@ class Changes:
         try:
             found = await site.triage.recover()
         except TriageError as error:
-            self._app.notify(printable(str(error)), title="What was interrupted is not known", markup=False)
+            self._app.notify(printable(str(error)), title="Interrupted changes could not be read", markup=False)
             return
         for change in found:
             if change.state is State.INTERRUPTED:

@@ -1,17 +1,20 @@
 """The columns of the two tables: what each shows of a queue or of a message, and how queues are sorted."""
 
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Any
 
-from rsmq_tui.charts import sparkline
+from rsmq_tui.charts import fold_latest, spark_runs
 from rsmq_tui.monitor import MessageRow, MessageState, QueueState, Snapshot, Verdict, outlook
 from rsmq_tui.monitor.wording import UNKNOWN, clock, compact, count, duration, net, rate, size
 from rsmq_tui.tui.signs import MESSAGE_TOKENS, verdict_words
 from rsmq_tui.tui.widgets.painted import Piece
 from rsmq_tui.tui.widgets.row_table import Column
 
-SPARK_WIDTH = 8
+# One cell a minute.
+SPARK_WIDTH = 10
+_CELL_MS = 60_000
+SPARK_MS = SPARK_WIDTH * _CELL_MS
 _KEY_WIDTH = 20
 
 
@@ -35,7 +38,10 @@ class QueueContext:
 
 @dataclass(frozen=True, slots=True)
 class MessageContext:
-    """What the cells of the message table need besides their message; ``ranged`` are to be marked with the range."""
+    """What the cells of the message table need besides their message.
+
+    ``ranged`` are to be marked with the range, ``gone`` have left the queue since they were found.
+    """
 
     at_ms: int
     poison_rc: int
@@ -44,6 +50,7 @@ class MessageContext:
     marked: Set[str] = frozenset()
     ranged: Set[str] = frozenset()
     all_marked: bool = False
+    gone: Set[str] = frozenset()
 
 
 def _verdict(queue: QueueState, context: QueueContext) -> Piece:
@@ -75,46 +82,65 @@ def _expired(queue: QueueState, _: QueueContext) -> Piece:
     return compact(queue.expired), "alarm" if queue.expired else "muted"
 
 
-def _spark(queue: QueueState, context: QueueContext) -> Piece:
-    trend = context.of(queue).trend
-    # Of a list nobody knows what moved, only what was left.
-    values = trend.depths(queue.name) if queue.kind == "list" else trend.throughput(queue.name)
-    return sparkline(values, SPARK_WIDTH, ascii=context.ascii_only).plain, "spark"
+def _arrived(queue: QueueState, context: QueueContext) -> list[Piece]:
+    part = context.of(queue)
+    return spark_pieces(part.trend.times_ms, part.trend.arrivals(queue.name), part.at_ms, ascii_only=context.ascii_only)
+
+
+def _held(queue: QueueState, context: QueueContext) -> list[Piece]:
+    part = context.of(queue)
+    return spark_pieces(part.trend.times_ms, part.trend.depths(queue.name), part.at_ms, ascii_only=context.ascii_only)
+
+
+def spark_pieces(
+    times_ms: Sequence[int], values: Sequence[float | None], at_ms: int, *, ascii_only: bool
+) -> list[Piece]:
+    """Draw the last ten minutes, one cell each, on a scale from zero; light is what is high beside the rest.
+
+    Cells are minutes of the clock, the last of them the present one: so a bar that is past does not change any more.
+    """
+    end_ms = at_ms - at_ms % _CELL_MS + _CELL_MS - 1
+    minutes = fold_latest(times_ms[: len(values)], values, end_ms=end_ms, cell_ms=_CELL_MS, cells=SPARK_WIDTH)
+    runs = spark_runs(minutes, SPARK_WIDTH, ascii=ascii_only)
+    return [(marks, "spark-high" if is_high else "spark") for marks, is_high in runs]
 
 
 def _outlook(queue: QueueState, context: QueueContext) -> Piece:
     if _is_stale(queue, context):
         return "", ""
     words = outlook(queue, context.of(queue).at_ms)
-    if queue.problems and queue.verdict is Verdict.OK:
-        return queue.problems[0], "muted"
-    return words, "muted" if queue.verdict is Verdict.OK else f"verdict-{queue.verdict}"
+    if queue.verdict.is_trouble:
+        return words, f"verdict-{queue.verdict}"
+    return queue.problems[0] if queue.problems and queue.verdict is Verdict.OK else words, "muted"
 
 
+# A title is at least one cell narrower than its column: there the mark that tells the order has its place.
 QUEUE_COLUMNS: tuple[Column[QueueState, QueueContext], ...] = (
     Column("verdict", "VERDICT", 10, _verdict),
     Column("queue", "QUEUE", 12, lambda queue, _: (queue.name, "strong"), grow=True),
     Column("ready", "READY", 6, lambda queue, _: (compact(queue.ready), ""), right=True),
-    Column("hidden", "HIDDEN", 7, lambda queue, _: (compact(queue.hidden), ""), drop=3, right=True),
-    Column("depth", "DEPTH", 6, lambda queue, _: (compact(queue.depth), ""), drop=4, right=True),
-    Column("oldest", "OLDEST", 8, _oldest, drop=1, right=True),
-    Column("in", "IN/s", 6, lambda queue, _: _rate(queue.arrivals_s), drop=5, right=True),
-    Column("out", "OUT/s", 6, lambda queue, _: _rate(queue.deletes_s), drop=6, right=True),
-    Column("recv", "RECV/s", 7, lambda queue, _: _rate(queue.receives_s), drop=7, right=True),
-    Column("trend", "10 MIN", SPARK_WIDTH, _spark, drop=9),
-    Column("clears", "CLEARS", 20, _outlook, drop=8, most=26),
+    Column("hidden", "HIDDEN", 7, lambda queue, _: (compact(queue.hidden), ""), drop=5, right=True),
+    Column("depth", "DEPTH", 6, lambda queue, _: (compact(queue.depth), ""), drop=6, right=True),
+    Column("oldest", "OLDEST", 8, _oldest, drop=3, right=True),
+    Column("in", "IN/s", 6, lambda queue, _: _rate(queue.arrivals_s), drop=8, right=True),
+    Column("out", "OUT/s", 6, lambda queue, _: _rate(queue.deletes_s), drop=9, right=True),
+    Column("recv", "RECV/s", 7, lambda queue, _: _rate(queue.receives_s), drop=10, right=True),
+    Column("trend", "IN, 10 MIN", SPARK_WIDTH + 1, _arrived, drop=11),
+    Column("drains", "DRAINS IN", 19, _outlook, drop=1, most=30),
 )
 
 _SERVER: Column[QueueState, QueueContext] = Column(
-    "server", "SERVER", 10, lambda queue, context: (context.titles[queue.place], "muted"), drop=1, most=16
+    "server", "SERVER", 10, lambda queue, context: (context.titles[queue.place], "muted"), drop=2, most=16
 )
 
 
-_KIND: Column[QueueState, QueueContext] = Column("kind", "KIND", 4, lambda queue, _: (queue.kind, "muted"), drop=2)
-_EXPIRED: Column[QueueState, QueueContext] = Column("expired", "EXPIRED", 7, _expired, drop=6, right=True)
+_KIND: Column[QueueState, QueueContext] = Column("kind", "KIND", 5, lambda queue, _: (queue.kind, "muted"), drop=4)
+_EXPIRED: Column[QueueState, QueueContext] = Column("expired", "EXPIRED", 8, _expired, drop=7, right=True)
 _NET: Column[QueueState, QueueContext] = Column(
-    "net", "NET/s", 6, lambda queue, _: (net(queue.change_s), ""), drop=5, right=True
+    "net", "NET/s", 7, lambda queue, _: (net(queue.change_s), ""), drop=7, right=True
 )
+# What arrives in a list nobody counts; what both kinds hold is known.
+_DEPTH_TREND: Column[QueueState, QueueContext] = Column("held", "DEPTH, 10 MIN", 14, _held, drop=11)
 
 
 def columns_of(*, several_servers: bool = False, lists: bool = False) -> tuple[Column[QueueState, QueueContext], ...]:
@@ -125,6 +151,7 @@ def columns_of(*, several_servers: bool = False, lists: bool = False) -> tuple[C
     """
     columns = list(QUEUE_COLUMNS)
     if lists:
+        columns = [_DEPTH_TREND if column.id == "trend" else column for column in columns]
         after = [column.id for column in columns].index("oldest") + 1
         columns[after:after] = [_EXPIRED, _NET]
         # Their names are whole keys.
@@ -150,8 +177,9 @@ _SORTS: dict[str, tuple[Callable[[QueueState], Any], bool]] = {
     "in": (lambda queue: queue.arrivals_s, True),
     "out": (lambda queue: queue.deletes_s, True),
     "recv": (lambda queue: queue.receives_s, True),
-    "trend": (lambda queue: None if queue.arrivals_s is None else queue.arrivals_s + (queue.deletes_s or 0.0), True),
-    "clears": (lambda queue: queue.drain_s, True),
+    "trend": (lambda queue: queue.arrivals_s, True),
+    "held": (lambda queue: queue.depth, True),
+    "drains": (lambda queue: queue.drain_s, True),
 }
 
 
@@ -185,11 +213,15 @@ def _mark(row: MessageRow, context: MessageContext) -> Piece:
 
 
 def _state(row: MessageRow, context: MessageContext) -> Piece:
+    if row.id in context.gone:
+        return "gone", "muted"
     state = row.state_at(context.at_ms)
     return state.value, MESSAGE_TOKENS[state]
 
 
 def _due(row: MessageRow, context: MessageContext) -> Piece:
+    if row.id in context.gone:
+        return UNKNOWN, "muted"
     if row.due_ms is None and row.is_item:
         return ("now", "") if row.state is MessageState.READY else (UNKNOWN, "muted")
     if row.due_ms is None:
@@ -210,7 +242,7 @@ def _age(row: MessageRow, context: MessageContext) -> Piece:
 
 def _body(row: MessageRow, _: MessageContext) -> Piece:
     if row.preview is None:
-        return "no body: consumers skip or choke on it", "alarm"
+        return "no body: consumers skip it or fail", "alarm"
     if not row.preview and row.size:
         return f"{size(row.size)}: enter shows it", "muted"
     return row.preview.decode("utf-8", "surrogateescape").lstrip().split("\n", 1)[0], ""

@@ -63,6 +63,10 @@ class Dashboard(Protocol):
         """Show what taking back the last change (of that queue) would do, and do it when the answer is yes."""
         ...
 
+    def retry_skipped(self) -> None:
+        """Show what the last change would do to messages that it skipped because they were received meanwhile."""
+        ...
+
     def export(self, queue: str, scope: "Scope | None", place: str = "") -> None:
         """Ask for a file and write messages to it."""
         ...

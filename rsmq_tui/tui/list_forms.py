@@ -26,18 +26,18 @@ def form_of(name: str, queue: str, snapshot: Snapshot | None, body: bytes | None
         case "send":
             fields = (
                 Field("body", "item", kind="body", body=body or b""),
-                Field("file", "or a file", hint="path of a file, sent whole"),
-                Field("first", "to be taken next", kind="switch"),
+                Field("file", "or a file", hint="path of a file to send as one message"),
+                Field("first", "at the front (next to be taken)", kind="switch"),
             )
             return Form(f"Push an item to {shown}", fields, lambda got: _push(queue, got))
         case "pop":
             count = Field("count", "how many", "1")
-            return Form(f"Take items off {shown}", (count,), lambda got: Pop(queue=queue, count=_count(got, "count")))
+            return Form(f"Pop items from {shown}", (count,), lambda got: Pop(queue=queue, count=_count(got, "count")))
         case "trim":
             trimmed = (Field("keep", "keep", hint="how many items"), Field("oldest", "keep the oldest", kind="switch"))
             return Form(f"Trim {shown}", trimmed, lambda got: _trim(queue, got))
         case "purge":
-            processing = Field("processing", "and what is in processing", kind="switch")
+            processing = Field("processing", "also items in processing", kind="switch")
             return Form(f"Purge {shown}", (processing,), lambda got: _purge(queue, got))
         case "move" | "copy":
             form = change_forms.form_of(name, queue, snapshot, body)

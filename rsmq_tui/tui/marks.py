@@ -145,7 +145,7 @@ class Marks:
             number = "" if known is None else f"{count(known)}{'' if is_final else '+'} "
             return f"all {number}{what}"
         if self.is_all_ended:
-            return "all off: 0 marked"
+            return "all unmarked"
         return f"{count(len(self._shown))} marked" if self._shown else ""
 
 

@@ -1,9 +1,10 @@
 """The tabs over the messages of a queue: what each lists, and how they are written on one line."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from rsmq_tui.monitor import Filter, parse_filter
+from rsmq_tui.monitor import Filter, MessageState, Page, QueueState, parse_filter
 from rsmq_tui.monitor.wording import UNKNOWN, compact, printable
 from rsmq_tui.protocol import Part
 from rsmq_tui.tui.widgets.painted import Piece
@@ -56,6 +57,40 @@ def nothing_in(tab: Tab, typed: Filter) -> str:
 def told_number(number: float | None, *, is_sure: bool) -> str:
     """Say how much a tab holds; about so much, where it is not sure that it still does."""
     return compact(number) if is_sure or number is None else f"~{compact(number)}"
+
+
+def shown_numbers(page: Page, at_ms: int, poison_rc: int) -> dict[str, int]:
+    """Count what tabs hold where a page shows the whole queue, as its rows say at that time; else nothing."""
+    rows = page.rows
+    if not rows or page.request.part != "all" or len(rows) != page.depth:
+        return {}
+    states = Counter(row.state_at(at_ms) for row in rows)
+    if rows[0].is_item:
+        return {"expired": states[MessageState.EXPIRED], "no lease": states[MessageState.UNLEASED]}
+    poison = sum(row.rc is not None and row.rc >= poison_rc for row in rows)
+    in_flight, delayed = states[MessageState.IN_FLIGHT], states[MessageState.DELAYED]
+    # A page is read again at each poll; until then its ready number would contradict what has become due since.
+    return {"ready": states[MessageState.READY], "in flight": in_flight, "delayed": delayed, "poison": poison}
+
+
+def known_numbers(state: QueueState, found: Mapping[str, str], *, is_sure: bool) -> dict[str, str]:
+    """Say how much tabs hold of which a poll tells: nothing is hidden in parts where nothing is hidden at all.
+
+    Of messages received often a poll sees some: at least so many there are, unless more were ``found`` or all were
+    looked at.
+    """
+    if state.kind == "list":
+        numbers: dict[str, float | None] = {"processing": state.hidden, "expired": state.expired}
+        if state.hidden == 0:
+            numbers["no lease"] = 0
+    else:
+        numbers = {"in flight": 0, "delayed": 0} if state.hidden == 0 else {}
+        if state.depth == 0:
+            numbers["poison"] = 0
+    told = {name: told_number(number, is_sure=is_sure) for name, number in numbers.items()}
+    if state.poison and "poison" not in {*found, *told}:
+        told["poison"] = told_number(state.poison, is_sure=is_sure) + ("" if state.looked_all_ms is not None else "+")
+    return told
 
 
 def tab_pieces(

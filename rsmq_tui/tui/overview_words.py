@@ -17,9 +17,9 @@ def stale_words(part: Snapshot, dashboard: Dashboard) -> str:
     if dashboard.replay is not None:
         return outage_words(part, dashboard.replay)
     link, now_s = part.link, dashboard.clock()
-    age = "never read" if link.fresh_at_s is None else f"as of {max(0.0, now_s - link.fresh_at_s):.0f} s ago"
+    age = "no data yet" if link.fresh_at_s is None else f"{max(0.0, now_s - link.fresh_at_s):.0f} s old"
     again_s = 0.0 if link.retry_at_s is None else max(0.0, link.retry_at_s - now_s)
-    again = f"; asked again in {again_s:.0f} s" if again_s >= 0.5 else "; asked again now"
+    again = f" · retrying in {again_s:.0f} s" if again_s >= 0.5 else " · retrying"
     return f"{age}{again}: {printable(link.failure.sentence if link.failure else '', 80)}"
 
 
@@ -34,15 +34,15 @@ def why_empty(snapshot: Snapshot, typed: str, replay: "Replaying | None") -> lis
         return [
             (f"  Cannot read {printable(snapshot.server)}: {printable(failure.sentence, 200)}.", "alarm"),
             (f"  Try: {failure.hint}{'' if failure.hint.endswith('?') else '.'}", ""),
-            ("  It is asked again by itself; r asks now, q quits. `rsmq-tui demo` shows queues of its own.", "muted"),
+            ("  It retries automatically; r retries now, q quits. `rsmq-tui demo` shows example queues.", "muted"),
         ]
     notes: list[Piece] = [(f"  {printable(note, 200)}", "alarm") for note in snapshot.notes]
     if typed and snapshot.queues:
         return [(f"  No queue matches {printable(typed, 60)}. Press esc to see all.", "muted")]
     others = [printable(name, 40) or "(no prefix)" for name in snapshot.namespaces or () if name != snapshot.ns]
     found = (
-        f"Namespaces found here: {', '.join(others[:8])}. Press n to switch."
+        f"Other namespaces: {', '.join(others[:8])}. Press n to switch."
         if others
-        else "No other namespace was found here."
+        else "No other namespaces were found."
     )
     return [*notes, (f"  No queues in namespace {printable(snapshot.ns, 60)}. {found}", "")]

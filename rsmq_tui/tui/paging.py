@@ -30,11 +30,14 @@ class Pager:
 
     @property
     def place(self) -> str:
-        """Where in the queue the page is: 1–20 of 3,021."""
+        """Where in its part of the queue the page is: 1–20 of 3,021."""
         page = self.page
         if page is None or not page.rows:
             return ""
-        return f"{count(page.start + 1)}–{count(page.start + len(page.rows))} of {count(page.depth)}"
+        low = page.ready if page.request.part == "hidden" else 0
+        high = page.ready if page.request.part == "ready" else page.depth
+        first = page.start - low + 1
+        return f"{count(first)}–{count(first + len(page.rows) - 1)} of {count(high - low)}"
 
     def staleness(self, now_ms: int) -> str:
         """Say for how long the page could not be read again, and why; nothing where it could."""

@@ -76,7 +76,7 @@ def read_range(text: str, whole: TimeRange) -> TimeRange:
     end = others[0].strip() if others else ""
     to_ms = read_end(end, from_ms, whole.to_ms) if end else whole.to_ms
     if to_ms <= from_ms and end:
-        raise MomentError("it ends before it begins: write the earlier moment first")
+        raise MomentError("the range ends before it begins: write the earlier time first")
     if not whole.holds(from_ms, to_ms):
-        raise MomentError(f"nothing is known of that time: the analysis covers {said(whole)}")
+        raise MomentError(f"no data for that time: the analysis covers {said(whole)}")
     return TimeRange(from_ms, max(to_ms, from_ms + LEAST_MS))

@@ -1,7 +1,7 @@
 """The columns of the history screen's tables."""
 
-from collections.abc import Set
-from dataclasses import dataclass
+from collections.abc import Mapping, Set
+from dataclasses import dataclass, field
 
 from rsmq_tui.history.analysis.values import (
     AGE,
@@ -39,6 +39,8 @@ class PastContext:
     several: bool = False
     ascii_only: bool = False
     marked: Set[QueueRef] = frozenset()
+    # Which verdict an episode of a queue that ended then went over into.
+    became: Mapping[tuple[QueueRef | None, int], str] = field(default_factory=dict)
 
     def name(self, ref: QueueRef) -> str:
         """Return a queue's name, with its place where there are several."""
@@ -116,11 +118,13 @@ def _lasted(row: Episode, _: PastContext) -> Piece:
     return (words, "") if row.ended == "over" else (f">{words}", "")
 
 
-def _recovered(row: Episode, _: PastContext) -> Piece:
+def _recovered(row: Episode, context: PastContext) -> Piece:
+    if (verdict := context.became.get((row.ref, row.end_ms))) is not None:
+        return f"became {verdict}", trouble_token(verdict)
     if row.recovered_ms is not None:
         after_ms = row.recovered_ms - row.end_ms
-        return duration(after_ms) if after_ms > 0 else "at once", ""
-    return ("not yet", "alarm") if row.ended == OPEN else (UNKNOWN, "muted")
+        return duration(after_ms) if after_ms > 0 else "0 s", ""
+    return ("ongoing", "alarm") if row.ended == OPEN else (UNKNOWN, "muted")
 
 
 EPISODE_COLUMNS: tuple[Column[Episode, PastContext], ...] = (
@@ -133,7 +137,7 @@ EPISODE_COLUMNS: tuple[Column[Episode, PastContext], ...] = (
     Column("queue", "QUEUE", 10, _episode_name, most=24),
     Column("start", "BEGAN", 11, lambda row, _: (moment(row.start_ms), "")),
     Column("lasted", "LASTED", 8, _lasted, drop=2, right=True),
-    Column("recovered", "OK AFTER", 8, _recovered, drop=5, right=True),
+    Column("recovered", "RECOVERED", 15, _recovered, drop=5, right=True),
     Column("peak", "PEAK", 7, lambda row, _: (compact(row.peak_depth), ""), drop=4, right=True),
     Column("age", "OLDEST", 8, lambda row, _: (duration(row.peak_age_ms), ""), drop=6, right=True),
     Column("affected", "AFFECTED", 8, lambda row, _: (compact(row.affected), ""), drop=7, right=True),

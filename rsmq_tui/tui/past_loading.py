@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _RATES = ("arrivals_s", "deletes_s", "receives_s")
-MISSING = "reading an analysis needs the packages of the extra `history`: pip install 'rsmq-tui[history]'"
+MISSING = "to read an analysis, install the extra `history`: pip install 'rsmq-tui[history]'"
 
 
 @dataclass(frozen=True, slots=True)

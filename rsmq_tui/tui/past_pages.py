@@ -25,7 +25,7 @@ from rsmq_tui.tui.widgets.row_table import Column
 
 CHARTED = ("depth", AGE, "arrivals_s", "deletes_s", "receives_s", "redeliveries_s")
 HEAT = "heat"
-_INVENTORIES = "they come from inventories: rsmq-tui record --messages 5m takes them"
+_INVENTORIES = "this page needs message inventories: rsmq-tui record --messages 5m"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +69,9 @@ PAGES = (
         queue_rows,
         lambda lists: len(lists.queues),
         ref=lambda row: row.facts.ref,
-        empty="The analysis knows no queues.",
+        empty="The analysis contains no queues.",
     ),
-    Page(HEAT, "Heat map", empty="Nothing is known of this time."),
+    Page(HEAT, "Heat map", empty="No data for this time."),
     Page(
         "episodes",
         "Episodes",
@@ -80,7 +80,7 @@ PAGES = (
         lambda lists: len(lists.episodes),
         at_ms=lambda row: row.start_ms,
         told=lambda row: row.cause,
-        empty="Nothing was in trouble in this time.",
+        empty="No queue had a problem in this time.",
     ),
     Page(
         "poison",
@@ -90,7 +90,7 @@ PAGES = (
         lambda lists: len(lists.poison),
         at_ms=lambda row: row.first_seen_ms,
         told=lambda row: row.id,
-        empty=f"No message was received too often in this time; {_INVENTORIES}.",
+        empty=f"No poison messages in this time; {_INVENTORIES}.",
     ),
     Page(
         "advice",
@@ -99,7 +99,7 @@ PAGES = (
         lambda lists: lists.advice,
         lambda lists: len(lists.advice),
         told=lambda row: row.told,
-        empty=f"There is no advice on visibility timeouts; {_INVENTORIES}.",
+        empty=f"No advice on visibility timeouts; {_INVENTORIES}.",
     ),
     Page(
         "forecasts",
@@ -108,7 +108,7 @@ PAGES = (
         lambda lists: lists.forecasts,
         lambda lists: len(lists.forecasts),
         told=lambda row: row.told,
-        empty="There is no forecast: it takes a day of history, or more.",
+        empty="No forecasts: they need at least one day of history.",
     ),
     Page(
         "unusual",
@@ -117,7 +117,7 @@ PAGES = (
         lambda lists: lists.anomalies,
         lambda lists: len(lists.anomalies),
         at_ms=lambda row: row.bucket_ms,
-        empty="No hour of this time was unusual; what is usual takes some weeks of history.",
+        empty="No hour of this time was unusual. A baseline needs some weeks of history.",
     ),
 )
 

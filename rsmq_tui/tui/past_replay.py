@@ -11,5 +11,5 @@ def jump(app: App[None], history: str, at_ms: int, queue: str | None) -> None:
     if history:
         open_replay(app, history, at_ms, queue)
         return
-    words = f"no history is known to replay {clock(at_ms, date=True)[:16]} of: give its folder with --history"
+    words = f"cannot replay {clock(at_ms, date=True)[:16]}: name the folder of the history with --history"
     app.notify(words, severity="warning", markup=False)

@@ -28,7 +28,7 @@ def metric_chart(lines: Lines, of: str) -> Charted:
     divisor, unit = _unit(metric, max(known, default=0.0))
     series = [Series("mean", _scaled(lines.metric.points, divisor))]
     if lines.p95 is not None:
-        series.append(Series("p95", _scaled(lines.p95.points, divisor)))
+        series.append(Series("95th percentile", _scaled(lines.p95.points, divisor)))
     if lines.usual is not None and lines.usual.points:
         series.append(Series("usual", [(at_ms, middle / divisor) for at_ms, _, middle, _ in lines.usual.points]))
     return Charted(f"{METRIC_WORDS[metric]} of {of}", tuple(series), unit)

@@ -17,10 +17,10 @@ _NARROW = 60
 
 def source_pieces(shown: Shown, out: str) -> list[Piece]:
     """Say which analysis is shown, that it is not live, and what is missing in it."""
-    made = "" if shown.made_ms is None else f"   made {clock(shown.made_ms, date=True)[:16]} UTC"
+    made = "" if shown.made_ms is None else f"   created {clock(shown.made_ms, date=True)[:16]} UTC"
     pieces: list[Piece] = [
         (" rsmq-tui  ", "strong"),
-        (f"PAST, not live · {printable(shown.label or out, 60)}", ""),
+        (f"HISTORY (read-only) · {printable(shown.label or out, 60)}", ""),
         (made, "muted"),
     ]
     # Each begins with where the analysis is, which is said already.
@@ -66,19 +66,19 @@ def why_empty(shown: Shown, page: Page, typed: str, width: int, of: str = "") ->
 
 def _why_empty(shown: Shown, page: Page, typed: str, of: str) -> list[Piece]:
     if shown.failure is not None:
-        return [(printable(shown.failure, 300), "alarm"), ("r looks again.", "muted")]
+        return [(printable(shown.failure, 300), "alarm"), ("r retries.", "muted")]
     if shown.made_ms is None:
         return [("loading …", "muted")]
     if shown.whole is None:
         history, out = printable(shown.history, 100) or "DIR", printable(shown.label, 100)
         return [
-            ("Nothing is in this analysis yet. Record some history, and then:", "muted"),
+            ("This analysis is empty. Record some history, then run:", "muted"),
             (f"rsmq-tui pipeline run --history {history} --out {out}", ""),
         ]
     if typed:
         return [(f"Nothing matches {printable(typed, 60)}. Press esc to see all.", "muted")]
     if of:
-        return [(f"{of} was in no trouble in this time. Press esc to go back.", "muted")]
+        return [(f"{of} had no problems in this time. Press esc to go back.", "muted")]
     return [(page.empty, "muted")]
 
 

@@ -6,14 +6,14 @@ from rsmq_tui.monitor import QueueState, Snapshot
 
 
 def changed_verdicts(before: Snapshot | None, now: Snapshot) -> frozenset[str]:
-    """Return the names of the queues whose verdict is another than at the last poll."""
-    if before is None or before is now:
+    """Return the keys of the queues that were there at the last poll and have another verdict now."""
+    if before is None or before is now or before.ns != now.ns:
         return frozenset()
-    return frozenset(
-        new.key
-        for old, new in zip(before.queues, now.queues, strict=False)
-        if old is not new and old.verdict is not new.verdict and old.key == new.key
-    )
+    # Most of 10,000 states are the very same objects, and need no look.
+    before_ids, now_ids = set(map(id, before.queues)), set(map(id, now.queues))
+    verdicts = {queue.key: queue.verdict for queue in before.queues if id(queue) not in now_ids}
+    fresh = (queue for queue in now.queues if id(queue) not in before_ids) if verdicts else ()
+    return frozenset(queue.key for queue in fresh if verdicts.get(queue.key, queue.verdict) is not queue.verdict)
 
 
 def are_same(one: Sequence[object], other: Sequence[object]) -> bool:

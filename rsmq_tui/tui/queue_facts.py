@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from rsmq_tui.charts import Series
 from rsmq_tui.monitor import QueuePoint, QueueState, Snapshot, Thresholds, reason
-from rsmq_tui.monitor.wording import UNKNOWN, clock, compact, count, net, plural, printable, rate, seconds, size
+from rsmq_tui.monitor.wording import UNKNOWN, clock, count, net, plural, printable, seconds, size
 from rsmq_tui.tui.signs import sign
 from rsmq_tui.tui.widgets.painted import Piece
 
@@ -73,16 +73,16 @@ def _above_zero(per_s: float | None, sign: int = 1) -> float | None:
     return None if per_s is None else max(0.0, sign * per_s)
 
 
-def present_numbers(state: QueueState | None) -> dict[str, str]:
-    """Say the present value of each line of the past."""
+def present_numbers(state: QueueState | None) -> dict[str, float | None]:
+    """Return the present value of each line of the past."""
     if state is None:
         return {}
     return {
-        "ready": compact(state.ready),
-        "hidden": compact(state.hidden),
-        "arrivals/s": rate(state.arrivals_s),
-        "deletes/s": rate(state.deletes_s),
-        "receives/s": rate(state.receives_s),
-        "fills/s": rate(_above_zero(state.net_s)),
-        "drains/s": rate(_above_zero(state.net_s, -1)),
+        "ready": state.ready,
+        "hidden": state.hidden,
+        "arrivals/s": state.arrivals_s,
+        "deletes/s": state.deletes_s,
+        "receives/s": state.receives_s,
+        "fills/s": _above_zero(state.net_s),
+        "drains/s": _above_zero(state.net_s, -1),
     }

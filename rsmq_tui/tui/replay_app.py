@@ -71,7 +71,7 @@ class ReplayHost(Ways):
 
         if self.replay is not None or self.check_action("cancel_change", ()):
             replay.close()
-            words = "a change runs: look into the past when it is done" if self.replay is None else "this is a replay"
+            words = "a change is running: open the history after it" if self.replay is None else "this is a replay"
             self.notify(words, severity="warning", markup=False)
             return
         self._behind = _Behind(self.sites, self.sites_by_place, self.snapshot, self.floor)
@@ -133,7 +133,7 @@ class ReplayHost(Ways):
             return
         player = self.replay.player
         if not player.is_playing and player.position_ms >= self.replay.span.to_ms:
-            self.notify("this is the end of what was recorded and sealed: @ goes elsewhere", markup=False)
+            self.notify("this is the end of the recorded history; @ goes to another time", markup=False)
         player.set_playing(not player.is_playing)
 
     def action_replay_step(self, count: int) -> None:
@@ -150,7 +150,7 @@ class ReplayHost(Ways):
         self.replay.player.go_to_change(direction, wanted)
 
     def action_replay_jump(self, direction: int) -> None:
-        """Go a minute on or back."""
+        """Go one minute forward or back."""
         if self.replay is not None:
             self.replay.player.jump(direction * _JUMP_MS)
 
@@ -176,7 +176,7 @@ class ReplayHost(Ways):
         if self.replay is None:
             return
         if self.replay.marked is None:
-            self.notify("m marks an instant; D then compares another one with it", severity="warning", markup=False)
+            self.notify("no time is marked: m marks one for D to compare with", severity="warning", markup=False)
             return
         from rsmq_tui.tui.screens.diff import DiffScreen  # noqa: PLC0415
 
@@ -191,7 +191,7 @@ class ReplayHost(Ways):
     def _open_first(self, name: str, snapshot: Snapshot) -> None:
         place = next((queue.place for queue in snapshot.queues if queue.name == name), None)
         if place is None:
-            words = f"there is no queue {printable(name, 60)} at this moment"
+            words = f"queue {printable(name, 60)} does not exist at this time"
             self.notify(words, severity="warning", markup=False)
         else:
             self.open_queue(name, place)
@@ -201,4 +201,4 @@ class ReplayHost(Ways):
         if news:
             self._problems_told += len(news)
             words = "\n".join(printable(problem, 300) for problem in news[:3])
-            self.notify(words, title="Not every file could be read", severity="warning", markup=False, timeout=10)
+            self.notify(words, title="Some files could not be read", severity="warning", markup=False, timeout=10)

@@ -30,14 +30,14 @@ def span_words(replaying: "Replaying") -> str:
 def speed_words(player: "Player") -> str:
     """Say how fast it plays: x60, and how fast really where that is slower."""
     words, real = f"x{player.speed:g}", player.real_speed
-    return words if real > _AS_ASKED * player.speed else f"{words} (really x{real:{',.0f' if real >= 10 else '.2g'}})"
+    return words if real > _AS_ASKED * player.speed else f"{words} (actual x{real:{',.0f' if real >= 10 else '.2g'}})"
 
 
 def told_words(replaying: "Replaying") -> str:
     """Say what changed at the moment that was gone to, or what was left out; nothing where there is nothing to say."""
     told = replaying.told
     if told.looking_ms is not None:
-        return f"looking for a change at {clock(told.looking_ms, date=True)[:16]} …"
+        return f"searching for a change at {clock(told.looking_ms, date=True)[:16]} …"
     if told.changes:
         words = ", ".join(map(_change_words, told.changes[:_CHANGES_TOLD]))
         more = len(told.changes) - _CHANGES_TOLD
@@ -55,7 +55,7 @@ def freshness(snapshot: Snapshot, replaying: "Replaying", *, ascii_only: bool) -
     link = snapshot.link
     if not snapshot.at_ms:
         # One of several places, which was recorded later only.
-        return "nothing was recorded here before this moment ", "alarm"
+        return "nothing was recorded here before this time ", "alarm"
     if link.failure is None:
         return f"recorded every {round(snapshot.interval_s, 1):g} s ", "muted"
     sign = "X" if ascii_only else "✗"
@@ -77,10 +77,10 @@ def empty_words(snapshot: Snapshot, replaying: "Replaying") -> list[Piece]:
     """Say why a replay shows no queue."""
     if snapshot.link.failure is not None:
         return [
-            (f"  Nothing is known of this moment: {outage_words(snapshot, replaying)}.", "alarm"),
+            (f"  No data for this time: {outage_words(snapshot, replaying)}.", "alarm"),
             ("  Press ] for the next poll, } for the next change.", "muted"),
         ]
-    return [("  There were no queues at this moment.", "muted")]
+    return [("  No queues existed at this time.", "muted")]
 
 
 def inventory_pieces(replaying: "Replaying", place: str, queue: str) -> list[Piece]:

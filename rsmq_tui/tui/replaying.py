@@ -170,7 +170,7 @@ async def _open(host: "ReplayHost", history: str, at_ms: int, queue: str | None)
     try:
         replaying = await asyncio.to_thread(start_replay, history, from_ms=at_ms, playing=False)
     except ImportError:
-        words = "replaying needs the packages of the extra `history`: pip install 'rsmq-tui[history]'"
+        words = "to replay a history, install the extra `history`: pip install 'rsmq-tui[history]'"
         host.notify(words, severity="warning", markup=False)
         return
     except HistoryError as error:

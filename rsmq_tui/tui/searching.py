@@ -6,6 +6,7 @@ from operator import attrgetter
 from rich.cells import cell_len
 
 from rsmq_tui.monitor import Filter, MessageRow, Progress
+from rsmq_tui.monitor.peek import RowsAgain
 from rsmq_tui.monitor.reading import read_score
 from rsmq_tui.monitor.search import found_row
 from rsmq_tui.monitor.wording import count, duration, printable
@@ -16,6 +17,7 @@ from rsmq_tui.tui.widgets.painted import Piece
 
 ROWS_MAX = 1_000
 _NOW_MS = 1_000
+_MATCH = "match"
 
 _Place = tuple[float, bytes]
 
@@ -32,8 +34,9 @@ class Stage(Enum):
 class Hits:
     """The first ROWS_MAX matches by due time; those beyond are only counted, so that memory stays bounded.
 
-    ``rows`` and ``keys`` are the same objects until something was found that belongs among them. ``before`` is what the
-    same search found earlier, and ``error`` why it failed: until the server has answered, it is as failed as that.
+    ``rows`` and ``keys`` are the same objects until something was found that belongs among them, or something became
+    of a row. ``before`` is what the same search found earlier, ``gone`` the ids of rows that have left the queue since,
+    and ``error`` why it failed: until the server has answered, it is as failed as that.
     """
 
     def __init__(self, wanted: Filter, before: "Hits | None" = None) -> None:
@@ -45,6 +48,8 @@ class Hits:
         self.scanned = self.depth = self.matched = self.not_searched = self.begun_anew = 0
         self.rows: tuple[MessageRow, ...] = ()
         self.keys: tuple[str, ...] = ()
+        self.gone: set[str] = set()
+        self._again: dict[str, MessageRow] = {}
         self._kept: list[_Kept] = []
         self._arranged = True
 
@@ -61,8 +66,17 @@ class Hits:
         """Bring ``rows`` and ``keys`` up to date."""
         if not self._arranged:
             self._arranged = True
-            self.rows = tuple(each.row for each in self._kept)
-            self.keys = tuple(row.id for row in self.rows)
+            rows = [each.row for each in self._kept]
+            self.keys = tuple(row.id for row in rows)
+            self.rows = tuple(self._again.get(row.id, row) for row in rows)
+
+    def take_again(self, again: RowsAgain) -> None:
+        """Take what has become of some of the rows since they were found; their order stays, and so do those gone."""
+        self.gone |= {id for id, row in again.rows.items() if row is None}
+        there = {id: row for id, row in again.rows.items() if row is not None}
+        self.gone -= there.keys()
+        self._again |= there
+        self.rows = tuple(there.get(row.id, row) for row in self.rows)
 
     def end(self, stage: Stage, error: str = "") -> None:
         """Say how it ended; what ends first counts. What is stopped before it got over a failure has failed."""
@@ -176,19 +190,34 @@ def search_pieces(
 ) -> list[Piece]:
     """Say what is searched for, how much was found, and how far the search has come, in so many cells."""
     counted = hits.listed if hits.error else hits
-    matched = f"{count(counted.matched if counted.at_ms or not hits.error else None)} {noun}"
+    number = counted.matched if counted.at_ms or not hits.error else None
+    matched = matches(number) if noun == _MATCH else f"{count(number)} {noun}"
     told = [_stage(hits, now_ms, ascii_only=ascii_only)]
     if hits.listed.matched > ROWS_MAX:
         told.append((f" · first {count(ROWS_MAX)} of {count(hits.listed.matched)} shown", "muted"))
     if hits.not_searched:
         told.append((f" · {count(hits.not_searched)} too long to search", "verdict-aged"))
     if hits.begun_anew:
-        told.append((" · the queue was replaced meanwhile: some may be missing", "verdict-aged"))
+        told.append((" · the queue was recreated during the search: some may be missing", "verdict-aged"))
     wanted = f"filter: {printable(text)}   " if text else ""
     room = width - 1 - len(matched) - sum(len(words) for words, _ in told)
     if cell_len(wanted) > room:
         wanted = f"{printable(text, room - 3)}   " if text and room > 6 else ""
     return [(f" {wanted}", ""), (matched, "strong"), *told]
+
+
+def matches(number: int | None) -> str:
+    """Say how many messages match: 1 match, 27 matches."""
+    return f"{count(number)} {'match' if number == 1 else 'matches'}"
+
+
+def nothing_found(hits: Hits) -> str:
+    """Say that a search ended early and had found nothing until then; nothing where it searched all."""
+    if hits.stage is not Stage.STOPPED:
+        return ""
+    if not hits.at_ms:
+        return "Nothing was searched: the search was stopped before the first reply. Press r to search."
+    return f"No match in the {count(hits.scanned)} of {count(hits.depth)} messages searched. Press r to search all."
 
 
 def _stage(hits: Hits, now_ms: int, *, ascii_only: bool) -> Piece:
@@ -197,10 +226,12 @@ def _stage(hits: Hits, now_ms: int, *, ascii_only: bool) -> Piece:
     if hits.is_running:
         how_far = f"scanned {count(hits.scanned)} of {count(hits.depth)}" if hits.at_ms else "searching"
         return f" · {how_far} · esc stops", "muted"
-    age = f"{duration(max(0, now_ms - hits.at_ms))} ago" if hits.at_ms else "before the first answer"
+    age = "before the first reply"
+    if hits.at_ms:
+        age = "as of now" if hits.is_of_now(now_ms) else f"{duration(now_ms - hits.at_ms)} old"
     if hits.stage is Stage.STOPPED:
-        return f" · stopped at {count(hits.scanned)} of {count(hits.depth)}, {age} · r again", "verdict-aged"
-    return " · as of now" if hits.is_of_now(now_ms) else f" · as of {age} · r again", "muted"
+        return f" · stopped at {count(hits.scanned)} of {count(hits.depth)}, {age} · r refreshes", "verdict-aged"
+    return f" · {age}" if hits.is_of_now(now_ms) else f" · {age} · r refreshes", "muted"
 
 
 def _staleness(listed: Hits, now_ms: int) -> str:

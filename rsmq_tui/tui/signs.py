@@ -5,17 +5,21 @@ from rsmq_tui.monitor import MessageState, Verdict
 _VERDICTS = {
     Verdict.BROKEN: ("✗", "X"),
     Verdict.STALLED: ("■", "#"),
+    Verdict.LEAKING: ("▼", "v"),
     Verdict.GROWING: ("▲", "^"),
     Verdict.POISONED: ("☣", "!"),
     Verdict.AGED: ("◷", "@"),
+    Verdict.WATCHING: ("○", "."),
     Verdict.OK: ("●", "o"),
 }
 MEANINGS = {
-    Verdict.BROKEN: "its keys disagree or hold wrong types",
+    Verdict.BROKEN: "its keys disagree or hold wrong types, or messages have no body",
     Verdict.STALLED: "messages are ready and nobody receives them",
-    Verdict.GROWING: "more arrives than is deleted",
-    Verdict.POISONED: "messages come back again and again",
-    Verdict.AGED: "the first ready message has waited too long",
+    Verdict.LEAKING: "leases of a list expired and nobody returns the items",
+    Verdict.GROWING: "arrivals exceed deletes",
+    Verdict.POISONED: "messages are received again and again",
+    Verdict.AGED: "the first ready message has been due for too long",
+    Verdict.WATCHING: "too early to tell whether something is wrong",
     Verdict.OK: "nothing is wrong",
 }
 MESSAGE_TOKENS = {

@@ -70,7 +70,7 @@ class Site:
         """What changes its queues, made when it is first asked for."""
         if self._triage is None:
             if self._opening is None:
-                raise RuntimeError("there is nothing to change queues with")
+                raise RuntimeError("changes are not available")
             self._triage = self._opening() if callable(self._opening) else self._opening
             if self._ns is not None:
                 self._triage.watch(self._ns)

@@ -20,9 +20,11 @@ DEFAULT_THEME = "rsmq-dark"
 TOKENS = {
     "verdict-broken": "#ff5f7e",
     "verdict-stalled": "#ff7a5c",
+    "verdict-leaking": "#ff9a6c",
     "verdict-growing": "#ffb454",
     "verdict-poisoned": "#d58cff",
     "verdict-aged": "#e6d05a",
+    "verdict-watching": "#8b96a5",
     "verdict-ok": "#7fbf9e",
     "series-first": "#6cb6ff",
     "series-second": "#7fbf9e",
@@ -79,7 +81,7 @@ def first_theme(app: App[Any], wanted: str | None, ours: Iterable[str]) -> str:
     wanted = wanted or ("rsmq-ansi" if plain else DEFAULT_THEME)
     if wanted in app.available_themes:
         return wanted
-    app.notify(f"There is no theme {wanted}. There are: {', '.join(ours)}.", severity="warning", markup=False)
+    app.notify(f"unknown theme {wanted}. Available: {', '.join(ours)}.", severity="warning", markup=False)
     return DEFAULT_THEME if DEFAULT_THEME in app.available_themes else "textual-dark"
 
 
@@ -99,7 +101,7 @@ def read_theme(path: Path) -> Theme:
     if unknown := sorted(values.keys() - set(_COLORS)):
         raise ThemeError(f"unknown: {', '.join(unknown)}; allowed are name, dark, ansi, {', '.join(_COLORS)}")
     if "primary" not in values:
-        raise ThemeError("it names no primary colour")
+        raise ThemeError("it has no primary colour")
     if not isinstance(variables, dict):
         raise ThemeError("variables must be a table")
     if unknown := sorted(variables.keys() - TOKENS.keys()):
@@ -135,4 +137,4 @@ def _check_color(key: str, value: Any) -> None:
     try:
         Color.parse(value)
     except ColorParseError:
-        raise ThemeError(f"{key} is no colour: {value}") from None
+        raise ThemeError(f"{key} is not a colour: {value}") from None

@@ -30,7 +30,7 @@ class Ways(Pictures):
     def open_history(self, queue: tuple[str, str, str] | None = None) -> None:
         """Go to the past, of a queue by its server, namespace and name, or of all."""
         if self.past is None:
-            words = "no analysis was given: rsmq-tui --analysis OUT shows one, rsmq-tui pipeline run makes one"
+            words = "no analysis is open: rsmq-tui --analysis OUT opens one, rsmq-tui pipeline run creates one"
             self.notify(words, severity="warning", markup=False)
             return
         from rsmq_tui.tui.screens.history import HistoryScreen  # noqa: PLC0415

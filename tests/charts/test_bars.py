@@ -17,10 +17,10 @@ def lines(rows, width, palette=COLOUR):
 
 def test_panel():
     assert lines(VISIBLE, 26) == [
-        "now      37,900 ██████████",
-        "< 10 s       61 ▏",
-        "< 1 min     118 ▏",
-        "< 10 min     33 ▏",
+        "now      37,900 ━━━━━━━━━━",
+        "< 10 s       61 ╸",
+        "< 1 min     118 ╸",
+        "< 10 min     33 ╸",
         "later         0",
     ]
 
@@ -34,28 +34,16 @@ def test_panel_in_ascii():
     ]
 
 
-def test_bars_have_eighths():
-    bars = [
-        line.split()[-1] for line in lines([(str(eighths), eighths) for eighths in range(64, 72)] + [("t", 72)], 15)
-    ]
-    assert bars == [
-        "████████",
-        "████████▏",
-        "████████▎",
-        "████████▍",
-        "████████▌",
-        "████████▋",
-        "████████▊",
-        "████████▉",
-        "█████████",
-    ]
+def test_bars_have_halves_and_do_not_touch_the_row_above():
+    bars = [line.split()[-1] for line in lines([(str(halves), halves) for halves in range(10, 15)] + [("t", 16)], 14)]
+    assert bars == ["━━━━━", "━━━━━╸", "━━━━━━", "━━━━━━╸", "━━━━━━━", "━━━━━━━━"]
 
 
 def test_only_the_bar_is_coloured():
     text = bar_rows([("a", 2), ("b", 1)], width=12, palette=COLOUR)
     assert {(text.plain[span.start : span.end], span.style) for span in text.spans if span.style} == {
-        ("████████", "#5fafff"),
-        ("████", "#5fafff"),
+        ("━━━━━━━━", "#5fafff"),
+        ("━━━━", "#5fafff"),
     }
 
 
@@ -68,12 +56,12 @@ def test_unknown_amounts_have_no_bar():
         "a –",
         "b –",
         "c –",
-        "d 5 ██████",
+        "d 5 ━━━━━━",
     ]
 
 
 def test_negative_amounts_have_no_bar():
-    assert lines([("a", -5), ("b", 5)], 11) == ["a -5", "b  5 ██████"]
+    assert lines([("a", -5), ("b", 5)], 11) == ["a -5", "b  5 ━━━━━━"]
 
 
 @pytest.mark.parametrize(

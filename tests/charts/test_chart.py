@@ -180,8 +180,8 @@ def test_legend_shares_the_room_and_counts_the_rest():
 def test_small_charts_are_labelled_sparklines_to_one_scale():
     big = Series("arrivals", [(START + at, 8) for at in range(0, MINUTES_10 + 1, 10_000)])
     small = Series("deletes", [(START + at, 4) for at in range(0, MINUTES_10 + 1, 10_000)])
-    assert draw([big, small], 20, 3).plain.split("\n") == ["arrivals ███████████", "deletes  ▅▅▅▅▅▅▅▅▅▅▅", ""]
-    assert draw([big, small], 10, 1).plain == "arr… █████"
+    assert draw([big, small], 20, 3).plain.split("\n") == ["arrivals ▄▄▄▄▄▄▄▄▄▄▄", "deletes  ▃▃▃▃▃▃▃▃▃▃▃", ""]
+    assert draw([big, small], 10, 1).plain == "arr… ▄▄▄▄▄"
 
 
 def test_charts_do_not_leak_into_each_other():

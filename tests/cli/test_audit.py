@@ -1,4 +1,4 @@
-"""`rsmq-tui audit`: what it prints and how it ends; --fix only previews, --fix --yes does it, undo takes it back."""
+"""`rsmq-tui audit`: what it prints and how it ends; --fix only previews, --fix --yes does it, undo reverts it."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -18,7 +18,7 @@ PAST_MS = 1_700_000_000_000
 def test_nothing_found(command: Command, orders: Rsmq) -> None:
     done = command("audit")
     assert (done.status, done.out) == (0, b"")
-    assert done.err == "rsmq-tui: 3 queues, 20 messages and fields looked at: nothing found\n"
+    assert done.err == "rsmq-tui: 3 queues, 20 messages and fields checked: nothing found\n"
     assert command("audit", "--fix").status == command("audit", "--fix", "--yes").status == 0
 
 
@@ -39,7 +39,7 @@ def test_lines_of_json(command: Command, trouble: Rsmq, keys: Keys) -> None:
     assert (dangling["count"], dangling["severity"], sorted(dangling["ids"])) == (2, "error", ["a" * 32, "b" * 32])
     assert all(dangling[name] for name in ("what", "made_by", "effect", "fix"))
     assert [line["kind"] for line in done.lines if line["fix_needs_kind"]] == ["foreign-id"]
-    assert done.err.endswith("5 findings in 4 queues; --fix previews what would mend them\n")
+    assert done.err.endswith("5 findings in 4 queues; --fix previews the fixes\n")
     assert keys() == before
 
 
@@ -50,14 +50,14 @@ def test_words_for_people(command: Command, trouble: Rsmq) -> None:
     assert done.status == 1
     assert lines[0] == "orders"
     assert lines[1] == "  error    2 message ids without bodies (dangling)"
-    assert lines[2].split()[0] == "which"
-    assert [line.split("  ")[-1].strip() for line in lines if "made by" in line] == [
-        "HDEL by hand, or a client that deletes in two steps (rsmqCsharp, rsmq-rb)",
-        "deleteMessage of ebuckley/rsmq, or ZREM by hand",
+    assert lines[2].split()[0] == "ids"
+    assert [line.split("  ")[-1].strip() for line in lines if line.split()[:1] == ["cause"]] == [
+        "a manual HDEL, or a client that deletes in two steps (rsmqCsharp, rsmq-rb)",
+        "deleteMessage of ebuckley/rsmq, or a manual ZREM",
     ]
     assert all(len(line) <= 120 for line in lines)
     everything = command("audit", terminal=True).text
-    assert "--fix    with --kind foreign-id: gives those" in everything
+    assert "--fix    with --kind foreign-id: replaces ids" in everything
     assert everything.count("\n\n") == 3
 
 
@@ -79,10 +79,10 @@ def test_the_fix_is_only_previewed(command: Command, trouble: Rsmq, keys: Keys) 
         previews = {line["queue"]: line for line in done.lines if line.get("preview")}
         assert done.status == 3
         assert {queue: line["planned"] for queue, line in previews.items()} == {"orders": 3, "spare": 1, "gone": 1}
-        assert previews["orders"]["what"] == "2 message ids without bodies; body of no message"
+        assert previews["orders"]["what"] == "2 message ids without bodies; body without a message"
     words = command("audit", "--fix", terminal=True)
     assert words.status == 3
-    assert words.text.count("Nothing was changed: --yes does it.") == 3
+    assert words.text.count("Nothing was changed; --yes applies this change.") == 3
     assert keys() == before
 
 
@@ -93,9 +93,9 @@ def test_fixed_and_undone(command: Command, trouble: Rsmq, client: Redis, keys: 
 
     assert done.status == 1  # the ids of `rust` are left: nobody named them
     assert {queue: (line["done"], line["failed"]) for queue, line in reports.items()} == {
-        "orders": (3, {}),
-        "spare": (1, {}),
-        "gone": (1, {}),
+        "orders": (3, 0),
+        "spare": (1, 0),
+        "gone": (1, 0),
     }
     assert [line["kind"] for line in command("audit").lines] == ["foreign-id"]
     named = command("audit", "--fix", "--kind", "foreign-id", "--yes")
@@ -123,16 +123,16 @@ def test_nothing_to_fix_is_no_preview(command: Command, client: Redis, orders: R
     TROUBLE["galadd"].make(client, orders)
     assert command("audit", "--fix").status == 1
     assert command("audit", "--fix", "--yes").status == 1
-    assert "nothing: look at it by hand" in command("audit", terminal=True).text
+    assert "no automatic fix; inspect it yourself" in command("audit", terminal=True).text
 
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
         (["--yes"], "--yes and --dry-run go with --fix"),
-        (["--queue", "nope"], "queue nope is not there"),
+        (["--queue", "nope"], "queue nope does not exist"),
         (["--kind", "nope"], "invalid choice: 'nope'"),
-        (["--fix", "--read-only"], "this is read-only"),
+        (["--fix", "--read-only"], "read-only: nothing can be fixed"),
         (["--fix", "--yes", "--dry-run"], "not allowed with"),
     ],
 )
@@ -160,9 +160,9 @@ def test_what_may_not_be_looked_at_is_said(anywhere: Command, client: Redis, ord
     client.acl_setuser("some", enabled=True, passwords=["+pw"], keys=["*"], commands=["+@all", "-scan"])
     done = anywhere("-r", redis_url.replace("redis://", "redis://some:pw@"), "audit")
     assert done.status == 2
-    assert "queues that the index does not name were not looked for" in done.err
+    assert "queues missing from the index were not searched for" in done.err
     assert "; grant it +scan\n" in done.err
-    assert "nothing found; not everything was looked at, so that this is no clean bill" in done.err
+    assert "nothing found; some keys could not be read, so there may be more findings" in done.err
     assert "pw" not in done.err
 
 
@@ -190,7 +190,7 @@ def test_what_is_too_young_is_counted(command: Command, client: Redis, orders: R
     client.hdel("rsmq:orders:Q", client.zrange("rsmq:orders", 0, 0)[0])
     done = command("audit")
     assert (done.status, done.out) == (0, b"")
-    assert "nothing found; 1 sent less than a minute ago: too young to tell" in done.err
+    assert "nothing found; 1 sent less than a minute ago: too recent to judge" in done.err
 
 
 def test_fields_of_ones_own_stay(command: Command, client: Redis, orders: Rsmq, keys: Keys) -> None:
@@ -243,7 +243,7 @@ def test_a_list_is_audited_by_its_name(command: Command, orders: Rsmq, client: R
     assert command("audit", "--lists", "queue:*", "--queue", "orders").status == 0
     nowhere = command("audit", "--lists", "queue:*", "--queue", "gone")
     assert nowhere.status == 2
-    assert nowhere.err.startswith("rsmq-tui: queue gone is not there (")
+    assert nowhere.err.startswith("rsmq-tui: queue gone does not exist (")
     assert nowhere.err.endswith(", ns rsmq, (lists))\n")
 
 
@@ -253,3 +253,20 @@ def test_a_fix_leaves_lists_as_they_are(command: Command, orders: Rsmq, client: 
 
     assert done.status == 1
     assert client.lrange("queue:mail:processing", 0, -1) == [b"a"]
+
+
+def test_it_can_be_bounded(command: Command, client: Redis) -> None:
+    client.sadd("rsmq:QUEUES", *(f"ghost-{number}" for number in range(20)))
+    done = command("audit", "--limit", "3")
+    assert (done.status, len(done.lines)) == (1, 3)
+    assert "stopped after 3 queues, as requested" in done.err
+    assert "3 findings in 3 queues" in done.err
+    assert command("audit", "--for", "1ms").status in (1, 2)
+    assert command("audit", "--for", "soon").status == 2
+
+
+def test_how_far_it_is_is_said_where_stderr_is_no_terminal(
+    command: Command, trouble: Rsmq, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rsmq_tui.cli.audit._SAID_EVERY_S", 0.000_001)
+    assert "1 of 4 queues, 0 messages and fields checked" in command("audit").err

@@ -1,9 +1,11 @@
 """Commands that change something, as processes: closed pipes, Ctrl+C, terminals, and what a crash leaves."""
 
 import json
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -72,14 +74,14 @@ def test_a_second_ctrl_c_ends_it_at_once_and_nothing_is_lost(
     done = _interrupted(state, "Delete", 2, "-r", redis_url, "messages", "delete", "spare", "--all", "--yes")
     assert (done.returncode, done.stdout) == (130, "")
     assert done.stderr.splitlines() == [
-        "rsmq-tui: interrupted; what was under way is settled when rsmq-tui makes its next change"
+        "rsmq-tui: interrupted; rsmq-tui settles the unfinished batch before its next change"
     ]
     left = client.zcard("rsmq:spare")
     assert left < MESSAGES
     told = command("undo", "1", "--yes")
     assert told.status == 0
     assert "change 1 (delete in spare, " in told.err
-    assert f"was interrupted with {MESSAGES - left:,} of {MESSAGES:,} done; rsmq-tui undo 1 takes it back" in told.err
+    assert f"was interrupted with {MESSAGES - left:,} of {MESSAGES:,} done; rsmq-tui undo 1 reverts it" in told.err
     # A call that was given up leaves a marker for a while, so that it is not carried out late.
     assert {key: value for key, value in keys().items() if not key.startswith(b"rsmq:rsmq-tui:")} == before
 
@@ -98,7 +100,7 @@ def test_ctrl_c_before_a_change_or_while_reading(
     folder = tmp_path / "out"
     folder.mkdir()
     given = [str(folder / "out.jsonl") if argument == "FILE" else argument for argument in arguments]
-    done = _interrupted(state, "looked at", times, "-r", redis_url, *given)
+    done = _interrupted(state, "scanned", times, "-r", redis_url, *given)
     told = "rsmq-tui: interrupted before anything was changed\n" if "delete" in arguments else ""
     assert (done.returncode, done.stdout, done.stderr) == (130, "", told)
     assert keys() == before
@@ -128,7 +130,7 @@ def test_a_real_terminal_gets_words_and_no_controls(
     client.hset("rsmq:spare:Q", b"\x1b[31mid", b"\x1b]0;owned\x07\x9b2J")
     for arguments, status, words in (
         (["messages", "list", "spare"], 0, "␛]0;owned␇\\x9b2J"),
-        (["messages", "delete", "spare", "--all"], 3, "Nothing was changed: --yes does it."),
+        (["messages", "delete", "spare", "--all"], 3, "Nothing was changed; --yes applies this change."),
         (["messages", "delete", "spare", "--all", "--yes"], 0, "spare: deleted 1, skipped 0, failed 0"),
         (["undo"], 3, "Undo change 1: deleted 1 message"),
         (["journal"], 0, "delete spare: every message"),
@@ -150,7 +152,7 @@ def test_progress_is_one_line_that_goes_away(command: Command, many: Rsmq, monke
     assert done.status == 0
     shown = done.err.split("\r")
     assert any(line.startswith("Delete 5,000 messages: 2,000 / 5,000") for line in shown)
-    assert any("looked at, 5,000 match" in line for line in shown)
+    assert any("scanned, 5,000 match" in line for line in shown)
     assert shown[-1] == ""
     assert shown[-2].strip() == ""
     assert "\n" not in done.err
@@ -169,5 +171,38 @@ def test_what_was_interrupted_before_is_told(redis_url: str, many: Rsmq, state: 
     assert done.returncode == 3
     (line,) = done.stderr.splitlines()
     assert line.startswith("rsmq-tui: change 1 (delete in spare, ")
-    assert "rsmq-tui undo 1 takes it back" in line
+    assert "rsmq-tui undo 1 reverts it" in line
     assert run("-r", redis_url, "messages", "send", "orders", "x", env=env).stderr == ""
+
+
+def test_the_journal_settles_what_was_interrupted_and_says_what_it_cannot(
+    many: Rsmq, redis_url: str, state: Path, command: Command, anywhere: Command, client: Redis
+) -> None:
+    _interrupted(state, "Delete", 2, "-r", redis_url, "messages", "delete", "spare", "--all", "--yes")
+    left = client.zcard("rsmq:spare")
+
+    elsewhere = anywhere("-r", "redis://127.0.0.1:1", "journal")
+    assert elsewhere.lines[0]["state"] == "running"
+    assert "was interrupted and is not settled yet: the next change on that server settles it\n" in elsewhere.err
+    there = command("journal")
+    assert (there.lines[0]["state"], there.lines[0]["done"]) == ("interrupted", MESSAGES - left)
+    assert "was interrupted with" in there.err
+    again = command("journal")
+    assert (again.err, again.lines) == ("", there.lines)
+
+
+def test_the_journal_says_when_the_server_cannot_be_asked(
+    many: Rsmq, redis_url: str, state: Path, anywhere: Command
+) -> None:
+    _interrupted(state, "Delete", 2, "-r", redis_url, "messages", "delete", "spare", "--all", "--yes")
+    path = next(state.rglob("journal.sqlite"))
+    with closing(sqlite3.connect(path)) as db, db:
+        # As if it had been written before there were checksums, and the server is down by now.
+        db.execute("UPDATE changes SET server = 'redis://127.0.0.1:1/0', checksum = 'none'")
+
+    told = anywhere("-r", "redis://127.0.0.1:1", "journal")
+
+    assert (told.status, told.lines[0]["state"]) == (0, "running")
+    (line,) = told.err.splitlines()
+    assert line.startswith("rsmq-tui: change 1 on redis://127.0.0.1:1/0 was interrupted and is not settled yet: ")
+    assert "refused" in line

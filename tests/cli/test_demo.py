@@ -6,11 +6,16 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 import redis
 
-from rsmq_tui.protocol import Rsmq
+from rsmq_tui.cli.triage_of import triage_of
+from rsmq_tui.profiles import Profile
+from rsmq_tui.protocol import Address, Rsmq
+from rsmq_tui.triage.actions import Delete
+from rsmq_tui.triage.previews import Everything
 from tests.cli.running import SECONDS_MAX, environment, run
 from tests.embedded.processes import is_gone
 
@@ -74,3 +79,17 @@ def test_no_server_program_is_one_sentence() -> None:
         [sys.executable, "-c", script], env=environment(), capture_output=True, text=True, timeout=30, check=False
     )
     assert (done.returncode, done.stdout, done.stderr) == (2, "", "rsmq-tui: install one\n")
+
+
+async def test_what_a_demo_keeps_for_undo_ends_with_it(redis_url: str, client: redis.Redis, tmp_path: Path) -> None:
+    Rsmq(client).create_queue("a")
+    Rsmq(client).send_message("a", "one")
+    profile = Profile("", Address(redis_url), ("rsmq",))
+    triage = triage_of(profile, tmp_path)
+    try:
+        preview = await triage.preview(Delete(queue="a"), Everything())
+        assert dict(preview.rows)["undo"] == "kept until the demo ends (u)"
+        await triage.run(preview).to_end()
+        assert (await triage.preview_undo()).count == 1
+    finally:
+        await triage.aclose()

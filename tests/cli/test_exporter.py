@@ -52,7 +52,7 @@ def test_it_serves_until_it_is_ended(redis_url: str, client: Redis) -> None:
         process.send_signal(signal.SIGTERM)
         out, err = process.communicate(timeout=SECONDS_MAX)
 
-    assert "for this machine only (--host 0.0.0.0 lets others in): http://127.0.0.1:" in line
+    assert "on this machine only (--host 0.0.0.0 accepts connections from others): http://127.0.0.1:" in line
     assert answer.value("rsmq_queue_ready_messages", ns="jobs", queue="orders") == 2
     assert answer.value("rsmq_up", ns="jobs") == 1
     # Where no profile was named, there is no such label: an empty one is none.

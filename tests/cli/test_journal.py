@@ -1,6 +1,8 @@
 """`rsmq-tui journal` and `undo`: what was done from here, what is kept of it, and taking it back."""
 
+import sqlite3
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +55,7 @@ def test_show_prints_what_is_kept(command: Command, anywhere: Command, orders: R
     assert len(rescored) == 4
     assert all(int(line["new_score"]) and line["new_id"] == line["id"] for line in rescored)
     (fields,) = anywhere("journal", "show", "3").lines
-    assert fields["fields"]["vt"] == ["3600", "7"]
+    assert {"name": "vt", "before": "3600", "after": "7"} in fields["fields"]
 
 
 @pytest.mark.parametrize("way", [["undo"], ["undo", "1"], ["undo", "--queue", "orders"], ["journal", "restore", "1"]],
@@ -78,7 +80,8 @@ def test_what_was_touched_since_is_left_alone_and_told(command: Command, orders:
     assert orders.receive_message("spare") is not None
     done = command("undo", "--yes")
     assert (done.status, done.lines[0]["done"]) == (0, 0)
-    assert done.lines[0]["skipped"] == {"received or changed meanwhile": 1}
+    assert done.lines[0]["skipped"] == 1
+    assert done.lines[0]["reasons"] == [{"outcome": "skipped", "reason": "received or changed meanwhile", "count": 1}]
 
 
 @pytest.mark.parametrize(
@@ -102,3 +105,85 @@ def test_a_change_on_another_server_stays_there(command: Command, anywhere: Comm
     assert done.status == 2
     assert "was made on redis://127.0.0.1:" in done.err
     assert "hunter2" not in done.err
+
+
+# What has a word to say about a journal, and what has not.
+_READERS = [["journal"], ["journal", "show", "1"], ["journal", "restore", "1", "--yes"], ["undo", "--yes"],
+            ["messages", "delete", "orders", "--all", "--yes"]]  # fmt: skip
+
+
+def _text(path: Path) -> None:
+    path.write_text("no journal " * 1000)
+
+
+def _folder(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+def _foreign(path: Path) -> None:
+    path.unlink()
+    with closing(sqlite3.connect(path)) as db, db:
+        db.execute("CREATE TABLE mine (one TEXT)")
+
+
+@pytest.mark.parametrize("spoil", [_text, _folder, _foreign])
+def test_a_journal_that_is_none_is_one_sentence(
+    spoil: Callable[[Path], None], command: Command, orders: Rsmq, keys: Keys, state: Path
+) -> None:
+    command("messages", "delete", "orders", "--filter", "plain", "--yes")
+    (path,) = state.rglob("journal.sqlite")
+    for file in path.parent.glob("journal.sqlite-*"):
+        file.unlink()
+    spoil(path)
+    before = keys()
+    for arguments in _READERS:
+        told = command(*arguments)
+        assert (told.status, told.out, len(told.err.splitlines())) == (2, b"", 1)
+        assert f"the journal {path} cannot be used" in told.err
+    assert keys() == before
+
+
+def test_a_damaged_change_is_listed_and_named(command: Command, orders: Rsmq, keys: Keys, state: Path) -> None:
+    command("messages", "delete", "orders", "--filter", "plain", "--yes")
+    command("messages", "delete", "orders", "--filter", "json.type=b", "--yes")
+    (path,) = state.rglob("journal.sqlite")
+    with closing(sqlite3.connect(path)) as db, db:
+        db.execute("UPDATE batches SET edits = CAST(replace(edits, 'plain', 'plaim') AS BLOB) WHERE change = 1")
+    before = keys()
+    words = "change 1 is damaged in the journal and set aside; it cannot be undone, the others can"
+    for arguments in (["undo", "1", "--yes"], ["journal", "show", "1"], ["undo", "1", "--yes"]):
+        told = command(*arguments)
+        assert (told.status, told.out) == (2, b"")
+        assert words in told.err
+    assert keys() == before
+    listed = command("journal")
+    assert [line["state"] for line in listed.lines] == ["done", "damaged"]
+    assert listed.err == f"rsmq-tui: {words}\n"
+    assert command("undo", "--yes").lines[0]["done"] == 1
+
+
+@pytest.mark.parametrize("number", ["0", "9" * 18, "9" * 30])
+def test_a_number_that_no_change_has(number: str, command: Command, orders: Rsmq) -> None:
+    command("messages", "delete", "orders", "--filter", "plain", "--yes")
+    for arguments in (["undo", number], ["journal", "show", number], ["journal", "--limit", number]):
+        assert command(*arguments).status in (0, 2)
+
+
+def test_messages_that_may_have_been_consumed_come_back_when_asked_for(
+    command: Command, orders: Rsmq, client: Redis, state: Path
+) -> None:
+    command("messages", "delete", "orders", "--filter", "plain", "--yes")
+    (path,) = state.rglob("journal.sqlite")
+    with closing(sqlite3.connect(path)) as db, db:
+        # As if it had ended before it knew, on a server that was restarted without its data.
+        db.execute("UPDATE batches SET outcome = NULL")
+        db.execute("UPDATE changes SET state = 'running', done = 0, pid = 999999999")
+    plain = command("undo")
+    assert (plain.status, plain.out) == (2, b"")
+    assert "1 message of change 1 may have been consumed instead of deleted, so they are not put back" in plain.err
+    assert "rsmq-tui undo 1 --unsettled puts them back" in plain.err
+    preview = command("undo", "1", "--unsettled", terminal=True)
+    assert "may have been consumed instead of deleted: they are put back anyway." in preview.text
+    assert command("journal", "restore", "1", "--unsettled", "--yes").lines[0]["done"] == 1
+    assert client.zcard("rsmq:orders") == 6

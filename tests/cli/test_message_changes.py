@@ -9,7 +9,11 @@ import pytest
 from redis import Redis
 
 from rsmq_tui.protocol import Rsmq
+from rsmq_tui.triage.desk import Triage
+from rsmq_tui.triage.previews import Preview
+from rsmq_tui.triage.run import Run
 from tests.cli.conftest import Command
+from tests.triage.consuming import consuming
 
 Keys = Callable[[], Mapping[bytes, Any]]
 
@@ -62,14 +66,15 @@ def test_yes_makes_the_change_and_undo_takes_it_back(
     arguments, number = CHANGES[name]
     (report,) = done.lines
     assert (done.status, done.err) == (0, "")
-    assert report == {"action": arguments[0], "queue": arguments[1], "planned": number, "done": number,
-                      "skipped": {}, "failed": {}, "unknown": 0, "unsure": 0, "change": 1, "stopped": None}  # fmt: skip
+    assert report == report | {"action": arguments[0], "queue": arguments[1], "planned": number, "done": number,
+                               "skipped": 0, "failed": 0, "reasons": [], "unknown": 0, "unsure": 0,
+                               "change": 1, "stopped": None}  # fmt: skip
     after = keys()
     assert after != before
     preview = command("undo")
     assert (preview.status, keys()) == (3, after)
     undone = command("undo", "--yes")
-    assert (undone.status, undone.lines[0]["action"], undone.lines[0]["failed"]) == (0, "undo", {})
+    assert (undone.status, undone.lines[0]["action"], undone.lines[0]["failed"]) == (0, "undo", 0)
     assert keys() == before
 
 
@@ -79,11 +84,11 @@ def test_a_terminal_reads_words(name: str, command: Command, orders: Rsmq, tmp_p
     preview = command(*arguments, terminal=True)
     assert preview.status == 3
     assert f"{CHANGES[name][1]} message" in preview.text.splitlines()[0]
-    assert preview.text.splitlines()[-1] == "Nothing was changed: --yes does it."
+    assert preview.text.splitlines()[-1] == "Nothing was changed; --yes applies this change."
     done = command(*arguments, "--yes", terminal=True)
     assert done.status == 0
     (sentence,) = done.text.splitlines()
-    assert f" {CHANGES[name][1]}, skipped 0, failed 0; rsmq-tui undo 1 takes it back" in sentence
+    assert f" {CHANGES[name][1]}, skipped 0, failed 0; rsmq-tui undo 1 reverts it" in sentence
     as_json = command("messages", "delete", "orders", "--all", "--json", terminal=True)
     assert as_json.lines[0]["preview"]
 
@@ -105,11 +110,12 @@ def test_ids_that_are_there_and_one_that_is_not(command: Command, orders: Rsmq, 
     assert (preview["planned"], preview["not_there"]) == (2, 1)
     done = command("messages", "delete", "orders", "--id", ids[0], ids[0], "nope", "--id", ids[1], "--yes")
     (report,) = done.lines
-    assert (done.status, report["done"], report["skipped"]) == (0, 2, {"not in the queue": 1})
+    assert (done.status, report["done"], report["skipped"]) == (0, 2, 1)
+    assert report["reasons"] == [{"outcome": "skipped", "reason": "not in the queue", "count": 1}]
     assert client.zcard("rsmq:orders") == 4
     told = command("messages", "delete", "orders", "--id", "nope", "--yes", terminal=True)
     assert (told.status, told.text) == (0, "orders: deleted 0, skipped 0, failed 0\n")
-    assert told.err == "rsmq-tui: 1 id of these is not in the queue.\n"
+    assert told.err == "rsmq-tui: 1 id is not in the queue.\n"
     assert [line["change"] for line in command("journal").lines] == [1]
 
 
@@ -119,7 +125,8 @@ def test_some_that_fail_are_status_1_with_their_reason(command: Command, orders:
     done = command("messages", "move", "orders", "--all", "--to", "narrow", "--yes")
     (report,) = done.lines
     assert (done.status, report["done"]) == (1, 6)
-    assert report["failed"] == {"longer than the target's maxsize": 1}
+    assert report["failed"] == 1
+    assert report["reasons"] == [{"outcome": "failed", "reason": "longer than the target's maxsize", "count": 1}]
     done = command("messages", "send", "narrow", "x" * 1025, "--yes")
     assert (done.status, done.lines[0]["stopped"]) == (1, "Message too long")
 
@@ -142,7 +149,10 @@ def test_a_limit_takes_those_due_first(command: Command, orders: Rsmq, client: R
 
 def test_help_says_what_a_limit_means(command: Command) -> None:
     told = " ".join(command("messages", "move", "--help").out.decode().split())
-    assert "at most N of them: those due first, to release of the hidden ones; of a list queue those taken next" in told
+    assert (
+        "at most N messages: those due first, for release among the hidden ones; of a list queue, those taken next"
+        in told
+    )
 
 
 def test_poison_is_what_the_profile_calls_so(
@@ -159,3 +169,55 @@ def test_poison_is_what_the_profile_calls_so(
     assert preview["planned"] == 2
     written = anywhere(*poison, "export", "orders", "--filter", "state:poison")
     assert len(written.lines) == 2
+
+
+@pytest.mark.parametrize("vt_s", [0, 1])
+def test_a_poison_queue_is_emptied_beside_its_consumer(
+    command: Command, client: Redis, redis_url: str, vt_s: int
+) -> None:
+    queues = Rsmq(client)
+    for name in ("hot", "parked"):
+        queues.create_queue(name)
+    ids = queues.send_messages("hot", ["poison"] * 12)
+    with consuming(redis_url, "hot", vt_s) as consumer:
+        consumer.wait_for(ids, 5)
+        (line,) = command("messages", "move", "hot", "--filter", "rc>=5", "--to", "parked", "--yes").lines
+    assert (line["done"], line["skipped"], line["failed"]) == (12, 0, 0)
+    assert command("undo", "--yes").status == 0
+    assert {id: int(client.hget("rsmq:hot:Q", f"{id}:rc")) for id in ids} == {
+        id: message.rc for id, message in consumer.last.items()
+    }
+
+
+def test_named_messages_are_changed_even_if_received(
+    command: Command, client: Redis, orders: Rsmq, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    orders.create_queue("hot")
+    ids = orders.send_messages("hot", ["x"] * 3)
+    # A preview is all the time that a consumer needs.
+    honest = Triage.run
+
+    def received_meanwhile(self: Triage, preview: Preview) -> Run:
+        orders.receive_messages("hot", 2, vt=100)
+        return honest(self, preview)
+
+    monkeypatch.setattr(Triage, "run", received_meanwhile)
+    arguments = ["messages", "delete", "hot", "--id", *ids]
+    done = command(*arguments, "--yes", terminal=True)
+    assert "deleted 1, skipped 2 (received or changed meanwhile)" in done.text
+    assert (
+        f"skipped, because received or changed since the preview: {ids[0]} {ids[1]}; --even-if-received "
+        "includes such messages" in done.err
+    )
+    orders.change_message_visibility("hot", ids[0], 0)
+    (line,) = command(*arguments, "--even-if-received", "--yes").lines
+    assert line["done"] == 2
+    assert orders.get_queue_attributes("hot").msgs == 0
+
+
+def test_a_preview_of_nothing_promises_nothing(command: Command, orders: Rsmq) -> None:
+    done = command("messages", "delete", "orders", "--filter", "body:nowhere", terminal=True)
+    assert done.status == 3
+    assert done.text.splitlines()[-1] == "Nothing matches; there is nothing to do."
+    assert "undo" not in done.text
+    assert "--yes" not in done.text

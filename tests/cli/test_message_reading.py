@@ -29,7 +29,50 @@ def test_list_prints_what_matches_as_json_lines(command: Command, orders: Rsmq) 
     everything = command("messages", "list", "orders").lines
     assert sorted(line["state"] for line in everything) == ["delayed", "in flight", "in flight", *["ready"] * 3]
     assert [line["body_base64"] for line in everything if "body_base64" in line] == ["/wA="]
-    assert len(command("messages", "list", "orders", "--limit", "4").lines) == 4
+
+
+@pytest.mark.parametrize("action", ["list", "get", "export"])
+def test_a_limit_takes_those_due_first(action: str, command: Command, orders: Rsmq, client: Redis) -> None:
+    # A scan meets them in another order than the one in which they are due.
+    ids = [f"{number:032d}" for number in range(700)]
+    dues_ms = [1_700_000_000_000 + number * 7919 % 700 for number in range(700)]
+    client.zadd("rsmq:spare", dict(zip(ids, dues_ms, strict=True)))
+    client.hset("rsmq:spare:Q", mapping={id: f'{{"n": {number % 2}}}' for number, id in enumerate(ids)})
+    first = [id for _, id in sorted(zip(dues_ms, ids, strict=True))]
+
+    narrow = ("--filter", "json.n=1") if action == "get" else ()
+    found = command("messages", action, "spare", "--limit", "4", *narrow).lines
+
+    wanted = [id for id in first if int(id) % 2] if narrow else first
+    assert [line["id"] for line in found] == wanted[:4]
+    assert all(line["rc"] == 0 and line["body"] for line in found)
+    last = command("messages", action, "spare", "--filter", f"id:{first[-1]}", "--limit", "1").lines
+    assert [line["id"] for line in last] == [first[-1]]
+
+
+def test_get_takes_a_filter(command: Command, orders: Rsmq) -> None:
+    found = command("messages", "get", "orders", "--filter", "state:inflight")
+    assert (found.status, found.err) == (0, "")
+    assert sorted(line["body"] for line in found.lines) == ['{"type": "a", "n": 0}', '{"type": "a", "n": 1}']
+    assert command("messages", "get", "orders", "--filter", "plain", "--raw").out == b"plain"
+    none = command("messages", "get", "orders", "--filter", "nothing")
+    assert (none.status, none.out, none.err) == (0, b"", "rsmq-tui: no message of orders matches\n")
+    assert command("messages", "get", "nope", "--filter", "rc>0").status == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([], "get takes either ids or --filter"),
+        (["x" * 32, "--filter", "rc>0"], "get takes either ids or --filter"),
+        (["x" * 32, "--limit", "1"], "--limit needs --filter"),
+        (["--filter", "customer=7"], 'unknown field "customer". Did you mean json.customer?'),
+    ],
+)
+def test_get_refuses(arguments: list[str], words: str, command: Command, orders: Rsmq) -> None:
+    done = command("messages", "get", "orders", *arguments)
+    assert (done.status, done.out) == (2, b"")
+    assert words in done.err
 
 
 def test_list_on_a_terminal_is_a_table(command: Command, orders: Rsmq) -> None:
@@ -62,7 +105,7 @@ def test_groups(command: Command, orders: Rsmq) -> None:
     assert "50.0%" in words[1]
     refused = command("messages", "list", "orders", "--group-by", "type")
     assert (refused.status, refused.out) == (2, b"")
-    assert "group by shape, or by a place in JSON" in refused.err
+    assert "group by shape, or by a JSON path" in refused.err
 
 
 def test_get_prints_whole_messages(command: Command, orders: Rsmq, client: Redis) -> None:

@@ -153,10 +153,10 @@ def test_another_file_by_option_or_environment(
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("--profile", "tow"), "there is no profile tow: did you mean two? there are one, two, three"),
-        (("--profile", "x\x1b[31m"), "there is no profile x␛[31m: there are one, two, three"),
-        (("--profile", "one,"), "--profile wants the names of profiles"),
-        (("--profile", "one", "-r", "redis://x"), "-r and --profile both name a server: give one of them"),
+        (("--profile", "tow"), "there is no profile tow: did you mean two? known profiles: one, two, three"),
+        (("--profile", "x\x1b[31m"), "there is no profile x␛[31m: known profiles: one, two, three"),
+        (("--profile", "one,"), "--profile takes profile names separated by commas"),
+        (("--profile", "one", "-r", "redis://x"), "-r and --profile both name a server: give only one of them"),
         (("--config", "/no/such.toml"), "/no/such.toml cannot be read: No such file or directory"),
     ],
 )
@@ -176,7 +176,7 @@ def test_a_profile_that_is_not_there_names_the_file_where_there_is_none(config: 
     done = anywhere("--profile", "x", "snapshot")
 
     assert done.err == (
-        f"rsmq-tui: there is no profile x: {config} names none; `rsmq-tui profiles example` shows how\n"
+        f"rsmq-tui: there is no profile x: {config} defines none; `rsmq-tui profiles example` prints an example\n"
     )
 
 
@@ -187,7 +187,7 @@ def test_a_mistake_in_the_file_stops_every_command(config: Path, anywhere: Comma
         done = anywhere(*arguments)
         assert (done.status, done.err) == (
             2,
-            f"rsmq-tui: {config}:2: there is no key pasword in [profiles.one]; did you mean password?\n",
+            f"rsmq-tui: {config}:2: unknown key pasword in [profiles.one]; did you mean password?\n",
         )
 
 
@@ -204,7 +204,7 @@ def test_the_demo_is_no_profile(config: Path, anywhere: Command) -> None:
     done = anywhere("--profile", "one", "demo")
 
     assert done.status == 2
-    assert "it goes without --profile" in done.err
+    assert "takes no --profile" in done.err
 
 
 def test_a_command_that_offers_no_profiles_reads_no_file(config: Path) -> None:
@@ -247,6 +247,8 @@ def test_profiles_are_listed_without_a_secret(config: Path, anywhere: Command) -
             "growing_share": 0.02,
             "aged_ms": 600000,
             "poison_rc": 5,
+            "leaking_ms": 60000,
+            "clear_ms": 30000,
         },
         "default": True,
     }
@@ -265,7 +267,7 @@ def test_profiles_are_listed_for_people(config: Path, anywhere: Command) -> None
         ["two", "read-only", "#ff5f5f", "redis://two:6379/0", "rsmq"],
         ["three", "yes", "redis://three:6379/0", "rsmq"],
     ]
-    assert done.err == f"rsmq-tui: they are named in {config}\n"
+    assert done.err == f"rsmq-tui: defined in {config}\n"
 
 
 @pytest.mark.parametrize("there", [True, False])
@@ -277,7 +279,7 @@ def test_without_profiles_it_says_where_they_belong(config: Path, anywhere: Comm
     done = anywhere("profiles")
 
     assert (done.status, done.out) == (0, b"")
-    assert done.err.startswith(f"rsmq-tui: there are no profiles: {config} names them, and `rsmq-tui profiles example`")
+    assert done.err.startswith(f"rsmq-tui: no profiles: {config} names them, and `rsmq-tui profiles example`")
 
 
 def test_the_example_is_printed_as_it_is(config: Path, anywhere: Command) -> None:
@@ -290,7 +292,7 @@ def test_the_example_is_printed_as_it_is(config: Path, anywhere: Command) -> Non
 def test_the_help_says_what_wins() -> None:
     told = " ".join(main_parser().format_help().split())
 
-    assert "env REDIS_URL; without either the configuration's default profile" in told
+    assert "env REDIS_URL; default: the configuration's default profile" in told
     assert "instead of -r and REDIS_URL" in told
 
 

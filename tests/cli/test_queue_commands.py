@@ -31,7 +31,7 @@ def test_only_yes_changes_and_undo_takes_back(
     assert {key: client.dump(key) for key in client.scan_iter()} == raw
     done = command("queues", *CHANGES[name], "--yes")
     (report,) = done.lines
-    assert (done.status, report["stopped"], report["failed"]) == (0, None, {})
+    assert (done.status, report["stopped"], report["failed"]) == (0, None, 0)
     assert report["done"] == report["planned"]
     assert keys() != before
     assert command("undo", "1", "--yes").status == 0
@@ -57,11 +57,10 @@ def test_what_they_do(command: Command, orders: Rsmq) -> None:
     [
         (["create", "orders"], "orders on redis://SERVER/0: Queue exists"),
         (["set", "orders"], "orders on redis://SERVER/0: No attribute was supplied"),
-        (["set", "nope", "--vt", "1"], "Queue not found; rsmq-tui queues list names those that are there"),
+        (["set", "nope", "--vt", "1"], "Queue not found; rsmq-tui queues list shows the existing queues"),
         (["delete", "nope"], "Queue not found"),
         (["purge", "nope"], "Queue not found"),
         (["create", "bad name"], "Invalid qname format"),
-        (["create", "x", "--vt", "-1"], "vt must be between 0 and 9999999"),
         (["create", "x", "--maxsize", "5"], "maxsize must be between 1024 and 65536"),
         (["delete", "QUEUES"], "QUEUES is the name of the index"),
     ],

@@ -37,7 +37,7 @@ def started(*arguments: str, ignoring: signal.Signals | None = None) -> Iterator
         try:
             assert process.stderr is not None
             line = process.stderr.readline()
-            assert re.fullmatch(r"rsmq-tui: recording \d+ places? into \S+; Ctrl\+C ends it\n", line), line
+            assert re.fullmatch(r"rsmq-tui: recording \d+ places? into \S+; Ctrl\+C stops it\n", line), line
             yield process
         finally:
             process.kill()
@@ -69,7 +69,7 @@ def test_it_ends_when_its_time_is_over(command: Command, client: Redis, out: Pat
 
     assert (done.status, done.out) == (0, b"")
     begun, ended = done.err.splitlines()
-    assert begun == f"rsmq-tui: recording 1 place into {out}; Ctrl+C ends it"
+    assert begun == f"rsmq-tui: recording 1 place into {out}; Ctrl+C stops it"
     assert re.fullmatch(
         rf"rsmq-tui: recorded 1 place into {out}: \d+ polls, \d+ rows, 2 messages, 2 files of [^ ]+ KiB", ended
     )
@@ -96,7 +96,7 @@ def test_lists_are_recorded_beside_the_queues_of_rsmq(command: Command, client: 
     }  # fmt: skip
     mail = [row for row in rows if row["kind"] == "list"]
     assert {(row["depth"], row["ready"], row["hidden"], row["expired"], row["verdict"]) for row in mail} == {
-        (3, 2, 1, 1, "stalled")
+        (3, 2, 1, 1, "leaking")
     }
     assert {row[name] for row in mail for name in ("totalsent", "totalrecv", "poison", "highest_rc")} == {None}
     # Inventories are of queues whose messages have ids.
@@ -186,15 +186,15 @@ def test_without_the_extra_it_says_what_to_install(
     ("arguments", "told"),
     [
         ((), "the following arguments are required: --out"),
-        (("--out", ""), "it is no folder"),
+        (("--out", ""), "must not be empty: name a folder"),
         (("--out", "x", "--every", "5"), "a span of time has a unit"),
         (("--out", "x", "--every", "10ms"), "'10ms' is not between 100ms and 1d"),
         (("--out", "x", "--for=-1h"), "is not between 100ms and"),
         (("--out", "x", "--messages", "500ms"), "is not between 1s and"),
         (("--out", "x", "--keep", "23h"), "is not between 1d and"),
-        (("--out", "x", "--max-size", "lots"), "'lots' is no size of 1M or more"),
-        (("--out", "x", "--max-size", "10K"), "'10K' is no size of 1M or more"),
-        (("--out", "x", "--bodies"), "--bodies goes with --messages"),
+        (("--out", "x", "--max-size", "lots"), "'lots' is not a size of at least 1M"),
+        (("--out", "x", "--max-size", "10K"), "'10K' is not a size of at least 1M"),
+        (("--out", "x", "--bodies"), "--bodies needs --messages"),
     ],
 )
 def test_refused(command: Command, arguments: tuple[str, ...], told: str) -> None:

@@ -95,12 +95,16 @@ def test_how_fast_and_paused(anywhere: Command, started: list[Replaying], histor
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
-        (("--from", "noon"), "--from: 'noon' is no moment: write 21:50, 2031-05-17 21:50, -10m or seconds"),
-        (("--to", "25:00"), "--to: '25:00' is no moment: there is no such time of day"),
-        (("--from", "2024-10-03 12:00"), f"--from: nothing was recorded at 2024-10-03 12:00:00: there is {DAY} 12:00"),
+        (("--from", "noon"), "--from: 'noon' is not a time: write 21:50, 2031-05-17 21:50, -10m or seconds"),
+        (("--to", "25:00"), "--to: '25:00' is not a time: this time of day does not exist"),
+        (
+            ("--from", "2024-10-03 12:00"),
+            "--from: nothing was recorded at 2024-10-03 12:00:00: "
+            f"the recording covers {DAY} 12:00:00 to {DAY} 13:59:00",
+        ),
         (("--from", "13:00", "--to", "12:30"), f"--to is {DAY} 12:30:00, which is not after --from, {DAY} 13:00:00"),
-        (("--speed", "0.5"), "argument --speed: '0.5' is no speed from 1 to 3600"),
-        (("--speed", "fast"), "argument --speed: 'fast' is no speed from 1 to 3600"),
+        (("--speed", "0.5"), "argument --speed: '0.5' is not a speed from 1 to 3600"),
+        (("--speed", "fast"), "argument --speed: 'fast' is not a speed from 1 to 3600"),
     ],
 )
 def test_what_cannot_be_is_one_sentence(
@@ -116,14 +120,14 @@ def test_what_cannot_be_is_one_sentence(
 def test_a_folder_that_is_no_history(anywhere: Command, tmp_path: Path) -> None:
     done = anywhere("replay", str(tmp_path / "none"), terminal=True)
     assert done.status == 2
-    assert "holds no history: rsmq-tui record --out" in done.err
+    assert "is not a history: rsmq-tui record --out" in done.err
     assert done.err.count("\n") == 1
 
 
 def test_an_empty_history(anywhere: Command, tmp_path: Path) -> None:
     Hand(tmp_path, tmp_path).writer.close()
     done = anywhere("replay", str(tmp_path), terminal=True)
-    assert (done.status, done.err) == (2, f"rsmq-tui: {tmp_path} holds nothing yet that could be replayed\n")
+    assert (done.status, done.err) == (2, f"rsmq-tui: {tmp_path} contains nothing to replay yet\n")
 
 
 def test_files_that_were_left_out_are_named_at_the_end(
@@ -157,7 +161,7 @@ def test_without_the_extra_it_says_what_to_install(
 def test_the_help_has_examples_keys_and_statuses(anywhere: Command) -> None:
     done = anywhere("replay", "--help")
     assert done.status == 0
-    for words in ("rsmq-tui replay history", "-10m", "m marks an instant", "exit status: 0 when it is left"):
+    for words in ("rsmq-tui replay history", "-10m", "m marks a time", "exit status: 0 you quit"):
         assert words in done.text
 
 

@@ -56,13 +56,13 @@ def test_a_range_is_given_in_words(
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("--out", "x.txt"), "x.txt is neither HTML nor Markdown: end its name in .html or .md"),
-        (("--from", "soon"), "'soon' is no moment"),
+        (("--out", "x.txt"), "x.txt must end in .html or .md"),
+        (("--from", "soon"), "'soon' is not a time"),
         (("--from", "2031-05-17", "--to", "2031-05-16"), "the range ends before it begins"),
-        (("--from", "2040-01-01", "--to", "2040-01-02"), "nothing is known of that time: the analysis covers"),
-        (("--queue", "\x1b[2J"), "knows no queue ␛[2J; it knows emails, invoices, orders, webhooks"),
-        (("--analysis", "/nowhere"), "/nowhere holds no analysis: rsmq-tui pipeline run --history DIR --out /nowhere"),
-        (("--analysis", ""), "no analysis is named"),
+        (("--from", "2040-01-01", "--to", "2040-01-02"), "no data for that time: the analysis covers"),
+        (("--queue", "\x1b[2J"), "has no queue ␛[2J; it has emails, invoices, orders, webhooks"),
+        (("--analysis", "/nowhere"), "/nowhere is not an analysis: rsmq-tui pipeline run --history DIR --out /nowhere"),
+        (("--analysis", ""), "no analysis given"),
         (("--out", "/nowhere/x.html"), "/nowhere/x.html cannot be written: No such file or directory"),
     ],
 )  # fmt: skip
@@ -82,7 +82,7 @@ def test_an_empty_analysis_is_a_sentence(anywhere: Command, tmp_path: Path) -> N
     Made(tmp_path / "empty").publish()
     done = anywhere("report", "--analysis", str(tmp_path / "empty"), "--out", str(tmp_path / "x.md"))
     assert done.status == 2
-    assert "record some history, and run the pipeline" in done.err
+    assert "record a history, then run the pipeline" in done.err
 
 
 def test_the_environment_can_name_the_analysis(
@@ -121,14 +121,14 @@ def test_the_history_screen_needs_a_terminal_and_an_analysis(anywhere: Command, 
     done = anywhere("history", str(analysis_folder))
     assert done.status == 2
     assert done.err == "rsmq-tui: the history screen needs a terminal; `rsmq-tui report` writes a file\n"
-    assert "no analysis is named" in anywhere("history").err
+    assert "no analysis given" in anywhere("history").err
 
 
 def test_the_history_screen_says_where_there_is_no_analysis(anywhere: Command, tmp_path: Path) -> None:
     gone = tmp_path / "gone"
     done = anywhere("history", str(gone))
     assert (done.status, done.out) == (2, b"")
-    assert f"{gone} is no folder: `rsmq-tui pipeline run --history DIR --out OUT` makes one" in done.err
+    assert f"{gone} is not a directory: `rsmq-tui pipeline run --history DIR --out OUT` creates one" in done.err
 
 
 def test_without_its_packages_a_report_says_how_to_get_them(analysis_folder: Path, tmp_path: Path) -> None:

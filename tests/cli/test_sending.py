@@ -76,7 +76,7 @@ def test_export_and_import_keep_every_byte_and_field(
     names = {name for name in was if len(name) >= 32}
     assert {name: kept[name] for name in names} == {name: was[name] for name in names}
     again = command("messages", "import", "orders", str(path), "--yes")
-    assert (again.status, again.lines[0]["failed"]) == (1, {"its id is already in use there": 9})
+    assert (again.status, again.lines[0]["failed"]) == (1, 9)
 
 
 def test_export_takes_a_filter_and_a_limit(command: Command, orders: Rsmq) -> None:
@@ -92,15 +92,29 @@ def test_an_export_that_fails_leaves_no_file(anywhere: Command, command: Command
     assert command("messages", "export", "nope", "-o", str(folder / "a")).status == 2
     assert list(folder.iterdir()) == []
     (folder / "a").write_text("before")
-    assert command("messages", "export", "nope", "-o", str(folder / "a")).status == 2
-    assert (folder / "a").read_text() == "before"
+    assert command("messages", "export", "nope", "-o", str(folder / "a"), "--force").status == 2
+    assert [path.read_text() for path in folder.iterdir()] == ["before"]
     assert command("messages", "export", "orders", "-o", str(tmp_path / "no" / "folder")).status == 2
     assert command("messages", "export", "orders", "-o", "/dev/null").status == 0
 
 
+def test_an_export_overwrites_only_when_it_is_told_to(command: Command, orders: Rsmq, tmp_path: Path) -> None:
+    path, link = tmp_path / "a.jsonl", tmp_path / "link.jsonl"
+    path.write_text("before")
+    link.symlink_to(path)
+    for name in (path, link):
+        refused = command("messages", "export", "orders", "-o", str(name))
+        assert (refused.status, refused.out) == (2, b"")
+        assert refused.err == f"rsmq-tui: {name} already exists: --force overwrites it\n"
+        assert path.read_text() == "before"
+    assert command("messages", "export", "orders", "-o", str(link), "--force").status == 0
+    assert (link.is_symlink(), len(path.read_text().splitlines())) == (True, 6)
+    assert sorted(tmp_path.glob("*.jsonl")) == [path, link]
+
+
 @pytest.mark.parametrize(
     ("content", "words"),
-    [("{}", 'line 1: no "id"'), ("nonsense \x1b[2J", "line 1: not a JSON object"), ("", "holds no message"),
+    [("{}", 'line 1: no "id"'), ("nonsense \x1b[2J", "line 1: not a JSON object"), ("", "has no messages"),
      ('{"id": "a", "score": 1}\n{"id": "b", "score": "x"}', 'line 2: "score" is not a number')],
     ids=["no id", "no json", "empty", "bad score"],
 )  # fmt: skip
@@ -114,6 +128,30 @@ def test_an_import_of_something_else_says_where(
     assert (done.status, done.out) == (2, b"")
     assert words in done.err
     assert "\x1b" not in done.err
+    assert state_of(client) == before
+
+
+def test_what_has_any_id_is_exported_imported_deleted_and_undone(
+    command: Command, orders: Rsmq, client: Redis, tmp_path: Path
+) -> None:
+    ids = [b"short", b"A" * 22, b"123e4567-e89b-12d3-a456-426614174000", b"\xff\xfe", b"", b"-n", b"a", b"a:rc", b"vt"]
+    for number, id in enumerate(ids):
+        client.zadd("rsmq:spare", {id: 1_700_000_000_000 + number})
+    client.hset("rsmq:spare:Q", mapping={id: b"body of " + id for id in ids[:-1]})
+    before, path = state_of(client), tmp_path / "spare.jsonl"
+    assert command("messages", "export", "spare", "-o", str(path)).status == 0
+
+    for change in ("delete", "move"):
+        to = ("--to", "orders-dlq") if change == "move" else ()
+        assert command("messages", change, "spare", "--all", *to, "--yes").lines[0]["done"] == len(ids)
+        assert client.exists("rsmq:spare") == 0
+        assert client.hlen("rsmq:spare:Q") == 5
+        assert command("undo", "--yes").lines[0]["done"] == len(ids)
+        assert state_of(client) == before
+
+    client.delete("rsmq:spare")
+    client.hdel("rsmq:spare:Q", *ids[:-1])
+    assert command("messages", "import", "spare", str(path), "--yes").lines[0]["done"] == len(ids)
     assert state_of(client) == before
 
 
@@ -140,4 +178,4 @@ def test_a_list_whose_bodies_were_too_long_is_no_export(command: Command, orders
     assert "its body was too long to be listed: export it" in done.err
     told = command("messages", "delete", "spare", "--filter", "x", "--yes")
     assert (told.status, told.lines[0]["planned"]) == (0, 0)
-    assert told.err == "rsmq-tui: 1 message could not be searched: too long a body.\n"
+    assert told.err == "rsmq-tui: 1 message could not be searched: the body is too long.\n"

@@ -15,7 +15,7 @@ from tests.cli.running import environment, run
 TOP = ["schema", "at_ms", "ns", "queues"]
 KEYS = [
     *("name", "kind", "depth", "ready", "hidden", "oldest_ready_age_ms", "vt_s", "delay_s", "maxsize", "totalsent"),
-    *("totalrecv", "created_ms", "modified_ms", "verdict", "problems"),
+    *("totalrecv", "created_ms", "modified_ms", "oldest_ready_waiting_ms", "verdict", "problems"),
 ]
 
 
@@ -45,6 +45,7 @@ def test_schema_keys_and_values(redis_url: str, client: redis.Redis) -> None:
     assert list(empty) == list(orders) == KEYS
     attributes = rsmq.get_queue_attributes("orders")
     assert 0 <= orders.pop("oldest_ready_age_ms") < 30_000
+    assert 0 <= orders.pop("oldest_ready_waiting_ms") < 30_000
     assert orders == {
         "name": "orders",
         "kind": "rsmq",
@@ -95,9 +96,9 @@ def test_what_is_unknown_is_null_and_what_is_wrong_is_said(redis_url: str, clien
         assert queue["problems"]
     assert wrong["depth"] is None
     assert wrong["ready"] is None
-    assert wrong["problems"][0] == "its messages key holds another type than a sorted set"
+    assert wrong["problems"][0] == "its messages key is not a sorted set"
     assert (odd["verdict"], odd["vt_s"]) == ("ok", 30)
-    assert "most probably in milliseconds" in odd["problems"][0]
+    assert "probably in milliseconds" in odd["problems"][0]
 
 
 def test_poison_is_known_at_once(redis_url: str, client: redis.Redis) -> None:

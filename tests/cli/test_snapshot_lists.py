@@ -36,7 +36,7 @@ def test_lists_stand_behind_the_queues_of_rsmq(redis_url: str, client: redis.Red
         "depth": 4,
         "ready": 3,
         "hidden": 1,
-        "verdict": "stalled",
+        "verdict": "leaking",
         "problems": [],
         "expired": 1,
     }
@@ -63,7 +63,7 @@ def test_who_may_not_look_for_lists_is_told(redis_url: str, client: redis.Redis)
     client.acl_setuser("blind", enabled=True, passwords=["+x"], keys=["*"], commands=["+@all", "-scan"])
     done = run("snapshot", "-r", redis_url.replace("redis://", "redis://blind:x@"), "--lists", "queue:*")
     assert done.returncode == 0
-    assert done.stderr.startswith("rsmq-tui: lists cannot be looked for (")
+    assert done.stderr.startswith("rsmq-tui: the server refused the search for lists (")
 
 
 def test_a_server_that_is_not_there_is_one_sentence() -> None:
@@ -74,7 +74,7 @@ def test_a_server_that_is_not_there_is_one_sentence() -> None:
 def test_an_empty_pattern_is_refused(redis_url: str) -> None:
     done = run("snapshot", "-r", redis_url, "--lists", "")
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "rsmq-tui: --lists wants a key, or a pattern of keys such as 'queue:*'\n"
+    assert done.stderr == "rsmq-tui: --lists takes a key, or a pattern of keys such as 'queue:*'\n"
 
 
 def test_a_profile_names_lists_and_how_they_are_made(redis_url: str, client: redis.Redis, tmp_path: Path) -> None:

@@ -74,7 +74,7 @@ def test_the_dashboard_refuses_a_bad_url_before_it_opens() -> None:
 def test_a_password_that_is_wanted_wrong_or_right() -> None:
     with EmbeddedServer(extra=("--requirepass", SECRET)) as server:
         address = server.url.removeprefix("redis://")
-        assert "the server wants a password" in _refusal("-r", server.url, "snapshot")
+        assert "the server requires a password" in _refusal("-r", server.url, "snapshot")
         assert "the server refused the user name or password" in _refusal("-r", f"redis://:wrong@{address}", "snapshot")
         done = run("-r", f"redis://:{SECRET}@{address}", "snapshot")
         assert (done.returncode, done.stderr) == (0, "")

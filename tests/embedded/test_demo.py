@@ -131,7 +131,7 @@ def test_the_dashboard_sees_the_list_queues_and_how_old_they_are(demo: redis.Red
     done = run("-r", f"redis://{where['host']}:{where['port']}/0", *lists, "snapshot")
     queues = {queue["name"]: queue for queue in json.loads(done.stdout)["queues"] if queue["kind"] == "list"}
     assert queues.keys() == {scenario.queue for scenario in LIST_SCENARIOS}
-    assert queues["queue:imports"]["verdict"] == "stalled"
+    assert queues["queue:imports"]["verdict"] == "leaking"
     path = age_path(DEMO_LIST_AGE)
     for name in ("queue:imports", "queue:webhooks-out"):
         item = demo.lindex(name, -1)

@@ -141,7 +141,7 @@ async def exporting(
         if lists:
             reader = ListReader(url, ListNames(), lists, timeout_s=timeout_s)
             list_poller = ListPoller(reader, thresholds=thresholds, clock=clock)
-            target = Target(f"s{number}", reader.label, LISTS_NS)
+            target = Target(f"s{number}", reader.label, LISTS_NS, is_of_lists=True)
             watches.append(CountingWatch(target, list_poller, interval_s=interval_s, clock=clock))
     server = MetricsServer("127.0.0.1", 0)
     async with serving(server, Watches(tuple(watches), max_age_s=max_age_s, patience_s=patience_s)):

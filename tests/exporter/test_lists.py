@@ -25,8 +25,8 @@ async def test_a_list_queue_in_numbers(redis_url: str, client: redis.Redis) -> N
     assert [answer.value(f"rsmq_queue_{name}_messages", **labels) for name in ("depth", "ready", "hidden")] == [5, 3, 2]
     assert answer.value("rsmq_queue_expired_leases", **labels) == 1
     assert answer.value("rsmq_queue_problems", **labels) == 0
-    assert answer.value("rsmq_queue_verdict", **labels, verdict="ok") == 1
-    assert len(answer.values("rsmq_queue_verdict", **labels)) == 6
+    assert answer.value("rsmq_queue_verdict", **labels, verdict="watching") == 1
+    assert len(answer.values("rsmq_queue_verdict", **labels)) == 8
     assert [answer.value(name, ns="(lists)") for name in ("rsmq_up", "rsmq_queues")] == [1, 1]
 
 

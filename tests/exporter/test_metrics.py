@@ -48,11 +48,12 @@ async def test_a_queue_in_numbers(redis_url: str, client: redis.Redis) -> None:
     assert value("highest_receives") >= 5
     assert value("problems") == 0
     assert 0 <= value("oldest_ready_age_seconds") < 600
+    assert 0 <= value("oldest_ready_waiting_seconds") < 600
     created_s = client.time()[0] - value("created_timestamp_seconds")
     assert 0 <= created_s < 600
     assert value("modified_timestamp_seconds") == value("created_timestamp_seconds")
     assert answer.verdicts() == {"orders": "poisoned"}
-    assert len(answer.values("rsmq_queue_verdict", **labels)) == 6
+    assert len(answer.values("rsmq_queue_verdict", **labels)) == 8
 
 
 async def test_a_target_in_numbers(redis_url: str, client: redis.Redis) -> None:

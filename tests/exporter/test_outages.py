@@ -61,7 +61,7 @@ async def test_a_server_that_goes_and_comes_back(own_server: EmbeddedServer) -> 
     assert down.value("rsmq_last_poll_timestamp_seconds") == healthy.value("rsmq_last_poll_timestamp_seconds")
     assert told.status == 503
     assert told.text.startswith("s0 redis://127.0.0.1:")
-    assert "connection refused; is the server running" in told.text
+    assert "connection refused; check that the server is running" in told.text
     assert back.value("rsmq_queue_depth_messages") == 3
     assert failures(back) >= failures(down)
     assert back.value("rsmq_poll_bytes_total") > healthy.value("rsmq_poll_bytes_total")

@@ -26,7 +26,7 @@ def state(name: str = "orders", **fields: Any) -> QueueState:
         "vt_s": 30.0, "delay_s": 0.0, "maxsize": 65536, "created_ms": 1_000, "modified_ms": 2_000, "totalsent": 90,
         "totalrecv": 80, "arrivals_s": None, "deletes_s": None, "receives_s": None, "poison": 1, "highest_rc": 6,
         "verdict": Verdict.OK, "since_ms": None, "drain": Drain.UNKNOWN, "drain_s": None, "broken": None,
-        "problems": (),
+        "problems": (), "oldest_ready_due_ms": NOON_MS - 5_000,
     }  # fmt: skip
     return QueueState(**(usual | fields))
 

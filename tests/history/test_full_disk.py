@@ -62,7 +62,7 @@ def test_polls_are_lost_until_there_is_room(tmp_path: Path) -> None:
     assert polls > 2
     assert polls + lost == 20
     assert is_failing
-    assert problem == f"there is no room left for {tmp_path}: make some, or let --max-size delete the oldest days"
+    assert problem == f"no space left for {tmp_path}: free some space, or use --max-size to delete the oldest days"
     assert room == [polls + 3, lost, problem, False]
     assert end == room
     rows = rows_of(tmp_path)

@@ -228,7 +228,7 @@ def test_another_history_is_left_alone(tmp_path: Path) -> None:
     recorded = Writer(str(tmp_path / "recorded"), tmp_path, Settings())
     recorded.open()
     recorded.close()
-    with pytest.raises(HistoryError, match="holds a history that was recorded"):
+    with pytest.raises(HistoryError, match="contains a recorded history"):
         generate(tmp_path / "recorded")
     generate(tmp_path / "generated", 0.02)
     with pytest.raises(HistoryError, match="generated with other options"):
@@ -237,7 +237,7 @@ def test_another_history_is_left_alone(tmp_path: Path) -> None:
 
 def test_two_do_not_make_one_history_at_once(tmp_path: Path) -> None:
     def meanwhile(_: Progress) -> None:
-        with pytest.raises(HistoryError, match="is being generated already"):
+        with pytest.raises(HistoryError, match="is already being generated"):
             generate(tmp_path / "a", 0.02)
 
     made = Generator(wanted(0.02), tmp_path / "a", state=tmp_path).run(meanwhile)
@@ -263,7 +263,7 @@ def test_the_command_can_be_stopped_and_goes_on(tmp_path: Path) -> None:
             time.sleep(0.002)
         process.send_signal(signal.SIGINT)
         _, told = process.communicate(timeout=SECONDS_MAX)
-    assert (process.returncode, told) == (130, "rsmq-tui: stopped; the same command goes on where it was\n")
+    assert (process.returncode, told) == (130, "rsmq-tui: stopped; the same command continues from here\n")
 
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=SECONDS_MAX, check=False)
     assert (done.returncode, done.stdout) == (0, "")
@@ -278,7 +278,7 @@ def test_the_command_can_be_stopped_and_goes_on(tmp_path: Path) -> None:
     [
         (["--days", "0"], "'0' is not a number of days from 0.01 to 10,000"),
         (["--queues", "0"], "'0' is not a number of queues from 1 to 100,000"),
-        (["--until", "noon"], "'noon' is no time: 2031-05-17, or 2031-05-17T12:00"),
+        (["--until", "noon"], "'noon' is not a time such as 2031-05-17 or 2031-05-17T12:00"),
         (["--every", "5"], "'5': a span of time has a unit"),
         (["--seed", "-"], "'-' is not a whole number of 0 or more"),
     ],

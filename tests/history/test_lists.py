@@ -122,9 +122,10 @@ def test_a_moment_is_shown_as_it_was_live(hour: tuple[Path, Live], poll: int) ->
     out, live = hour
     at_ms = NOON_MS + poll * STEP_MS
     shown = replay_of(out, from_ms=at_ms).snapshot.queues
-    # Nobody wrote down whether something was taken while a depth stayed the same.
+    # Nobody wrote down whether something was taken while a depth stayed the same, nor before watching began.
     seen = [
-        queue._replace(drain=Drain.UNKNOWN) if queue.drain is Drain.STEADY else queue for queue in live.states[at_ms]
+        queue._replace(drain=Drain.UNKNOWN if queue.drain is Drain.STEADY else queue.drain, is_idle_longer=False)
+        for queue in live.states[at_ms]
     ]
 
     assert [queue._replace(since_ms=None) for queue in shown] == [queue._replace(since_ms=None) for queue in seen]
@@ -139,7 +140,7 @@ def test_troubles_are_told_apart(hour: tuple[Path, Live]) -> None:
     shown = {queue.name: queue for queue in replay_of(out, from_ms=NOON_MS + 239 * STEP_MS).snapshot.queues}
 
     assert {name: queue.verdict for name, queue in shown.items()} == {
-        "drains": Verdict.OK, "grows": Verdict.GROWING, "leased": Verdict.STALLED, "stalls": Verdict.STALLED,
+        "drains": Verdict.OK, "grows": Verdict.GROWING, "leased": Verdict.LEAKING, "stalls": Verdict.STALLED,
     }  # fmt: skip
     assert (shown["leased"].expired, shown["leased"].drain) == (1, Drain.UNKNOWN)
     assert (shown["stalls"].expired, shown["stalls"].drain) == (0, Drain.STALLED)

@@ -24,10 +24,18 @@ def test_a_moment_is_read(text: str, ago_ms: int) -> None:
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("", "write 21:50"), ("yesterday", "write 21:50"), ("25:00", "no such time of day"), ("-10", "has a unit"),
-        ("12:60", "no such time of day"), ("2031-02-30", "no such day"), ("2031-05-17 noon", "comes a time"),
-        ("12", "write 21:50"), ("0000-01-01", "no such day"), ("٢١:٥٠", "write 21:50"), ("\x1b[2J", "write 21:50"),
-        ("-999999999999d", "beyond the calendar"), ("+9999999d", "beyond the calendar"),
+        ("", "write 21:50"),
+        ("yesterday", "write 21:50"),
+        ("25:00", "this time of day does not exist"),
+        ("-10", "has a unit"),
+        ("12:60", "this time of day does not exist"),
+        ("2031-02-30", "this day does not exist"),
+        ("2031-05-17 noon", "write the time after the date"),
+        ("12", "write 21:50"),
+        ("0000-01-01", "this day does not exist"),
+        ("٢١:٥٠", "write 21:50"),
+        ("\x1b[2J", "write 21:50"),
+        ("-999999999999d", "outside the calendar"), ("+9999999d", "outside the calendar"),
     ],
 )  # fmt: skip
 def test_what_is_none_is_refused_in_a_sentence(text: str, why: str) -> None:

@@ -109,10 +109,10 @@ def test_what_was_recorded_comes_back(tmp_path: Path) -> None:
 
 
 def test_what_is_no_history_is_one_sentence(tmp_path: Path) -> None:
-    with pytest.raises(HistoryError, match=r"holds no history: rsmq-tui record --out"):
+    with pytest.raises(HistoryError, match=r"is not a history: rsmq-tui record --out"):
         History(tmp_path)
     (tmp_path / "_schema.json").write_text('{"schema": 9}')
-    with pytest.raises(HistoryError, match="is of version 9, and this program reads up to 1"):
+    with pytest.raises(HistoryError, match="has version 9, but this program reads versions up to 1"):
         History(tmp_path)
 
 

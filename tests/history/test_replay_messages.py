@@ -198,7 +198,7 @@ async def test_messages_that_were_removed_meanwhile_are_said_to_be_gone(out: Pat
     for file in history.files(None, MESSAGES_TABLE):
         inventories._ends_in(file)
     shutil.rmtree(out / "messages")
-    with pytest.raises(PeekError, match="cannot be read any more"):
+    with pytest.raises(PeekError, match="can no longer be read"):
         await inventories.last(PLACE, "orders", NOON_MS + 2 * MINUTE_MS)
 
 
@@ -206,7 +206,7 @@ async def test_an_inventory_that_was_cut_short_is_said_to_be(tmp_path: Path) -> 
     tape = Tape(tmp_path)
     tape.inventory(NOON_MS, "orders", list(MESSAGES), is_whole=False)
     inventories = Inventories(History(tmp_path))
-    with pytest.raises(PeekError, match="recorded only in part before this moment"):
+    with pytest.raises(PeekError, match="recorded only in part before this time"):
         await inventories.last(PLACE, "orders", NOON_MS)
     with pytest.raises(PeekError, match="no messages were recorded here before"):
         await inventories.last(PLACE, "orders", NOON_MS - 1)

@@ -339,7 +339,7 @@ def test_a_corrupt_file_is_named_and_the_rest_plays(tmp_path: Path) -> None:
 
 def test_nothing_recorded_is_one_sentence(tmp_path: Path) -> None:
     Hand(tmp_path, tmp_path).writer.close()
-    with pytest.raises(HistoryError, match=r"holds nothing yet that could be replayed$"):
+    with pytest.raises(HistoryError, match=r"contains nothing to replay yet$"):
         Replay(History(tmp_path))
 
 
@@ -348,7 +348,7 @@ def test_only_corrupt_files_are_one_sentence_that_names_one(tmp_path: Path) -> N
     tape.poll(NOON_MS, said("ok"))
     tape.seal()
     tape.files[0].write_bytes(b"")
-    with pytest.raises(HistoryError, match=r"could be replayed: .*-000001\.parquet was left out: "):
+    with pytest.raises(HistoryError, match=r"nothing to replay yet: .*-000001\.parquet was left out: "):
         Replay(History(tmp_path))
 
 
@@ -450,7 +450,7 @@ def test_a_folder_that_cannot_be_looked_through_again_is_told_and_what_is_known_
     (tmp_path / "samples").write_bytes(b"")
     replay.refresh()
     assert [problem.partition(": ")[0] for problem in replay.timeline.history.problems] == [
-        f"{tmp_path} could not be looked through again"
+        f"{tmp_path} could not be searched again"
     ]
     assert replay.step(1)
     (tmp_path / "messages").write_bytes(b"")

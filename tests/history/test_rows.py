@@ -17,6 +17,7 @@ UNKNOWN = dict.fromkeys(
         "ready",
         "hidden",
         "oldest_ready_ms",
+        "oldest_ready_due_ms",
         "totalsent",
         "totalrecv",
         "vt_s",
@@ -41,7 +42,8 @@ def test_a_queue_and_the_poll_itself() -> None:
         "queue": "orders", "kind": "rsmq", "depth": 7, "ready": 4, "hidden": 3, "oldest_ready_age_ms": 5_000,
         "vt_s": 30.0, "delay_s": 0.0, "maxsize": 65536, "created_ms": 1_000, "modified_ms": 2_000, "totalsent": 90,
         "totalrecv": 80, "poison": 1, "highest_rc": 6, "verdict": "aged", "broken": None, "problems": ["odd"],
-        "expired": None,
+        "expired": None, "oldest_ready_waiting_ms": 5_000, "since_ms": None, "idle_since_ms": None,
+        "pending_since_ms": None, "pending_until_ms": None, "missing": 0, "looked": None, "looked_all_ms": None,
     }  # fmt: skip
     assert poll == dict.fromkeys(queue) | common
 
@@ -55,7 +57,8 @@ def test_an_empty_namespace_leaves_a_row_too() -> None:
 def test_unknown_is_null() -> None:
     queue, _ = rows(state(**UNKNOWN, verdict=Verdict.BROKEN, broken="no keys"))
 
-    names = [name.replace("oldest_ready_ms", "oldest_ready_age_ms") for name in UNKNOWN]
+    spans = {"oldest_ready_ms": "oldest_ready_age_ms", "oldest_ready_due_ms": "oldest_ready_waiting_ms"}
+    names = [spans.get(name, name) for name in UNKNOWN]
     assert [queue[name] for name in names] == [None] * len(names)
     assert (queue["verdict"], queue["broken"]) == ("broken", "no keys")
 

@@ -109,7 +109,9 @@ def test_a_history_of_a_newer_version_is_left_alone(out: Path, tmp_path: Path, t
     out.mkdir()
     (out / "_schema.json").write_text(text)
     if is_refused:
-        with pytest.raises(HistoryError, match=r"holds a history of version 2, and this program writes 1: record to"):
+        with pytest.raises(
+            HistoryError, match=r"contains a history of version 2, but this program writes version 1: record to"
+        ):
             Hand(out, tmp_path)
         assert [path.name for path in out.iterdir()] == ["_schema.json"]
     else:
@@ -238,7 +240,7 @@ def test_a_clock_that_is_far_ahead_deletes_nothing(out: Path, tmp_path: Path) ->
 
 def test_a_server_without_a_calendar_is_refused_in_a_sentence(out: Path, tmp_path: Path) -> None:
     hand = Hand(out, tmp_path)
-    with pytest.raises(HistoryError, match="the server's clock is beyond the calendar"):
+    with pytest.raises(HistoryError, match="the server's clock is outside the calendar"):
         hand.poll(10**18)
 
 
@@ -257,7 +259,7 @@ def test_a_file_that_cannot_be_sealed_is_sealed_later(
         hand.writer.tend()
         assert (
             hand.writer.problem
-            == f"there is no room left for {out}: make some, or let --max-size delete the oldest days"
+            == f"no space left for {out}: free some space, or use --max-size to delete the oldest days"
         )
         hand.poll(NOON_MS + 1)
     hand.now_s += 29

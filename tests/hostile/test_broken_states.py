@@ -15,18 +15,18 @@ STATES = {
     "no-hash": ("✗ broken", "it holds 1 message ids but its attributes hash is gone"),
     "no-vt": ("✗ broken", "its attributes hold no vt"),
     "only-modified": ("✗ broken", "its attributes hold no vt"),
-    "dangling": ("● ok", "no body: consumers skip or choke on it"),
+    "dangling": ("✗ broken", "no body: consumers skip it or fail"),
     "leak": ("● ok", "There are no messages in this queue"),
     "rc-without-body": ("● ok", "There are no messages in this queue"),
-    "wrong-zset": ("✗ broken", "its messages key holds another type than a sorted set"),
-    "wrong-hash": ("✗ broken", "its attributes key holds another type than a hash"),
-    "wrong-both": ("✗ broken", "its attributes key holds another type than a hash"),
-    "QUEUES": ("✗ broken", "its messages key holds another type than a sorted set"),
+    "wrong-zset": ("✗ broken", "its messages key is not a sorted set"),
+    "wrong-hash": ("✗ broken", "its attributes key is not a hash"),
+    "wrong-both": ("✗ broken", "its attributes key is not a hash"),
+    "QUEUES": ("✗ broken", "its messages key is not a sorted set"),
     "odd-id": ("● ok", "message ids are not canonical (short)"),
     "seconds": ("● ok", "scores are in seconds"),
     "microseconds": ("● ok", "scores are in microseconds"),
     "never": ("● ok", "never"),
-    "vt-in-ms": ("● ok", "vt 30000 is most probably in milliseconds"),
+    "vt-in-ms": ("● ok", "vt 30000 is probably in milliseconds"),
     "vt-in-words": ("✗ broken", "its vt is not a number: soon"),
     "fine": ("● ok", "There are no messages in this queue"),
 }
@@ -49,10 +49,12 @@ def broken(client: Redis) -> Redis:
     client.set("rsmq:wrong-zset", "a string")
     plant_message(client, b"odd-id", b"short", b"body")
     client.zadd("rsmq:never", {ID: "inf"})
+    client.hset("rsmq:never:Q", ID, "body")
     now_s = client.time()[0]
     for name, score in (("seconds", now_s), ("microseconds", now_s * 1_000_000)):
         plant_queue(client, name.encode())
         client.zadd(f"rsmq:{name}", {ID: score})
+        client.hset(f"rsmq:{name}:Q", ID, "body")
     plant_queue(client, b"vt-in-ms", vt=30_000)
     plant_queue(client, b"vt-in-words", vt="soon")
     for name in ("wrong-hash", "wrong-both"):
@@ -99,7 +101,7 @@ async def test_a_message_without_a_body(broken: Redis, url: str) -> None:
         await until(pilot, "● live")
         await open_queue(pilot, "dangling")
         await press(pilot, "y")
-        await until(pilot, "that message has no body any more")
+        await until(pilot, "that message no longer has a body")
         await open_message(pilot)
         await until(pilot, "it has no body")
         await press(pilot, "l", "y", "end")

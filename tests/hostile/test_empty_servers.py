@@ -9,7 +9,7 @@ from tests.hostile.watching import dashboard, polls, press, until
 async def test_an_empty_server(client: Redis, redis_url: str) -> None:
     with untouched(client):
         async with dashboard(redis_url) as pilot:
-            text = await until(pilot, "No queues in namespace rsmq. No other namespace was found here.")
+            text = await until(pilot, "No queues in namespace rsmq. No other namespaces were found.")
             assert "● live" in text
             assert "0 queues · 0 messages" in text
             # Whatever is asked of an empty table.
@@ -27,7 +27,7 @@ async def test_a_namespace_that_does_not_exist(orders: Redis, redis_url: str) ->
 
     with untouched(orders):
         async with dashboard(redis_url, ns="nowhere") as pilot:
-            await until(pilot, "No queues in namespace nowhere. Namespaces found here: mail, rsmq. Press n to switch.")
+            await until(pilot, "No queues in namespace nowhere. Other namespaces: mail, rsmq. Press n to switch.")
             await press(pilot, "n")
             await until(pilot, "Namespaces on this server", "enter switches")
             await press(pilot, "down", "enter")
@@ -37,4 +37,4 @@ async def test_a_namespace_that_does_not_exist(orders: Redis, redis_url: str) ->
 async def test_a_database_that_does_not_exist(client: Redis, redis_url: str) -> None:
     with untouched(client):
         async with dashboard(redis_url.removesuffix("0") + "99999") as pilot:
-            await until(pilot, "✗ never read", "DB index is out of range", "Try: ")
+            await until(pilot, "✗ no data yet", "DB index is out of range", "Try: ")

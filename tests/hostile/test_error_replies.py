@@ -10,7 +10,7 @@ from tests.hostile.watching import dashboard, is_dimmed, is_fresh, open_queue, p
 
 REFUSALS = {
     b"-LOADING Redis is loading the dataset in memory": "the server is loading its data into memory",
-    b"-NOAUTH Authentication required.": "the server wants a password",
+    b"-NOAUTH Authentication required.": "the server requires a password",
     b"-WRONGPASS invalid username-password pair or user is disabled.": "refused the user name or password",
     b"-NOPERM this user has no permissions to run the 'time' command": "this user may not read the queues",
     b"-READONLY You can't write against a read only replica.": "the server is a read-only replica",
@@ -23,7 +23,7 @@ REFUSALS = {
     b"-TRYAGAIN Multiple keys request during rehashing of slot": "",
     b"-CROSSSLOT Keys in request don't hash to the same slot": "the namespace spans cluster slots",
     b"-MISCONF Errors writing to the AOF file": "the server refuses writes",
-    b"-ERR max number of clients reached": "the server has no connection left to give",
+    b"-ERR max number of clients reached": "the server has reached maxclients",
     b"-ERR unknown command 'TIME'": "unknown command 'TIME'",
     b"-NOPROTO unsupported protocol version": "unsupported protocol version",
     b"-": "",
@@ -89,7 +89,7 @@ async def test_a_refusal_from_the_start(orders: Redis, proxy: Proxy, refusal: by
     proxy.answer(refusal + b"\r\n")
     with untouched(orders):
         async with dashboard(proxy.url) as pilot:
-            text = await until(pilot, "✗ never read", "Cannot read redis://127.0.0.1", "Try: ")
+            text = await until(pilot, "✗ no data yet", "Cannot read redis://127.0.0.1", "Try: ")
             assert REFUSALS.get(refusal, "") in text
             # What is asked for meanwhile fails in words, too.
             await press(pilot, "n")

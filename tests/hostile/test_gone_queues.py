@@ -53,7 +53,7 @@ async def test_a_queue_goes_while_one_of_its_messages_is_shown(orders: Redis, re
 
 @pytest.mark.parametrize("key", ["enter", "y"])
 async def test_a_message_goes_before_it_is_read(orders: Redis, redis_url: str, key: str) -> None:
-    words = {"enter": "this message is no longer in the queue orders", "y": "that message has no body any more"}
+    words = {"enter": "this message is no longer in the queue orders", "y": "that message no longer has a body"}
     async with dashboard(redis_url) as pilot:
         await until(pilot, "● live")
         await open_queue(pilot, "orders")
@@ -70,7 +70,7 @@ async def test_keys_turn_into_other_types_while_they_are_shown(orders: Redis, re
         await open_queue(pilot, "orders")
         orders.delete("rsmq:orders")
         orders.set("rsmq:orders", "no set")
-        await until(pilot, "✗ broken: its messages key holds another type than a sorted set")
+        await until(pilot, "✗ broken: its messages key is not a sorted set")
         # Its last messages are still shown, as old ones.
         await until(pilot, "✗ stale", "s: A key of this queue holds another type of value", '{"order": 2}')
         await press(pilot, "y", "l", "]", "G", "enter")
@@ -79,7 +79,7 @@ async def test_keys_turn_into_other_types_while_they_are_shown(orders: Redis, re
 
         orders.delete("rsmq:orders", "rsmq:orders:Q")
         orders.set("rsmq:orders:Q", "no hash")
-        await until(pilot, "✗ broken: its attributes key holds another type than a hash")
+        await until(pilot, "✗ broken: its attributes key is not a hash")
         await press(pilot, "escape")
         await until(pilot, "✗ broken")
 

@@ -35,7 +35,7 @@ async def test_large_bodies_in_all_views(client: Redis, redis_url: str) -> None:
                     screen.action_view(1)
                 await press(pilot, "escape")
             await press(pilot, "y")
-            await until(pilot, "the body is too long for a terminal's clipboard")
+            await until(pilot, "the body is too long for the terminal's clipboard")
 
 
 async def test_a_body_beyond_the_limit_is_not_fetched(

@@ -2,8 +2,11 @@
 
 import pytest
 from redis import Redis
+from rich.style import Style
+from rich.text import Text
 from textual import events
-from textual.widgets import Input
+from textual.content import Content
+from textual.widgets import Input, Static
 
 from tests.hostile.keyspace import untouched
 from tests.hostile.payloads import (
@@ -18,7 +21,7 @@ from tests.hostile.payloads import (
     plant_queue,
 )
 from tests.hostile.using import walk_tabs
-from tests.hostile.watching import dashboard, dashboard_app, open_message, open_queue, polls, press, until
+from tests.hostile.watching import dashboard, dashboard_app, open_message, open_queue, polls, press, strips, until
 
 NAMES = [*SNIPPETS.values(), LONG_NAME.encode(), ESCAPES, MARKUP, UNREADABLE]
 HARD = {"escapes": ESCAPES, "markup": MARKUP, "unreadable": UNREADABLE, "long": LONG_NAME.encode(), "nothing": b""}
@@ -138,8 +141,26 @@ async def test_a_hostile_namespace(client: Redis, redis_url: str, name: str) -> 
 
     with untouched(client):
         async with dashboard(redis_url, ns="rsmq") as pilot:
-            await until(pilot, "No queues in namespace rsmq. Namespaces found here")
+            await until(pilot, "No queues in namespace rsmq. Other namespaces: ")
             await press(pilot, "n")
             await until(pilot, "enter switches")
             await press(pilot, "enter")
             await until(pilot, "orders", "1 queue")
+
+
+async def test_what_a_screen_forgets_to_make_harmless_does_nothing_either(orders: Redis, redis_url: str) -> None:
+    async with dashboard(redis_url) as pilot:
+        await until(pilot, "● live")
+        for snippet in SNIPPETS.values():
+            raw = snippet.decode("utf-8", "surrogateescape")
+            pilot.app.screen.query_one("#filter", Input).placeholder = raw
+            await press(pilot, "/")
+            text = Text(raw.replace("\n", " ")[:200] + "link", Style(link="http://evil.example/"))
+            await pilot.app.screen.mount(static := Static(text, markup=False))
+            static.border_title = Content(raw)
+            static.styles.border = ("round", "red")
+            static.styles.dock = "top"
+            await until(pilot, lambda: static.region.height)
+            assert not any(segment.style and segment.style.link for strip in strips(pilot) for segment in strip)
+            await static.remove()
+            await press(pilot, "escape")

@@ -84,12 +84,12 @@ async def test_a_server_that_never_was(client: Redis, proxy: Proxy) -> None:
     async with dashboard(proxy.url) as pilot:
         await until(
             pilot,
-            "✗ never read",
+            "✗ no data yet",
             f"Cannot read redis://127.0.0.1:{proxy.port}/0: connection refused.",
-            "Try: is the server running, on that host and port?",
+            "Try: check that the server is running, and the host and port",
         )
         await press(pilot, "enter", "n")
-        await until(pilot, "connection refused: is the server running")
+        await until(pilot, "connection refused: check that the server is runn")
         await press(pilot, "escape", "/", "x", "enter", "p", "r", "p")
 
         proxy.listen()
@@ -119,7 +119,12 @@ async def test_a_server_that_hangs(orders: Redis, proxy: Proxy, screen: str) -> 
 async def test_a_server_that_hangs_from_the_start(orders: Redis, proxy: Proxy) -> None:
     proxy.swallow()
     async with dashboard(proxy.url, timeout_s=0.3) as pilot:
-        await until(pilot, "✗ never read", "the server does not answer", "Try: is it overloaded, or a firewall")
+        await until(
+            pilot,
+            "✗ no data yet",
+            "the server does not answer",
+            "Try: check whether it is overloaded, or whether a firewall blocks it.",
+        )
         proxy.forward()
         await live(pilot)
 

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from base64 import b64encode
 from pathlib import Path
 from urllib.parse import quote
 
@@ -9,6 +10,7 @@ import pytest
 from redis import Redis
 
 from rsmq_tui.cli.main import main
+from tests.exporter.scraping import exporting
 from tests.hostile.proxy import Proxy
 from tests.hostile.terminal import Terminal
 from tests.hostile.watching import dashboard, open_message, open_queue, press, until
@@ -53,6 +55,12 @@ async def test_no_screen_shows_it(orders: Redis, redis_url: str) -> None:
         f"-ERR unknown command 'AUTH', with args beginning with: 'ann' '{SECRET}'\r\n".encode(),
         f"-ERR unknown command `AUTH`, with args beginning with: `ann`, `{SECRET}`, \r\n".encode(),
         f"-NOPERM user ann:{SECRET} has no permissions\r\n".encode(),
+        f"-ERR cannot log in as ann with {SECRET}\r\n".encode(),
+        f'-ERR AUTH ann "{quote(SECRET)}"\r\n'.encode(),
+        f"-ERR {b64encode(SECRET.encode()).decode()}\r\n".encode(),
+        f"-ERR AUTH was cut off after 'ann' '{SECRET[:12]}\r\n".encode(),
+        f"-{SECRET}\r\n".encode(),
+        f"-WRONGTYPE {SECRET}\r\n".encode(),
         f"{SECRET}\r\n".encode(),
         b"+OK\r\n",
         b"*1\r\n",
@@ -63,11 +71,43 @@ async def test_no_screen_shows_it(orders: Redis, redis_url: str) -> None:
 async def test_no_failure_repeats_it(proxy: Proxy, answer: bytes) -> None:
     proxy.answer(answer)
     async with dashboard(with_secret(proxy.url), timeout_s=0.3) as pilot:
-        assert_hidden(await until(pilot, "✗ never read", "Try: "))
+        assert_hidden(await until(pilot, "✗ no data yet", "Try: "))
         assert quote(SECRET).encode() not in proxy.asked
         assert SECRET.encode() in proxy.asked
         await press(pilot, "n")
         assert_hidden(await until(pilot, "Namespaces on this server"))
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("snapshot",),
+        ("check",),
+        ("doctor",),
+        ("queues", "list"),
+        ("messages", "list", "orders"),
+        ("audit",),
+        ("journal",),
+    ],
+    ids=" ".join,
+)
+def test_no_command_repeats_what_a_server_says_of_it(
+    proxy: Proxy, command: tuple[str, ...], capfd: pytest.CaptureFixture[str]
+) -> None:
+    for words in ("cannot log in as ann with {}", "WRONGTYPE {}", "NOPERM no '{}'", "unknown command EVAL {}"):
+        proxy.answer(f"-{words.format(SECRET)}\r\n".encode())
+        assert main(["-r", with_secret(proxy.url), *command]) in {0, 1, 2, 3}
+        told = capfd.readouterr()
+        assert_hidden(told.out + told.err)
+
+
+async def test_the_exporter_repeats_nothing_of_it(proxy: Proxy) -> None:
+    proxy.answer(f"-{SECRET} ann:{SECRET}\r\n".encode())
+    async with exporting(with_secret(proxy.url), timeout_s=1.0) as exporter:
+        metrics, health = await exporter.get(), await exporter.get("/healthz")
+    assert metrics.value("rsmq_up") == 0
+    assert health.status == 503
+    assert_hidden(metrics.text + health.text)
 
 
 @pytest.mark.parametrize("place", ["?password=", "?username=ann&password="])

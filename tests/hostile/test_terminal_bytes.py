@@ -1,5 +1,6 @@
 """What really goes to the terminal: nothing of the data is a command there, on any screen."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from redis import Redis
@@ -23,7 +24,7 @@ STEPS = (
     ("title", "!␛]8;;http"),
     # What answers shows that the filter has been left.
     ("\r\x10", "Search for commands"),
-    ("\x1b", "CLEARS", "!Search for commands"),
+    ("\x1b", "DRAINS IN", "!Search for commands"),
     ("\r", "◀ ␛]0;PWNED-title␇[@click=app.quit]x[/]", r"\u202egnp.exe", "[/foo]"),
     ("Y", "copied the id"),
     ("gy", "copied the body"),
@@ -42,10 +43,10 @@ STEPS = (
     ("l", "[ delayed ", "There are no delayed messages"),
     ("l", "[ poison ", "There are no poison messages"),
     ("l", "[ all ", "[/foo]"),
-    ('/body:"[/foo]"\r', "filter: body:", " match · as of "),
-    ("/]0;PWNED\r", "a space must come between two terms"),
-    ("\x1b", " match · as of ", "!a space must come"),
-    ("\x1b", "[ all ", "! match · "),
+    ('/body:"[/foo]"\r', "filter: body:", " matches · "),
+    ("/]0;PWNED\r", "separate terms with a space"),
+    ("\x1b", " matches · ", "!a space must come"),
+    ("\x1b", "[ all ", "! matches · "),
     (" v*", " marked"),
     ("A", "all 32 in the queue"),
     ("\x1b", "! in the queue", "BODY"),
@@ -62,13 +63,13 @@ STEPS = (
     ("\x1b", "BODY", "!or a file"),
     ("a", "or a file", "Preview"),
     ("[/foo]", "[/foo]"),
-    ("\x1b", "esc once more"),
+    ("\x1b", "Press esc again"),
     ("\x1b", "BODY", "!or a file"),
     ("=", "maxsize"),
     ("\x1b", "BODY", "!maxsize"),
     ("P", "Invalid qname", "Close"),
     ("\x1b", "BODY", "!Invalid qname"),
-    ("\x1b", "CLEARS"),
+    ("\x1b", "DRAINS IN"),
 )
 
 
@@ -80,16 +81,78 @@ def test_no_screen_sends_the_terminal_anything_of_the_data(client: Redis, redis_
 
     with untouched(client), Terminal("-r", redis_url, settings=tmp_path) as terminal:
         terminal.wait_for("● live", "␛]0;PWNED-title␇", "[@click=app.quit]x[/]")
-        for keys, *words in STEPS:
-            terminal.type(keys)
-            for word in words:
-                if word.startswith("!"):
-                    terminal.wait_until_gone(word[1:])
-                else:
-                    terminal.wait_for(word)
+        take_steps(terminal, STEPS)
         terminal.type("\x03")
         assert terminal.wait_for_end() == 0
 
+    assert_nothing_of_the_data_was_sent(terminal)
+
+
+# On a list's screen: any key can be the name of a list, and its own dialogs ask for other things.
+LIST_STEPS = (
+    ("/", "words in a queue's name"),
+    ("title click", "!␛]8;;http"),
+    ("\r\x10", "Search for commands"),
+    ("\x1b", "DRAINS IN", "!Search for commands"),
+    ("?", "─ Help ─"),
+    ("\x1b", "!─ Help ─"),
+    ("\r", "◀ jobs:␛]0;PWNED-title␇", r"\u202egnp.exe", "[/foo]"),
+    ("Y", "copied the id"),
+    ("y", "copied the body"),
+    ("P", "also items in processing", "Preview"),
+    ("\t\t\r", "type the queue's name: jobs:␛]0;PWNED-title␇", "Purge"),
+    ("\x1b", "also items in processing", "!type the queue's name"),
+    ("\x1b", "BODY", "!also items in processing"),
+    ("x", "Delete 1", "from"),
+    ("\x1b", "BODY", "!Delete 1"),
+    ("M", "to queue", "Preview"),
+    ("\x1b[B", "jobs:"),
+    ("\x1b", "BODY", "!to queue"),
+    ("=", "how many items"),
+    ("2\r", "kept in the journal"),
+    ("\x1b", "keep the oldest", "!kept in the journal"),
+    ("\x1b", "BODY", "!keep the oldest"),
+    ("E", "file", ".jsonl"),
+    ("\x1b", "BODY", "!.jsonl"),
+    ("b", "enter counts"),
+    ("\x1b", "BODY", "!enter counts"),
+    ("F", "audit of jobs:␛]0;PWNED-title␇"),
+    ("\x1b", "BODY", "!audit of "),
+    ("\r", "[raw]", "␛[2J"),
+    ("l", "[hex]", "00000000"),
+    ("\x1b", "BODY", "![hex]"),
+    ("\x1b", "DRAINS IN"),
+)
+
+
+def test_no_screen_of_lists_sends_the_terminal_anything_of_the_data(
+    client: Redis, redis_url: str, tmp_path: Path
+) -> None:
+    for snippet in SNIPPETS.values():
+        client.lpush(b"jobs:" + snippet, snippet)
+    client.lpush(b"jobs:" + NAME, *[snippet for snippet in SNIPPETS.values() if snippet], JSON)
+
+    with untouched(client), Terminal("-r", redis_url, "--lists", "jobs:*", settings=tmp_path) as terminal:
+        terminal.wait_for("● live", "jobs:␛]0;PWNED-title␇")
+        take_steps(terminal, LIST_STEPS)
+        terminal.type("\x03")
+        assert terminal.wait_for_end() == 0
+    assert_nothing_of_the_data_was_sent(terminal)
+
+
+def take_steps(terminal: Terminal, steps: Sequence[tuple[str, ...]]) -> None:
+    """Type keys, and wait for what is to be on the screen after them, or not any more."""
+    for keys, *words in steps:
+        terminal.type(keys)
+        for word in words:
+            if word.startswith("!"):
+                terminal.wait_until_gone(word[1:])
+            else:
+                terminal.wait_for(word)
+
+
+def assert_nothing_of_the_data_was_sent(terminal: Terminal) -> None:
+    """All that was sent are words and Textual's own commands."""
     screen = terminal.screen
     assert screen.commands <= OWN_COMMANDS
     assert_only_words("".join(screen.written).replace("\r", "").replace("\n", ""))

@@ -65,7 +65,7 @@ async def use_filters(pilot: Dashboard, filters: Sequence[bytes] = FILTERS) -> N
         await press(pilot, "enter")
         await until(pilot, lambda: problem.display or not line.is_open)  # noqa: B023 - called at once
         if not line.is_open:
-            await until(pilot, " match · ", _has_found(pilot))
+            await until(pilot, " match", _has_found(pilot))
             await press(pilot, "l", "r", "G", "h")
             await until(pilot, _has_found(pilot))
         await take_back(pilot)
@@ -104,7 +104,7 @@ async def look_at_changes(pilot: Dashboard, keys: str = "".join(CHANGES)) -> Non
         if isinstance(pilot.app.screen, FormScreen):
             await _fill_form(pilot, CHANGES[key])
         if isinstance(pilot.app.screen, ConfirmScreen):
-            await until(pilot, lambda: _is_mounted(pilot) and "looking …" not in text_of(pilot))
+            await until(pilot, lambda: _is_mounted(pilot) and "scanning …" not in text_of(pilot))
             if pilot.app.screen.query_one("#typed").display:
                 await press(pilot, "[", "/", "enter")
         await take_back(pilot)

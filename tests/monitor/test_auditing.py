@@ -1,7 +1,10 @@
 """Audits: each trouble is found exactly once, nothing is touched, and live traffic is no trouble."""
 
 import asyncio
+import dataclasses
+import itertools
 import time
+from contextlib import aclosing
 
 import pytest
 import redis.asyncio
@@ -152,7 +155,7 @@ async def test_names_and_ids_that_are_no_text(reader: QueueReader, client: Redis
 
 
 async def test_a_queue_that_is_not_there(reader: QueueReader, queues: Rsmq) -> None:
-    with pytest.raises(PeekError, match="queue nope is not there"):
+    with pytest.raises(PeekError, match="queue nope does not exist"):
         await found(reader, ["nope"])
 
 
@@ -162,15 +165,19 @@ class TestPermissions:
     @pytest.mark.parametrize(
         ("rules", "unseen", "kinds"),
         [
-            (["+@all", "-scan"], ["does not name were not looked for"], {"dangling", "leaked"}),
-            (["+@all", "-hscan"], ["bodies and counters of no message were not looked for"], {"dangling", "unlisted"}),
-            (["+@all", "-zscan"], ["2 queues: messages were not looked at"], {"leaked", "unlisted"}),
+            (["+@all", "-scan"], ["missing from the index were not searched for"], {"dangling", "leaked"}),
+            (
+                ["+@all", "-hscan"],
+                ["bodies and counters without messages were not searched for"],
+                {"dangling", "unlisted"},
+            ),
+            (["+@all", "-zscan"], ["2 queues: messages were not checked"], {"leaked", "unlisted"}),
             (
                 ["+@all", "-time"],
-                ["queues: messages were not looked at", "queues: bodies and counters of no"],
+                ["queues: messages were not checked", "queues: bodies and counters without"],
                 {"unlisted"},
             ),
-            (["+@all", "-sscan"], ["that the index names were not looked for"], {"unlisted"}),
+            (["+@all", "-sscan"], ["in the index were not checked"], {"unlisted"}),
             (["+@read", "+@connection", "+time"], [], {"dangling", "leaked", "unlisted"}),
         ],
         ids=lambda value: " ".join(value) if isinstance(value, list) else "",
@@ -182,6 +189,7 @@ class TestPermissions:
         plant(client, "q", "a" * 32, due_ms=1_700_000_000_000)
         client.hset("rsmq:q:Q", "b" * 32, "leaked")
         queues.create_queue("hidden")
+        queues.send_message("hidden", "x")
         client.srem("rsmq:QUEUES", "hidden")
         client.acl_setuser("some", enabled=True, passwords=["+pw"], keys=["*"], commands=[])
         client.execute_command("ACL", "SETUSER", "some", *rules)
@@ -200,12 +208,13 @@ class TestPermissions:
     async def test_many_queues_are_one_sentence(self, client: Redis, queues: Rsmq, redis_url: str) -> None:
         for number in range(3):
             queues.create_queue(f"q{number}")
+            queues.send_message(f"q{number}", "x")
         client.acl_setuser("some", enabled=True, passwords=["+pw"], keys=["*"], commands=["+@all", "-hscan"])
         reader = QueueReader(redis_url.replace("redis://", "redis://some:pw@"))
         (sentence,) = (await progress_of(reader))[-1].unseen
         await reader.aclose()
 
-        assert sentence.startswith("3 queues: bodies and counters of no message were not looked for: ")
+        assert sentence.startswith("3 queues: bodies and counters without messages were not searched for: ")
         assert sentence.endswith("grant it +hscan")
 
     async def test_nothing_at_all(self, client: Redis, redis_url: str) -> None:
@@ -214,6 +223,51 @@ class TestPermissions:
         with pytest.raises(PeekError, match="may not read the queues"):
             await found(reader, ["q"])
         await reader.aclose()
+
+
+class TestManyQueues:
+    """An audit of many queues is quick where nothing is in them, says how far it is, and can be ended earlier."""
+
+    COUNT = 12_000
+
+    @pytest.fixture
+    def ghosts(self, client: Redis) -> None:
+        client.sadd("rsmq:QUEUES", *(f"ghost-{number}" for number in range(self.COUNT)))
+
+    async def test_many_are_looked_at_together(
+        self, ghosts: None, queues: Rsmq, client: Redis, reader: QueueReader
+    ) -> None:
+        for number in range(20):
+            queues.create_queue(f"q{number}")
+        client.config_resetstat()
+        progress = await progress_of(reader)
+        assert (progress[-1].queues, progress[-1].found) == (self.COUNT + 20, self.COUNT)
+        # Two looks at each ghost and one at each queue, which is empty: nothing in it is walked through.
+        stats = client.info("commandstats")
+        assert stats["cmdstat_evalsha"]["calls"] < 3 * self.COUNT / 50
+        assert not {"cmdstat_zscan", "cmdstat_hscan"} & set(stats)
+
+    async def test_it_says_how_far_it_is(self, ghosts: None, reader: QueueReader) -> None:
+        progress = await progress_of(reader)
+        first = next(step for step in progress if step.queues)
+        assert first.words.startswith(f"1 of {self.COUNT:,} queues")
+        assert all(before.elapsed_s <= step.elapsed_s for before, step in itertools.pairwise(progress))
+        halfway = dataclasses.replace(first, queues=3_000, elapsed_s=6.0)
+        assert halfway.words == "3,000 of 12,000 queues, 500/s, 18 s left, 0 messages and fields checked"
+        named = dataclasses.replace(first, queues=3_000, elapsed_s=6.0, listed=0)
+        assert named.words == "3,000 queues, 500/s, 0 messages and fields checked"
+
+    async def test_it_ends_after_so_many_queues(self, ghosts: None, reader: QueueReader) -> None:
+        async with aclosing(audit(reader, limit=7)) as steps:
+            progress = [step async for step in steps]
+        assert (progress[-1].queues, progress[-1].found) == (7, 7)
+        assert progress[-1].unseen == ("not everything was checked: stopped after 7 queues, as requested",)
+
+    async def test_it_ends_after_so_long(self, ghosts: None, reader: QueueReader) -> None:
+        async with aclosing(audit(reader, seconds=0.001)) as steps:
+            progress = [step async for step in steps]
+        assert progress[-1].queues < self.COUNT
+        assert progress[-1].unseen == ("not everything was checked: stopped after 1 ms, as requested",)
 
 
 DEPTH = 4_000

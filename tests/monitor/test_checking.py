@@ -159,7 +159,7 @@ async def test_a_scan_that_is_cut_says_so(checked: Check, rsmq: Rsmq) -> None:
     assert found.status is Status.OK
     (note,) = found.notes
     assert note.startswith("orders: 1,")
-    assert "of 3,000 messages were looked at for --max-rc; --scan-limit allows more" in note
+    assert "of 3,000 messages were checked for --max-rc; --scan-limit allows more" in note
 
 
 async def test_a_scan_of_no_more_than_the_limit_is_whole(checked: Check, rsmq: Rsmq) -> None:
@@ -175,7 +175,7 @@ async def test_stalled_takes_two_checks(
     limit = Limit(60_000, HOUR_MS)
     first = await checked(stalled_ms=limit)
     assert told(first) == []
-    assert first.notes == ["--stalled: this first check only starts the clock"]
+    assert first.notes == ["--stalled: this is the first check, with nothing to compare to yet"]
     # As if the first check had been ten minutes ago.
     state = await _state_ago(reader, tmp_path, ms=600_000)
     second = await checked(stalled_ms=limit)

@@ -60,7 +60,7 @@ def of_info(**changes: str) -> dict[str, Finding]:
         ({"redis_version": "8.2.0", "redis_mode": "cluster"}, "Redis 8.2.0, cluster"),
         ({"redis_version": "6.3.4", "mvcc_depth": "0", "redis_mode": "standalone"}, "KeyDB 6.3.4, standalone"),
         ({"redis_version": "7.4.0", "dragonfly_version": "df-v1.23.0"}, "Dragonfly df-v1.23.0"),
-        ({}, "a server that does not say what it is"),
+        ({}, "a server that does not report its version"),
     ],
 )
 def test_which_server_it_is(info: dict[str, str], told: str) -> None:
@@ -77,8 +77,8 @@ def test_a_server_as_it_should_be() -> None:
         ({"role": "slave", "master_host": "db1", "master_port": "6379"}, "server.role", "replica of db1:6379"),
         ({"role": "slave", "master_link_status": "down", "master_link_down_since_seconds": "125"}, "server.replication",
          "lost its primary for 2m 5s"),
-        ({"maxmemory": "1048576", "maxmemory_policy": "allkeys-lru"}, "server.memory", "drops keys when 1.0 MiB are"),
-        ({"maxmemory": "1048576"}, "server.memory", "976.6 KiB of 1.0 MiB memory are in use"),
+        ({"maxmemory": "1048576", "maxmemory_policy": "allkeys-lru"}, "server.memory", "evicts keys when 1.0 MiB are"),
+        ({"maxmemory": "1048576"}, "server.memory", "976.6 KiB of 1.0 MiB memory in use"),
         ({"aof_enabled": "0"}, "server.persistence", "snapshots only (3600 1)"),
         ({"aof_last_write_status": "err"}, "server.aof", "cannot be written"),
         ({"rdb_last_bgsave_status": "err"}, "server.disk", "the last save to disk failed"),
@@ -97,7 +97,7 @@ def test_an_eviction_policy_without_a_limit_drops_nothing() -> None:
     assert of_info(maxmemory="10000000")["server.memory"].level is Level.OK
 
 
-@pytest.mark.parametrize(("saves", "words"), [("", "nothing is kept on disk"), (None, "if there are any")])
+@pytest.mark.parametrize(("saves", "words"), [("", "nothing is saved to disk"), (None, "if there are any")])
 def test_no_snapshots(saves: str | None, words: str) -> None:
     found = {each.name: each for each in server_findings({**INFO, "aof_enabled": "0"}, saves)}
     assert words in found["server.persistence"].text
@@ -114,9 +114,9 @@ def test_a_server_that_says_nonsense_of_itself_is_no_error() -> None:
     ("step", "words", "hint"),
     [
         (Step("tcp", "h port 1", Failure("timeout", "the server does not answer", "?")), "no connection", "firewall"),
-        (Step("redis", "h", Failure("closed", "closed the connection", "restarted?")), "no answer", "rediss://"),
-        (Step("redis", "h", Failure("timeout", "does not answer", "x")), "no answer", "rediss://"),
-        (Step("auth", "h", Failure("noauth", "wants a password", "give it")), "not let in", "give it"),
+        (Step("redis", "h", Failure("closed", "closed the connection", "restarted?")), "no Redis reply", "rediss://"),
+        (Step("redis", "h", Failure("timeout", "does not answer", "x")), "no Redis reply", "rediss://"),
+        (Step("auth", "h", Failure("noauth", "requires a password", "give it")), "access refused", "give it"),
     ],
 )
 def test_a_step_that_failed_says_what_to_do(step: Step, words: str, hint: str) -> None:
@@ -170,7 +170,7 @@ def test_latency_in_three_numbers() -> None:
     took_ms = [2.0] * 10 + [1.0] + [3.0] * 8 + [40.0]
     found = speed_finding(took_ms)
     assert found.level is Level.OK
-    assert found.text == "a round trip takes 2.0 ms (least 1.0, p99 40.0, of 20)"
+    assert found.text == "a round trip takes 2.0 ms (min 1.0, p99 40.0, of 20)"
     assert speed_finding([80.0] * 20).level is Level.WARN
     assert "p99 99.0" in speed_finding([float(number) for number in range(1, 101)]).text
 
@@ -209,7 +209,7 @@ def test_an_empty_namespace_says_which_others_there_are() -> None:
     found = namespaces_finding(SNAPSHOT, ("jobs", "mail\x1b[2J"), complete=False)
     assert (found.level, found.hint) == (Level.WARN, "--ns jobs")
     assert found.text.isprintable()
-    assert "not all keys were looked at" in found.text
+    assert "not all keys were scanned" in found.text
     many = namespaces_finding(SNAPSHOT, [f"n{number}" for number in range(30)], complete=True)
     assert "and 20 more" in many.text
     assert namespaces_finding(SNAPSHOT, (), complete=True).level is Level.WARN
@@ -262,6 +262,7 @@ async def test_a_viewer_can_watch(redis_url: str, client: Redis) -> None:
     commands = [
         *("+smembers", "+time", "+scan", "+select", "+hexists", "+hget", "+hmget", "+hstrlen", "+zcard", "+zcount"),
         *("+zrange", "+zrank", "+zscan", "+zscore", "+client|setinfo", "+client|tracking", "+eval", "+evalsha"),
+        *("+sismember", "+scard", "+sscan", "+type", "+hlen", "+hscan"),
     ]
     client.acl_setuser("viewer", enabled=True, passwords=[f"+{SECRET}"], keys=["rsmq:*"], commands=commands)
     found = await diagnosed(redis_url.replace("://", f"://viewer:{SECRET}@"), read_only=True)

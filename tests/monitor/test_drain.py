@@ -28,28 +28,37 @@ def test_clears_in_what_is_ready_divided_by_the_net_rate() -> None:
     assert state.drain_s == pytest.approx(state.ready / 10)
 
 
+def test_unknown_where_it_shrinks_over_a_minute_and_grows_just_now() -> None:
+    watched = Scripted()
+    flow = Flow(sent=10_000)
+    watched.run(flow, seconds=90, sent=5, received=15, deleted=15)
+    states = [watched.run(flow, seconds=1, sent=20, received=15, deleted=15) for _ in range(20)]
+
+    growing = [state for state in states if (state.change_s or 0) >= 0]
+    assert growing
+    assert {(state.drain, state.drain_s) for state in growing} == {(Drain.UNKNOWN, None)}
+
+
 def test_steady_when_as_much_comes_as_goes() -> None:
     state = Scripted().run(Flow(sent=100), seconds=30, sent=50, received=50, deleted=50)
 
     assert (state.drain, state.drain_s) == (Drain.STEADY, None)
 
 
-def test_growing_as_soon_as_more_comes_than_goes() -> None:
+def test_unknown_while_it_cannot_be_told_whether_it_grows() -> None:
     state = Scripted().run(Flow(sent=100), seconds=5, sent=20, received=10, deleted=10)
 
-    assert (state.verdict, state.drain, state.drain_s) == (Verdict.OK, Drain.GROWING, None)
+    assert (state.verdict, state.drain, state.drain_s) == (Verdict.WATCHING, Drain.UNKNOWN, None)
 
 
-def test_growing_while_the_verdict_says_so_even_if_the_last_minute_cleared() -> None:
+def test_growing_and_then_unknown_while_a_growing_queue_recovers() -> None:
     watched = Scripted()
     flow = Flow()
-    watched.run(flow, seconds=180, sent=30)
-    watched.run(flow, seconds=45, sent=0, received=30, deleted=30)
-    states = [watched.run(flow, seconds=1, sent=40, received=30, deleted=30) for _ in range(12)]
-    growing = [state for state in states if state.verdict is Verdict.GROWING]
+    watched.run(flow, seconds=180, sent=30, received=1)
+    states = [watched.run(flow, seconds=1, received=30, deleted=30) for _ in range(30)]
 
-    assert growing
-    assert {(state.drain, state.drain_s) for state in growing} == {(Drain.GROWING, None)}
+    assert {state.verdict for state in states} == {Verdict.GROWING}
+    assert {(state.drain, state.drain_s) for state in states} == {(Drain.GROWING, None), (Drain.UNKNOWN, None)}
 
 
 def test_stalled_has_no_number_although_messages_are_deleted() -> None:

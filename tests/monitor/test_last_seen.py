@@ -1,5 +1,6 @@
 """What checks remember of a namespace: clocks that run while nobody receives, whatever happens to the file."""
 
+import fcntl
 import json
 import stat
 import subprocess
@@ -75,6 +76,9 @@ def test_names_of_any_bytes_come_back(last_seen: LastSeen) -> None:
     [b"", b"{", b"[]", b"null", b"\xff\xfe", b"{}", b'{"server": 1}', b"[" * 100_000,
      json.dumps({"server": SERVER, "ns": "rsmq", "at_ms": 1, "queues": {"orders": [7]}}).encode(),
      json.dumps({"server": SERVER, "ns": "rsmq", "at_ms": 1, "queues": {"orders": [7, "1"]}}).encode(),
+     json.dumps({"server": SERVER, "ns": "rsmq", "at_ms": 1, "queues": {"orders": [7, -1]}}).encode(),
+     json.dumps({"server": SERVER, "ns": "rsmq", "at_ms": 1, "queues": {"orders": [7, 10**300]}}).encode(),
+     json.dumps({"server": SERVER, "ns": "rsmq", "at_ms": -(10**18), "queues": {}}).encode(),
      json.dumps({"server": SERVER, "ns": "rsmq", "at_ms": "1", "queues": {}}).encode(),
      json.dumps({"server": SERVER, "ns": "other", "at_ms": 1, "queues": {"orders": [7, 1]}}).encode()],
     ids=lambda content: repr(content[:60]),
@@ -113,6 +117,16 @@ def test_a_folder_that_cannot_be_made_is_said(tmp_path: Path) -> None:
     assert known.since_ms == {}
     assert known.problem is not None
     assert str(tmp_path / "file") in known.problem
+
+
+def test_a_file_that_another_program_has_locked_is_said(last_seen: LastSeen, monkeypatch: pytest.MonkeyPatch) -> None:
+    last_seen.update(1_000, [queue()])
+    monkeypatch.setattr("rsmq_tui.monitor.last_seen.LOCK_WAIT_S", 0.05)
+    with last_seen.path.with_suffix(".lock").open("wb") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        problem = last_seen.update(2_000, [queue()]).problem
+    assert problem == f"{last_seen.path.parent} cannot be written: another program has locked it"
+    assert last_seen.update(3_000, [queue()]).since_ms == {"orders": 1_000}
 
 
 def test_a_write_that_fails_leaves_what_was_there(last_seen: LastSeen, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -55,13 +55,13 @@ async def fails(url: str, kind: str, words: str, *, timeout_s: float = 5.0) -> N
 
 @pytest.fixture
 def locked() -> Iterator[str]:
-    """The URL of a server that wants a password."""
+    """The URL of a server that requires a password."""
     with EmbeddedServer(extra=("--requirepass", "secret")) as server:
         yield server.url
 
 
 async def test_a_password_that_is_missing_or_wrong(locked: str) -> None:
-    await fails(locked, "noauth", "wants a password")
+    await fails(locked, "noauth", "requires a password")
     await fails(as_user(locked, "", "wrong"), "noauth", "refused the user name or password")
     await fails(as_user(locked, "nobody", "secret"), "noauth", "refused the user name or password")
 
@@ -123,7 +123,7 @@ async def test_a_server_that_accepts_and_never_answers() -> None:
     ("line", "kind", "words"),
     [
         (b"-LOADING Valkey is loading the dataset in memory", "loading", "loading its data"),
-        (b"-NOAUTH Authentication required.", "noauth", "wants a password"),
+        (b"-NOAUTH Authentication required.", "noauth", "requires a password"),
         (b"-NOPERM User x has no permissions to run the 'time' command", "noperm", "may not read"),
         (b"-READONLY You can't write against a read only replica.", "readonly", "read-only replica"),
         (b"-OOM command not allowed when used memory > 'maxmemory'.", "oom", "out of memory"),

@@ -26,7 +26,7 @@ def test_where_to_look(text: str, path: tuple[str | int, ...]) -> None:
 
 @pytest.mark.parametrize("text", ["", "a b", "a.", "[x]", "a[", "$.a"])
 def test_nowhere_to_look(text: str) -> None:
-    with pytest.raises(ValueError, match="must be a place in the JSON of an item, such as created"):
+    with pytest.raises(ValueError, match="must be a JSON path in an item, such as created"):
         age_path(text)
 
 

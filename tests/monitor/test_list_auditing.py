@@ -83,6 +83,7 @@ async def test_items_without_leases(client: Redis, audited: Audit) -> None:
     (finding,) = (await audited("queue:*")).findings
 
     assert (finding.kind, finding.queue, finding.count) == (Kind.UNLEASED, "queue:a", 2)
+    assert "`rsmq-tui messages requeue list:queue:a --filter state:unleased`" in str(finding.hint)
     assert item_id("processing", 0, b"one") in finding.ids
     assert (finding.fix, finding.severity.value) == (None, "error")
     assert "requeue" in (finding.hint or "")
@@ -192,7 +193,7 @@ async def test_who_may_not_look_is_told_what_was_not_seen(client: Redis, redis_u
     found = await audited("queue:a", url=redis_url.replace("redis://", "redis://half:x@"))
 
     assert found.findings == ()
-    assert any("queue queue:a: it was not looked at: " in sentence for sentence in found.unseen)
+    assert any("queue queue:a: it was not checked: " in sentence for sentence in found.unseen)
 
 
 async def test_what_may_not_be_counted_is_there_all_the_same(client: Redis, redis_url: str, audited: Audit) -> None:

@@ -65,7 +65,7 @@ async def test_nothing_is_wrong(client: Redis, checked: Check) -> None:
 
     assert (found.status, told(found), found.ns) == (Status.OK, [], LISTS_NS)
     assert [(queue.name, queue.kind) for queue in found.queues] == [("queue:a", "list")]
-    assert found.notes == ["--stalled: this first check of lists only starts the clock"]
+    assert found.notes == ["--stalled: this is the first check of lists, with nothing to compare to yet"]
 
 
 async def test_depth_counts_what_is_in_processing(client: Redis, checked: Check) -> None:
@@ -82,8 +82,8 @@ async def test_leases_that_nobody_brings_back_are_a_warning(client: Redis, check
     found = await checked()
 
     assert told(found) == [("warning", "expired", "queue:a")]
-    assert found.problems[0].text == "1 lease past the deadline for 5m 0s and nobody brings the items back"
-    assert told(await checked(thresholds=Thresholds(stalled_ms=HOUR_MS))) == []
+    assert found.problems[0].text == "1 lease past the deadline for 5m 0s: no reaper is returning them"
+    assert told(await checked(thresholds=Thresholds(leaking_ms=HOUR_MS))) == []
 
 
 async def test_leases_count_against_their_limit(client: Redis, checked: Check) -> None:
@@ -111,13 +111,13 @@ async def test_age_counts_where_items_tell_it(client: Redis, checked: Check) -> 
 
     # What is not known is no age of 0: it is said.
     assert told(found) == []
-    assert found.notes[-1].startswith("--max-age says nothing of 1 list: age unknown")
+    assert found.notes[-1].startswith("--max-age does not apply to 1 list: age unknown")
 
 
 async def test_receive_counts_are_said_to_be_none(client: Redis, checked: Check) -> None:
     client.lpush("queue:a", "x")
     assert (await checked(rc=Limit(None, 5))).notes == [
-        "--max-rc says nothing of lists: their items have no receive counts"
+        "--max-rc does not apply to lists: their items have no receive counts"
     ]
 
 

@@ -46,7 +46,7 @@ async def test_a_poll_that_takes_too_long(client: Redis, found: Diagnose) -> Non
 async def test_no_lists_at_all(found: Diagnose) -> None:
     findings = await found("queue:*")
     assert findings["lists.found"].level is Level.WARN
-    assert "an empty list is no key" in (findings["lists.found"].hint or "")
+    assert "no key for an empty list" in (findings["lists.found"].hint or "")
 
 
 async def test_keys_of_other_types(client: Redis, found: Diagnose) -> None:
@@ -54,9 +54,7 @@ async def test_keys_of_other_types(client: Redis, found: Diagnose) -> None:
     client.set("queue:a:leases", "x")
     finding = (await found("queue:*"))["lists.broken"]
     assert finding.level is Level.WARN
-    assert finding.text == (
-        "1 list queue cannot be read whole: queue:a: its leases key holds another type than a sorted set"
-    )
+    assert finding.text == ("1 list queue cannot be read completely: queue:a: its leases key is not a sorted set")
 
 
 async def test_what_is_refused(client: Redis, redis_url: str, found: Diagnose) -> None:

@@ -58,7 +58,8 @@ async def test_a_queue(client: redis.Redis, polling: Polling) -> None:
     client.lpush("queue:a", f'{{"at": {at_ms - 5000}}}', "next but one")
     client.lpush("queue:a:processing", "x", "y")
     client.zadd("queue:a:leases", {"t:x": at_ms - 10, "t:y": at_ms + 600_000})
-    (queue,) = (await polling("queue:*", age="at", place="here").poll()).queues
+    snapshot = await polling("queue:*", age="at", place="here").poll()
+    (queue,) = snapshot.queues
 
     assert queue == QueueState(
         name="queue:a",
@@ -79,8 +80,8 @@ async def test_a_queue(client: redis.Redis, polling: Polling) -> None:
         receives_s=None,
         poison=0,
         highest_rc=0,
-        verdict=Verdict.OK,
-        since_ms=None,
+        verdict=Verdict.WATCHING,
+        since_ms=snapshot.at_ms,
         drain=Drain.UNKNOWN,
         drain_s=None,
         broken=None,
@@ -88,6 +89,11 @@ async def test_a_queue(client: redis.Redis, polling: Polling) -> None:
         place="here",
         expired=1,
         net_s=None,
+        oldest_ready_due_ms=at_ms - 5000,
+        pending_since_ms=snapshot.at_ms,
+        pending_until_ms=snapshot.at_ms + 60_000,
+        idle_since_ms=snapshot.at_ms,
+        is_idle_longer=True,
     )
 
 
@@ -100,7 +106,7 @@ async def test_the_snapshot_around_it(client: redis.Redis, redis_url: str, polli
     assert (snapshot.server, snapshot.ns, snapshot.place, snapshot.interval_s) == (redis_url, LISTS_NS, "lists", 2.0)
     assert (snapshot.paused, snapshot.notes, snapshot.namespaces) == (False, (), None)
     assert (snapshot.cost.round_trip_ms, snapshot.cost.poll_ms) == (250, 500)
-    assert snapshot.totals.verdicts[Verdict.OK] == 2
+    assert (snapshot.totals.verdicts[Verdict.WATCHING], snapshot.totals.verdicts[Verdict.OK]) == (1, 1)
 
 
 async def test_no_list_at_all_is_an_empty_snapshot(polling: Polling) -> None:
@@ -204,7 +210,7 @@ class TestSearching:
         snapshot = await polling("queue:*", "named").poll()
 
         assert "named" in names_of(snapshot)
-        assert snapshot.notes[0].startswith("still looking for lists, ")
+        assert snapshot.notes[0].startswith("still searching for lists, ")
 
     async def test_that_is_not_allowed_is_a_note(self, client: redis.Redis, redis_url: str, polling: Polling) -> None:
         client.acl_setuser("narrow", enabled=True, passwords=["+x"], keys=["*"], commands=["+@all", "-scan"])
@@ -213,7 +219,7 @@ class TestSearching:
 
         assert names_of(snapshot) == ["mail"]
         (note,) = snapshot.notes
-        assert "only those that are named are shown" in note
+        assert "only lists given by name are shown" in note
 
 
 async def test_scripts_that_are_refused_are_a_note(client: redis.Redis, redis_url: str, polling: Polling) -> None:

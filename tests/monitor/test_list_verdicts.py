@@ -15,7 +15,10 @@ def test_a_state() -> None:
 
     assert state[:6] == ("q", "list", 5, 3, 2, None)
     assert set(state[6:16]) == {None}
-    assert (state.poison, state.highest_rc, state.verdict, state.since_ms) == (0, 0, Verdict.OK, None)
+    assert (state.poison, state.highest_rc, state.verdict, state.since_ms) == (0, 0, Verdict.WATCHING, watched.at_ms)
+    assert reason(state, watched.at_ms, LIMITS) == (
+        "watching, 0 ms of 1 min: too early to tell whether it grows, or whether a consumer takes"
+    )
     assert (state.drain, state.broken, state.problems, state.expired, state.net_s) == (Drain.UNKNOWN, None, (), 1, None)
     totals = watched.totals
     assert (totals.depth, totals.ready, totals.hidden) == (5, 3, 2)
@@ -34,9 +37,9 @@ def test_an_empty_queue() -> None:
 @pytest.mark.parametrize(
     ("row", "depth", "words"),
     [
-        ([b"WRONGTYPE Operation", 2, 0, None, None], None, "its key holds another type than a list"),
-        ([3, b"WRONGTYPE Operation", 0, None, None], None, "its processing key holds another type than a list"),
-        ([3, 2, b"WRONGTYPE Operation", None, None], 5, "its leases key holds another type than a sorted set"),
+        ([b"WRONGTYPE Operation", 2, 0, None, None], None, "its key is not a list"),
+        ([3, b"WRONGTYPE Operation", 0, None, None], None, "its processing key is not a list"),
+        ([3, 2, b"WRONGTYPE Operation", None, None], 5, "its leases key is not a sorted set"),
         ([b"OOPS \x1b[2J", 2, 0, None, None], None, "its key cannot be read: OOPS ␛[2J"),
     ],
 )
@@ -51,7 +54,7 @@ def test_a_broken_one(row: list[object], depth: int | None, words: str) -> None:
     assert reason(state, watched.at_ms, LIMITS) == outlook(state, watched.at_ms) == words
     assert watched.poll_one(list(row)) is state
     again = watched.once(filled(3))
-    assert (before.net_s, again.verdict, again.net_s) == (0, Verdict.OK, None)
+    assert (before.net_s, again.verdict, again.net_s) == (0, Verdict.WATCHING, None)
 
 
 class TestStalled:
@@ -59,12 +62,15 @@ class TestStalled:
         watched = ScriptedLists()
         flow = filled(5)
         first_ms = watched.at_ms + 1000
-        assert watched.go(flow, seconds=60).verdict is Verdict.OK
+        state = watched.go(flow, seconds=60)
+        assert (state.verdict, outlook(state, watched.at_ms)) == (Verdict.WATCHING, "watching, 59 s of 1 min")
         state = watched.once(flow)
 
         assert (state.verdict, state.since_ms, state.drain) == (Verdict.STALLED, first_ms, Drain.STALLED)
-        assert reason(state, watched.at_ms, LIMITS) == "5 items ready and the next one has been the same for 1m 0s"
-        assert outlook(state, watched.at_ms) == "no consumer for 1m 0s"
+        assert (
+            reason(state, watched.at_ms, LIMITS) == "5 items ready and the next one has been the same for 1m 0s or more"
+        )
+        assert outlook(state, watched.at_ms) == "no consumer ≥ 1m 0s"
 
     def test_although_items_are_pushed(self) -> None:
         watched = ScriptedLists(Thresholds(growing_messages=10**9))
@@ -77,12 +83,13 @@ class TestStalled:
 
         assert watched.go(flow, seconds=200, pushed=1, taken=1, done=1).verdict is Verdict.OK
 
-    def test_ends_with_a_take(self) -> None:
+    def test_ends_when_items_were_taken_for_half_a_minute(self) -> None:
         watched = ScriptedLists()
-        flow = filled(5)
+        flow = filled(500)
         assert watched.go(flow, seconds=100).verdict is Verdict.STALLED
 
-        assert watched.go(flow, seconds=1, taken=1).verdict is Verdict.OK
+        assert watched.go(flow, seconds=30, taken=1, done=1).verdict is Verdict.STALLED
+        assert watched.go(flow, seconds=1, taken=1, done=1).verdict is Verdict.OK
 
     def test_from_when_there_was_something_to_take(self) -> None:
         watched = ScriptedLists()
@@ -91,16 +98,21 @@ class TestStalled:
         flow.push(1)
 
         assert watched.go(flow, seconds=60).verdict is Verdict.OK
-        assert watched.once(flow).verdict is Verdict.STALLED
+        state = watched.once(flow)
+        assert state.verdict is Verdict.STALLED
+        assert reason(state, watched.at_ms, LIMITS) == "1 item ready and the next one has been the same for 1m 0s"
+        assert outlook(state, watched.at_ms) == "no consumer for 1m 0s"
 
     def test_not_by_equal_items_while_anything_changes(self) -> None:
         # One taken and one pushed between two polls looks like nothing; now and then the counts tell.
         watched = ScriptedLists()
         flow = filled(100, equal=True)
+        verdicts = []
         for _ in range(5):
             flow.push(1)
-            assert watched.go(flow, seconds=40).verdict is Verdict.OK
+            verdicts.append(watched.go(flow, seconds=40).verdict)
 
+        assert verdicts == [Verdict.WATCHING] + [Verdict.OK] * 4
         assert watched.go(flow, seconds=25).verdict is Verdict.STALLED
 
     def test_not_while_the_next_item_is_not_known(self) -> None:
@@ -108,6 +120,8 @@ class TestStalled:
 
         assert ScriptedLists().go(flow, seconds=300).verdict is Verdict.OK
 
+
+class TestLeaking:
     def test_when_leases_have_been_over_for_a_minute(self) -> None:
         watched = ScriptedLists()
         deadline_ms = watched.at_ms + 10_500
@@ -115,24 +129,51 @@ class TestStalled:
         assert watched.go(flow, seconds=70).verdict is Verdict.OK
         state = watched.once(flow)
 
-        assert (state.verdict, state.since_ms, state.drain) == (Verdict.STALLED, deadline_ms, Drain.EMPTY)
-        words = "2 leases past the deadline for 1m 0s and nobody brings the items back"
+        assert (state.verdict, state.since_ms, state.drain) == (Verdict.LEAKING, deadline_ms, Drain.EMPTY)
+        words = "2 leases past the deadline for 1m 0s: no reaper is returning them"
         assert reason(state, watched.at_ms, LIMITS) == words
         assert outlook(state, watched.at_ms) == "2 leases expired"
 
-    def test_by_both_says_both(self) -> None:
+    def test_although_a_consumer_takes_items(self) -> None:
+        watched = ScriptedLists()
+        flow = filled(500, processing=1, leases=[watched.at_ms])
+        seen = [watched.go(flow, seconds=1, pushed=1, taken=1, done=1).verdict for _ in range(120)]
+
+        assert seen == [Verdict.WATCHING] * 10 + [Verdict.OK] * 49 + [Verdict.LEAKING] * 61
+
+    def test_ends_when_the_items_were_returned_for_half_a_minute(self) -> None:
+        watched = ScriptedLists()
+        flow = ListFlow(processing=1, leases=[watched.at_ms])
+        assert watched.go(flow, seconds=100).verdict is Verdict.LEAKING
+        flow.processing, flow.leases = 0, []
+
+        assert watched.go(flow, seconds=30).verdict is Verdict.LEAKING
+        assert watched.go(flow, seconds=1).verdict is Verdict.OK
+
+    def test_does_not_go_to_and_fro_with_a_slow_reaper(self) -> None:
+        watched = ScriptedLists()
+        flow = ListFlow(processing=1)
+        seen = set()
+        for _ in range(8):
+            flow.leases = [watched.at_ms]
+            seen.add(watched.go(flow, seconds=69).verdict)
+            seen.add(watched.go(flow, seconds=1).verdict)
+
+        assert seen == {Verdict.LEAKING}
+
+    def test_and_stalled_says_both(self) -> None:
         watched = ScriptedLists()
         flow = filled(1, processing=1, leases=[watched.at_ms + 1])
         state = watched.go(flow, seconds=100)
 
-        words = "1 item ready and the next one has been the same for 1m 39s; 1 lease past the deadline"
+        words = "1 item ready and the next one has been the same for 1m 39s or more; 1 lease past the deadline"
         assert reason(state, watched.at_ms, LIMITS) == words
 
     def test_leases_in_seconds_are_leases(self) -> None:
         watched = ScriptedLists()
         state = watched.poll_one([0, 1, 1, None, [1, b"%d" % (watched.at_ms // 1000 - 90)]], after_s=0)
 
-        assert state.verdict is Verdict.STALLED
+        assert state.verdict is Verdict.LEAKING
         assert outlook(state, watched.at_ms) == "1 lease expired"
 
 
@@ -140,20 +181,22 @@ class TestGrowing:
     def test_over_two_minutes(self) -> None:
         watched = ScriptedLists()
         flow = filled(10)
-        assert watched.go(flow, seconds=119, pushed=3, taken=2, done=2).verdict is Verdict.OK
+        assert watched.go(flow, seconds=119, pushed=3, taken=2, done=2).verdict is Verdict.WATCHING
         state = watched.go(flow, seconds=10, pushed=3, taken=2, done=2)
 
         assert (state.verdict, state.drain) == (Verdict.GROWING, Drain.GROWING)
         assert state.net_s == pytest.approx(1.0)
-        assert reason(state, watched.at_ms, LIMITS).startswith("grows by 1.0/s for 2m ")
-        assert outlook(state, watched.at_ms) == "no: +1.0/s"
+        words = reason(state, watched.at_ms, LIMITS)
+        assert (words.startswith("has grown for 2m "), words.endswith(", now by 1.0/s")) == (True, True)
+        assert outlook(state, watched.at_ms) == "never (+1/s)"
 
     def test_ends_when_it_does_not_grow_any_more(self) -> None:
         watched = ScriptedLists()
         flow = filled(10)
         watched.go(flow, seconds=140, pushed=3, taken=2, done=2)
 
-        assert watched.go(flow, seconds=20, pushed=2, taken=2, done=2).verdict is Verdict.OK
+        assert watched.go(flow, seconds=38, pushed=2, taken=2, done=2).verdict is Verdict.GROWING
+        assert watched.go(flow, seconds=3, pushed=2, taken=2, done=2).verdict is Verdict.OK
 
     def test_not_by_a_batch_now_and_then_that_is_worked_off(self) -> None:
         watched = ScriptedLists()
@@ -164,12 +207,12 @@ class TestGrowing:
             for _ in range(60):
                 verdicts.add(watched.go(flow, seconds=1, taken=1, done=1).verdict)
 
-        assert verdicts == {Verdict.OK}
+        assert verdicts == {Verdict.WATCHING, Verdict.OK}
 
     def test_not_by_a_few(self) -> None:
-        watched = ScriptedLists(Thresholds(growing_messages=500, stalled_ms=10**9))
+        watched = ScriptedLists(Thresholds(growing_messages=500))
 
-        assert watched.go(ListFlow(), seconds=200, pushed=2).verdict is Verdict.OK
+        assert watched.go(ListFlow(), seconds=200, pushed=2, taken=1).verdict is Verdict.OK
 
 
 class TestDrain:
@@ -180,7 +223,17 @@ class TestDrain:
 
         assert (state.drain, state.net_s) == (Drain.CLEARS, -2.0)
         assert state.drain_s == pytest.approx(400)
-        assert outlook(state, watched.at_ms) == "in 6m 40s"
+        assert outlook(state, watched.at_ms) == "6m 40s"
+
+    def test_is_unknown_where_it_shrinks_over_a_minute_and_grows_just_now(self) -> None:
+        watched = ScriptedLists()
+        flow = filled(1000)
+        watched.go(flow, seconds=100, pushed=1, taken=3, done=3)
+        states = [watched.go(flow, seconds=1, pushed=4, taken=3, done=3) for _ in range(20)]
+
+        growing = [state for state in states if (state.net_s or 0) >= 0]
+        assert growing
+        assert {(state.drain, state.drain_s) for state in growing} == {(Drain.UNKNOWN, None)}
 
     def test_is_steady_while_items_are_taken(self) -> None:
         watched = ScriptedLists()

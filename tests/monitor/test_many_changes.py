@@ -38,10 +38,13 @@ def summed(states: Iterable[QueueState]) -> Totals:
 
 
 def read_in_full(state: QueueState) -> tuple[object, ...]:
-    """What one reading tells of a queue: all but what comes from the polls before."""
+    """What one reading tells of a queue: all but what comes from the polls before, or from looks at messages."""
     rates = ("arrivals_s", "deletes_s", "receives_s")
-    unread = (*rates, "poison", "highest_rc", "verdict", "since_ms", "drain", "drain_s")
-    return (*state._replace(**dict.fromkeys(unread)), state.verdict is Verdict.BROKEN)
+    unread = (*rates, "poison", "highest_rc", "verdict", "since_ms", "drain", "drain_s", "idle_since_ms")
+    pending = ("pending_since_ms", "pending_until_ms")
+    looked = ("looked", "looked_all_ms", "missing", *(("broken",) if state.missing else ()))
+    is_broken = state.verdict is Verdict.BROKEN and not state.missing
+    return (*state._replace(**dict.fromkeys((*unread, *pending, *looked))), is_broken)
 
 
 EVENTS: dict[str, Callable[[redis.Redis, Rsmq, str, int], object]] = {

@@ -124,7 +124,7 @@ class TestAfterAnOutage:
         watched.resume(after_s=600)
         flow.move(sent=1_000_000, received=1)
 
-        assert watched.poll_one(flow.row(), after_s=0).verdict == "ok"
+        assert watched.poll_one(flow.row(), after_s=0).verdict == "watching"
         assert watched.run(flow, seconds=30, sent=10, received=10, deleted=10).verdict == "ok"
 
     def test_the_sums_show_a_gap(self) -> None:

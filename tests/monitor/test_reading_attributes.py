@@ -44,10 +44,10 @@ SECONDS = [
     (b"15.5", 15.5, "{} 15.5 is not whole: the canonical client reads 15"),
     (b"0.5", 0.5, "{} 0.5 is not whole: the canonical client reads 0"),
     # rsmq_async stores milliseconds.
-    (b"30000", 30, "{} 30000 is most probably in milliseconds: clients that read seconds take it for 8h 20m"),
-    (b"1000", 1, "{} 1000 is most probably in milliseconds: clients that read seconds take it for 16m"),
-    (b"3600000", 3600, "{} 3600000 is most probably in milliseconds: clients that read seconds take it for 41d 16h"),
-    (b"10000500", 10_000.5, "{} 10000500 is most probably in milliseconds: clients that read seconds take it for 115d"),
+    (b"30000", 30, "{} 30000 is probably in milliseconds: clients that read seconds use 8h 20m"),
+    (b"1000", 1, "{} 1000 is probably in milliseconds: clients that read seconds use 16m"),
+    (b"3600000", 3600, "{} 3600000 is probably in milliseconds: clients that read seconds use 41d 16h"),
+    (b"10000500", 10_000.5, "{} 10000500 is probably in milliseconds: clients that read seconds use 115d"),
     # What parseInt makes of it.
     (b"5abc", 5, "{} 5abc is not a number: read as 5"),
     (b"1e3", 1, "{} 1e3 is not a number: read as 1"),
@@ -94,9 +94,9 @@ def test_without_a_readable_vt_a_queue_is_broken(raw: bytes | None, reason: str)
         ("maxsize", None, "no maxsize: clients answer queueNotFound"),
         ("maxsize", b"huge", "maxsize is not a number: huge"),
         ("created", None, "no created date"),
-        ("created", b"yesterday", "created is no date: yesterday"),
+        ("created", b"yesterday", "created is not a date: yesterday"),
         ("modified", None, "no modified date"),
-        ("modified", b"\x1b]0;x\x07", "modified is no date: ␛]0;x␇"),
+        ("modified", b"\x1b]0;x\x07", "modified is not a date: ␛]0;x␇"),
     ],
 )
 def test_an_unreadable_attribute_is_unknown_and_nothing_else_is(name: str, raw: bytes | None, problem: str) -> None:

@@ -6,6 +6,12 @@ from rsmq_tui.monitor import Drain, QueueState, Thresholds, Verdict, outlook, re
 from tests.monitor.rows import START_MS, Flow, Scripted
 
 AT_MS = START_MS + 1000
+PARTLY = "3 messages received 5 times or more (up to 12); checked 1,200 of 2,000 messages"
+IDLE: dict[str, object] = {
+    "verdict": Verdict.STALLED,
+    "since_ms": AT_MS - 1_560_000,
+    "idle_since_ms": AT_MS - 1_560_000,
+}
 
 
 def state(**changes: object) -> QueueState:
@@ -18,20 +24,50 @@ def state(**changes: object) -> QueueState:
         ({"verdict": Verdict.BROKEN, "broken": "it is listed but has no keys"}, "it is listed but has no keys"),
         ({"verdict": Verdict.BROKEN, "broken": None}, "its keys disagree"),
         (
-            {"verdict": Verdict.STALLED, "ready": 1234, "since_ms": AT_MS - 754_000},
+            {**IDLE, "ready": 1234, "idle_since_ms": AT_MS - 754_000, "since_ms": AT_MS - 754_000, "totalrecv": 9},
             "1,234 messages ready and none received for 12m",
         ),
         (
-            {"verdict": Verdict.STALLED, "ready": 1, "since_ms": AT_MS - 61_000},
+            {**IDLE, "ready": 1, "idle_since_ms": None, "since_ms": AT_MS - 61_000, "totalrecv": 9},
             "1 message ready and none received for 1m 1s",
         ),
         (
+            {**IDLE, "ready": 50_000, "totalrecv": 0, "oldest_ready_ms": AT_MS - 1_560_000},
+            "50,000 messages ready, never received, 26m since the first send",
+        ),
+        (
+            {**IDLE, "ready": 50_000, "totalrecv": 0, "oldest_ready_ms": AT_MS - 9_560_000},
+            "50,000 messages ready, never received, 26m since the first was due",
+        ),
+        (
+            {"verdict": Verdict.LEAKING, "kind": "list", "expired": 2, "since_ms": AT_MS - 90_000},
+            "2 leases past the deadline for 1m 30s: no reaper is returning them",
+        ),
+        (
+            {"verdict": Verdict.WATCHING, "pending_since_ms": AT_MS - 40_000, "pending_until_ms": AT_MS + 80_000},
+            "watching, 40 s of 2 min: too early to tell whether it grows, or whether a consumer receives",
+        ),
+        ({"verdict": Verdict.POISONED, "poison": 3, "highest_rc": 12, "depth": 2000, "looked": 1200}, PARTLY),
+        (
+            {"verdict": Verdict.POISONED, "poison": 1, "highest_rc": 9, "looked": 7, "looked_all_ms": AT_MS - 40_000},
+            "1 message received 5 times or more (up to 9); all checked 40 s ago",
+        ),
+        (
+            {"verdict": Verdict.POISONED, "poison": 1, "highest_rc": 9, "looked": 7, "looked_all_ms": AT_MS - 999},
+            "1 message received 5 times or more (up to 9); all checked just now",
+        ),
+        (
+            {"verdict": Verdict.OK, "depth": 2000, "looked": 1200},
+            "nothing is wrong; checked 1,200 of 2,000 messages",
+        ),
+        ({"verdict": Verdict.OK, "depth": 2000, "looked": 1200, "looked_all_ms": AT_MS}, "nothing is wrong"),
+        (
             {"verdict": Verdict.GROWING, "arrivals_s": 40.0, "deletes_s": 12.5, "since_ms": AT_MS - 7_200_000},
-            "arrivals exceed deletes by 27.5/s for 2h 0m; oldest ready 1 s",
+            "arrivals have exceeded deletes for 2h 0m, now by 27.5/s; oldest ready 1 s",
         ),
         (
             {"verdict": Verdict.GROWING, "oldest_ready_ms": None, "since_ms": None},
-            "arrivals exceed deletes by –/s for –; oldest ready –",
+            "arrivals have exceeded deletes for –; oldest ready –",
         ),
         (
             {"verdict": Verdict.POISONED, "poison": 3, "highest_rc": 12},
@@ -39,10 +75,11 @@ def state(**changes: object) -> QueueState:
         ),
         ({"verdict": Verdict.POISONED, "poison": 1, "highest_rc": 5}, "1 message received 5 times or more (up to 5)"),
         (
-            {"verdict": Verdict.AGED, "oldest_ready_ms": AT_MS - 3 * 86_400_000},
+            {"verdict": Verdict.AGED, "oldest_ready_due_ms": AT_MS - 3 * 86_400_000},
             "the first ready message has waited 3d 0h",
         ),
         ({"verdict": Verdict.OK}, "nothing is wrong"),
+        ({"verdict": Verdict.OK, "totalrecv": 5}, "nothing is wrong; receive counts not checked yet"),
         ({"verdict": Verdict.OK, "depth": 0}, "empty"),
     ],
 )
@@ -56,11 +93,18 @@ def test_reasons(changes: dict[str, object], sentence: str) -> None:
         ({"verdict": Verdict.BROKEN, "broken": "no hash"}, "no hash"),
         ({"verdict": Verdict.POISONED, "poison": 2, "highest_rc": 9}, "2 messages, rc up to 9"),
         ({"drain": Drain.EMPTY}, "nothing ready"),
-        ({"drain": Drain.CLEARS, "drain_s": 8040.0}, "in 2h 14m"),
+        ({"drain": Drain.CLEARS, "drain_s": 8040.0}, "2h 14m"),
         ({"drain": Drain.STEADY}, "steady"),
-        ({"drain": Drain.STALLED, "since_ms": AT_MS - 90_000}, "no consumer for 1m 30s"),
-        ({"drain": Drain.GROWING, "arrivals_s": 40.0, "deletes_s": 12.5}, "no: +27.5/s"),
+        ({"drain": Drain.STALLED, "idle_since_ms": AT_MS - 90_000}, "no consumer for 1m 30s"),
+        ({"drain": Drain.GROWING, "arrivals_s": 40.0, "deletes_s": 12.5}, "never (+28/s)"),
         ({"drain": Drain.GROWING, "arrivals_s": 1.0, "deletes_s": 3.0}, "steady"),
+        ({"drain": Drain.GROWING, "arrivals_s": 3.0, "deletes_s": 2.6}, "never (+0.4/s)"),
+        (
+            {"verdict": Verdict.WATCHING, "pending_since_ms": AT_MS - 40_000, "pending_until_ms": AT_MS + 80_000},
+            "watching, 40 s of 2 min",
+        ),
+        ({"verdict": Verdict.WATCHING}, "watching"),
+        ({"verdict": Verdict.LEAKING, "expired": 1}, "1 lease expired"),
         ({"drain": Drain.UNKNOWN}, "–"),
     ],
 )

@@ -63,8 +63,8 @@ def test_an_unchanged_row_becomes_stalled_in_time() -> None:
     watched = settled(flow)
     verdicts = [watched.poll_one(flow.row()).verdict for _ in range(60)]
 
-    # It was first seen at 1 s and has been polled up to 20 s: it is stalled from 61 s on.
-    assert verdicts == [Verdict.OK] * 40 + [Verdict.STALLED] * 20
+    # It was sent at 0 s and has been polled up to 20 s: it is stalled from 60 s on.
+    assert verdicts == [Verdict.OK] * 39 + [Verdict.STALLED] * 21
 
 
 def test_an_unchanged_row_becomes_aged_in_time() -> None:
@@ -82,8 +82,11 @@ def test_an_unchanged_row_is_poisoned_at_the_poll_after_the_look() -> None:
     poisoned = watched.poll_one(flow.row())
     watched.sampler.take_receive_counts(["q"], [[5, 1, 7]])
 
+    again = watched.poll_one(flow.row())
+
     assert poisoned.verdict is Verdict.POISONED
-    assert watched.poll_one(flow.row()) is poisoned
+    assert again == poisoned._replace(looked_all_ms=watched.at_ms - 1000)
+    assert watched.poll_one(flow.row()) is again
 
 
 def test_a_queue_that_comes_back_has_no_past() -> None:
@@ -103,7 +106,7 @@ def test_what_was_read_of_a_queue_is_not_shown_when_it_cannot_be_read_any_more()
     watched.poll_one(flow.row(vt=b"15.5"))
     state = watched.poll_one([b"WRONGTYPE Operation against a key", 5])
 
-    assert state.broken == "its attributes key holds another type than a hash"
+    assert state.broken == "its attributes key is not a hash"
     assert (state.vt_s, state.maxsize, state.created_ms, state.problems) == (None, None, None, ())
     assert watched.poll_one(flow.row()).vt_s == 30
 
@@ -111,6 +114,6 @@ def test_what_was_read_of_a_queue_is_not_shown_when_it_cannot_be_read_any_more()
 def test_what_can_be_read_of_a_broken_queue_is_shown() -> None:
     state = Scripted().poll_one([Flow().row(delay=b"15.5")[0], b"WRONGTYPE Operation against a key"])
 
-    assert state.broken == "its messages key holds another type than a sorted set"
+    assert state.broken == "its messages key is not a sorted set"
     assert (state.vt_s, state.delay_s, state.maxsize, state.depth) == (30, 15.5, 65536, None)
     assert state.problems == ("delay 15.5 is not whole: the canonical client reads 15",)

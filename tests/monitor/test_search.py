@@ -9,13 +9,17 @@ import pytest
 import redis
 
 from rsmq_tui.monitor import MessageRow, MessageState, PeekError, Progress, parse_filter, search
-from rsmq_tui.protocol import QueueReader, Rsmq
+from rsmq_tui.protocol import QueueReader, RawMessage, Rsmq
 from rsmq_tui.protocol.scan import SCAN_BODY_BYTES
 from tests.protocol.keyspace import now_ms, plant
 
 
 async def found(reader: QueueReader, text: str, **options: Any) -> list[Progress]:
     return [progress async for progress in search(reader, "q", parse_filter(text), **options)]
+
+
+async def messages(reader: QueueReader, text: str) -> list[RawMessage]:
+    return [message for progress in await found(reader, text) for message in progress.messages]
 
 
 def rows(all_progress: list[Progress]) -> list[MessageRow]:
@@ -68,11 +72,11 @@ class TestWhatIsFound:
         assert (message.id, message.body, message.rc) == (id.encode(), b"x", None)
 
     async def test_a_limit_ends_it(self, queues: Rsmq, reader: QueueReader) -> None:
-        queues.send_messages("q", [b"x"] * 2_000)
+        queues.send_messages("q", [b"x"] * 6_000)
         progress = await found(reader, "x", limit=300)
 
         assert len(rows(progress)) == progress[-1].matched == 300
-        assert progress[-1].scanned < 1_500
+        assert progress[-1].scanned < 4_000
 
     async def test_bodies_that_are_too_long_are_counted(
         self, queues: Rsmq, client: redis.Redis, reader: QueueReader
@@ -124,6 +128,39 @@ async def test_leaving_early_leaves_the_reader_fit_for_use(queues: Rsmq, reader:
     queues.send_messages("q", [b"x"] * 2_000)
     for _ in range(5):
         async with aclosing(search(reader, "q", parse_filter("x"))) as searching:
-            assert (await anext(searching)).matched > 0
+            while not (await anext(searching)).matched:
+                pass
 
     assert (await found(reader, "x"))[-1].matched == 2_000
+
+
+IDS = ["a" * 22, "hoco5b5x5555Dc9r4FfmKqsaDQEYVAbY", "b" * 42, "5e6f5bb6-3f4e-4a9b-9a53-0d6f3d5f8a11"]
+
+
+@pytest.mark.parametrize("id", IDS)
+@pytest.mark.parametrize("form", ["id:{}", "id={}", "!id!={}", "rc>=0 id:{} body:hello", "body~l{{2}}o id={}"])
+async def test_a_whole_id_is_looked_up(
+    queues: Rsmq, client: redis.Redis, reader: QueueReader, id: str, form: str
+) -> None:
+    queues.send_messages("q", [b"x"] * 1_000)
+    client.zadd("rsmq:q", {id: 1_750_000_000_000})
+    client.hset("rsmq:q:Q", mapping={id: b"hello", id + ":rc": 3})
+    client.config_resetstat()
+    there = await messages(reader, form.format(id))
+    assert [(each.id, each.body, each.rc, each.size) for each in there] == [(id.encode(), b"hello", b"3", 5)]
+    assert not {"cmdstat_zscan", "cmdstat_hscan"} & set(client.info("commandstats"))
+    assert await messages(reader, f"{form.format(id)} body:other") == []
+
+
+async def test_what_is_not_there_is_walked_for_only_where_it_may_begin_an_id(
+    queues: Rsmq, client: redis.Redis, reader: QueueReader
+) -> None:
+    queues.send_messages("q", [b"x"] * 10)
+    client.zadd("rsmq:q", {"a" * 42: 1})
+    for text, count, walks in [
+        ("id:" + "a" * 22, 1, True), ("id:" + "a" * 33, 1, True), ("id:" + "c" * 32, 0, False),
+        ("id=" + "a" * 22, 0, False), ("id:" + "a" * 42, 1, False), ("!id:" + "a" * 42, 10, True),
+    ]:  # fmt: skip
+        client.config_resetstat()
+        assert len(await messages(reader, text)) == count, text
+        assert ("cmdstat_zscan" in client.info("commandstats")) is walks, text

@@ -5,11 +5,8 @@ from contextlib import aclosing
 
 import pytest
 import redis
-from hypothesis import given
-from hypothesis import strategies as st
 
 from rsmq_tui.monitor import parse_filter, search
-from rsmq_tui.monitor.regexes import bytes_search, compile_regex, is_bytewise
 from rsmq_tui.protocol import QueueReader, Rsmq
 
 BODIES = [
@@ -48,17 +45,3 @@ async def test_it_ends_at_its_limit(queues: Rsmq, reader: QueueReader) -> None:
     bodies, scanned = await _found(reader, "body~7[0-9]7")
     assert len(bodies) == 3_000
     assert len(scanned) > 2
-
-
-@given(
-    st.text("ab7é|[]()*+?^$.\\-{}2", max_size=8),
-    st.lists(st.one_of(st.text("ab7é\n–", max_size=12).map(str.encode), st.binary(max_size=8)), max_size=6),
-)
-def test_a_regex_for_bytes_finds_what_one_for_text_does(pattern: str, bodies: list[bytes]) -> None:
-    # What no filter takes is not tried; Python warns of patterns that may mean something else one day.
-    in_text, in_bytes = compile_regex(pattern)[0], bytes_search(pattern)
-    if in_text is None or in_bytes is None or not is_bytewise(pattern):
-        return
-    for body in bodies:
-        text = body.decode("utf-8", "surrogateescape")
-        assert bool(in_bytes(body)) == bool(in_text.search(text)), (pattern, body)

@@ -41,20 +41,21 @@ def test_points_hold_what_was_there_and_what_moved_since_the_point_before() -> N
     assert (second.at_ms, third.at_ms) == tuple(watched.sampler.trend.times_ms[1:])
 
 
-def test_throughput_is_arrivals_plus_deletes() -> None:
+def test_arrivals_and_depths_bucket_by_bucket() -> None:
     watched = Scripted()
     flow = Flow()
     for _ in range(3):
         flow.move(sent=50, received=20, deleted=10)
         watched.poll_one(flow.row(), after_s=5)
 
-    assert watched.sampler.trend.throughput("q") == [None, 12, 12]
+    assert watched.sampler.trend.arrivals("q") == [None, 10, 10]
+    assert watched.sampler.trend.depths("q") == [40, 80, 120]
 
 
 def test_a_queue_that_is_not_there_has_none() -> None:
     trend = Scripted().sampler.trend
 
-    assert trend.throughput("q") == []
+    assert trend.arrivals("q") == trend.depths("q") == []
     assert list(trend.queue("q")) == []
 
 
@@ -65,7 +66,7 @@ def test_an_unreadable_queue_leaves_a_hole() -> None:
         watched.poll_one(row, after_s=5)
 
     assert [point.ready for point in watched.sampler.trend.queue("q")] == [100, None, 100, 100]
-    assert watched.sampler.trend.throughput("q") == [None, None, None, 0]
+    assert watched.sampler.trend.arrivals("q") == [None, None, None, 0]
 
 
 def test_an_outage_makes_no_spike() -> None:
@@ -76,10 +77,10 @@ def test_an_outage_makes_no_spike() -> None:
     flow.move(sent=1_000_000)
     watched.poll_one(flow.row(), after_s=0)
     watched.run(flow, seconds=30, sent=10)
-    throughput = watched.sampler.trend.throughput("q")
+    arrivals = watched.sampler.trend.arrivals("q")
 
-    assert throughput.count(None) == 2
-    assert set(throughput) == {None, 10}
+    assert arrivals.count(None) == 2
+    assert set(arrivals) == {None, 10}
 
 
 def test_an_outage_stays_a_hole_after_the_next_one() -> None:
@@ -90,11 +91,11 @@ def test_an_outage_stays_a_hole_after_the_next_one() -> None:
         watched.resume(after_s=20)
         flow.move(sent=1_000_000)
         watched.poll_one(flow.row(), after_s=0)
-    throughput = watched.sampler.trend.throughput("q")
+    arrivals = watched.sampler.trend.arrivals("q")
 
     # The first point of all, and the first one after each outage.
-    assert throughput.count(None) == 4
-    assert set(throughput) == {None, 10}
+    assert arrivals.count(None) == 4
+    assert set(arrivals) == {None, 10}
 
 
 def test_a_server_that_comes_and_goes_costs_no_memory() -> None:

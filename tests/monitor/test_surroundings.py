@@ -26,7 +26,7 @@ def test_a_good_terminal() -> None:
         ({"COLORTERM": "truecolor"}, "all colours"),
         ({}, "256 colours"),
         ({"TERM": "xterm"}, "16 colours: --theme rsmq-ansi"),
-        ({"NO_COLOR": "1", "COLORTERM": "truecolor"}, "no colours, as NO_COLOR wants it"),
+        ({"NO_COLOR": "1", "COLORTERM": "truecolor"}, "no colours, because NO_COLOR is set"),
     ],
 )
 def test_colours(environment: dict[str, str], words: str) -> None:

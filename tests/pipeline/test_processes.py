@@ -101,7 +101,7 @@ def test_a_signal_cancels_what_spark_does(
         _, err = process.communicate(timeout=PATIENCE_S)
 
     assert process.returncode == status
-    assert err == "rsmq-tui: ended: the tables are those of the run before\n"
+    assert err == "rsmq-tui: stopped: the tables are those of the previous run\n"
     assert desk.manifest() is None
     assert list(Path(environment["TMPDIR"]).iterdir()) == []
 

@@ -231,7 +231,7 @@ def test_two_runs_at_once_are_one_too_many(desk: Desk) -> None:
 
 
 def test_a_folder_that_cannot_be_used_is_refused_in_a_sentence(desk: Desk, tmp_path: Path) -> None:
-    with pytest.raises(PipelineError, match=r"holds no history: rsmq-tui record --out"):
+    with pytest.raises(PipelineError, match=r"is not a history: rsmq-tui record --out"):
         desk.run(history=tmp_path / "nowhere")
     desk.record(NOON_MS)
     with pytest.raises(PipelineError, match="is in the history itself"):

@@ -128,6 +128,12 @@ def test_sentinels_may_speak_otherwise_than_the_server(tmp_path: Path) -> None:
     assert (secure.is_secure, secure.tls, secure.sentinels.tls) == (False, None, Tls(Path("/ca")))
 
 
+def test_color_is_another_way_to_write_colour(tmp_path: Path) -> None:
+    config = read(tmp_path, "[defaults]\ncolor = 'red'\n[profiles.a]\nhost = 'h'\n[profiles.b]\ncolour = '#123456'\n")
+
+    assert [config.profiles[name].colour for name in "ab"] == ["#ff5f5f", "#123456"]
+
+
 def test_how_a_server_is_watched(tmp_path: Path) -> None:
     profile = read(
         tmp_path,
@@ -204,35 +210,35 @@ WRONG: dict[str, tuple[str, str]] = {
     "syntax": ("a = 1\nb = \n", "2: Invalid value"),
     "syntax at the end": ("a = 1\n[profiles", "2: Expected ']' at the end of a table declaration"),
     "twice": (f"{P}port = 1\nport = 2", "3: Cannot overwrite a value"),
-    "an unknown key": (f"{P}\nhots = 'x'", "3: there is no key hots in [profiles.a]; did you mean host?"),
-    "a key of the defaults": ("[defaults]\nurl = 'redis://h'", "2: there is no key url in [defaults]"),
+    "an unknown key": (f"{P}\nhots = 'x'", "3: unknown key hots in [profiles.a]; did you mean host?"),
+    "a key of the defaults": ("[defaults]\nurl = 'redis://h'", "2: unknown key url in [defaults]"),
     "a key at the top": (
         "prot = 1",
-        "1: there is no key prot at the top of the file; there are default, defaults, profiles",
+        "1: unknown key prot at the top of the file; known keys: default, defaults, profiles",
     ),
     "a key of thresholds": (
         "[profiles.a.thresholds]\n\nstaled = '1m'",
-        "3: there is no key staled in [profiles.a.thresholds]; did you mean stalled?",
+        "3: unknown key staled in [profiles.a.thresholds]; did you mean stalled?",
     ),
     "thresholds that are none": (f"{P}thresholds = '1m'", "2: profiles.a.thresholds must be a table"),
-    "a name": ("[profiles.'a,b']", "1: 'a,b' cannot name a profile"),
-    "a default": (f"default = 'b'\n{P}", "1: default names no profile: b"),
+    "a name": ("[profiles.'a,b']", "1: 'a,b' is not a valid profile name"),
+    "a default": (f"default = 'b'\n{P}", "1: default is not the name of a profile: b"),
     "a default that is close": (
         "default = 'prd'\n[profiles.prod]",
-        "1: default names no profile: prd; did you mean prod?",
+        "1: default is not the name of a profile: prd; did you mean prod?",
     ),
     "the first of several": (f"{P}port = 0\n\ndb = 'x'\nhots = 1", "2: port must be a whole number from 1 to 65,535"),
     "a url": (f"{P}url = 'http://bob:hunter2@h'", "2: url is not a Redis URL: it must start with redis://"),
     "a url with signs": (f"{P}url = 'redis://:hun#ter2@h'", "2: url is not a Redis URL: its host or port"),
     "a url in brackets": (f"{P}url = 'rediss://[h'", "2: url is not a Redis URL"),
-    "a host": (f"{P}host = 'redis://h'", "2: host must be the name or the address of a host"),
+    "a host": (f"{P}host = 'redis://h'", "2: host must be a host name or an address"),
     "a port in quotes": (f"{P}port = '6379'", "2: port must be a whole number from 1 to 65,535, without quotes"),
     "a port that is true": (f"{P}port = true", "2: port must be a whole number"),
     "a database": (f"{P}db = -1", "2: db must be a whole number from 0"),
     "a flag": (f"{P}read_only = 'yes'", "2: read_only must be true or false, without quotes"),
-    "a user": (f"{P}user = ''", "2: user must be a text in quotes, and not empty"),
-    "a path": (f"{P}socket = 5", "2: socket must be a text in quotes"),
-    "a password": (f"{P}password = ['hunter2']", "2: password must be a text in quotes, and not empty"),
+    "a user": (f"{P}user = ''", "2: user must be a string in quotes, not empty"),
+    "a path": (f"{P}socket = 5", "2: socket must be a string in quotes"),
+    "a password": (f"{P}password = ['hunter2']", "2: password must be a string in quotes, not empty"),
     "a command": (f"{P}password_command = []", '2: password_command must be a command, such as "pass show redis"'),
     "a command with a quote": (f'{P}password_command = "it\'s"', "2: password_command has a quote that is not closed"),
     "a command of numbers": (f"{P}password_command = [1]", "2: password_command must be a command"),
@@ -240,7 +246,7 @@ WRONG: dict[str, tuple[str, str]] = {
     "no nodes": (f"{P}cluster = []", '2: cluster must be a list such as ["one.example:6379"'),
     "one of the nodes": (
         f"{P}cluster = [\n'a:1',\n'a:x']",
-        "4: cluster has an element that cannot be one: it is written host:port",
+        "4: cluster has an invalid element: it is written host:port",
     ),
     "a number of clusters": (f"{P}cluster = 3", "2: cluster must be true, or a list of nodes"),
     "a word": (
@@ -248,60 +254,65 @@ WRONG: dict[str, tuple[str, str]] = {
         "3: tls_verify must be one of full, chain, none; did you mean full?",
     ),
     "a colour": (f"{P}colour = 'orang'", "2: colour must be #rrggbb or one of red, orange,"),
+    "color": (f"{P}color = 'orang'", "2: color must be #rrggbb or one of red, orange,"),
+    "both colours": (f"{P}colour = 'red'\ncolor = 'red'", "3: color and colour are the same key: give one of them"),
     "a short colour": (f"{P}colour = '#f00'", "2: colour must be #rrggbb"),
-    "an interval": (f"{P}interval = 0.01", "2: interval must be seconds, 0.1 or more, or a span of time"),
+    "an interval": (f"{P}interval = 0.01", "2: interval must be seconds, 0.1 or more, or a duration"),
     "an interval that is none": (f"{P}interval = 'soon'", "2: interval must be seconds"),
     "a number of an interval": (f"{P}interval = nan", "2: interval must be seconds"),
-    "a span": (f"{P}thresholds.aged = 600", '2: aged must be a span of time such as "90s"'),
-    "a span of nothing": (f"{P}thresholds.stalled = '0s'", "2: stalled must be a span of time"),
-    "a share": (f"{P}thresholds.growing_share = 2", "2: growing_share must be a part of 1, from 0 to 1"),
+    "a span": (f"{P}thresholds.aged = 600", '2: aged must be a duration such as "90s"'),
+    "a span of nothing": (f"{P}thresholds.stalled = '0s'", "2: stalled must be a duration"),
+    "a share": (f"{P}thresholds.growing_share = 2", "2: growing_share must be a fraction from 0 to 1"),
     "a count": (f"{P}thresholds.poison_rc = 0", "2: poison_rc must be a whole number from 1"),
     "namespaces": (f"{P}namespaces = 'a'", '2: namespaces must be a list of namespaces such as ["rsmq", "jobs"]'),
     "no namespaces": (f"{P}namespaces = []", "2: namespaces must be a list"),
-    "namespaces twice": (f"{P}namespace = 'a'\nnamespaces = ['b']", "2: namespace goes without namespaces"),
+    "namespaces twice": (f"{P}namespace = 'a'\nnamespaces = ['b']", "2: namespace and namespaces cannot be combined"),
     "url and host": (
         f"{P}url = 'redis://h'\nhost = 'x'",
-        "3: host goes without url, which says already where to connect to",
+        "3: host cannot be combined with url, which already gives the address",
     ),
-    "url and tls": (f"{P}tls = true\nurl = 'redis://h'", "2: tls goes without url"),
-    "socket and port": (f"{P}port = 1\nsocket = '/s'", "2: port goes without socket"),
+    "url and tls": (f"{P}tls = true\nurl = 'redis://h'", "2: tls cannot be combined with url"),
+    "socket and port": (f"{P}port = 1\nsocket = '/s'", "2: port cannot be combined with socket"),
     "sentinels and host": (
         f"{P}host = 'h'\nsentinels = ['a']\nsentinel_service = 'm'",
-        "2: host goes without sentinels",
+        "2: host cannot be combined with sentinels",
     ),
     "sentinels and cluster": (
         f"{P}cluster = true\nsentinels = ['a']\nsentinel_service = 'm'",
-        "2: cluster goes without sentinels",
+        "2: cluster cannot be combined with sentinels",
     ),
-    "nodes and host": (f"{P}cluster = ['a']\nhost = 'h'", "3: host goes without cluster"),
+    "nodes and host": (f"{P}cluster = ['a']\nhost = 'h'", "3: host cannot be combined with cluster"),
     "a cluster in a database": (
         f"{P}cluster = true\ndb = 1",
-        "1: [profiles.a] cannot be: a cluster has no other database than 0",
+        "1: [profiles.a] is not valid: a cluster has only database 0",
     ),
     "a cluster on a socket": (
         f"{P}url = 'unix:///s'\ncluster = true",
-        "1: [profiles.a] cannot be: a unix socket leads to one server",
+        "1: [profiles.a] is not valid: a unix socket leads to one server",
     ),
-    "sentinels of nothing": (f"{P}sentinels = ['a']", "2: sentinels want sentinel_service beside them"),
-    "a service of nobody": (f"{P}sentinel_service = 'm'", "2: sentinel_service wants sentinels beside it"),
-    "two passwords": (f"{P}password_env = 'A'\npassword_file = 'b'", "3: password_file goes without password_env"),
+    "sentinels of nothing": (f"{P}sentinels = ['a']", "2: sentinels need sentinel_service"),
+    "a service of nobody": (f"{P}sentinel_service = 'm'", "2: sentinel_service needs sentinels"),
+    "two passwords": (
+        f"{P}password_env = 'A'\npassword_file = 'b'",
+        "3: password_file cannot be combined with password_env",
+    ),
     "two passwords of sentinels": (
         f"{P}sentinels = ['a']\nsentinel_service = 'm'\nsentinel_password_env = 'A'\nsentinel_password = 'hunter2'",
-        "5: sentinel_password goes without sentinel_password_env",
+        "5: sentinel_password cannot be combined with sentinel_password_env",
     ),
     "a password beside one in the url": (
         f"{P}url = 'redis://:hunter2@h'\npassword_env = 'A'",
-        "3: password_env goes without a user or a password in url",
+        "3: password_env cannot be combined with a user or a password in url",
     ),
     "a user beside one in the url": (
         f"{P}url = 'redis://bob@h'\nuser = 'eve'",
-        "3: user goes without a user or a password in url",
+        "3: user cannot be combined with a user or a password in url",
     ),
     "certificates for nothing": (
         f"{P}tls_ca = '/ca'",
-        "2: tls_ca wants tls = true, or a url that begins with rediss://",
+        "2: tls_ca needs tls = true, or a url that begins with rediss://",
     ),
-    "a key for nothing": (f"{P}tls = true\ntls_key = '/k'", "3: tls_key wants tls_cert beside it"),
+    "a key for nothing": (f"{P}tls = true\ntls_key = '/k'", "3: tls_key needs tls_cert"),
     "a namespace of a cluster": (
         f"{P}cluster = true\nnamespaces = ['{{a}}', 'b']",
         "3: namespace b needs a hash tag on a cluster, such as {rsmq}",
@@ -310,7 +321,7 @@ WRONG: dict[str, tuple[str, str]] = {
         f"[defaults]\nnamespace = 'b'\n{P}cluster = true",
         "3: namespace b needs a hash tag",
     ),
-    "a name with signs": (f"{P}'a\\u001b[31m' = 1\n\"\\u001b[31m\" = 1", "2: there is no key a\\u001b[31m in"),
+    "a name with signs": (f"{P}'a\\u001b[31m' = 1\n\"\\u001b[31m\" = 1", "2: unknown key a\\u001b[31m in"),
 }
 
 
@@ -345,21 +356,22 @@ def test_a_password_that_others_may_read_is_refused(
     if key is not None:
         path = tmp_path / "config.toml"
         assert told == (
-            f"{line}: others may read this file, and {key} holds a password: run `chmod 600 {path}`, or better, "
-            "say where it is kept with password_env, password_file or password_command"
+            f"{line}: other users can read this file, and {key} contains a password: run `chmod 600 "
+            f"{path}`, or better, "
+            "use password_env, password_file or password_command"
         )
         assert read(tmp_path, text, 0o600).profiles.keys() <= {"a"}
 
 
 def test_where_a_password_is_kept_may_be_read_by_all(tmp_path: Path) -> None:
     text = f"{P}password_env = 'A'\n[profiles.b]\nurl = 'redis://bob@h'\npassword_file = 'x'"
-    with pytest.raises(ConfigError, match="goes without a user"):
+    with pytest.raises(ConfigError, match="cannot be combined with a user"):
         read(tmp_path, text, 0o644)
 
     assert read(tmp_path, f"{P}user = 'bob'\npassword_command = 'x'", 0o644).profiles["a"].address.user == "bob"
 
 
-@pytest.mark.parametrize(("content", "words"), [(b"a = '\xff'", "is no text in UTF-8"), (b"[" * 100_000, ":1: ")])
+@pytest.mark.parametrize(("content", "words"), [(b"a = '\xff'", "is not UTF-8 text"), (b"[" * 100_000, ":1: ")])
 def test_what_is_no_text_or_too_deep_is_told(tmp_path: Path, content: bytes, words: str) -> None:
     path = tmp_path / "config.toml"
     path.write_bytes(content)

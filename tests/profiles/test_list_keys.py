@@ -33,25 +33,27 @@ def test_lists_are_names_patterns_and_how_their_keys_are_named(tmp_path: Path) -
         ('lists = ["a\\u0000"]', 'lists must be a list of keys and patterns of keys such as ["queue:*", "mail"]'),
         (
             'lists_processing = "busy"',
-            'lists_processing must be a key that holds {queue} once, the key of the queue itself: "{queue}:processing"'
-            "; or {name}, what the * of a pattern stands for",
+            "lists_processing must be a key that contains {queue} once, "
+            'which stands for the key of the queue: "{queue}:processing"'
+            "; or {name}, which stands for the part that matches the * of a pattern",
         ),
         (
             'lists_leases = "{queue}{queue}"',
-            'lists_leases must be a key that holds {queue} once, the key of the queue itself: "{queue}:leases"; or '
-            "{name}, what the * of a pattern stands for",
+            "lists_leases must be a key that contains {queue} once, "
+            'which stands for the key of the queue: "{queue}:leases"; or '
+            "{name}, which stands for the part that matches the * of a pattern",
         ),
         (
             'lists_leases = "{queue}:processing"',
-            "lists_leases cannot be: a queue, its processing list and its leases must have three different keys",
+            "lists_leases is not valid: a queue, its processing list and its leases must have three different keys",
         ),
         ('lists_take = "rihgt"', "lists_take must be one of right, left; did you mean right?"),
         (
             'lists_age = "a b"',
-            "lists_age must be a place in the JSON of an item, such as created or meta.at",
+            "lists_age must be a JSON path in an item, such as created or meta.at",
         ),
-        ("lists_age = 5", "lists_age must be a text in quotes, and not empty"),
-        ('list = ["a"]', "there is no key list in [profiles.a]; did you mean lists?"),
+        ("lists_age = 5", "lists_age must be a string in quotes, not empty"),
+        ('list = ["a"]', "unknown key list in [profiles.a]; did you mean lists?"),
     ],
 )
 def test_what_cannot_be_is_told(tmp_path: Path, text: str, told: str) -> None:

@@ -48,7 +48,7 @@ def test_spaces_and_other_letters_belong_to_it(kept) -> None:
 
 @pytest.mark.parametrize("content", [b"", b"\n", b"\nhunter2", b"hunter2\xff"], ids=["empty", "lf", "late", "no text"])
 def test_without_a_text_on_it_it_is_none_and_nothing_is_repeated(kept, content: bytes) -> None:
-    with pytest.raises(ExplainedError, match="holds no password on its first line") as refused:
+    with pytest.raises(ExplainedError, match="has no password on its first line") as refused:
         kept(content)()
 
     assert refused.value.failure.kind == "password"
@@ -73,7 +73,7 @@ def test_a_file_that_others_may_read_is_refused_and_not_read(tmp_path: Path, mod
     path.write_text("hunter2")
     path.chmod(mode)
 
-    with pytest.raises(ExplainedError, match=f"others may read the password file {path}") as refused:
+    with pytest.raises(ExplainedError, match=f"other users can read the password file {path}") as refused:
         passwords.from_file(path)()
 
     assert f"chmod o= {path}" in refused.value.failure.hint
@@ -109,6 +109,60 @@ def test_a_command_that_fails_says_what_it_said_but_not_what_it_printed() -> Non
 
     assert refused.value.failure.sentence == f"the password command {sys.executable} failed with status 3: is locked"
     assert "hunter2" not in str(refused.value.failure)
+
+
+@pytest.mark.parametrize(
+    ("complaint", "told"),
+    [
+        ("no such entry: Tr0ub4dor&3", "no such entry: ***"),
+        ("cannot log in with password=Tr0ub4dor&3 here", "cannot log in with password=*** here"),
+        ("password: 'Tr0ub4dor&3 and more' is wrong", "password: *** is wrong"),
+        ("GET https://bob:Tr0ub4dor&3@vault.example/v1 failed", "GET https://***@vault.example/v1 failed"),
+        ("Authorization: Bearer Tr0ub4dor&3 was refused", "Authorization: Bearer *** was refused"),
+        ("expired s.Xk29fhQw0aLmZ8rT5vYc1b", "expired ***"),
+        ("expired hvsXk29fhQw0aLmZ8rT5vYc1b", "expired ***"),
+        ("the agent at /usr/lib/python3.11/site-packages/agent.py is locked",) * 2,
+    ],
+)
+def test_what_a_failing_command_repeats_is_struck_out(complaint: str, told: str) -> None:
+    code = f"import sys; print('Tr0ub4dor&3'); print({complaint!r}, file=sys.stderr); sys.exit(1)"
+    with pytest.raises(ExplainedError) as refused:
+        passwords.from_command(python(code))()
+    assert refused.value.failure.sentence.partition(" failed with status 1: ")[2] == told
+    assert "Tr0ub4dor" not in str(refused.value.failure)
+
+
+def test_nor_is_a_secret_of_the_environment_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(os.environ, "VAULT_TOKEN", "Tr0ub4dor")
+    code = "import os, sys; sys.exit('bad ' + os.environ['VAULT_TOKEN'])"
+    with pytest.raises(ExplainedError) as refused:
+        passwords.from_command(python(code))()
+    assert refused.value.failure.sentence.endswith("status 1: bad ***")
+
+
+@pytest.mark.parametrize("output", ["stdout", "stderr"])
+def test_a_command_that_prints_for_ever_is_ended_with_its_children(output: str, tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reading = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        code = f"import sys\nwhile True: sys.{output}.write('y' * 1000)"
+        script = f'(exec 9> {pipe}; echo x >&9; {sys.executable} -S -c "{code}") & wait'
+        with pytest.raises(ExplainedError, match="command sh printed more than 65,536 bytes"):
+            passwords.from_command(("sh", "-c", script), timeout_s=60)()
+        assert os.read(reading, 10) == b"x\n"
+        deadline_s = time.monotonic() + 10
+        while (left := _left(reading)) is None and time.monotonic() < deadline_s:
+            time.sleep(0.005)
+        assert left == b""
+    finally:
+        os.close(reading)
+
+
+def test_a_command_that_prints_slowly_for_ever_ends_with_its_time() -> None:
+    code = "import sys, time\nwhile True: sys.stdout.write('y'); sys.stdout.flush(); time.sleep(0.01)"
+    with pytest.raises(ExplainedError, match=r"took longer than 0\.3 s"):
+        passwords.from_command(python(code), timeout_s=0.3)()
 
 
 def test_a_command_that_hangs_is_ended_with_its_children(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import pytest
 import redis
 
 from rsmq_tui.protocol import QueueReader, RsmqError, make_id
+from rsmq_tui.protocol.scan import SCAN_BODY_BYTES
 from tests.protocol.keyspace import everything
 
 NOW_MS = 1_750_000_000_000
@@ -97,13 +98,40 @@ async def test_what_may_not_be_used_is_gone_without(
     client.execute_command("ACL", "DELUSER", "some")
 
 
-@pytest.mark.parametrize(("maxsize", "suits"), [(65_536, True), (1_024, True), (-1, False), ("much", False)])
-async def test_it_suits_queues_that_limit_their_bodies(
-    reader: QueueReader, client: redis.Redis, maxsize: object, suits: bool
-) -> None:
-    client.hset("rsmq:q:Q", "maxsize", str(maxsize))
-    assert await reader.bodies.suits("q") is suits
+async def test_it_suits_queues_with_a_hash(reader: QueueReader, client: redis.Redis) -> None:
+    client.hset("rsmq:q:Q", "maxsize", -1)
+    assert await reader.bodies.suits("q")
     assert not await reader.bodies.suits("gone")
+    client.set("rsmq:gone:Q", "a string")
+    assert not await reader.bodies.suits("gone")
+
+
+async def test_long_bodies_are_measured_and_never_read(reader: QueueReader, client: redis.Redis) -> None:
+    bodies = fill(client, 2_000)
+    long = set(random.Random(5).sample(sorted(bodies), 40))
+    for id in long:
+        client.execute_command("HSET", "rsmq:q:Q", id, b"x" * (SCAN_BODY_BYTES + 1))
+    client.config_resetstat()
+    found: dict[bytes, bytes] = {}
+    too_long: list[bytes] = []
+    async with aclosing(reader.bodies.chunks("q")) as chunks:
+        async for chunk in chunks:
+            assert sum(map(len, chunk.bodies)) <= 2 * SCAN_BODY_BYTES
+            found.update(zip(chunk.ids, chunk.bodies, strict=True))
+            too_long += chunk.too_long
+    assert found == {id: body for id, body in bodies.items() if id not in long}
+    assert sorted(too_long) == sorted(long)
+    assert client.info("stats")["total_net_output_bytes"] < SCAN_BODY_BYTES
+
+
+async def test_it_goes_on_when_the_server_has_forgotten_the_script(reader: QueueReader, client: redis.Redis) -> None:
+    bodies = fill(client, 3_000)
+    found: list[bytes] = []
+    async with aclosing(reader.bodies.chunks("q", 100)) as chunks:
+        async for chunk in chunks:
+            found += chunk.ids
+            client.script_flush()
+    assert sorted(found) == sorted(bodies)
 
 
 async def test_another_type_is_told(reader: QueueReader, client: redis.Redis) -> None:

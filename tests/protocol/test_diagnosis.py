@@ -24,6 +24,7 @@ SECRET = "hunter2"
 VIEWER = [
     *("+smembers", "+time", "+scan", "+select", "+hexists", "+hget", "+hmget", "+hstrlen", "+zcard", "+zcount"),
     *("+zrange", "+zrank", "+zscan", "+zscore", "+client|setinfo", "+client|tracking", "+eval", "+evalsha"),
+    *("+sismember", "+scard", "+sscan", "+type", "+hlen", "+hscan"),
 ]
 
 Diagnose = Callable[..., Diagnosis]

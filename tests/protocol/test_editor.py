@@ -76,11 +76,26 @@ async def test_strays_are_found_whatever_the_hash_looks_like(editor: QueueEditor
     cursor, steps = 0, 0
     while cursor or not steps:
         cursor, part = await editor.stray_fields("a", cursor)
-        found |= part
+        async for values in editor.field_values("a", part):
+            found |= values
         steps += 1
 
     assert found == strays
     assert steps > 1 or count < 3_000
+
+
+async def test_long_strays_are_read_one_by_one(editor: QueueEditor, client: Redis) -> None:
+    client.hset("rsmq:a:Q", mapping={f"long {number}": b"x" * 2_000_000 for number in range(8)})
+    client.hset("rsmq:a:Q", mapping={f"short {number}": b"x" for number in range(8)})
+    before = editor.traffic.bytes_received
+    cursor, sizes = await editor.stray_fields("a", 0)
+    assert cursor == 0
+    assert editor.traffic.bytes_received - before < 2_000
+    parts = [part async for part in editor.field_values("a", sizes)]
+    assert max(sum(map(len, part.values())) for part in parts) <= 2_000_000
+    assert {name: len(value) for part in parts for name, value in part.items()} == sizes
+    client.delete("rsmq:a:Q")
+    assert [part async for part in editor.field_values("a", {b"gone": 1})] == [{}]
 
 
 async def test_another_namespace_shares_the_connections(editor: QueueEditor, client: Redis) -> None:

@@ -184,6 +184,27 @@ async def test_a_call_that_was_given_up_never_is(editor: QueueEditor, client: Re
     assert contents(client) == before
 
 
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_call_that_was_announced_and_left_no_marker_was_not_carried_out(
+    editor: QueueEditor, client: Redis, kind: EditKind
+) -> None:
+    lay(client, "a", *([] if kind is EditKind.PUT else [ONE]))
+    before = contents(client)
+    lost, known = editor.new_token(), editor.new_token()
+    await editor.announce([lost, known])
+
+    # Whoever asks twice, having died in between, hears the same.
+    assert [await editor.settle(lost), await editor.settle(lost)] == ["", ""]
+    with pytest.raises(VoidedError):
+        await editor.apply(batch(kind, ONE), lost)
+    await editor.forget([lost])
+    assert {key: value for key, value in contents(client).items() if b":rsmq-tui:" not in key} == before
+    assert await editor.apply(batch(kind, ONE), known) == "d"
+    assert await editor.settle(known) == "d"
+    await editor.forget([known])
+    assert not client.keys("*:rsmq-tui:*")
+
+
 async def test_what_is_left_behind_has_no_lifetime_to_be_evicted_by(editor: QueueEditor, client: Redis) -> None:
     lay(client, "a", ONE)
     applied_token, voided = editor.new_token(), editor.new_token()

@@ -88,8 +88,9 @@ async def test_a_password_that_is_wanted_and_not_given(failure_at: FailureOf, lo
 
     assert failure == Failure(
         "noauth",
-        "the server wants a password",
-        "put it in the URL (redis://user:password@host:6379/0), or let a profile say where it is kept",
+        "the server requires a password",
+        "put it in the URL (redis://user:password@host:6379/0), or use password_env, password_file or "
+        "password_command in a profile",
     )
 
 

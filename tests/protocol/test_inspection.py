@@ -138,6 +138,17 @@ async def test_a_server_without_novalues_is_asked_once(
     assert len(refused) == 1
 
 
+async def test_a_server_without_novalues_sends_no_long_values(looking: QueueInspection, client: Redis) -> None:
+    client.hset("rsmq:q:Q", mapping={f"{number}": b"x" * 1_000_000 for number in range(20)})
+    looking._can_leave_values_out = False
+    before = looking._runner.traffic.bytes_received
+    names = [name async for page in looking.fields("q") for name in page]
+    assert len(names) == 20
+    # Without scripts there is no way to leave them out.
+    are_left_out = looking._runner.traffic.bytes_received - before < 10_000
+    assert are_left_out is (looking._runner.refused is None)
+
+
 async def test_values(looking: QueueInspection, client: Redis) -> None:
     client.hset("rsmq:q:Q", mapping={"short": "x", "long": "y" * 1_000_001, "limit": "z" * 1_000_000, b"\xff": b"\x00"})
     names = [b"short", b"long", b"gone", b"limit", b"\xff"]

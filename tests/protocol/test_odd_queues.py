@@ -108,15 +108,37 @@ async def test_attributes_can_be_read_as_long_as_there_is_a_vt(orders: Either, c
     assert await refusal_of(orders.get_queue_attributes("orders")) == "queueNotFound"
 
 
-async def test_attributes_in_other_formats_are_read_as_far_as_they_start_with_a_number(
-    orders: Either, client: Redis
-) -> None:
-    fields = {"created": "2022-07-19T10:00:00.123456789Z", "modified": "yesterday", "createdby": "ersin"}
-    client.hset("rsmq:orders:Q", mapping=fields | {"totalsent": "many", "totalrecv": b"\xff"})
+async def test_totals_that_are_no_numbers_are_0(orders: Either, client: Redis) -> None:
+    client.hset("rsmq:orders:Q", mapping={"totalsent": "many", "totalrecv": b"\xff", "createdby": "ersin"})
 
     found = await orders.get_queue_attributes("orders")
 
-    assert (found.created, found.modified, found.totalsent, found.totalrecv) == (2022, None, 0, 0)
+    assert (found.totalsent, found.totalrecv) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("text", "date_s"),
+    [
+        ("1690000000", 1_690_000_000),
+        ("1690000000.75", 1_690_000_000),
+        ("1690000000123", 1_690_000_000_123),
+        ("2022-07-19T10:00:00.123456789Z", 1_658_224_800),
+        ("2022-07-19T12:00:00.9+02:00", 1_658_224_800),
+        ("2022-07-19T10:00:00", 1_658_224_800),
+        ("2022-07-19", 1_658_188_800),
+        ("2022-99-99T10:00:00Z", None),
+        ("yesterday", None),
+        ("", None),
+    ],
+)
+async def test_a_date_is_read_for_the_moment_it_means(
+    orders: Either, client: Redis, text: str, date_s: int | None
+) -> None:
+    client.hset("rsmq:orders:Q", mapping={"created": text, "modified": text})
+
+    found = await orders.get_queue_attributes("orders")
+
+    assert (found.created, found.modified) == (date_s, date_s)
 
 
 @pytest.mark.parametrize("total", ["many", "", "1.5", "9223372036854775807"])
@@ -181,8 +203,19 @@ async def test_a_hash_without_a_vt_becomes_a_queue_when_it_is_created(
 
     found = await queues.get_queue_attributes("orders")
     assert (found.vt, found.delay, found.maxsize) == (5, 0, 65536)
-    assert found.created == found.modified
+    assert found.modified == fields.get("modified", found.created)
     assert await queues.list_queues() == ["orders"]
+
+
+async def test_what_a_hash_without_a_vt_holds_is_kept_when_the_queue_is_created(queues: Either, client: Redis) -> None:
+    fields = {"delay": "7", "maxsize": "-1", "created": "5", "modified": "6", "totalsent": "9", "note": "kept"}
+    client.hset("rsmq:orders:Q", mapping=fields)
+
+    await queues.create_queue("orders", vt=5, delay=1, maxsize=2048)
+
+    assert client.hgetall("rsmq:orders:Q") == {
+        name.encode(): value.encode() for name, value in (fields | {"vt": "5"}).items()
+    }
 
 
 async def test_messages_without_their_hash_are_not_found_and_can_be_deleted(queues: Either, client: Redis) -> None:
@@ -224,10 +257,11 @@ async def test_an_index_of_another_type_is_a_wrong_type_and_nothing_is_changed(q
 
 
 @pytest.mark.parametrize("key", ["rsmq:orders", "rsmq:orders:Q"])
-async def test_a_queue_with_a_key_of_another_type_can_be_deleted(orders: Either, client: Redis, key: str) -> None:
+async def test_a_key_of_another_type_is_not_deleted_with_a_queue(orders: Either, client: Redis, key: str) -> None:
     client.delete(key)
-    client.rpush(key, "x")
+    client.rpush(key, "of somebody else")
+    before = everything(client)
 
-    await orders.delete_queue("orders")
+    assert await refusal_of(orders.delete_queue("orders")) == "wrongType"
 
-    assert client.keys() == []
+    assert everything(client) == before

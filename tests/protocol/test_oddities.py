@@ -3,7 +3,8 @@
 import pytest
 from redis import Redis
 
-from rsmq_tui.protocol import RsmqError
+from rsmq_tui.protocol import RsmqError, StoredMessage
+from rsmq_tui.protocol.keys import QUEUE_FIELDS
 from tests.protocol.either import Either
 from tests.protocol.keyspace import everything, now_ms, plant
 
@@ -162,20 +163,27 @@ async def test_a_first_received_time_that_is_no_number_reads_as_now(orders: Eith
     ["ABCDEFGHIJKLMNOPQRSTUV", "123e4567-e89b-12d3-a456-426614174000", "lhz2vvsb" + "x" * 22, "x", "\x1b[31m"],
     ids=["Go and Ruby", "Scala", "old Rust", "one character", "escape"],
 )
-async def test_an_id_of_another_shape_is_delivered_although_it_cannot_be_deleted(
+async def test_an_id_of_another_shape_is_delivered_hidden_and_deleted(
     orders: Either, client: Redis, foreign: str
 ) -> None:
     plant(client, "orders", foreign, due_ms=1, body="a")
+    plant(client, "orders", foreign + "2", due_ms=2, body="b")
+    empty = await orders.get_queue_attributes("orders")
 
-    received = await orders.receive_message("orders", vt=0)
-    with pytest.raises(RsmqError, match="Invalid id format"):
-        await orders.delete_message("orders", received.id)
+    first, second = await orders.receive_messages("orders", 2, vt=0)
+    assert (first.id, second.id) == (foreign, foreign + "2")
+    assert await orders.change_message_visibility("orders", first.id, 60) is True
+    assert await orders.change_visibility_of("orders", [second.id, "unknown"], 60) == [True, False]
+    assert await orders.receive_message("orders") is None
+    assert await orders.delete_message("orders", first.id) is True
+    assert await orders.delete_messages("orders", [second.id, first.id]) == [True, False]
 
-    assert received.id == foreign
-    assert (await orders.pop_message("orders")).id == foreign
+    assert client.exists("rsmq:orders") == 0
+    assert client.hlen("rsmq:orders:Q") == 6
+    assert (await orders.get_queue_attributes("orders")).vt == empty.vt
 
 
-async def test_an_id_that_is_no_utf8_is_delivered(orders: Either, client: Redis) -> None:
+async def test_an_id_that_is_no_utf8_is_delivered_hidden_and_deleted(orders: Either, client: Redis) -> None:
     client.zadd("rsmq:orders", {b"\xff" * 32: 1})
     client.hset("rsmq:orders:Q", b"\xff" * 32, b"\xfe")
 
@@ -183,6 +191,83 @@ async def test_an_id_that_is_no_utf8_is_delivered(orders: Either, client: Redis)
 
     assert received.id.encode("utf-8", "surrogateescape") == b"\xff" * 32
     assert (received.body, received.sent_ms) == (b"\xfe", None)
+    assert await orders.change_message_visibility("orders", received.id, 0) is True
+    assert await orders.delete_message("orders", received.id) is True
+    assert client.exists("rsmq:orders") == 0
+
+
+@pytest.mark.parametrize("name", sorted(QUEUE_FIELDS))
+async def test_a_member_named_as_a_field_of_the_queue_is_no_message_and_the_field_stays(
+    orders: Either, client: Redis, name: bytes
+) -> None:
+    client.hset("rsmq:orders:Q", mapping={name: "30", name + b":rc": "1"})
+    fields = client.hgetall("rsmq:orders:Q")
+    client.zadd("rsmq:orders", {name: 1})
+
+    for call in (
+        orders.delete_message("orders", name.decode()),
+        orders.delete_messages("orders", [name.decode()]),
+        orders.change_message_visibility("orders", name.decode(), 0),
+        orders.restore_messages("orders", [StoredMessage(name.decode(), b"1", 1, 0, None)]),
+    ):
+        with pytest.raises(RsmqError, match="is the name of a field of the queue"):
+            await call
+    assert await orders.receive_message("orders", vt=0) is None
+    assert client.zscore("rsmq:orders", name) > 1
+    client.zadd("rsmq:orders", {name: 1})
+    assert await orders.pop_message("orders") is None
+
+    assert client.exists("rsmq:orders") == 0
+    assert client.hgetall("rsmq:orders:Q") == {field: fields[field] for field in fields if field != name + b":rc"}
+
+
+@pytest.mark.parametrize("suffix", [":rc", ":fr"])
+async def test_a_counter_is_no_message_and_stays(orders: Either, client: Redis, suffix: str) -> None:
+    plant(client, "orders", "one", due_ms=1, body="a", rc=1, fr=5)
+    # Of 32 characters, as the canonical client's are.
+    plant(client, "orders", "b" * 29, due_ms=1, body="b", rc=2, fr=6)
+    before = everything(client)
+
+    for name in ("one", "b" * 29):
+        assert await orders.delete_message("orders", name + suffix) is False
+        assert await orders.delete_messages("orders", [name + suffix]) == [False]
+        assert await orders.change_message_visibility("orders", name + suffix, 60) is False
+        assert await orders.restore_messages("orders", [StoredMessage(name + suffix, b"x", 1, 0, None)]) == [False]
+
+    assert everything(client) == before
+
+
+@pytest.mark.parametrize("suffix", [":rc", ":fr"])
+@pytest.mark.parametrize("way", ["delete", "delete many", "pop"])
+async def test_a_message_named_as_anothers_counter_keeps_its_body_when_the_other_goes(
+    orders: Either, client: Redis, suffix: str, way: str
+) -> None:
+    plant(client, "orders", "one", due_ms=1, body="a", rc=1, fr=5)
+    plant(client, "orders", "one" + suffix, due_ms=2, body="other")
+
+    if way == "pop":
+        assert (await orders.pop_message("orders")).id == "one"
+    elif way == "delete":
+        assert await orders.delete_message("orders", "one") is True
+    else:
+        assert await orders.delete_messages("orders", ["one"]) == [True]
+
+    assert client.zrange("rsmq:orders", 0, -1) == [b"one" + suffix.encode()]
+    assert client.hget("rsmq:orders:Q", "one" + suffix) == b"other"
+    assert not client.hexists("rsmq:orders:Q", "one")
+    # Nor does it come back over the other.
+    assert await orders.restore_messages("orders", [StoredMessage("one", b"a", 1, 1, 5)]) == [False]
+    assert await orders.delete_message("orders", "one" + suffix) is True
+    assert not [name for name in client.hkeys("rsmq:orders:Q") if name.startswith(b"one" + suffix.encode())]
+
+
+async def test_fields_of_a_foreign_id_that_is_no_member_are_left_alone(orders: Either, client: Redis) -> None:
+    client.hset("rsmq:orders:Q", mapping={"custom": "of somebody", "custom:rc": 1})
+    before = everything(client)
+
+    assert await orders.delete_message("orders", "custom") is False
+
+    assert everything(client) == before
 
 
 async def test_a_body_without_a_place_in_the_queue_is_removed_by_its_id_and_said_not_to_be_there(

@@ -216,3 +216,29 @@ async def test_a_canonical_queue(client: redis.Redis, reader: QueueReader) -> No
 
     assert (ready.id, ready.preview, ready.rc) == (identity, b"hello", 0)
     assert (delayed.preview, delayed.rc) == (b"later", 0)
+
+
+class TestWhereTheyAre:
+    async def test_one_look_tells_of_many(self, client: redis.Redis, reader: QueueReader) -> None:
+        rsmq = Rsmq(client)
+        rsmq.create_queue("q", vt=600)
+        ids = list(rsmq.send_messages("q", ["a", "b", "c"]))
+        taken = rsmq.receive_message("q")
+        rsmq.delete_message("q", ids[1])
+        assert taken is not None
+        at_ms, (first, second, third) = await reader.pages.present("q", ids)
+        assert abs(at_ms - int(client.time()[0]) * 1000) < 60_000
+        assert first is not None
+        assert third is not None
+        assert (first.rc, first.fr_ms, first.score) == (1, taken.fr_ms, f"{client.zscore('rsmq:q', ids[0]):.0f}")
+        assert second is None
+        assert (third.rc, third.fr_ms) == (0, None)
+        assert await reader.pages.present("q", []) == (0, ())
+
+    async def test_of_a_queue_that_is_gone_nothing_is_there(self, reader: QueueReader) -> None:
+        assert (await reader.pages.present("q", ["a" * 32]))[1] == (None,)
+
+    async def test_keys_of_other_types_are_told(self, client: redis.Redis, reader: QueueReader) -> None:
+        client.set("rsmq:q", "text")
+        with pytest.raises(RsmqError):
+            await reader.pages.present("q", ["a" * 32])

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rsmq_tui.protocol import RsmqError, validation
+from rsmq_tui.protocol.keys import ATTRIBUTE_FIELDS, FOREIGN_FIELDS
 
 ID = "a" * 31
 
@@ -61,26 +62,35 @@ def test_the_name_of_the_index_is_refused_and_told_why() -> None:
     assert "index" in message
 
 
-@pytest.mark.parametrize("value", [ID + "b", ID + ":", "Z9:" + "0" * 29])
-def test_an_id_of_32_letters_digits_and_colons_is_taken(value: str) -> None:
-    assert validation.message_id(value) == value
+@pytest.mark.parametrize(
+    ("value", "raw"),
+    [
+        (ID + "b", b"a" * 31 + b"b"),
+        ("Z9:" + "0" * 29, b"Z9:" + b"0" * 29),
+        ("x", b"x"),
+        ("ABCDEFGHIJKLMNOPQRSTUV", b"ABCDEFGHIJKLMNOPQRSTUV"),
+        ("x:rc", b"x:rc"),
+        ("\n", b"\n"),
+        ("é\udcff", b"\xc3\xa9\xff"),
+        pytest.param("é" * 32_768, "é".encode() * 32_768, id="65,536 bytes"),
+    ],
+)
+def test_an_id_is_what_any_client_may_have_made(value: str, raw: bytes) -> None:
+    assert validation.message_id(value) == raw
 
 
 @pytest.mark.parametrize(
-    "value",
+    ("value", "why"),
     [
-        pytest.param(ID, id="31 characters"),
-        pytest.param(ID + "bc", id="33 characters"),
-        pytest.param(ID + "\n", id="32nd is a newline"),
-        pytest.param(ID + "b\n", id="trailing newline"),
-        ID + "-",
-        ID + "é",
-        b"a" * 32,
-        10**31,
+        (b"a" * 32, ""),
+        (10**31, ""),
+        ("\ud800", ": it contains a lone surrogate"),
+        pytest.param("é" * 32_769, ": it is longer than 65,536 bytes", id="65,538 bytes"),
+        *((name, f": {name} is the name of a field of the queue") for name in (*ATTRIBUTE_FIELDS, *FOREIGN_FIELDS)),
     ],
 )
-def test_any_other_id_has_an_invalid_format(value: object) -> None:
-    assert refusal_of(validation.message_id, value) == ("invalidFormat", "Invalid id format")
+def test_what_is_no_id_has_an_invalid_format(value: object, why: str) -> None:
+    assert refusal_of(validation.message_id, value) == ("invalidFormat", f"Invalid id format{why}")
 
 
 @pytest.mark.parametrize("value", [None, ""])

@@ -23,7 +23,7 @@ def list_site(clock: FakeClock, beside: str, triage: Any) -> Site:
     states = (
         queue_of(
             "queue:imports", kind="list", ready=2, hidden=14, expired=9, net_s=0.0, since_ms=NOW_MS - 1_460_000,
-            verdict=Verdict.STALLED, drain=Drain.STEADY, **_UNKNOWN,
+            verdict=Verdict.LEAKING, drain=Drain.STEADY, **_UNKNOWN,
         ),
         queue_of(
             "queue:previews", kind="list", ready=8_204, hidden=32, expired=0, net_s=12.4, since_ms=NOW_MS - 340_000,

@@ -11,10 +11,11 @@ from textual.pilot import Pilot
 
 from rsmq_tui.history.place import Place
 from rsmq_tui.history.reading import History
-from rsmq_tui.monitor import Link, MessageState, Snapshot
+from rsmq_tui.monitor import Link, MessageState, Snapshot, parse_filter
 from rsmq_tui.monitor.audit_findings import Finding, FindingKind
 from rsmq_tui.monitor.auditing import AuditProgress
 from rsmq_tui.protocol import Failure, Row
+from rsmq_tui.triage.guards import still_matching
 from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.replaying import Replaying, replaying_of
 from rsmq_tui.tui.sites import Site
@@ -170,6 +171,7 @@ def _triage() -> Any:
     triage = ScriptedTriage()
     triage.profile = "PROD-EU"
     triage.what = "match json.type=refund, in the whole queue"
+    triage.notes = (still_matching(parse_filter("json.type=refund")).sentence,)
     triage.states = {MessageState.READY: 1190, MessageState.IN_FLIGHT: 14}
     return triage
 

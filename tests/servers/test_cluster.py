@@ -151,7 +151,7 @@ async def test_a_namespace_without_a_hash_tag_is_told_what_to_do(
     assert failure is not None
     assert failure.kind == "crossslot"
     assert failure.sentence == "a cluster spreads the keys of namespace rsmq, because its name has no hash tag"
-    assert failure.hint == "RSMQ works on a cluster only with one: {rsmq}"
+    assert failure.hint == "on a cluster, RSMQ needs one: {rsmq}"
     assert all(master.call("DBSIZE") == 0 for master in cluster.masters)
     # From there one can go to a namespace that has one.
     with connect(address_of(cluster), "{a}") as client:
@@ -177,7 +177,7 @@ async def test_a_server_that_is_no_cluster_is_told_to_be_none(redis_url: str) ->
         await reader.aclose()
 
     assert refused.value.failure.kind == "no-cluster"
-    assert f"{HOST}:{port}: it is no part of a cluster" in refused.value.failure.sentence
+    assert f"{HOST}:{port}: it is not part of a cluster" in refused.value.failure.sentence
 
 
 async def test_when_no_node_answers_each_is_named() -> None:
@@ -190,7 +190,8 @@ async def test_when_no_node_answers_each_is_named() -> None:
 
     assert refused.value.failure.kind == "refused"
     assert refused.value.failure.sentence == (
-        "no node of the cluster tells where to look (127.0.0.1:1: connection refused, 127.0.0.1:2: connection refused)"
+        "no node of the cluster gives the address of these keys "
+        "(127.0.0.1:1: connection refused, 127.0.0.1:2: connection refused)"
     )
 
 

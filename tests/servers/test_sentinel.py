@@ -92,8 +92,8 @@ async def test_a_service_that_they_do_not_know_is_told_with_those_they_do(watche
     refused = await refusal(address_of(watched, service="master"))
 
     assert refused.failure.kind == "no-service"
-    assert refused.failure.sentence == "the sentinels do not know a service called master"
-    assert refused.failure.hint == "they watch mymaster"
+    assert refused.failure.sentence == "the sentinels do not know the service master"
+    assert refused.failure.hint == "known services: mymaster"
 
 
 @pytest.mark.parametrize("password", [None, "wrong"])

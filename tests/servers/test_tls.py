@@ -195,7 +195,7 @@ async def test_a_server_that_does_not_speak_it_is_told(redis_url: str, papers: P
     failure = await failure_at(Address(redis_url.replace("redis://", "rediss://"), tls=papers.tls), timeout_s=0.3)
 
     # It waits for the rest of a command.
-    assert failure == Failure("timeout", "the server does not answer in TLS", "does the port speak TLS at all?")
+    assert failure == Failure("timeout", "the server does not answer in TLS", "check whether the port uses TLS")
 
 
 async def test_sentinels_and_what_they_watch_may_all_speak_it(secure: RealServer, papers: Papers) -> None:

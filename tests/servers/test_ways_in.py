@@ -202,11 +202,11 @@ async def test_a_password_file_that_others_may_read_is_a_failure_of_the_poll(
     (tmp_path / "secret").chmod(0o644)
     reader = QueueReader(configured('password_file = "secret"').address)
     try:
-        with pytest.raises(ExplainedError, match="others may read the password file") as refused:
+        with pytest.raises(ExplainedError, match="other users can read the password file") as refused:
             await reader.rows.index()
     finally:
         await reader.aclose()
-    assert refused.value.failure.hint == f"run `chmod o= {tmp_path}/secret`, and think of a new one"
+    assert refused.value.failure.hint == f"run `chmod o= {tmp_path}/secret`, and change the password"
 
 
 async def test_commands_that_hang_hold_nothing_else_up(

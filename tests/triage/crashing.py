@@ -21,7 +21,7 @@ from rsmq_tui.monitor.audit_findings import Finding, FindingKind
 from rsmq_tui.protocol.editor import QueueEditor
 from rsmq_tui.protocol.lists.editor import ListEditor
 from rsmq_tui.protocol.lists.naming import ListNames
-from rsmq_tui.triage import list_batches, preparing, running
+from rsmq_tui.triage import list_finding, preparing, running
 from rsmq_tui.triage.actions import (
     Action,
     Copy,
@@ -114,7 +114,7 @@ def mother() -> Iterator["subprocess.Popen[str]"]:
 async def _work(job: dict[str, Any]) -> None:
     # Few messages, and yet several groups of several batches.
     preparing.CHUNK_MESSAGES = preparing.MOVE_MESSAGES = 2
-    list_batches._ITEMS = list_batches._INSERTED = 4
+    list_finding.MAX_ITEMS = 4
     running.GROUP_BATCHES = 2
     suspects.SETTLING_S = 0
     folder = Path(job["folder"])

@@ -1,5 +1,6 @@
 """What lies in the server, byte for byte, and messages put there as no client would."""
 
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -21,14 +22,23 @@ def contents(client: Redis) -> dict[bytes, Any]:
     return {key: _READ[client.type(key)](client, key) for key in client.scan_iter()}
 
 
+def unordered(found: dict[bytes, Any]) -> dict[bytes, Any]:
+    """The same, whatever the order of what lies in lists: each value, and how often it is there."""
+    return {key: Counter(value) if isinstance(value, list) else value for key, value in found.items()}
+
+
 def kept(client: Redis) -> dict[bytes, Any]:
     """Everything but what forbids calls that were given up."""
     return {key: value for key, value in contents(client).items() if b":rsmq-tui:" not in key or value != b""}
 
 
 def markers(client: Redis) -> dict[bytes, bytes]:
-    """What guarded changes have left; an empty value forbids a call that was given up."""
-    return {key: client.get(key) for key in client.scan_iter(match="*:rsmq-tui:*")}
+    """What guarded changes have left; an empty value forbids a call that was given up.
+
+    Not the witnesses beside them, which go by themselves.
+    """
+    found = {key: client.get(key) for key in client.scan_iter(match="*:rsmq-tui:*")}
+    return {key: value for key, value in found.items() if not key.endswith(b"announced")}
 
 
 def message(

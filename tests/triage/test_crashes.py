@@ -2,6 +2,7 @@
 
 import asyncio
 import subprocess
+import threading
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
@@ -252,3 +253,70 @@ async def test_a_call_that_arrives_after_the_recovery_is_not_carried_out(scene: 
 
     assert scene.kept() == scene.before
     await desk.aclose()
+
+
+@pytest.mark.parametrize("what", ["delete", "delete the queue"])
+async def test_nothing_that_was_consumed_after_the_kill_comes_back(scene: Scene, what: str) -> None:
+    for kill_at in count(1):
+        killed = scene.crasher.run(what, kill_at)
+        # All that the change has left goes, as no marker can tell, before anybody starts rsmq-tui again.
+        consumed = {id for id, _ in scene.client.zrange("rsmq:a", 0, -1, withscores=True)}
+        for id in consumed:
+            scene.client.zrem("rsmq:a", id)
+            scene.client.hdel("rsmq:a:Q", *(id + end for end in (b"", b":rc", b":fr")))
+
+        desk = scene.desk()
+        await desk.recover()
+        changes = scene.changes()
+        assert [change.unsure for change in changes] in ([], [0])
+        if changes and changes[0].can_be_undone:
+            report = await desk.run(await desk.preview_undo()).to_end()
+            assert (report.tally.unknown, report.tally.unsure, report.stopped) == (0, 0, None)
+        await desk.aclose()
+
+        back = {id for id, _ in scene.client.zrange("rsmq:a", 0, -1, withscores=True)}
+        all_of_them = {id for id, _ in scene.before[b"rsmq:a"]}
+        assert (back & consumed, back | consumed) == (set(), all_of_them)
+        scene.check_all_is_told()
+        if not killed:
+            assert kill_at > 6
+            return
+        scene.begin()
+
+
+async def test_nothing_that_a_busy_consumer_took_comes_back(scene: Scene) -> None:
+    """A consumer takes messages all the time, before the kill and after it, and writes down what it took."""
+    for kill_at in range(2, 30, 3):
+        scene.queues.send_messages("a", [f"more {number}" for number in range(60)])
+        all_of_them = {id for id, _ in scene.client.zrange("rsmq:a", 0, -1, withscores=True)}
+        consumed: set[bytes] = set()
+        ended = threading.Event()
+        consumer = threading.Thread(target=_consume, args=(scene.client, consumed, ended))
+        consumer.start()
+        scene.crasher.run("delete", kill_at)
+        ended.set()
+        await asyncio.to_thread(consumer.join)
+
+        desk = scene.desk()
+        await desk.recover()
+        (change,) = scene.changes()
+        if change.can_be_undone:
+            await desk.run(await desk.preview_undo()).to_end()
+        await desk.aclose()
+
+        back = {id for id, _ in scene.client.zrange("rsmq:a", 0, -1, withscores=True)}
+        assert (back & consumed, back | consumed) == (set(), all_of_them)
+        assert change.unsure == 0
+        scene.begin()
+
+
+def _consume(client: Redis, consumed: set[bytes], ended: threading.Event) -> None:
+    while True:
+        # Whoever sees the end looks once more.
+        is_last = ended.is_set()
+        taken = client.zpopmin("rsmq:a")
+        for id, _ in taken:
+            consumed.add(id)
+            client.hdel("rsmq:a:Q", *(id + end for end in (b"", b":rc", b":fr")))
+        if is_last and not taken:
+            return

@@ -171,7 +171,9 @@ async def test_many_take_few_calls_and_no_bodies(
     assert (chosen if limit < 1_300 else sorted(chosen)) == (ids[:limit] if limit < 1_300 else sorted(ids))
     assert pages == ([500, 550, 550] if limit < 1_300 else [])
     calls = client.info("commandstats")
-    assert {"cmdstat_hget", "cmdstat_eval", "cmdstat_evalsha"}.isdisjoint(calls)
+    assert "cmdstat_hget" not in calls
+    # Lengths come by a script, those of a chunk in one call.
+    assert calls["cmdstat_evalsha"]["calls"] < 20
     assert calls["cmdstat_hmget"]["calls"] < 20
     preview.close()
 
@@ -293,7 +295,7 @@ async def test_a_release_takes_those_due_first_of_the_hidden_ones(triage: Triage
 async def test_beside_consumers_none_is_lost_or_doubled(
     triage: Triage, client: Redis, queues: Rsmq, ids: list[str], text: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever stays where they are and are due first are chosen; what is received meanwhile is left alone."""
+    """Whoever stays where they are and are due first are chosen; what is received may match still."""
     received: set[str] = set()
 
     def receive(_: Seeing) -> None:
@@ -311,8 +313,8 @@ async def test_beside_consumers_none_is_lost_or_doubled(
 
     assert report.tally.done + report.tally.skipped.total() == 500
     left = {id.decode() for id, _ in contents(client)[b"rsmq:a"]}
-    assert received <= left
-    assert left == set(ids) - set(of_these)
+    assert left == set(ids) - set(chosen if text else of_these)
+    assert text or received <= left
 
 
 async def test_scores_of_any_unit_and_odd_ones_keep_their_order(triage: Triage, client: Redis, queues: Rsmq) -> None:

@@ -1,6 +1,7 @@
 """Exports: every message or a word of what is missing, in the namespace that they began in, a little at a time."""
 
 import json
+from contextlib import aclosing
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from rsmq_tui.triage.actions import CreateQueue, SetAttributes
 from rsmq_tui.triage.desk import Triage
 from rsmq_tui.triage.exporting import Exported
 from rsmq_tui.triage.previews import Everything, Named, Scope
+from rsmq_tui.triage.words import TriageError
 from tests.triage.doing import done
 
 MIB = 1 << 20
@@ -47,6 +49,36 @@ async def test_an_export_stays_in_its_namespace(
     assert parts[-1][1:] == (4, 0, 0, 0)
     assert (await _export(triage, Everything(), tmp_path / "there")).written == 4
     assert {body[0] for body in _bodies(tmp_path / "there")} == {"e"}
+
+
+async def test_a_file_that_appears_meanwhile_is_left_as_it_is(triage: Triage, queues: Rsmq, tmp_path: Path) -> None:
+    queues.create_queue("a")
+    queues.send_messages("a", ["x"] * 5)
+    path = tmp_path / "out" / "a.jsonl"
+    path.parent.mkdir()
+
+    parts = triage.export("a", Everything(), path)
+    await anext(parts)
+    # Until it is whole there is nothing of that name.
+    assert not path.exists()
+    path.write_text("somebody's")
+    with pytest.raises(TriageError, match=r"a.jsonl: File exists"):
+        await anext(parts)
+
+    assert [(file.name, file.read_text()) for file in path.parent.iterdir()] == [("a.jsonl", "somebody's")]
+
+
+async def test_an_export_that_is_given_up_leaves_nothing(triage: Triage, queues: Rsmq, tmp_path: Path) -> None:
+    queues.create_queue("a")
+    queues.send_messages("a", ["x"] * 5)
+    folder = tmp_path / "out"
+    folder.mkdir()
+
+    async with aclosing(triage.export("a", Everything(), folder / "a.jsonl")) as parts:
+        async for _ in parts:
+            break
+
+    assert list(folder.iterdir()) == []
 
 
 async def test_what_is_too_long_or_gone_is_counted(

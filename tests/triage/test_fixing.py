@@ -296,7 +296,7 @@ async def test_what_a_lost_call_may_have_done_can_be_undone(
     async def losing(editor: QueueEditor, batch: Batch, token: str) -> str:
         if carried_out:
             await apply(editor, batch, token)
-        client.delete(f"rsmq:rsmq-tui:{token}")
+        client.delete(f"rsmq:rsmq-tui:{token}", f"rsmq:rsmq-tui:{token}announced")
         raise ConnectionError("lost")
 
     with monkeypatch.context() as patched:
@@ -306,7 +306,8 @@ async def test_what_a_lost_call_may_have_done_can_be_undone(
     await triage.recover()
     assert (kept(client) != before) == carried_out
     if carried_out:
-        assert (await undone(triage, report.change)).stopped is None
+        preview = await triage.preview_undo(report.change, unsettled=True)
+        assert (await triage.run(preview).to_end()).stopped is None
     assert kept(client) == before
 
 
@@ -376,8 +377,8 @@ async def test_the_preview_says_what_would_happen(
     preview = await triage.preview(Fix(queue="q", findings=await found(reader)))
 
     assert preview.title == "Fix queue q"
-    assert ("that", "2 message ids without bodies; counter of no message (rc, fr or meta)") in preview.rows
-    assert preview.notes[0].startswith("dangling: takes the ids away with their counts")
+    assert ("that", "2 message ids without bodies; counter without a message (rc, fr or meta)") in preview.rows
+    assert preview.notes[0].startswith("dangling: removes the ids and their counts")
 
 
 async def test_what_has_no_fix_is_left_out(triage: Triage, client: Redis) -> None:
@@ -385,7 +386,7 @@ async def test_what_has_no_fix_is_left_out(triage: Triage, client: Redis) -> Non
     wrong, ghost = Finding(FindingKind.WRONG_TYPE, "q", 2), Finding(FindingKind.GHOST, "q")
     preview = await triage.preview(Fix(queue="q", findings=(wrong, ghost)))
     assert (preview.count, preview.what) == (1, ghost.what)
-    with pytest.raises(TriageError, match="look at it by hand"):
+    with pytest.raises(TriageError, match="check it manually"):
         await triage.preview(Fix(queue="q", findings=(wrong,)))
 
 
@@ -405,7 +406,7 @@ async def test_the_preview_counts_anew(triage: Triage, reader: QueueReader, clie
     assert seen[-1].scanned > 2
     client.zrem("rsmq:q", "b" * 32)
     preview = await triage.preview(Fix(queue="q", findings=findings))
-    assert (preview.count, preview.what) == (0, "nothing of what was found is wrong any more")
+    assert (preview.count, preview.what) == (0, "nothing to fix: all problems are gone")
 
 
 async def test_another_namespace_than_was_audited(
@@ -415,7 +416,7 @@ async def test_another_namespace_than_was_audited(
     fix = Fix(queue="q", findings=await found(reader), ns=reader.ns)
     assert (await triage.preview(fix)).count == 2
     triage.watch("other")
-    with pytest.raises(TriageError, match="found in namespace rsmq, and changes go to other by now: audit again"):
+    with pytest.raises(TriageError, match="found in namespace rsmq, but changes now go to other: run the audit again"):
         await triage.preview(fix)
 
 

@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
 from redis import Redis
 
+from rsmq_tui.monitor import parse_filter
 from rsmq_tui.protocol import Rsmq
 from rsmq_tui.triage.actions import Action, Copy, Delete, Hide, Move, Redrive, Release, Send
 from rsmq_tui.triage.desk import Triage
-from rsmq_tui.triage.previews import Preview
+from rsmq_tui.triage.previews import Everything, Matching, Named, Preview
 from rsmq_tui.triage.reports import Report
 from tests.triage.keyspace import contents, markers
 
@@ -25,6 +26,9 @@ QUEUES = ("a", "b")
 QUEUE = st.sampled_from(QUEUES)
 WHICH = st.integers(min_value=0, max_value=9)
 OTHER = {"a": "b", "b": "a"}
+# What is named is changed while it is the same; what matches, while it matches.
+SCOPES = ("every", "named", "ready", "received")
+READY, RECEIVED = Matching(parse_filter("state:ready")), Matching(parse_filter("rc>=1"))
 ACTIONS = {
     "delete": lambda queue: Delete(queue=queue),
     "hide": lambda queue: Hide(queue=queue, seconds=1000),
@@ -66,7 +70,7 @@ class Interleaving(RuleBasedStateMachine):
         super().__init__()
         self.client, self.url, self.folder, self.loop = client, url, folder, loop
         self.queues = Rsmq(client)
-        self.previewed: tuple[Preview, State] | None = None
+        self.previewed: tuple[Preview, State, str] | None = None
         self.made: list[Change] = []
 
     def wait(self, work: Coroutine[Any, Any, T]) -> T:
@@ -126,18 +130,21 @@ class Interleaving(RuleBasedStateMachine):
             self.queues.change_message_visibility(queue, id, seconds)
 
     @precondition(lambda self: self.previewed is None)
-    @rule(queue=QUEUE, name=st.sampled_from(sorted(ACTIONS)))
-    def preview(self, queue: str, name: str) -> None:
+    @rule(queue=QUEUE, name=st.sampled_from(sorted(ACTIONS)), which=st.sampled_from(SCOPES))
+    def preview(self, queue: str, name: str, which: str) -> None:
         before = contents(self.client)
-        preview = self.wait(self.triage.preview(ACTIONS[name](queue)))
+        ids = tuple(id.decode() for id in self.state()[queue])
+        named = Named(ids) if ids else Everything()
+        scopes = {"every": Everything(), "named": named, "ready": READY, "received": RECEIVED}
+        preview = self.wait(self.triage.preview(ACTIONS[name](queue), scopes[which]))
         assert contents(self.client) == before
-        self.previewed = preview, self.state()
+        self.previewed = preview, self.state(), which if ids else "every"
 
     @precondition(lambda self: self.previewed is not None)
     @rule()
     def run(self) -> None:
         assert self.previewed is not None
-        preview, seen = self.previewed
+        preview, seen, which = self.previewed
         self.previewed = None
         before = self.state()
         report = self.wait(self.triage.run(preview).to_end())
@@ -147,7 +154,7 @@ class Interleaving(RuleBasedStateMachine):
         assert report.tally.handled == preview.count
         queue = preview.action.queue
         asked = (
-            {id for id, now in before[queue].items() if _is_same(seen[queue].get(id), now)}
+            {id for id, now in before[queue].items() if self.may_change(which, seen[queue].get(id), now)}
             if preview.selection is not None
             else set()
         )
@@ -155,6 +162,18 @@ class Interleaving(RuleBasedStateMachine):
         assert report.change is not None
         if report.undoable:
             self.made.append(Change(report.change, preview.action, before, after))
+
+    def may_change(self, which: str, seen: Message | None, now: Message) -> bool:
+        """Tell whether a message of the queue still is what the scope was for."""
+        match which:
+            case "ready":
+                at_ms = int(self.client.time()[0]) * 1000 + 1000
+                return seen is not None and seen.score <= at_ms and now.score <= at_ms
+            case "received":
+                return seen is not None and seen.rc is not None and now.rc is not None
+            case "named":
+                return _is_same(seen, now)
+        return seen is not None
 
     def check(self, action: Action, report: Report, asked: set[bytes], before: State, after: State) -> None:
         """Only what was asked for has changed, and as it was asked for."""

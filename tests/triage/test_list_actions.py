@@ -1,4 +1,4 @@
-"""What each change of a list queue does, and that its undo puts back every byte in its place."""
+"""What each change of a list queue does, and that its undo puts back every byte, to be taken next and in order."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -6,16 +6,18 @@ from pathlib import Path
 import pytest
 from redis import Redis
 
+from rsmq_tui.protocol.lists.item_ids import item_id
 from rsmq_tui.protocol.lists.naming import LISTS_NS, ListNames
-from rsmq_tui.triage import list_batches
+from rsmq_tui.triage import list_finding
 from rsmq_tui.triage.actions import Copy, CreateQueue, Delete, DeleteQueue, Hide, Move, Send
 from rsmq_tui.triage.desk import Triage
 from rsmq_tui.triage.list_actions import Ack, Pop, Push, Requeue, Trim
 from rsmq_tui.triage.list_desk import ListTriage
+from rsmq_tui.triage.list_undoing import PUT_BACK
 from rsmq_tui.triage.previews import Marked, Named, Shown
 from rsmq_tui.triage.words import TriageError
 from tests.triage.doing import audit_lines, done, undone
-from tests.triage.keyspace import contents, markers
+from tests.triage.keyspace import contents, markers, unordered
 from tests.triage.list_doing import (
     ACTIONS,
     FROM_RSMQ,
@@ -37,8 +39,7 @@ from tests.triage.list_doing import (
 @pytest.fixture(params=["right", "left"])
 def names(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> ListNames:
     # Few items, and yet several calls.
-    monkeypatch.setattr(list_batches, "_ITEMS", 12)
-    monkeypatch.setattr(list_batches, "_INSERTED", 9)
+    monkeypatch.setattr(list_finding, "MAX_ITEMS", 12)
     return NAMES[request.param]
 
 
@@ -65,13 +66,15 @@ async def test_there_and_back_and_there_and_back(
     again = await lists.preview_undo(queue=preview.action.queue)
     assert again.count == report.tally.done
     back = await lists.run(again).to_end()
-    assert (back.tally.done, back.tally.inexact) == (report.tally.done, 0)
-    assert contents(client) == before
+    assert back.tally.done == report.tally.done
+    # What was taken from the other end comes back to be taken next.
+    ends = unordered if what == "trim to the oldest" else dict
+    assert ends(contents(client)) == ends(before)
 
     assert (await undone(lists, back.change)).tally.done == report.tally.done
-    assert contents(client) == there
+    assert unordered(contents(client)) == unordered(there)
     await undone(lists, report.change)
-    assert contents(client) == before
+    assert ends(contents(client)) == ends(before)
     assert markers(client) == {}
 
 
@@ -92,7 +95,7 @@ async def test_from_rsmq_to_a_list_and_back(
     assert back.tally.done == 3
     assert contents(client) == before
     await undone(triage, back.change)
-    assert contents(client) == there
+    assert unordered(contents(client)) == unordered(there)
     await triage.aclose()
 
 
@@ -155,34 +158,50 @@ async def test_marked_items_are_found_again_where_consumers_are_at_work(
     lists: ListTriage, client: Redis, names: ListNames
 ) -> None:
     lay(client, names, A, [b"%d" % number for number in range(3000)])
-    shown = [Shown(str(item), "0", 0) for item in (await _ids(lists, [5, 1000, 1001, 2999]))]
+    shown = [Shown(item_id("queue", number, b"%d" % number), "0", 0) for number in (5, 1000, 1001, 2999)]
     take(client, names, A, 400)
     preview = await lists.preview(Delete(queue=A), Marked(tuple(shown)))
     assert (preview.count, preview.elsewhere) == (3, 1)
     take(client, names, A, 450)
-    send(client, names, A, b"later")
+    send(client, names, A, *(b"later %d" % number for number in range(2000)))
     report = await lists.run(preview).to_end()
     assert report.tally.done == 3
-    assert read(client, names, A) == [b"%d" % n for n in range(850, 3000) if n not in (1000, 1001, 2999)] + [b"later"]
+    left = [b"%d" % n for n in range(850, 3000) if n not in (1000, 1001, 2999)]
+    later = [b"later %d" % number for number in range(2000)]
+    assert read(client, names, A) == left + later
     take(client, names, A, 100)
-    back = await undone(lists)
-    assert (back.tally.done, back.tally.inexact) == (3, 0)
-    assert read(client, names, A) == [b"%d" % n for n in range(950, 3000)] + [b"later"]
+    assert (await undone(lists)).tally.done == 3
+    assert read(client, names, A) == [b"1000", b"1001", b"2999", *left[100:], *later]
 
 
-async def _ids(lists: ListTriage, positions: list[int]) -> list[str]:
-    from rsmq_tui.protocol.lists.edits import list_item
-
-    return [list_item(position, b"%d" % position).id.decode() for position in positions]
-
-
-async def test_another_item_of_the_same_bytes_is_left_alone(lists: ListTriage, client: Redis, names: ListNames) -> None:
-    lay(client, names, A, [b"same", b"other", b"same"])
-    preview = await lists.preview(Pop(queue=A, count=1))
+async def test_two_who_marked_equal_items_take_one_each_and_no_more(
+    lists: ListTriage, redis_url: str, folder: Path, client: Redis, names: ListNames
+) -> None:
+    lay(client, names, A, [b"same", b"other", b"same", b"same"])
+    other = ListTriage(redis_url, names, folder)
+    previews = [
+        await desk.preview(Delete(queue=A), Marked((Shown(item_id("queue", place, b"same"), "0", 0),)))
+        for desk, place in ((lists, 0), (other, 2))
+    ]
     assert take(client, names, A) == [b"same"]
+    for desk, preview in zip((lists, other), previews, strict=True):
+        assert (preview.count, (await desk.run(preview).to_end()).tally.done) == (1, 1)
+    assert read(client, names, A) == [b"other"]
+    third = await lists.preview(Delete(queue=A), Marked((Shown(item_id("queue", 3, b"same"), "0", 0),)))
+    assert (third.count, third.elsewhere) == (0, 1)
+    third.close()
+    await other.aclose()
+
+
+async def test_of_more_equal_items_than_are_left_the_others_are_told_to_be_gone(
+    lists: ListTriage, client: Redis, names: ListNames
+) -> None:
+    lay(client, names, A, [b"same"] * 30)
+    preview = await lists.preview(Delete(queue=A))
+    take(client, names, A, 22)
     report = await lists.run(preview).to_end()
-    assert (report.tally.done, report.tally.skipped.total()) == (0, 1)
-    assert read(client, names, A) == [b"other", b"same"]
+    assert (report.tally.done, dict(report.tally.skipped)) == (8, {"gone meanwhile": 22})
+    assert not client.exists(A)
 
 
 async def test_what_was_sent_and_taken_is_not_taken_from_others(
@@ -192,20 +211,25 @@ async def test_what_was_sent_and_taken_is_not_taken_from_others(
     take(client, names, A)
     send(client, names, A, b"ping", b"ping")
     back = await undone(lists)
-    # The one that is last is what it may be: it has the place and the bytes.
-    assert back.tally.done + back.tally.skipped.total() == 1
-    assert set(read(client, names, A)) == {b"ping"}
+    # Nothing tells equal items apart: one goes, whoever sent it, and no more than one.
+    assert back.tally.done == 1
+    assert read(client, names, A) == [b"ping"]
 
 
-async def test_what_cannot_be_put_exactly_is_told(lists: ListTriage, client: Redis, names: ListNames) -> None:
-    lay(client, names, A, [b"%d" % number for number in range(20)])
-    await done(lists, Delete(queue=A), Named(tuple(await _ids(lists, [10]))))
+async def test_what_was_removed_comes_back_to_be_taken_next_in_its_order_and_that_is_said(
+    lists: ListTriage, client: Redis, names: ListNames
+) -> None:
+    lay(client, names, A, [b"%d" % number for number in range(200)])
+    ids = tuple(item_id("queue", number, b"%d" % number) for number in range(100, 160))
+    preview = await lists.preview(Delete(queue=A), Named(ids))
+    assert PUT_BACK in preview.notes
+    await lists.run(preview).to_end()
     client.delete(A)
-    lay(client, names, A, [b"new %d" % number for number in range(5)])
-    back = await undone(lists)
-    assert (back.tally.done, back.tally.inexact) == (1, 1)
-    assert "near their places only" in back.sentence
-    assert read(client, names, A) == [*(b"new %d" % number for number in range(5)), b"10"]
+    lay(client, names, A, [b"new"])
+    preview = await lists.preview_undo()
+    assert PUT_BACK in preview.notes
+    assert (await lists.run(preview).to_end()).tally.done == 60
+    assert read(client, names, A) == [*(b"%d" % number for number in range(100, 160)), b"new"]
 
 
 async def test_an_undo_that_was_cancelled_goes_on_where_it_was(
@@ -232,9 +256,9 @@ async def test_an_undo_that_was_cancelled_goes_on_where_it_was(
     ("action", "why"),
     [
         (DeleteQueue(queue=A), "purge it"),
-        (CreateQueue(queue=A), "made by the first item"),
+        (CreateQueue(queue=A), "created by its first item"),
         (Delete(queue=WORKING), "belongs to the list queue queue:a"),
-        (Delete(queue="queue:none"), "nothing lies there"),
+        (Delete(queue="queue:none"), "there is no list queue with that key"),
         (Move(queue=A, target=A), "the queue itself"),
         (Move(queue=A, target="rsmq:none"), "does not exist"),
         (Move(queue=A, target=LEASES), "belongs to the list queue queue:a"),

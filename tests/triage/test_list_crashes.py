@@ -141,3 +141,25 @@ async def test_an_undo_that_is_killed_is_finished_by_another(scene: Scene, what:
             assert kill_at > 6
             return
         scene.begin()
+
+
+async def test_nothing_that_was_consumed_after_the_kill_comes_back(scene: Scene) -> None:
+    for kill_at in count(1):
+        killed = scene.crasher.run("list: delete", kill_at)
+        consumed = Counter(take(scene.client, NAME, "queue:a", scene.client.llen("queue:a")))
+
+        desk = scene.desk()
+        await desk.recover()
+        changes = scene.changes()
+        assert [change.unsure for change in changes] in ([], [0])
+        if changes and changes[0].can_be_undone:
+            report = await desk.run(await desk.preview_undo()).to_end()
+            assert (report.tally.unknown, report.tally.unsure, report.stopped) == (0, 0, None)
+        await desk.aclose()
+
+        assert Counter(read(scene.client, NAME, "queue:a")) + consumed == Counter(ITEMS)
+        scene.check_all_is_told()
+        if not killed:
+            assert kill_at > 6
+            return
+        scene.begin()

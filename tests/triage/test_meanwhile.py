@@ -1,4 +1,7 @@
-"""Messages that a consumer or a producer touches between preview and run: left alone, counted, with the reason."""
+"""Messages that a consumer or a producer touches between preview and run: left alone, counted, with the reason.
+
+This is so of messages that were named, and of a queue that is deleted; ``test_guards`` has changes by filter.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -12,6 +15,7 @@ from rsmq_tui.protocol.editor import QueueEditor
 from rsmq_tui.protocol.edits import FieldBatch
 from rsmq_tui.triage.actions import Action, Copy, Delete, DeleteQueue, Hide, Move, Purge, Redrive, Release
 from rsmq_tui.triage.desk import Triage
+from rsmq_tui.triage.previews import Named
 from tests.triage.doing import done, undone
 from tests.triage.keyspace import contents
 
@@ -49,7 +53,7 @@ def of(client: Redis, id: str, queue: str = "a-dlq") -> tuple[Any, ...]:
 
 @pytest.mark.parametrize("name", ACTIONS)
 async def test_between_preview_and_run(triage: Triage, client: Redis, queues: Rsmq, ids: list[str], name: str) -> None:
-    preview = await triage.preview(ACTIONS[name]())
+    preview = await triage.preview(ACTIONS[name](), Named(tuple(ids)))
     meddle(queues, ids)
     before = contents(client)
     touched = [of(client, id) for id in ids[:3]]
@@ -59,6 +63,7 @@ async def test_between_preview_and_run(triage: Triage, client: Redis, queues: Rs
     assert report.stopped is None
     assert report.tally.done == 2
     assert dict(report.tally.skipped) == SKIPPED
+    assert report.changed == (ids[0], ids[1])
     assert not report.tally.failed
     assert [of(client, id) for id in ids[:3]] == touched
     # What arrived meanwhile was not previewed.
@@ -116,7 +121,7 @@ async def test_a_queue_to_which_a_message_comes_at_the_last_moment_is_kept(
     monkeypatch.setattr(QueueEditor, "apply", late)
     report = await done(triage, DeleteQueue(queue="a-dlq"))
 
-    told = "the queue was kept: messages came in, or it was changed, at the last moment"
+    told = "the queue was kept: it received messages or was changed at the last moment"
     assert (report.tally.done, dict(report.tally.skipped)) == (5, {told: 1})
     assert queues.get_queue_attributes("a-dlq").msgs == 1
 

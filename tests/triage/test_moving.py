@@ -8,6 +8,7 @@ from redis import Redis
 from rsmq_tui.protocol import Rsmq, sent_ms
 from rsmq_tui.triage.actions import Copy, Delete, DeleteQueue, Move, Redrive
 from rsmq_tui.triage.desk import Triage
+from rsmq_tui.triage.previews import Named
 from rsmq_tui.triage.words import TriageError
 from tests.protocol.keyspace import now_ms
 from tests.triage.doing import done, undone
@@ -132,7 +133,7 @@ async def test_a_target_is_made_as_the_queue_is(triage: Triage, client: Redis, q
     queues.send_message("a", "one")
 
     preview = await triage.preview(Move(queue="a", target="new", create=True))
-    assert "Queue new is made, with the attributes of a." in preview.notes
+    assert "Queue new is created with the attributes of a." in preview.notes
     assert not client.exists("rsmq:new:Q")
     report = await triage.run(preview).to_end()
 
@@ -162,8 +163,8 @@ async def test_a_target_that_was_made_and_is_used_stays(triage: Triage, client: 
 async def test_a_target_that_was_made_for_nothing_can_be_taken_away(
     triage: Triage, client: Redis, queues: Rsmq
 ) -> None:
-    queues.send_message("a", "one")
-    preview = await triage.preview(Move(queue="a", target="new", create=True))
+    id = queues.send_message("a", "one")
+    preview = await triage.preview(Move(queue="a", target="new", create=True), Named((id,)))
     queues.receive_message("a")
     before = contents(client)
     report = await triage.run(preview).to_end()
@@ -211,7 +212,7 @@ async def test_dead_letters_go_back_to_where_the_journal_knows_that_they_came_fr
     report = await done(triage, Redrive(queue="graveyard"))
 
     assert report.tally.done == 5
-    assert dict(report.tally.failed) == {"nothing says where it came from": 1}
+    assert dict(report.tally.failed) == {"its source queue is unknown": 1}
     assert bodies(client, "a") == {b"from a"}
     assert bodies(client, "c") == {b"from c", b"renamed"}
     assert bodies(client, "graveyard") == {b"other"}
@@ -232,7 +233,7 @@ async def test_dead_letters_go_back_to_what_their_bodies_say(triage: Triage, cli
     assert report.tally.done == 2
     assert client.zcard("rsmq:b") == 2
     assert dict(report.tally.failed) == {
-        "nothing says where it came from": 7,
+        "its source queue is unknown": 7,
         "the target queue does not exist": 1,
     }
     assert client.zcard("rsmq:a-dlq") == 8
@@ -260,7 +261,7 @@ async def test_dead_letters_of_which_nothing_is_known_stay(triage: Triage, clien
     nothing = await done(triage, Redrive(queue="b"))
     gone = await done(triage, Redrive(queue="gone-dlq"))
 
-    assert dict(nothing.tally.failed) == {"nothing says where it came from": 1}
+    assert dict(nothing.tally.failed) == {"its source queue is unknown": 1}
     assert dict(gone.tally.failed) == {"the target queue does not exist": 1}
     assert contents(client) == before
 

@@ -7,6 +7,7 @@ from rsmq_tui.monitor.filters import parse_filter
 from rsmq_tui.protocol import Rsmq
 from rsmq_tui.triage.actions import Delete, Move, Redrive
 from rsmq_tui.triage.desk import Triage
+from rsmq_tui.triage.guards import SAME_MESSAGE
 from rsmq_tui.triage.previews import Everything, Matching, Named, Preview, Scope
 from rsmq_tui.triage.words import TriageError
 from tests.triage.doing import done
@@ -39,13 +40,13 @@ async def test_those_of_unknown_origin_are_counted_and_that_is_what_fails(
 ) -> None:
     preview = await triage.preview(Redrive(queue="graveyard"))
     assert preview.notes == (
-        "Only if unchanged since this preview; others are skipped.",
-        "Each goes to where the journal knows that it came from.",
+        SAME_MESSAGE.sentence,
+        "Each goes to its source queue, as recorded in the journal.",
         "2 of these have no known origin: they fail and stay here.",
     )
     report = await triage.run(preview).to_end()
 
-    assert (report.tally.done, dict(report.tally.failed)) == (3, {"nothing says where it came from": 2})
+    assert (report.tally.done, dict(report.tally.failed)) == (3, {"its source queue is unknown": 2})
     assert client.zrange("rsmq:b", 0, -1) == [ids[2].encode()]
     assert client.zcard("rsmq:a") == 2
     assert client.zcard("rsmq:graveyard") == 2
@@ -86,14 +87,14 @@ async def test_a_queue_that_is_no_more_is_told(triage: Triage, queues: Rsmq, ids
         "2 of these have to go to a, which does not exist: they fail and stay here.",
     )
     report = await triage.run(preview).to_end()
-    assert dict(report.tally.failed) == {"nothing says where it came from": 2, "the target queue does not exist": 2}
+    assert dict(report.tally.failed) == {"its source queue is unknown": 2, "the target queue does not exist": 2}
 
 
 async def test_a_key_that_is_no_queue_is_told(triage: Triage, client: Redis, queues: Rsmq, ids: list[str]) -> None:
     queues.delete_queue("a")
     client.set("rsmq:a", "x")
     preview = await _preview(triage)
-    assert preview.notes[3:] == ("2 of these have to go to a, which is no queue: they fail and stay here.",)
+    assert preview.notes[3:] == ("2 of these have to go to a, which is not a queue: they fail and stay here.",)
 
 
 async def test_the_name_of_the_queue_is_an_origin_where_it_is_one(triage: Triage, queues: Rsmq) -> None:
@@ -101,7 +102,7 @@ async def test_the_name_of_the_queue_is_an_origin_where_it_is_one(triage: Triage
     queues.send_messages("orders-dlq", ["x", "y"])
     preview = await triage.preview(Redrive(queue="orders-dlq"))
     assert preview.notes[1:] == (
-        "Each goes to where the journal knows that it came from, else to orders, by the name of this queue.",
+        "Each goes to its source queue, as recorded in the journal, else to orders, by the name of this queue.",
         "All 2 have to go to orders, which does not exist: they fail and stay here.",
     )
     preview.close()
@@ -114,13 +115,13 @@ async def test_the_name_of_the_queue_is_an_origin_where_it_is_one(triage: Triage
 async def test_bodies_are_not_read_and_what_happens_then_is_told(triage: Triage, ids: list[str]) -> None:
     preview = await _preview(triage, origin="meta.queue")
     assert preview.notes[1:] == (
-        "Each goes to the queue that its body names in meta.queue. Bodies are read only then: a message whose body"
-        " names none, or none that is there, fails and stays where it is.",
+        "Each goes to the queue at meta.queue in its body. Bodies are read when the change runs: a message that"
+        " names no queue, or one that does not exist, fails and stays here.",
     )
 
 
 async def test_a_path_that_is_none_is_refused_before_anything_is_done(triage: Triage, ids: list[str]) -> None:
-    with pytest.raises(TriageError, match="is no path into JSON"):
+    with pytest.raises(TriageError, match="is not a JSON path"):
         await _preview(triage, origin="meta..queue")
 
 

@@ -1,6 +1,7 @@
 """What other clients write: texts that take more bytes than characters, other units of time, names that are none."""
 
 import json
+from collections.abc import AsyncIterator
 from typing import cast
 
 import pytest
@@ -63,7 +64,7 @@ async def test_a_name_that_is_none_stops_no_others(triage: Triage, client: Redis
     report = await done(triage, Redrive(queue="dead", origin="from"))
 
     assert report.stopped is None
-    assert (report.tally.done, dict(report.tally.failed)) == (2, {"the target is no queue": 1})
+    assert (report.tally.done, dict(report.tally.failed)) == (2, {"the target is not a queue": 1})
     assert (client.zcard("rsmq:b"), client.zcard("rsmq:dead")) == (3, 1)
 
 
@@ -95,7 +96,7 @@ async def test_scores_keep_their_unit(
     preview = await triage.preview(action)
     await triage.run(preview).to_end()
 
-    assert f"The scores of 1 message are in {unit}: so are the new ones." in preview.notes
+    assert f"The scores of 1 message are in {unit}: the new ones use the same unit." in preview.notes
     new = [score for id, score in contents(client)[b"rsmq:a"] if (id, score) not in before[b"rsmq:a"]]
     assert len(new) == 2
     for score in new:
@@ -109,9 +110,9 @@ async def test_scores_keep_their_unit(
 @pytest.mark.parametrize(
     ("action", "words"),
     [
-        (Move(queue="a", target="b"), "they stay as they are"),
-        (Copy(queue="a", target="b"), "the copies have milliseconds"),
-        (Redrive(queue="a", target="b"), "where they go they have milliseconds"),
+        (Move(queue="a", target="b"), "they are not converted"),
+        (Copy(queue="a", target="b"), "the copies are in milliseconds"),
+        (Redrive(queue="a", target="b"), "in the target queue they are in milliseconds"),
     ],
 )
 async def test_scores_elsewhere(triage: Triage, client: Redis, queues: Rsmq, action: MessageAction, words: str) -> None:
@@ -167,9 +168,12 @@ async def test_a_field_that_is_found_twice_goes_once() -> None:
     class Twice:
         """Returns its heavy fields, then the first of them once more."""
 
-        async def stray_fields(self, queue: str, cursor: int) -> tuple[int, dict[bytes, bytes]]:
-            heavy = {b"%d" % number: b"x" * 100_000 for number in range(4)}
-            return (1, heavy) if cursor == 0 else (0, {b"2": heavy[b"2"], b"light": b""})
+        async def stray_fields(self, queue: str, cursor: int) -> tuple[int, dict[bytes, int]]:
+            heavy = {b"%d" % number: 100_000 for number in range(4)}
+            return (1, heavy) if cursor == 0 else (0, {b"2": 100_000, b"light": 0})
+
+        async def field_values(self, queue: str, sizes: dict[bytes, int]) -> AsyncIterator[dict[bytes, bytes]]:
+            yield {name: b"x" * size for name, size in sizes.items()}
 
     parts = [list(part) async for part in strays(cast("QueueEditor", Twice()), "a")]
 

@@ -31,9 +31,9 @@ async def test_attributes_that_somebody_changed_stay(triage: Triage, client: Red
 @pytest.mark.parametrize(
     ("other", "told"),
     [
-        ("made again", "the queue was left: it is another one now"),
-        ("changed", "the queue was left: its attributes were changed meanwhile"),
-        ("deleted", "the queue was deleted meanwhile"),
+        ("made again", "the queue was not changed: it was recreated"),
+        ("changed", "the queue was not changed: its attributes have changed"),
+        ("deleted", "the queue was already deleted"),
     ],
 )
 async def test_a_queue_that_is_another_is_not_deleted(
@@ -68,7 +68,7 @@ async def test_a_queue_that_is_changed_while_it_is_emptied_stays(triage: Triage,
             queues.set_queue_attributes("a", vt=5)
 
     assert run.report is not None
-    told = "the queue was left: its attributes were changed meanwhile"
+    told = "the queue was not changed: its attributes have changed"
     assert (run.report.tally.done, dict(run.report.tally.skipped)) == (3_000, {told: 1})
     assert queues.get_queue_attributes("a").vt == 5
 
@@ -96,7 +96,7 @@ async def test_another_file_is_not_imported(
     report = await triage.run(preview).to_end()
 
     assert report.stopped is not None
-    assert report.stopped.endswith("is not the file that was previewed: preview it again")
+    assert report.stopped.endswith("changed since the preview: preview it again")
     assert contents(client) == before
 
 

@@ -5,6 +5,7 @@ import sqlite3
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, closing
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from rsmq_tui.triage.changes import State
 from rsmq_tui.triage.desk import Triage
 from rsmq_tui.triage.journal import Journal
 from rsmq_tui.triage.reports import Report
+from rsmq_tui.triage.words import TriageError
 from tests.triage.doing import audit_lines, done, undone
 from tests.triage.keyspace import contents, kept, markers
 
@@ -53,6 +55,7 @@ class Losing:
     def __init__(self, client: Redis, monkeypatch: pytest.MonkeyPatch) -> None:
         self._client, self._patch = client, monkeypatch
         self.markers_too = True
+        self.written: bytes | None = None
 
     def lose(self, *, carried_out: bool = True, link: bool = False) -> None:
         """From now on; ``link`` loses the questions afterwards as well."""
@@ -61,8 +64,11 @@ class Losing:
         async def losing(editor: QueueEditor, batch: Batch, token: str) -> str:
             if carried_out:
                 await apply(editor, batch, token)
+            marker = f"{editor.ns}:rsmq-tui:{token}"
+            if self.written is not None:
+                self._client.set(marker, self.written)
             if self.markers_too:
-                self._client.delete(f"{editor.ns}:rsmq-tui:{token}")
+                self._client.delete(marker, f"{marker}announced")
             raise LostError("lost")
 
         async def refusing(editor: QueueEditor, token: str) -> str | None:
@@ -104,8 +110,12 @@ async def test_what_was_done_can_be_undone_without_its_marker(
     assert report.stopped is not None
     assert report.undoable
     assert contents(client) != before
-    preview = await triage.preview_undo(report.change)
-    assert any("It is not certain that" in note for note in preview.notes)
+    if name == "delete":
+        with pytest.raises(TriageError, match="may have been consumed instead of deleted, so they are not"):
+            await triage.preview_undo(report.change)
+    preview = await triage.preview_undo(report.change, unsettled=name == "delete")
+    doubt = "may have been consumed instead of deleted" if name == "delete" else "It is not certain that"
+    assert any(doubt in note for note in preview.notes)
     assert preview.count == (MESSAGES if name in ("delete", "hide", "move", "copy", "send") else 1)
     assert (await triage.run(preview).to_end()).stopped is None
     assert kept(client) == before
@@ -128,7 +138,7 @@ async def test_what_is_all_as_it_was_was_not_carried_out(
     assert (change.done, change.unsure, change.touched, change.doubt) == (0, 0, False, "")
 
 
-async def test_what_somebody_took_meanwhile_counts_as_done_but_not_for_certain(
+async def test_what_somebody_took_meanwhile_is_unsettled_and_comes_back_only_when_asked_for(
     triage: Triage, client: Redis, queues: Rsmq, losing: Losing
 ) -> None:
     preview = await triage.preview(Delete(queue="a"))
@@ -140,13 +150,104 @@ async def test_what_somebody_took_meanwhile_counts_as_done_but_not_for_certain(
     report = await triage.run(preview).to_end()
     losing.find()
 
-    assert f"{MESSAGES} not known yet: the next start finds out" in report.sentence
+    assert f"{MESSAGES} unknown (checked at the next start)" in report.sentence
     (change,) = await triage.recover()
 
     assert (change.done, change.unsure, change.skipped) == (1, 1, MESSAGES - 1)
     assert change.doubt == "it is not certain that 1 of 1 were deleted"
-    assert (await undone(triage, change.change)).tally.done == 1
+    with pytest.raises(TriageError, match=r"1 message of change 1 may have been consumed .* undo 1 --unsettled puts"):
+        await triage.preview_undo()
+    assert client.zcard("rsmq:a") == MESSAGES - 1
+    report = await triage.run(await triage.preview_undo(1, unsettled=True)).to_end()
+    assert report.tally.done == 1
     assert client.zcard("rsmq:a") == MESSAGES
+
+
+async def test_what_is_settled_comes_back_and_what_is_unsettled_can_follow(
+    triage: Triage, client: Redis, queues: Rsmq, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queues.send_messages("a", ["x"] * 600)
+    before = contents(client)
+    preview = await triage.preview(Delete(queue="a"))
+    numbers, apply = count(1), QueueEditor.apply
+
+    async def losing_the_third(editor: QueueEditor, batch: Batch, token: str) -> str:
+        number = next(numbers)
+        outcome = await apply(editor, batch, token)
+        if number == 3:
+            marker = f"rsmq:rsmq-tui:{token}"
+            client.delete(marker, f"{marker}announced")
+            raise LostError("lost")
+        return outcome
+
+    monkeypatch.setattr(QueueEditor, "apply", losing_the_third)
+    report = await triage.run(preview).to_end()
+    monkeypatch.undo()
+    unsettled = report.tally.unsure
+    settled = report.tally.done - unsettled
+    assert (settled + unsettled, unsettled > 0, settled > 0) == (MESSAGES + 600, True, True)
+
+    plain = await triage.preview_undo()
+    assert (plain.count, client.zcard("rsmq:a")) == (settled, 0)
+    assert (await triage.run(plain).to_end()).tally.done == settled
+    with pytest.raises(TriageError, match="was already undone"):
+        await triage.preview_undo(1)
+    rest = await triage.preview_undo(1, unsettled=True)
+    assert rest.count == unsettled
+    assert (await triage.run(rest).to_end()).tally.done == unsettled
+    assert kept(client) == before
+
+
+async def test_a_flushed_server_settles_nothing(triage: Triage, client: Redis, losing: Losing) -> None:
+    losing.markers_too = False
+    await lost(triage, Delete(queue="a"), losing, link=True)
+    client.flushall()
+
+    (change,) = await triage.recover()
+
+    assert (change.done, change.unsure) == (MESSAGES, MESSAGES)
+
+
+async def test_a_server_that_evicts_keys_settles_nothing_without_a_marker(folder: Path, losing: Losing) -> None:
+    with EmbeddedServer() as server, closing(Redis.from_url(server.url)) as client:
+        queues = Rsmq(client)
+        queues.create_queue("a")
+        queues.send_messages("a", ["x"] * MESSAGES)
+        desk = Triage(server.url, "rsmq", folder)
+        losing.markers_too = False
+        await lost(desk, Delete(queue="a"), losing, link=True)
+        client.delete(*(key for key in markers(client) if not key.endswith(b"announced")))
+        client.config_set("maxmemory-policy", "allkeys-random")
+        client.config_set("maxmemory", client.info("memory")["used_memory"] + 1_000_000)
+        for number in count():
+            client.set(f"other {number}", "x" * 100_000)
+            if client.info("stats")["evicted_keys"]:
+                break
+
+        (change,) = await desk.recover()
+        await desk.aclose()
+
+    assert (change.done, change.unsure) == (MESSAGES, MESSAGES)
+
+
+@pytest.mark.parametrize("written", [b"x", b"d", b"d" * MESSAGES + b"d", b"d" * MESSAGES + b";no", b"\xff" * MESSAGES])
+@pytest.mark.parametrize("link", [False, True])
+async def test_what_somebody_wrote_to_a_marker_tells_nothing(
+    triage: Triage, client: Redis, losing: Losing, link: bool, written: bytes
+) -> None:
+    before = contents(client)
+    losing.markers_too, losing.written = False, written
+
+    report = await lost(triage, Delete(queue="a"), losing, link=link)
+    await triage.recover()
+
+    assert report.stopped is not None
+    with pytest.raises(TriageError, match="may have been consumed instead of deleted, so they are not"):
+        await triage.preview_undo(report.change)
+    back = await triage.run(await triage.preview_undo(report.change, unsettled=True)).to_end()
+    assert back.tally.done == MESSAGES
+    # The marker itself stays: it forbids a call that is on its way.
+    assert {key: value for key, value in kept(client).items() if key not in markers(client)} == before
 
 
 async def test_a_server_that_is_out_of_memory_loses_no_message(triage: Triage, client: Redis, losing: Losing) -> None:
@@ -250,12 +351,14 @@ async def test_another_server_at_the_same_address_is_told_and_decides_nothing(fo
         async with another_server_behind(port, other):
             desk = Triage(url, "rsmq", folder)
             (change,) = await desk.recover()
-            preview = await desk.preview_undo()
+            with pytest.raises(TriageError, match="may have been consumed"):
+                await desk.preview_undo()
+            preview = await desk.preview_undo(unsettled=True)
             await desk.aclose()
 
     assert (change.done, change.unsure, change.can_be_undone) == (MESSAGES, MESSAGES, True)
     assert preview.count == MESSAGES
-    assert any("was restarted, or is another one, since" in note for note in preview.notes)
+    assert any("was restarted or replaced since the change" in note for note in preview.notes)
 
 
 async def test_a_server_that_does_not_say_who_it_is_is_believed(client: Redis, redis_url: str, folder: Path) -> None:

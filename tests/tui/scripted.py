@@ -19,6 +19,7 @@ from rsmq_tui.monitor import (
     Thresholds,
 )
 from rsmq_tui.monitor.auditing import AuditProgress
+from rsmq_tui.monitor.peek import RowsAgain
 from rsmq_tui.monitor.sampler import Sampler
 from rsmq_tui.protocol import Failure, Namespaces, RawMessage, Row, name_bytes
 
@@ -84,6 +85,7 @@ class ScriptedSource:
         self.paused = False
         self.switched: list[str] = []
         self.requests: list[PageRequest] = []
+        self.followed: list[list[str]] = []
         self.closed = False
         self.audits: list[Sequence[str] | None] = []
         self.audit_steps: Sequence[AuditProgress] = ()
@@ -160,6 +162,13 @@ class ScriptedSource:
     async def read_again(self, queue: str, known: MessageView) -> MessageView:
         found = await self.read(queue, known.id)
         return replace(known, at_ms=found.at_ms, row=None) if found.row is None else found
+
+    async def rows_again(self, queue: str, rows: Sequence[MessageRow]) -> RowsAgain:
+        if self.peek_error is not None:
+            raise PeekError(self.peek_error)
+        self.followed.append([row.id for row in rows])
+        there = {row.id: row for row in self.messages.get(queue, [])}
+        return RowsAgain(self.last.at_ms, {row.id: there.get(row.id) for row in rows})
 
     async def search(self, queue: str, wanted: Filter) -> AsyncGenerator[Progress, None]:
         self.searches.append(wanted)

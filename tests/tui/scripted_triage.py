@@ -9,6 +9,7 @@ from rsmq_tui.monitor import MessageState
 from rsmq_tui.triage.actions import Action, MessageAction, Undo
 from rsmq_tui.triage.changes import Change, State
 from rsmq_tui.triage.exporting import Exported
+from rsmq_tui.triage.guards import SAME_MESSAGE
 from rsmq_tui.triage.previewing import Seeing
 from rsmq_tui.triage.previews import Preview, Scope
 from rsmq_tui.triage.reports import Report, Tally
@@ -38,7 +39,7 @@ class ScriptedTriage:
         self.read_only = read_only
         self.server, self.ns, self.profile = server, "rsmq", ""
         self.count = count
-        self.notes: tuple[str, ...] = ("Only if unchanged since this preview; others are skipped.",)
+        self.notes: tuple[str, ...] = (SAME_MESSAGE.sentence,)
         self.what = "every message of the queue"
         self.states: dict[MessageState, int] = {}
         self.elsewhere = self.unsearched = 0

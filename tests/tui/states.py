@@ -38,7 +38,7 @@ _QUIET = QueueState(
 
 def queue_of(name: str, **values: Any) -> QueueState:
     """Make a queue that is empty and quiet but for these values; ready and hidden add up to its depth."""
-    state = _QUIET._replace(name=name, **values)
+    state = _QUIET._replace(name=name, **{"oldest_ready_due_ms": values.get("oldest_ready_ms"), **values})
     if "depth" not in values and state.ready is not None and state.hidden is not None:
         state = state._replace(depth=state.ready + state.hidden)
     return state
@@ -78,7 +78,7 @@ def one_of_each(at_ms: int = START_MS) -> list[QueueState]:
                  drain=Drain.CLEARS, drain_s=4.0),
         queue_of("billing", ready=12, hidden=1, oldest_ready_ms=at_ms - 22 * minute, verdict=Verdict.AGED,
                  arrivals_s=1.1, deletes_s=1.2, receives_s=1.3, since_ms=at_ms - 12 * minute, drain=Drain.STEADY),
-        broken_queue("cache", "its messages key holds another type than a sorted set"),
+        broken_queue("cache", "its messages key is not a sorted set"),
         queue_of("emails", ready=3020, hidden=7, oldest_ready_ms=at_ms - 41 * minute, verdict=Verdict.STALLED,
                  arrivals_s=12.0, deletes_s=0.0, receives_s=0.0, since_ms=at_ms - 41 * minute, drain=Drain.STALLED),
         queue_of("invoices", ready=14, hidden=3, oldest_ready_ms=at_ms - minute, verdict=Verdict.POISONED,

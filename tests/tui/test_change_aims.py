@@ -28,7 +28,7 @@ async def test_nothing_is_changed_before_the_new_namespace_is_shown(
         assert pilot.app.screen is screen
         assert triage.asked == []
         is_known = key != "E" or len(steps) < 2
-        words = "this is still namespace rsmq: nothing is done"
+        words = "namespace rsmq is still shown"
         assert (words in text_of(app_of(pilot))) == is_known
         await play(pilot, source, replace(source.last, ns="mail"))
         await press(pilot, key)

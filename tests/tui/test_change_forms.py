@@ -44,17 +44,21 @@ MADE: list[tuple[str, Answers, object]] = [
     ("import", {"file": "/x/y.jsonl"}, Import(queue="orders", path=Path("/x/y.jsonl"))),
 ]  # fmt: skip
 REFUSED: list[tuple[str, Answers, str]] = [
-    ("hide", {"seconds": ""}, "seconds: a number of seconds, or 2m, 3h, 1d"),
-    ("hide", {"seconds": "10000000"}, "seconds are 0 to 9,999,999"),
-    ("hide", {"seconds": "-1"}, "seconds: a number of seconds, or 2m, 3h, 1d"),
-    ("move", {"target": " ", "create": ""}, "which queue"),
+    ("hide", {"seconds": ""}, "seconds must be a number of seconds, or a duration such as 2m, 3h, 1d"),
+    ("hide", {"seconds": "10000000"}, "seconds must be from 0 to 9,999,999"),
+    ("hide", {"seconds": "-1"}, "seconds must be a number of seconds, or a duration such as 2m, 3h, 1d"),
+    ("move", {"target": " ", "create": ""}, "name of a queue"),
     ("redrive", {"target": "mail", "origin": "a"}, "not both"),
     ("send", {"body": b"x", "file": "y", "delay": ""}, "not both"),
-    ("send", {"body": b"", "file": "/nowhere/at/all", "delay": ""}, "is no file"),
-    ("send", {"body": b"x", "file": "", "delay": "soon"}, "delay: a number of seconds, or 2m, 3h, 1d"),
+    ("send", {"body": b"", "file": "/nowhere/at/all", "delay": ""}, "is not a file"),
+    (
+        "send",
+        {"body": b"x", "file": "", "delay": "soon"},
+        "delay must be a number of seconds, or a duration such as 2m, 3h, 1d",
+    ),
     ("create", {"name": "", "vt": "5", "delay": "1", "maxsize": "-1"}, "needs a name"),
-    ("set", {"vt": "30", "delay": "0", "maxsize": "65536"}, "nothing is different"),
-    ("import", {"file": ""}, "which file"),
+    ("set", {"vt": "30", "delay": "0", "maxsize": "65536"}, "nothing was changed"),
+    ("import", {"file": ""}, "path of a file"),
 ]
 
 
@@ -92,7 +96,7 @@ def test_an_export_goes_to_a_path_that_is_free(tmp_path: Path) -> None:
     form = export_form("../\x1b[2Jorders")
     assert form.fields[0].value == "-----2Jorders.jsonl"
     assert form.build({"file": str(tmp_path / "new")}) == tmp_path / "new"
-    with pytest.raises(ValueError, match="already there"):
+    with pytest.raises(ValueError, match="already exists"):
         form.build({"file": str(tmp_path)})
 
 
@@ -109,7 +113,7 @@ async def test_a_wrong_answer_is_told_and_can_be_put_right(source: ScriptedSourc
     async with opened(source, triage=triage) as pilot:
         await _open(pilot, source, "move")
         await press(pilot, "enter")
-        assert "which queue? ↓ suggests" in text_of(app_of(pilot))
+        assert "enter the name of a queue; ↓ shows suggestions" in text_of(app_of(pilot))
         await press(pilot, "down", "enter")
         await asked(pilot)
         await say_yes(pilot)
@@ -150,7 +154,7 @@ async def test_what_was_written_is_not_lost_by_one_escape(source: ScriptedSource
     async with opened(source, triage=triage) as pilot:
         await _open(pilot, source, "send")
         await press(pilot, "q", "escape")
-        assert "would be lost" in text_of(app_of(pilot))
+        assert "discard the text" in text_of(app_of(pilot))
         assert pilot.app.screen.query_one(BodyArea).text == "q"
         await press(pilot, "escape")
         assert isinstance(pilot.app.screen, OverviewScreen)

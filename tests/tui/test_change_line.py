@@ -89,7 +89,7 @@ async def test_escape_cancels_before_it_means_anything_else(
         await until(pilot, lambda: isinstance(pilot.app.screen, QueueScreen), "the queue opens")
         await pilot.press("escape")
         assert isinstance(pilot.app.screen, QueueScreen)
-        await until(pilot, lambda: "stopping after what is under way" in _line(pilot), "it says so")
+        await until(pilot, lambda: "stopping after the current batch" in _line(pilot), "it says so")
         gate.release()
         assert await made(pilot) == "deleted 301, skipped 0, failed 0; cancelled · u undoes"
         await press(pilot, "escape")
@@ -114,7 +114,7 @@ async def test_one_thing_at_a_time(source: ScriptedSource, triage: ScriptedTriag
     async with opened(source, triage=triage, notifications=True) as pilot:
         await _begin(pilot, source)
         await pilot.press("P", "u", "E")
-        await until(pilot, lambda: "one thing at a time" in text_of(app_of(pilot)), "it is told")
+        await until(pilot, lambda: "a change is running" in text_of(app_of(pilot)), "it is told")
         assert isinstance(pilot.app.screen, OverviewScreen)
         gate.release(4)
         await made(pilot)
@@ -162,7 +162,7 @@ async def test_quitting_waits_for_what_is_under_way(
         app = app_of(pilot)
         await _begin(pilot, source)
         await pilot.press(key)
-        await until(pilot, lambda: "stopping after what is under way" in _line(pilot), "it is told")
+        await until(pilot, lambda: "stopping after the current batch" in _line(pilot), "it is told")
         assert app.is_running
         assert triage.runs[0].cancelled
         gate.release()
@@ -227,8 +227,8 @@ async def test_triage_is_made_when_it_is_needed_and_not_before(source: ScriptedS
     ("counts", "told"),
     [
         ((0, 0, 0), "exported 400 messages to "),
-        ((10, 3, 0), "exported 387 of 400 messages (left out: 10 too long to be read, 3 gone meanwhile) to "),
-        ((0, 0, 2), "exported 400 messages (left out: 2 too long to be matched) to "),
+        ((10, 3, 0), "exported 387 of 400 messages (left out: 10 too long to read, 3 gone meanwhile) to "),
+        ((0, 0, 2), "exported 400 messages (left out: 2 too long to search) to "),
     ],
 )
 async def test_an_export_tells_what_it_left_out(
@@ -256,7 +256,7 @@ async def test_a_change_that_was_said_yes_to_while_another_runs_is_not_made(
         preview = await triage.preview(Delete(queue="orders"))
         app._changes._begin(app.sites[0], None, None, preview)
         await say_yes(pilot)
-        await until(pilot, lambda: "one thing at a time" in text_of(app), "it is told")
+        await until(pilot, lambda: "a change is running" in text_of(app), "it is told")
         assert [run.preview for run in triage.runs] == [preview]
         gate.release(4)
         await made(pilot)

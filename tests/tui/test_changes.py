@@ -1,18 +1,22 @@
 """Every change from its key to the server, and back by u."""
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 import redis
 from textual import events
 from textual.pilot import Pilot
-from textual.widgets import Input
+from textual.widgets import Button, Input
 
 from rsmq_tui.protocol import Rsmq
+from rsmq_tui.triage.journal import Journal
+from rsmq_tui.tui.screens.confirm import ConfirmScreen
 from rsmq_tui.tui.screens.form import FormScreen
+from tests.triage.consuming import consuming
 from tests.tui.changing import changing, everything, fill, in_queue, on_queue
-from tests.tui.driving import app_of, asked, made, press, say_yes, text_of, until
+from tests.tui.driving import app_of, asked, made, names_in, press, say_yes, text_of, until
 
 
 @pytest.fixture
@@ -204,7 +208,7 @@ async def test_an_export_never_overwrites(redis_url: str, client: redis.Redis, q
         await on_queue(pilot, "orders")
         await pilot.press("E")
         await fill(pilot, file=str(file))
-        await until(pilot, lambda: "mine is already there" in text_of(app_of(pilot)), "it is refused")
+        await until(pilot, lambda: "mine already exists" in text_of(app_of(pilot)), "it is refused")
     assert file.read_text() == "precious"
 
 
@@ -226,7 +230,7 @@ async def test_a_missing_target_is_refused_and_made_when_asked(
     assert client.zcard("rsmq:nowhere") == 1
 
 
-async def test_what_changed_since_the_preview_is_left_alone(
+async def test_a_purge_takes_what_was_received_since_the_preview(
     redis_url: str, client: redis.Redis, queues: Rsmq, tmp_path: Path
 ) -> None:
     async with changing(redis_url, tmp_path) as pilot:
@@ -234,10 +238,90 @@ async def test_what_changed_since_the_preview_is_left_alone(
         await pilot.press("P")
         await _type_name(pilot, "orders")
         await until(pilot, lambda: not pilot.app.screen.query_one("#yes").disabled, "it can be said yes to")
+        assert "Messages received since this preview are changed too" in text_of(app_of(pilot))
+        queues.receive_messages("orders", 2)
+        before = everything(client)
+        await say_yes(pilot)
+        assert await made(pilot) == "deleted 5, skipped 0, failed 0 · u undoes"
+        assert client.zcard("rsmq:orders") == 0
+        await _undone(pilot, client, before)
+
+
+async def test_marked_messages_that_were_received_are_skipped_and_offered_again(
+    redis_url: str, client: redis.Redis, queues: Rsmq, tmp_path: Path
+) -> None:
+    async with changing(redis_url, tmp_path) as pilot:
+        await in_queue(pilot, "orders", 5)
+        await pilot.press("L")
+        assert not isinstance(pilot.app.screen, ConfirmScreen)
+        await pilot.press("asterisk", "M")
+        await fill(pilot, target="other")
+        await until(pilot, lambda: "Move 5 messages" in text_of(app_of(pilot)), "the preview is there")
         queues.receive_messages("orders", 2)
         await say_yes(pilot)
-        assert await made(pilot) == "deleted 3, skipped 2 (received or changed meanwhile), failed 0 · u undoes"
-    assert client.zcard("rsmq:orders") == 2
+        told = "moved 3, skipped 2 (received or changed meanwhile), failed 0"
+        assert await made(pilot) == f"{told} · L retries the 2 received or changed · u undoes"
+        await pilot.press("L")
+        told = "2 in flight (a consumer may be working on them)"
+        await until(pilot, lambda: told in text_of(app_of(pilot)), "what was skipped is previewed")
+        assert "Move 2 messages" in text_of(app_of(pilot))
+        before = everything(client)
+        await say_yes(pilot)
+        assert await made(pilot) == "moved 2, skipped 0, failed 0 · u undoes"
+        assert (client.zcard("rsmq:orders"), client.zcard("rsmq:other")) == (0, 5)
+        await _undone(pilot, client, before)
+
+
+async def test_marked_messages_that_were_received_before_the_preview_can_be_included(
+    redis_url: str, client: redis.Redis, queues: Rsmq, tmp_path: Path
+) -> None:
+    async with changing(redis_url, tmp_path) as pilot:
+        await in_queue(pilot, "orders", 5)
+        await pilot.press("asterisk")
+        queues.receive_messages("orders", 5)
+        await pilot.press("x")
+        await asked(pilot)
+        await until(pilot, lambda: "There is nothing to do" in text_of(app_of(pilot)), "all have changed")
+        wider = pilot.app.screen.query_one("#wider", Button)
+        assert (wider.display, wider.label.plain) == (True, "Include 5 changed")
+        assert app_of(pilot).focused is pilot.app.screen.query_one("#cancel")
+        await pilot.click("#wider")
+        told = "5 in flight (a consumer may be working on them)"
+        await until(pilot, lambda: told in text_of(app_of(pilot)), "all are previewed")
+        assert "Delete 5 messages" in text_of(app_of(pilot))
+        assert not wider.display
+        await say_yes(pilot)
+        assert await made(pilot) == "deleted 5, skipped 0, failed 0 · u undoes"
+
+
+@pytest.mark.parametrize("vt_s", [0, 1])
+async def test_a_poison_queue_is_emptied_beside_its_consumer(
+    redis_url: str, client: redis.Redis, queues: Rsmq, tmp_path: Path, vt_s: int
+) -> None:
+    ids = [id.decode() for id in client.zrange("rsmq:orders", 0, -1)]
+    queues.send_messages("orders", ["healthy"] * 3, delay=3600)
+    async with changing(redis_url, tmp_path) as pilot:
+        with consuming(redis_url, "orders", vt_s) as consumer:
+            await asyncio.to_thread(consumer.wait_for, ids, 5)
+            await in_queue(pilot, "orders", 8)
+            await pilot.press("slash", *"rc>=5", "enter")
+            await until(pilot, lambda: set(names_in(pilot)) == {id[:32] for id in ids}, "the poison is found")
+            await pilot.press("A", "M")
+            await fill(pilot, target="other")
+            told = "Each must still match when it is changed"
+            await until(pilot, lambda: told in text_of(app_of(pilot)), "the preview is there")
+            assert "Move 5 messages" in text_of(app_of(pilot))
+            seen = max(message.rc for message in consumer.last.values())
+            await asyncio.to_thread(consumer.wait_for, ids, seen + 2)
+            await say_yes(pilot)
+            assert await made(pilot) == "moved 5, skipped 0, failed 0 · u undoes"
+        assert (client.zcard("rsmq:orders"), client.zcard("rsmq:other")) == (3, 5)
+        await pilot.press("u")
+        await say_yes(pilot)
+        assert (await made(pilot)).startswith("put back 5, skipped 0")
+    for id in ids:
+        rc, fr = client.hmget("rsmq:orders:Q", f"{id}:rc", f"{id}:fr")
+        assert (int(rc), int(fr)) == (consumer.last[id].rc, consumer.last[id].fr_ms)
 
 
 async def test_a_name_that_cannot_be_is_refused(
@@ -284,7 +368,7 @@ async def test_a_change_that_only_made_a_queue_is_undone(
         await pilot.press("M")
         await fill(pilot, target="fresh", create=True)
         await asked(pilot)
-        await until(pilot, lambda: "Queue fresh is made" in text_of(app_of(pilot)), "it says so")
+        await until(pilot, lambda: "Queue fresh is created" in text_of(app_of(pilot)), "it says so")
         queues.receive_messages("orders", 5)
         before = everything(client)
         await say_yes(pilot)
@@ -292,7 +376,7 @@ async def test_a_change_that_only_made_a_queue_is_undone(
         assert client.exists("rsmq:fresh:Q")
         await pilot.press("u")
         await asked(pilot)
-        await until(pilot, lambda: "Undo change 1: made queue fresh" in text_of(app_of(pilot)), "it can be undone")
+        await until(pilot, lambda: "Undo change 1: created queue fresh" in text_of(app_of(pilot)), "it can be undone")
         await _confirmed(pilot)
         assert (await made(pilot)).startswith("put back 1, skipped 0")
         assert everything(client) == before
@@ -371,3 +455,40 @@ async def test_quitting_in_the_middle_loses_nothing(
         if len(keys) == 2:
             await until(pilot, lambda: "A change was interrupted" in text_of(app_of(pilot)), "it is told")
         await _undone(pilot, client, before)
+
+
+_NOT_KNOWN = "Interrupted changes could not be read"
+
+
+def _cut_short(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:3000])
+
+
+def _text(path: Path) -> None:
+    path.write_text("no journal " * 1000)
+
+
+def _folder(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+@pytest.mark.parametrize("spoil", [_cut_short, _text, _folder])
+async def test_a_journal_that_cannot_be_used_is_told_and_nothing_else_stops(
+    redis_url: str, client: redis.Redis, queues: Rsmq, tmp_path: Path, spoil: Callable[[Path], None]
+) -> None:
+    path = tmp_path / "journal.sqlite"
+    Journal(path).close()
+    spoil(path)
+    before = everything(client)
+    async with changing(redis_url, tmp_path, notifications=True, size=(160, 40)) as pilot:
+        app = app_of(pilot)
+        await until(pilot, lambda: any(note.title == _NOT_KNOWN for note in app._notifications), "it is told")
+        (note,) = [note for note in app._notifications if note.title == _NOT_KNOWN]
+        assert f"the journal {path} cannot be used" in note.message
+        await on_queue(pilot, "orders")
+        await pilot.press("u")
+        await until(pilot, lambda: "cannot be used" in text_of(app), "an undo is refused")
+        await pilot.press("escape")
+        await in_queue(pilot, "orders", 5)
+    assert everything(client) == before

@@ -7,7 +7,7 @@ from textual.widgets import Button, Input, Static
 from rsmq_tui.triage.actions import Delete, DeleteQueue, Purge
 from rsmq_tui.triage.previewing import Seeing
 from rsmq_tui.tui.screens.overview import OverviewScreen
-from tests.tui.driving import app_of, asked, made, opened, play, press, say_yes, text_of, until
+from tests.tui.driving import app_of, asked, made, opened, play, press, say_yes, settled, text_of, until
 from tests.tui.scripted import ScriptedSource
 from tests.tui.scripted_triage import Gate, ScriptedTriage
 from tests.tui.states import poll_of, queue_of
@@ -40,9 +40,9 @@ async def test_it_says_what_where_how_many_and_how_to_undo(source: ScriptedSourc
             "orders on PROD-EU (redis://cache-1:6379/0, ns rsmq)",
             "every message of the queue",
             "u, or rsmq-tui undo",
-            "3 messages changed or left since shown",
-            "1 message too long to be matched",
-            "Only if unchanged since this preview; others are skipped.",
+            "3 messages changed or left the queue since shown",
+            "1 message too long to search",
+            "Messages received since this preview are changed too; only what is gone",
         ):
             assert words in text
         assert _yes(pilot).label.plain == "Delete 1,204"
@@ -112,7 +112,7 @@ async def test_looking_tells_how_far_it_is_and_can_be_cancelled(source: Scripted
     triage.seen = (Seeing(12_000, 38_112, 1_204),)
     async with opened(source, triage=triage) as pilot:
         await _asked(pilot, source)
-        words = "looking … 12,000 of 38,112 scanned, 1,204 match"
+        words = "scanning … 12,000 of 38,112, 1,204 matches"
         await until(pilot, lambda: words in text_of(app_of(pilot)), "the progress is told")
         assert not _yes(pilot).display
         await press(pilot, "escape")
@@ -124,7 +124,7 @@ async def test_a_preview_of_nothing_only_closes(source: ScriptedSource, triage: 
     triage.count = 0
     async with opened(source, triage=triage) as pilot:
         await _asked(pilot, source)
-        await until(pilot, lambda: "no such message is in the queue" in text_of(app_of(pilot)), "it says so")
+        await until(pilot, lambda: "the message is not in the queue" in text_of(app_of(pilot)), "it says so")
         assert not _yes(pilot).display
         assert pilot.app.screen.query_one("#cancel", Button).label.plain == "Close"
         await press(pilot, "right", "enter")
@@ -145,7 +145,7 @@ async def test_a_refusal_is_its_sentence(source: ScriptedSource, triage: Scripte
 async def test_what_ends_a_queue_wants_its_name(
     source: ScriptedSource, triage: ScriptedTriage, name: str, action: type[Purge]
 ) -> None:
-    async with opened(source, triage=triage) as pilot:
+    async with opened(source, triage=triage, notifications=True) as pilot:
         await _asked(pilot, source, name)
         await until(pilot, lambda: pilot.app.screen.query_one("#typed").display, "the name is asked for")
         assert _focused(pilot) == "typed"
@@ -154,6 +154,8 @@ async def test_what_ends_a_queue_wants_its_name(
             await press(pilot, "enter")
             assert _yes(pilot).disabled
         assert triage.runs == []
+        words = "type the queue's name to confirm: orders"
+        await until(pilot, lambda: words in text_of(app_of(pilot)), "the name is told")
         pilot.app.screen.query_one("#typed", Input).value = "orders"
         await until(pilot, lambda: not _yes(pilot).disabled, "the name is right")
         await press(pilot, "enter")
@@ -203,3 +205,34 @@ async def test_undo_is_previewed_as_any_change(source: ScriptedSource, triage: S
         await say_yes(pilot)
         assert await made(pilot) == "put back 1,204, skipped 0, failed 0"
         assert triage.asked == [(None, None)]
+
+
+@pytest.mark.parametrize("size", [(160, 48), (110, 32), (100, 30), (80, 24), (60, 20), (40, 10)], ids=str)
+async def test_all_of_it_can_be_read_by_keys_on_every_screen(
+    source: ScriptedSource, triage: ScriptedTriage, size: tuple[int, int]
+) -> None:
+    triage.profile, triage.elsewhere, triage.unsearched = "PROD-EU", 3, 1
+    async with opened(source, triage=triage, size=size) as pilot:
+        await _asked(pilot, source)
+        await until(pilot, lambda: not _yes(pilot).disabled, "the preview is there")
+        await settled(pilot)
+        words = pilot.app.screen.query_one(".words")
+        is_scrolled = words.max_scroll_y > 0
+        assert ("scroll" in text_of(app_of(pilot))) == is_scrolled
+        read: list[str] = []
+        at = -1
+        while words.scroll_y != at:
+            lines = [line.strip(" │▁▂▃▄▅▆▇█▔") for line in text_of(app_of(pilot)).splitlines()]
+            read += [line for line in lines if line not in read]
+            at = words.scroll_y
+            await press(pilot, "down")
+        told = " ".join(" ".join(read).split())
+        for sentence in (
+            "every message of the queue",
+            "changed or left the queue since shown",
+            "only what is gone is skipped.",
+        ):
+            assert sentence in told, sentence
+        assert is_scrolled or size != (40, 10)
+        await press(pilot, "g")
+        assert words.scroll_y == 0

@@ -46,7 +46,7 @@ async def test_a_body_beyond_a_terminals_clipboard_is_refused(source: ScriptedSo
         await _open(pilot, source, *keys, body=b"x" * 75_000)
         await press(pilot, "y")
         assert app_of(pilot).clipboard == ""
-        assert "the body is too long for a terminal's clipboard" in text_of(app_of(pilot))
+        assert "the body is too long for the terminal's clipboard" in text_of(app_of(pilot))
 
 
 async def test_a_body_that_is_not_there_is_not_copied(source: ScriptedSource) -> None:
@@ -54,7 +54,7 @@ async def test_a_body_that_is_not_there_is_not_copied(source: ScriptedSource) ->
         await _open(pilot, source, body=None)
         await press(pilot, "y")
         assert app_of(pilot).clipboard == ""
-        assert "that message has no body any more" in text_of(app_of(pilot))
+        assert "that message no longer has a body" in text_of(app_of(pilot))
         await press(pilot, "enter", "y")
         assert app_of(pilot).clipboard == ""
 

@@ -1,11 +1,13 @@
 """The cursor of the overview stays on its queue, and the rows under it stay where they are."""
 
+import pytest
 from textual.pilot import Pilot
 
 from rsmq_tui.tui.screens.overview import REST_S
 from rsmq_tui.tui.screens.queue import QueueScreen
-from tests.tui.driving import lines_of, names_in, opened, play, press, source_of, table_of
+from tests.tui.driving import lines_of, names_in, opened, play, press, settled, source_of, table_of, type_at_once, until
 from tests.tui.scripted import START_MS, ScriptedSource
+from tests.tui.scripted_triage import ScriptedTriage
 from tests.tui.states import poll_of, queue_of
 
 
@@ -25,13 +27,50 @@ async def test_until_it_is_moved_the_cursor_stays_on_the_first_row(source: Scrip
         assert table_of(pilot).cursor_key == "c"
 
 
-async def test_it_stays_on_the_queue_that_was_opened(source: ScriptedSource) -> None:
+async def test_opening_a_queue_does_not_move_the_cursor(source: ScriptedSource) -> None:
     async with opened(source) as pilot:
         await _poll(pilot, {"a": 9, "b": 5, "c": 1}, 0)
         await press(pilot, "enter")
+        assert isinstance(pilot.app.screen, QueueScreen)
+        assert pilot.app.screen.queue == "a"
         await _poll(pilot, {"a": 1, "b": 5, "c": 9}, 1)
         await press(pilot, "escape")
-        assert table_of(pilot).cursor_key == "a"
+        assert table_of(pilot).cursor_key == "c"
+
+
+async def test_once_moved_it_stays_on_the_queue_that_was_opened(source: ScriptedSource) -> None:
+    async with opened(source) as pilot:
+        await _poll(pilot, {"a": 9, "b": 5, "c": 1}, 0)
+        await press(pilot, "j", "enter")
+        await _poll(pilot, {"a": 1, "b": 5, "c": 9}, 1)
+        await press(pilot, "escape")
+        assert table_of(pilot).cursor_key == "b"
+
+
+async def test_enter_opens_what_the_cursor_is_on_when_it_is_pressed(source: ScriptedSource) -> None:
+    async with opened(source) as pilot:
+        await _poll(pilot, {"a": 9, "b": 5, "c": 1}, 0)
+        table = table_of(pilot)
+        # A poll that sorts the rows anew is shown right behind the key, before anything else has been done.
+        table.action_open()
+        queues = [queue_of(name, ready=ready) for name, ready in {"a": 1, "b": 5, "c": 9}.items()]
+        table.show(queues[::-1], ["c", "b", "a"], table.context)
+        await settled(pilot)
+        assert isinstance(pilot.app.screen, QueueScreen)
+        assert pilot.app.screen.queue == "a"
+
+
+@pytest.mark.parametrize("keys", ["\rx", "\rP", "\rllhx", "\rA ", "\rv", "\r\r", "\r="])
+async def test_keys_typed_behind_enter_are_for_the_queue_that_it_opens(source: ScriptedSource, keys: str) -> None:
+    asked: list[tuple[str, str]] = []
+    async with opened(source, triage=ScriptedTriage()) as pilot:
+        await _poll(pilot, {"a": 9, "b": 5, "c": 1}, 0)
+        pilot.app.ask_change = lambda name, queue, *_, **__: asked.append((name, queue)) or True
+        type_at_once(pilot, keys)
+        await until(pilot, lambda: isinstance(pilot.app.screen, QueueScreen), "the queue is open")
+        await settled(pilot)
+        # What is there to change on that screen depends on what it has read by then; the queue itself is never meant.
+        assert asked in ([], [("purge", "a")], [("set", "a")])
 
 
 async def test_once_moved_it_follows_its_queue_by_name(source: ScriptedSource) -> None:

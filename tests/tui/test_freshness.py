@@ -1,4 +1,4 @@
-"""How fresh the numbers are: live, paused, stale, never read; and what to do about it."""
+"""How fresh the numbers are: live, paused, stale, no data yet; and what to do about it."""
 
 from dataclasses import replace
 
@@ -33,8 +33,8 @@ async def test_a_first_connection_that_fails_says_what_failed_and_what_to_try(so
         text = text_of(app_of(pilot))
         assert "Cannot read redis://cache-1:6379/0: connection refused." in text
         assert "Try: start it, or check host and port." in text
-        assert "It is asked again by itself" in text
-        assert "never read · reconnecting in 4 s: connection refused" in _status(pilot)
+        assert "It retries automatically" in text
+        assert "no data yet · retrying in 4 s: connection refused" in _status(pilot)
         assert "queues" not in _status(pilot)
         # There is nothing stale, so nothing is dimmed.
         assert not pilot.app.screen.has_class("-stale")
@@ -109,7 +109,7 @@ async def test_stale_is_told_on_the_queue_and_the_message_screen_too(source: Scr
 
 async def test_hostile_words_of_a_server_are_harmless(source: ScriptedSource) -> None:
     async with opened(source) as pilot:
-        source.play_failure(Failure("error", "ERR [/foo] \x1b[2J " + "x" * 300, "see its log"))
+        source.play_failure(Failure("error", "ERR [/foo] \x1b[2J " + "x" * 300, "see the server's log"))
         await shown(pilot, source)
         assert "ERR [/foo] ␛[2J xxx" in text_of(app_of(pilot))
 

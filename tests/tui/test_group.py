@@ -67,7 +67,7 @@ async def test_a_group_that_no_filter_finds_says_so(source: ScriptedSource) -> N
         pilot.app.screen.query_one("#by", Input).value = "shape"
         await press(pilot, "enter", "enter")
         assert isinstance(pilot.app.screen, GroupScreen)
-        assert any("no filter finds" in str(note.message) for note in app_of(pilot)._notifications)
+        assert any("no filter matches" in str(note.message) for note in app_of(pilot)._notifications)
         await press(pilot, "escape")
         assert isinstance(pilot.app.screen, QueueScreen)
         assert table_of(pilot).has_focus
@@ -78,7 +78,7 @@ async def test_what_cannot_be_grouped_by_is_said(source: ScriptedSource) -> None
         await _open(pilot, source, BODIES, "b")
         pilot.app.screen.query_one("#by", Input).value = "colour[/x]"
         await press(pilot, "enter")
-        assert _told(pilot).startswith("group by shape, or by a place in JSON")
+        assert _told(pilot).startswith("group by shape, or by a JSON path")
         assert source.searches == []
 
 

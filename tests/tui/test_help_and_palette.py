@@ -19,7 +19,7 @@ from rsmq_tui.tui.screens.queue import QueueScreen
 from rsmq_tui.tui.signs import MEANINGS
 from rsmq_tui.tui.widgets.key_hints import KeyHints
 from rsmq_tui.tui.widgets.line_view import LineView
-from tests.tui.driving import app_of, lines_of, opened, play, press, settled, text_of, until
+from tests.tui.driving import app_of, lines_of, opened, play, press, resized, settled, text_of, until
 from tests.tui.scripted import ScriptedSource, messages_of
 from tests.tui.scripted_triage import ScriptedTriage
 from tests.tui.states import one_of_each, poll_of, queue_of
@@ -243,3 +243,20 @@ async def test_ctrl_c_quits_from_anywhere(source: ScriptedSource, keys: tuple[st
         await pilot.press("ctrl+c")
         await until(pilot, lambda: not app.is_running, "ctrl+c quits")
     assert source.closed
+
+
+@pytest.mark.parametrize("size", [(160, 48), (110, 32), (100, 30), (80, 24), (60, 20), (40, 10)], ids=str)
+async def test_no_word_of_the_help_is_cut_off(source: ScriptedSource, size: tuple[int, int]) -> None:
+    async with opened(source, size=size) as pilot:
+        await _go(pilot, source, ("enter",))
+        await press(pilot, "question_mark")
+        view = pilot.app.screen.query_one(LineView)
+        lines = [view._content.line(number) for number in range(len(view._content))]
+        texts = ["".join(text for text, _ in line) for line in lines]
+        assert all(len(text) <= view.size.width for text in texts)
+        told = " ".join(" ".join(texts).split())
+        for key in keys_of("queue", "table", "app", usable=replace(RSMQ, changes=False)):
+            assert f"{' '.join(key.shown.split())} {key.help}" in told
+        assert all(meaning in told for meaning in MEANINGS.values())
+        await resized(pilot, 132, 36)
+        assert max(len("".join(text for text, _ in view._content.line(n))) for n in range(len(view._content))) > 60

@@ -106,8 +106,8 @@ def text(pilot: Pilot[None]) -> str:
 async def test_it_begins_with_the_last_day_and_the_worst_queue(analysis_folder: Path) -> None:
     async with past_of(analysis_folder) as pilot:
         told = text(pilot).splitlines()
-        assert "PAST, not live" in told[0]
-        assert "made 2031-05-18 00:00 UTC" in told[0]
+        assert "HISTORY (read-only)" in told[0]
+        assert "created 2031-05-18 00:00 UTC" in told[0]
         assert "05-16 23:59 – 05-17 23:59 UTC, 1d 0h" in told[1]
         assert "depth of emails" in told[2]
         assert [row.split()[1:3] for row in rows_of(pilot)] == [
@@ -131,7 +131,7 @@ async def test_each_page_lists_its_own_and_wraps_around(analysis_folder: Path) -
     [
         (2, ["growing", "orders", "05-17 14:00", "4h 0m", "30m", "38,400", "2h 14m", "151k", "arrivals exceeded"]),
         (2, ["down", "(all of prod rsmq)", "05-17 10:00", "20m", "connection refused"]),
-        (2, ["poisoned", "invoices", ">1h 59m", "not yet"]),
+        (2, ["poisoned", "invoices", ">1h 59m", "ongoing"]),
         (3, ["invoices", "11", "gone", "05-17 19:00", "214 B", "hocx8qopw1aQ0zR7cK2mV5nB8xL4jD2g"]),
         (4, ["invoices", "30 s", "90 s", "24.0%", "1m 24s", "410", "24 % came back"]),
         (5, ["orders", "depth", "05-18 07:00", "10,000", "1,400", "+1,080", "at +0.3/s"]),
@@ -150,11 +150,11 @@ async def test_the_charts_follow_the_cursor_and_sum_what_is_marked(analysis_fold
         charts = screen_of(pilot).charts
         await press(pilot, "j")
         assert "depth of orders · prod rsmq" in str(charts.metric.border_title)
-        assert "p95" in lines_of(charts.metric)[0]
+        assert "95th percentile" in lines_of(charts.metric)[0]
         assert "40k" in "".join(lines_of(charts.metric)) or "50k" in "".join(lines_of(charts.metric))
         await press(pilot, "space", "space", "G")
         assert str(charts.metric.border_title) == "depth of 2 queues"
-        assert "p95" not in lines_of(charts.metric)[0]
+        assert "95th percentile" not in lines_of(charts.metric)[0]
         assert "2 queues marked" in text(pilot)
         assert [row[0] for row in rows_of(pilot)].count("●") >= 2
         await press(pilot, "A")
@@ -248,8 +248,8 @@ async def test_what_is_typed_fast_in_the_list_is_a_range_too(analysis_folder: Pa
 @pytest.mark.parametrize(
     ("typed", "why"),
     [
-        ("soon", "'soon' is no moment"), ("18:00 – 2031-05-17 14:00", "ends before it begins"), ("", "is no moment"),
-        ("2030-01-01 – 2030-01-02", "nothing is known of that time"), ("-1h – -2h", "ends before it begins"),
+        ("soon", "'soon' is not a time"), ("18:00 – 2031-05-17 14:00", "ends before it begins"), ("", "is not a time"),
+        ("2030-01-01 – 2030-01-02", "no data for that time"), ("-1h – -2h", "ends before it begins"),
     ],
 )  # fmt: skip
 async def test_what_is_no_range_is_refused_in_a_sentence(analysis_folder: Path, typed: str, why: str) -> None:
@@ -306,7 +306,7 @@ async def test_the_heat_map_is_by_day_or_by_weekday(analysis_folder: Path) -> No
         assert cells[0][3] == "·"
         assert cells[0][16] == "▓"
         assert cells[1][6] == " "
-        assert "blank: unknown" in "".join(lines)
+        assert "blank: no data" in "".join(lines)
         await press(pilot, "W")
         assert [line.split()[0] for line in lines_of(view)[1:8]] == ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"]
         assert lines_of(view)[1].split() == ["Mon"]
@@ -353,7 +353,7 @@ async def test_a_queue_without_episodes_says_so(analysis_folder: Path) -> None:
     async with past_of(analysis_folder) as pilot:
         await press(pilot, "G", "enter")
         assert rows_of(pilot) == [
-            "webhooks · redis://eu:6379/0 jobs was in no trouble in this time. Press esc to go back."
+            "webhooks · redis://eu:6379/0 jobs had no problems in this time. Press esc to go back."
         ]
 
 
@@ -379,7 +379,7 @@ async def test_escape_does_not_end_the_program_and_q_does(analysis_folder: Path)
 async def test_without_a_history_enter_says_that_there_is_none_to_replay(analysis_folder: Path) -> None:
     async with past_of(analysis_folder) as pilot:
         await press(pilot, "l", "l", "enter")
-        words = "no history is known to replay 2031-05-17 22:00"
+        words = "cannot replay 2031-05-17 22:00"
         await until(pilot, lambda: words in text(pilot), "a toast says so")
         assert isinstance(pilot.app.screen, HistoryScreen)
 
@@ -443,7 +443,7 @@ async def test_what_is_typed_while_a_queue_opens_is_for_its_list(
 async def test_a_history_that_cannot_be_replayed_is_a_sentence(analysis_folder: Path, tmp_path: Path) -> None:
     async with past_of(analysis_folder, history=str(tmp_path / "gone")) as pilot:
         await press(pilot, "l", "l", "enter")
-        await until(pilot, lambda: "holds no history" in text(pilot), "a toast says why")
+        await until(pilot, lambda: "is not a history" in text(pilot), "a toast says why")
         assert isinstance(pilot.app.screen, HistoryScreen)
 
 
@@ -602,7 +602,7 @@ async def test_a_queue_that_the_analysis_does_not_know_is_said(analysis_folder: 
         await play(pilot, source, poll_of(source, [queue_of("[/new]", ready=3)]))
         await pilot.press("enter", "H")
         await read(pilot)
-        await until(pilot, lambda: "the analysis knows no queue [/new]" in text(pilot), "a toast says so")
+        await until(pilot, lambda: "the analysis does not contain queue [/new]" in text(pilot), "a toast says so")
 
 
 async def test_without_an_analysis_h_says_how_to_get_one(source: ScriptedSource) -> None:

@@ -199,6 +199,7 @@ CHANGING = (
     "create",
     "change",
     "undo",
+    "retry",
     "release",
     "import",
 )

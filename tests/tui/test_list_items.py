@@ -2,12 +2,12 @@
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 import redis
 
 from rsmq_tui.protocol import ListQueue
-from rsmq_tui.triage.previews import Scope
 from rsmq_tui.triage.run import Run
 from rsmq_tui.tui.changing import Changes
 from rsmq_tui.tui.screens.message import MessageScreen
@@ -36,8 +36,8 @@ async def test_a_twin_does_not_take_the_place_of_an_item_that_was_deleted(
     gate = asyncio.Event()
     honest = Changes._make
 
-    async def held(changes: Changes, run: Run, scope: Scope | None) -> ChangeTold:
-        told = await honest(changes, run, scope)
+    async def held(changes: Changes, run: Run, *rest: Any) -> ChangeTold:
+        told = await honest(changes, run, *rest)
         await gate.wait()
         return told
 
@@ -106,7 +106,7 @@ async def test_an_item_that_is_shown_is_told_as_it_is_now(
 ) -> None:
     async with watching(redis_url, tmp_path) as pilot:
         await open_item(pilot, 0, "job-3")
-        await until(pilot, lambda: "waiting to be taken" in text_of(app_of(pilot)), "it waits")
+        await until(pilot, lambda: "waiting for a consumer" in text_of(app_of(pilot)), "it waits")
         thumbnails.take(600_000)
         await until(pilot, lambda: "its lease ends in " in text_of(app_of(pilot)), "it was taken")
         client.lrem(f"{KEY}:processing", 1, "job-3")

@@ -76,7 +76,7 @@ async def test_pages_turn_from_what_is_taken_next_to_what_is_worked_on(redis_url
 async def test_a_filter_finds_items_in_the_order_that_they_are_taken_in(redis_url: str, planted: None) -> None:
     async with opened(redis_url) as pilot:
         await pilot.press("slash", *"json.type=refund", "enter")
-        await shows(pilot, "200 match")
+        await shows(pilot, "200 matches")
         await until(pilot, lambda: len(names_in(pilot)) == 200, "all are listed")
         assert names_in(pilot) == [item_id("queue", at, READY[at]) for at in range(0, COUNT, 5)]
 
@@ -110,16 +110,16 @@ async def test_states_of_leases_are_shown_and_found(
 async def test_an_item_opens_and_tells_its_lease(redis_url: str, planted: None) -> None:
     async with opened(redis_url) as pilot:
         await pilot.press("enter")
-        await shows(pilot, "ready · waiting to be taken · sent 2023-11-14")
+        await shows(pilot, "ready · waiting for a consumer · sent 2023-11-14")
         await shows(pilot, '"type": "refund"')
         await pilot.press("escape", "slash", *"state:expired", "enter")
-        await shows(pilot, "2 match")
+        await shows(pilot, "2 matches")
         await pilot.press("enter")
-        await shows(pilot, "expired · its lease ended")
+        await shows(pilot, "expired · its lease expired")
         await pilot.press("escape", "slash", *["backspace"] * 20, *"state:unleased", "enter")
         await shows(pilot, "1 match")
         await pilot.press("enter")
-        await shows(pilot, "no lease · being processed without a lease")
+        await shows(pilot, "no lease · in processing without a lease")
 
 
 async def test_items_are_grouped_by_what_is_in_them(redis_url: str, planted: None) -> None:

@@ -142,7 +142,9 @@ async def test_every_state_is_told_by_a_word_and_a_sign(source: ScriptedSource, 
     rows = messages_of([b"x"] * 4, hidden=2)
     source.messages["cache"] = [*rows[:-1], replace(rows[-1], state=MessageState.DELAYED)]
     async with opened(source, ascii_only=ascii_only) as pilot:
-        await play(pilot, source, poll_of(source, one_of_each()))
+        calm, *others = one_of_each()
+        others += [calm._replace(name=verdict, verdict=verdict) for verdict in (Verdict.LEAKING, Verdict.WATCHING)]
+        await play(pilot, source, poll_of(source, (calm, *others)))
         text = text_of(app_of(pilot))
         for verdict in Verdict:
             assert f"{verdict_words(verdict, ascii_only)} " in text

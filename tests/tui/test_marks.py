@@ -200,7 +200,7 @@ class TestAll:
         async with opened(source, size=SIZE, notifications=True) as pilot:
             shown = await _open(pilot, source)
             await press(pilot, "A", key)
-            assert "all off: 0 marked" in _tabs(pilot)
+            assert "all unmarked" in _tabs(pilot)
             assert _column(pilot, 5).strip() == ""
             # Whoever wanted all but this one does not get just this one.
             await press(pilot, "x", "j", "x")
@@ -217,7 +217,7 @@ class TestAll:
             assert asked.scope == Marked((shown[0],))
             await press(pilot, "A", "space", "escape", "j", "x")
             assert asked.scope == Marked((shown[1],))
-            assert "all off" not in _tabs(pilot)
+            assert "all unmarked" not in _tabs(pilot)
 
 
 class TestAsking:
@@ -301,4 +301,4 @@ async def test_narrow_terminals_show_the_marks_and_their_number(
         await press(pilot, "A")
         assert "all 100 in the queue" in _tabs(pilot)
         await press(pilot, "space")
-        assert "all off: 0 marked" in _tabs(pilot)
+        assert "all unmarked" in _tabs(pilot)

@@ -173,7 +173,7 @@ async def test_where_no_body_is_shown_there_is_no_copy(source: ScriptedSource, t
         screen = await _scripted(pilot, source)
         await press(pilot, "e")
         assert pilot.app.screen is screen
-        assert "there is nothing to make a copy of: its" in text_of(app_of(pilot))
+        assert "nothing to copy: its" in text_of(app_of(pilot))
 
 
 async def test_nothing_is_read_while_paused_or_behind_something(triage: ScriptedTriage) -> None:

@@ -15,11 +15,11 @@ async def test_empty_says_why_and_what_next(source: ScriptedSource) -> None:
     async with opened(source) as pilot:
         await play(pilot, source, poll_of(source, [], namespaces=("jobs", "mail", "rsmq")))
         text = text_of(app_of(pilot))
-        assert "No queues in namespace rsmq. Namespaces found here: jobs, mail. Press n to switch." in text
+        assert "No queues in namespace rsmq. Other namespaces: jobs, mail. Press n to switch." in text
         await play(pilot, source, poll_of(source, [], namespaces=()))
-        assert "No queues in namespace rsmq. No other namespace was found here." in text_of(app_of(pilot))
+        assert "No queues in namespace rsmq. No other namespaces were found." in text_of(app_of(pilot))
         await play(pilot, source, poll_of(source, [], namespaces=tuple(f"ns{n}" for n in range(20))))
-        assert "Namespaces found here: ns0, ns1, ns2, ns3, ns4, ns5, ns6, ns7. Press n" in text_of(app_of(pilot))
+        assert "Other namespaces: ns0, ns1, ns2, ns3, ns4, ns5, ns6, ns7. Press n" in text_of(app_of(pilot))
         await play(pilot, source, poll_of(source, [], notes=("rsmq:QUEUES is no set",)))
         assert "rsmq:QUEUES is no set" in text_of(app_of(pilot))
         await play(pilot, source, poll_of(source, one_of_each()))
@@ -74,7 +74,7 @@ async def test_a_large_keyspace_and_none_found_are_told(source: ScriptedSource) 
         await press(pilot, "n")
         text = text_of(app_of(pilot))
         assert "(no prefix)" in text
-        assert "enter switches · only a part of the keys was searched" in text
+        assert "enter switches · not all keys were scanned" in text
 
 
 async def test_a_scan_that_fails_says_why(source: ScriptedSource) -> None:

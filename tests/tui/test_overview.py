@@ -24,14 +24,14 @@ async def test_each_queue_shows_all_its_numbers(source: ScriptedSource) -> None:
         head = lines_of(table_of(pilot))[0].split()
         assert head == [
             *("VERDICT", "QUEUE", "READY", "HIDDEN", "DEPTH", "OLDEST"),
-            *("IN/s", "OUT/s", "RECV/s", "10", "MIN", "CLEARS"),
+            *("IN/s", "OUT/s", "RECV/s", "IN,", "10", "MIN", "DRAINS", "IN"),
         ]
         for row in (
-            "▲ growing orders 37,900 212 38,112 2h 14m 612.0 401.3 440.1 no: +210.7/s",
+            "▲ growing orders 37,900 212 38,112 2h 14m 612.0 401.3 440.1 never (+211/s)",
             "■ stalled emails 3,020 7 3,027 41m 12.0 0.0 0.0 no consumer for 41m",
             "☣ poisoned invoices 14 3 17 1m 0s 0.2 0.3 4.1 3 messages, rc up to 9",
             "◷ aged billing 12 1 13 22m 1.1 1.2 1.3 steady",
-            "● ok audit 3 0 3 2 s 0.4 0.5 0.6 in 4 s",
+            "● ok audit 3 0 3 2 s 0.4 0.5 0.6 4 s",
         ):
             assert " ".join(_row(pilot, row.split()[2])) == row
 
@@ -84,6 +84,34 @@ async def test_the_worst_come_first_then_the_oldest_then_the_fullest(source: Scr
         assert names_in(pilot) == [*trouble, "zebra", "xerus", "yak", "audit", "empty-a", "empty-b"]
 
 
+async def test_another_verdict_stands_out_for_one_poll_whatever_came_or_went_beside_it(source: ScriptedSource) -> None:
+    def emphasised() -> set[str]:
+        table = table_of(pilot)
+        strips = [table.render_line(y) for y in range(1, len(table.keys) + 1)]
+        return {
+            name
+            for name, strip in zip(table.keys, strips, strict=True)
+            if any(segment.style and segment.style.reverse for segment in strip)
+        }
+
+    queues = {name: queue_of(name, ready=1) for name in ("b", "c", "d", "e")}
+    async with opened(source, size=WIDE) as pilot:
+        await play(pilot, source, poll_of(source, queues.values(), START_MS))
+        assert emphasised() == set()
+        # A queue that is new shifts all others by one; it has no verdict that it had before.
+        queues["c"] = queues["c"]._replace(verdict=Verdict.STALLED)
+        queues["a"] = queue_of("a", ready=1, verdict=Verdict.GROWING)
+        await play(pilot, source, poll_of(source, queues.values(), START_MS + 1000))
+        assert emphasised() == {"c"}
+        # So does one that is gone.
+        del queues["a"]
+        queues["e"] = queues["e"]._replace(verdict=Verdict.AGED)
+        await play(pilot, source, poll_of(source, queues.values(), START_MS + 2000))
+        assert emphasised() == {"e"}
+        await play(pilot, source, poll_of(source, queues.values(), START_MS + 3000))
+        assert emphasised() == set()
+
+
 async def test_sums_of_all_queues(source: ScriptedSource) -> None:
     async with opened(source, size=WIDE) as pilot:
         await play(pilot, source, poll_of(source, one_of_each()))
@@ -113,10 +141,12 @@ async def test_chart_and_sparklines_draw_the_past(source: ScriptedSource) -> Non
         assert "deletes/s" in drawn
         assert any(character in drawn for character in map(chr, range(0x2801, 0x2900)))
         row = next(line for line in lines_of(table_of(pilot)) if " orders " in line)
-        # From almost nothing to a full block, as the arrivals rose.
-        spark = [character for character in row if character in "▁▂▃▄▅▆▇█"]
-        assert spark == sorted(spark)
-        assert spark[-1] == "█"
+        # One cell a minute, from almost nothing up, as the arrivals rose; of the first minute none are known.
+        assert " ▂▂▃▄▄▅▅▆▇▇ " in row
+        light = [segment.text for segment in table_of(pilot).render_line(1) if segment.style and segment.style.bold]
+        assert "▇▇" in light
+        now = lines_of(pilot.app.screen.query_one(NowPanel))
+        assert now[0].split() == ["ready", "600", "▂▃▃▄▄▅▅▆▆▇", "max", "600"]
 
 
 async def test_round_trip_and_cost_are_told(source: ScriptedSource) -> None:

@@ -51,8 +51,12 @@ def repaints(widget: Widget, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[t
         (("abc", "def", "ghi"), ("xbc", "def", "ghx"), [(0, 3), (6, 9)]),
         (("abc", "def"), ("abc", ("def", RED)), [(3, 6)]),
         (("日本", "x"), ("日本", "y"), [(4, 5)]),
-        (("日本", "x"), ("日x", "xx"), [(0, 10)]),
-        (("abc",), ("ab", "c"), [(0, 10)]),
+        (("日本", "x"), ("日x", "xx"), [(0, 5)]),
+        (("abc",), ("ab", "c"), [(0, 3)]),
+        (("abc", "de", "fg", "hij"), ("abc", "d", "efg", "hij"), [(3, 7)]),
+        (("abc", "de", "f", "hij"), ("abc", "def", "hij"), [(3, 6)]),
+        (("aa", "a", "x"), ("a", "aa", "x"), [(0, 3)]),
+        (("abc", "x"), ("abc", "x", "x"), [(0, 10)]),
     ],
 )
 def test_differences_between_two_lines(old: tuple, new: tuple, runs: list[tuple[int, int]]) -> None:  # type: ignore[type-arg]

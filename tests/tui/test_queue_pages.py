@@ -1,10 +1,12 @@
 """Pages of messages: turned by keys, anchored while messages come and go, and never an older reply over a newer one."""
 
 import asyncio
+from dataclasses import replace
 
+import pytest
 from textual.pilot import Pilot
 
-from rsmq_tui.monitor import Page, PageRequest
+from rsmq_tui.monitor import MessageState, Page, PageRequest
 from rsmq_tui.tui.widgets.text_line import TextLine
 from tests.tui.driving import (
     app_of,
@@ -19,7 +21,7 @@ from tests.tui.driving import (
     text_of,
     until,
 )
-from tests.tui.scripted import ScriptedSource, messages_of
+from tests.tui.scripted import START_MS, ScriptedSource, messages_of
 from tests.tui.states import poll_of, queue_of
 
 READY, HIDDEN = 70, 30
@@ -44,7 +46,7 @@ async def test_all_and_ready_are_pages_and_other_tabs_are_searched(source: Scrip
         assert _tabs(pilot) == f"[ all 100 ] ready 70 in flight – delayed – poison – 1–{rows} of 100"
         assert names_in(pilot) == ids[:rows]
         await press(pilot, "l")
-        assert _tabs(pilot) == f"all 100 [ ready 70 ] in flight – delayed – poison – 1–{rows} of 100"
+        assert _tabs(pilot) == f"all 100 [ ready 70 ] in flight – delayed – poison – 1–{rows} of 70"
         assert names_in(pilot) == ids[:rows]
         assert source.searches == []
         await press(pilot, "right")
@@ -225,3 +227,38 @@ async def test_each_poll_reads_the_page_once(source: ScriptedSource) -> None:
         for number in range(3):
             await poll_again(pilot)
             assert len(source.requests) == asked + number + 1
+
+
+@pytest.mark.parametrize(
+    ("values", "told"),
+    [
+        ({"ready": 5, "hidden": 3}, "in flight – delayed – poison –"),
+        ({"ready": 5, "hidden": 0}, "in flight 0 delayed 0 poison –"),
+        ({"ready": 5, "hidden": 3, "poison": 2, "highest_rc": 9}, "in flight – delayed – poison 2+"),
+        (
+            {"ready": 5, "hidden": 3, "poison": 2, "highest_rc": 9, "looked": 8, "looked_all_ms": START_MS},
+            "in flight – delayed – poison 2",
+        ),
+        ({"ready": 0, "hidden": 0}, "in flight 0 delayed 0 poison 0"),
+    ],
+)
+async def test_what_a_poll_knows_is_not_unknown_in_a_tab(
+    source: ScriptedSource, values: dict[str, int], told: str
+) -> None:
+    async with opened(source, size=(120, 30)) as pilot:
+        source.depths["orders"] = values["ready"] + values["hidden"], values["ready"]
+        await play(pilot, source, poll_of(source, [queue_of("orders", **values)]))
+        await press(pilot, "enter")
+        assert told in _tabs(pilot)
+        assert (f"{told}+" in _tabs(pilot)) is False
+
+
+async def test_a_page_of_the_whole_queue_tells_what_all_tabs_hold(source: ScriptedSource) -> None:
+    rows = messages_of([b"{}"] * 9, hidden=6)
+    rows = [replace(row, rc=9) if number < 2 else row for number, row in enumerate(rows)]
+    rows[-1] = replace(rows[-1], rc=None, state=MessageState.DELAYED)
+    source.messages["orders"] = rows
+    async with opened(source, size=(120, 30)) as pilot:
+        await play(pilot, source, poll_of(source, [queue_of("orders", ready=3, hidden=6, poison=1, highest_rc=9)]))
+        await press(pilot, "enter")
+        assert _tabs(pilot) == "[ all 9 ] ready 3 in flight 5 delayed 1 poison 2 1–9 of 9"

@@ -2,13 +2,16 @@
 
 import os
 import re
+from contextlib import aclosing
 from pathlib import Path
 
 import pytest
 import redis
 from textual.pilot import Pilot
 
-from rsmq_tui.protocol import Rsmq
+from rsmq_tui.monitor.auditing import audit
+from rsmq_tui.protocol import QueueReader, Rsmq
+from rsmq_tui.protocol.diagnosis import Diagnosis
 from rsmq_tui.tui.key import Where
 from rsmq_tui.tui.keymap import KEYS, keys_of
 from rsmq_tui.tui.screens.message import MessageScreen
@@ -170,7 +173,7 @@ async def test_what_asks_past_the_keys_is_refused(source: ScriptedSource) -> Non
         app = app_of(pilot)
         app.ask_change("purge", "orders")
         app.undo(None)
-        await until(pilot, lambda: "this is read-only" in text_of(app), "it is told")
+        await until(pilot, lambda: "read-only: nothing can be changed" in text_of(app), "it is told")
         assert isinstance(app.screen, OverviewScreen)
         assert triage.asked == []
 
@@ -188,3 +191,27 @@ async def test_an_export_only_reads(
         await until(pilot, lambda: "exported 40 messages" in text_of(app_of(pilot)), "it is done")
     assert len((tmp_path / "orders.jsonl").read_text().splitlines()) == 40
     assert everything(client) == before
+
+
+@pytest.mark.parametrize("rules", acl_lines())
+async def test_that_user_can_audit_and_the_doctor_lacks_nothing(
+    client: redis.Redis, redis_url: str, filled: Rsmq, rules: str
+) -> None:
+    client.hset("rsmq:orders:Q", "s" * 32, "leaked")
+    url = _reader(client, redis_url, rules)
+    client.execute_command("ACL", "LOG", "RESET")
+    reader = QueueReader(url)
+    async with aclosing(audit(reader)) as steps:
+        found = [step async for step in steps]
+    await reader.aclose()
+    refused = {entry[b"object"].decode() for entry in client.execute_command("ACL", "LOG")}
+
+    assert found[-1].listed == 2
+    scripts = set() if "evalsha" in rules else {"evalsha", "eval"}
+    assert refused <= scripts
+    diagnosis = Diagnosis(url)
+    assert [step.failure async for step in diagnosis.approach()][-1] is None
+    told = await diagnosis.permissions("orders")
+    await diagnosis.aclose()
+    lacking = {command.name for command, _ in told.refused if not command.writes}
+    assert lacking <= scripts

@@ -144,7 +144,7 @@ async def test_it_stops_at_the_end(tape: Tape) -> None:
         await at(pilot, "12:09:55")
         await until(pilot, lambda: "‖ paused" in banner(pilot), "it has stopped")
         await press(pilot, "p")
-        await until(pilot, lambda: "this is the end of what was recorded" in text_of(app_of(pilot)), "it says why")
+        await until(pilot, lambda: "this is the end of the recorded history" in text_of(app_of(pilot)), "it says why")
 
 
 async def test_it_steps_from_poll_to_poll(tape: Tape) -> None:
@@ -213,7 +213,8 @@ async def test_it_goes_to_a_moment_that_is_typed(tape: Tape, typed: str, moment:
 
 
 @pytest.mark.parametrize(
-    ("typed", "why"), [("noon", "is no moment: write 21:50"), ("23:00", f"nothing was recorded at {DAY} 23:00:00")]
+    ("typed", "why"),
+    [("noon", "'noon' is not a time: write 21:50"), ("23:00", f"nothing was recorded at {DAY} 23:00:00")],
 )
 async def test_what_is_no_moment_is_said_in_the_dialog(tape: Tape, typed: str, why: str) -> None:
     async with replayed(tape.out) as pilot:
@@ -229,7 +230,9 @@ async def test_what_is_no_moment_is_said_in_the_dialog(tape: Tape, typed: str, w
 async def test_two_instants_are_compared(tape: Tape) -> None:
     async with replayed(tape.out, notifications=True) as pilot:
         await press(pilot, "D")
-        await until(pilot, lambda: "m marks an instant" in text_of(app_of(pilot)), "it says what to do first")
+        await until(
+            pilot, lambda: "no time is marked: m marks one" in text_of(app_of(pilot)), "it says what to do first"
+        )
         await press(pilot, "m", "full_stop", "full_stop")
         await at(pilot, "12:02:00")
         assert "· marked 12:00:00" in banner(pilot)
@@ -237,7 +240,7 @@ async def test_two_instants_are_compared(tape: Tape) -> None:
         await until(pilot, lambda: isinstance(pilot.app.screen, DiffScreen), "the comparison opens")
         await settled(pilot)
         text = text_of(app_of(pilot))
-        assert f"{DAY} 12:00:00 → 12:02:00 UTC   2m 0s   2 queues · 1 other verdict" in text
+        assert f"{DAY} 12:00:00 → 12:02:00 UTC   2m 0s   2 queues · 1 verdict changed" in text
         assert "ready 93 → 117 (+24)   hidden 10 → 10 (0)   depth 103 → 127 (+24)" in text
         assert names_in(pilot) == ["orders", "emails"]
         assert re.search(r"ok → ▲ growing +orders +90 +114 +\+24 +10 +10 +0 +100 +124 +\+24", text)
@@ -270,6 +273,18 @@ async def test_a_queue_that_came_or_went_is_named_in_the_comparison(tmp_path: Pa
         text = text_of(app_of(pilot))
         assert re.search(r"gone +a ", text)
         assert re.search(r"new: ◷ aged +b ", text)
+
+
+async def test_verdicts_that_changed_are_counted_in_the_comparison(tmp_path: Path) -> None:
+    tape = Tape(tmp_path)
+    tape.poll(NOON_MS, said("ok", "a", depth=50), said("ok", "b"))
+    tape.poll(NOON_MS + STEP_MS, said("aged", "a", depth=50), said("aged", "b"))
+    tape.seal()
+    async with replayed(tmp_path) as pilot:
+        await press(pilot, "m", "right_square_bracket")
+        await at(pilot, "12:00:05")
+        await press(pilot, "D")
+        await until(pilot, lambda: "2 queues · 2 verdicts changed" in text_of(app_of(pilot)), "it is compared")
 
 
 async def test_names_of_a_comparison_have_room_and_are_cut_in_the_middle(tmp_path: Path) -> None:
@@ -352,8 +367,8 @@ async def test_before_the_first_answer_nothing_is_known(tmp_path: Path) -> None:
     tape.seal()
     async with replayed(tmp_path) as pilot:
         text = text_of(app_of(pilot))
-        assert "Nothing is known of this moment: down: no route to host." in text
-        assert "asked again" not in text
+        assert "No data for this time: down: no route to host." in text
+        assert "retrying" not in text
 
 
 async def test_a_recorded_inventory_is_shown_with_its_age(tape: Tape) -> None:
@@ -421,14 +436,14 @@ async def test_the_messages_of_an_inventory_are_told_as_of_the_moment_that_is_sh
 async def test_what_was_found_later_is_searched_for_again_where_time_went_back(inventories: Path) -> None:
     async with replayed(inventories, NOON_MS + 330_000) as pilot:
         await press(pilot, "enter", "slash", *"rc>1", "enter")
-        await until(pilot, lambda: "9 match" in text_of(app_of(pilot)), "it is found")
+        await until(pilot, lambda: "9 matches" in text_of(app_of(pilot)), "it is found")
         await until(pilot, lambda: len(told_of(pilot)) == 9, "it is listed")
         replay_in(pilot).player.seek(NOON_MS + 90_000)
         await at(pilot, "12:01:30")
-        await until(pilot, lambda: "6 match" in text_of(app_of(pilot)), "it is searched for again")
+        await until(pilot, lambda: "6 matches" in text_of(app_of(pilot)), "it is searched for again")
         await until(pilot, lambda: len(told_of(pilot)) == 6, "it is listed")
         assert told_of(pilot)[2] == ("in flight", "in 30 s", "2m 0s")
-        assert "as of 30 s ago" in text_of(app_of(pilot))
+        assert "30 s old" in text_of(app_of(pilot))
 
 
 async def test_without_an_inventory_it_says_so(tape: Tape) -> None:
@@ -528,7 +543,7 @@ async def test_a_history_that_is_none_is_said_where_it_was_asked_for(tmp_path: P
     async with app.run_test(size=(132, 36), notifications=True) as pilot:
         await play_rows(pilot, {"live-1": row_of(depth=5)})
         open_replay(app, str(tmp_path / "none"), NOON_MS)
-        await until(pilot, lambda: "holds no history" in text_of(app), "it is said")
+        await until(pilot, lambda: "is not a history" in text_of(app), "it is said")
         assert app.replay is None
 
 
@@ -549,7 +564,7 @@ async def test_a_change_that_runs_is_not_covered_by_a_replay(tape: Tape, source:
         with pytest.MonkeyPatch.context() as patched:
             patched.setattr(type(app._changes), "is_running", True)
             open_replay(app, str(tape.out), NOON_MS)
-            await until(pilot, lambda: "a change runs" in text_of(app), "it is said")
+            await until(pilot, lambda: "a change is running: open the history after it" in text_of(app), "it is said")
         assert app.replay is None
 
 

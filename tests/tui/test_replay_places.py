@@ -49,7 +49,7 @@ async def test_a_place_appears_when_time_reaches_it_and_is_gone_before(out: Path
         assert isinstance(app.screen, QueueScreen)
         await until(pilot, lambda: "◀ emails   ■ stalled" in text_of(app), "its queue opens")
         await press(pilot, "left_square_bracket")
-        words = "nothing was recorded here before this moment"
+        words = "nothing was recorded here before this time"
         await until(pilot, lambda: words in lines_of(app.screen.query_one("StatusLine"))[0], "it says that it is gone")
         await press(pilot, "q")
         await until(pilot, lambda: names_in(pilot) == [PROD], "it is gone")
@@ -95,4 +95,4 @@ async def test_a_speed_that_cannot_be_held_is_said(out: Path, monkeypatch: pytes
         monkeypatch.setattr(replay, "play", plays)
         await press(pilot, "p")
         await later(pilot, 0.5)
-        await until(pilot, lambda: "x1 (really x0.2" in banner(pilot), "it says how fast it is")
+        await until(pilot, lambda: "x1 (actual x0.2" in banner(pilot), "it says how fast it is")

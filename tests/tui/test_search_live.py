@@ -13,7 +13,7 @@ from rsmq_tui.protocol import QueueReader, Rsmq
 from rsmq_tui.triage.previews import Everything, Marked, Matching
 from rsmq_tui.tui.app import RsmqApp
 from tests.tui.asked import Asked, keep_what_is_asked
-from tests.tui.driving import app_of, names_in, table_of, text_of, until
+from tests.tui.driving import app_of, lines_of, names_in, table_of, text_of, until
 
 COUNT, IN_FLIGHT, DELAYED, POISON = 3_000, 40, 25, 6
 
@@ -48,13 +48,13 @@ def planted(client: redis.Redis) -> Iterator[Planted]:
 
 
 @asynccontextmanager
-async def _opened(url: str) -> AsyncIterator[Pilot[None]]:
+async def _opened(url: str, rows: int | None = None) -> AsyncIterator[Pilot[None]]:
     app = RsmqApp(LivePoller(QueueReader(url), interval_s=0.05))
     app.animation_level = "none"
     async with app.run_test(size=(130, 34)) as pilot:
         await until(pilot, lambda: names_in(pilot) == ["orders"], "the queue is shown")
         await pilot.press("enter")
-        await until(pilot, lambda: len(names_in(pilot)) == table_of(pilot).visible_rows, "a page is shown")
+        await until(pilot, lambda: len(names_in(pilot)) == (rows or table_of(pilot).visible_rows), "a page is shown")
         yield pilot
 
 
@@ -82,7 +82,7 @@ async def test_tabs_hold_what_is_in_that_state(redis_url: str, planted: Planted,
 async def test_a_filter_finds_all_and_a_takes_all_of_them(redis_url: str, planted: Planted, asked: Asked) -> None:
     async with _opened(redis_url) as pilot:
         await pilot.press("slash", *"json.type=refund", "enter")
-        await _shows(pilot, "600 match · as of")
+        await _shows(pilot, "600 matches · as of")
         # By due time: what is in flight comes last.
         refunds = set(planted.sent[::5])
         late = refunds.intersection(planted.in_flight)
@@ -116,6 +116,26 @@ async def test_marks_outlast_polls_and_end_with_their_messages(
         await pilot.press("x")
         assert isinstance(asked.scope, Marked)
         assert [(shown.id, shown.rc) for shown in asked.scope.messages] == [(sent[0], 0), (sent[2], 0)]
+
+
+async def test_found_messages_that_are_received_or_deleted_say_so(redis_url: str, client: redis.Redis) -> None:
+    rsmq = Rsmq(client)
+    rsmq.create_queue("orders", vt=600)
+    sent = list(rsmq.send_messages("orders", ["x"] * 5))
+
+    def states() -> list[str]:
+        return [" ".join(line.split()[1:2]) for line in lines_of(table_of(pilot))[1:6]]
+
+    async with _opened(redis_url, rows=5) as pilot:
+        await pilot.press("slash", *"body:x", "enter")
+        await until(pilot, lambda: states() == ["ready"] * 5, "all are found")
+        rsmq.receive_message("orders")
+        rsmq.delete_message("orders", sent[1])
+        await until(
+            pilot, lambda: states() == ["in", "gone", "ready", "ready", "ready"], "they say what became of them"
+        )
+        client.zadd("rsmq:orders", {sent[0]: 1_000_000_000_000})
+        await until(pilot, lambda: states()[0] == "ready", "it is ready again")
 
 
 async def test_groups_of_the_whole_queue(redis_url: str, planted: Planted) -> None:

@@ -7,7 +7,7 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import Input
 
-from rsmq_tui.monitor import Link
+from rsmq_tui.monitor import Link, MessageState
 from rsmq_tui.protocol import Failure
 from rsmq_tui.tui.screens.overview import OverviewScreen
 from rsmq_tui.tui.screens.queue import QueueScreen
@@ -28,7 +28,7 @@ from tests.tui.driving import (
     text_of,
     until,
 )
-from tests.tui.scripted import ScriptedSource, messages_of
+from tests.tui.scripted import START_MS, ScriptedSource, messages_of
 from tests.tui.states import poll_of, queue_of
 
 SIZE = (120, 30)
@@ -90,11 +90,11 @@ class TestTyping:
             assert isinstance(pilot.app.screen, QueueScreen)
 
     @pytest.mark.parametrize(("text", "pointer", "words"), [
-        ("rc>=x", "rc>=^", "a receive count is a whole number"),
-        ("ready colour:red", "ready ^^^^^^", "no field is called colour"),
-        ("state:redy", "state:^^^^", "did you mean ready?"),
-        ('body:"abc', "body:^^^^", "the quote has no end"),
-        ("body~(a+)+", "body~^^^^^", "a repeat within a repeat"),
+        ("rc>=x", "rc>=^", "a receive count must be a whole number"),
+        ("ready colour:red", "ready ^^^^^^", 'unknown field "colour"'),
+        ("state:redy", "state:^^^^", "Did you mean ready?"),
+        ('body:"abc', "body:^^^^", "the quote is not closed"),
+        ("body~(?=a)", "body~^^^^^", "lookaround is not supported"),
     ])  # fmt: skip
     async def test_what_is_wrong_is_said_and_pointed_at_while_one_types(
         self, source: ScriptedSource, text: str, pointer: str, words: str
@@ -150,7 +150,7 @@ class TestSearching:
             source.messages["orders"].reverse()
             await _filter(pilot, "json.type=refund")
             assert names_in(pilot) == ids[::4]
-            assert _told(pilot) == "filter: json.type=refund 25 match · as of now"
+            assert _told(pilot) == "filter: json.type=refund 25 matches · as of now"
             await press(pilot, "j", "enter")
             assert "pretty" in text_of(app_of(pilot))
             await press(pilot, "escape")
@@ -166,7 +166,7 @@ class TestSearching:
             await _type(pilot, "json.type=refund")
             await pilot.press("enter")
             await until(pilot, lambda: names_in(pilot) == ids[:40:4], "the first matches are shown")
-            progress = "filter: json.type=refund 10 match · scanned 40 of 100 · esc stops"
+            progress = "filter: json.type=refund 10 matches · scanned 40 of 100 · esc stops"
             await until(pilot, lambda: _told(pilot) == progress, "how far it is")
             # Polls and keys go on meanwhile.
             source.play(poll_of(source, [queue_of("orders", ready=123)], source.last.at_ms + 1000))
@@ -179,12 +179,32 @@ class TestSearching:
             await pilot.press("escape")
             await settled(pilot)
             assert names_in(pilot) == ids[:60:4]
-            assert "15 match · stopped at 60 of 100" in _told(pilot)
+            assert "15 matches · stopped at 60 of 100" in _told(pilot)
             assert source.searches_closed == 1
             await press(pilot, "escape")
             await until(pilot, lambda: len(names_in(pilot)) == table_of(pilot).visible_rows, "a page is shown")
             await press(pilot, "escape")
             assert isinstance(pilot.app.screen, OverviewScreen)
+
+    async def test_a_stopped_search_does_not_say_that_nothing_matches(self, source: ScriptedSource) -> None:
+        source.search_gate, source.search_step = asyncio.Semaphore(2), 20
+        async with opened(source, size=SIZE) as pilot:
+            await _open(pilot, source)
+            await _type(pilot, "json.type=parcel")
+            await pilot.press("enter")
+            await until(pilot, lambda: "scanned 40 of 100" in _told(pilot), "how far it is")
+            await pilot.press("escape")
+            await settled(pilot)
+            text = text_of(app_of(pilot))
+            assert "No match in the 40 of 100 messages searched. Press r to search all." in text
+            assert "No message matches" not in text
+            assert "0 matches · stopped at 40 of 100, as of now · r refreshes" in _told(pilot)
+            await _poll(pilot, source)
+            await _poll(pilot, source)
+            assert "stopped at 40 of 100, 2 s old" in _told(pilot)
+            source.search_gate = None
+            await press(pilot, "r")
+            await until(pilot, lambda: "No message matches" in text_of(app_of(pilot)), "all is searched")
 
     async def test_only_r_searches_again_and_the_line_says_how_old_it_is(self, source: ScriptedSource) -> None:
         async with opened(source, size=SIZE) as pilot:
@@ -196,12 +216,13 @@ class TestSearching:
                 await poll_again(pilot, 4000)
             assert len(source.searches) == 1
             assert names_in(pilot) == ids[::4]
-            assert "25 match · as of 12 s ago · r again" in _told(pilot)
-            assert "1m 12s ago" in lines_of(table_of(pilot))[1]
+            assert "25 matches · 12 s old · r refreshes" in _told(pilot)
+            assert lines_of(table_of(pilot))[1].split()[1] == "gone"
+            assert "1m 11s ago" in lines_of(table_of(pilot))[4]
             await press(pilot, "r")
             assert names_in(pilot) == ids[8::4]
             assert table_of(pilot).cursor_key == ids[8]
-            assert _told(pilot).endswith("23 match · as of now")
+            assert _told(pilot).endswith("23 matches · as of now")
 
     async def test_while_it_searches_again_what_was_found_stays(self, source: ScriptedSource) -> None:
         async with opened(source, size=SIZE) as pilot:
@@ -215,7 +236,7 @@ class TestSearching:
             source.search_gate.release()
             await settled(pilot)
             assert names_in(pilot) == ids[::4]
-            assert _told(pilot).endswith("25 match · ✗ stale 0 s: the server [/went] away␛[2J")
+            assert _told(pilot).endswith("25 matches · ✗ stale 0 s: the server [/went] away␛[2J")
 
     async def test_what_was_in_flight_is_ready_once_its_time_has_come(self, source: ScriptedSource) -> None:
         async with opened(source, size=SIZE) as pilot:
@@ -256,6 +277,7 @@ class TestSearching:
             await pilot.press("l")
             await pilot.pause()
             assert "stopped at 0 of 0" in _told(pilot)
+            assert "the search was stopped before the first reply" in text_of(app_of(pilot))
             await pilot.press("h", "h", "escape")
             await settled(pilot)
             assert isinstance(pilot.app.screen, OverviewScreen)
@@ -277,7 +299,7 @@ class TestSearching:
             await _filter(pilot, "order")
             wanted = [id for number, id in enumerate(ids) if number % 4]
             assert names_in(pilot) == wanted[:ROWS_MAX]
-            assert _told(pilot) == "filter: order 1,875 match · as of now · first 1,000 of 1,875 shown"
+            assert _told(pilot) == "filter: order 1,875 matches · as of now · first 1,000 of 1,875 shown"
 
     async def test_another_namespace_is_searched_anew_and_nothing_of_it_is_marked(self, source: ScriptedSource) -> None:
         async with opened(source, size=SIZE) as pilot:
@@ -313,7 +335,7 @@ class TestSearching:
             assert "No message matches [/x]. Press esc to see all." in text_of(app_of(pilot))
             source.search_error = "NOPERM [/read]"
             await _filter(pilot, "other")
-            assert _told(pilot) == "filter: other – match · ✗ NOPERM [/read]"
+            assert _told(pilot) == "filter: other – matches · ✗ NOPERM [/read]"
             assert "No message matches" not in text_of(app_of(pilot))
             assert isinstance(pilot.app.screen, QueueScreen)
 
@@ -330,7 +352,7 @@ class TestFailing:
             source.search_error = None
             await poll_again(pilot)
             assert names_in(pilot) == ids[::4]
-            assert _told(pilot) == "filter: json.type=refund 25 match · as of now"
+            assert _told(pilot) == "filter: json.type=refund 25 matches · as of now"
             # And that was that.
             for _ in range(3):
                 await poll_again(pilot)
@@ -362,10 +384,10 @@ class TestFailing:
                 await _poll(pilot, source)
             assert len(source.searches) == 2
             # It looks as it did until there is an answer.
-            assert _told(pilot) == "filter: json.type=refund – match · ✗ LOADING"
+            assert _told(pilot) == "filter: json.type=refund – matches · ✗ LOADING"
             source.search_gate.release()
             await until(pilot, lambda: names_in(pilot) == ids[:50:4], "what it finds is shown at once")
-            assert "13 match · scanned 50 of 100 · esc stops" in _told(pilot)
+            assert "13 matches · scanned 50 of 100 · esc stops" in _told(pilot)
             source.search_gate.release()
             await settled(pilot)
             assert names_in(pilot) == ids[::4]
@@ -378,9 +400,9 @@ class TestFailing:
             await press(pilot, "r")
             assert table_of(pilot).opacity < 1
             assert names_in(pilot) == ids[::4]
-            assert _told(pilot) == "filter: json.type=refund 25 match · ✗ stale 0 s: LOADING"
+            assert _told(pilot) == "filter: json.type=refund 25 matches · ✗ stale 0 s: LOADING"
             await poll_again(pilot, 7000)
-            assert "25 match · ✗ stale 7 s: LOADING" in _told(pilot)
+            assert "25 matches · ✗ stale 7 s: LOADING" in _told(pilot)
             await press(pilot, "A")
             assert "all matching" in text_of(app_of(pilot))
             source.search_error = None
@@ -398,7 +420,7 @@ class TestFailing:
             source.search_error = "gone"
             source.search_gate.release()
             await settled(pilot)
-            assert _told(pilot) == "filter: refund 10 match · ✗ stale 0 s, at 40 of 100: gone"
+            assert _told(pilot) == "filter: refund 10 matches · ✗ stale 0 s, at 40 of 100: gone"
             assert table_of(pilot).opacity < 1
             source.search_error = source.search_gate = None
             await poll_again(pilot)
@@ -509,7 +531,7 @@ async def test_narrow_terminals_keep_the_count_and_how_to_stop(source: ScriptedS
         source.search_step = 50
         await _open(pilot, source)
         await pilot.press("slash", *"refund", "enter")
-        await until(pilot, lambda: "13 match" in _told(pilot), "the first are found")
+        await until(pilot, lambda: "13 matches" in _told(pilot), "the first are found")
         if size[0] >= 40:
             assert "scanned 50" in _told(pilot)
             assert len(lines_of(table_of(pilot))) >= 3
@@ -520,3 +542,53 @@ async def test_narrow_terminals_keep_the_count_and_how_to_stop(source: ScriptedS
         await pilot.press("escape", "slash", *"rc>x")
         await settled(pilot)
         assert {len(line) for line in text_of(app_of(pilot)).splitlines()} == {size[0]}
+
+
+async def test_rows_that_were_found_say_at_each_poll_what_has_become_of_them(source: ScriptedSource) -> None:
+    async with opened(source, size=SIZE) as pilot:
+        ids = await _open(pilot, source)
+        await _filter(pilot, "json.type=refund")
+        before = [line.split() for line in lines_of(table_of(pilot))[1:4]]
+        assert [row[1] for row in before] == ["ready", "ready", "ready"]
+        messages = source.messages["orders"]
+        due_ms = START_MS + 30_000
+        messages[0] = replace(messages[0], state=MessageState.IN_FLIGHT, due_ms=due_ms, score=str(due_ms), rc=3)
+        del messages[4]
+        source.followed.clear()
+        await poll_again(pilot)
+        after = [line.split() for line in lines_of(table_of(pilot))[1:4]]
+        assert after[0][1:5] == ["in", "flight", "in", "29"]
+        assert "3" in after[0]
+        assert after[1][1:3] == ["gone", "–"]
+        assert after[2][1] == "ready"
+        # Only those in sight are asked for, and the list itself stays as it was found.
+        assert source.followed == [names_in(pilot)[: table_of(pilot).visible_rows]]
+        assert names_in(pilot) == ids[::4]
+        assert "25 matches" in text_of(app_of(pilot))
+
+
+async def test_a_mark_on_a_found_row_ends_when_its_message_has_gone(source: ScriptedSource) -> None:
+    async with opened(source, size=SIZE) as pilot:
+        await _open(pilot, source)
+        await _filter(pilot, "json.type=refund")
+        await press(pilot, "space", "space")
+        assert "2 marked" in text_of(app_of(pilot))
+        del source.messages["orders"][0]
+        await poll_again(pilot)
+        assert "1 marked" in text_of(app_of(pilot))
+
+
+async def test_found_rows_are_asked_for_once_a_poll_and_a_failure_leaves_them(source: ScriptedSource) -> None:
+    async with opened(source, size=SIZE) as pilot:
+        await _open(pilot, source)
+        await _filter(pilot, "json.type=refund")
+        await poll_again(pilot)
+        source.followed.clear()
+        await press(pilot, "t", "t", "j")
+        assert source.followed == []
+        source.peek_error = "no answer"
+        await poll_again(pilot)
+        assert lines_of(table_of(pilot))[1].split()[1] == "ready"
+        source.peek_error = None
+        await poll_again(pilot)
+        assert len(source.followed) == 1

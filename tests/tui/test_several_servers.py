@@ -196,7 +196,7 @@ async def test_without_a_queue_under_the_cursor_nobody_knows_which_server_is_mea
     servers = _Servers()
     async with servers.opened() as pilot:
         await press(pilot, "slash", *"zzz", "enter", key)
-        await until(pilot, lambda: "no queue is under" in text_of(app_of(pilot)), "it says so")
+        await until(pilot, lambda: "select a queue first" in text_of(app_of(pilot)), "it says so")
         assert [triage.asked for triage in servers.triages.values()] == [[], [], []]
         assert len(pilot.app.screen_stack) == 1
 

@@ -1,8 +1,10 @@
 """Terminals of all sizes, and one that changes its size in the middle."""
 
+from dataclasses import replace
+
 import pytest
 
-from rsmq_tui.tui.columns import QUEUE_COLUMNS
+from rsmq_tui.tui.columns import QUEUE_COLUMNS, columns_of
 from rsmq_tui.tui.widgets.chart_panel import ChartPanel
 from rsmq_tui.tui.widgets.now_panel import NowPanel
 from rsmq_tui.tui.widgets.spark_panel import SparkPanel
@@ -14,6 +16,7 @@ from tests.tui.driving import (
     play,
     press,
     resized,
+    settled,
     table_of,
     text_of,
     until,
@@ -101,6 +104,60 @@ async def test_110_columns_are_enough_for_every_column_of_the_overview(source: S
         await play(pilot, source, poll_of(source, [], START_MS + 1000))
         await play(pilot, source, poll_of(source, [queue_of("a")], START_MS + 2000))
         assert lines_of(table)[0] == head
+
+
+@pytest.mark.parametrize("size", [(160, 48), (110, 32), (100, 30), (80, 24), (60, 20), (40, 10)], ids=str)
+async def test_titles_are_whole_with_the_mark_of_the_order_too(source: ScriptedSource, size: tuple[int, int]) -> None:
+    async with opened(source, size=size) as pilot:
+        await play(pilot, source, poll_of(source, one_of_each()))
+        for lists in (False, True):
+            table = table_of(pilot)
+            table.columns = columns_of(several_servers=lists, lists=lists)
+            table.context = replace(table.context, titles={"": "prod-eu"})
+            for column in table.columns:
+                for is_down in (False, True):
+                    table.sorted_by = column.id, is_down
+                    table.repaint_all()
+                    await settled(pilot)
+                    head = lines_of(table)[0]
+                    assert "…" not in head
+                    mark = "↓" if is_down else "↑"
+                    shown = [each for each, _ in table._fitting()]
+                    if column in shown:
+                        assert (f"{mark}{column.title}" if column.right else f"{column.title}{mark}") in head
+
+
+async def test_drains_in_leaves_after_all_others_but_what_a_row_is_told_apart_by(source: ScriptedSource) -> None:
+    async with opened(source, size=(140, 20)) as pilot:
+        await play(pilot, source, poll_of(source, one_of_each()))
+        for columns in (columns_of(), columns_of(lists=True), columns_of(several_servers=True, lists=True)):
+            table = table_of(pilot)
+            table.columns = columns
+            seen: list[set[str]] = []
+            for width in range(140, 38, -3):
+                await resized(pilot, width, 20)
+                seen.append({column.id for column, _ in table._fitting()})
+            stays = {"verdict", "queue", "ready"}
+            assert all(stays <= ids for ids in seen)
+            assert all("drains" in ids for ids in seen if ids > stays)
+            assert seen[-1] == stays
+
+
+async def test_room_goes_to_long_names_and_is_not_left_between_short_ones_and_their_numbers(
+    source: ScriptedSource,
+) -> None:
+    async with opened(source, size=(160, 30)) as pilot:
+        await play(pilot, source, poll_of(source, one_of_each()))
+        table = table_of(pilot)
+        widths = {column.id: width for column, width in table._fitting()}
+        assert widths["queue"] == 12
+        assert sum(width + 1 for width in widths.values()) == table.size.width + 1
+        long = "tenant-4711.region-eu-central-1.mail-of-all"
+        await play(pilot, source, poll_of(source, [*one_of_each(), queue_of(long, ready=1)], START_MS + 1000))
+        assert any(f" {long} " in line for line in lines_of(table))
+        # Widths do not jump back when it has gone.
+        await play(pilot, source, poll_of(source, one_of_each(), START_MS + 2000))
+        assert {column.id: width for column, width in table._fitting()}["queue"] == len(long)
 
 
 async def test_a_resize_keeps_the_cursor_in_sight(source: ScriptedSource) -> None:

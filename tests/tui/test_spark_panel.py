@@ -36,13 +36,13 @@ async def test_each_line_is_a_name_a_sparkline_and_a_value(source: ScriptedSourc
         assert [line.split()[0] for line in lines] == ["ready", "hidden", "arrivals/s", "deletes/s"]
         assert [line.split()[-1] for line in lines] == ["600", "7", "19.0", "18.0"]
         assert {len(line) for line in lines} == {width - 2}
-        assert len(_spark(ready)) == width - 2 - len("arrivals/s  ") - 9
+        assert len(_spark(ready)) == width - 2 - len("arrivals/s  ") - 9 - (11 if width > 60 else 0)
         # It rose from nothing to what it is now; hidden stayed as it was, and is drawn to its own scale.
         assert _spark(ready)[0] == "▁"
-        assert _spark(ready)[-1] == "█"
+        assert _spark(ready)[-1] == "▇"
         assert list(_spark(ready)) == sorted(_spark(ready))
-        assert set(_spark(hidden)) == {"█"}
-        assert _spark(arrivals)[-1] == "█"
+        assert set(_spark(hidden)) == {"▄"}
+        assert _spark(arrivals)[-1] == "▇"
         # The rates are drawn to one scale: fewer deletes are lower.
         assert _spark(deletes)[-1] <= _spark(arrivals)[-1]
 
@@ -61,9 +61,21 @@ async def test_the_queue_screen_folds_its_charts_too(source: ScriptedSource) -> 
 async def test_values_follow_each_poll_and_unknown_is_a_dash(source: ScriptedSource) -> None:
     async with opened(source, size=NARROW) as pilot:
         await play_rows(pilot, {"orders": row_of(depth=38_112)})
-        assert [line.split() for line in _lines(pilot)[::3]] == [["ready", "█", "38,112"], ["deletes/s", "–"]]
+        assert [line.split() for line in _lines(pilot)[::3]] == [
+            ["ready", "▄", "max", "38,112", "38,112"],
+            ["deletes/s", "–"],
+        ]
         await play_rows(pilot, {"orders": row_of(depth=38_113)}, START_MS + 1000)
         assert _lines(pilot)[0].split()[-1] == "38,113"
+
+
+async def test_the_maximum_is_never_below_the_value_beside_it(source: ScriptedSource) -> None:
+    async with opened(source, size=NARROW) as pilot:
+        await play_rows(pilot, {"orders": row_of(depth=251)})
+        await press(pilot, "enter")
+        # So soon after the last time the past is not drawn again.
+        await play_rows(pilot, {"orders": row_of(depth=253)}, START_MS + 1000)
+        assert _lines(pilot)[0].split()[-3:] == ["max", "253", "253"]
 
 
 async def test_nothing_is_said_before_anything_is_known(source: ScriptedSource) -> None:

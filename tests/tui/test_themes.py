@@ -137,7 +137,7 @@ async def test_a_theme_that_is_not_there_is_told_and_another_taken(source: Scrip
         app = app_of(pilot)
         assert app.theme == "rsmq-dark"
         (note,) = app._notifications
-        assert note.message.startswith("There is no theme no-[/such]. There are: rsmq-ansi, rsmq-dark, rsmq-light.")
+        assert note.message.startswith("unknown theme no-[/such]. Available: rsmq-ansi, rsmq-dark, rsmq-light.")
 
 
 def test_a_chart_has_the_themes_colours_or_none() -> None:

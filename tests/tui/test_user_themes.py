@@ -18,13 +18,13 @@ def themes(own_configuration: Path) -> Path:
 
 
 BAD = {
-    "no-primary": ('background = "#000000"', "it names no primary colour"),
+    "no-primary": ('background = "#000000"', "it has no primary colour"),
     "unknown-key": ('primary = "red"\ncolour = "red"', "unknown: colour; allowed are name, dark, ansi, primary"),
     "unknown-token": ('primary = "red"\n[variables]\nverdict-fine = "red"', "unknown variables: verdict-fine; allowed"),
-    "bad-colour": ('primary = "#12345"', "primary is no colour: #12345"),
-    "bad-variable": ('primary = "red"\n[variables]\nquiet = "grayish"', "quiet is no colour: grayish"),
-    "markup": ('primary = "[/red]"', "primary is no colour: [/red]"),
-    "reference": ('primary = "red"\nbackground = "$primary"', "background is no colour: $primary"),
+    "bad-colour": ('primary = "#12345"', "primary is not a colour: #12345"),
+    "bad-variable": ('primary = "red"\n[variables]\nquiet = "grayish"', "quiet is not a colour: grayish"),
+    "markup": ('primary = "[/red]"', "primary is not a colour: [/red]"),
+    "reference": ('primary = "red"\nbackground = "$primary"', "background is not a colour: $primary"),
     "number": ("primary = 5", "primary must be a colour in quotes"),
     "list": ('primary = "red"\n[variables]\nquiet = ["red"]', "quiet must be a colour in quotes"),
     "not-a-table": ('primary = "red"\nvariables = 3', "variables must be a table"),
@@ -33,7 +33,7 @@ BAD = {
     "odd-name": ('primary = "red"\nname = "[/x]"', "its name must be made of letters"),
     "empty-name": ('primary = "red"\nname = ""', "its name must be made of letters"),
     "syntax": ("primary = = 1", "Invalid value"),
-    "empty": ("", "it names no primary colour"),
+    "empty": ("", "it has no primary colour"),
 }
 
 

@@ -7,10 +7,16 @@
 import json
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any, TypeVar
 
+from rsmq_tui.files import parse_json
 from rsmq_tui.history.analysis.schema import COLUMNS, MANIFEST_FILE, VERSION
 from rsmq_tui.history.errors import HistoryError
+from rsmq_tui.history.keeping import LAST_MS, is_day
 from rsmq_tui.history.store import Store
+
+T = TypeVar("T")
+_KINDS: dict[type, str] = {dict: "object", list: "array", str: "string"}
 
 WHOLE_KEY = ""
 """What stands for the day in a table that is not kept by day."""
@@ -50,21 +56,49 @@ def read_manifest(store: Store) -> Manifest | None:
     if text is None:
         return None
     try:
-        told = json.loads(text)
-        version = int(told["schema"])
-        if version > VERSION:
-            raise HistoryError(f"{store.label} is of version {version}, and this program reads up to {VERSION}")
-        tables = {
-            str(table): {str(day): tuple(map(str, files)) for day, files in days.items()}
-            for table, days in told["tables"].items()
-            if table in COLUMNS
-        }
-        problems = tuple(map(str, told["problems"]))
-        return Manifest(str(told["run"]), int(told["made_ms"]), str(told["history"]), problems, tables)
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        return _read(parse_json(text), store.label)
+    except (ValueError, TypeError, KeyError) as error:
+        why = f"{error.args[0]} is missing" if isinstance(error, KeyError) else str(error)
         raise HistoryError(
-            f"{store.label}/{MANIFEST_FILE} is damaged: run the pipeline with --full to make it anew"
+            f"{store.label}/{MANIFEST_FILE} is damaged ({why}): run the pipeline with --full to rebuild it"
         ) from error
+
+
+def _read(told: Any, label: str) -> Manifest:
+    """Return what a manifest says; raises ``HistoryError``, and ValueError, TypeError or KeyError for a damaged one."""
+    if not isinstance(told, dict):
+        raise TypeError("it is not an object")
+    version = _whole(told["schema"], "schema")
+    if version > VERSION:
+        raise HistoryError(f"{label} has version {version}, but this program reads versions up to {VERSION}")
+    tables: dict[str, dict[str, tuple[str, ...]]] = {}
+    for table, days in _of(dict, told["tables"], "tables").items():
+        if table not in COLUMNS:
+            continue
+        for day, names in _of(dict, days, table).items():
+            if day != WHOLE_KEY and not is_day(day):
+                raise ValueError(f"{table} has an invalid day")
+            files = tuple(_of(str, name, "the name of a file") for name in _of(list, names, table))
+            tables.setdefault(table, {})[day] = files
+    return Manifest(
+        _of(str, told["run"], "run"),
+        _whole(told["made_ms"], "made_ms", LAST_MS),
+        _of(str, told["history"], "history"),
+        tuple(_of(str, problem, "a problem") for problem in _of(list, told["problems"], "problems")),
+        tables,
+    )
+
+
+def _of(kind: type[T], value: object, name: str) -> T:
+    if not isinstance(value, kind):
+        raise TypeError(f"{name} is not of the type {_KINDS[kind]}")
+    return value
+
+
+def _whole(value: object, name: str, most: int = 1 << 62) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= most:
+        raise ValueError(f"{name} is not a number, or out of range")
+    return value
 
 
 def write_manifest(store: Store, manifest: Manifest, scratch: Path) -> None:

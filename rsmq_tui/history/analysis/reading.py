@@ -35,6 +35,7 @@ from rsmq_tui.history.analysis.values import (
     QueueRef,
     TimeRange,
 )
+from rsmq_tui.history.keeping import LAST_MS
 from rsmq_tui.history.names import read_name
 from rsmq_tui.history.place import Place
 
@@ -45,7 +46,6 @@ _USUAL_HOURS = 3
 
 # A damaged file may tell of millions of years.
 _MOST_HOURS = 3_660 * 24
-_LAST_MS = 253_402_300_799_999
 
 Chosen = Collection[QueueRef] | None
 """Some queues; None means all."""
@@ -267,7 +267,7 @@ def _facts(row: dict[str, Any]) -> QueueFacts:
 
 
 def _on_calendar(at_ms: int) -> int:
-    return max(0, min(at_ms, _LAST_MS))
+    return max(0, min(at_ms, LAST_MS))
 
 
 def _episode(row: dict[str, Any]) -> Episode:

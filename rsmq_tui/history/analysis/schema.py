@@ -37,7 +37,7 @@ STATISTICS = ("min", "mean", "max", "p50", "p95", "p99")
 _TEXT, _WHOLE, _FLOAT, _BYTES, _YES = pa.string(), pa.int64(), pa.float64(), pa.binary(), pa.bool_()
 
 _PLACE = (
-    Column("profile", _TEXT, "the profile's name, empty where the server came from a URL"),
+    Column("profile", _TEXT, "the profile's name, empty if the server was given by a URL"),
     Column("server", _TEXT, "the server's address"),
     Column("ns", _TEXT, "namespace"),
 )
@@ -48,12 +48,14 @@ _ROLLUP = (
     *_QUEUE,
     Column("kind", _TEXT, "rsmq or list"),
     Column("samples", _WHOLE, "samples in the bucket"),
-    Column("covered_ms", _WHOLE, "how much of the bucket its counters cover; what lies in a gap is not covered"),
+    Column("covered_ms", _WHOLE, "how much of the bucket the counters cover; gaps are not covered"),
     Column(
-        "arrivals", _WHOLE, "messages sent in what is covered; null where nothing is, and of lists: nothing counts them"
+        "arrivals",
+        _WHOLE,
+        "messages sent in the covered time; null if nothing is covered, and for lists, which count nothing",
     ),
-    Column("deletes", _WHOLE, "messages deleted in what is covered"),
-    Column("receives", _WHOLE, "receives in what is covered"),
+    Column("deletes", _WHOLE, "messages deleted in the covered time"),
+    Column("receives", _WHOLE, "receives in the covered time"),
     Column("redeliveries", _WHOLE, "receives beyond the first of each message, as far as the counters tell"),
     Column("ready_mean", _FLOAT, "mean of ready"),
     Column("hidden_mean", _FLOAT, "mean of hidden"),
@@ -75,7 +77,7 @@ _HOUR_FACTS = (
 _RUNS = (
     *_PLACE,
     Column("queue", _TEXT, "the queue; null for a run of failed polls of the whole place, whose verdict is down"),
-    Column("verdict", _TEXT, "ok, growing, stalled, poisoned, aged, broken or down"),
+    Column("verdict", _TEXT, "ok, watching, growing, stalled, leaking, poisoned, aged, broken or down"),
     Column("first_ms", _WHOLE, "the first sample of the run within its hour: what goes on is another run"),
     Column("last_ms", _WHOLE, "the last one"),
     Column(
@@ -156,7 +158,7 @@ WHOLE: dict[str, tuple[Column, ...]] = {
     EPISODES: (
         *_PLACE,
         Column("queue", _TEXT, "the queue; null where the whole place was down"),
-        Column("verdict", _TEXT, "growing, stalled, poisoned, aged, broken or down"),
+        Column("verdict", _TEXT, "growing, stalled, leaking, poisoned, aged, broken or down"),
         Column("start_ms", _WHOLE, "the first sample in trouble"),
         Column("end_ms", _WHOLE, "the first sample that was not, or the last known one where ended is not 'over'"),
         Column("ended", _TEXT, "over; unknown where a gap follows; open where it is so in the history's last sample"),
@@ -179,9 +181,9 @@ WHOLE: dict[str, tuple[Column, ...]] = {
     ANOMALIES: (
         Column("bucket_ms", _WHOLE, "when the hour begins"),
         *_QUEUE,
-        Column("metric", _TEXT, "what was unusual"),
+        Column("metric", _TEXT, "the unusual metric"),
         Column("value", _FLOAT, "its hourly mean"),
-        Column("median", _FLOAT, "what is usual at that hour of the week"),
+        Column("median", _FLOAT, "the usual value at that hour of the week"),
         Column("mad", _FLOAT, "how much it varies"),
         Column("score", _FLOAT, "robust standard deviations away, negative below"),
     ),

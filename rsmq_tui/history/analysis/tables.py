@@ -82,7 +82,7 @@ class Tables:
         manifest = read_manifest(self._store)
         if manifest is None:
             raise HistoryError(
-                f"{self.label} holds no analysis: rsmq-tui pipeline run --history DIR --out {self.label} makes one"
+                f"{self.label} is not an analysis: rsmq-tui pipeline run --history DIR --out {self.label} creates one"
             )
         return manifest
 
@@ -97,7 +97,7 @@ class Tables:
             except FileNotFoundError as error:
                 if not is_final:
                     raise _GoneError from error
-                self._leave_out(name, "it is gone; run the pipeline with --full to make it anew")
+                self._leave_out(name, "the file is missing; run the pipeline with --full to build it again")
             except Exception as error:
                 # Whatever is wrong with a file, the others are read.
                 self._leave_out(name, str(error).splitlines()[0] if str(error) else type(error).__name__)

@@ -190,7 +190,7 @@ class Forecast:
 
 @dataclass(frozen=True, slots=True)
 class Anomaly:
-    """An hour in which a metric was far from what is usual at that hour of the week."""
+    """An hour in which a metric was far from the usual value at that hour of the week."""
 
     ref: QueueRef
     bucket_ms: int

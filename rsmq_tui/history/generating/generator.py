@@ -109,9 +109,11 @@ class Generator:
         mark = json.dumps(self.plan.wanted.told) + "\n"
         found = self._store.read(_MARK)
         if found is None and (self._store.read(SCHEMA_FILE) is not None or self._is_used()):
-            raise HistoryError(f"{self.label} holds a history that was recorded: name another folder")
+            raise HistoryError(f"{self.label} contains a recorded history: name another folder")
         if found not in (None, mark):
-            raise HistoryError(f"{self.label} was generated with other options: use those, or another folder")
+            raise HistoryError(
+                f"{self.label} was generated with other options: use the same options, or another folder"
+            )
         if found is None:
             self._store.write(_MARK, mark, self._scratch / _MARK)
             self._store.write(SCHEMA_FILE, describe(), self._scratch / SCHEMA_FILE)
@@ -125,7 +127,9 @@ class Generator:
         self._scratch.mkdir(parents=True, exist_ok=True)
         lock = FileLock.acquire(self._scratch / "lock")
         if lock is None:
-            raise HistoryError(f"{self.label} is being generated already: wait for that, or name another folder")
+            raise HistoryError(
+                f"{self.label} is already being generated: wait until it is done, or name another folder"
+            )
         try:
             yield
         finally:

@@ -10,7 +10,7 @@ from rsmq_tui.monitor import Verdict
 
 _UNKNOWN = (
     *("oldest_ready_age_ms", "totalsent", "totalrecv", "vt_s", "delay_s", "maxsize", "created_ms", "modified_ms"),
-    *("poison", "highest_rc"),
+    *("poison", "highest_rc", "oldest_ready_waiting_ms"),
 )
 # What only ages and receive counts tell.
 _UNTOLD = pa.array([str(Verdict.AGED), str(Verdict.POISONED)])

@@ -64,7 +64,9 @@ def samples_of(wanted: Wanted, file: File, times: Times, lines: Lines, queues: S
         "depth": pc.add(ready, hidden),
         "ready": ready,
         "hidden": hidden,
+        # Nothing is sent with a delay.
         "oldest_ready_age_ms": pc.if_else(is_ready, age, _NONE),
+        "oldest_ready_waiting_ms": pc.if_else(is_ready, age, _NONE),
         "totalsent": pc.add(sent, found["poisons"]),
         "totalrecv": pc.add(pc.add(received, again), extra),
         "vt_s": found["vt_s"],

@@ -29,7 +29,7 @@ _POINTS = 400
 _NAME_MAX = 200
 # Beyond this, hours are told by the day of the week.
 _HEAT_DAYS = 45
-_ORDER = ("down", "broken", "stalled", "growing", "poisoned", "aged")
+_ORDER = ("down", "broken", "stalled", "leaking", "growing", "poisoned", "aged")
 
 
 @dataclass(frozen=True, slots=True)

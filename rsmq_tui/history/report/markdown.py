@@ -29,7 +29,7 @@ def as_markdown(report: Report) -> str:
         rich(first),
         _bullets(others),
         "## Timeline",
-        _table(tables.episodes(report)) or "Nothing was in trouble in this time.",
+        _table(tables.episodes(report)) or "No queue was in trouble in this time range.",
         "## All queues together" if not report.is_chosen else "## The queues together",
         _chart((("depth", report.depth), *_named(report.rates)), report.span),
     ]
@@ -39,10 +39,14 @@ def as_markdown(report: Report) -> str:
         blocks.append(f"{plural(report.others, 'more queue')} in trouble; see the tables.")
     for title, table, none in (
         ("Queues", tables.queues(report), ""),
-        ("Poison messages", tables.poison(report), "None was seen, as far as inventories of messages were recorded."),
-        ("Visibility timeouts", tables.advice(report), "There is no advice: it takes inventories of messages."),
-        ("Forecasts", tables.forecasts(report), "There is no forecast: it takes a day of history, or more."),
-        ("Unusual hours", tables.anomalies(report), "No hour was unusual."),
+        (
+            "Poison messages",
+            tables.poison(report),
+            "No message was received too often, according to the recorded inventories.",
+        ),
+        ("Visibility timeouts", tables.advice(report), "No advice: advice needs inventories of messages."),
+        ("Forecasts", tables.forecasts(report), "No forecast: a forecast needs at least one day of history."),
+        ("Unusual hours", tables.anomalies(report), "There were no unusual hours."),
     ):
         note = words.forecast_note(report) if title == "Forecasts" else ""
         blocks += [f"## {title}", escaped(note), _table(table) or none]
@@ -82,7 +86,7 @@ def _section(report: Report, section: Section) -> list[str]:
     told = [words.episode_sentence(report, episode) for episode in section.episodes[:10]]
     return [
         f"## Queue {code(report.name(section.facts.ref))}",
-        _bullets(told) or "Nothing was wrong with it in this time.",
+        _bullets(told) or "This queue had no problems in this time range.",
         _chart(lines, report.span),
         _table(tables.facts_of(section)),
     ]

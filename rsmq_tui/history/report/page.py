@@ -20,7 +20,7 @@ _AGE_UNITS = (
 )
 _RATE_STYLES = {"arrivals_s": "s1", "deletes_s": "s2", "receives_s": "s3"}
 _ROWS_DRAWN = 40
-_KNOWN = frozenset(("down", "broken", "stalled", "growing", "poisoned", "aged"))
+_KNOWN = frozenset(("down", "broken", "stalled", "leaking", "growing", "poisoned", "aged"))
 # Even if something slipped through, a browser would run and load nothing.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 
@@ -72,7 +72,7 @@ class _Page:
     def _timeline(self) -> str:
         report = self._report
         if not report.episodes:
-            return "<p>Nothing was in trouble in this time.</p>"
+            return "<p>No queue was in trouble in this time range.</p>"
         rows: dict[str, list[Mark]] = {}
         for episode in report.episodes:
             rows.setdefault(report.subject(episode), []).append(self._mark(episode))
@@ -110,7 +110,7 @@ class _Page:
         told = f"Hourly mean of the messages stored, {what}; at most {count(heat.peak)}."
         steps = [(f"heat h{level}", f"from {count(least)}") for level, least in enumerate(levels_of(heat))]
         return _figure(
-            self._pictures.heat(heat, labels, f"Messages stored {what}", told), _legend(steps) + " blank: unknown"
+            self._pictures.heat(heat, labels, f"Messages stored {what}", told), _legend(steps) + " blank: no data"
         )
 
     def _queue(self, number: int, section: Section) -> str:
@@ -119,8 +119,8 @@ class _Page:
         lines = [Drawn(section.depth.points, "depth", "s1", is_area=True)]
         legend = [("s1", "mean")]
         if not section.p95.is_empty:
-            lines.append(Drawn(section.p95.points, "95 % of the time below", "s3"))
-            legend.append(("s3", "95 % of the time below"))
+            lines.append(Drawn(section.p95.points, "95th percentile", "s3"))
+            legend.append(("s3", "95th percentile"))
         if section.usual.points:
             lines.append(Drawn([(at, middle) for at, _, middle, _ in section.usual.points], "usual", "s4"))
             legend.append(("s4", "usual at that hour of the week"))
@@ -128,7 +128,7 @@ class _Page:
         depth = self._pictures.lines(lines, report.span, f"Depth of {name}", tables.described(section), marks=marks)
         told = "".join(f"<p>{_rich(words.episode_sentence(report, one))}</p>" for one in section.episodes[:10])
         body = [
-            told or "<p>Nothing was wrong with it in this time.</p>",
+            told or "<p>This queue had no problems in this time range.</p>",
             _figure(depth, f"Messages stored. {_legend(legend)}"),
             self._age(section.age, marks),
             self._rates(section.rates, marks),
@@ -195,10 +195,10 @@ class _Page:
         )
 
 
-_NO_POISON = "No message was received too often in this time, as far as inventories of messages were recorded."
-_NO_ADVICE = "There is no advice: it takes inventories of messages (rsmq-tui record --messages 5m)."
-_NO_FORECAST = "There is no forecast: it takes a day of history, or more."
-_NO_ANOMALY = "No hour was unusual; what is usual takes some weeks of history."
+_NO_POISON = "No message was received too often in this time range, according to the recorded inventories."
+_NO_ADVICE = "No advice: advice needs inventories of messages (rsmq-tui record --messages 5m)."
+_NO_FORECAST = "No forecast: a forecast needs at least one day of history."
+_NO_ANOMALY = "There were no unusual hours; finding them needs some weeks of history."
 
 
 def _kind(verdict: str) -> str:

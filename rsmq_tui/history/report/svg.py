@@ -75,7 +75,7 @@ class Pictures:
                 path = "".join(_path(run, frame) for run in known)
                 parts.append(f'<path class="line {each.style}" d="{path}"><title>{_text(each.name)}</title></path>')
         if not any(known for _, known in runs):
-            parts.append(f'<text class="tick" x="{WIDTH // 2}" y="{height // 2}">nothing is known of this time</text>')
+            parts.append(f'<text class="tick" x="{WIDTH // 2}" y="{height // 2}">no data for this time</text>')
         return self._picture(parts, height, title, words)
 
     def timeline(self, rows: Sequence[tuple[str, Sequence[Mark]]], span: TimeRange, title: str, words: str) -> str:

@@ -90,7 +90,7 @@ def poison(report: Report) -> Table:
 def advice(report: Report) -> Table:
     """What is advised for visibility timeouts."""
     return _table(
-        ("Queue", "vt", "Advised", "Came back", "99 % held for", "Received", "Advice"),
+        ("Queue", "vt", "Advised", "Visible again", "99 % deleted within", "Received", "Advice"),
         [
             (
                 report.name(one.ref), seconds(one.vt_s), seconds(one.advised_vt_s),

@@ -17,11 +17,11 @@ METRICS = {
     "redeliveries_s": "redeliveries",
 }
 _SIGNS = {
-    "broken": "✗", "down": "✗", "stalled": "■", "growing": "▲", "poisoned": "☣", "aged": "◷",
+    "broken": "✗", "down": "✗", "stalled": "■", "leaking": "▼", "growing": "▲", "poisoned": "☣", "aged": "◷",
 }  # fmt: skip
 _WAS = {
-    "broken": "could not be used", "stalled": "was stalled", "growing": "was growing", "poisoned": "was poisoned",
-    "aged": "was aged", DOWN: "was down",
+    "broken": "could not be used", "stalled": "was stalled", "leaking": "was leaking", "growing": "was growing",
+    "poisoned": "was poisoned", "aged": "was aged", DOWN: "was down",
 }  # fmt: skip
 
 
@@ -58,7 +58,7 @@ def metric_value(metric: str, value: float | None) -> str:
 def summary(report: Report) -> list[str]:
     """Say what was in trouble, when, how long, how bad, and whether it recovered: the worst first."""
     if not report.queues:
-        return ["The analysis knows no queues."]
+        return ["The analysis contains no queues."]
     sentences = [_overall(report)]
     order = sorted(report.episodes, key=lambda one: (badness(one.verdict), -within(one, report.span), one.start_ms))
     sentences += [episode_sentence(report, episode) for episode in order[:_TOLD_MAX]]
@@ -66,10 +66,11 @@ def summary(report: Report) -> list[str]:
         sentences.append(f"{plural(len(order) - _TOLD_MAX, 'more episode')} are in the timeline.")
     there = [poison for poison in report.poison if poison.is_there]
     if report.poison:
-        still = f"; {count(len(there))} of them were still there when last looked at" if there else ""
+        still = f"; {count(len(there))} of them were still there at the last inventory" if there else ""
         of = len({poison.ref for poison in report.poison})
         who = f"{plural(len(report.poison), 'message')} of {plural(of, 'queue')}"
-        sentences.append(f"{who} came back again and again{still}.")
+        were = "was" if len(report.poison) == 1 else "were"
+        sentences.append(f"{who} {were} received too often{still}.")
     return sentences
 
 
@@ -82,14 +83,14 @@ def episode_sentence(report: Report, episode: Episode) -> str:
     if episode.ended == "over":
         until = f"for {lasted}, from {began} to {moment(episode.end_ms)}"
     elif episode.ended == OPEN:
-        until = f"from {began} on, and still was when the history ends, {lasted} later"
+        until = f"since {began}, and still was at the end of the history, {lasted} later"
     else:
-        until = f"from {began} for {lasted} at least; what came after is not known"
+        until = f"from {began} for at least {lasted}; what happened after that is unknown"
     parts = [f"{who} {was} {until}: {_sentence(episode.cause)}" if episode.cause else f"{who} {was} {until}."]
     if episode.peak_depth is not None:
         when = f" ({moment(episode.peak_ms)})" if episode.peak_ms is not None else ""
         ready = f", {count(episode.peak_ready)} of them ready" if episode.peak_ready else ""
-        parts.append(f"It held up to {plural(episode.peak_depth, 'message')}{ready}{when}.")
+        parts.append(f"Its depth reached {plural(episode.peak_depth, 'message')}{ready}{when}.")
     if episode.peak_age_ms:
         parts.append(f"The oldest ready message was {duration(episode.peak_age_ms)} old.")
     if episode.affected:
@@ -103,14 +104,14 @@ def recovered_words(episode: Episode) -> str:
     """Say in a table when it was ok again."""
     if episode.recovered_ms is not None:
         return moment(episode.recovered_ms)
-    return "not yet" if episode.ended == OPEN else "–"
+    return "ongoing" if episode.ended == OPEN else "–"
 
 
 def line_words(line: Line, what: str) -> str:
     """Describe a line for whoever cannot see it."""
     known = [value for _, value in line.points if value is not None]
     if not known:
-        return f"{what}: nothing is known of this time."
+        return f"{what}: no data for this time."
     at_ms, highest = line.peak or (0, 0.0)
     say = [metric_value(line.metric, value) for value in (min(known), highest, known[-1])]
     gaps = sum(value is None for _, value in line.points)
@@ -125,16 +126,16 @@ def forecast_note(report: Report) -> str:
         return ""
     first, last = moment(min(times)), moment(max(times))
     when = first if first == last else f"{first} to {last}"
-    return f"What is as of {when} is not of the time of this report: it tells where queues were going then."
+    return f"Forecasts are made at {when}, which may be later than the range of this report."
 
 
 def about(report: Report) -> list[str]:
     """Say where the numbers come from, and what is missing."""
     history = f" of the history {printable(report.history, 300)}" if report.history else ""
     sentences = [
-        f"Made from the analysis {printable(report.label, 300)}{history}, as it was at {moment(report.made_ms)} UTC.",
+        f"Made from the analysis {printable(report.label, 300)}{history}, as of {moment(report.made_ms)} UTC.",
         f"It covers {range_words(report.whole)}. All times are UTC, by the clock of the Redis server.",
-        "A gap in a line means that nobody recorded that time; it does not mean zero.",
+        "A gap in a line means that nothing was recorded at that time; it does not mean zero.",
     ]
     return [*sentences, *(f"Missing: {printable(problem, 300)}" for problem in report.problems)]
 
@@ -152,13 +153,13 @@ def _overall(report: Report) -> str:
         words.append(f", in {plural(own, 'episode')}")
     if outages:
         down_ms = sum(within(episode, report.span) for episode in outages)
-        words.append(f"; {plural(len(outages), 'outage')} of a server lasted {duration(down_ms)} in all")
+        words.append(f"; {plural(len(outages), 'outage')} of a server lasted {duration(down_ms)} in total")
     if report.fullest is not None:
         at_ms, *bounds = report.fullest
-        who = "It" if len(report.queues) == 1 else "Together they"
+        who = "queue's" if len(report.queues) == 1 else "total"
         least, most = map(compact, bounds)
         number = f"about {least}" if least == most else f"between {least} and {most}"
-        words.append(f". {who} held most at {moment(at_ms)}: {number} messages")
+        words.append(f". The {who} depth peaked at {moment(at_ms)}: {number} messages")
     return "".join(words) + "."
 
 
@@ -166,7 +167,7 @@ def _recovery(episode: Episode) -> str:
     if episode.ended != "over":
         return ""
     if episode.recovered_ms is None:
-        return "It went on in another way, or what came after is not known: it was not seen to be ok again."
+        return "Its recovery was not recorded: the verdict changed, or no data follows."
     after_ms = episode.recovered_ms - episode.end_ms
     return f"It was ok again {duration(after_ms)} later." if after_ms > 0 else "Then it was ok again."
 

@@ -51,7 +51,10 @@ def opened(options: Options) -> QueueReader:
 def opened_lists(options: Options) -> ListReader:
     """Return a reader of the lists that the options name; raises ``SourceError``."""
     if not options.lists:
-        raise SourceError("option lists says which lists are read: queue:*, or several with commas; or queue names one")
+        raise SourceError(
+            "option lists names the lists to read: queue:*, or several separated by commas; or option "
+            "queue names one list"
+        )
     return ListReader(options.server.address(), options.list_names, options.lists)
 
 

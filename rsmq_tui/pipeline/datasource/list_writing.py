@@ -30,10 +30,10 @@ class ListWriter(DataSourceArrowWriter):
         if options.ids != NEW or options.run is not None:
             raise SourceError("rows are pushed to a list at least once: leave options ids and run out")
         if options.delay_s is not None or "delay_s" in schema.names:
-            raise SourceError("a list delays nothing: leave delay_s out")
+            raise SourceError("lists have no delay: leave delay_s out")
         check_written(schema, options)
         if options.server.address().cluster:
-            raise SourceError("lists of a cluster cannot be written here: each may be on another node")
+            raise SourceError("lists of a cluster cannot be written: each list may be on another node")
         self._options = options
         self._check_server()
 

@@ -52,7 +52,9 @@ class Server:
             raise SourceError(f"option profile: {printable(str(error))}") from None
         if self.profile not in config.profiles:
             known = ", ".join(config.profiles) or "none"
-            raise SourceError(f"option profile: there is no {printable(self.profile)}, the file names {known}")
+            raise SourceError(
+                f"option profile: no profile {printable(self.profile)}; the configuration file has {known}"
+            )
         return config.profiles[self.profile]
 
 
@@ -100,8 +102,8 @@ def read_options(given: Mapping[str, str]) -> Options:
     for name in said:
         if name not in _NAMES:
             close = get_close_matches(name, _NAMES, n=1)
-            meant = f"did you mean {close[0]}?" if close else f"there are {', '.join(_NAMES)}"
-            raise SourceError(f"there is no option {printable(name)}: {meant}")
+            meant = f"did you mean {close[0]}?" if close else f"known options: {', '.join(_NAMES)}"
+            raise SourceError(f"unknown option {printable(name)}: {meant}")
     found: dict[str, Any] = {name: _READERS[name](name, value) for name, value in said.items() if name in _READERS}
     return _with_lists(Options(_server(said), **found), said)
 
@@ -111,10 +113,10 @@ def _with_lists(options: Options, said: Mapping[str, str]) -> Options:
     of_lists = [name for name in ("lists", *_LIST_NAMES) if name in said]
     if options.kind == RSMQ and (not of_lists or "kind" in said):
         if of_lists:
-            raise SourceError(f"option {of_lists[0]} is about lists: leave it out, or say kind=list")
+            raise SourceError(f"option {of_lists[0]} is for lists: leave it out, or set kind=list")
         return options
     if "ns" in said:
-        raise SourceError("lists are in no namespace: leave option ns out")
+        raise SourceError("lists have no namespace: leave option ns out")
     profile = options.server.named() if options.server.profile else None
     names = ListNames() if profile is None else profile.list_names
     try:
@@ -131,7 +133,7 @@ def _with_lists(options: Options, said: Mapping[str, str]) -> Options:
 def _server(said: Mapping[str, str]) -> Server:
     profile, url = said.get("profile", ""), said.get("url", "")
     if profile and url:
-        raise SourceError("options url and profile both name a server: give one of them")
+        raise SourceError("options url and profile both name a server: give only one of them")
     if not profile:
         # Settled here: a worker of a cluster has other surroundings.
         server = Server(url=url or os.environ.get("REDIS_URL") or _DEFAULT_URL)
@@ -150,14 +152,16 @@ def _text(name: str, value: str) -> str:
 
 def _named(name: str, value: str) -> str:
     if not value:
-        raise SourceError(f"option {name} is empty: name one, or leave it out")
+        raise SourceError(f"option {name} is empty: give a value, or leave it out")
     return read_name(value)
 
 
 def _patterns(name: str, value: str) -> tuple[str, ...]:
     found = tuple(read_name(pattern.strip()) for pattern in value.split(","))
     if not all(found):
-        raise SourceError(f"option {name} is a key or a pattern of keys such as queue:*, or several with commas")
+        raise SourceError(
+            f"option {name} is a key or a pattern of keys such as queue:*, or several separated by commas"
+        )
     return found
 
 

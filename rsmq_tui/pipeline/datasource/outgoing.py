@@ -13,8 +13,7 @@ from rsmq_tui.history.names import read_name
 from rsmq_tui.monitor.wording import printable
 from rsmq_tui.pipeline.datasource.errors import SourceError
 from rsmq_tui.pipeline.datasource.options import KEPT, Options
-from rsmq_tui.protocol import StoredMessage, name_bytes
-from rsmq_tui.protocol.ids import RAW_ID_OF_ANY_CLIENT
+from rsmq_tui.protocol import RsmqError, StoredMessage, name_bytes, validation
 
 _TEXT: tuple[type[DataType], ...] = (StringType,)
 _BODY: tuple[type[DataType], ...] = (StringType, BinaryType)
@@ -47,9 +46,9 @@ def check_written(schema: StructType, options: Options) -> None:
     known = _COLUMNS | (_KEPT_COLUMNS if options.ids == KEPT else {})
     wanted = [name for name in ("body", "id") if name in known and name not in types]
     if wanted:
-        raise SourceError(f"the rows have no column {wanted[0]}: select what is to be sent as {wanted[0]}")
+        raise SourceError(f"the rows have no column {wanted[0]}: select the values to send as {wanted[0]}")
     if options.queue is None and "queue" not in types:
-        raise SourceError("no queue is named: give option queue, or rows with a column queue")
+        raise SourceError("no queue is given: set option queue, or add a column queue to the rows")
     for name, type_ in types.items():
         if name in known and not isinstance(type_, known[name]):
             allowed = " or ".join(each.__name__.removesuffix("Type").lower() for each in known[name])
@@ -59,7 +58,7 @@ def check_written(schema: StructType, options: Options) -> None:
                 f"the column {printable(name)} would not be sent: drop it; a message has {', '.join(known)}"
             )
     if options.ids == KEPT and (options.delay_s is not None or "delay_s" in types):
-        raise SourceError("messages that keep their ids keep their due_ms: leave delay_s out")
+        raise SourceError("messages with ids keep their due_ms: leave delay_s out")
 
 
 def outgoing_rows(batch: pa.RecordBatch, options: Options, refuse: Callable[[int, str], None]) -> Iterator[Outgoing]:
@@ -103,8 +102,9 @@ def stored_of(row: Outgoing) -> StoredMessage:
             "its id is null" if identity is None else "its due_ms is null: it would never become visible"
         )
     id = read_name(identity)
-    # What no client could have made would be a field of the queue's attributes, or a counter of another message.
-    if RAW_ID_OF_ANY_CLIENT.fullmatch(name_bytes(id)) is None:
-        raise RefusedError(f"{printable(id, 60)} is no id that a client makes")
+    try:
+        validation.message_id(id)
+    except RsmqError as error:
+        raise RefusedError(str(error)) from error
     body = row.body.encode() if isinstance(row.body, str) else row.body
     return StoredMessage(id, body, due_ms, kept["rc"] or 0, fr_ms)

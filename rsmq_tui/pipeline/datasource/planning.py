@@ -87,7 +87,7 @@ def _check_there(queue: str, size: QueueSize, reader: QueueReader) -> None:
     if size.problem is not None:
         raise SourceError(f"the messages of {name} cannot be read: {printable(size.problem)}")
     if not size.exists and not size.depth:
-        raise SourceError(f"there is no queue {name} in the namespace {printable(reader.ns)} of {reader.label}")
+        raise SourceError(f"no queue {name} in namespace {printable(reader.ns)} of {reader.label}")
 
 
 async def _queues(reader: QueueReader, options: Options, pushed: Pushed) -> list[str]:

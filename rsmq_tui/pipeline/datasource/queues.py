@@ -41,8 +41,7 @@ class QueueTableReader(DataSourceReader):
             queues = tuple(queue for queue in queues if queue.name == options.queue)
             if not queues:
                 raise SourceError(
-                    f"there is no queue {printable(options.queue)} in the namespace {printable(options.ns)} "
-                    f"of {snapshot.server}"
+                    f"no queue {printable(options.queue)} in namespace {printable(options.ns)} of {snapshot.server}"
                 )
         # The last row is that of the whole place.
         yield fitted(rows.polled(queues, snapshot.at_ms, None), schema).slice(0, len(queues))

@@ -48,7 +48,7 @@ class RsmqDataSource(DataSource):
         """Return what polls the queues, again and again; raises ``SourceError``."""
         options = read_options(self.options)
         if options.table != QUEUES:
-            raise SourceError("a stream is one of samples: leave option table out, or say queues")
+            raise SourceError("a stream reads samples: leave option table out, or set it to queues")
         check_columns(schema, options)
         return SampleStreamReader(options, schema)
 
@@ -56,14 +56,14 @@ class RsmqDataSource(DataSource):
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """Return what sends rows; raises ``SourceError``."""
         if overwrite:
-            raise SourceError('a queue is not overwritten, messages are added to it: write with mode("append")')
+            raise SourceError('a queue cannot be overwritten, only appended to: use mode("append")')
         options = read_options(self.options)
         return ListWriter(options, schema) if options.kind == LIST else QueueWriter(options, schema)
 
     @briefly
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802 - Spark's name
         """Raise ``SourceError``: streams are written batch by batch."""
-        raise SourceError('a stream is written by foreachBatch: lambda rows, _: rows.write.format("rsmq")…save()')
+        raise SourceError('use foreachBatch to write a stream: lambda rows, _: rows.write.format("rsmq")…save()')
 
 
 def register(spark: SparkSession) -> None:

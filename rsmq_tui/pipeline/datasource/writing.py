@@ -53,7 +53,7 @@ def check_all_sent(written: Sequence[Written]) -> None:
         sent = sum(message.sent + message.before for message in written)
         reason = next(reason for message in written for reason in message.reasons)
         rows = plural(refused + sent, "row")
-        raise SourceError(f"{refused:,} of {rows} cannot be sent, the others are sent; the first: {reason}")
+        raise SourceError(f"{refused:,} of {rows} cannot be sent; the others were sent. First reason: {reason}")
 
 
 class QueueWriter(DataSourceArrowWriter):
@@ -123,7 +123,7 @@ class QueueWriter(DataSourceArrowWriter):
             except RsmqError as error:
                 name = printable(options.queue or "")
                 if error.code == "queueNotFound":
-                    raise SourceError(f"there is no queue {name} on {address.label}: create it first") from None
+                    raise SourceError(f"no queue {name} on {address.label}: create it first") from None
                 raise told(error, address.label, f"queue {name}") from None
             except ERRORS as error:
                 raise told(error, address.label) from None

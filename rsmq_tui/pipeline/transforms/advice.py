@@ -12,7 +12,7 @@ from rsmq_tui.pipeline.transforms.conforming import conform
 from rsmq_tui.pipeline.transforms.outlook_words import joined, seconds, share
 from rsmq_tui.pipeline.transforms.queues import last_known
 from rsmq_tui.pipeline.transforms.samples import QUEUE
-from rsmq_tui.pipeline.transforms.wording import plural
+from rsmq_tui.pipeline.transforms.wording import count, plural
 
 KNOWN_MIN = 20
 """With fewer holding times than this nothing is advised."""
@@ -56,15 +56,15 @@ def advice(lifecycle: DataFrame, hours: DataFrame) -> DataFrame:
 
 def _told() -> Column:
     vt_s, advised_s, expired = sf.col("vt_s"), sf.col("advised_vt_s"), sf.coalesce("expired_share", sf.lit(0.0))
-    came_back = joined(share(expired), " of ", plural(sf.col("received"), "received message"), " came back")
+    came_back = joined(share(expired), " of ", plural(sf.col("received"), "received message"), " became visible again")
     covers = joined("vt ", seconds(vt_s), " covers 99 % of the holding times")
     now = sf.coalesce(joined(" (now ", seconds(vt_s), ")"), sf.lit(""))
     would_cover = joined("; a vt of ", seconds(advised_s), now, " would cover 99 %")
     is_covered = sf.col("holding_ms_p99") <= vt_s * 1000
     is_enough = joined("vt ", seconds(vt_s), " is enough: ", came_back)
     return (
-        sf.when(advised_s.isNull(), joined("too little is known: ", plural(sf.col("known"), "message"), " seen to go"))
-        .when(is_covered & (expired > 0), joined(covers, "; ", came_back, " all the same"))
+        sf.when(advised_s.isNull(), joined("not enough data (", count(sf.col("known")), " completed)"))
+        .when(is_covered & (expired > 0), joined(covers, ", but ", came_back))
         .when(is_covered, covers)
         .when(_is_enough(), is_enough)
         .otherwise(joined(came_back, " before they were deleted", would_cover))

@@ -15,13 +15,17 @@ def cause() -> Column:
     verdict, is_list = sf.col("verdict"), sf.col("kind").eqNullSafe("list")
     return (
         sf.when((verdict == "stalled") & is_list, _stalled_list())
+        .when(verdict == "leaking", _leaking())
         .when((verdict == "growing") & is_list, _growing_list())
         .when(verdict == "growing", _growing())
         .when(
             verdict == "stalled",
             sf.concat(plural(_known("peak_ready"), "message"), _text(" ready and none received"), _span()),
         )
-        .when(verdict == "aged", sf.concat(_text("the first ready message waited "), duration(sf.col("peak_age_ms"))))
+        .when(
+            verdict == "aged",
+            sf.concat(_text("the first ready message was up to "), duration(sf.col("peak_age_ms")), _text(" old")),
+        )
         .when(verdict == "poisoned", _poisoned())
         .when(verdict == "broken", sf.coalesce("told", _text("its keys disagree")))
         .when(verdict == "down", sf.concat(sf.coalesce("told", _text("no poll succeeded")), _span()))
@@ -45,11 +49,13 @@ def _growing_list() -> Column:
 
 
 def _stalled_list() -> Column:
-    """Say whether leases expired and nobody brought the items back, or none was taken."""
-    expired = sf.col("expired")
-    leases = sf.concat(plural(_known("expired"), "lease"), _text(" past the deadline and not brought back"), _span())
+    """Say that none was taken, or that leases expired: older histories have the same verdict for both."""
     items = sf.concat(plural(_known("peak_ready"), "item"), _text(" ready and none taken"), _span())
-    return sf.when(expired > 0, leases).otherwise(items)
+    return sf.when(sf.col("expired") > _known("peak_ready"), _leaking()).otherwise(items)
+
+
+def _leaking() -> Column:
+    return sf.concat(plural(_known("expired"), "lease"), _text(" expired and not returned"), _span())
 
 
 def _poisoned() -> Column:

@@ -21,15 +21,16 @@ def episodes_of(runs: DataFrame) -> DataFrame:
     Runs of one verdict that follow on each other are one episode. It is over where another run of the queue follows on,
     which tells when it ended; open where nothing of the queue follows and its place was not polled afterwards; else it
     is unknown how it ended: a gap follows, an outage, or the queue was gone. It recovered where the queue was next ok,
-    with nothing unknown in between.
+    with nothing unknown in between. A queue that is being watched, so that nothing is known to be wrong, is in no
+    episode.
 
     A place that could not be polled was up again, and had recovered, with the next sample of any of its queues, if that
     came within a minute of the last poll that failed.
 
     ``affected``, the messages that it concerned: of a growing queue those it gained from the first sample to its peak;
-    of a stalled or aged one the most that were ready, or whose leases had expired; of a poisoned one the most that were
-    received too often; of a broken one all that were in it, at the most. Null of a place that was down: nobody could
-    count.
+    of a stalled, leaking or aged one the most that were ready, or whose leases had expired; of a poisoned one the most
+    that were received too often; of a broken one all that were in it, at the most. Null of a place that was down:
+    nobody could count.
     """
     followed = _followed(_joined(runs))
     is_down = sf.col("verdict") == "down"
@@ -37,7 +38,7 @@ def episodes_of(runs: DataFrame) -> DataFrame:
     is_over = sf.when(is_down, is_up_soon).otherwise(sf.col("next_continues"))
     next_ms = sf.when(is_down, sf.col("up_ms")).otherwise(sf.col("next_ms"))
     is_open = next_ms.isNull() & (sf.col("last_ms") == sf.col("place_last_ms"))
-    troubles = followed.where(sf.col("verdict") != "ok").withColumns(
+    troubles = followed.where(~sf.col("verdict").isin("ok", "watching")).withColumns(
         {
             "ended": sf.when(is_over, OVER).when(is_open, OPEN).otherwise(UNKNOWN),
             "end_ms": sf.when(is_over, next_ms).otherwise(sf.col("last_ms")),
@@ -107,6 +108,7 @@ def _affected() -> Column:
     return (
         sf.when(verdict == "growing", gained)
         .when(verdict == "stalled", sf.greatest("peak_ready", "expired"))
+        .when(verdict == "leaking", sf.col("expired"))
         .when(verdict == "aged", sf.col("peak_ready"))
         .when(verdict == "poisoned", sf.col("poison"))
         .when(verdict == "broken", sf.col("peak_depth"))

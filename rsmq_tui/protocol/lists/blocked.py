@@ -12,6 +12,7 @@ from redis.asyncio import Redis as AsyncRedis
 
 from rsmq_tui.protocol.keys import name_of
 from rsmq_tui.protocol.operations import Operation
+from rsmq_tui.protocol.replies import decode_blob, decoded
 from rsmq_tui.protocol.runner import AsyncRunner, Runner
 
 _WAITING = frozenset(("blpop", "brpop", "blmove", "brpoplpush", "blmpop"))
@@ -35,6 +36,11 @@ COMMANDS: tuple[tuple[str, ...], ...] = (("CLIENT", "INFO"), ("CLIENT", "LIST", 
 
 def read_blocked(info: bytes, clients: bytes) -> list[BlockedConsumer]:
     """Read the replies to ``COMMANDS``: who waits on lists of that database, the longest first."""
+    return decoded(_read, (info, clients))
+
+
+def _read(replies: tuple[bytes, bytes]) -> list[BlockedConsumer]:
+    info, clients = replies
     database = _fields(name_of(info)).get("db")
     found = []
     for line in name_of(clients).splitlines():
@@ -73,7 +79,7 @@ class _AsyncAsker(AsyncRunner):
 
 
 def _asking() -> list[Operation[bytes]]:
-    return [Operation(None, (), command, bytes) for command in COMMANDS]
+    return [Operation(None, (), command, decode_blob) for command in COMMANDS]
 
 
 def _fields(line: str) -> dict[str, str]:

@@ -11,7 +11,6 @@ from rsmq_tui.protocol.failures import failure_of
 from rsmq_tui.protocol.keys import name_bytes, name_of
 from rsmq_tui.protocol.links import Link, Links
 from rsmq_tui.protocol.lists.naming import ListNames
-from rsmq_tui.protocol.running import raising_nonsense
 
 # One step passes about so many keys, which holds the server for a millisecond or less.
 SCAN_COUNT = 1_000
@@ -56,7 +55,6 @@ class ListDiscovery:
         """Whether there is anything to look for."""
         return bool(self._globs)
 
-    @raising_nonsense
     async def search(
         self, *, pause_s: float = 0.0, steps_max: int | None = STEPS_MAX, told: Told | None = None
     ) -> bool:
@@ -97,9 +95,8 @@ class ListDiscovery:
         while steps_max is None or steps < steps_max:
             (reply,) = await link.runner.commands(("SCAN", cursor, "MATCH", glob, "COUNT", SCAN_COUNT, "TYPE", "list"))
             if isinstance(reply, ResponseError) and failure_of(reply).kind in ("noperm", "error"):
-                return (
-                    f"lists cannot be looked for ({' '.join(str(reply).split())}): only those that are named are shown"
-                )
+                told = " ".join(str(reply).split())
+                return f"the server refused the search for lists ({told}): only lists given by name are shown"
             if isinstance(reply, Exception):
                 raise reply
             cursor, keys = reply
@@ -110,7 +107,10 @@ class ListDiscovery:
             if int(cursor) == 0:
                 return None
             await asyncio.sleep(pause_s)
-        return f"the search for lists ended after about {steps * SCAN_COUNT:,} keys: name them, or narrow the pattern"
+        return (
+            f"the search for lists stopped after about {steps * SCAN_COUNT:,} keys: name the lists, or narrow "
+            "the pattern"
+        )
 
     def _add(self, keys: Iterable[bytes], found: set[bytes]) -> bool:
         queues = {self._queue_of(key) for key in keys}

@@ -1,17 +1,16 @@
 """The Lua of guarded changes of list queues, put together of where items come from and where they go.
 
-A list has no ids: an item is what lies at a place and has those bytes. Positions are counted from the end that
-consumers take from, 0 is taken next; below 0 they are counted from the other end, -1 is its last item. Consumers and
-producers work meanwhile, so a call looks for where all of its items have shifted to, near where they were, and leaves
-alone what it cannot tell for the same. As with RSMQ's queues, a call first asks for its marker and leaves its outcome
-there, and whatever may be refused is refused before the first write.
+A list has no ids: a change names values, and an item is any of that value. Places are counted from the end that
+producers push to, 0 is the item that was pushed last, because consumers that take items from the other end do not shift
+them. A call reads one window of the list, takes what is named from it and leaves the rest in its order. As with RSMQ's
+queues, a call first asks for its marker and leaves its outcome there, and whatever may be refused is refused before the
+first write.
 
-An outcome is a letter for each edit, then how far the source and the target had shifted, and how many items were put
-where nothing says that it is exactly their place: ``ddg@-3@0@0``.
+An outcome is a letter for each edit: those of ``Outcome``; where messages come from RSMQ, what was found in place of
+what was seen may follow, as in ``edit_scripts``.
 """
 
-from rsmq_tui.protocol.lists.edit_sources import FROM_LIST, FROM_RSMQ
-from rsmq_tui.protocol.lists.edit_targets import TO_LEASES, TO_LIST, TO_RSMQ
+from rsmq_tui.protocol.edit_scripts import FOUND, GUARD
 from rsmq_tui.protocol.scripts import Script
 
 # KEYS list, leases of the source (RSMQ: zset, hash; none: the marker twice), the same of the target, marker.
@@ -23,80 +22,276 @@ if call('EXISTS', marker) == 1 then return redis.error_reply('RSMQ voided') end
 local place = 2
 local function arg() place = place + 1 return ARGV[place] end
 local function value(raw) return string.sub(raw, 2) end
-local outcome, bodies, checks, writes = {}, {}, {}, {}
-local source_shift, target_shift, inexact = 0, 0, 0
+local outcome, found, bodies, checks, writes = {}, {}, {}, {}, {}
 for n = 1, count do outcome[n] = 'd' end
-local tombstone = marker .. ':gone'
-local near, samples_most = 250, 6
--- Whoever looks around copies no more than about that.
-local look_bytes = 8000000
-
--- How positions are counted: in processing the oldest is at the right, whichever end consumers take from.
-local function side_of(area)
-  local is_left = area == 'q' and take == 'left'
-  local function index(p) if is_left then return p end return -1 - p end
-  local function range(key, p, q)
-    if q < p then return {} end
-    if is_left then return call('LRANGE', key, p, q) end
-    local found, turned = call('LRANGE', key, -1 - q, -1 - p), {}
-    local last = #found
-    for n = 1, last do turned[n] = found[last + 1 - n] end
-    return turned
-  end
-  -- Gives what lies near a place, by place: as far as that may be copied, and nothing tells how long items are.
-  local function around(key, length, p)
-    local found = {}
-    local function walk(from, by, left)
-      local at, step, longest = from, 1, 1
-      while left > 0 and at >= 0 and at < length and math.abs(at - p) <= near do
-        local first = by < 0 and math.max(0, at - step + 1) or at
-        local items = range(key, first, by < 0 and at or at + step - 1)
-        for n = 1, #items do
-          found[first + n - 1] = items[n]
-          left, longest = left - #items[n], math.max(longest, #items[n])
-        end
-        at = by < 0 and first - 1 or at + #items
-        step = math.max(1, math.min(near, math.floor(left / (4 * longest))))
-      end
-    end
-    local share = look_bytes / (2 * samples_most)
-    walk(math.min(p, length - 1), -1, share)
-    walk(p + 1, 1, share)
-    return found
-  end
-  return is_left, index, range, around
-end
+-- In processing the oldest item is at the right, whichever end consumers take from.
+local function is_left_of(area) return area == 'q' and take == 'left' end
 -- Tries a command on a key that is not there: what this user may not do, or there is no memory for, is refused now.
 local function try(...)
   local reply = pcall(...)
   if type(reply) == 'table' and reply.err and not string.find(reply.err, 'no such key') then return reply end
 end
--- Some of many, from the first to the last.
-local function spread(of)
-  if #of <= samples_most then return of end
-  local some = {}
-  for n = 0, samples_most - 1 do some[n + 1] = of[1 + math.floor(n * (#of - 1) / (samples_most - 1))] end
-  return some
-end
--- The shift that most samples vote for, if it is one alone, of at least so many votes, and more than for staying.
-local function elected(votes, least)
-  local best, most, is_alone = 0, 0, false
-  for shift, number in pairs(votes) do
-    if number > most then
-      best, most, is_alone = shift, number, true
-    elseif number == most then
-      is_alone = false
-    end
-  end
-  if is_alone and most >= least and most > (votes[0] or 0) then return best end
-  return 0
+local function try_push(command)
+  local refused = try(command, marker, '')
+  call('DEL', marker)
+  return refused
 end
 local function push(command, key, items)
   for first = 1, #items, 4000 do call(command, key, unpack(items, first, math.min(first + 3999, #items))) end
 end
+-- Puts items at the end that is taken from: the first of them is taken next.
+local function push_first(command, key, items)
+  local turned, last = {}, #items
+  for n = 1, last do turned[n] = items[last + 1 - n] end
+  push(command, key, turned)
+end
 """
 
-_FINISH = """
+# ARGV 'q' or 'p' (in the queue, or in processing); the nearest and the furthest place of the window; how far beyond it
+# to look for what has shifted; how many places from 0 on are not to be touched; '1' to take the items away; for each
+# edit its value, its lease's token or '', and its deadline.
+_FROM_LIST = """
+local source, leases = KEYS[1], KEYS[2]
+local is_left = is_left_of(arg())
+local near, far, slack, spared, takes = tonumber(arg()), tonumber(arg()), tonumber(arg()), tonumber(arg()), arg() == '1'
+local pop_front, pop_back = is_left and 'LPOP' or 'RPOP', is_left and 'RPOP' or 'LPOP'
+local push_front, push_back = is_left and 'LPUSH' or 'RPUSH', is_left and 'RPUSH' or 'LPUSH'
+local token, deadline, wanted = {}, {}, {}
+for n = 1, count do
+  bodies[n], token[n], deadline[n] = arg(), arg(), arg()
+  local same = wanted[bodies[n]]
+  if not same then
+    same = {next = 1}
+    wanted[bodies[n]] = same
+  end
+  same[#same + 1] = n
+end
+local length = call('LLEN', source)
+call('ZCARD', leases)
+local low, high = math.max(0, spared, near - slack), math.min(length - 1, far + slack)
+local window = {}
+if count > 0 and low <= high then
+  window = is_left and call('LRANGE', source, -1 - high, -1 - low) or call('LRANGE', source, low, high)
+end
+local places, heavy = {}, 0
+local function look(from, to)
+  for at = math.min(from, high), math.max(to, low), -1 do
+    local item = window[is_left and high - at + 1 or at - low + 1]
+    heavy = heavy + #item
+    local same = wanted[item]
+    local n = same and same[same.next]
+    if n then
+      same.next = same.next + 1
+      places[n] = at
+    end
+  end
+end
+look(far, near)
+look(high, far + 1)
+look(near - 1, low)
+for n = 1, count do
+  if not places[n] then
+    outcome[n] = 'm'
+  elseif token[n] ~= '' then
+    local now = call('ZSCORE', leases, token[n] .. ':' .. bodies[n])
+    if not now then
+      outcome[n] = 'g'
+    elseif tonumber(now) ~= tonumber(deadline[n]) then
+      outcome[n] = 'c'
+    end
+  end
+end
+-- How what goes is taken away, once it is known what that is.
+local gone, number, from_front, from_back, way, is_nearer_front = {}, 0, 0, 0, 'none', true
+local function plan()
+  local nearest, furthest = length, -1
+  for n = 1, count do
+    if outcome[n] == 'd' then
+      gone[places[n]] = true
+      number = number + 1
+      nearest, furthest = math.min(nearest, places[n]), math.max(furthest, places[n])
+    end
+  end
+  if number == 0 or not takes then return end
+  from_front, from_back = length - nearest, furthest + 1
+  is_nearer_front = from_front <= from_back
+  local depth = is_nearer_front and from_front or from_back
+  -- In microseconds, or about: through the nearer end and back, or to each place and then past all to the last of them.
+  local through = depth * (1 + heavy / #window * 0.005)
+  local walk = number * (2 + depth * 0.0003) + depth * 0.05
+  if number == depth then
+    way = 'end'
+  else
+    way = through <= walk and 'through' or 'walk'
+  end
+end
+checks[#checks + 1] = function()
+  plan()
+  call('ZREM', leases, marker)
+  if way == 'none' then return end
+  local refused = try(is_nearer_front and pop_front or pop_back, marker)
+  if way == 'through' then
+    refused = refused or try_push(is_nearer_front and push_front or push_back)
+  elseif way == 'walk' then
+    refused = refused or try('LSET', marker, 0, '') or try('LREM', marker, 1, '')
+  end
+  return refused
+end
+writes[#writes + 1] = function()
+  if way == 'end' then
+    call(is_nearer_front and pop_front or pop_back, source, number)
+  elseif way == 'through' then
+    local kept = {}
+    if is_nearer_front then
+      for n, item in ipairs(call(pop_front, source, from_front)) do
+        if not gone[length - n] then kept[#kept + 1] = item end
+      end
+      push_first(push_front, source, kept)
+    else
+      for n, item in ipairs(call(pop_back, source, from_back)) do
+        if not gone[n - 1] then kept[#kept + 1] = item end
+      end
+      push_first(push_back, source, kept)
+    end
+  elseif way == 'walk' then
+    local tombstone = marker .. ':gone'
+    for at in pairs(gone) do call('LSET', source, is_left and -1 - at or at, tombstone) end
+    call('LREM', source, is_nearer_front == is_left and number or -number, tombstone)
+  end
+  if not takes then return end
+  for n = 1, count do
+    if outcome[n] == 'd' and token[n] ~= '' then call('ZREM', leases, token[n] .. ':' .. bodies[n]) end
+  end
+end
+"""
+
+# ARGV what each adds to totalsent; the guard, as in ``edit_scripts``; for each edit its id, score, and rc or ''.
+_FROM_RSMQ = (
+    """
+local zset, hash, counted, guard = KEYS[1], KEYS[2], tonumber(arg()), arg()
+local conditions = guard ~= '' and cjson.decode(guard)
+"""
+    + GUARD
+    + """
+call('ZCARD', zset) call('HLEN', hash)
+local ids = {}
+for n = 1, count do
+  local id, score, rc = arg(), arg(), arg()
+  ids[n] = id
+  local now = call('ZSCORE', zset, id)
+  local body, now_rc, now_fr = unpack(call('HMGET', hash, id, id .. ':rc', id .. ':fr'))
+  local is_same = now and tonumber(now) == tonumber(score) and (now_rc or '') == rc
+  if not now or not body then
+    outcome[n] = 'g'
+  elseif not is_same and not (conditions and is_number(now_rc) and is_number(now_fr)) then
+    outcome[n] = 'c'
+  elseif has_conditions and not meets_all(now, now_rc) then
+    outcome[n] = 'n'
+  else
+    bodies[n] = body
+    if not is_same then found[#found + 1] = table.concat({n - 1, now, now_rc or '', now_fr or ''}, ':') end
+  end
+end
+checks[#checks + 1] = function() call('ZREM', zset, marker) call('HDEL', hash, marker) end
+writes[#writes + 1] = function()
+  local done = 0
+  for n = 1, count do
+    if outcome[n] == 'd' then
+      done = done + 1
+      call('ZREM', zset, ids[n])
+      call('HDEL', hash, ids[n])
+      -- A message may be called as another's counter.
+      for _, name in ipairs({ids[n] .. ':rc', ids[n] .. ':fr'}) do
+        if not call('ZSCORE', zset, name) then call('HDEL', hash, name) end
+      end
+    end
+  end
+  if counted ~= 0 and done > 0 then pcall('HINCRBY', hash, 'totalsent', counted * done) end
+end
+"""
+)
+
+# ARGV 'q' or 'p'; '1' to put them at the end that is taken from; for each edit a lease's token or '', its deadline; '='
+# and its bytes, or '' where the source has them.
+_TO_LIST = """
+local target, target_leases = KEYS[3], KEYS[4]
+local is_target_left, is_first = is_left_of(arg()), arg() == '1'
+local add = is_target_left == is_first and 'LPUSH' or 'RPUSH'
+call('LLEN', target)
+call('ZCARD', target_leases)
+local new_token, new_deadline = {}, {}
+for n = 1, count do
+  new_token[n], new_deadline[n] = arg(), arg()
+  local body = arg()
+  if body ~= '' then bodies[n] = value(body) end
+end
+checks[#checks + 1] = function() return try_push(add) or try('ZADD', target_leases, 'XX', 0, marker) end
+writes[#writes + 1] = function()
+  local items = {}
+  for n = 1, count do
+    if outcome[n] == 'd' then
+      items[#items + 1] = bodies[n]
+      if new_token[n] ~= '' then
+        call('ZADD', target_leases, new_deadline[n], new_token[n] .. ':' .. bodies[n])
+      end
+    end
+  end
+  if is_first then push_first(add, target, items) else push(add, target, items) end
+end
+"""
+
+# ARGV for each edit the lease that the item is to have: its token, its deadline; '' for none.
+_TO_LEASES = """
+local given, until_then = {}, {}
+for n = 1, count do given[n], until_then[n] = arg(), arg() end
+checks[#checks + 1] = function() return try('ZADD', leases, 'XX', 0, marker) end
+writes[#writes + 1] = function()
+  for n = 1, count do
+    if outcome[n] == 'd' then
+      if given[n] ~= '' then call('ZADD', leases, until_then[n], given[n] .. ':' .. bodies[n]) end
+      if token[n] ~= '' and token[n] ~= given[n] then call('ZREM', leases, token[n] .. ':' .. bodies[n]) end
+    end
+  end
+end
+"""
+
+# ARGV what each adds to totalsent; for each edit its id, score, rc and fr ('' or = and the value), '=' and its body, or
+# '' where that comes from the source.
+_TO_RSMQ = """
+local to_zset, to_hash, to_counted = KEYS[3], KEYS[4], tonumber(arg())
+call('ZCARD', to_zset)
+if call('HEXISTS', to_hash, 'vt') == 0 then return redis.error_reply('RSMQ queueNotFound') end
+local messages, is_known = {}, {}
+for n = 1, count do
+  local id, score, rc, fr, body = arg(), arg(), arg(), arg(), arg()
+  messages[n] = {id, score, rc, fr}
+  if body ~= '' then bodies[n] = value(body) end
+  if outcome[n] == 'd' then
+    if is_known[id] or call('ZSCORE', to_zset, id) or call('HEXISTS', to_hash, id) == 1 then outcome[n] = 't' end
+    is_known[id] = true
+  end
+end
+checks[#checks + 1] = function()
+  return try('ZADD', to_zset, 'XX', 0, marker) or try('HSET', to_hash, marker, '') or try('HDEL', to_hash, marker)
+end
+writes[#writes + 1] = function()
+  local done = 0
+  for n = 1, count do
+    if outcome[n] == 'd' then
+      done = done + 1
+      local id, score, rc, fr = unpack(messages[n])
+      call('HSET', to_hash, id, bodies[n])
+      if rc ~= '' then call('HSET', to_hash, id .. ':rc', value(rc)) end
+      if fr ~= '' then call('HSET', to_hash, id .. ':fr', value(fr)) end
+      call('ZADD', to_zset, score, id)
+    end
+  end
+  if to_counted ~= 0 and done > 0 then pcall('HINCRBY', to_hash, 'totalsent', to_counted * done) end
+end
+"""
+
+_FINISH = (
+    """
 local told = table.concat(outcome)
 if string.find(told, 'd', 1, true) then
   for _, check in ipairs(checks) do
@@ -105,14 +300,19 @@ if string.find(told, 'd', 1, true) then
   end
   for _, write in ipairs(writes) do write() end
 end
-told = table.concat({told, string.format('%d', source_shift), string.format('%d', target_shift), inexact}, '@')
+"""
+    + f"""
+if #found > 0 then told = told .. '{FOUND}' .. table.concat(found, ' ') end
+"""
+    + """
 -- Removing must work on a server that is out of memory, although the marker then cannot be left.
 pcall('SET', marker, told)
 return told
 """
+)
 
-_SOURCES = {"list": FROM_LIST, "rsmq": FROM_RSMQ, "": ""}
-_TARGETS = {"list": TO_LIST, "rsmq": TO_RSMQ, "leases": TO_LEASES, "": ""}
+_SOURCES = {"list": _FROM_LIST, "rsmq": _FROM_RSMQ, "": ""}
+_TARGETS = {"list": _TO_LIST, "rsmq": _TO_RSMQ, "leases": _TO_LEASES, "": ""}
 
 EDIT_LISTS = {
     (source, target): Script(_PRELUDE + _SOURCES[source] + _TARGETS[target] + _FINISH)

@@ -1,10 +1,15 @@
-"""Ids of list items: where one lay and which bytes it had, for items have no id of their own."""
+"""Ids of list items: where one lay and which bytes it had, for items have no id of their own.
+
+Where it lay is for people, and for where to look first; a change means any item of the same bytes.
+"""
 
 import re
 from hashlib import sha1
 from typing import Literal, NamedTuple
 
 Place = Literal["queue", "processing"]
+Area = Literal["q", "p"]
+"""A place as ids have it."""
 
 # What stands where a message has its score. An item in the queue may be taken at once; one in processing has the
 # deadline of its lease, or these where it has no lease, or where there are too many leases to look through.
@@ -18,7 +23,7 @@ _TOKEN_LENGTH = 22
 _SHA_LENGTH = 1 + 40
 _DIGITS = 15
 
-_LETTERS: dict[Place, str] = {"queue": "q", "processing": "p"}
+_LETTERS: dict[Place, Area] = {"queue": "q", "processing": "p"}
 _ID = re.compile(r"([qp]):([0-9]{1,15}):([0-9a-f]{40})")
 
 
@@ -50,6 +55,31 @@ def item_sha(item: bytes) -> str:
 def item_id(place: Place, position: int, item: bytes) -> str:
     """Return the id of an item that lies there."""
     return f"{_LETTERS[place]}:{position}:{item_sha(item)}"
+
+
+def value_id(area: Area, item: bytes) -> bytes:
+    """Return the id of any item of these bytes, wherever it lies in the queue (``q``) or in processing (``p``)."""
+    return f"{area}:0:{item_sha(item)}".encode()
+
+
+def area_of(id: bytes) -> Area:
+    """Return the area alone of an id that is an item's."""
+    return "p" if id.startswith(b"p") else "q"
+
+
+def position_of(id: bytes) -> int:
+    """Return the position alone of an id that is an item's."""
+    return int(id[2 : id.index(b":", 2)])
+
+
+def digest_of(id: bytes) -> bytes:
+    """Return the SHA1 alone, in 20 bytes, of an id that is an item's; raises ValueError for another."""
+    return bytes.fromhex(id[-_SHA_LENGTH + 1 :].decode("ascii"))
+
+
+def item_digest(item: bytes) -> bytes:
+    """Return the SHA1 of an item's bytes, in 20 bytes."""
+    return sha1(item, usedforsecurity=False).digest()
 
 
 def order_of(id: bytes) -> bytes:

@@ -1,84 +1,87 @@
-"""Looking for what a change of list queues would touch, or may have touched, without touching it."""
+"""Reading stretches of lists, in places from 0 on: that of the item which was pushed last.
 
+Consumers that take items from the other end shift none of these; each item that producers push shifts them all by one.
+"""
+
+from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from rsmq_tui.protocol.keys import Keys, name_bytes
-from rsmq_tui.protocol.lists.edits import ListBatch, ListKind, sha_of, spot_of
+from rsmq_tui.protocol.lists.edits import ListBatch, ListKind
+from rsmq_tui.protocol.lists.item_ids import Area, area_of, digest_of, item_digest
 from rsmq_tui.protocol.lists.naming import ListNames
 from rsmq_tui.protocol.messages import RawMessage
 
 # Sends commands in one round trip, and returns the replies.
 Read = Callable[..., Awaitable[list[Any]]]
-Command = tuple[bytes | str | int, ...]
 
-NEAR_ITEMS = 250
-# What is in processing is read whole up to this.
-_PROCESSING_MOST = 10_000
+# So many items are read by the first call, and how many and about how much by others.
+_STEP, _STEP_GROWS, _STEP_MOST = 8, 8, 4_096
+_STEP_BYTES = 4_000_000
 
 
-def key_of(names: ListNames, queue: str, area: str) -> bytes:
+class Steps:
+    """How many items to read at once: nothing tells how long they are before they are read."""
+
+    def __init__(self) -> None:
+        self.items = _STEP
+
+    def learn(self, found: Sequence[bytes]) -> None:
+        """Take note of what was read."""
+        longest = max(map(len, found), default=0)
+        self.items = max(1, min(_STEP_MOST, self.items * _STEP_GROWS, _STEP_BYTES // max(1, longest)))
+
+
+def key_of(names: ListNames, queue: str, area: Area) -> bytes:
     """Return the key of a queue's list, or of its processing list."""
     return names.processing_key(queue) if area == "p" else name_bytes(queue)
 
 
-def is_left(names: ListNames, area: str) -> bool:
-    """Tell whether position 0 is the head of the list: in processing the oldest is the last, wherever it was taken."""
-    return area == "q" and names.take_from == "left"
-
-
-def range_of(names: ListNames, queue: str, area: str, first: int, last: int) -> Command:
-    """Return the command that reads what lies at these positions, and ``in_order`` puts in order."""
+async def read_places(
+    read: Read, names: ListNames, queue: str, area: Area, near: int, far: int
+) -> tuple[int, list[bytes]]:
+    """Read how long a list is and what lies from ``far`` to ``near``, in the order in which it is taken."""
     key = key_of(names, queue, area)
-    return ("LRANGE", key, first, last) if is_left(names, area) else ("LRANGE", key, -1 - last, -1 - first)
-
-
-def in_order(names: ListNames, area: str, found: list[bytes]) -> list[bytes]:
-    """Return what ``range_of`` reads, from the lowest position on."""
-    return found if is_left(names, area) else found[::-1]
+    if area == "q" and names.take_from == "left":
+        length, found = await read(("LLEN", key), ("LRANGE", key, -1 - far, -1 - near))
+        return length, found
+    length, found = await read(("LLEN", key), ("LRANGE", key, near, far))
+    return length, found[::-1]
 
 
 async def are_there(read: Read, batch: ListBatch) -> list[bool]:
-    """Tell of each of what a batch takes (or puts) whether it is there, near where it was."""
-    if batch.kind is ListKind.PUT:
-        return await _of_side(read, batch, batch.queue, batch.ns, batch.afters)
-    there = await _of_side(read, batch, batch.queue, batch.ns, batch.befores)
-    if batch.kind is ListKind.LEASE:
-        return await _have_leases(read, batch, batch.befores, there)
-    return there
-
-
-async def _of_side(
-    read: Read, batch: ListBatch, queue: str, ns: str | None, messages: Sequence[RawMessage]
-) -> list[bool]:
-    if ns is not None:
-        scores = await read(*(("ZSCORE", Keys(ns).messages(queue), message.id) for message in messages))
+    """Tell of each of what a batch takes (or puts) whether an item of its value is there."""
+    messages = batch.afters if batch.kind is ListKind.PUT else batch.befores
+    if batch.ns is not None:
+        scores = await read(*(("ZSCORE", Keys(batch.ns).messages(batch.queue), message.id) for message in messages))
         return [score is not None for score in scores]
-    names, spots = batch.names, [spot_of(message.id) for message in messages]
-    key = key_of(names, queue, spots[0].area)
-    (length,) = await read(("LLEN", key))
-    if spots[0].area == "p" and length <= _PROCESSING_MOST:
-        shas = [sha_of(item) for item in (await read(("LRANGE", key, 0, -1)))[0]]
-        return [spot.sha in shas for spot in spots]
-    found = []
-    for spot in spots:
-        at = spot.position + (length if spot.position < 0 else 0) + batch.hint
-        (around,) = await read(range_of(names, queue, spot.area, max(0, at - NEAR_ITEMS), max(0, at + NEAR_ITEMS)))
-        found.append(any(sha_of(item) == spot.sha for item in around))
-    return found
+    found = await _found(read, batch, messages)
+    if batch.kind is ListKind.LEASE:
+        return [item is not None and await _has_lease(read, batch, *item) for item in found]
+    return [item is not None for item in found]
 
 
-async def _have_leases(
-    read: Read, batch: ListBatch, messages: Sequence[RawMessage], there: Sequence[bool]
-) -> list[bool]:
-    """Tell which still have the leases that they had, of those that are there."""
-    key, leases = key_of(batch.names, batch.queue, "p"), batch.names.leases_key(batch.queue)
-    items = {sha_of(item): item for item in (await read(("LRANGE", key, 0, -1)))[0]}
-    found = []
-    for message, is_there in zip(messages, there, strict=True):
-        if not is_there or message.rc is None:
-            found.append(is_there)
-            continue
-        (score,) = await read(("ZSCORE", leases, message.rc + b":" + items[spot_of(message.id).sha]))
-        found.append(score is not None and float(score) == float(message.score))
-    return found
+async def _found(read: Read, batch: ListBatch, messages: Sequence[RawMessage]) -> list[tuple[RawMessage, bytes] | None]:
+    """Return each with an item of its value, each item once."""
+    wanted = Counter(digest_of(message.id) for message in messages)
+    there: dict[bytes, list[bytes]] = {}
+    area, steps, near = area_of(messages[0].id), Steps(), 0
+    while wanted:
+        length, items = await read_places(read, batch.names, batch.queue, area, near, near + steps.items - 1)
+        for item in items:
+            digest = item_digest(item)
+            if wanted[digest] > len(there.get(digest, ())):
+                there.setdefault(digest, []).append(item)
+        near += len(items)
+        if not items or near >= length:
+            break
+        steps.learn(items)
+    return [(message, same.pop()) if (same := there.get(digest_of(message.id))) else None for message in messages]
+
+
+async def _has_lease(read: Read, batch: ListBatch, message: RawMessage, item: bytes) -> bool:
+    if message.rc is None:
+        return True
+    (score,) = await read(("ZSCORE", batch.names.leases_key(batch.queue), message.rc + b":" + item))
+    return score is not None and float(score) == float(message.score)

@@ -9,7 +9,7 @@ from rsmq_tui.protocol.lists.item_ids import item_sha, leased_item
 from rsmq_tui.protocol.lists.looking import ask, list_keys, telling_wrong_types
 from rsmq_tui.protocol.lists.naming import ListNames
 from rsmq_tui.protocol.polled import clock_ms
-from rsmq_tui.protocol.running import ScriptRunner, raising_nonsense
+from rsmq_tui.protocol.running import ScriptRunner
 from rsmq_tui.protocol.scan import CHUNK_MESSAGES, CHUNK_MESSAGES_MIN, SCAN_BODY_BYTES
 
 _SHOWN_BYTES = 22
@@ -50,14 +50,12 @@ class ListLeases:
         self._runner = runner
         self._names = names
 
-    @raising_nonsense
     async def types(self, queue: str) -> KeyTypes:
         """Return what the three keys hold."""
         # On a cluster each of them may be elsewhere.
         found = [(await ask(self._runner, ("TYPE", key)))[0] for key in list_keys(self._names, queue)]
         return KeyTypes(*(bytes(each).decode("latin-1") for each in found))
 
-    @raising_nonsense
     async def processing(self, queue: str) -> int:
         """Return how many items are in processing."""
         with telling_wrong_types():
@@ -77,7 +75,6 @@ class ListLeases:
             longest = max(map(len, found[::2]), default=1)
             count = max(CHUNK_MESSAGES_MIN, min(CHUNK_MESSAGES, SCAN_BODY_BYTES // (longest or 1)))
 
-    @raising_nonsense
     async def _page(self, key: bytes, cursor: bytes, count: int) -> tuple[int, bytes, list[bytes]]:
         with telling_wrong_types():
             (cursor, found), clock = await ask(self._runner, ("ZSCAN", key, cursor, "COUNT", count), ("TIME",))

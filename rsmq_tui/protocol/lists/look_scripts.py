@@ -5,7 +5,13 @@ as would fit into what may still be copied if they were four times as long as th
 longer than all of that is copied all the same, for nothing in Redis can tell.
 """
 
+from rsmq_tui.protocol.replies import array, ascii_text, blob, count, either, moment, optional, record
 from rsmq_tui.protocol.scripts import Script
+
+# Of a page: place, position, size, SHA1, preview, score.
+_PEEKED = record(blob, count, count, ascii_text, blob, ascii_text)
+_FOUND = record(moment, blob, count, ascii_text, count, optional(blob))
+_ITEM = either(blob, record(count, ascii_text))
 
 _CLOCK = """
 local time = redis.call('TIME')
@@ -167,7 +173,8 @@ for i = 1, #rows do
   row[6] = score
 end
 return {now, depth, ready, start, rows}
-"""
+""",
+    reply=lambda keys, arguments: record(moment, count, count, count, array(_PEEKED)),
 )
 
 # KEYS as above; ARGV take end is right, place, position, SHA1, the longest body to return, most bytes to copy while
@@ -197,7 +204,8 @@ if place == 'p' then
   score = leases_near(KEYS[3], at / math.max(1, hidden), tonumber(ARGV[8]), math.max(budget, 4 * #item))(item)
 end
 return {now, place, at, score, #item, #item <= tonumber(ARGV[5]) and item or false}
-"""
+""",
+    reply=lambda keys, arguments: either(record(moment), _FOUND),
 )
 
 # KEYS queue, processing; ARGV the most bytes to copy for each range, the longest item that is given as it is: of longer
@@ -216,5 +224,6 @@ for i = 3, #ARGV, 4 do
   out[#out + 1] = items
 end
 return out
-"""
+""",
+    reply=lambda keys, arguments: record(moment, count, count, *[array(_ITEM)] * ((len(arguments) - 2) // 4)),
 )

@@ -3,6 +3,7 @@
 import hashlib
 
 from rsmq_tui.protocol.read_scripts import MICROSECONDS_FROM, SECONDS_BELOW
+from rsmq_tui.protocol.replies import array
 from rsmq_tui.protocol.scripts import Script
 
 # Redis has no way to learn how long an item is without copying it. One call stops looking at items once it has copied
@@ -22,7 +23,8 @@ _END_BYTES = 4096
 # empty list, 0 where it was not looked at, else {size, mark, how many of the next two are equal to it, start of it}.
 # ``lease`` is false without leases, else {expired, first deadline}, and then a sixth element says when time alone will
 # next change the row: the smallest deadline above now, '' for never, or 0 where that is not looked for.
-LIST_ROWS = Script(f"""
+LIST_ROWS = Script(
+    f"""
 local now, now_ms, shown, from, to = ARGV[1], tonumber(ARGV[1]), tonumber(ARGV[2]), ARGV[3], ARGV[4]
 local next_at = from == '0' and 1 or 2
 local call, pcall = redis.call, redis.pcall
@@ -72,7 +74,10 @@ for n = 1, #ARGV[5] do
   else out[n] = row_of(KEYS[3 * n - 2], KEYS[3 * n - 1], KEYS[3 * n], look) end
 end
 return out
-""")
+""",
+    # ARGV[5] has a digit for each queue.
+    reply=lambda keys, arguments: array(lambda row: type(row) is list, len(str(arguments[4]))),
+)
 
 
 def mark_of(item: bytes) -> bytes:

@@ -7,7 +7,6 @@ copy is bounded. The first look at a big item cannot be avoided.
 
 from collections.abc import Callable, Sequence
 from itertools import chain, islice
-from math import inf
 from typing import Any
 
 from redis.crc import key_slot
@@ -18,7 +17,19 @@ from rsmq_tui.protocol.lists.naming import ListNames
 from rsmq_tui.protocol.lists.row_scripts import BIG_BYTES, LIST_ROWS, LOOK_BYTES_MAX, mark_of
 from rsmq_tui.protocol.polled import Index, PolledRows, as_data, clock_ms
 from rsmq_tui.protocol.read_scripts import MICROSECONDS_FROM, SECONDS_BELOW, Row
-from rsmq_tui.protocol.running import Call, ScriptRunner, raising_nonsense
+from rsmq_tui.protocol.replies import (
+    ascii_text,
+    blob,
+    count,
+    due_ms,
+    either,
+    integer,
+    misshapen,
+    nothing,
+    optional,
+    record,
+)
+from rsmq_tui.protocol.running import Call, ScriptRunner
 from rsmq_tui.protocol.scripts import Script
 from rsmq_tui.protocol.tracked import TrackedConnection
 
@@ -32,6 +43,11 @@ BIG_PACE_MS = 10_000
 # Stands for a key that another node of a cluster may hold; then the row's numbers for it are None.
 ELSEWHERE = b""
 _PLAIN_LOOKS = 25
+
+
+_HEAD = either(nothing, integer, record(count, blob, count), record(count, blob, count, blob))
+_NUMBER = either(nothing, count, blob)
+_ROW = record(_NUMBER, _NUMBER, _NUMBER, _HEAD, optional(record(count, ascii_text)))
 
 
 class ListLayout:
@@ -66,10 +82,11 @@ class ListLayout:
         A row that cannot be relied on is read each time.
         """
         if not isinstance(row, list) or len(row) not in (5, 6):
-            raise TypeError("no row")
-        due = row.pop() if len(row) == 6 else b""
-        due_ms = float(due) if due != b"" else inf
+            raise misshapen("in the row of a queue")
+        due = due_ms(row.pop() if len(row) == 6 else b"")
         head = row[3]
+        if not _HEAD(head):
+            raise misshapen("in the row of a queue")
         if isinstance(head, list):
             if head[0] >= BIG_BYTES:
                 self._big_at_ms[name] = now_ms
@@ -77,10 +94,14 @@ class ListLayout:
                 self._big_at_ms.pop(name, None)
         elif head is not None:
             row[3] = before[3] if before else None
-            due_ms = min(due_ms, self._big_at_ms[name] + BIG_PACE_MS) if not self._may_look(name, now_ms) else 0
+            due = min(due, self._big_at_ms[name] + BIG_PACE_MS) if not self._may_look(name, now_ms) else 0
         if isinstance(row[0], bytes) or isinstance(row[1], bytes) or isinstance(row[2], bytes):
             return 0
-        return due_ms
+        return due
+
+    def is_row(self, row: Row) -> bool:
+        """Tell whether a settled row is one as ``ListRow`` says."""
+        return _ROW(row)
 
     async def read_plainly(
         self, runner: ScriptRunner, names: Sequence[str], keys: Sequence[QueueKeys], now_ms: int
@@ -183,7 +204,6 @@ class ListRows(PolledRows):
         super().__init__(connection, runner, layout(names, shown_bytes=shown_bytes))
         self._known_names = known
 
-    @raising_nonsense
     async def index(self) -> Index:
         """Read the clock; raises redis-py's errors when the server cannot be read."""
         (clock,) = await self._connection.begin(("TIME",))

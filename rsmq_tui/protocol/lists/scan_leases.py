@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from rsmq_tui.protocol.lists.item_ids import UNKNOWN_LEASE_SCORE, UNLEASED_SCORE, leased_item
 from rsmq_tui.protocol.lists.looking import ask, telling_wrong_types
-from rsmq_tui.protocol.running import ScriptRunner, raising_nonsense
+from rsmq_tui.protocol.running import ScriptRunner
 from rsmq_tui.protocol.scan import CHUNK_MESSAGES, CHUNK_MESSAGES_MIN, SCAN_BODY_BYTES
 
 # 60 bytes of memory each. Of more no deadlines are told.
@@ -21,7 +21,6 @@ class LeaseBook:
         self._seen: set[int] = set()
         self._is_whole = True
 
-    @raising_nonsense
     async def read(self) -> None:
         """Read all leases that were not read before."""
         cursor, count, fresh = b"0", CHUNK_MESSAGES_MIN, False

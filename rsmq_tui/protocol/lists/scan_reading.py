@@ -8,7 +8,7 @@ from rsmq_tui.protocol.lists.item_ids import Place, item_sha
 from rsmq_tui.protocol.lists.look_scripts import RANGES
 from rsmq_tui.protocol.lists.looking import ask, list_keys, telling_wrong_types, walk
 from rsmq_tui.protocol.lists.naming import ListNames
-from rsmq_tui.protocol.running import ScriptRunner, ScriptsRefusedError, raising_nonsense
+from rsmq_tui.protocol.running import ScriptRunner, ScriptsRefusedError
 from rsmq_tui.protocol.scan import SCAN_BODY_BYTES
 
 # An item as it is; of one that is longer than SCAN_BODY_BYTES its length and its SHA1.
@@ -43,7 +43,6 @@ class ListLook:
         self.keys = list_keys(names, queue)
         self._longest = 0
 
-    @raising_nonsense
     async def at(self, *stretches: Stretch, more_bytes: int = 0) -> Moment:
         """Read these; ``more_bytes`` of them are known, and come on top of what may be copied."""
         arguments: list[bytes | str | int] = [SCAN_BODY_BYTES + more_bytes, SCAN_BODY_BYTES]
@@ -54,8 +53,6 @@ class ListLook:
                 now, ready, hidden, *found = await self.runner.run(RANGES, self.keys[:2], arguments)
             except ScriptsRefusedError:
                 return await self._plainly(stretches, SCAN_BODY_BYTES + more_bytes)
-        if len(found) != len(stretches):
-            raise ValueError("other stretches than those asked for")
         return Moment(int(now), int(ready), int(hidden), tuple(found))
 
     async def _plainly(self, stretches: Sequence[Stretch], budget: int) -> Moment:

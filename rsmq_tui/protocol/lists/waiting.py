@@ -17,6 +17,7 @@ from redis.exceptions import TimeoutError as RedisTimeoutError
 from rsmq_tui.protocol.cancelling import cancels, end_if_cancelled
 from rsmq_tui.protocol.errors import rsmq_error
 from rsmq_tui.protocol.operations import Argument, Operation, raise_refusal
+from rsmq_tui.protocol.replies import decoded
 from rsmq_tui.protocol.runner import RAW, AsyncRunner, Runner
 from rsmq_tui.protocol.validation import SECONDS_MAX
 
@@ -87,7 +88,7 @@ class WaitingRunner(Runner):
             reply = self._wait_in_slices(waiting) if self._pool is None else self._wait_once(waiting)
         except ResponseError as error:
             raise_refusal(error)
-        result: T = waiting.read(reply)
+        result: T = decoded(waiting.read, reply)
         return result
 
     def _wait_once(self, waiting: Waiting[Any]) -> Any:
@@ -128,7 +129,7 @@ class AsyncWaitingRunner(AsyncRunner):
             reply = await (self._wait_in_slices(waiting) if self._pool is None else self._wait_once(waiting))
         except ResponseError as error:
             raise_refusal(error)
-        result: T = waiting.read(reply)
+        result: T = decoded(waiting.read, reply)
         return result
 
     async def _wait_once(self, waiting: Waiting[Any]) -> Any:

@@ -19,7 +19,7 @@ class ActingScreen(DashboardScreen):
     ``asked`` is the scope of the last change that was asked for from here.
     """
 
-    NOTHING_TO_COPY: ClassVar[str] = "there is no message here to make a copy of"
+    NOTHING_TO_COPY: ClassVar[str] = "there is no message to copy here"
 
     def __init__(self, queue: str, place: str) -> None:
         super().__init__(place)
@@ -67,6 +67,10 @@ class ActingScreen(DashboardScreen):
         """Take the last change of this queue back."""
         self.dashboard.undo(self.queue, self.site.place)
 
+    def action_retry_skipped(self) -> None:
+        """Ask again for what the last change skipped because it was received meanwhile."""
+        self.dashboard.retry_skipped()
+
     def action_copy_id(self) -> None:
         """Copy the id of the one message."""
         if self.chosen_id is not None:
@@ -91,6 +95,6 @@ class ActingScreen(DashboardScreen):
             self.notify(str(error), severity="warning", markup=False)
             return None
         if view.body is None:
-            why = "is too long to read" if view.size else "has no body any more"
+            why = "is too long to read" if view.size else "no longer has a body"
             self.notify(f"that message {why}", severity="warning", markup=False)
         return view.body

@@ -1,5 +1,6 @@
 """What does not fit together in the keys of queues: looked for while one watches, and mended from here."""
 
+import time
 from contextlib import aclosing
 from typing import TYPE_CHECKING, ClassVar
 
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
     from rsmq_tui.monitor.audit_findings import Finding
     from rsmq_tui.monitor.auditing import AuditProgress
 
+# What is found beyond these is only counted.
+FINDINGS_MAX = 10_000
+_SHOWN_EVERY_S = 0.1
 _DETAILS = ("which", "made by", "effect", "fix")
 
 
@@ -37,7 +41,7 @@ class AuditScreen(DashboardScreen):
     def __init__(self, queue: str | None, place: str = "") -> None:
         super().__init__(place)
         self.queue = queue
-        self.table = RowTable(FINDING_COLUMNS, FindingContext(), id="findings")
+        self.table = RowTable(FINDING_COLUMNS, FindingContext(), id="findings", on_open=self._open)
         self._title = TextLine(id="title")
         self._details = DetailLines(id="details")
         self._found: list[Finding] = []
@@ -74,11 +78,8 @@ class AuditScreen(DashboardScreen):
         """Look again."""
         self._audit()
 
-    @on(RowTable.Opened)
-    def _open(self) -> None:
-        finding = self.table.cursor_row
-        if finding is not None:
-            self.dashboard.open_queue(finding.queue, self.site.place)
+    def _open(self, finding: "Finding") -> None:
+        self.dashboard.open_queue(finding.queue, self.site.place)
 
     @on(RowTable.Moved)
     def _follow_cursor(self) -> None:
@@ -88,10 +89,10 @@ class AuditScreen(DashboardScreen):
         """Show what mending what was found in the queue under the cursor would do."""
         chosen = self.table.cursor_row
         if chosen is None:
-            self.notify("nothing was found that could be fixed", severity="warning", markup=False)
+            self.notify("there is nothing to fix", severity="warning", markup=False)
             return
         if chosen.fix is None:
-            self.notify("there is no fix that is safe: look at it by hand", severity="warning", markup=False)
+            self.notify("there is no safe fix: check it manually", severity="warning", markup=False)
             return
         # What may be right for other clients is mended only where the cursor is on it.
         others = [finding for finding in self._found if finding.queue == chosen.queue and finding is not chosen]
@@ -121,14 +122,18 @@ class AuditScreen(DashboardScreen):
         self._ns = self.snapshot.ns if self.snapshot is not None else None
         self._show()
         queues = None if self.queue is None else (self.queue,)
+        shown_s = 0.0
         try:
             async with aclosing(self.site.source.audit(queues)) as steps:
                 async for progress in steps:
                     if self._found is not found:
                         return
                     self._progress = progress
-                    found += progress.findings
-                    self._show()
+                    found += progress.findings[: FINDINGS_MAX - len(found)]
+                    # All that is listed is looked at each time that it is shown.
+                    if time.monotonic() >= shown_s + _SHOWN_EVERY_S:
+                        self._show()
+                        shown_s = time.monotonic()
         except PeekError as error:
             if self._found is found:
                 self._error = str(error)
@@ -143,7 +148,7 @@ class AuditScreen(DashboardScreen):
 
     def _show(self) -> None:
         self._title.show(self._head())
-        self.table.empty_text = [("  Everything fits together.", "ready")] if self._is_clean else []
+        self.table.empty_text = [("  No problems found.", "ready")] if self._is_clean else []
         keys = [finding_key(finding) for finding in self._found]
         self.table.show(self._found, keys, FindingContext(self.dashboard.ascii_only))
         self._show_details()
@@ -163,14 +168,17 @@ class AuditScreen(DashboardScreen):
             return [*pieces, (printable(self._error, 200), "alarm")]
         progress = self._progress
         if progress is not None:
-            looked = f"{plural(progress.queues, 'queue')}, {count(progress.examined)} messages and fields looked at"
-            pieces.append((f"{looked} · {plural(len(self._found), 'finding')}", ""))
+            looked = f"{plural(progress.queues, 'queue')}, {count(progress.examined)} messages and fields checked"
+            told = progress.words if self._is_running else looked
+            pieces.append((f"{told} · {plural(progress.found, 'finding')}", ""))
+            if progress.found > FINDINGS_MAX:
+                pieces.append((f" · first {count(FINDINGS_MAX)} shown", "muted"))
             if progress.young:
-                pieces.append((f" · {count(progress.young)} sent less than a minute ago: too young to tell", "muted"))
+                pieces.append((f" · {count(progress.young)} sent less than a minute ago: not checked", "muted"))
             pieces += [(f"   ! {printable(sentence, 120)}", "alarm") for sentence in progress.unseen]
         if self._is_running:
-            where = "" if progress is None or progress.queue is None else f" at {printable(progress.queue, 40)}"
-            pieces.append((f"   looking{where} …", "muted"))
+            where = "" if progress is None or progress.queue is None else f" {printable(progress.queue, 40)}"
+            pieces.append((f"   checking{where} …", "muted"))
         return pieces
 
     def _show_details(self) -> None:
@@ -179,6 +187,6 @@ class AuditScreen(DashboardScreen):
             self._details.show(())
             return
         more = ", …" if finding.ids and finding.count > len(finding.ids) else ""
-        fix = finding.fix or finding.hint or "none that is safe: look at it by hand"
+        fix = finding.fix or finding.hint or "no safe fix: check it manually"
         values = (", ".join(printable(id, 60) for id in finding.ids) + more, finding.maker, finding.effect, fix)
         self._details.show([(label, printable(value)) for label, value in zip(_DETAILS, values, strict=True) if value])

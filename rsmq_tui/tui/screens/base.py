@@ -17,7 +17,8 @@ from rsmq_tui.tui.widgets.key_hints import KeyHints
 if TYPE_CHECKING:
     from rsmq_tui.tui.replaying import Replaying
 
-NO_SERVER = "no queue is under the cursor: it says which server is meant"
+NO_SERVER = "select a queue first: this applies to its server"
+OF_LISTS = "lists are in no namespace: select an RSMQ queue first"
 
 
 class DashboardScreen(Screen[None]):

@@ -1,4 +1,4 @@
-"""Two instants of a replay side by side: what moved, what is called something else, what came and went."""
+"""Two times of a replay side by side: what moved, what is called something else, what came and went."""
 
 from typing import ClassVar
 
@@ -7,7 +7,7 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import BindingType
 
-from rsmq_tui.history.replay_diff import Diff, diff_of
+from rsmq_tui.history.replay_diff import Diff, QueueDiff, diff_of
 from rsmq_tui.monitor import Snapshot
 from rsmq_tui.monitor.wording import clock, count, duration, plural, printable
 from rsmq_tui.tui.key import Where
@@ -31,7 +31,7 @@ class DiffScreen(DashboardScreen):
 
     def __init__(self) -> None:
         super().__init__()
-        self.table = RowTable(diff_columns(1), DiffContext(), id="diff")
+        self.table = RowTable(diff_columns(1), DiffContext(), id="diff", on_open=self._open)
         self._title = TextLine(id="title")
         self._names = 0
         self._sums = TextLine(id="sums")
@@ -62,7 +62,7 @@ class DiffScreen(DashboardScreen):
         titles = {site.place: site.title(snapshot.part(site.place).ns) for site in self.dashboard.sites}
         self._names = max((cell_len(printable(queue.state.name, _NAME_MAX)) for queue in diff.queues), default=0)
         self._lay_out()
-        self.table.empty_text = [("  There are no queues at either instant.", "muted")]
+        self.table.empty_text = [("  There are no queues at either time.", "muted")]
         keys = [queue.key for queue in diff.queues]
         self.table.show(diff.queues, keys, DiffContext(titles, self.dashboard.ascii_only))
         self._tell_row()
@@ -84,13 +84,9 @@ class DiffScreen(DashboardScreen):
         where = f" on {printable(title, 40)}" if queue.state.place else ""
         self._why.show([(f" {printable(queue.state.name, _NAME_MAX)}", "strong"), (where, "")])
 
-    @on(RowTable.Opened)
-    def _open(self) -> None:
-        queue = self.table.cursor_row
-        if queue is None:
-            return
+    def _open(self, queue: QueueDiff) -> None:
         if queue.now is None and queue.then is not None:
-            self.notify("that queue is not there at the later instant", severity="warning", markup=False)
+            self.notify("that queue does not exist at the later time", severity="warning", markup=False)
             return
         self.dashboard.open_queue(queue.state.name, queue.state.place)
 
@@ -101,7 +97,7 @@ class DiffScreen(DashboardScreen):
         same_day = clock(diff.then_ms, date=True)[:10] == now[:10]
         instants = f"{clock(diff.then_ms, date=True)[:19]} → {now[11:] if same_day else now} UTC"
         told = [
-            plural(diff.other_verdicts, "other verdict") if diff.other_verdicts else "",
+            f"{plural(diff.other_verdicts, 'verdict')} changed" if diff.other_verdicts else "",
             f"{count(diff.appeared)} new" if diff.appeared else "",
             f"{count(diff.vanished)} gone" if diff.vanished else "",
         ]

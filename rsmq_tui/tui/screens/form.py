@@ -41,7 +41,7 @@ class FormScreen(ModalScreen[None], Generic[T]):
         go_on: Callable[[T], None],
         *,
         yes: str = "Preview",
-        note: str = "nothing happens yet",
+        note: str = "preview first",
         about: str = "",
     ) -> None:
         super().__init__()
@@ -91,7 +91,7 @@ class FormScreen(ModalScreen[None], Generic[T]):
         written = any(area.is_edited for area in self.query(BodyArea))
         if written and not self._is_warned:
             self._is_warned = True
-            self._tell("What was written would be lost: esc once more closes.")
+            self._tell("Press esc again to close and discard the text.")
             return
         self.dismiss()
 

@@ -1,7 +1,5 @@
 """What the messages of a queue consist of, counted while a search of it runs."""
 
-import asyncio
-import time
 from contextlib import aclosing
 from typing import ClassVar
 
@@ -13,7 +11,7 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Input
 
-from rsmq_tui.monitor import Filter, Group, GroupingError, Groups, PeekError, Progress, Source
+from rsmq_tui.monitor import Filter, Group, GroupingError, Groups, PeekError, Source
 from rsmq_tui.monitor.wording import count, printable
 from rsmq_tui.tui.grouped import GROUP_COLUMNS, GroupContext, term_of
 from rsmq_tui.tui.keymap import bindings_of
@@ -24,8 +22,6 @@ from rsmq_tui.tui.widgets.text_line import TextLine
 _GROUPS_SHOWN = 200
 _FOLLOW_S = 0.2
 _FIRST = "json.type"
-# Counting gives way to keys and polls after this long.
-_TURN_S = 0.005
 
 
 class GroupScreen(ModalScreen[str | None]):
@@ -35,7 +31,9 @@ class GroupScreen(ModalScreen[str | None]):
 
     def __init__(self, source: Source, queue: str, wanted: Filter) -> None:
         super().__init__()
-        self.table: RowTable[Group, GroupContext] = RowTable(GROUP_COLUMNS, GroupContext(0, 0), id="groups")
+        self.table: RowTable[Group, GroupContext] = RowTable(
+            GROUP_COLUMNS, GroupContext(0, 0), id="groups", on_open=self._choose
+        )
         self._entry = Input(_FIRST, placeholder="json.customer.type, or shape", id="by", compact=True)
         self._told = TextLine(id="counted")
         self._source, self._queue, self._wanted = source, queue, wanted
@@ -73,16 +71,15 @@ class GroupScreen(ModalScreen[str | None]):
         self._count(groups)
         self.set_focus(self.table)
 
-    @on(RowTable.Opened)
-    def _choose(self, event: RowTable.Opened) -> None:
+    def _choose(self, group: Group) -> None:
         groups = self._groups
         if groups is None:
             return
         # All labels, not only those in sight.
         labels = frozenset(group.label for group in groups.top(groups.total))
-        term = term_of(event.key, groups.path, labels)
+        term = term_of(group.label, groups.path, labels)
         if term is None:
-            self.notify("no filter finds exactly this group", severity="warning", markup=False)
+            self.notify("no filter matches exactly this group", severity="warning", markup=False)
         else:
             self.dismiss(term)
 
@@ -95,7 +92,7 @@ class GroupScreen(ModalScreen[str | None]):
         try:
             async with aclosing(self._source.search(self._queue, self._wanted)) as found:
                 async for progress in found:
-                    await _add(groups, progress)
+                    await groups.add_all(progress.messages, progress.at_ms)
                     self._at_ms = progress.at_ms
                     scanned = f"{count(progress.scanned)} of {count(progress.depth)}"
                     self._words = (f" {count(groups.total)} counted · scanned {scanned}", "muted")
@@ -113,12 +110,3 @@ class GroupScreen(ModalScreen[str | None]):
         self._shown_total = groups.total
         rows = groups.top(_GROUPS_SHOWN)
         self.table.show(rows, [group.label for group in rows], GroupContext(self._at_ms, groups.total))
-
-
-async def _add(groups: Groups, progress: Progress) -> None:
-    turn_ends_s = time.monotonic() + _TURN_S
-    for message in progress.messages:
-        groups.add(message, progress.at_ms)
-        if time.monotonic() > turn_ends_s:
-            await asyncio.sleep(0)
-            turn_ends_s = time.monotonic() + _TURN_S

@@ -1,8 +1,10 @@
 """The keys of a screen and the meaning of the signs, made from the registry."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from textwrap import wrap
 from typing import ClassVar
 
+from textual import on
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.screen import ModalScreen
@@ -24,18 +26,24 @@ _TITLES: dict[Where, str] = {
     "table": "Rows",
     "lines": "Lines",
     "replay": "Replay",
-    "diff": "Two instants",
+    "diff": "Two times",
     "change": "While a change runs",
     "app": "Everywhere",
 }
 _WORDS = (
     ("ready", "a consumer would get it now"),
     ("hidden", "not visible yet: in flight (received, not deleted) or delayed (never received)"),
-    ("oldest", "how long ago the first ready message was sent"),
-    ("in/s out/s recv/s", "arrivals, deletes and receives a second, over the last ten seconds"),
-    ("clears", "when nothing is ready any more, if things go on as they do"),
+    ("oldest", "age of the first ready message, from when it was sent"),
+    ("in/s out/s recv/s", "arrivals, deletes and receives per second, over the last ten seconds"),
+    ("in, 10 min", "arrivals in each of the last ten minutes, scaled from zero; light bars are high for this queue"),
+    ("drains in", "time until no message is ready, at the current rates of arrivals and deletes"),
     ("–", "unknown"),
 )
+
+_INDENT = 3
+# How wide the names are at least, and what their meanings need beside them.
+_BESIDE = 16
+_LEAST_MEANING = 24
 
 
 class HelpScreen(ModalScreen[None]):
@@ -54,24 +62,39 @@ class HelpScreen(ModalScreen[None]):
         yield self._view
 
     def on_mount(self) -> None:
-        """Fill it."""
-        ascii_only = bool(getattr(self.app, "ascii_only", False))
-        lines: list[list[Piece]] = []
-        is_replay = getattr(self.app, "replay", None) is not None
-        for where in ("replay", *self._where) if is_replay else self._where:
-            if keys := list(keys_of(where, usable=self._usable)):
-                lines += [[], [(f" {_TITLES[where]}", "head")]]
-                lines += [[(f"   {key.shown:<16}", "strong"), (key.help, "")] for key in keys]
-        lines += [[], [(" Verdicts, worst first", "head")]]
-        lines += [
-            [(f"   {verdict_words(verdict, ascii_only):<16}", f"verdict-{verdict}"), (MEANINGS[verdict], "")]
-            for verdict in Verdict
-        ]
-        lines += [[], [(" Words", "head")]]
-        lines += [[(f"   {word:<18}", "strong"), (meaning, "")] for word, meaning in _WORDS]
+        """Begin at the top."""
         self._view.border_title = "Help"
-        self._view.show(PieceLines(lines[1:]))
         self._view.focus()
+
+    @on(LineView.Resized)
+    def _fill(self) -> None:
+        """Set all of it out for the width that there is."""
+        ascii_only = bool(getattr(self.app, "ascii_only", False))
+        is_replay = getattr(self.app, "replay", None) is not None
+        lines: list[list[Piece]] = []
+        for where in ("replay", *self._where) if is_replay else self._where:
+            keys = keys_of(where, usable=self._usable)
+            lines += self._part(_TITLES[where], [((key.shown, "strong"), key.help) for key in keys])
+        verdicts = (((verdict_words(each, ascii_only), f"verdict-{each}"), MEANINGS[each]) for each in Verdict)
+        lines += self._part("Verdicts, worst first", list(verdicts))
+        lines += self._part("Words", [((word, "strong"), meaning) for word, meaning in _WORDS])
+        self._view.show(PieceLines(lines[1:]), stay=True)
+
+    def _part(self, title: str, rows: Sequence[tuple[Piece, str]]) -> list[list[Piece]]:
+        """Set out a part: each name, and beside it, or below where that leaves little room, what it means."""
+        if not rows:
+            return []
+        lines: list[list[Piece]] = [[], [(f" {title}", "head")]]
+        width, beside = self._view.size.width, max(_BESIDE, *(len(name) + 1 for (name, _), _ in rows))
+        is_narrow = width < _INDENT + beside + _LEAST_MEANING
+        indent = _INDENT * 2 if is_narrow else _INDENT + beside
+        for (name, token), meaning in rows:
+            wrapped = wrap(meaning, max(1, width - indent - 1))
+            lines.append([(f"{'':{_INDENT}}{name:<{beside}}", token)])
+            if not is_narrow:
+                lines[-1].append((wrapped.pop(0), ""))
+            lines += [[(f"{'':{indent}}{line}", "")] for line in wrapped]
+        return lines
 
     def action_close(self) -> None:
         """Close."""

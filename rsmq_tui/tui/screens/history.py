@@ -61,7 +61,9 @@ class HistoryScreen(RangedScreen):
         self.charts = PastCharts()
         self.heat = HeatView(id="heat")
         self.tables: dict[str, RowTable[Any, PastContext]] = {
-            page.id: RowTable(page.columns, PastContext(), id=f"past-{page.id}") for page in PAGES if page.columns
+            page.id: RowTable(page.columns, PastContext(), id=f"past-{page.id}", on_open=self._open)
+            for page in PAGES
+            if page.columns
         }
 
     def compose(self) -> ComposeResult:
@@ -70,7 +72,7 @@ class HistoryScreen(RangedScreen):
         yield self._title
         yield self.charts
         yield self._tabs
-        yield Input(placeholder="words in a queue's name; !word leaves them out", id="filter", compact=True)
+        yield Input(placeholder="words in a queue's name; !word excludes", id="filter", compact=True)
         yield from self.tables.values()
         yield self.heat
         yield self._told
@@ -107,11 +109,7 @@ class HistoryScreen(RangedScreen):
         self._tell_row()
         self._chart_cursor()
 
-    @on(RowTable.Opened)
-    def _open(self) -> None:
-        row = self._row
-        if row is None:
-            return
+    def _open(self, row: Any) -> None:
         at_ms, ref = self._page.at_ms(row), self._page.ref(row)
         if at_ms is not None:
             history = self._past.history or self._shown.history
@@ -191,7 +189,8 @@ class HistoryScreen(RangedScreen):
     @property
     def _cells(self) -> PastContext:
         places = {facts.ref.place for facts in self._shown.lists.queues}
-        return PastContext(len(places) > 1, self.dashboard.ascii_only, frozenset(self._choice.marked))
+        became = {(episode.ref, episode.start_ms): episode.verdict for episode in self._shown.lists.episodes}
+        return PastContext(len(places) > 1, self.dashboard.ascii_only, frozenset(self._choice.marked), became)
 
     def _turn_to(self, page: Page) -> None:
         self._page = page
@@ -272,7 +271,7 @@ class HistoryScreen(RangedScreen):
             return
         wanted, self._wanted_queue = self._wanted_queue, None
         if not self._choice.begin_with(wanted, self._shown):
-            words = f"the analysis knows no queue {printable(wanted[2], 60)}"
+            words = f"the analysis does not contain queue {printable(wanted[2], 60)}"
             self.notify(words, severity="warning", markup=False)
 
     def _words_of(self, refs: Sequence[QueueRef]) -> str:

@@ -42,8 +42,8 @@ class RangeScreen(ModalScreen[TimeRange | None]):
         """Begin in the list; what is typed goes to the line."""
         box = self.query_one(Vertical)
         box.border_title = "Time range, UTC"
-        box.border_subtitle = Content("enter takes it · or type one")
-        self._told.show([(f" known: {said(self._whole)}", "muted")])
+        box.border_subtitle = Content("enter selects · or type a range")
+        self._told.show([(f" recorded: {said(self._whole)}", "muted")])
         self.query_one(OptionList).focus()
 
     def on_key(self, event: events.Key) -> None:

@@ -124,7 +124,7 @@ class MessageScreen(ActingScreen):
             return
         is_there = message is not None and message.row is not None
         why = self._why_no_body() if is_there else self.why_nothing
-        self.notify(f"there is nothing to make a copy of: {why}", severity="warning", markup=False)
+        self.notify(f"nothing to copy: {why}", severity="warning", markup=False)
 
     @property
     def scope(self) -> Scope | None:
@@ -241,7 +241,7 @@ class MessageScreen(ActingScreen):
         if self._row is None:
             return f"this message is no longer in the queue {printable(self.queue, 40)}"
         if message.size and self.dashboard.replay is not None:
-            return f"its body of {size(message.size)} was not recorded: rsmq-tui record --messages 5m --bodies does"
+            return f"its body of {size(message.size)} was not recorded; record with --messages 5m --bodies"
         return f"its body of {size(message.size)} is too long to show" if message.size else "it has no body"
 
     def _fact_pieces(self, at_ms: int) -> list[Piece]:
@@ -283,11 +283,11 @@ def _receives(row: MessageRow) -> tuple[str, ...]:
 def _lease(row: MessageRow, at_ms: int) -> str:
     """Say where an item of a list is, and until when."""
     if row.state is MessageState.READY:
-        return "waiting to be taken"
+        return "waiting for a consumer"
     if row.state is MessageState.UNLEASED:
-        return "being processed without a lease: a reaper gives it one"
+        return "in processing without a lease; a reaper adds one"
     if row.due_ms is None:
-        return "being processed, until when is not known"
+        return "in processing, until an unknown time"
     if row.due_ms > at_ms:
         return f"its lease ends in {duration(row.due_ms - at_ms)}"
-    return f"its lease ended {duration(at_ms - row.due_ms)} ago: a reaper puts it back"
+    return f"its lease expired {duration(at_ms - row.due_ms)} ago; a reaper returns the item"

@@ -33,7 +33,7 @@ class NamespaceScreen(ModalScreen[str | None]):
         """Begin to look."""
         options = self.query_one(OptionList)
         options.border_title = "Namespaces on this server"
-        options.border_subtitle = "looking …"
+        options.border_subtitle = "scanning …"
         self._look()
 
     @on(OptionList.OptionSelected)
@@ -57,5 +57,5 @@ class NamespaceScreen(ModalScreen[str | None]):
         options.highlighted = 0 if found.names else None
         options.border_subtitle = "enter switches" if found.names else "none found"
         if not found.complete:
-            options.border_subtitle += " · only a part of the keys was searched"
+            options.border_subtitle += " · not all keys were scanned"
         options.focus()

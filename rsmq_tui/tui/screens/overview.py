@@ -12,7 +12,7 @@ from textual.widgets import Input
 
 from rsmq_tui.charts import Series
 from rsmq_tui.monitor import QueueState, Snapshot, reason
-from rsmq_tui.monitor.wording import compact, printable, rate
+from rsmq_tui.monitor.wording import printable
 from rsmq_tui.tui.columns import QueueContext, columns_of, sort_queues
 from rsmq_tui.tui.key import Usable, Where
 from rsmq_tui.tui.keymap import bindings_of
@@ -44,8 +44,8 @@ class OverviewScreen(DashboardScreen):
     def __init__(self, sites: Sequence[Site]) -> None:
         super().__init__()
         self._sites = sites
-        self.table = RowTable(_columns(sites), QueueContext(Snapshot(0, "", ""), {}), id="queues")
-        self.chart = ChartPanel("Throughput, 10 min", ("series-first", "series-second"), id="throughput")
+        self.table = RowTable(_columns(sites), QueueContext(Snapshot(0, "", ""), {}), id="queues", on_open=self._open)
+        self.chart = ChartPanel("Messages a second, 10 min", ("series-first", "series-second"), id="throughput")
         self.sparks = SparkPanel(("ready",), ("hidden",), ("arrivals/s", "deletes/s"), id="sparks")
         self._why = TextLine(id="why")
         self._filter = ""
@@ -64,7 +64,7 @@ class OverviewScreen(DashboardScreen):
             yield self.chart
             yield NowPanel().data_bind(OverviewScreen.snapshot)
         yield self.sparks
-        yield Input(placeholder="words in a queue's name or verdict; !word leaves them out", id="filter", compact=True)
+        yield Input(placeholder="words in a queue's name or verdict; !word excludes", id="filter", compact=True)
         yield self.table
         yield self._why
         yield KeyHints("table", "overview", "app")
@@ -99,11 +99,8 @@ class OverviewScreen(DashboardScreen):
         """Let the rows be sorted at once."""
         self._moved_s = -REST_S
 
-    @on(RowTable.Opened)
-    def _open(self, event: RowTable.Opened) -> None:
-        queue = self.table.cursor_row
-        if queue is not None and queue.key == event.key:
-            self.dashboard.open_queue(queue.name, queue.place)
+    def _open(self, queue: QueueState) -> None:
+        self.dashboard.open_queue(queue.name, queue.place)
 
     @on(RowTable.Moved)
     def _keep_places(self) -> None:
@@ -202,7 +199,7 @@ class OverviewScreen(DashboardScreen):
         if name == "create":
             return None if self._place_for_key() is None else ""
         if self.table.cursor_row is None:
-            self.notify("no queue is under the cursor", severity="warning", markup=False)
+            self.notify("no queue is selected", severity="warning", markup=False)
             return None
         return self.table.cursor_row.name
 
@@ -275,10 +272,10 @@ class OverviewScreen(DashboardScreen):
         totals = snapshot.totals
         self.sparks.tell(
             {
-                "ready": compact(totals.ready),
-                "hidden": compact(totals.hidden),
-                "arrivals/s": rate(totals.arrivals_s),
-                "deletes/s": rate(totals.deletes_s),
+                "ready": totals.ready,
+                "hidden": totals.hidden,
+                "arrivals/s": totals.arrivals_s,
+                "deletes/s": totals.deletes_s,
             }
         )
 

@@ -7,7 +7,7 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal
 
-from rsmq_tui.monitor import PeekError, QueueState, Snapshot, parse_filter
+from rsmq_tui.monitor import MessageRow, PeekError, QueueState, Snapshot, parse_filter
 from rsmq_tui.triage.previews import Scope
 from rsmq_tui.tui.key import Where
 from rsmq_tui.tui.keymap import bindings_of
@@ -24,7 +24,6 @@ from rsmq_tui.tui.widgets.chart_panel import BarPanel, ChartPanel
 from rsmq_tui.tui.widgets.filter_line import FilterLine
 from rsmq_tui.tui.widgets.key_hints import KeyHints
 from rsmq_tui.tui.widgets.message_list import MessageList
-from rsmq_tui.tui.widgets.row_table import RowTable
 from rsmq_tui.tui.widgets.spark_panel import SparkPanel
 from rsmq_tui.tui.widgets.status_line import StatusLine
 from rsmq_tui.tui.widgets.text_line import TextLine
@@ -40,12 +39,14 @@ class QueueScreen(ActingScreen):
 
     def __init__(self, queue: str, place: str = "", *, of_lists: bool = False) -> None:
         super().__init__(queue, place)
-        self.messages = MessageList(queue, place, LIST_TABS if of_lists else TABS)
+        self.messages = MessageList(queue, place, LIST_TABS if of_lists else TABS, on_open=self._open)
         self._title = TextLine(id="title")
         self._facts = TextLine(id="facts")
-        self._depth = ChartPanel("Depth", ("series-first", "series-third"), id="depth")
-        self._rates = ChartPanel("Rates /s", ("series-first", "series-second", "series-third"), id="rates")
-        self._due = BarPanel("Leases run out" if of_lists else "Becoming visible")
+        self._depth = ChartPanel("Messages, 10 min", ("series-first", "series-third"), id="depth")
+        self._rates = ChartPanel(
+            "Messages a second, 10 min", ("series-first", "series-second", "series-third"), id="rates"
+        )
+        self._due = BarPanel("Leases that end in" if of_lists else "Messages visible in")
         rates = ("fills/s", "drains/s") if of_lists else ("arrivals/s", "deletes/s", "receives/s")
         self._sparks = SparkPanel(("ready",), ("hidden",), rates, id="sparks")
         self._of_lists = of_lists
@@ -82,9 +83,8 @@ class QueueScreen(ActingScreen):
         """Search again, where a search was made."""
         self.messages.search_again()
 
-    @on(RowTable.Opened)
-    def _open(self, event: RowTable.Opened) -> None:
-        self.dashboard.open_message(self.queue, event.key, self.site.place)
+    def _open(self, message: MessageRow) -> None:
+        self.dashboard.open_message(self.queue, message.id, self.site.place)
 
     @on(FilterLine.Applied)
     def _apply(self, event: FilterLine.Applied) -> None:
@@ -151,7 +151,7 @@ class QueueScreen(ActingScreen):
         self.messages.show()
 
     def action_mark_all(self) -> None:
-        """Mark all that match, in the whole queue."""
+        """Mark all matching messages in the whole queue."""
         self.messages.marks.mark_all()
         self.messages.show()
 
@@ -165,7 +165,7 @@ class QueueScreen(ActingScreen):
         self.dashboard.open_audit(self.queue, self.site.place)
 
     def action_group(self) -> None:
-        """Count what the messages consist of."""
+        """Count messages by a field of their JSON."""
         self.app.push_screen(GroupScreen(self.site.source, self.queue, self.messages.wanted), self._narrow)
 
     def action_copy_body(self) -> None:
@@ -187,7 +187,7 @@ class QueueScreen(ActingScreen):
     def why_nothing(self) -> str:
         """Why there is nothing to change."""
         left = self.messages.marks.is_all_ended
-        return "nothing is marked: space marks, esc begins anew" if left else "there is no message here"
+        return "nothing is marked: space marks a message, esc starts over" if left else "there is no message here"
 
     def _narrow(self, term: str | None) -> None:
         """Filter by a group too."""
@@ -245,5 +245,6 @@ class QueueScreen(ActingScreen):
         else:
             self._due.remove_class("-stale")
             self._due.show(due)
+            self.messages.tell_unleased(dict(due).get("no lease") if self._of_lists else None)
         finally:
             self._is_counting = False

@@ -20,7 +20,7 @@ def seek_screen(replaying: Replaying) -> FormScreen[int]:
         screen.dismiss()
         replaying.player.seek(at_ms)
 
-    form = Form("Go to a moment", (field,), lambda answers: _moment(answers, replaying))
+    form = Form("Go to a time", (field,), lambda answers: _moment(answers, replaying))
     screen = FormScreen(form, go, yes="Go", note=_NOTE)
     return screen
 
@@ -38,5 +38,5 @@ def _moment(answers: Answers, replaying: Replaying) -> int:
     # Whoever types the last minute means the last poll in it.
     if not span.from_ms - 60_000 < at_ms <= span.to_ms + 60_000:
         first, last = (clock(end_ms, date=True)[:19] for end_ms in span)
-        raise ValueError(f"nothing was recorded at {clock(at_ms, date=True)[:19]}: there is {first} to {last}")
+        raise ValueError(f"nothing was recorded at {clock(at_ms, date=True)[:19]}; recorded: {first} to {last}")
     return at_ms

@@ -20,7 +20,7 @@ class BodyArea(TextArea):
         if self._is_kept:
             self.load_text("")
             self.read_only = True
-            self.placeholder = f"{size(len(body))} that cannot be edited as text: sent as they are"
+            self.placeholder = f"{size(len(body))} of binary data: cannot be edited, sent unchanged"
         self._before = self.text
 
     @property

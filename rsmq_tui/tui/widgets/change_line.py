@@ -62,7 +62,7 @@ class ChangeLine(Painted):
             return []
         if not told.is_running:
             return [self.clipped([(f" {printable(told.words)}", "alarm" if told.is_alarm else "strong")])]
-        end = "stopping after what is under way" if told.is_stopping else "esc cancels"
+        end = "stopping after the current batch" if told.is_stopping else "esc cancels"
         numbers = f"{count(told.handled)} / {count(told.planned)}" if told.planned is not None else count(told.handled)
         counts = [numbers if told.handled or told.planned is not None else ""]
         counts += [

@@ -43,7 +43,7 @@ class HeatView(LineView):
         if heat is None:
             lines: list[list[Piece]] = [[("  loading …", "muted")]]
         elif heat.peak is None:
-            lines = [[(f"  {empty or 'nothing is known of this time'}", "muted")]]
+            lines = [[(f"  {empty or 'no data for this time'}", "muted")]]
         else:
             lines = self._lines_of_map(heat)
         self.show(PieceLines(lines), stay=stays)
@@ -64,7 +64,7 @@ class HeatView(LineView):
                 pieces.append((shade * cell, "strong" if level == len(shades) - 1 else "spark"))
             lines.append(pieces)
         told = [f"{shades[index] * 2} {metric_value(heat.metric, level)}+" for index, level in enumerate(levels)]
-        lines += [[], [(" " + "  ".join(told) + "   blank: unknown", "muted")]]
+        lines += [[], [(" " + "  ".join(told) + "   blank: no data", "muted")]]
         return lines
 
 

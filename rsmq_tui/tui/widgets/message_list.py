@@ -1,17 +1,18 @@
 """The messages of one queue: a page of them, or what a search found; under tabs, behind a filter, with marks."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence, Set
 from dataclasses import replace
 
 from textual import on, work
 from textual.app import ComposeResult
 
 from rsmq_tui.monitor import Filter, MessageRow, PageRequest, PeekError, QueueState, Snapshot
+from rsmq_tui.monitor.source import ReadsRowsAgain
 from rsmq_tui.monitor.wording import printable
 from rsmq_tui.tui.columns import MESSAGE_COLUMNS, MessageContext
-from rsmq_tui.tui.message_tabs import TABS, Tab, nothing_in, told_number
+from rsmq_tui.tui.message_tabs import TABS, Tab, known_numbers, nothing_in, shown_numbers, told_number
 from rsmq_tui.tui.paging import Pager
-from rsmq_tui.tui.searching import Hits, Searches, Stage
+from rsmq_tui.tui.searching import Hits, Searches, Stage, nothing_found
 from rsmq_tui.tui.widgets.list_head import ListHead
 from rsmq_tui.tui.widgets.row_table import RowTable
 from rsmq_tui.tui.widgets.searched_messages import MISSING_MAX, SearchedMessages
@@ -20,13 +21,17 @@ from rsmq_tui.tui.widgets.searched_messages import MISSING_MAX, SearchedMessages
 class MessageList(SearchedMessages):
     """Shows a tab of a queue: in pages that are read again at each poll, or, filtered, what a search of it found."""
 
-    def __init__(self, queue: str, place: str = "", tabs: Sequence[Tab] = TABS) -> None:
+    def __init__(
+        self, queue: str, place: str = "", tabs: Sequence[Tab] = TABS, *, on_open: Callable[[MessageRow], None]
+    ) -> None:
         super().__init__(queue, place, tabs[0])
-        self.table = RowTable(MESSAGE_COLUMNS, MessageContext(0, 0), id="messages")
+        self.table = RowTable(MESSAGE_COLUMNS, MessageContext(0, 0), id="messages", on_open=on_open)
         self.head = ListHead(tabs)
         self._pager = Pager(queue)
         self._state: QueueState | None = None
         self._read_for_ms: int | None = None
+        self._is_following, self._followed_for_ms = False, 0
+        self._unleased: int | None = None
 
     def compose(self) -> ComposeResult:
         """Tabs and filter, messages."""
@@ -56,6 +61,12 @@ class MessageList(SearchedMessages):
         if is_news and self._pager.request.count and not self._is_search:
             self._read(self._pager.request)
         self._search_after_failure(snapshot)
+        self._follow_found()
+
+    def tell_unleased(self, number: int | None) -> None:
+        """Show how many items of a list have no lease."""
+        self._unleased = number
+        self._show_head()
 
     def show(self) -> None:
         """Show the tabs and the rows, with their marks."""
@@ -162,9 +173,35 @@ class MessageList(SearchedMessages):
 
     def _show_hits(self, hits: Hits) -> None:
         hits.arrange()
-        words = printable(hits.error, 200) or ("Searching …" if hits.is_running else nothing_in(self._tab, self.typed))
+        nothing = nothing_found(hits) or nothing_in(self._tab, self.typed)
+        words = printable(hits.error, 200) or ("Searching …" if hits.is_running else nothing)
         self.table.empty_text = [(f"  {words}", "alarm" if hits.error else "muted")]
-        self._show_rows(hits.listed.rows, hits.listed.keys, hits.at_ms)
+        self._show_rows(hits.listed.rows, hits.listed.keys, hits.at_ms, hits.listed.gone)
+
+    def _follow_found(self) -> None:
+        """Ask what has become of the found messages in sight; no question while one is under way."""
+        hits, rows = self._found, self.table.rows_in_sight
+        source = self._dashboard.site(self._place).source
+        at_ms = self._now_ms(0)
+        is_due = bool(rows) and at_ms != self._followed_for_ms and not self._is_following
+        if hits is not None and is_due and isinstance(source, ReadsRowsAgain):
+            self._is_following, self._followed_for_ms = True, at_ms
+            self._read_found(source, hits.listed, rows)
+
+    @work(group="found", exclusive=True)
+    async def _read_found(self, source: ReadsRowsAgain, hits: Hits, rows: Sequence[MessageRow]) -> None:
+        try:
+            again = await source.rows_again(self._queue, rows)
+        except PeekError:
+            # The status line says what is wrong with the server, and the next poll asks again.
+            return
+        finally:
+            self._is_following = False
+        hits.take_again(again)
+        for id, row in again.rows.items():
+            if row is None:
+                self.marks.lose(id)
+        self.show()
 
     def _show_page(self) -> None:
         page, error = self._pager.page, self._pager.error
@@ -175,7 +212,9 @@ class MessageList(SearchedMessages):
             self.table.empty_text = [(f"  {printable(error, 200)}", "alarm")]
             self.table.show((), (), self.table.context)
 
-    def _show_rows(self, rows: Sequence[MessageRow], keys: Sequence[str], at_ms: int) -> None:
+    def _show_rows(
+        self, rows: Sequence[MessageRow], keys: Sequence[str], at_ms: int, gone: Set[str] = frozenset()
+    ) -> None:
         app, marks = self._dashboard, self.marks
         context = MessageContext(
             self._now_ms(at_ms),
@@ -184,6 +223,7 @@ class MessageList(SearchedMessages):
             app.ascii_only,
             marks.ids,
             all_marked=marks.is_all,
+            gone=gone,
         )
         self.table.show(rows, keys, context)
         if marks.has_range:
@@ -198,9 +238,17 @@ class MessageList(SearchedMessages):
         is_sure = self._snapshot is not None and self._snapshot.link.failure is None
         numbers = self._searches.numbers
         known = {"all": depth, "ready": ready}
-        if state is not None and state.kind == "list":
-            known |= {"processing": state.hidden, "expired": state.expired}
         numbers |= {name: told_number(number, is_sure=is_sure) for name, number in known.items()}
+        if state is not None:
+            # What a page counted is of another moment than the poll: all tabs are to be of one.
+            read = state if now is None else state._replace(depth=depth, ready=ready, hidden=now.depth - now.ready)
+            numbers |= known_numbers(read, numbers, is_sure=is_sure)
+        if self._unleased is not None:
+            numbers["no lease"] = told_number(self._unleased, is_sure=is_sure)
+        if now is not None:
+            poison_rc = self._dashboard.site(self._place).source.thresholds.poison_rc
+            shown = shown_numbers(now, self._now_ms(now.at_ms), poison_rc)
+            numbers |= {name: told_number(number, is_sure=is_sure) for name, number in shown.items()}
         if hits is None:
             marked = self.marks.words(self.wanted, ready if self._tab.term else depth, is_final=True)
             self.head.show_tabs(self._tab, numbers, marked, pager.place, pager.staleness(self._now_ms(0)))

@@ -6,6 +6,7 @@ compares them with those on the screen, piece by piece.
 """
 
 from collections.abc import Iterable, Sequence
+from itertools import takewhile
 from typing import Any
 
 from rich.segment import Segment
@@ -29,7 +30,7 @@ VERDICT_TOKENS = tuple(f"verdict-{verdict}" for verdict in Verdict)
 
 TOKENS = (
     *VERDICT_TOKENS,
-    *("ready", "hidden", "muted", "strong", "head", "changed", "cursor", "live", "alarm", "spark"),
+    *("ready", "hidden", "muted", "strong", "head", "changed", "cursor", "live", "alarm", "spark", "spark-high"),
     *("json-key", "json-string", "json-number", "json-word"),
 )
 # Textual works out the style of each component class for every widget that declares it: the app does so for all.
@@ -165,19 +166,26 @@ class Painted(Widget):
 def _differences(old: Strip, new: Strip, width: int) -> list[tuple[int, int]]:
     """Return the runs of cells, (start, end), in which two lines differ.
 
-    Lines of the same pieces are compared piece by piece; others differ as a whole.
+    Lines whose pieces are as long are compared piece by piece; of others, what lies between the pieces that are the
+    same at both ends differs.
     """
     if old == new:
         return []
     before, after = list(old), list(new)
-    if len(before) != len(after):
-        return [(0, width)]
+    if [one.cell_length for one in before] != [one.cell_length for one in after]:
+        length = old.cell_length
+        start, end = _alike(before, after), length - _alike(before[::-1], after[::-1])
+        return [(start, end) if length == new.cell_length and start < end else (0, width)]
     runs, position = [], 0
     for one, other in zip(before, after, strict=True):
         length = one.cell_length
-        if other.cell_length != length:
-            return [(0, width)]
         if one != other:
             runs.append((position, position + length))
         position += length
     return runs
+
+
+def _alike(before: Iterable[Segment], after: Iterable[Segment]) -> int:
+    """Return how many cells are in the pieces that are the same from the start on."""
+    same = takewhile(lambda pair: pair[0] == pair[1], zip(before, after, strict=False))
+    return sum(piece.cell_length for piece, _ in same)

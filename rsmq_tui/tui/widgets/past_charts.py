@@ -41,7 +41,7 @@ class PastChart(Painted):
         if self._span is None:
             return [Strip([]), self.line([("  loading …", "muted")])]
         if all(value is None for each in self._series for _, value in each.points):
-            return [Strip([]), self.line([("  nothing is known of this time", "muted")])]
+            return [Strip([]), self.line([("  no data for this time", "muted")])]
         return self.lines_of(
             line_chart(
                 self._series,

@@ -20,17 +20,19 @@ C = TypeVar("C")
 
 @dataclass(frozen=True, slots=True)
 class Column(Generic[R, C]):
-    """One column: ``cell`` makes a row's text and style token from the row and the table's context.
+    """One column: ``cell`` makes what it shows of a row from the row and the table's context.
 
-    Columns of the highest ``drop`` leave first when the table is narrow; 0 always stays. What is left then goes to the
-    columns that are content with their ``width`` but can use up to ``most``, and the rest to the one that may ``grow``.
-    What does not fit is cut off at its end, or in the ``middle``.
+    That is a text with its style token, or several that are ``width`` wide together. Columns of the highest ``drop``
+    leave first when the table is narrow; 0 always stays. What room there is then goes to those that can use more than
+    their ``width``, in the order of ``drop``: up to ``most`` cells, or as many as the texts that were in sight need in
+    one that may ``grow``. What nobody needs is the last column's. What does not fit is cut off at its end, or in the
+    ``middle``. A title leaves room for the mark that tells the order.
     """
 
     id: str
     title: str
     width: int
-    cell: Callable[[R, C], Piece]
+    cell: Callable[[R, C], Piece | list[Piece]]
     drop: int = 0
     right: bool = False
     grow: bool = False
@@ -41,17 +43,12 @@ class Column(Generic[R, C]):
 class RowTable(Painted, Generic[R, C], can_focus=True):
     """Rows of one kind, with a header line and a cursor.
 
-    Until the cursor is moved it stays on the first row; then it follows its row wherever that goes.
+    Until the cursor is moved it stays on the first row; then it follows its row wherever that goes. ``on_open`` is
+    called with the row under the cursor when that is opened, by Enter or by a click: at once, so that neither a poll
+    nor a key that was typed ahead comes in between.
     """
 
     BINDINGS = bindings_of("table")
-
-    class Opened(Message):
-        """A row was opened, by Enter or by a click on the row under the cursor."""
-
-        def __init__(self, key: str) -> None:
-            super().__init__()
-            self.key = key
 
     class Moved(Message):
         """The cursor was moved by the user."""
@@ -73,8 +70,16 @@ class RowTable(Painted, Generic[R, C], can_focus=True):
             super().__init__()
             self.column = column
 
-    def __init__(self, columns: Sequence[Column[R, C]], context: C, *, id: str | None = None) -> None:
+    def __init__(
+        self,
+        columns: Sequence[Column[R, C]],
+        context: C,
+        *,
+        id: str | None = None,
+        on_open: Callable[[R], None] | None = None,
+    ) -> None:
         super().__init__(id=id)
+        self._on_open = on_open
         self.columns = tuple(columns)
         self.context = context
         self.rows: Sequence[R] = ()
@@ -84,6 +89,8 @@ class RowTable(Painted, Generic[R, C], can_focus=True):
         self._cursor = 0
         self._cursor_key: str | None = None
         self._top = 0
+        # How wide the widest text in a column that may grow has been so far: widths never jump back and forth.
+        self._widest: dict[str, int] = {}
 
     @property
     def cursor_key(self) -> str | None:
@@ -105,6 +112,11 @@ class RowTable(Painted, Generic[R, C], can_focus=True):
         """How many rows fit below the header."""
         return max(1, self.size.height - 1)
 
+    @property
+    def rows_in_sight(self) -> Sequence[R]:
+        """The rows that are on the screen."""
+        return self.rows[self._top : self._top + self.visible_rows]
+
     def show(self, rows: Sequence[R], keys: Sequence[str], context: C) -> None:
         """Show these rows in this order; ``keys`` names them, one each."""
         self.context, self.rows = context, rows
@@ -122,14 +134,14 @@ class RowTable(Painted, Generic[R, C], can_focus=True):
 
     def paint(self) -> list[Strip]:
         """Paint the header and the rows in sight, or why there are none."""
+        self._measure(self.rows_in_sight)
         columns = self._fitting()
         lines = [self._head(columns)]
-        first = self._top
         if not self.rows:
             return lines + [Strip([])] + [self.clipped([piece]) for piece in self.empty_text]
-        for index in range(first, min(first + self.visible_rows, len(self.rows))):
+        for index, row in enumerate(self.rows_in_sight, self._top):
             base = "cursor" if index == self._cursor else ""
-            lines.append(self._row(columns, self.rows[index], base))
+            lines.append(self._row(columns, row, base))
         return lines
 
     def action_cursor(self, step: int) -> None:
@@ -155,10 +167,9 @@ class RowTable(Painted, Generic[R, C], can_focus=True):
 
     def action_open(self) -> None:
         """Open the row under the cursor."""
-        if self.cursor_key is not None:
-            # Whoever opens a row means that one, and comes back to it.
-            self._cursor_key = self.cursor_key
-            self.post_message(self.Opened(self.cursor_key))
+        row = self.cursor_row
+        if row is not None and self._on_open is not None:
+            self._on_open(row)
 
     def on_click(self, event: events.Click) -> None:
         """Sort by a title; move to a row; open the row under the cursor."""
@@ -234,18 +245,35 @@ class RowTable(Painted, Generic[R, C], can_focus=True):
     def _fitting(self) -> list[tuple[Column[R, C], int]]:
         """Return the columns that fit, with their widths."""
         columns = list(self.columns)
-        while columns and sum(column.width + 1 for column in columns) > self.size.width:
+        while columns and sum(column.width + 1 for column in columns) - 1 > self.size.width:
             last = max(columns, key=lambda column: column.drop)
             if last.drop == 0:
                 break
             columns.remove(last)
-        spare = max(0, self.size.width - sum(column.width + 1 for column in columns))
+        spare = max(0, self.size.width - sum(column.width + 1 for column in columns) + 1)
         widths = {}
-        for column in sorted(columns, key=lambda column: column.grow):
-            more = spare if column.grow else max(0, min(spare, column.most - column.width))
+        for column in sorted(columns, key=lambda column: column.drop):
+            most = self._widest.get(column.id, 0) if column.grow else column.most
+            more = max(0, min(spare, most - column.width))
             widths[column.id] = column.width + more
             spare -= more
+        if not columns[-1].right:
+            widths[columns[-1].id] += spare
         return [(column, widths[column.id]) for column in columns]
+
+    def _measure(self, rows: Sequence[R]) -> None:
+        """Note how much room the texts of these rows need in the columns that may grow."""
+        for column in self.columns:
+            if not column.grow:
+                continue
+            widest = self._widest.get(column.id, 0)
+            for row in rows:
+                cell = column.cell(row, self.context)
+                text = cell[0] if isinstance(cell, tuple) else "".join(text for text, _ in cell)
+                if len(text) > widest or not text.isascii():
+                    # What is beyond the table's width needs no measuring.
+                    widest = max(widest, cell_len(printable(text[: self.size.width])))
+            self._widest[column.id] = widest
 
     def _head(self, columns: Sequence[tuple[Column[R, C], int]]) -> Strip:
         pieces = []
@@ -261,9 +289,17 @@ class RowTable(Painted, Generic[R, C], can_focus=True):
         context, token = self.context, self.token
         segments = []
         for column, width in columns:
-            text, style = column.cell(row, context)
-            shown = fit(text, width, right=column.right, middle=column.middle)
-            segments.append(Segment(f"{shown} ", token(f"{base} {style}")))
+            cell = column.cell(row, context)
+            if isinstance(cell, tuple):
+                text, style = cell
+                shown = fit(text, width, right=column.right, middle=column.middle)
+                segments.append(Segment(f"{shown} ", token(f"{base} {style}")))
+            else:
+                segments += [Segment(text, token(f"{base} {style}")) for text, style in cell]
+                rest = width + 1 - sum(cell_len(text) for text, _ in cell)
+                segments.append(Segment(" " * rest, token(base)))
+        if (rest := self.size.width - sum(width + 1 for _, width in columns)) > 0:
+            segments.append(Segment(" " * rest, token(base)))
         return Strip(segments)
 
 

@@ -1,19 +1,24 @@
 """The charts folded: one line for each series, where there is no room for more."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import islice
 
 from textual.strip import Strip
 
 from rsmq_tui.charts import Series, sparklines
+from rsmq_tui.monitor.wording import compact, rate
 from rsmq_tui.tui.widgets.chart_panel import first_shown_ms
 from rsmq_tui.tui.widgets.painted import Painted
 
 _VALUE_WIDTH = 8
+_WITH_PEAKS = 60
 
 
 class SparkPanel(Painted):
-    """Name, sparkline and current value of each series; those of one group are drawn to the same scale."""
+    """Name, sparkline, highest and current value of each series; those of one group are drawn to the same scale.
+
+    Where it is narrow, the highest value is left out.
+    """
 
     DEFAULT_CSS = """
     SparkPanel { padding: 0 1; }
@@ -24,7 +29,7 @@ class SparkPanel(Painted):
         self._groups = groups
         self._names = [name for group in groups for name in group]
         self._series: Sequence[Series] = [Series(name, ()) for name in self._names]
-        self._values: dict[str, str] = {}
+        self._values: Mapping[str, float | None] = {}
         self._end_ms = 0
         self._drawn: tuple[int, list[str]] = (0, [])
         self.styles.height = len(self._names)
@@ -35,7 +40,7 @@ class SparkPanel(Painted):
         self._drawn = (0, [])
         self.repaint()
 
-    def tell(self, values: dict[str, str]) -> None:
+    def tell(self, values: Mapping[str, float | None]) -> None:
         """Say what each is now, by name; that changes more often than the past does."""
         self._values = values
         self.repaint()
@@ -43,17 +48,32 @@ class SparkPanel(Painted):
     def paint(self) -> list[Strip]:
         """Paint one series a line."""
         names = max(map(len, self._names)) + 2
-        sparks = self._sparks(self.size.width - names - 1 - _VALUE_WIDTH)
+        peaks = self._peaks() if self.size.width >= _WITH_PEAKS else [""] * len(self._names)
+        room = max(map(len, peaks), default=0)
+        values = [_told(name, self._values[name]) if name in self._values else "" for name in self._names]
+        sparks = self._sparks(self.size.width - names - 1 - _VALUE_WIDTH - room)
         return [
             self.line(
                 [
                     (f"{name:<{names}}", "muted"),
                     (spark, "spark"),
-                    (f" {self._values.get(name, ''):>{_VALUE_WIDTH}}", "strong"),
+                    (f"{peak:<{room}}", "muted"),
+                    (f" {value:>{_VALUE_WIDTH}}", "strong"),
                 ]
             )
-            for name, spark in zip(self._names, sparks, strict=True)
+            for name, spark, peak, value in zip(self._names, sparks, peaks, values, strict=True)
         ]
+
+    def _peaks(self) -> list[str]:
+        """Say how high each series was, and is: that is what its bars are to be compared with."""
+        start_ms = first_shown_ms(self._series, self._end_ms)
+        peaks: list[str] = []
+        for name, series in zip(self._names, self._series, strict=True):
+            # The past is drawn less often than the present value is told, which may be higher than all of it.
+            shown = [*(value for at_ms, value in series.points if at_ms >= start_ms), self._values.get(name)]
+            highest = max((value for value in shown if value is not None), default=None)
+            peaks.append("" if highest is None else f" max {_told(name, highest):<6}")
+        return peaks
 
     def _sparks(self, width: int) -> list[str]:
         if self._drawn[0] != width or not self._drawn[1]:
@@ -69,3 +89,7 @@ class SparkPanel(Painted):
                 )
             self._drawn = (width, lines)
         return self._drawn[1]
+
+
+def _told(name: str, value: float | None) -> str:
+    return rate(value) if name.endswith("/s") else compact(value)

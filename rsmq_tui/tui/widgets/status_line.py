@@ -106,9 +106,9 @@ class StatusLine(Painted):
         link, now_s = snapshot.link, self.app_clock
         age_s = None if link.fresh_at_s is None else max(0.0, now_s - link.fresh_at_s)
         if link.failure is not None:
-            stale = "never read" if age_s is None else f"stale {age_s:.0f} s"
+            stale, doing = ("no data yet", "retrying") if age_s is None else (f"stale {age_s:.0f} s", "reconnecting")
             again_s = max(0.0, (link.retry_at_s or now_s) - now_s)
-            retry = f"reconnecting in {again_s:.0f} s" if again_s >= 0.5 else "reconnecting"
+            retry = f"{doing} in {again_s:.0f} s" if again_s >= 0.5 else doing
             words = f"{stale} · {'paused' if snapshot.paused else retry}: {printable(link.failure.sentence, 80)} "
             return (f"{'X' if self.ascii_only else '✗'} {words}", "alarm")
         if snapshot.paused:

@@ -78,11 +78,11 @@ def test_each_command_has_help_with_examples_that_can_be_parsed(
 @pytest.mark.parametrize(
     ("group", "action", "words"),
     [
-        ("queue", "delete", ("does not ask", "no journal", "rsmq-tui queues delete")),
-        ("message", "pop", ("no journal", "message_base64")),
-        ("message", "delete", ("no journal",)),
+        ("queue", "delete", ("does not ask", "not journaled", "rsmq-tui queues delete")),
+        ("message", "pop", ("not journaled", "message_base64")),
+        ("message", "delete", ("not journaled",)),
         ("message", "receive", ("base64 -d", "\\xNN")),
-        ("queue", "set", ("no journal",)),
+        ("queue", "set", ("not journaled",)),
     ],
 )
 def test_help_says_what_to_know(anywhere: Ctl, group: str, action: str, words: tuple[str, ...]) -> None:
@@ -99,14 +99,20 @@ def test_the_version(anywhere: Ctl) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["bogus"], "invalid choice: 'bogus'"),
-        (["queue", "bogus"], "invalid choice: 'bogus'"),
+        (["bogus"], 'unknown command "bogus". Commands: queue, message'),
+        (["queue", "lst"], 'unknown command "lst". Did you mean list?'),
         (["queue", "list", "extra"], "unrecognized arguments: extra"),
         (["queue", "create"], "required: -n/--name"),
         (["queue", "create", "-n"], "-n/--name: expected one argument"),
-        (["queue", "create", "-n", "q", "-t", "abc"], "invalid int value: 'abc'"),
-        (["queue", "create", "-n", "q", "-t", "15.5"], "invalid int value: '15.5'"),
-        (["queue", "create", "--nam", "q", "-n", "q"], "unrecognized arguments: --nam q"),
+        (
+            ["queue", "create", "-n", "q", "-t", "abc"],
+            "'abc' is not a number of whole seconds from 0 to 9,999,999, nor",
+        ),
+        (
+            ["queue", "create", "-n", "q", "-t", "15.5"],
+            "'15.5' is not a whole number of seconds, nor a duration such as 10m",
+        ),
+        (["queue", "create", "--nam", "q", "-n", "q"], 'unknown option "--nam". Did you mean --name?'),
         (["queue", "create", "-xn", "q"], "required: -n/--name"),
         (["message", "visibility", "-n", "q", "-i", "x"], "required: -t/--visibility-timeout"),
         (["message", "delete", "-n", "q"], "required: -i/--message-id"),
@@ -121,7 +127,7 @@ def test_a_usage_error_is_one_sentence(anywhere: Ctl, arguments: list[str], word
     (line,) = done.err.splitlines()
     assert line.startswith("rsmqctl")
     assert words in line
-    assert "--help` tells what there is" in line
+    assert "--help` lists the commands and options" in line
 
 
 @pytest.mark.parametrize(

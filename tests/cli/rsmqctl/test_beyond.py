@@ -50,7 +50,7 @@ def test_set_changes_what_is_given_and_prints_all(ctl: Ctl, rsmq: Rsmq, queue: s
 def test_set_without_anything_to_set(ctl: Ctl, queue: str) -> None:
     done = ctl("queue", "set", "-n", queue)
     assert (done.status, done.out) == (2, "")
-    assert done.err == "rsmqctl: queue set wants something to set: -t, -d or -m\n"
+    assert done.err == "rsmqctl: queue set takes at least one of -t, -d and -m\n"
 
 
 def test_peek_prints_what_is_next_and_changes_nothing(ctl: Ctl, client: Redis, rsmq: Rsmq, queue: str) -> None:
@@ -192,7 +192,7 @@ def test_a_body_from_a_file_is_sent_byte_for_byte(
 def test_one_body_and_no_more(ctl: Ctl, queue: str, given: list[str]) -> None:
     done = ctl("message", "send", "-n", queue, *given)
     assert (done.status, done.out) == (2, "")
-    assert done.err == "rsmqctl: message send wants a body: -m TEXT or --body-file FILE, one of them\n"
+    assert done.err == "rsmqctl: message send takes a body: give either -m TEXT or --body-file FILE\n"
 
 
 def test_a_file_that_is_not_there(ctl: Ctl, queue: str, tmp_path: Path) -> None:
@@ -233,3 +233,31 @@ def test_words_for_people(ctl: Ctl, rsmq: Rsmq, queue: str) -> None:
     assert listed.splitlines()[1].startswith(f"{id}  ready ")
     assert ctl("--output", "text", "message", "receive", "-n", queue).out == NONE
     assert ctl("--output", "text", "message", "list", "-n", queue).out.count("in flight") == 1
+
+
+def test_durations_may_have_units(ctl: Ctl, client: Redis, rsmq: Rsmq) -> None:
+    assert ctl("queue", "create", "-n", "q", "-t", "1h", "-d", "2m").status == 0
+    assert client.hmget("rsmq:q:Q", "vt", "delay") == [b"3600", b"120"]
+    assert ctl("queue", "set", "-n", "q", "-t", "1h30m", "-d", "0").json["vt"] == 5400.0
+    id = ctl("message", "send", "-n", "q", "-m", "a", "-d", "0").out.strip()
+    before_ms = client.time()[0] * 1000
+    assert ctl("message", "receive", "-n", "q", "-t", "2h").json["id"] == id
+    assert client.zscore("rsmq:q", id) >= before_ms + 7_200_000
+    done = ctl("message", "visibility", "-n", "q", "-i", id, "-t", "10m")
+    assert done.out == f"Message ID: {id} visibility timeout set to 600s\n"
+    assert client.zscore("rsmq:q", id) < before_ms + 7_200_000
+
+
+@pytest.mark.parametrize("id", ["short", "A" * 22, "123e4567-e89b-12d3-a456-426614174000", "-n", "\udcff"])
+def test_what_was_received_can_be_hidden_and_deleted_whatever_its_id(
+    id: str, ctl: Ctl, client: Redis, rsmq: Rsmq, queue: str
+) -> None:
+    raw = id.encode("utf-8", "surrogateescape")
+    client.zadd("rsmq:orders", {raw: 1})
+    client.hset("rsmq:orders:Q", raw, "a")
+
+    assert ctl("message", "receive", "-n", queue, "-t", "0").json["id"] == id
+    assert ctl("message", "visibility", "-n", queue, "-i", id, "-t", "0").status == 0
+    assert ctl("message", "delete", "-n", queue, "-i", id).status == 0
+    assert client.exists("rsmq:orders") == 0
+    assert not client.hexists("rsmq:orders:Q", raw)

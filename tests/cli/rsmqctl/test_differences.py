@@ -1,4 +1,4 @@
-"""Where the original is wrong: each row of README's table of differences; what the original did is said in the name."""
+"""What is different from the original, beyond what one command shows; `test_side_by_side` has README's table."""
 
 import base64
 
@@ -35,7 +35,7 @@ def test_a_receive_with_0_seconds_works_where_the_original_took_the_queues(ctl: 
     assert ctl("message", "receive", "-n", queue).out == "No messages on queue: orders\n"
 
 
-def test_deleting_a_message_that_was_never_received_succeeds_where_the_original_said_it_failed(
+def test_deleting_a_message_that_was_never_received_succeeds_where_a_newer_pyrsmq_says_it_failed(
     ctl: Ctl, client: Redis, rsmq: Rsmq, queue: str
 ) -> None:
     id = rsmq.send_message(queue, "a")
@@ -44,7 +44,7 @@ def test_deleting_a_message_that_was_never_received_succeeds_where_the_original_
 
     assert (done.status, done.out, done.err) == (0, "", "")
     assert client.zcard("rsmq:orders") == 0
-    # What the original stands on, in its newest version, deletes it too, and says that it did not.
+    # PyRSMQ 0.6 deletes it too, and says that it did not; the version that the original asks for says that it did.
     id = rsmq.send_message(queue, "a")
     peer = RedisSMQ(client=client).deleteMessage(qname=queue, id=id, quiet=True).exceptions(False)
     assert peer.execute() is False

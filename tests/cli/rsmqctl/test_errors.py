@@ -53,17 +53,11 @@ def test_a_queue_that_is_already_there(ctl: Ctl, client: Redis, queue: str) -> N
     ("arguments", "sentence"),
     [
         (["delete", "-i", ID], f"Failed to delete message ID: {ID}"),
-        (
-            ["delete", "-i", "bad"],
-            "Failed to delete message ID: bad: an id has 32 letters and digits; `rsmq-tui messages` works on any",
-        ),
-        (["delete", "-i", ""], "Failed to delete message ID: : No id supplied"),
+        (["delete", "-i", "bad"], "Failed to delete message ID: bad"),
+        (["delete", "-i", ""], "Failed to delete message ID: "),
+        (["delete", "-i", "vt"], "Failed to delete message ID: vt"),
         (["visibility", "-t", "5", "-i", ID], f"Failed to change visibility timeout for message ID: {ID}"),
-        (
-            ["visibility", "-t", "5", "-i", "bad"],
-            "Failed to change visibility timeout for message ID: bad: an id has 32 letters and digits; "
-            "`rsmq-tui messages` works on any",
-        ),
+        (["visibility", "-t", "5", "-i", "bad"], "Failed to change visibility timeout for message ID: bad"),
         (["peek", "-i", ID], f"No such message on queue orders: {ID}"),
         (["send", "-m", "a", "-d", "-1"], "Failed to send message: delay must be between 0 and 9999999"),
     ],
@@ -83,9 +77,6 @@ def test_no_message_is_no_error(ctl: Ctl, queue: str, command: str) -> None:
 def test_a_key_of_another_type(ctl: Ctl, client: Redis, queue: str, command: str) -> None:
     client.set("rsmq:orders", "x")
     done = ctl(*ALL[command])
-    if command == "queue delete":
-        assert (done.status, client.keys()) == (0, [])
-        return
     assert (done.status, done.out) == (1, "")
     (line,) = done.err.splitlines()
     assert line.startswith("Failed to ")
@@ -96,7 +87,7 @@ def test_a_key_of_another_type(ctl: Ctl, client: Redis, queue: str, command: str
 def test_an_index_of_another_type(ctl: Ctl, client: Redis) -> None:
     client.set("rsmq:QUEUES", "x")
     done = ctl("queue", "list")
-    assert (done.status, done.out, done.err) == (1, "", "rsmqctl: the index rsmq:QUEUES holds no set of names\n")
+    assert (done.status, done.out, done.err) == (1, "", "rsmqctl: the index rsmq:QUEUES is not a set of names\n")
     created = ctl("queue", "create", "-n", "orders")
     assert (created.status, created.err) == (
         1,
@@ -122,8 +113,8 @@ def test_read_only_refuses_every_change(
 
     assert (done.status, done.out) == (1, "")
     assert done.err == (
-        f"rsmqctl: this is read-only, and `{command}` would change the queue; `message peek`, `message list` and "
-        "`queue describe` only look\n"
+        f"rsmqctl: this is read-only, and `{command}` would change the queue; `message peek`, `message "
+        "list` and `queue describe` only read\n"
     )
     assert state_of(client) == before
 
@@ -151,8 +142,8 @@ def test_a_server_that_is_not_there(anywhere: Ctl, command: str) -> None:
     line = sentence(anywhere, "-r", f"redis://bob:{SECRET}@127.0.0.1:1/3", *ALL[command])
     deed = "change" if command in CHANGES else "read"
     assert line == (
-        f"rsmqctl: cannot {deed} redis://127.0.0.1:1/3: connection refused; is the server running, on that host and "
-        "port?"
+        f"rsmqctl: cannot {deed} redis://127.0.0.1:1/3: connection refused; check that the server is "
+        "running, and the host and port"
     )
 
 
@@ -180,18 +171,18 @@ class Quiet(Responder):
 
 
 REPLIES: Mapping[bytes, str] = {
-    b"-LOADING Redis is loading the dataset in memory": "loading its data into memory; try again when it is done",
-    b"-NOAUTH Authentication required.": "the server wants a password; put it in the URL",
+    b"-LOADING Redis is loading the dataset in memory": "loading its data into memory; try again when it has finished",
+    b"-NOAUTH Authentication required.": "the server requires a password; put it in the URL",
     b"-NOPERM this user has no permissions to run the 'evalsha' command": "this user may not do that; grant it +@read",
     b"-OOM command not allowed when used memory > 'maxmemory'.": "out of memory; free memory or raise maxmemory",
     b"-READONLY You can't write against a read only replica.": "the server is a read-only replica; ",
     b"-ERR it \x1b[31mhurts": "it ␛[31mhurts; see the server's log",
-    b"+OK": "does not speak as Redis does; is a Redis server listening on that port?",
-    b":7": "does not speak as Redis does; is a Redis server listening on that port?",
-    b"*0": "does not speak as Redis does; is a Redis server listening on that port?",
-    b"$-1": "does not speak as Redis does; is a Redis server listening on that port?",
-    b"HTTP/1.1 400 Bad Request": "; is a Redis server listening on that port?",
-    b"": "the server closed the connection; has it been restarted?",
+    b"+OK": "; check whether a Redis server is listening on that port",
+    b":7": "; check whether a Redis server is listening on that port",
+    b"*0": "; check whether a Redis server is listening on that port",
+    b"$-1": "; check whether a Redis server is listening on that port",
+    b"HTTP/1.1 400 Bad Request": "; check whether a Redis server is listening on that port",
+    b"": "the server closed the connection; check whether it was restarted",
 }
 
 
@@ -209,7 +200,8 @@ def test_a_server_that_answers_otherwise(anywhere: Ctl, command: str, reply: byt
 def test_a_change_whose_reply_was_lost_says_so(anywhere: Ctl, command: str, is_unsure: bool) -> None:
     with Quiet(b"") as server:
         line = sentence(anywhere, "-r", server.url, *ALL[command])
-    assert line.endswith(" Whether the change was made is not known.") is is_unsure
+    assert line.endswith(" It is not known whether the change was made.") is is_unsure
+    assert ("; check whether it was restarted. It is not known" in line) is is_unsure
 
 
 def test_a_change_that_never_left_does_not_say_so(anywhere: Ctl, tmp_path: Path) -> None:

@@ -117,7 +117,7 @@ def test_where_there_is_none_a_sentence_says_how_to_make_one(tmp_path: Path, kin
         out.mkdir()
     elif kind == "a file":
         out.write_text("x")
-    words = "cannot be read" if kind == "a file" else "holds no analysis: rsmq-tui pipeline run --history DIR --out"
+    words = "cannot be read" if kind == "a file" else "is not an analysis: rsmq-tui pipeline run --history DIR --out"
     with pytest.raises(HistoryError, match=words):
         Analysis(out)
 
@@ -127,7 +127,7 @@ def test_a_later_version_is_refused(tmp_path: Path) -> None:
     made.publish()
     path = tmp_path / MANIFEST_FILE
     path.write_text(json.dumps(json.loads(path.read_text()) | {"schema": VERSION + 1}))
-    with pytest.raises(HistoryError, match=f"is of version {VERSION + 1}"):
+    with pytest.raises(HistoryError, match=f"has version {VERSION + 1}"):
         Analysis(tmp_path)
 
 
@@ -169,7 +169,7 @@ def test_a_file_that_is_gone_for_good_is_left_out_and_named(tmp_path: Path) -> N
     shutil.rmtree(tmp_path / "runs")
     assert analysis.episodes(ALL) == ()
     (problem,) = analysis.problems
-    assert "was left out: it is gone; run the pipeline with --full" in problem
+    assert "was left out: the file is missing; run the pipeline with --full" in problem
 
 
 def test_only_the_files_of_the_asked_days_are_opened(tmp_path: Path) -> None:
@@ -212,6 +212,6 @@ def test_an_analysis_is_read_from_any_filesystem(tmp_path: Path, analysis: Analy
         assert remote.problems == ()
         memory.rm("/there/runs", recursive=True)
         assert remote.episodes(ALL) == ()
-        assert "it is gone" in remote.problems[0]
+        assert "the file is missing" in remote.problems[0]
     finally:
         memory.rm("/there", recursive=True)

@@ -48,7 +48,7 @@ def test_together_is_never_less_than_what_one_queue_held(tmp_path: Path) -> None
     report = of(Made(tmp_path), {ORDERS: {7: 1000.0}, EMAILS: {300: 400.0}})
     assert report.fullest is not None
     assert report.fullest == (START_MS + 70_000, 1000.0, 1000.0)
-    assert "Together they held most at 2031-05-14 00:01: about 1,000 messages." in summary(report)[0]
+    assert "The total depth peaked at 2031-05-14 00:01: about 1,000 messages." in summary(report)[0]
 
 
 def test_peaks_of_one_moment_may_add_up(tmp_path: Path) -> None:
@@ -87,7 +87,7 @@ def test_an_episode_within_the_range_counts_where_its_roll_up_is_lost(tmp_path: 
 
 
 def test_forecasts_of_another_time_say_so(tmp_path: Path, analysis_folder: Path) -> None:
-    told = "What is as of 2031-05-17 23:00 is not of the time of this report"
+    told = "Forecasts are made at 2031-05-17 23:00, which may be later than the range of this report"
     report = gather(Analysis(analysis_folder), TimeRange(START_MS, START_MS + DAY_MS))
     assert told in text_of(section_of(parsed(as_html(report)), "forecasts"))
     assert told in as_markdown(report)

@@ -59,7 +59,7 @@ def test_charts_are_lines_of_text_of_one_width(report: Report) -> None:
     orders = charts[2]
     assert orders[0].startswith("depth        ▂▂")
     assert orders[0].endswith("most: 38,560")
-    assert "█" in orders[0]
+    assert "▇" in orders[0]
     assert orders[-1].startswith("UTC          2031-05-17 00:00")
     assert orders[-1].endswith("2031-05-18 00:00")
 

@@ -112,9 +112,9 @@ def test_a_deep_list_comes_whole(redis_url: str, client: redis.Redis) -> None:
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"kind": "list"}, "option lists says which lists are read"),
-        ({"kind": "rsmq", "lists": "a"}, "option lists is about lists: leave it out, or say kind=list"),
-        ({"kind": "list", "ns": "rsmq", "queue": "a"}, "lists are in no namespace: leave option ns out"),
+        ({"kind": "list"}, "option lists names the lists to read: queue:*, or several separated by commas"),
+        ({"kind": "rsmq", "lists": "a"}, "option lists is for lists: leave it out, or set kind=list"),
+        ({"kind": "list", "ns": "rsmq", "queue": "a"}, "lists have no namespace: leave option ns out"),
         ({"lists": "a,,b"}, "option lists is a key or a pattern"),
         ({"lists": "a", "lists_take": "top"}, "Consumers take from the left or the right end"),
         ({"lists": "a", "lists_leases": "same"}, "options lists_processing, lists_leases, lists_take: "),
@@ -177,7 +177,7 @@ def test_rows_are_pushed_where_nobody_takes(redis_url: str, client: redis.Redis,
 
 def test_a_row_goes_to_its_own_list_and_none_to_what_is_no_list(redis_url: str, client: redis.Redis) -> None:
     client.set("queue:odd", "no list")
-    with pytest.raises(SourceError, match=r"2 of 4 rows cannot be sent, the others are sent; the first: "):
+    with pytest.raises(SourceError, match=r"2 of 4 rows cannot be sent; the others were sent. First reason: "):
         push(redis_url, {"body": [b"\xff", b"b", None, b"d"], "queue": ["queue:a", "queue:odd", "queue:a", "queue:b"]})
 
     assert (client.lrange("queue:a", 0, -1), client.lrange("queue:b", 0, -1)) == ([b"\xff"], [b"d"])
@@ -191,9 +191,9 @@ def test_a_row_goes_to_its_own_list_and_none_to_what_is_no_list(redis_url: str, 
             {"queue": "a", "ids": "once"},
             "pushed to a list at least once: leave options ids and run out",
         ),
-        ({"body": ["a"]}, {"queue": "a", "delay_s": "3"}, "a list delays nothing"),
-        ({"body": ["a"], "delay_s": [3]}, {"queue": "a"}, "a list delays nothing"),
-        ({"body": ["a"]}, {}, "no queue is named"),
+        ({"body": ["a"]}, {"queue": "a", "delay_s": "3"}, "lists have no delay: leave delay_s out"),
+        ({"body": ["a"], "delay_s": [3]}, {"queue": "a"}, "lists have no delay: leave delay_s out"),
+        ({"body": ["a"]}, {}, "no queue is given: set option queue, or add a column queue to the rows"),
     ],
 )
 def test_what_lists_cannot_do_is_said_before(redis_url: str, columns: Row, options: dict[str, str], words: str) -> None:

@@ -37,8 +37,8 @@ def test_all_of_them() -> None:
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"tabel": "queues"}, "there is no option tabel: did you mean table?"),
-        ({"zzzz": "1"}, "there is no option zzzz: there are url, profile"),
+        ({"tabel": "queues"}, "unknown option tabel: did you mean table?"),
+        ({"zzzz": "1"}, "unknown option zzzz: known options: url, profile"),
         ({"table": "topics"}, "option table is one of queues, messages, not topics"),
         ({"partitions": "0"}, "option partitions is a whole number from 1 to 4,096, not 0"),
         ({"chunk": "many"}, "option chunk is a whole number"),
@@ -77,7 +77,7 @@ def test_a_profile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert read_options({"profile": "prod", "config": str(path)}).server.address().label == "redis://db1:6380/1"
     monkeypatch.setenv("RSMQ_TUI_CONFIG", str(path))
     assert read_options({"profile": "prod"}).server.address().label == "redis://db1:6380/1"
-    with pytest.raises(SourceError, match="there is no prad, the file names prod"):
+    with pytest.raises(SourceError, match="option profile: no profile prad; the configuration file has prod"):
         read_options({"profile": "prad"})
     with pytest.raises(SourceError, match="option profile: "):
         read_options({"profile": "prod", "config": str(tmp_path / "none.toml")})

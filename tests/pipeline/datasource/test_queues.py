@@ -44,7 +44,7 @@ def test_one_queue(redis_url: str, client: redis.Redis) -> None:
 
 
 def test_a_queue_that_is_not_there(redis_url: str) -> None:
-    with pytest.raises(SourceError, match="there is no queue nowhere in the namespace rsmq of redis://"):
+    with pytest.raises(SourceError, match="no queue nowhere in namespace rsmq of redis://"):
         batches(redis_url, queue="nowhere")
 
 

@@ -16,6 +16,7 @@ from rsmq_tui.pipeline.datasource.writing import QueueWriter, Written
 from rsmq_tui.protocol import Rsmq
 from tests.pipeline.datasource.conftest import BODIES, Load
 from tests.pipeline.datasource.reading import read
+from tests.protocol.keyspace import plant
 
 Columns = dict[str, Sequence[Any]]
 
@@ -150,13 +151,15 @@ class TestKept:
         orders.send_messages("orders", ["a", b"\xff\x00", "c"], delay=1)
         orders.send_messages("orders", ["d"])
         orders.receive_messages("orders", 1)
+        for id in ("A" * 22, "short"):
+            plant(client, "orders", id, due_ms=1_700_000_000_000, body="of another client", rc=2, fr=1_700_000_000_000)
         orders.create_queue("copy")
         rows = read(redis_url, queue="orders", bodies=True)
         columns: Columns = {name: [row[name] for row in rows] for name in ("id", "body", "due_ms", "rc", "fr_ms")}
-        assert send(redis_url, columns, queue="copy", ids="kept").sent == 4
+        assert send(redis_url, columns, queue="copy", ids="kept").sent == 6
         again = send(redis_url, columns, queue="copy", ids="kept")
 
-        assert (again.sent, again.before) == (0, 4)
+        assert (again.sent, again.before) == (0, 6)
         same = ("id", "body", "due_ms", "rc", "fr_ms", "sent_ms", "state")
         found = [[row[name] for name in same] for row in sorted(rows, key=lambda row: row["id"])]
         copied = sorted(read(redis_url, queue="copy", bodies=True), key=lambda row: row["id"])
@@ -164,13 +167,20 @@ class TestKept:
 
     @pytest.mark.parametrize(
         ("id", "due_ms", "words"),
-        [("vt", 5, "vt is no id"), (None, 5, "its id is null"), ("a" * 32, None, "its due_ms is null")],
+        [
+            ("vt", 5, "Invalid id format: vt is the name of a field of the queue"),
+            ("", 5, "No id supplied"),
+            (None, 5, "its id is null"),
+            ("a" * 32, None, "its due_ms is null"),
+        ],
     )
-    def test_what_no_client_could_have_made(
+    def test_what_is_no_message(
         self, redis_url: str, client: redis.Redis, orders: Rsmq, id: str | None, due_ms: int | None, words: str
     ) -> None:
         rows: Columns = {"id": [id, "b" * 32], "body": [b"x", b"y"], "due_ms": [due_ms, 5]}
-        with pytest.raises(SourceError, match=f"1 of 2 rows cannot be sent, the others are sent; the first: {words}"):
+        with pytest.raises(
+            SourceError, match=f"1 of 2 rows cannot be sent; the others were sent. First reason: {words}"
+        ):
             send(redis_url, rows, queue="orders", ids="kept")
         assert bodies(client) == [b"y"]
         assert client.hget("rsmq:orders:Q", "vt") == b"30"
@@ -183,14 +193,14 @@ class TestRefused:
             "body": [*good, b"x" * 1_025, None, b"lost", *good],
             "queue": [*["orders"] * 1_002, "nowhere", *["orders"] * 1_000],
         }
-        with pytest.raises(SourceError, match="3 of 2,003 rows cannot be sent, the others are sent; the first: "):
+        with pytest.raises(SourceError, match=r"3 of 2,003 rows cannot be sent; the others were sent. First reason: "):
             send(redis_url, rows)
         assert bodies(client) == good * 2
 
     @pytest.mark.parametrize(
         ("columns", "options", "words"),
         [
-            ({"body": []}, {}, "no queue is named"),
+            ({"body": []}, {}, "no queue is given: set option queue, or add a column queue to the rows"),
             ({"queue": []}, {}, "no column body"),
             ({"body": [], "text": []}, {"queue": "orders"}, "the column text would not be sent"),
             ({"body": [], "delay_s": []}, {"queue": "orders", "ids": "kept"}, "no column id"),
@@ -199,7 +209,7 @@ class TestRefused:
                 {"queue": "orders", "ids": "kept"},
                 "delay_s would not be sent|leave delay_s out",
             ),
-            ({"body": []}, {"queue": "nowhere"}, "there is no queue nowhere on redis://.*: create it first"),
+            ({"body": []}, {"queue": "nowhere"}, "no queue nowhere on redis://.*: create it first"),
             ({"body": []}, {"queue": "no such"}, "Invalid qname format"),
             (
                 {"body": []},
@@ -231,5 +241,5 @@ def test_through_spark(rsmq: SparkSession, load: Load, redis_url: str, client: r
     with pytest.raises(AnalysisException) as failed:
         too_long.write.format("rsmq").options(url=redis_url, queue="orders").mode("append").save()
     told = str(failed.value)
-    assert "1 of 1 row cannot be sent, the others are sent; the first: queue orders: Message too long" in told
+    assert "1 of 1 row cannot be sent; the others were sent. First reason: queue orders: Message too long" in told
     assert len(told.splitlines()) < 10

@@ -64,17 +64,18 @@ def test_advice_is_of_all_days_together(spark: SparkSession) -> None:
     assert dict(found.dtypes) == columns_of(ADVICE)
     rows = {row["queue"]: row for row in found.toArrow().to_pylist()}
     assert {queue: row["told"] for queue, row in rows.items()} == {
-        "slow": "12 % of 1,204 received messages came back before they were deleted; "
+        "slow": "12 % of 1,204 received messages became visible again before they were deleted; "
         "a vt of 95 s (now 30 s) would cover 99 %",
         "quick": "vt 30.5 s covers 99 % of the holding times",
-        "crashing": "vt 20 s covers 99 % of the holding times; "
-        "less than 1 % of 300 received messages came back all the same",
-        "hardly known": "too little is known: 19 messages seen to go",
-        "never received": "too little is known: 0 messages seen to go",
-        "without vt": "none of 100 received messages came back before they were deleted; a vt of 99 s would cover 99 %",
-        "long": "50 % of 10 received messages came back before they were deleted; "
+        "crashing": "vt 20 s covers 99 % of the holding times, but "
+        "less than 1 % of 300 received messages became visible again",
+        "hardly known": "not enough data (19 completed)",
+        "never received": "not enough data (0 completed)",
+        "without vt": "none of 100 received messages became visible again before they were deleted; "
+        "a vt of 99 s would cover 99 %",
+        "long": "50 % of 10 received messages became visible again before they were deleted; "
         "a vt of 1d 1h (now 2h 0m) would cover 99 %",
-        "rarely seen": "vt 60 s is enough: 1 % of 300 received messages came back",
+        "rarely seen": "vt 60 s is enough: 1 % of 300 received messages became visible again",
     }
     assert rows["rarely seen"]["advised_vt_s"] == 60.0
     slow, unknown, never = rows["slow"], rows["hardly known"], rows["never received"]

@@ -130,7 +130,9 @@ class TestALargeServer:
         found = looking("queue:*")
 
         assert not await found.search(steps_max=2)
-        assert found.note == "the search for lists ended after about 2,000 keys: name them, or narrow the pattern"
+        assert (
+            found.note == "the search for lists stopped after about 2,000 keys: name the lists, or narrow the pattern"
+        )
         assert await found.search()
         assert found.note is None
 
@@ -177,4 +179,4 @@ async def test_a_user_who_may_not_look_sees_what_is_named(client: redis.Redis, r
         assert reader.discovery.names == {b"mail"}
         assert reader.discovery.note is not None
         assert "scan" in reader.discovery.note
-        assert reader.discovery.note.endswith("only those that are named are shown")
+        assert reader.discovery.note.endswith("only lists given by name are shown")

@@ -1,0 +1,125 @@
+"""What the commands print as JSON: one shape everywhere, and README's table of keys says all of it."""
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from redis import Redis
+
+from rsmq_tui.protocol import Rsmq
+from tests.cli.conftest import Command
+
+README = Path(__file__).parents[2] / "README.md"
+# Keys of these objects are data: names of states, of thresholds.
+_COUNTED = {"states", "thresholds"}
+
+
+@pytest.fixture
+def printed(command: Command, anywhere: Command, trouble: Rsmq, client: Redis, tmp_path: Path) -> dict[str, list[Any]]:
+    """What each command prints, by the name of its row in the table; every kind of line that it has."""
+    client.rpush("queue:jobs", '{"id": 1}', "plain")
+    exported, config = tmp_path / "orders.jsonl", tmp_path / "config.toml"
+    config.write_text("[profiles.one]\nhost = 'one.example'\ncolor = 'red'\n")
+    orders = ("orders", "--filter", "json.type")
+    lists = ("--lists", "queue:*")
+    read = [
+        command("messages", "list", "orders"),
+        command("messages", "get", *orders),
+        command("messages", "export", "orders"),
+    ]
+    read.append(command("messages", "list", "list:queue:jobs"))
+    trouble.send_message("spare", "x" * 1_100_000)
+    read.append(command("messages", "list", "spare"))
+    snapshot, queues = json.loads(command("snapshot", *lists).text), command("queues", "list", *lists).lines
+    previews = [
+        command("messages", "delete", *orders),
+        command("messages", "move", *orders, "--to", "spare"),
+        command("queues", "set", "orders", "--vt", "7"),
+        command("messages", "send", "orders", "x"),
+        command("messages", "delete", "list:queue:jobs", "--all"),
+    ]
+    assert command("messages", "export", "orders", "-o", str(exported)).status == 0
+    reports = [
+        command("messages", "delete", *orders, "--yes"),
+        command("messages", "delete", "orders", "--id", "nope", "--yes"),
+        command("undo", "--yes"),
+        command("messages", "move", *orders, "--to", "spare", "--yes"),
+        command("messages", "import", "orders", str(exported), "--yes"),
+        command("messages", "send", "orders", "x", "--yes"),
+        command("queues", "set", "orders", "--vt", "7", "--yes"),
+        command("messages", "delete", "list:queue:jobs", "--all", "--yes"),
+        command("audit", "--fix", "--yes"),
+    ]
+    changes = command("journal", "list")
+    shown = [anywhere("journal", "show", str(line["change"])) for line in changes.lines]
+    fixed = _lines(reports[-1:])
+    return {
+        "`snapshot`": [snapshot],
+        "`queues list`": queues,
+        "`messages list`, `get`, `export`": _lines(read),
+        "`messages list --group-by`": command("messages", "list", "orders", "--group-by", "shape").lines,
+        "a preview, without `--yes`": _lines(previews),
+        "a report, with `--yes`": [*_lines(reports[:-1]), *(line for line in fixed if "done" in line)],
+        "`journal list`": changes.lines,
+        "`journal show`": _lines(shown),
+        "`audit`": [*command("audit").lines, *(line for line in fixed if "done" not in line)],
+        "`check --json`": command("check", "--json", "--max-depth", "1").lines,
+        "`doctor --json`": command("doctor", "--json").lines,
+        "`profiles --json`": anywhere("profiles", "--config", str(config), "--json").lines,
+    }
+
+
+def test_keys_and_values_have_one_shape(printed: dict[str, list[Any]]) -> None:
+    for name, lines in printed.items():
+        assert lines, name
+        for value in _objects(lines):
+            keys = [*value, *value.get("states", ()), *value.get("thresholds", ())]
+            assert all(re.fullmatch(r"[a-z][a-z0-9_]*", key) for key in keys), (name, keys)
+            for key in ("skipped", "failed", "planned", "done"):
+                assert type(value.get(key, 0)) is int, (name, key)
+            for key in ("target", "queue", "stopped"):
+                assert isinstance(value.get(key), str | None), (name, key)
+            for key in (key for key in value if key.endswith("_ms")):
+                assert isinstance(value[key], int | float | None), (name, key)
+            if "body" in value or "body_base64" in value:
+                assert isinstance(value["rc"], int), name
+            if "reasons" in value:
+                counts = [reason["count"] for reason in value["reasons"]]
+                assert sum(counts) == value["skipped"] + value["failed"], name
+            if ("done" in value and "skipped" in value) or value.get("preview"):
+                assert {"action", "queue", "target", "server", "ns", "planned"} <= set(value), name
+
+
+def test_lines_of_one_kind_have_the_same_keys(printed: dict[str, list[Any]]) -> None:
+    for name in ("a preview, without `--yes`", "a report, with `--yes`", "`journal list`", "`audit`"):
+        assert len({tuple(line) for line in printed[name]}) == 1, name
+
+
+def test_readmes_table_says_all_keys(printed: dict[str, list[Any]]) -> None:
+    (table,) = re.findall(
+        r"\n\| JSON of \| keys \|\n\| --- \| --- \|\n((?:\|.*\n)+)", README.read_text(encoding="utf-8")
+    )
+    rows = dict(line.removeprefix("| ").removesuffix(" |").split(" | ") for line in table.splitlines())
+
+    assert {name: set(re.findall(r"`([a-z0-9_]+)`", keys)) for name, keys in rows.items()} == {
+        name: {key for value in _objects(lines) for key in value} for name, lines in printed.items()
+    }
+
+
+def _lines(commands: Iterable[Any]) -> list[Any]:
+    return [line for done in commands for line in done.lines]
+
+
+def _objects(value: Any, key: str = "") -> Iterator[dict[str, Any]]:
+    """Walk through all objects within a value, but for those whose keys are data."""
+    if isinstance(value, dict):
+        if key not in _COUNTED:
+            yield value
+        for name, inner in value.items():
+            yield from _objects(inner, name)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _objects(inner, key)

@@ -1,0 +1,102 @@
+"""What people write on a command line: durations with units, and words that are nearly right."""
+
+import argparse
+
+import pytest
+from redis import Redis
+
+from rsmq_tui.cli.command_parser import at_least, seconds
+from rsmq_tui.cli.main import parser
+from rsmq_tui.protocol import Rsmq
+from tests.cli.conftest import Command
+
+
+@pytest.mark.parametrize(
+    ("text", "value_s"),
+    [("0", 0), ("600", 600), ("10m", 600), ("1h30m", 5400), ("90s", 90), ("2d", 172_800), ("2000ms", 2), ("1.5m", 90)],
+)
+def test_a_duration_is_a_number_of_seconds_or_has_units(text: str, value_s: int) -> None:
+    assert seconds(text) == value_s
+    assert at_least(0)(text) == value_s
+
+
+@pytest.mark.parametrize("text", ["", "-1", "-1h", "1.5", "500ms", "10 m", "m", "1w", "nan", "inf", "10000000", "200d"])
+def test_what_is_no_duration_in_whole_seconds(text: str) -> None:
+    with pytest.raises(argparse.ArgumentTypeError, match="nor a duration such as 10m or 1h30m"):
+        seconds(text)
+
+
+OPTIONS = [
+    (["--interval", "1m"], "interval", 60),
+    (["demo", "--headless", "--seconds", "2m"], "seconds", 120),
+    (["messages", "send", "q", "x", "--delay", "1h30m"], "delay", 5400),
+    (["messages", "hide", "q", "--all", "--for", "10m"], "seconds", 600),
+    (["messages", "hide", "q", "--all", "--seconds", "10m"], "seconds", 600),
+    (["queues", "create", "q", "--vt", "2m"], "vt", 120),
+    (["queues", "set", "q", "--delay", "2m"], "delay", 120),
+    (["check", "--timeout", "1m"], "timeout", 60),
+    (["doctor", "--timeout", "1m"], "timeout", 60),
+    (["exporter", "--interval", "1m"], "interval", 60),
+    (["exporter", "--min-interval", "500ms"], "min_interval", 0.5),
+    (["exporter", "--timeout", "1m"], "timeout", 60),
+    (["record", "--out", "x", "--every", "1m"], "every", 60_000),
+]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "name", "value"), OPTIONS, ids=lambda value: " ".join(value) if isinstance(value, list) else ""
+)
+def test_every_option_that_takes_a_duration_reads_units(arguments: list[str], name: str, value: float) -> None:
+    assert getattr(parser().parse_args(arguments), name) == value
+
+
+def test_a_message_is_hidden_for_so_long(command: Command, orders: Rsmq, client: Redis) -> None:
+    assert command("messages", "hide", "orders", "--filter", "state:ready", "--for", "2h", "--yes").status == 0
+
+    from_s = client.time()[0] + 6_900
+    assert client.zcount("rsmq:orders", from_s * 1000, "+inf") == 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["messags"], 'unknown command "messags". Did you mean messages?'),
+        (["messages", "lst", "orders"], 'unknown command "lst". Did you mean list?'),
+        (["queues", "xyzzy"], 'unknown command "xyzzy". Commands: list, create, set, delete, purge.'),
+        (["messages", "list", "orders", "--filtr", "x"], 'unknown option "--filtr". Did you mean --filter?'),
+        (["messages", "list", "orders", "--limits=5"], 'unknown option "--limits". Did you mean --limit?'),
+        (["--colour"], 'unknown option "--colour".'),
+        (["snapshot", "--x\x1b[2J"], 'unknown option "--x␛[2J".'),
+        (["redis://user:secret@host"], "unknown command (a URL). Commands: "),
+    ],
+)
+def test_what_is_nearly_right_is_told(arguments: list[str], sentence: str, anywhere: Command) -> None:
+    done = anywhere(*arguments)
+
+    assert (done.status, done.out) == (2, b"")
+    assert f"error: {sentence}" in done.err
+    assert "secret" not in done.err
+    assert "\x1b" not in done.err
+
+
+def test_a_check_tells_it_on_its_first_line(anywhere: Command) -> None:
+    done = anywhere("check", "--max-dept", "3")
+
+    assert (done.status, done.text.splitlines()[0]) == (
+        3,
+        'RSMQ UNKNOWN - unknown option "--max-dept". Did you mean --max-depth?',
+    )
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        (), ("audit",), ("check",), ("completion",), ("doctor",), ("exporter",), ("history",), ("journal",),
+        ("messages", "delete"), ("pipeline", "run"), ("pipeline", "generate"), ("profiles",), ("queues", "create"),
+        ("record",), ("replay",), ("report",), ("undo",),
+    ],
+    ids=" ".join,
+)  # fmt: skip
+def test_help_that_lists_exit_statuses_says_what_a_defect_is(anywhere: Command, words: tuple[str, ...]) -> None:
+    told = " ".join(anywhere(*words, "--help").text.split())
+    assert "70 a defect in rsmq-tui itself" in told[told.index("exit status:") :]
