@@ -150,16 +150,14 @@ def drain_of(
         return known, None
     if recent is None:
         return Drain.UNKNOWN, None
-    net_s = recent.deletes_s - recent.arrivals_s
-    share_s = limits.growing_share * recent.arrivals_s
-    if -net_s > max(share_s, limits.growing_s):
+    arrivals_s, deletes_s, _ = recent
+    net_s, share_s = deletes_s - arrivals_s, limits.growing_share * arrivals_s
+    if net_s < -share_s and -net_s > limits.growing_s:
         return Drain.GROWING, None
-    if net_s > max(share_s, _STEADY_S):
+    if net_s > share_s and net_s > _STEADY_S:
         shrinks = latest is not None and latest.deletes_s > latest.arrivals_s
         return (Drain.CLEARS, ready / net_s) if shrinks else (Drain.UNKNOWN, None)
-    if recent.deletes_s > 0:
-        return Drain.STEADY, None
-    return Drain.UNKNOWN, None
+    return (Drain.STEADY if deletes_s > 0 else Drain.UNKNOWN), None
 
 
 def net_drain_of(
@@ -191,6 +189,8 @@ def net_drain_of(
 
 def _known_drain(ready: int, judged: Judgement) -> Drain | None:
     """Return what the verdict alone says; a growing queue is never said to clear, nor is one that may be growing."""
+    if judged is OK:
+        return None if ready else Drain.EMPTY
     if ready == 0:
         return Drain.EMPTY
     is_over = judged.pending_since_ms is not None

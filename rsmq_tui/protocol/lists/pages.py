@@ -20,6 +20,7 @@ from rsmq_tui.protocol.pages import (
     Where,
     WholeMessage,
 )
+from rsmq_tui.protocol.replies import clock_ms
 from rsmq_tui.protocol.running import ScriptRunner, ScriptsRefusedError
 
 
@@ -74,7 +75,7 @@ class ListPages:
         place = read_item_id(id)
         if place is None:
             (clock,) = await ask(self._runner, ("TIME",))
-            return WholeMessage(clock[0] * 1000 + clock[1] // 1000, id, None, 0, None, 0, None)
+            return WholeMessage(clock_ms(clock), id, None, 0, None, 0, None)
         longest = BODY_BYTES_MAX if with_body else -1
         arguments = (int(right), *_split(place), longest, PAGE_BYTES, SPAN_ITEMS, LEASES_MAX)
         with telling_wrong_types():
