@@ -85,5 +85,7 @@ def interrupted(change: "Change", ns: str) -> str:
     what = f"{change.past} {count(change.done)} of {count(change.planned)} in {printable(change.queue, 60)}"
     if change.ns != ns:
         what += f" (namespace {printable(change.ns, 40)})"
+    if change.doubt:
+        what += f" ({change.doubt})"
     undoes = "; u undoes it" if change.can_be_undone and change.ns == ns else ""
     return f"A change was interrupted: {what}{undoes}"
