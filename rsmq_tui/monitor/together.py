@@ -1,6 +1,7 @@
 """Several servers side by side: their snapshots made into one."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from itertools import chain
 
 from rsmq_tui.monitor.series import TotalsPoint, Trend
@@ -27,7 +28,7 @@ class Together:
     def take(self, snapshot: Snapshot) -> Snapshot:
         """Take the news of one server, and return what is known of all."""
         self._last[snapshot.place] = snapshot
-        parts = tuple(part for part in self._last.values() if part is not None)
+        parts = _agreeing([part for part in self._last.values() if part is not None])
         live = [part for part in parts if part.link.failure is None]
         at_ms = self._time(snapshot)
         totals = _totals(parts, live, at_ms)
@@ -111,6 +112,19 @@ def _oldest_age_ms(part: Snapshot) -> int:
 def _sum(rates: Iterable[float | None]) -> float | None:
     known = [rate for rate in rates if rate is not None]
     return sum(known) if known else None
+
+
+def _agreeing(parts: Sequence[Snapshot]) -> tuple[Snapshot, ...]:
+    """Give the parts of a server that answers none of them one link: its age, and when it is asked again."""
+    of_server: dict[str, list[Snapshot]] = {}
+    for part in parts:
+        of_server.setdefault(part.server, []).append(part)
+    shared = {
+        server: _link(same, ())
+        for server, same in of_server.items()
+        if len(same) > 1 and all(part.link.failure is not None for part in same)
+    }
+    return tuple(replace(part, link=shared.get(part.server, part.link)) if shared else part for part in parts)
 
 
 def _cost(parts: Sequence[Snapshot]) -> Cost:
