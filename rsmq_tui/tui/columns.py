@@ -68,8 +68,8 @@ def _verdict(queue: QueueState, context: QueueContext) -> Piece:
 
 def _oldest(queue: QueueState, context: QueueContext) -> Piece:
     if context.clock_times:
-        return clock(queue.oldest_ready_ms).split(".")[0], ""
-    return duration(queue.oldest_ready_age_ms(context.of(queue).at_ms)), ""
+        return clock(queue.ready_since_ms).split(".")[0], ""
+    return duration(queue.ready_for_ms(context.of(queue).at_ms)), ""
 
 
 def _rate(per_s: float | None) -> Piece:
@@ -173,8 +173,8 @@ _SORTS: dict[str, tuple[Callable[[QueueState], Any], bool]] = {
     "ready": (lambda queue: queue.ready, True),
     "hidden": (lambda queue: queue.hidden, True),
     "depth": (lambda queue: queue.depth, True),
-    # The oldest was sent first.
-    "oldest": (lambda queue: queue.oldest_ready_ms, False),
+    # The oldest was ready first.
+    "oldest": (lambda queue: queue.ready_since_ms, False),
     "in": (lambda queue: queue.arrivals_s, True),
     "out": (lambda queue: queue.deletes_s, True),
     "recv": (lambda queue: queue.receives_s, True),
@@ -185,8 +185,8 @@ _SORTS: dict[str, tuple[Callable[[QueueState], Any], bool]] = {
 
 
 def trouble(queue: QueueState) -> tuple[Any, ...]:
-    """Sort by trouble: the worst verdict, then the oldest ready message, then the most ready ones."""
-    oldest = queue.oldest_ready_ms
+    """Sort by trouble: the worst verdict, then the longest wait of a ready message, then the most ready ones."""
+    oldest = queue.ready_since_ms
     return queue.verdict.rank, oldest is None, oldest or 0, -(queue.ready or 0), queue.name, queue.place
 
 

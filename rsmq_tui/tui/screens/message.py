@@ -50,6 +50,7 @@ class MessageScreen(ActingScreen):
         self.body_view = LineView(id="body")
         self._title = TextLine(id="title")
         self._facts = TextLine(id="facts")
+        self._hints = KeyHints("message", "lines", "app")
         self._message: MessageView | None = None
         self._view = View.PRETTY
         self._width = 0
@@ -68,7 +69,7 @@ class MessageScreen(ActingScreen):
         yield self._title
         yield self._facts
         yield self.body_view
-        yield KeyHints("message", "lines", "app")
+        yield self._hints
 
     def on_mount(self) -> None:
         """Read the message."""
@@ -104,7 +105,7 @@ class MessageScreen(ActingScreen):
         # What it was is no news: what is told is of the moment that it was read at, but for a recording, which goes on.
         message = self._message if self._shown_in is None else None
         self._facts.show(self._fact_pieces(snapshot.at_ms if message is None else message.at_ms))
-        self.query_one(KeyHints).repaint()
+        self._hints.repaint()
 
     def leads_somewhere(self, action: str) -> bool:
         """Tell whether a key's action does more here than to say why it does nothing."""

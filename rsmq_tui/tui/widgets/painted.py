@@ -80,7 +80,7 @@ class Painted(Widget):
         """Send these regions, or everything, from behind whatever dialogs there are."""
         self.refresh(*regions)
         stack = self.app.screen_stack
-        if len(stack) < 3 or self.screen not in stack[:-2]:
+        if len(stack) < 3 or not self.is_attached or self.screen not in stack[:-2]:
             return
         # Textual lets the screen in front show what has changed behind it. One in between, such as the form behind a
         # preview, keeps the picture that it has of the screen behind itself.
