@@ -79,7 +79,7 @@ def _print(snapshots: Sequence[Snapshot]) -> None:
     queues = [(queue, snapshot.at_ms) for snapshot in snapshots for queue in snapshot.queues]
     for queue, at_ms in sorted(queues, key=lambda pair: _trouble(pair[0])):
         counts = count(queue.ready), count(queue.hidden), count(queue.depth)
-        oldest = duration(queue.oldest_ready_age_ms(at_ms))
+        oldest = duration(queue.ready_for_ms(at_ms))
         table.print(queue.verdict, *counts, oldest, seconds(queue.vt_s), seconds(queue.delay_s), queue.name)
     if not queues:
         first = snapshots[0]
@@ -89,5 +89,5 @@ def _print(snapshots: Sequence[Snapshot]) -> None:
 
 
 def _trouble(queue: QueueState) -> tuple[int, int]:
-    oldest_ms = queue.oldest_ready_ms
+    oldest_ms = queue.ready_since_ms
     return queue.verdict.rank, 1 << 62 if oldest_ms is None else oldest_ms

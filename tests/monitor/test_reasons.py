@@ -66,7 +66,7 @@ def state(**changes: object) -> QueueState:
             "arrivals have exceeded deletes for 2h 0m, now by 27.5/s; oldest ready 1 s",
         ),
         (
-            {"verdict": Verdict.GROWING, "oldest_ready_ms": None, "since_ms": None},
+            {"verdict": Verdict.GROWING, "oldest_ready_ms": None, "oldest_ready_due_ms": None, "since_ms": None},
             "arrivals have exceeded deletes for –; oldest ready –",
         ),
         (
