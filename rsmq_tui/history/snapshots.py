@@ -85,6 +85,8 @@ def state_of(row: dict[str, Any], poll: Poll) -> QueueState:
         missing=row["missing"] or 0,
         looked=row["looked"],
         looked_all_ms=row["looked_all_ms"],
+        # Older files do not say it: then nothing received for a minute means a minute or more.
+        is_idle_longer=row["is_idle_longer"] is not False,
     )
 
 

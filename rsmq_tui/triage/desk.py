@@ -155,7 +155,14 @@ class Triage:
                 exporting = self._engine.export(queue, scope, write)
                 async with aclosing(exporting.__aiter__()) as seen:
                     async for seeing in seen:
-                        yield Exported(seeing, exporting.written, exporting.cut, exporting.gone, exporting.unsearched)
+                        yield Exported(
+                            seeing,
+                            exporting.written,
+                            exporting.cut,
+                            exporting.gone,
+                            exporting.unsearched,
+                            exporting.is_incomplete,
+                        )
         except EXPECTED as error:
             raise TriageError(words(error)) from error
 

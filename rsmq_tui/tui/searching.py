@@ -8,7 +8,7 @@ from rich.cells import cell_len
 from rsmq_tui.monitor import Filter, MessageRow, Progress
 from rsmq_tui.monitor.peek import RowsAgain
 from rsmq_tui.monitor.reading import read_score
-from rsmq_tui.monitor.search import found_row
+from rsmq_tui.monitor.search import INCOMPLETE, found_row
 from rsmq_tui.monitor.wording import count, duration, printable
 from rsmq_tui.protocol import PREVIEW_BYTES, RawMessage
 from rsmq_tui.protocol.lists.item_ids import order_of
@@ -206,7 +206,7 @@ def search_pieces(
     if hits.not_searched:
         told.append((f" · {count(hits.not_searched)} too long to search", "verdict-aged"))
     if hits.begun_anew:
-        told.append((" · the queue was recreated during the search: some may be missing", "verdict-aged"))
+        told.append((f" · {INCOMPLETE}", "verdict-aged"))
     wanted = f"filter: {printable(text)}   " if text else ""
     room = width - 1 - len(matched) - sum(len(words) for words, _ in told)
     if cell_len(wanted) > room:

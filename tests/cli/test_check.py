@@ -244,6 +244,7 @@ def test_thresholds_of_a_profile_count(anywhere: Command, orders: Rsmq, redis_ur
     done = anywhere("--profile", "here", "--config", str(config), "check")
     assert done.status == 1
     assert "WARNING: orders: 2 messages received 1 times or more (up to 1)" in done.text.splitlines()
+    assert "thresholds that differ from the defaults: poison_rc 1" in done.text.splitlines()
 
 
 def test_lists_are_checked_beside_the_queues_of_rsmq(command: Command, orders: Rsmq, client: Redis) -> None:

@@ -1,11 +1,15 @@
 """List queues on the command line: `list:KEY`, or --lists; previews, changes, undo, and moves between the kinds."""
 
+from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
 from redis import Redis
 
+from rsmq_tui.monitor.search import INCOMPLETE
 from rsmq_tui.protocol import Rsmq
+from rsmq_tui.protocol.lists.scan_reading import ListLook
 from tests.cli.conftest import Command
 
 KEY = "queue:orders"
@@ -144,6 +148,22 @@ def test_what_is_not_there_is_said(command: Command) -> None:
     assert "queue:nosuch is empty now: Redis deletes a list with its last item" in done.err
     assert command("messages", "list", "list:").status == 2
     assert "a Redis List is written list:queue:nosuch" in command("messages", "list", "queue:nosuch").err
+
+
+def test_a_list_that_changes_too_fast_to_be_read_is_told(
+    command: Command, client: Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    look, serials = ListLook.at, count()
+
+    async def replacing(self: ListLook, *given: Any, more_bytes: int = 0) -> Any:
+        client.delete(KEY)
+        client.lpush(KEY, *(b"item %d" % next(serials) for _ in range(3_000)))
+        return await look(self, *given, more_bytes=more_bytes)
+
+    monkeypatch.setattr(ListLook, "at", replacing)
+    for what in ("list", "export"):
+        done = command("messages", what, LISTED, "--filter", "body:item")
+        assert (done.status, INCOMPLETE in done.err) == (0, True)
 
 
 def test_export_and_import(command: Command, client: Redis, tmp_path: Path) -> None:
