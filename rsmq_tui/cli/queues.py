@@ -71,7 +71,7 @@ def _print(snapshots: Sequence[Snapshot]) -> None:
         Column("READY", 11, right=True),
         Column("HIDDEN", 11, right=True),
         Column("DEPTH", 11, right=True),
-        Column("OLDEST", 7, right=True),
+        Column("WAITING", 7, right=True),
         Column("VT", 7, right=True),
         Column("DELAY", 7, right=True),
         Column("QUEUE", 0),
@@ -79,8 +79,8 @@ def _print(snapshots: Sequence[Snapshot]) -> None:
     queues = [(queue, snapshot.at_ms) for snapshot in snapshots for queue in snapshot.queues]
     for queue, at_ms in sorted(queues, key=lambda pair: _trouble(pair[0])):
         counts = count(queue.ready), count(queue.hidden), count(queue.depth)
-        oldest = duration(queue.ready_for_ms(at_ms))
-        table.print(queue.verdict, *counts, oldest, seconds(queue.vt_s), seconds(queue.delay_s), queue.name)
+        waiting = duration(queue.ready_for_ms(at_ms))
+        table.print(queue.verdict, *counts, waiting, seconds(queue.vt_s), seconds(queue.delay_s), queue.name)
     if not queues:
         first = snapshots[0]
         say(f"no queues in namespace {first.ns} on {first.server}; rsmq-tui queues create creates one")

@@ -209,26 +209,32 @@ class ListTracker(Earlier):
         grows: bool,
     ) -> None:
         """Let troubles begin whose conditions hold, and end those that are over."""
-        limits, follow, at_ms = self._thresholds, self._troubles.follow, sample.at_ms
+        limits, at_ms = self._thresholds, sample.at_ms
         idle_ms = at_ms - self._moved_ms if sample.ready else 0
         unreturned_ms = 0 if overdue_ms is None else at_ms - self._returns.since_ms(overdue_ms)
-        for verdict, lasted_ms, limit_ms in (
-            (Verdict.STALLED, idle_ms, limits.stalled_ms),
-            (Verdict.LEAKING, unreturned_ms, self._returns.limit_ms(limits.leaking_ms)),
-        ):
-            began_ms = at_ms - lasted_ms if lasted_ms >= limit_ms else None
-            is_clear = lasted_ms < CLEAR_SHARE * limit_ms
-            follow(verdict, began_ms, at_ms, limits.clear_ms, is_clear=is_clear)
-        # Over the whole span, on both sides of its middle, and still.
-        earlier = self._sample_at(2, references, sample)
-        middle = self._sample_at(3, references, sample)
-        growth = limits.growth(earlier, middle, sample) if grows else 0.0
-        began_ms = at_ms - limits.growing_ms if growth >= 1 else None
-        follow(Verdict.GROWING, began_ms, at_ms, limits.clear_ms, is_clear=growth < CLEAR_SHARE)
+        leaking_ms = self._returns.limit_ms(limits.leaking_ms) if unreturned_ms else limits.leaking_ms
         age_ms = 0 if oldest_ms is None else at_ms - oldest_ms
-        began_ms = at_ms - age_ms + limits.aged_ms if age_ms >= limits.aged_ms else None
-        is_clear = age_ms < AGED_CLEAR_SHARE * limits.aged_ms
-        follow(Verdict.AGED, began_ms, at_ms, limits.clear_ms, is_clear=is_clear)
+        growth = 0.0
+        # Over the whole span, on both sides of its middle, and still; a queue cannot have grown by more than it holds.
+        if grows and sample.depth >= limits.growing_messages:
+            earlier, middle = self._sample_at(2, references, sample), self._sample_at(3, references, sample)
+            growth = limits.growth(earlier, middle, sample)
+        is_stalled, is_leaking = idle_ms >= limits.stalled_ms, unreturned_ms >= leaking_ms
+        is_aged = age_ms >= limits.aged_ms
+        # Most queues have no trouble and get none.
+        if not (self._troubles.episodes or is_stalled or is_leaking or is_aged or growth >= 1):
+            return
+        stalled_since_ms = at_ms - idle_ms if is_stalled else None
+        leaking_since_ms = at_ms - unreturned_ms if is_leaking else None
+        growing_since_ms = at_ms - limits.growing_ms if growth >= 1 else None
+        aged_since_ms = at_ms - age_ms + limits.aged_ms if is_aged else None
+        for verdict, began_ms, is_clear in (
+            (Verdict.STALLED, stalled_since_ms, idle_ms < CLEAR_SHARE * limits.stalled_ms),
+            (Verdict.LEAKING, leaking_since_ms, unreturned_ms < CLEAR_SHARE * leaking_ms),
+            (Verdict.GROWING, growing_since_ms, growth < CLEAR_SHARE),
+            (Verdict.AGED, aged_since_ms, age_ms < AGED_CLEAR_SHARE * limits.aged_ms),
+        ):
+            self._troubles.follow(verdict, began_ms, at_ms, limits.clear_ms, is_clear=is_clear)
 
     def _read_age(self, head: list[object]) -> tuple[int | None, str | None]:
         if self._path is None or len(head) < 4:

@@ -252,7 +252,7 @@ class QueueScan:
 
 def refuse_long(bodies: Sequence[bytes | None]) -> None:
     """Raise ``ReplyTooLongError`` for a body of more than SCAN_BODY_BYTES, which a scan does not return."""
-    if max((len(body) for body in bodies if body is not None), default=0) > SCAN_BODY_BYTES:
+    if max(map(len, filter(None, bodies)), default=0) > SCAN_BODY_BYTES:
         raise ReplyTooLongError("a body is longer than a scan reads")
 
 

@@ -66,10 +66,18 @@ def _verdict(queue: QueueState, context: QueueContext) -> Piece:
     return words, f"verdict-{queue.verdict}{emphasis}"
 
 
-def _oldest(queue: QueueState, context: QueueContext) -> Piece:
+def _since(at_ms: int | None, queue: QueueState, context: QueueContext) -> Piece:
     if context.clock_times:
-        return clock(queue.ready_since_ms).split(".")[0], ""
-    return duration(queue.ready_for_ms(context.of(queue).at_ms)), ""
+        return clock(at_ms).split(".")[0], ""
+    return duration(None if at_ms is None else max(0, context.of(queue).at_ms - at_ms)), ""
+
+
+def _waiting(queue: QueueState, context: QueueContext) -> Piece:
+    return _since(queue.ready_since_ms, queue, context)
+
+
+def _oldest(queue: QueueState, context: QueueContext) -> Piece:
+    return _since(queue.oldest_ready_ms, queue, context)
 
 
 def _rate(per_s: float | None) -> Piece:
@@ -122,7 +130,8 @@ QUEUE_COLUMNS: tuple[Column[QueueState, QueueContext], ...] = (
     Column("ready", "READY", 6, lambda queue, _: (compact(queue.ready), ""), right=True),
     Column("hidden", "HIDDEN", 7, lambda queue, _: (compact(queue.hidden), ""), drop=5, right=True),
     Column("depth", "DEPTH", 6, lambda queue, _: (compact(queue.depth), ""), drop=6, right=True),
-    Column("oldest", "OLDEST", 8, _oldest, drop=3, right=True),
+    Column("waiting", "WAITING", 8, _waiting, drop=3, right=True),
+    Column("oldest", "OLDEST", 8, _oldest, drop=13, right=True),
     Column("in", "IN/s", 6, lambda queue, _: _rate(queue.arrivals_s), drop=8, right=True),
     Column("out", "OUT/s", 6, lambda queue, _: _rate(queue.deletes_s), drop=9, right=True),
     Column("recv", "RECV/s", 7, lambda queue, _: _rate(queue.receives_s), drop=10, right=True),
@@ -173,8 +182,9 @@ _SORTS: dict[str, tuple[Callable[[QueueState], Any], bool]] = {
     "ready": (lambda queue: queue.ready, True),
     "hidden": (lambda queue: queue.hidden, True),
     "depth": (lambda queue: queue.depth, True),
-    # The oldest was ready first.
-    "oldest": (lambda queue: queue.ready_since_ms, False),
+    # What became due or was sent first comes first.
+    "waiting": (lambda queue: queue.ready_since_ms, False),
+    "oldest": (lambda queue: queue.oldest_ready_ms, False),
     "in": (lambda queue: queue.arrivals_s, True),
     "out": (lambda queue: queue.deletes_s, True),
     "recv": (lambda queue: queue.receives_s, True),

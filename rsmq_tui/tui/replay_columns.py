@@ -58,7 +58,7 @@ def _count(name: str, title: str, drop: int) -> tuple[Column[QueueDiff, DiffCont
 
 
 def _oldest(when: str) -> Column[QueueDiff, DiffContext]:
-    title = "OLDEST" if when == "then" else "LATER"
+    title = "WAITING" if when == "then" else "LATER"
     return Column(f"oldest-{when}", title, 8, lambda queue, _: (duration(queue.age_ms(when)), ""), drop=6, right=True)
 
 

@@ -92,8 +92,8 @@ async def test_panels_fold_into_sparklines_and_these_leave_last(source: Scripted
             assert shown() == wanted, size
 
 
-async def test_110_columns_are_enough_for_every_column_of_the_overview(source: ScriptedSource) -> None:
-    async with opened(source, size=(110, 30)) as pilot:
+async def test_120_columns_are_enough_for_every_column_of_the_overview(source: ScriptedSource) -> None:
+    async with opened(source, size=(120, 30)) as pilot:
         rich = queue_of("one-busy-queue", ready=99_999, hidden=99_999, depth=381_000_000, arrivals_s=999.94,
                         deletes_s=999.96, receives_s=812_345.6, oldest_ready_ms=START_MS - 86_399_000)  # fmt: skip
         await play(pilot, source, poll_of(source, [*one_of_each(), rich]))
@@ -101,7 +101,7 @@ async def test_110_columns_are_enough_for_every_column_of_the_overview(source: S
         head, *rows = lines_of(table)
         assert _shown(head) == list(TITLES)
         row = next(line for line in rows if "one-busy" in line)
-        assert row.split()[3:-2] == ["99,999", "99,999", "381M", "23h", "59m", "999.9", "1,000", "812k"]
+        assert row.split()[3:-2] == ["99,999", "99,999", "381M", "23h", "59m", "23h", "59m", "999.9", "1,000", "812k"]
         await play(pilot, source, poll_of(source, [], START_MS + 1000))
         await play(pilot, source, poll_of(source, [queue_of("a")], START_MS + 2000))
         assert lines_of(table)[0] == head

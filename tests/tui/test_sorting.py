@@ -26,6 +26,7 @@ EXPECTED = {
     "ready": ["bee", "cow", "ant"],
     "hidden": ["ant", "cow", "bee"],
     "depth": ["ant", "cow", "bee"],
+    "waiting": ["bee", "ant", "cow"],
     "oldest": ["bee", "ant", "cow"],
     "in": ["bee", "cow", "ant"],
     "out": ["ant", "cow", "bee"],

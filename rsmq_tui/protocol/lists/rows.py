@@ -23,12 +23,7 @@ from rsmq_tui.protocol.replies import (
     clock_ms,
     count,
     due_ms,
-    either,
-    integer,
     misshapen,
-    nothing,
-    optional,
-    record,
 )
 from rsmq_tui.protocol.running import Call, ScriptRunner
 from rsmq_tui.protocol.scripts import Script
@@ -46,9 +41,20 @@ ELSEWHERE = b""
 _PLAIN_LOOKS = 25
 
 
-_HEAD = either(nothing, integer, record(count, blob, count), record(count, blob, count, blob))
-_NUMBER = either(nothing, count, blob)
-_ROW = record(_NUMBER, _NUMBER, _NUMBER, _HEAD, optional(record(count, ascii_text)))
+# Written out, and not made of shapes: they are asked of each row that is read.
+def _is_number(reply: Any) -> bool:
+    return reply is None or (type(reply) is int and reply >= 0) or type(reply) is bytes
+
+
+def _is_lease(reply: Any) -> bool:
+    return reply is None or (type(reply) is list and len(reply) == 2 and count(reply[0]) and ascii_text(reply[1]))
+
+
+def _is_head(reply: Any) -> bool:
+    if reply is None or type(reply) is int:
+        return True
+    is_list = type(reply) is list and len(reply) in (3, 4)
+    return is_list and count(reply[0]) and blob(reply[1]) and count(reply[2]) and (len(reply) == 3 or blob(reply[3]))
 
 
 class ListLayout:
@@ -86,7 +92,7 @@ class ListLayout:
             raise misshapen("in the row of a queue")
         due = due_ms(row.pop() if len(row) == 6 else b"")
         head = row[3]
-        if not _HEAD(head):
+        if not _is_head(head):
             raise misshapen("in the row of a queue")
         if isinstance(head, list):
             if head[0] >= BIG_BYTES:
@@ -102,7 +108,8 @@ class ListLayout:
 
     def is_row(self, row: Row) -> bool:
         """Tell whether a settled row is one as ``ListRow`` says."""
-        return _ROW(row)
+        ready, processing, leases, _, lease = row
+        return _is_number(ready) and _is_number(processing) and _is_number(leases) and _is_lease(lease)
 
     async def read_plainly(
         self, runner: ScriptRunner, names: Sequence[str], keys: Sequence[QueueKeys], now_ms: int
