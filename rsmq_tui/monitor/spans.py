@@ -47,7 +47,9 @@ def read_whole_seconds(text: str) -> int | str:
     value_s = read_seconds(text)
     if isinstance(value_s, str):
         return value_s
-    if not 0 <= value_s <= _WHOLE_SECONDS_MAX or value_s != int(value_s):
+    # A number alone is written as the original rsmqctl wants it: 5.0 is refused, 0.5m is not.
+    is_whole = value_s == int(value_s) and not ("." in text and text[-1].isdigit())
+    if not 0 <= value_s <= _WHOLE_SECONDS_MAX or not is_whole:
         return f"a duration must be a whole number of seconds from 0 to {_WHOLE_SECONDS_MAX:,}"
     return int(value_s)
 

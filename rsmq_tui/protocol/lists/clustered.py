@@ -16,8 +16,7 @@ from rsmq_tui.protocol.metering import Traffic
 from rsmq_tui.protocol.polled import Index
 from rsmq_tui.protocol.read_scripts import Row
 from rsmq_tui.protocol.routes import has_moved
-from rsmq_tui.protocol.running import Call, Exchange, ScriptRunner
-from rsmq_tui.protocol.scripts import Script
+from rsmq_tui.protocol.running import Exchange, ScriptCall, ScriptRunner
 
 
 class ClusterListRows:
@@ -101,14 +100,15 @@ class ClusterRunner(ScriptRunner):
         super().__init__(links.of("").client, traffic)
         self._links = links
 
-    async def run_many(self, script: Script, calls: Sequence[Call], over: Exchange | None = None) -> list[Any]:
-        """Run the script for each call, all of them where the first one's key is; raises ``ScriptsRefusedError``."""
-        runner = await self._of(calls[0][0][0])
+    async def run_all(self, calls: Sequence[ScriptCall], over: Exchange | None = None) -> list[Any]:
+        """Run the scripts, all of them where the first one's key is; raises ``ScriptsRefusedError``."""
+        key = calls[0][1][0]
+        runner = await self._of(key)
         try:
-            return await runner.run_many(script, calls, over)
+            return await runner.run_all(calls, over)
         except MovedError:
             self._links.forget_slots()
-            return await (await self._of(calls[0][0][0])).run_many(script, calls, over)
+            return await (await self._of(key)).run_all(calls, over)
         finally:
             self.refused = self.refused or runner.refused
 
