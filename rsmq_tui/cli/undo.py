@@ -38,11 +38,13 @@ def _is_last_of_lists(options: argparse.Namespace, profile: Profile) -> bool:
         if journal is None:
             return False
         try:
-            of_lists, of_rsmq = (
-                journal.last_undoable(profile.address.label, ns, None) for ns in (LISTS_NS, profile.ns)
-            )
+            server = profile.address.label
+            known = [journal.last_undoable(server, ns, None) for ns in (LISTS_NS, profile.ns)]
+            # One that was interrupted can be undone as soon as the server was asked what it did.
+            known += [change for change in journal.unfinished(server) if change.ns in (LISTS_NS, profile.ns)]
         finally:
             journal.close()
     except JournalError as error:
         raise UsageError(str(error)) from error
-    return of_lists is not None and (of_rsmq is None or of_lists.change > of_rsmq.change)
+    last = max((change for change in known if change is not None), key=lambda change: change.change, default=None)
+    return last is not None and last.ns == LISTS_NS

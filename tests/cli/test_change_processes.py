@@ -206,3 +206,20 @@ def test_the_journal_says_when_the_server_cannot_be_asked(
     (line,) = told.err.splitlines()
     assert line.startswith("rsmq-tui: change 1 on redis://127.0.0.1:1/0 was interrupted and is not settled yet: ")
     assert "refused" in line
+
+
+def test_the_last_change_is_found_although_it_was_interrupted_in_a_list(
+    redis_url: str, state: Path, client: Redis, command: Command
+) -> None:
+    items = [b"item %d" % number for number in range(4 * MESSAGES)]
+    client.rpush("jobs", *items)
+    given = ("-r", redis_url, "messages", "delete", "list:jobs", "--lists", "jobs", "--all", "--yes")
+    _interrupted(state, "Delete", 2, *given)
+    left = client.lrange("jobs", 0, -1)
+    assert 0 < len(left) < len(items)
+    client.delete("jobs")
+
+    told = command("undo", "--yes")
+
+    assert told.lines[0]["done"] == len(items) - len(left)
+    assert sorted([*client.lrange("jobs", 0, -1), *left]) == sorted(items)
