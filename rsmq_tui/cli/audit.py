@@ -3,13 +3,14 @@
 import argparse
 import shutil
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass, field, replace
 
 from rsmq_tui.cli.changing import EXIT_FAILED, EXIT_PREVIEW, make_change
 from rsmq_tui.cli.errors import UsageError
 from rsmq_tui.cli.interrupts import EXIT_INTERRUPTED, run_interruptibly
+from rsmq_tui.cli.list_argument import reference_of
 from rsmq_tui.cli.output import ProgressLine, fields_json, print_words, say, wants_json
 from rsmq_tui.cli.target import list_reader_of, profile_of, reader_of
 from rsmq_tui.monitor.audit_findings import Finding, FindingKind, ListFindingKind
@@ -67,7 +68,7 @@ def run(options: argparse.Namespace) -> int:
     profile = profile_of(options)
     if options.fix and profile.read_only:
         raise UsageError("read-only: nothing can be fixed; without --fix, audit only reads")
-    looked = _Looked((*profile.namespaces, *([LISTS_NS] if profile.lists else [])))
+    looked = _Looked(tuple(dict.fromkeys((*_own_places(profile), *_named_places(options, profile)))))
     status = run_interruptibly(lambda _: _audit(options, profile, looked))
     if status == EXIT_INTERRUPTED or not options.fix:
         return status
@@ -112,13 +113,13 @@ async def _audit(options: argparse.Namespace, profile: Profile, looked: _Looked)
     line = ProgressLine(_SAID_EVERY_S)
     printer = _Printer(wants_json(options), by_yes=bool(options.kinds), names_ns=len(looked.namespaces) > 1)
     async with AsyncExitStack() as opened:
-        readers: list[QueueReader | ListReader] = [reader_of(profile, ns) for ns in profile.namespaces]
-        if profile.lists:
-            readers.append(list_reader_of(profile))
+        readers: list[QueueReader | ListReader] = [
+            list_reader_of(profile) if ns == LISTS_NS else reader_of(profile, ns) for ns in looked.namespaces
+        ]
         for reader in readers:
             opened.push_async_callback(reader.aclose)
         try:
-            for reader, queues in await _places(readers, options.queues):
+            for reader, queues in await _places(readers, options.queues, profile):
                 await _look(options, reader, queues, looked, printer, line)
         except PeekError as error:
             label = readers[0].label
@@ -131,24 +132,57 @@ async def _audit(options: argparse.Namespace, profile: Profile, looked: _Looked)
     return looked.status
 
 
+def _own_places(profile: Profile) -> tuple[str, ...]:
+    """Return where a queue is looked for that is a name alone."""
+    return (*profile.namespaces, *([LISTS_NS] if profile.lists else []))
+
+
+def _named_places(options: argparse.Namespace, profile: Profile) -> Iterator[str]:
+    """Walk through the places that the references of queues name; raises ``UsageError``."""
+    for text in options.queues or ():
+        found = reference_of(text, profile.ns)
+        if found is not None:
+            yield LISTS_NS if found.ns is None else found.ns
+
+
+def _name_at(place: str, text: str, profile: Profile) -> str | None:
+    """Return the name of a queue that was named if it may be in that place."""
+    own = _own_places(profile)
+    # A reference without a namespace means the queue of that name in each that the profile has.
+    found = reference_of(text, place)
+    if found is None:
+        return text if place in own else None
+    if place == LISTS_NS or found.ns is None:
+        return found.queue if place == LISTS_NS and found.ns is None else None
+    is_meant = found.ns == place and (place in own or found == reference_of(text, profile.ns))
+    return found.queue if is_meant else None
+
+
 async def _places(
-    readers: Sequence[QueueReader | ListReader], queues: Sequence[str] | None
+    readers: Sequence[QueueReader | ListReader], queues: Sequence[str] | None, profile: Profile
 ) -> list[tuple[QueueReader | ListReader, Sequence[str] | None]]:
     """Return what to look at where: of several places, those that have one of the queues that were named."""
-    if queues is None or len(readers) == 1:
-        return [(reader, queues) for reader in readers]
+    if queues is None:
+        return [(reader, None) for reader in readers]
     places: list[tuple[QueueReader | ListReader, Sequence[str] | None]] = []
-    nowhere = set(queues)
+    looked_in: dict[str, list[str]] = {text: [] for text in queues}
+    found_texts: set[str] = set()
     for reader in readers:
-        wanted = list(dict.fromkeys(queues))
-        looking = missing_lists(reader, wanted) if isinstance(reader, ListReader) else missing(reader, wanted)
-        absent = await looking
-        nowhere.intersection_update(absent)
-        if there := [queue for queue in queues if queue not in absent]:
-            places.append((reader, there))
-    for queue in sorted(nowhere):
-        where = ", ".join(map(_ns_of, readers))
-        raise UsageError(f"queue {printable(queue)} does not exist ({readers[0].label}, ns {printable(where)})")
+        place = _ns_of(reader)
+        wanted = {text: name for text in looked_in if (name := _name_at(place, text, profile)) is not None}
+        absent: Sequence[str] = ()
+        if wanted and len(readers) > 1:
+            names = list(dict.fromkeys(wanted.values()))
+            absent = await (missing_lists(reader, names) if isinstance(reader, ListReader) else missing(reader, names))
+        there = {text: name for text, name in wanted.items() if name not in absent}
+        if there:
+            places.append((reader, list(dict.fromkeys(there.values()))))
+        found_texts.update(there)
+        for text in wanted:
+            looked_in[text].append(place)
+    for text in sorted(looked_in.keys() - found_texts):
+        where = ", ".join(looked_in[text])
+        raise UsageError(f"queue {printable(text)} does not exist ({readers[0].label}, ns {printable(where)})")
     return places
 
 

@@ -64,8 +64,8 @@ def _fill(parser: CommandParser) -> None:
     parser.epilog = _EPILOG.format(kinds=told, named=named, lists=" ".join(of_lists))
     add = parser.add_argument
     queue = (
-        "only this queue, even if it is missing from the index; may be repeated (default: all queues, "
-        "including those missing from the index)"
+        "only this queue, even if it is missing from the index: QUEUE, or list:KEY for a list queue; may be repeated "
+        "(default: all queues, including those missing from the index)"
     )
     add("--queue", dest="queues", action="append", metavar="QUEUE", help=queue)
     kind = "only this kind of finding; may be repeated"

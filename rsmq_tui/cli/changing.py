@@ -16,6 +16,8 @@ from rsmq_tui.protocol import RsmqError
 from rsmq_tui.protocol.lists.naming import LISTS_NS
 from rsmq_tui.triage.actions import Action, MessageAction
 from rsmq_tui.triage.desk import Triage
+from rsmq_tui.triage.journal_file import JournalError
+from rsmq_tui.triage.list_actions import reference, target_reference
 from rsmq_tui.triage.previewing import Seeing, SeeingCallback
 from rsmq_tui.triage.previews import Preview, Scope
 from rsmq_tui.triage.reports import Report, Tally
@@ -25,7 +27,8 @@ EXIT_FAILED = 1
 EXIT_PREVIEW = 3
 _NOT_THERE = "not in the queue"
 _NOTHING = "Nothing matches; there is nothing to do."
-_IDS_LISTED = 20
+# How many ids of skipped messages a person is told, and how many a program.
+_IDS_LISTED, _IDS_PRINTED = 20, 1_000
 
 Ask = Callable[[Triage, SeeingCallback], Awaitable[Preview]]
 
@@ -125,8 +128,9 @@ async def tell_what_was_interrupted(triage: Triage) -> None:
 
 def _refusal(error: TriageError, triage: Triage, queue: str | None) -> str:
     named = triage.server if queue is None else f"{printable(queue)} on {triage.server}"
-    where = "" if triage.server in str(error) else named
     cause = error.__cause__
+    # The journal is a file here: no server has refused anything.
+    where = "" if triage.server in str(error) or isinstance(cause, JournalError) else named
     is_missing = triage.ns != LISTS_NS and isinstance(cause, RsmqError) and cause.code == "queueNotFound"
     return f"{where}: {error}".removeprefix(": ") + (
         "; rsmq-tui queues list shows the existing queues" if is_missing else ""
@@ -162,8 +166,7 @@ def _show_as_json(preview: Preview) -> None:
     fields_json(
         preview=True,
         action=action.name,
-        queue=action.queue,
-        target=_target(action),
+        **_places(preview),
         server=preview.server,
         ns=preview.ns,
         what=preview.what,
@@ -175,8 +178,11 @@ def _show_as_json(preview: Preview) -> None:
     )
 
 
-def _target(action: Action) -> str | None:
-    return action.to if isinstance(action, MessageAction) else None
+def _places(preview: Preview) -> dict[str, str | None]:
+    """Return the queue of a change and its target as commands take them."""
+    action = preview.action
+    target = action.to if isinstance(action, MessageAction) else None
+    return {"queue": reference(action.queue, preview.ns), "target": target_reference(target, preview.ns)}
 
 
 def _elsewhere_words(number: int) -> str:
@@ -196,8 +202,7 @@ def _tell(options: argparse.Namespace, preview: Preview, report: Report) -> None
             skipped[_NOT_THERE] = preview.elsewhere
         fields_json(
             action=report.name,
-            queue=report.queue,
-            target=_target(preview.action),
+            **_places(preview),
             server=preview.server,
             ns=preview.ns,
             planned=preview.count + preview.elsewhere,
@@ -209,10 +214,13 @@ def _tell(options: argparse.Namespace, preview: Preview, report: Report) -> None
                 for outcome, counts in (("skipped", skipped), ("failed", failed))
                 for reason, number in counts.items()
             ],
+            changed_ids=report.changed[:_IDS_PRINTED],
+            changed_ids_left_out=max(0, len(report.changed) - _IDS_PRINTED),
             unknown=tally.unknown,
             unsure=tally.unsure,
             change=report.change,
             stopped=report.stopped,
+            notes=tally.notes,
         )
     else:
         undo = f"; rsmq-tui undo {report.change} reverts it" if report.undoable else ""

@@ -3,6 +3,7 @@
 import argparse
 import asyncio
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -110,15 +111,9 @@ def _names(targets: Sequence[tuple[Profile, str]]) -> list[str]:
 def _print(status: Status, found: Sequence[tuple[str, Checked]], limits: Limits) -> None:
     problems = [(name, checked, problem) for name, checked in found for problem in checked.problems]
     problems.sort(key=lambda entry: entry[2].status.rank)
-    many = sum(len(checked.queues) for _, checked in found)
-    told = f"nothing wrong in {plural(many, 'queue')}"
+    told = _counts([checked for _, checked in found])
     if problems:
-        counts = ", ".join(
-            f"{number} {level}"
-            for level in Status
-            if (number := sum(problem.status is level for *_, problem in problems))
-        )
-        told = f"{counts} in {plural(many, 'queue')}: {_told(*problems[0])}"
+        told = f"{told}: {_told(*problems[0])}"
     shown = [(name, checked, queue) for name, checked in found for queue in checked.queues]
     data = [part for name, checked in found for part in _totals(name, checked)]
     if len(shown) <= _QUEUES_MAX:
@@ -131,6 +126,27 @@ def _print(status: Status, found: Sequence[tuple[str, Checked]], limits: Limits)
             print_words(plain(f"{_at(name)}{note}"))
     if len(shown) > _QUEUES_MAX:
         print_words(f"performance data per queue is left out: there are more than {_QUEUES_MAX} queues")
+
+
+def _counts(found: Sequence[Checked]) -> str:
+    """Say how many queues are how bad, each counted once, and how many problems are those of no queue."""
+    levels: Counter[Status] = Counter()
+    others = 0
+    for checked in found:
+        queues = {queue.name: Status.OK for queue in checked.queues}
+        for problem in checked.problems:
+            if problem.queue in queues:
+                queues[problem.queue] = worst((queues[problem.queue], problem.status))
+            else:
+                others += 1
+        levels.update(queues.values())
+    many = plural(levels.total(), "queue")
+    if not others and levels.total() == levels[Status.OK]:
+        return f"nothing wrong in {many}"
+    parts = [", ".join(f"{levels[level]} {level}" for level in Status if levels[level]) + f" in {many}"]
+    if others:
+        parts = [*(parts if levels else []), plural(others, "other problem" if levels else "problem")]
+    return ", ".join(parts)
 
 
 def _told(name: str, checked: Checked, problem: Problem) -> str:

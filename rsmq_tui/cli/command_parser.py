@@ -1,10 +1,9 @@
 """Parsers of commands that have commands: filled when they are used, with examples and exit statuses in their help."""
 
 import argparse
-import math
 import re
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 EXIT_STATUSES = """\
 exit status: 0 done (messages changed since are skipped and counted), 1 some failed or it was stopped, 2 refused, a
@@ -15,9 +14,12 @@ filters: all terms must match; ! before a term inverts it
   state:ready|inflight|delayed|poison  rc>=5  age>10m  due<30s  size>1k  id:prefix
   (of lists: state:ready|processing|inflight|expired|unleased)
   body:"text"  body~regex  json.customer.id=42  word"""
-_SECONDS_MAX = 9_999_999
+# The longest time between polls, or for one answer.
+_SECONDS_MAX = 1_000_000
 # What begins with a dash and a digit is a value, such as --from -2h: no option of ours looks like that.
 _VALUE = re.compile(r"-\d\S*")
+
+T = TypeVar("T", int, float)
 
 Commands = Any  # argparse has no public name for what add_subparsers returns
 Parents = Sequence[argparse.ArgumentParser]
@@ -155,24 +157,21 @@ def count(text: str) -> int:
 
 def seconds(text: str) -> int:
     """Read a duration in whole seconds, 0 to 9,999,999: 600, 10m, 1h30m."""
-    value = _seconds(text)
-    if not 0 <= value <= _SECONDS_MAX or value != int(value):
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is not a number of whole seconds from 0 to {_SECONDS_MAX:,}, nor a duration such as 10m or 1h30m"
-        )
-    return int(value)
+    from rsmq_tui.monitor.spans import read_whole_seconds  # noqa: PLC0415 - what it comes with delays the first paint
+
+    return _duration(text, read_whole_seconds)
 
 
 def at_least(least: float) -> Callable[[str], float]:
     """Return what reads a duration in seconds, so many or more, with fractions: 0.5, 500ms, 10m."""
 
     def read(text: str) -> float:
-        value = _seconds(text)
-        if not least <= value <= 1e6:
-            raise argparse.ArgumentTypeError(
-                f"{text!r} is not a number of seconds, {least:g} or more, nor a duration such as 10m"
-            )
-        return value
+        from rsmq_tui.monitor.spans import read_seconds  # noqa: PLC0415 - as above
+
+        value_s = _duration(text, read_seconds)
+        if not least <= value_s <= _SECONDS_MAX:
+            raise argparse.ArgumentTypeError(f"{text!r} is not between {least:g}s and {_SECONDS_MAX:,}s")
+        return value_s
 
     return read
 
@@ -181,9 +180,9 @@ def span(least_ms: int, most_ms: int) -> Callable[[str], int]:
     """Return what reads a duration in ms that has a unit: 500ms, 5s, 10m, 1h, 2d."""
 
     def read(text: str) -> int:
-        span_ms = _span_ms(text)
-        if isinstance(span_ms, str):
-            raise argparse.ArgumentTypeError(f"{text!r}: {span_ms}")
+        from rsmq_tui.monitor.spans import read_span  # noqa: PLC0415 - as above
+
+        span_ms = _duration(text, read_span)
         if not least_ms <= span_ms <= most_ms:
             raise argparse.ArgumentTypeError(f"{text!r} is not between {_said(least_ms)} and {_said(most_ms)}")
         return span_ms
@@ -191,19 +190,12 @@ def span(least_ms: int, most_ms: int) -> Callable[[str], int]:
     return read
 
 
-def _seconds(text: str) -> float:
-    """Return the seconds of a number or a duration, NaN for what is neither."""
-    try:
-        return float(text)
-    except ValueError:
-        span_ms = _span_ms(text)
-        return math.nan if isinstance(span_ms, str) else span_ms / 1000
-
-
-def _span_ms(text: str) -> int | str:
-    from rsmq_tui.monitor.spans import read_span  # noqa: PLC0415 - what it comes with delays the first paint
-
-    return read_span(text)
+def _duration(text: str, read: Callable[[str], T | str]) -> T:
+    """Return what ``read`` makes of a text; its sentence becomes a usage error."""
+    found = read(text)
+    if isinstance(found, str):
+        raise argparse.ArgumentTypeError(f"{text!r}: {found}")
+    return found
 
 
 def _said(span_ms: int) -> str:

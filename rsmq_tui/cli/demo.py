@@ -10,7 +10,7 @@ from pathlib import Path
 from rsmq_tui.embedded import EmbeddedError, EmbeddedServer, WorkloadProcess
 from rsmq_tui.monitor import Thresholds
 from rsmq_tui.profiles import Profile
-from rsmq_tui.protocol import Address
+from rsmq_tui.protocol import ENDED, Address, Failure
 
 # Nobody watching a demo wants to wait for the usual minute or two before trouble is called by its name.
 DEMO_THRESHOLDS = Thresholds(
@@ -26,22 +26,25 @@ def run(options: argparse.Namespace) -> int:
         with EmbeddedServer() as server:
             if options.headless:
                 return _headless(server.url, options)
-            return _with_dashboard(server.url, options)
+            return _with_dashboard(server, options)
     except EmbeddedError as error:
         print(f"rsmq-tui: {error}", file=sys.stderr)
         return 2
 
 
-def _with_dashboard(url: str, options: argparse.Namespace) -> int:
+def _with_dashboard(server: EmbeddedServer, options: argparse.Namespace) -> int:
     from rsmq_tui.cli.dashboard import open_dashboard  # noqa: PLC0415 - headless runs must not load the screens
 
     # What is undone here is of no use once the server is gone.
-    with WorkloadProcess(url, ns=_ns(options)) as workload, tempfile.TemporaryDirectory(prefix="rsmq-tui-") as folder:
+    with (
+        WorkloadProcess(server.url, ns=_ns(options)) as workload,
+        tempfile.TemporaryDirectory(prefix="rsmq-tui-") as folder,
+    ):
         print("Filling the demo's queues …", file=sys.stderr)
         workload.wait_ready()
         profile = Profile(
             "",
-            Address(url),
+            address_of(server),
             (_ns(options),),
             options.read_only,
             interval_s=options.interval or 1.0,
@@ -50,6 +53,12 @@ def _with_dashboard(url: str, options: argparse.Namespace) -> int:
             list_age=DEMO_LIST_AGE,
         )
         return open_dashboard(options, (profile,), Path(folder))
+
+
+def address_of(server: EmbeddedServer) -> Address:
+    """Return the address of the demo's server; a failed connection says that the server has ended, if it has."""
+    ended = Failure(ENDED, "the demo's server has ended", "restart rsmq-tui demo")
+    return Address(server.url, ended=lambda: None if server.is_running else ended)
 
 
 def _headless(url: str, options: argparse.Namespace) -> int:

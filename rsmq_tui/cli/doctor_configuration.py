@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from rsmq_tui.cli.errors import UsageError
 from rsmq_tui.cli.target import config_of, config_path
 from rsmq_tui.monitor.diagnoses import Finding, fail, ok
-from rsmq_tui.monitor.verdicts import Thresholds
 from rsmq_tui.profiles import Profile
 
 _DEFAULT = "the default"
@@ -52,8 +51,8 @@ def profile_findings(options: argparse.Namespace, profile: Profile) -> Iterator[
         yield ok("configuration.interval", f"{interval}: option --interval")
     else:
         yield ok("configuration.interval", f"{interval}: {_DEFAULT if profile.interval_s == 1.0 else file}")
-    if profile.thresholds != Thresholds():
-        yield ok("configuration.thresholds", f"its own thresholds: {file}")
+    if changed := profile.thresholds.changed():
+        yield ok("configuration.thresholds", f"its own thresholds, {changed}: {file}")
 
 
 def _server_origin(options: argparse.Namespace, profile: Profile) -> str:

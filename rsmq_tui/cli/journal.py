@@ -19,6 +19,7 @@ from rsmq_tui.triage.changes import Change, Entry, State
 from rsmq_tui.triage.journal import Journal
 from rsmq_tui.triage.journal_file import JournalError
 from rsmq_tui.triage.journal_reading import damage_words
+from rsmq_tui.triage.list_actions import Target, reference, target_reference
 from rsmq_tui.triage.transfer import to_fields
 from rsmq_tui.triage.words import TriageError
 
@@ -72,6 +73,8 @@ def _list(journal: Journal | None, options: argparse.Namespace) -> int:
     if wants_json(options):
         for change in changes:
             fields = asdict(change)
+            fields["queue"] = reference(change.queue, change.ns)
+            fields["target"] = target_reference(change.target, change.ns)
             print_json({"action" if name == "name" else name: fields[name] for name in _SHOWN})
         return 0
     table = Table(
@@ -103,15 +106,18 @@ def _show(journal: Journal | None, number: int) -> int:
     if journal is None or change is None:
         raise UsageError(f"no change {number} in the journal: rsmq-tui journal lists them")
     for entry in journal.entries(number):
-        for fields in _fields(entry, change.at_ms):
+        for fields in _fields(entry, change):
             print_json(fields)
     return 0
 
 
-def _fields(entry: Entry, at_ms: int) -> Iterator[dict[str, Any]]:
+def _fields(entry: Entry, change: Change) -> Iterator[dict[str, Any]]:
     """Walk through what a batch was for: messages as they were, or will be where they were not there, and fields."""
     match entry.batch:
         case MessageBatch(kind=kind, queue=queue, target=target) | ListBatch(kind=kind, queue=queue, target=target):
+            if isinstance(entry.batch, ListBatch):
+                queue = _named(queue, entry.batch.ns, change)
+                target = target and _named(target, entry.batch.target_ns, change)
             edits = entry.batch.as_done(entry.outcome or "")
             for (before, after), letter in itertools.zip_longest(edits, letters_of(entry.outcome or "")):
                 message = before or after
@@ -123,7 +129,7 @@ def _fields(entry: Entry, at_ms: int) -> Iterator[dict[str, Any]]:
                     fields["new_id"] = text_of(after.id)
                 # Of an item of a list, earlier versions kept there what it lay behind, and not a time.
                 shown = message._replace(fr=None) if isinstance(entry.batch, ListBatch) else message
-                yield to_fields(shown, at_ms) | fields
+                yield to_fields(shown, change.at_ms) | fields
         case LooseBatch(kind=loose, queue=queue, fields=changed):
             for (name, was, becomes), letter in itertools.zip_longest(changed, entry.outcome or ""):
                 named = [_field(name, was, becomes)]
@@ -132,6 +138,10 @@ def _fields(entry: Entry, at_ms: int) -> Iterator[dict[str, Any]]:
             letter = entry.outcome or None
             named = [_field(name, before, after) for name, before, after in changed]
             yield _of_fields("fields", _outcome(entry, letter), queue, named)
+
+
+def _named(queue: str, ns: str | None, change: Change) -> str:
+    return queue if ns == change.ns else Target(queue, ns).text
 
 
 def _of_fields(edit: str, outcome: str, queue: str, fields: list[dict[str, str | None]]) -> dict[str, Any]:

@@ -1,34 +1,59 @@
-"""Whether a QUEUE is one of RSMQ or a list: `list:KEY`, or a key that --lists (or the profile) means."""
+"""Which queue a QUEUE is: `rsmq:NAME` or `list:KEY`, or a name alone, which --lists (or the profile) may mean."""
 
 import argparse
+from dataclasses import replace
 from fnmatch import fnmatchcase
+from typing import NamedTuple
 
 from rsmq_tui.cli.errors import UsageError
+from rsmq_tui.monitor.wording import printable
 from rsmq_tui.profiles import Profile
+from rsmq_tui.triage.list_actions import LIST, RSMQ, Target, target_of_list
 
-_LIST = "list:"
+
+class QueueArgument(NamedTuple):
+    """The queue that a command is about: its name or key, its kind, and the profile in the namespace that it is in."""
+
+    queue: str
+    is_list: bool
+    profile: Profile
 
 
-def list_key(options: argparse.Namespace, profile: Profile) -> str | None:
-    """Return the key of the list queue that a command is about, or None where it is about a queue of RSMQ.
+def reference_of(text: str, ns: str) -> Target | None:
+    """Read `list:KEY`, `rsmq:NAME` (of ``ns``) or `rsmq:NS/NAME`; None for a name alone.
 
-    What --lists means is a list; what only the profile means is one where it cannot be a queue of RSMQ. Raises
-    ``UsageError`` for a list without a key.
+    Raises ``UsageError`` for a list without a key, or a queue without a name.
     """
-    queue: str | None = getattr(options, "queue", None)
-    if queue is None:
+    if not text.startswith((LIST, RSMQ)):
         return None
-    if queue == _LIST:
-        raise UsageError("write the key of the list after list:")
-    if queue.startswith(_LIST):
-        return queue.removeprefix(_LIST)
-    is_meant = any(fnmatchcase(queue, pattern) for pattern in profile.lists)
-    return queue if is_meant and (getattr(options, "lists", None) or ":" in queue) else None
+    found = target_of_list(text, ns)
+    if not found.queue:
+        missing = "the key of the list after list:" if found.ns is None else "the name of the queue after rsmq:"
+        raise UsageError(f"write {missing}")
+    return found
 
 
-def needed_list_key(options: argparse.Namespace, profile: Profile) -> str:
-    """Return the key of the list queue that a command is about; raises ``UsageError`` where it is none."""
-    key = list_key(options, profile)
-    if key is None:
-        raise UsageError(f"{options.action} is for list queues: write list:KEY, or name the lists with --lists")
-    return key
+def queue_of(options: argparse.Namespace, profile: Profile) -> QueueArgument:
+    """Return the queue that a command is about; raises ``UsageError`` as ``reference_of`` does.
+
+    Of names alone, what --lists means is a list; what only the profile means is one where it cannot be a queue of RSMQ.
+    """
+    text: str = options.queue
+    found = reference_of(text, profile.ns)
+    if found is not None:
+        within = profile if found.ns in (None, profile.ns) else replace(profile, namespaces=(found.ns or "",))
+        return QueueArgument(found.queue, found.ns is None, within)
+    is_meant = any(fnmatchcase(text, pattern) for pattern in profile.lists)
+    return QueueArgument(text, is_meant and bool(getattr(options, "lists", None) or ":" in text), profile)
+
+
+def target_of(text: str, queue: QueueArgument) -> str:
+    """Return a target as a change of that queue takes it; raises ``UsageError`` for one that it cannot have."""
+    found = None if queue.is_list else reference_of(text, queue.profile.ns)
+    if found is None or found.ns is None:
+        return text
+    if found.ns != queue.profile.ns:
+        raise UsageError(
+            f"{printable(text)} is in another namespace: messages of RSMQ queues move within {queue.profile.ns}"
+        )
+    return found.queue

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from typing import Protocol
 
 from rsmq_tui.cli.errors import UsageError
-from rsmq_tui.cli.list_argument import list_key
+from rsmq_tui.cli.list_argument import queue_of
 from rsmq_tui.cli.output import say
 from rsmq_tui.cli.target import list_reader_of, profile_of, reader_of
 from rsmq_tui.monitor.filters import Filter
@@ -46,9 +46,8 @@ class Look(Protocol):
 @asynccontextmanager
 async def look_of(options: argparse.Namespace) -> AsyncIterator[Look]:
     """Give a look into the options' queue; what it cannot read becomes a ``UsageError``."""
-    profile = profile_of(options)
-    key = list_key(options, profile)
-    look: Look = RsmqLook(reader_of(profile), options.queue) if key is None else ListLook(profile, key)
+    queue, is_list, profile = queue_of(options, profile_of(options))
+    look: Look = ListLook(profile, queue) if is_list else RsmqLook(reader_of(profile), queue)
     try:
         yield look
     except PeekError as error:

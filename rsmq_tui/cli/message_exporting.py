@@ -15,6 +15,7 @@ from rsmq_tui.cli.output import ProgressLine, say
 from rsmq_tui.cli.target import profile_of
 from rsmq_tui.cli.triage_of import list_engine_of
 from rsmq_tui.monitor.filters import Filter
+from rsmq_tui.monitor.search import INCOMPLETE
 from rsmq_tui.monitor.wording import plural, printable
 from rsmq_tui.triage.engines import Exporting
 from rsmq_tui.triage.exporting import Export, whole_file
@@ -48,6 +49,8 @@ async def _export(options: argparse.Namespace, wanted: Filter) -> int:
         say(f"{plural(export.cut, 'message')} left out: the body is too long to be read")
     if export.gone:
         say(f"{plural(export.gone, 'message')} left out: deleted during the export")
+    if export.is_incomplete:
+        say(INCOMPLETE)
     if options.output != "-":
         say(f"{plural(export.written, 'message')} of {look.queue} in {options.output}")
     return EXIT_FAILED if export.cut else 0

@@ -26,7 +26,7 @@ from rsmq_tui.cli.target import profile_of
 from rsmq_tui.monitor.filters import Filter
 from rsmq_tui.monitor.grouping import GroupingError, Groups
 from rsmq_tui.monitor.peek import MessageRow, MessageView
-from rsmq_tui.monitor.search import Progress
+from rsmq_tui.monitor.search import INCOMPLETE, Progress
 from rsmq_tui.monitor.states import MessageState
 from rsmq_tui.monitor.wording import UNKNOWN, clock, count, duration, plural, printable, size
 from rsmq_tui.protocol import RawMessage, name_bytes
@@ -72,6 +72,8 @@ async def _list(options: argparse.Namespace) -> int:
         _print_groups(options, groups, progress.at_ms)
     if progress is not None and progress.not_searched:
         say(unsearched_words(progress.not_searched))
+    if progress is not None and progress.begun_anew:
+        say(INCOMPLETE)
     if progress is not None and not wants_json(options):
         sys.stdout.flush()
         say(f"{plural(progress.matched, 'message')} of {progress.depth:,} in {look.queue}")
@@ -186,6 +188,8 @@ async def _matching(look: Look, wanted: Filter, limit: int | None) -> list[str]:
         say(f"no message of {look.queue} matches")
     if progress is not None and progress.not_searched:
         say(unsearched_words(progress.not_searched))
+    if progress is not None and progress.begun_anew:
+        say(INCOMPLETE)
     return ids
 
 

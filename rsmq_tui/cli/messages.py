@@ -9,7 +9,7 @@ from pathlib import Path
 from rsmq_tui.cli.changing import make_change
 from rsmq_tui.cli.errors import UsageError
 from rsmq_tui.cli.filter_argument import filter_of
-from rsmq_tui.cli.list_argument import list_key, needed_list_key
+from rsmq_tui.cli.list_argument import QueueArgument, queue_of, target_of
 from rsmq_tui.cli.message_exporting import export_messages
 from rsmq_tui.cli.message_reading import get_messages, list_messages
 from rsmq_tui.cli.target import profile_of
@@ -28,9 +28,10 @@ def run(options: argparse.Namespace) -> int:
     read = _READS.get(options.action)
     if read is not None:
         return read(options)
-    profile = profile_of(options)
-    key = needed_list_key(options, profile) if options.action in _OF_LISTS else list_key(options, profile)
-    queue, is_list = (options.queue, False) if key is None else (key, True)
+    named = queue_of(options, profile_of(options))
+    queue, is_list, profile = named
+    if options.action in _OF_LISTS and not is_list:
+        raise UsageError(f"{options.action} is for list queues: write list:KEY, or name the lists with --lists")
     make = partial(make_change, profile=profile, is_list=is_list)
     match options.action:
         case "send" if options.front:
@@ -47,10 +48,11 @@ def run(options: argparse.Namespace) -> int:
             return make(options, Trim(queue=queue, keep=options.keep, keep_oldest=options.oldest))
     if is_list and options.even_if_received:
         raise UsageError("--even-if-received is for queues of RSMQ: a list counts no receives")
-    return make(options, _action(options, queue), _scope(options))
+    return make(options, _action(options, named), _scope(options))
 
 
-def _action(options: argparse.Namespace, queue: str) -> Action:
+def _action(options: argparse.Namespace, named: QueueArgument) -> Action:
+    queue = named.queue
     match options.action:
         case "requeue":
             return Requeue(queue=queue, to_back=options.back)
@@ -63,10 +65,11 @@ def _action(options: argparse.Namespace, queue: str) -> Action:
         case "release":
             return Release(queue=queue)
         case "move":
-            return Move(queue=queue, target=options.to, create=options.create)
+            return Move(queue=queue, target=target_of(options.to, named), create=options.create)
         case "copy":
-            return Copy(queue=queue, target=options.to, create=options.create)
-    return Redrive(queue=queue, target=options.to, origin=options.origin)
+            return Copy(queue=queue, target=target_of(options.to, named), create=options.create)
+    to = options.to and target_of(options.to, named)
+    return Redrive(queue=queue, target=to, origin=options.origin)
 
 
 def _scope(options: argparse.Namespace) -> Scope:

@@ -29,7 +29,6 @@ _EXAMPLES = (
 )
 _MEMORY = re.compile(r"[1-9][0-9]{0,6}[kmgt]b?", re.IGNORECASE)
 _LEAST_MEMORY = 512 << 20
-_UNITS = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
 
 def add_pipeline(commands: Commands) -> None:
@@ -109,12 +108,14 @@ def _whole(least: int) -> Callable[[str], int]:
 
 
 def _memory(text: str) -> str:
-    if not _MEMORY.fullmatch(text):
+    from rsmq_tui.monitor.spans import read_size  # noqa: PLC0415 - only this option needs it
+
+    size = read_size(text)
+    if not _MEMORY.fullmatch(text) or isinstance(size, str):
         raise argparse.ArgumentTypeError(f"{text!r} is not an amount of memory such as 2g or 1500m")
-    number = text.lower().rstrip("b")
-    if int(number[:-1]) * _UNITS[number[-1]] < _LEAST_MEMORY:
+    if size < _LEAST_MEMORY:
         raise argparse.ArgumentTypeError(f"{text!r} is too little for Spark, which needs 512m or more")
-    return number
+    return text.lower().rstrip("b")
 
 
 def _setting(text: str) -> tuple[str, str]:

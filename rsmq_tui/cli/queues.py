@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from rsmq_tui.cli.changing import make_change
 from rsmq_tui.cli.errors import UsageError
 from rsmq_tui.cli.interrupts import run_interruptibly
-from rsmq_tui.cli.list_argument import list_key
+from rsmq_tui.cli.list_argument import queue_of
 from rsmq_tui.cli.output import Column, Table, print_json, say, wants_json
 from rsmq_tui.cli.snapshot import poll_lists_once, poll_once, queue_as_json
 from rsmq_tui.cli.target import profile_of
@@ -20,13 +20,12 @@ def run(options: argparse.Namespace) -> int:
     """Run one of the commands and return its exit status; raises ``UsageError``."""
     if options.action == "list":
         return run_interruptibly(lambda _: _list(options))
-    profile = profile_of(options)
-    key = list_key(options, profile)
-    if key is not None:
-        return make_change(options, _action_of_list(options, key), profile=profile, is_list=True)
+    queue, is_list, profile = queue_of(options, profile_of(options))
+    if is_list:
+        return make_change(options, _action_of_list(options, queue), profile=profile, is_list=True)
     if getattr(options, "processing", False):
         raise UsageError("--processing is for list queues: write list:KEY")
-    return make_change(options, _action(options), profile=profile)
+    return make_change(options, _action(options, queue), profile=profile)
 
 
 def _action_of_list(options: argparse.Namespace, key: str) -> Action:
@@ -37,15 +36,15 @@ def _action_of_list(options: argparse.Namespace, key: str) -> Action:
     raise UsageError(f"{options.action} is for RSMQ queues: a list exists only while it holds items")
 
 
-def _action(options: argparse.Namespace) -> Action:
+def _action(options: argparse.Namespace, queue: str) -> Action:
     match options.action:
         case "create":
-            return CreateQueue(queue=options.queue, vt=options.vt, delay=options.delay, maxsize=options.maxsize)
+            return CreateQueue(queue=queue, vt=options.vt, delay=options.delay, maxsize=options.maxsize)
         case "set":
-            return SetAttributes(queue=options.queue, vt=options.vt, delay=options.delay, maxsize=options.maxsize)
+            return SetAttributes(queue=queue, vt=options.vt, delay=options.delay, maxsize=options.maxsize)
         case "delete":
-            return DeleteQueue(queue=options.queue)
-    return Purge(queue=options.queue)
+            return DeleteQueue(queue=queue)
+    return Purge(queue=queue)
 
 
 async def _list(options: argparse.Namespace) -> int:
@@ -80,7 +79,7 @@ def _print(snapshots: Sequence[Snapshot]) -> None:
     queues = [(queue, snapshot.at_ms) for snapshot in snapshots for queue in snapshot.queues]
     for queue, at_ms in sorted(queues, key=lambda pair: _trouble(pair[0])):
         counts = count(queue.ready), count(queue.hidden), count(queue.depth)
-        oldest = duration(queue.oldest_ready_age_ms(at_ms))
+        oldest = duration(queue.ready_for_ms(at_ms))
         table.print(queue.verdict, *counts, oldest, seconds(queue.vt_s), seconds(queue.delay_s), queue.name)
     if not queues:
         first = snapshots[0]
@@ -90,5 +89,5 @@ def _print(snapshots: Sequence[Snapshot]) -> None:
 
 
 def _trouble(queue: QueueState) -> tuple[int, int]:
-    oldest_ms = queue.oldest_ready_ms
+    oldest_ms = queue.ready_since_ms
     return queue.verdict.rank, 1 << 62 if oldest_ms is None else oldest_ms

@@ -205,9 +205,7 @@ def _seconds(text: str) -> int:
     """Read a number as the original does, negative ones too, or a duration such as 10m."""
     with suppress(ValueError):
         return int(text)
-    if text[-1:].isalpha():
-        return seconds(text)
-    raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of seconds, nor a duration such as 10m")
+    return seconds(text)
 
 
 def _id(into: Parser) -> None:

@@ -4,7 +4,7 @@ import argparse
 
 from rsmq_tui.cli.changing import make
 from rsmq_tui.cli.errors import UsageError
-from rsmq_tui.cli.list_argument import list_key
+from rsmq_tui.cli.list_argument import queue_of
 from rsmq_tui.cli.target import profile_of
 from rsmq_tui.cli.triage_of import open_journal
 from rsmq_tui.profiles import Profile
@@ -14,11 +14,12 @@ from rsmq_tui.triage.journal_file import JournalError
 
 def run(options: argparse.Namespace) -> int:
     """Preview an undo, carry it out where --yes says so, and return the exit status; raises ``UsageError``."""
-    profile = profile_of(options)
-    key = list_key(options, profile)
-    queue = options.queue if key is None else key
-    # One that is given by its number is found anywhere.
-    is_list = key is not None or (queue is None and options.change is None and _is_last_of_lists(options, profile))
+    profile, queue = profile_of(options), options.queue
+    if queue is not None:
+        queue, is_list, profile = queue_of(options, profile)
+    else:
+        # One that is given by its number is found anywhere.
+        is_list = options.change is None and _is_last_of_lists(options, profile)
     return make(
         options,
         lambda triage, _: triage.preview_undo(options.change, queue=queue, unsettled=options.unsettled),

@@ -39,9 +39,9 @@ class QueueDiff(NamedTuple):
         return (now or 0) - (then or 0)
 
     def age_ms(self, when: str) -> int | None:
-        """Return how old the first ready message was ``then`` or ``now``."""
+        """Return for how long the first ready message had been ready ``then`` or ``now``."""
         state, at_ms = (self.then, self.then_ms) if when == "then" else (self.now, self.now_ms)
-        return None if state is None else state.oldest_ready_age_ms(at_ms)
+        return None if state is None else state.ready_for_ms(at_ms)
 
     @property
     def has_other_verdict(self) -> bool:

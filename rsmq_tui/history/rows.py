@@ -50,6 +50,7 @@ _FIELDS = {
                 "missing",
                 "looked",
                 "looked_all_ms",
+                "is_idle_longer",
             ),
         )
     },

@@ -29,7 +29,8 @@ SCHEMA_FILE = "_schema.json"
 SAMPLES, MESSAGES = "samples", "messages"
 OK, DOWN = "ok", "down"
 
-_TEXT, _WHOLE, _FLOAT, _TEXTS, _BYTES = pa.string(), pa.int64(), pa.float64(), pa.list_(pa.string()), pa.binary()
+_TEXT, _WHOLE, _FLOAT, _FLAG = pa.string(), pa.int64(), pa.float64(), pa.bool_()
+_TEXTS, _BYTES = pa.list_(pa.string()), pa.binary()
 
 
 class Column(NamedTuple):
@@ -112,6 +113,11 @@ _SAMPLES = (
     Column("missing", _WHOLE, "ids without a body among the messages checked; null in older files"),
     Column("looked", _WHOLE, "messages checked since the last complete check, or ever; null in older files"),
     Column("looked_all_ms", _WHOLE, "when the last complete check ended; null for never, and in older files"),
+    Column(
+        "is_idle_longer",
+        _FLAG,
+        "whether it was already so before idle_since_ms, for an unknown time; null in older files",
+    ),
 )
 _MESSAGES = (
     Column("at_ms", _WHOLE, "when the message was read"),

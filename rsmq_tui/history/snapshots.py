@@ -18,8 +18,8 @@ def snapshot_of(poll: Poll) -> Snapshot:
     for queue in queues:
         verdicts[queue.verdict] = verdicts.get(queue.verdict, 0) + 1
     oldest = min(
-        (queue for queue in queues if queue.oldest_ready_ms is not None),
-        key=lambda queue: queue.oldest_ready_ms or 0,
+        (queue for queue in queues if queue.ready_since_ms is not None),
+        key=lambda queue: queue.ready_since_ms or 0,
         default=None,
     )
     totals = Totals(
@@ -27,7 +27,7 @@ def snapshot_of(poll: Poll) -> Snapshot:
         ready=sum(queue.ready or 0 for queue in queues),
         hidden=sum(queue.hidden or 0 for queue in queues),
         oldest=None if oldest is None else oldest.name,
-        oldest_ready_ms=None if oldest is None else oldest.oldest_ready_ms,
+        ready_since_ms=None if oldest is None else oldest.ready_since_ms,
         verdicts=verdicts,
     )
     place = poll.place
@@ -85,6 +85,8 @@ def state_of(row: dict[str, Any], poll: Poll) -> QueueState:
         missing=row["missing"] or 0,
         looked=row["looked"],
         looked_all_ms=row["looked_all_ms"],
+        # Older files do not say it: then nothing received for a minute means a minute or more.
+        is_idle_longer=row["is_idle_longer"] is not False,
     )
 
 

@@ -10,8 +10,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from rsmq_tui.files import read_json
-from rsmq_tui.history.locks import FileLock
 from rsmq_tui.history.segment import SUFFIX
+from rsmq_tui.locks import FileLock
 
 _LOCK = "lock"
 # Locks may not reach from machine to machine: one that has not written for this long is gone.

@@ -79,8 +79,14 @@ async def check(
     scanned: Scanned = lambda queue, messages, depth: None,
 ) -> Checked:
     """Check the reader's namespace; what cannot be read is a problem too. ``scanned`` is told how far a scan is."""
-    checked = Checked(reader.label, reader.ns)
+    checked = begun(reader.label, reader.ns, thresholds)
     return await in_time(_Check(reader, limits, thresholds, last_seen, checked, scanned).run(), checked, limits)
+
+
+def begun(server: str, ns: str, thresholds: Thresholds) -> Checked:
+    """Return a check that has found nothing yet; it notes the thresholds that are not the defaults."""
+    changed = thresholds.changed()
+    return Checked(server, ns, notes=[f"thresholds that differ from the defaults: {changed}"] if changed else [])
 
 
 async def in_time(checking: Coroutine[None, None, None], checked: Checked, limits: Limits) -> Checked:

@@ -26,7 +26,7 @@ from rsmq_tui.monitor.matching import (
     searched_of,
 )
 from rsmq_tui.monitor.regexes import RegexError, compile_regex
-from rsmq_tui.monitor.spans import read_span
+from rsmq_tui.monitor.spans import read_size, read_span
 from rsmq_tui.monitor.verdicts import Thresholds
 from rsmq_tui.protocol import ReadField, name_bytes
 from rsmq_tui.protocol.ids import RAW_ID_OF_ANY_CLIENT
@@ -63,8 +63,6 @@ _WHOLE_LENGTHS = (32, 36, 42)
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _OPERATOR = re.compile(r">=|<=|!=|[=<>~:]")
 _WORD = re.compile(r"\S*")
-_SIZE = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,3})?)(?:([kmg])(?:i?b)?|b)?", re.IGNORECASE)
-_SIZES = {"": 1, "k": 1024, "m": 1024**2, "g": 1024**3}
 _NUMBER = re.compile(r"-?[0-9]{1,15}")
 
 
@@ -288,19 +286,12 @@ def _read_count(text: str) -> _Value | str:
     return int(text) if _NUMBER.fullmatch(text) else "a receive count must be a whole number: rc>=5"
 
 
-def _read_size(text: str) -> _Value | str:
-    found = _SIZE.fullmatch(text)
-    if found is None:
-        return "a size must be a number of bytes, or have a unit of 1024: 512, 64k, 1m"
-    return round(float(found[1]) * _SIZES[(found[2] or "").lower()])
-
-
 _READERS: dict[str, Callable[[str], _Value | str]] = {
     "state": _read_states,
     "rc": _read_count,
     "age": read_span,
     "due": read_span,
-    "size": _read_size,
+    "size": read_size,
 }
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 
-from rsmq_tui.monitor.checking import Checked, choose, in_time, judge
+from rsmq_tui.monitor.checking import Checked, begun, choose, in_time, judge
 from rsmq_tui.monitor.json_paths import JsonPath
 from rsmq_tui.monitor.last_seen import LastSeen
 from rsmq_tui.monitor.limits import Limit, Limits, Status
@@ -36,7 +36,7 @@ async def check_lists(
 
     ``age`` is where an item tells when it was made.
     """
-    checked = Checked(reader.label, LISTS_NS)
+    checked = begun(reader.label, LISTS_NS, thresholds)
     work = _ListCheck(reader, patterns, limits, thresholds, last_seen, age, checked)
     return await in_time(work.run(), checked, limits)
 

@@ -7,7 +7,17 @@ from dataclasses import replace
 from rsmq_tui.monitor.filters import Filter
 from rsmq_tui.monitor.json_paths import JsonPath
 from rsmq_tui.monitor.list_ages import AGE_BYTES, read_age
-from rsmq_tui.monitor.peek import DUE_BOUNDS, PEEK_ERRORS, MessageRow, MessageView, Page, PageRequest, row_of, told
+from rsmq_tui.monitor.peek import (
+    DUE_BOUNDS,
+    PEEK_ERRORS,
+    MessageRow,
+    MessageView,
+    Page,
+    PageRequest,
+    RowsAgain,
+    row_of,
+    told,
+)
 from rsmq_tui.monitor.search import Progress, search_chunks
 from rsmq_tui.protocol import PREVIEW_BYTES, PeekedMessage, WholeMessage
 from rsmq_tui.protocol.lists.item_ids import ItemId, Place, read_item_id
@@ -64,6 +74,27 @@ async def read_item_again(reader: ListReader, queue: str, known: MessageView) ->
     row = row_of(PeekedMessage(raw.id, raw.score, raw.rc, raw.fr_ms, raw.size, known.body), raw.at_ms)
     sent_ms = None if known.row is None else known.row.sent_ms
     return replace(known, at_ms=raw.at_ms, id=raw.id, row=replace(row, sent_ms=sent_ms))
+
+
+async def read_items_again(reader: ListReader, queue: str, rows: Sequence[MessageRow]) -> RowsAgain:
+    """Read anew where items are that were read before, as far as they are still near there.
+
+    Where scripts are refused nothing is told. Raises ``PeekError``.
+    """
+    ids = [row.id for row in rows]
+    try:
+        now = await reader.pages.present(queue, ids)
+    except PEEK_ERRORS as error:
+        raise told(error) from error
+    if now is None:
+        return RowsAgain(0, {})
+    again: dict[str, MessageRow | None] = dict.fromkeys(ids) if now.is_known else {}
+    for row in rows:
+        if row.id in now.found:
+            id, score = now.found[row.id]
+            found = row_of(PeekedMessage(id, score, 0, None, row.size, row.preview), now.at_ms)
+            again[row.id] = replace(found, sent_ms=row.sent_ms)
+    return RowsAgain(now.at_ms, again, frozenset(ids) - again.keys())
 
 
 async def search_lists(

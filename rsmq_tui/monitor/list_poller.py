@@ -11,13 +11,14 @@ from rsmq_tui.monitor.json_paths import JsonPath
 from rsmq_tui.monitor.list_looking import (
     count_blocked,
     read_item_again,
+    read_items_again,
     read_list_due,
     read_list_item,
     read_list_page,
     search_lists,
 )
 from rsmq_tui.monitor.list_tracking import list_trackers
-from rsmq_tui.monitor.peek import MessageView, Page, PageRequest
+from rsmq_tui.monitor.peek import MessageRow, MessageView, Page, PageRequest, RowsAgain
 from rsmq_tui.monitor.polling import Polling, notes_of, refusal
 from rsmq_tui.monitor.sampler import Sampler
 from rsmq_tui.monitor.search import Progress
@@ -99,6 +100,10 @@ class ListPoller(Polling):
     async def read_again(self, queue: str, known: MessageView) -> MessageView:
         """Read anew where an item is; raises ``PeekError``."""
         return await read_item_again(self._reader, queue, known)
+
+    async def rows_again(self, queue: str, rows: Sequence[MessageRow]) -> RowsAgain:
+        """Read anew where these items are, as far as they are still near there; raises ``PeekError``."""
+        return await read_items_again(self._reader, queue, rows)
 
     def search(self, queue: str, wanted: Filter) -> AsyncGenerator[Progress, None]:
         """Look for what matches in the whole queue; it raises ``PeekError``."""

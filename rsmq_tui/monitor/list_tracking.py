@@ -21,6 +21,50 @@ _ELSEWHERE = (
 )
 
 
+# A limit is so many times what passes between two rounds of a reaper, and at most so many times the threshold.
+_ROUNDS_LATE = 2
+_LATE_MOST = 10
+_ROUNDS_KEPT = 4
+# How much longer the time between two rounds may be than a lease was seen to wait for one.
+_WAIT_SHARE = 4
+
+
+class _Returns:
+    """When expired leases were returned, and so how long they wait for a reaper that comes now and then."""
+
+    __slots__ = ("_overdue_ms", "_rounds_ms", "last_ms")
+
+    def __init__(self) -> None:
+        # The first deadline that had passed at the last poll, and when the lease of such a one was last seen to go.
+        self._overdue_ms: int | None = None
+        self.last_ms: int | None = None
+        self._rounds_ms: tuple[int, ...] = ()
+
+    def follow(self, overdue_ms: int | None, at_ms: int, *, is_resumed: bool) -> None:
+        """Take the first deadline that has passed; ``is_resumed`` says that polls failed since the last one."""
+        before_ms, self._overdue_ms = self._overdue_ms, overdue_ms
+        if before_ms is None or (overdue_ms is not None and overdue_ms <= before_ms):
+            return
+        last_ms, self.last_ms = self.last_ms, at_ms
+        since_ms = before_ms if last_ms is None else last_ms
+        # Leases that had expired by the last return may be the rest of the same round.
+        is_round = last_ms is None or before_ms > last_ms or at_ms - last_ms > max(self._rounds_ms, default=0)
+        # When one was returned during an outage is not known.
+        if is_round and not is_resumed:
+            # Rounds that find nothing are not seen. Neither they nor a late ack make the time between two much longer.
+            round_ms = min(at_ms - since_ms, _WAIT_SHARE * (at_ms - before_ms))
+            self._rounds_ms = (*self._rounds_ms, round_ms)[-_ROUNDS_KEPT:]
+
+    def since_ms(self, overdue_ms: int) -> int:
+        """Return since when leases are expired and none of them is returned."""
+        return overdue_ms if self.last_ms is None else max(overdue_ms, self.last_ms)
+
+    def limit_ms(self, leaking_ms: int) -> int:
+        """Return after how long without a return leases leak, where ``leaking_ms`` is the threshold."""
+        late_ms = _ROUNDS_LATE * max(self._rounds_ms, default=0)
+        return max(leaking_ms, min(late_ms, _LATE_MOST * leaking_ms))
+
+
 def list_trackers(path: JsonPath | None) -> NewTracker:
     """Return what begins to track a list queue whose items tell at ``path`` when they were made, if there is one."""
 
@@ -45,6 +89,7 @@ class ListTracker(Earlier):
         "_name",
         "_path",
         "_place",
+        "_returns",
         "_taken_ms",
         "_takes_known_ms",
         "look",
@@ -72,6 +117,7 @@ class ListTracker(Earlier):
         # Whether it was so before, for an unknown time.
         self._is_idle_longer = False
         self._taken_ms: int | None = None
+        self._returns = _Returns()
         # When it will be known whether anybody takes what was ready before the queue was watched; 0 where it is.
         self._takes_known_ms = 0
 
@@ -85,12 +131,12 @@ class ListTracker(Earlier):
             self.state = self._broken_state(_broken(ready, hidden, leased), ready, hidden)
             return self.state
         sample = ListSample(at_ms, ready + (hidden or 0), ready, 0, 0)
-        self._follow(before, sample)
+        expired, overdue_ms = (0 if hidden is not None else None, None) if lease is None else _expired(lease)
+        self._follow(before, sample, overdue_ms)
         earlier = self._sample_at(0, references, sample)
         net_s = sample.net_since(earlier)
         trend_s = sample.net_since(self._sample_at(1, references, sample))
         oldest_ms, problem = self._read_age(head) if head else (None, None)
-        expired, overdue_ms = (0 if hidden is not None else None, None) if lease is None else _expired(lease)
         problems: tuple[str, ...] = (problem,) if problem else ()
         if hidden is None:
             problems += (_ELSEWHERE,)
@@ -125,7 +171,7 @@ class ListTracker(Earlier):
         )
         # fmt: on
 
-    def _follow(self, before: Row | None, sample: ListSample) -> None:
+    def _follow(self, before: Row | None, sample: ListSample, overdue_ms: int | None) -> None:
         """Keep the moments that verdicts are made from; ``before`` is the row of the last poll."""
         at_ms, is_first, row = sample.at_ms, self.sample is None or before is None, self.row
         was_taken = False
@@ -135,10 +181,12 @@ class ListTracker(Earlier):
             self._begin_at(sample)
             self._troubles.forget()
             self._moved_ms, self._taken_ms = at_ms, None
+            self._returns = _Returns()
         elif was_taken:
             self._taken_ms = self._moved_ms = at_ms
         elif not sample.ready or before is None or before[3] is None or row is None or row[3] is None:
             self._moved_ms = at_ms
+        self._returns.follow(overdue_ms, at_ms, is_resumed=self._is_resumed)
         if is_first or self._is_resumed:
             self._is_resumed = False
             self._watch_from(at_ms)
@@ -163,10 +211,10 @@ class ListTracker(Earlier):
         """Let troubles begin whose conditions hold, and end those that are over."""
         limits, follow, at_ms = self._thresholds, self._troubles.follow, sample.at_ms
         idle_ms = at_ms - self._moved_ms if sample.ready else 0
-        overdue_for_ms = 0 if overdue_ms is None else at_ms - overdue_ms
+        unreturned_ms = 0 if overdue_ms is None else at_ms - self._returns.since_ms(overdue_ms)
         for verdict, lasted_ms, limit_ms in (
             (Verdict.STALLED, idle_ms, limits.stalled_ms),
-            (Verdict.LEAKING, overdue_for_ms, limits.leaking_ms),
+            (Verdict.LEAKING, unreturned_ms, self._returns.limit_ms(limits.leaking_ms)),
         ):
             began_ms = at_ms - lasted_ms if lasted_ms >= limit_ms else None
             is_clear = lasted_ms < CLEAR_SHARE * limit_ms
@@ -208,7 +256,7 @@ class ListTracker(Earlier):
         if sample.ready:
             due += [self._moved_ms + limits.stalled_ms, (self._taken_ms or 0) + _STEADY_MS]
         if overdue_ms is not None:
-            due.append(overdue_ms + limits.leaking_ms)
+            due.append(self._returns.since_ms(overdue_ms) + self._returns.limit_ms(limits.leaking_ms))
         if oldest_ms is not None:
             due.append(oldest_ms + limits.aged_ms)
         return min(moment for moment in due if moment > sample.at_ms)

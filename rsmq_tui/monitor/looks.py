@@ -13,7 +13,7 @@ from rsmq_tui.protocol import MessagePage, PageLook, Row
 
 # Each poll looks at the receive counts of this many queues, and at this many messages on either side of the first
 # hidden one; together with the walk a poll holds the server for a millisecond or two.
-QUICK_QUEUES = 40
+QUICK_QUEUES = 20
 QUICK_SPAN = 50
 # The walk looks at so many messages, in so many queues at most, and considers so many queues.
 WALK_MESSAGES = 250

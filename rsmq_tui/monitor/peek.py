@@ -1,6 +1,6 @@
 """Looking at messages without touching them: what a page of a queue, or one message, says."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
 from rsmq_tui.monitor.reading import read_id, read_score
@@ -112,10 +112,14 @@ class MessageView:
 
 @dataclass(frozen=True, slots=True)
 class RowsAgain:
-    """Messages at a later time of the server, by their ids; None for one that has left its queue."""
+    """Messages at a later time of the server, by their ids; None for one that has left its queue.
+
+    An item of a list may have another id by then. Of those that are ``unknown`` it is not known where they are.
+    """
 
     at_ms: int
     rows: Mapping[str, MessageRow | None]
+    unknown: Set[str] = frozenset()
 
 
 async def read_page(reader: QueueReader, request: PageRequest) -> Page:

@@ -26,7 +26,7 @@ from rsmq_tui.monitor.sampler import Sampler
 from rsmq_tui.monitor.search import Progress, search
 from rsmq_tui.monitor.snapshot import Link, Snapshot
 from rsmq_tui.monitor.verdicts import Thresholds
-from rsmq_tui.protocol import MessagePage, Namespaces, PageLook, QueueReader
+from rsmq_tui.protocol import Namespaces, QueueReader
 
 if TYPE_CHECKING:
     from rsmq_tui.monitor.auditing import AuditProgress
@@ -107,7 +107,8 @@ class LivePoller(Polling):
         self._sampler.begin(index.at_ms)
         # The look goes out beside the rows: behind them it would cost a round trip more.
         looked, pages = self._sampler.looks(index.names)
-        look = asyncio.create_task(self._look_at(looked, pages, index.at_ms))
+        poison_rc = self.thresholds.poison_rc
+        look = asyncio.create_task(self._reader.rows.looks(looked, pages, index.at_ms, poison_rc, QUICK_SPAN))
         try:
             async with aclosing(self._reader.rows.rows(index.at_ms)) as coming:
                 async for names, rows in coming:
@@ -140,13 +141,6 @@ class LivePoller(Polling):
             namespaces=namespaces,
             place=self._place,
         )
-
-    async def _look_at(
-        self, names: Sequence[str], pages: Sequence[MessagePage], at_ms: int
-    ) -> tuple[list[list[int]], list[PageLook]]:
-        rows, threshold = self._reader.rows, self.thresholds.poison_rc
-        counts = await rows.receive_counts(names, at_ms, threshold, QUICK_SPAN) if names else []
-        return counts, await rows.message_pages(pages, threshold) if pages else []
 
     def _is_wanted(self) -> bool:
         return self._wanted_ns is None

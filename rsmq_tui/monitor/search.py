@@ -26,6 +26,9 @@ from rsmq_tui.protocol import (
 
 T = TypeVar("T")
 
+# Said where a list was read that changed too fast (see ``Progress.begun_anew``).
+INCOMPLETE = "the list changed too fast to read: some items may be missing or listed twice"
+
 # Matching gives way to whatever else waits in the loop after this long.
 _TURN_S = 0.005
 _TURN_MESSAGES = 128
@@ -43,7 +46,8 @@ class Progress:
     ``scanned``, ``matched`` and ``not_searched`` count from the start; the latter are messages that would have to be
     read whole and are too long for that. ``depth`` is the queue's now: messages come and go, so that ``scanned`` may
     end on either side of it. ``begun_anew`` counts how often the place in a list was lost, because it was replaced
-    meanwhile: some may be missed then. ``age`` is where items of a list tell when they were made, if anybody knows.
+    meanwhile, or more was pushed than a step reads: some may be missed then. ``age`` is where items of a list tell when
+    they were made, if anybody knows.
     """
 
     at_ms: int

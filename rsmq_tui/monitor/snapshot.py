@@ -119,6 +119,19 @@ class QueueState(NamedTuple):
             return self.net_s
         return self.arrivals_s - self.deletes_s
 
+    @property
+    def ready_since_ms(self) -> int | None:
+        """When the first ready message became due; when it was sent, where an old recording tells only that.
+
+        No other one has been ready for longer. One that was sent before it may come behind it: it was delayed, or
+        received and not deleted.
+        """
+        return self.oldest_ready_ms if self.oldest_ready_due_ms is None else self.oldest_ready_due_ms
+
+    def ready_for_ms(self, at_ms: int) -> int | None:
+        """For how long the first ready message has been ready, in ms."""
+        return None if self.ready_since_ms is None else max(0, at_ms - self.ready_since_ms)
+
     def oldest_ready_age_ms(self, at_ms: int) -> int | None:
         """How long ago the first ready message was sent, in ms."""
         return None if self.oldest_ready_ms is None else max(0, at_ms - self.oldest_ready_ms)
@@ -130,7 +143,10 @@ class QueueState(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """Sums over all queues; ``oldest`` is the name of the queue whose first ready message is the oldest."""
+    """Sums over all queues; ``oldest`` is the name of the queue that has had a ready message for the longest time.
+
+    ``ready_since_ms`` is when that message became due.
+    """
 
     depth: int = 0
     ready: int = 0
@@ -139,7 +155,7 @@ class Totals:
     deletes_s: float | None = None
     receives_s: float | None = None
     oldest: str | None = None
-    oldest_ready_ms: int | None = None
+    ready_since_ms: int | None = None
     verdicts: Mapping[Verdict, int] = field(default_factory=dict)
 
 

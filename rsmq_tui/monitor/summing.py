@@ -17,7 +17,7 @@ class RunningTotals:
         self._measured = 0
         self._arrivals_s = self._deletes_s = self._receives_s = 0.0
         self._verdicts = dict.fromkeys(Verdict, 0)
-        # When the oldest ready message was sent, and its queue; None when that has to be looked for.
+        # Since when a message has been ready for the longest time, and its queue; None when that has to be looked for.
         self._oldest: tuple[float, str] | None = None
 
     def begin(self) -> None:
@@ -58,12 +58,12 @@ class RunningTotals:
             deletes_s=self._deletes_s if self._measured else None,
             receives_s=self._receives_s if self._measured else None,
             oldest=name or None,
-            oldest_ready_ms=int(since_ms) if name else None,
+            ready_since_ms=int(since_ms) if name else None,
             verdicts=self._verdicts.copy(),
         )
 
     def _follow_oldest(self, oldest: tuple[float, str], before: QueueState | None, after: QueueState | None) -> None:
-        since_ms = None if after is None else after.oldest_ready_ms
+        since_ms = None if after is None else after.ready_since_ms
         if after is not None and since_ms is not None and (since_ms, after.name) <= oldest:
             self._oldest = since_ms, after.name
         elif before is not None and before.name == oldest[1]:
@@ -74,7 +74,7 @@ def _oldest_of(states: Iterable[QueueState]) -> tuple[float, str]:
     """Return the smallest time and its queue, the first in order of several; infinite and nameless if none is ready."""
     oldest_ms, oldest = inf, ""
     for state in states:
-        since_ms = state.oldest_ready_ms
+        since_ms = state.ready_since_ms
         if since_ms is not None and since_ms < oldest_ms:
             oldest_ms, oldest = since_ms, state.name
     return oldest_ms, oldest

@@ -1,6 +1,7 @@
 """Several servers side by side: their snapshots made into one."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from itertools import chain
 
 from rsmq_tui.monitor.series import TotalsPoint, Trend
@@ -27,7 +28,7 @@ class Together:
     def take(self, snapshot: Snapshot) -> Snapshot:
         """Take the news of one server, and return what is known of all."""
         self._last[snapshot.place] = snapshot
-        parts = tuple(part for part in self._last.values() if part is not None)
+        parts = _agreeing([part for part in self._last.values() if part is not None])
         live = [part for part in parts if part.link.failure is None]
         at_ms = self._time(snapshot)
         totals = _totals(parts, live, at_ms)
@@ -82,9 +83,9 @@ def _totals(parts: Sequence[Snapshot], live: Sequence[Snapshot], at_ms: int) -> 
     for part in live:
         for verdict, number in part.totals.verdicts.items():
             verdicts[verdict] += number
-    known = [part for part in parts if part.totals.oldest_ready_ms is not None]
+    known = [part for part in parts if part.totals.ready_since_ms is not None]
     # Clocks differ: ages are compared, not times.
-    oldest = max(known, key=_oldest_age_ms, default=None)
+    oldest = max(known, key=_ready_for_ms, default=None)
     return Totals(
         depth=sum(part.totals.depth for part in parts),
         ready=sum(part.totals.ready for part in parts),
@@ -93,7 +94,7 @@ def _totals(parts: Sequence[Snapshot], live: Sequence[Snapshot], at_ms: int) -> 
         deletes_s=_sum(part.totals.deletes_s for part in live),
         receives_s=_sum(part.totals.receives_s for part in live),
         oldest=None if oldest is None else _oldest_name(oldest, parts),
-        oldest_ready_ms=None if oldest is None else at_ms - _oldest_age_ms(oldest),
+        ready_since_ms=None if oldest is None else at_ms - _ready_for_ms(oldest),
         verdicts=verdicts,
     )
 
@@ -104,13 +105,26 @@ def _oldest_name(oldest: Snapshot, parts: Sequence[Snapshot]) -> str:
     return name if len({part.server for part in parts}) == 1 else f"{name} on {oldest.place}"
 
 
-def _oldest_age_ms(part: Snapshot) -> int:
-    return part.at_ms - (part.totals.oldest_ready_ms or 0)
+def _ready_for_ms(part: Snapshot) -> int:
+    return part.at_ms - (part.totals.ready_since_ms or 0)
 
 
 def _sum(rates: Iterable[float | None]) -> float | None:
     known = [rate for rate in rates if rate is not None]
     return sum(known) if known else None
+
+
+def _agreeing(parts: Sequence[Snapshot]) -> tuple[Snapshot, ...]:
+    """Give the parts of a server that answers none of them one link: its age, and when it is asked again."""
+    of_server: dict[str, list[Snapshot]] = {}
+    for part in parts:
+        of_server.setdefault(part.server, []).append(part)
+    shared = {
+        server: _link(same, ())
+        for server, same in of_server.items()
+        if len(same) > 1 and all(part.link.failure is not None for part in same)
+    }
+    return tuple(replace(part, link=shared.get(part.server, part.link)) if shared else part for part in parts)
 
 
 def _cost(parts: Sequence[Snapshot]) -> Cost:

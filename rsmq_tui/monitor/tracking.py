@@ -268,25 +268,26 @@ class QueueTracker(Earlier):
 
     def _follow_troubles(self, sample: Sample, due_ms: int | None, references: References, *, grows: bool) -> None:
         """Let troubles begin whose conditions hold, and end those that are over."""
-        limits, at_ms, follow = self._thresholds, sample.at_ms, self._troubles.follow
-        # Most queues have none, and what cannot begin is not looked into.
-        episodes, clear_ms = self._troubles.episodes, limits.clear_ms
+        limits, at_ms, poison = self._thresholds, sample.at_ms, self.look.found.poison
         idle_ms = 0 if self._ready_since_ms is None else at_ms - max(self._last_receive_ms, self._ready_since_ms)
-        if idle_ms >= limits.stalled_ms or Verdict.STALLED in episodes:
-            began_ms = at_ms - idle_ms if idle_ms >= limits.stalled_ms else None
-            follow(Verdict.STALLED, began_ms, at_ms, clear_ms, is_clear=idle_ms < CLEAR_SHARE * limits.stalled_ms)
-        if grows or Verdict.GROWING in episodes:
-            growth = self._growth(sample, references) if grows else 0.0
-            if growth >= 1 or Verdict.GROWING in episodes:
-                began_ms = at_ms - limits.growing_ms if growth >= 1 else None
-                follow(Verdict.GROWING, began_ms, at_ms, clear_ms, is_clear=growth < CLEAR_SHARE)
-        poison = self.look.found.poison
-        if poison or Verdict.POISONED in episodes:
-            follow(Verdict.POISONED, at_ms if poison else None, at_ms, clear_ms, is_clear=not poison)
         waiting_ms = 0 if due_ms is None else at_ms - due_ms
-        if waiting_ms >= limits.aged_ms or Verdict.AGED in episodes:
-            began_ms = at_ms - waiting_ms + limits.aged_ms if waiting_ms >= limits.aged_ms else None
-            follow(Verdict.AGED, began_ms, at_ms, clear_ms, is_clear=waiting_ms < AGED_CLEAR_SHARE * limits.aged_ms)
+        # A queue cannot have grown by more than it holds.
+        growth = self._growth(sample, references) if grows and sample.depth >= limits.growing_messages else 0.0
+        is_stalled, is_aged = idle_ms >= limits.stalled_ms, waiting_ms >= limits.aged_ms
+        # Most queues have no trouble and get none.
+        if not (self._troubles.episodes or is_stalled or is_aged or poison or growth >= 1):
+            return
+        stalled_ms = at_ms - idle_ms if is_stalled else None
+        growing_ms = at_ms - limits.growing_ms if growth >= 1 else None
+        poisoned_ms = at_ms if poison else None
+        aged_ms = at_ms - waiting_ms + limits.aged_ms if is_aged else None
+        for verdict, began_ms, is_clear in (
+            (Verdict.STALLED, stalled_ms, idle_ms < CLEAR_SHARE * limits.stalled_ms),
+            (Verdict.GROWING, growing_ms, growth < CLEAR_SHARE),
+            (Verdict.POISONED, poisoned_ms, not poison),
+            (Verdict.AGED, aged_ms, waiting_ms < AGED_CLEAR_SHARE * limits.aged_ms),
+        ):
+            self._troubles.follow(verdict, began_ms, at_ms, limits.clear_ms, is_clear=is_clear)
 
     def _growth(self, sample: Sample, references: References) -> float:
         earlier = self._sample_at(2, references, sample)

@@ -5,7 +5,7 @@ half of the threshold (``aged``: below nine tenths), so that a queue at a thresh
 its verdict stays, and the reason says since when the condition does not hold. ``broken`` alone has no such delay.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import NamedTuple
 
 from rsmq_tui.monitor.series import Rates, Sample
@@ -23,7 +23,8 @@ AGED_CLEAR_SHARE = 0.9
 class Thresholds:
     """When a queue counts as being in trouble.
 
-    ``stalled_ms``: ready messages and no receive for this long. ``leaking_ms``: leases past their deadline this long.
+    ``stalled_ms``: ready messages and no receive for this long. ``leaking_ms``: leases past their deadline, and none of
+    them returned, for this long; or for twice as long as usually passes between two returns, up to ten times this.
     ``growing_ms``: arrivals exceed deletes over this span, by ``growing_messages`` or more and by more than
     ``growing_share`` of what arrived. ``aged_ms``: the first ready message has been due for this long. ``poison_rc``:
     received this often. ``clear_ms``: a trouble ends when it has been clearly over for this long.
@@ -57,6 +58,19 @@ class Thresholds:
             return 0.0
         needed = max(self.growing_messages, self.growing_share * (now.totalsent - earlier.totalsent))
         return gained / needed if needed else 1.0
+
+    def changed(self, *names: str, only_higher: bool = False) -> str:
+        """Return what differs from the defaults, in words and as configuration files name it: stalled 30 s, aged 1 h.
+
+        Of ``names`` only, if any are given, and with ``only_higher`` only what lets a queue be in trouble later.
+        """
+        told = []
+        for known in fields(self):
+            name, value = known.name.removesuffix("_ms"), getattr(self, known.name)
+            if value == known.default or (names and name not in names) or (only_higher and value < known.default):
+                continue
+            told.append(f"{name} {_round_duration(value) if known.name.endswith('_ms') else f'{value:g}'}")
+        return ", ".join(told)
 
 
 class Episode(NamedTuple):
@@ -135,6 +149,15 @@ class Judgement(NamedTuple):
 OK = Judgement(Verdict.OK)
 _USUAL = Thresholds()
 
+# The thresholds that a verdict begins by. The sentence for a poisoned queue says its own.
+_NAMES = {
+    Verdict.STALLED: ("stalled",),
+    Verdict.LEAKING: ("leaking",),
+    Verdict.GROWING: ("growing", "growing_messages", "growing_share"),
+    Verdict.AGED: ("aged",),
+}
+_BEGINNING = ("poison_rc", *(name for names in _NAMES.values() for name in names))
+
 
 def drain_of(
     ready: int, recent: Rates | None, latest: Rates | None, judged: Judgement, limits: Thresholds = _USUAL
@@ -150,16 +173,14 @@ def drain_of(
         return known, None
     if recent is None:
         return Drain.UNKNOWN, None
-    net_s = recent.deletes_s - recent.arrivals_s
-    share_s = limits.growing_share * recent.arrivals_s
-    if -net_s > max(share_s, limits.growing_s):
+    arrivals_s, deletes_s, _ = recent
+    net_s, share_s = deletes_s - arrivals_s, limits.growing_share * arrivals_s
+    if net_s < -share_s and -net_s > limits.growing_s:
         return Drain.GROWING, None
-    if net_s > max(share_s, _STEADY_S):
+    if net_s > share_s and net_s > _STEADY_S:
         shrinks = latest is not None and latest.deletes_s > latest.arrivals_s
         return (Drain.CLEARS, ready / net_s) if shrinks else (Drain.UNKNOWN, None)
-    if recent.deletes_s > 0:
-        return Drain.STEADY, None
-    return Drain.UNKNOWN, None
+    return (Drain.STEADY if deletes_s > 0 else Drain.UNKNOWN), None
 
 
 def net_drain_of(
@@ -191,6 +212,8 @@ def net_drain_of(
 
 def _known_drain(ready: int, judged: Judgement) -> Drain | None:
     """Return what the verdict alone says; a growing queue is never said to clear, nor is one that may be growing."""
+    if judged is OK:
+        return None if ready else Drain.EMPTY
     if ready == 0:
         return Drain.EMPTY
     is_over = judged.pending_since_ms is not None
@@ -215,13 +238,16 @@ def reason(queue: QueueState, at_ms: int, thresholds: Thresholds) -> str:
         case Verdict.OK:
             may_be_poisoned = (queue.totalrecv or 0) >= thresholds.poison_rc
             unlooked = "; receive counts not checked yet" if may_be_poisoned and queue.looked is None else ""
-            return f"nothing is wrong{unlooked or _looked(queue, at_ms, only_partly=True)}" if queue.depth else "empty"
+            looked = unlooked or _looked(queue, at_ms, only_partly=True)
+            higher = thresholds.changed(*_BEGINNING, only_higher=True)
+            return f"nothing is wrong{looked}{_by(higher)}" if queue.depth else "empty"
     if queue.pending_since_ms is not None:
         lasted = duration(None if queue.since_ms is None else queue.pending_since_ms - queue.since_ms)
         ended = ago(at_ms - queue.pending_since_ms)
         clear = _round_duration(thresholds.clear_ms)
         return f"was {queue.verdict} for {lasted}, until {ended}; clears after {clear} without it"
-    return _trouble(queue, at_ms, thresholds)
+    names = _NAMES.get(queue.verdict)
+    return f"{_trouble(queue, at_ms, thresholds)}{_by(thresholds.changed(*names)) if names else ''}"
 
 
 def _trouble(queue: QueueState, at_ms: int, thresholds: Thresholds) -> str:
@@ -251,7 +277,7 @@ def _trouble(queue: QueueState, at_ms: int, thresholds: Thresholds) -> str:
             known = "" if queue.oldest_ready_ms is None else f"; next item {oldest} old"
             return f"has grown for {span}{now}{known}"
         case Verdict.GROWING:
-            return f"arrivals have exceeded deletes for {span}{now}; oldest ready {oldest}"
+            return f"arrivals have exceeded deletes for {span}{now}; oldest ready {duration(queue.ready_for_ms(at_ms))}"
         case Verdict.POISONED:
             often = f"received {thresholds.poison_rc} times or more (up to {count(queue.highest_rc)})"
             return f"{plural(queue.poison, 'message')} {often}{_looked(queue, at_ms)}"
@@ -288,6 +314,11 @@ def outlook(queue: QueueState, at_ms: int) -> str:
             return "steady"
         case Drain.UNKNOWN:
             return "–"
+
+
+def _by(changed: str) -> str:
+    """Name the thresholds that a verdict depends on, where they are not the defaults."""
+    return f" (thresholds: {changed})" if changed else ""
 
 
 def _pending(queue: QueueState, at_ms: int) -> str:

@@ -9,9 +9,9 @@ from pathlib import Path
 from rsmq_tui.history.analysis.manifest import Manifest, read_manifest
 from rsmq_tui.history.analysis.schema import RUNS
 from rsmq_tui.history.errors import HistoryError, told
-from rsmq_tui.history.locks import FileLock
 from rsmq_tui.history.reading import History
 from rsmq_tui.history.store import SealedFile
+from rsmq_tui.locks import FileLock
 from rsmq_tui.pipeline.days import TABLES, day_in
 from rsmq_tui.pipeline.errors import PipelineError
 from rsmq_tui.pipeline.folder import Folder

@@ -5,7 +5,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from rsmq_tui.history.locks import FileLock
+from rsmq_tui.locks import FileLock
 
 _PREFIX = "rsmq-tui-spark-"
 _LOCK = "lock"

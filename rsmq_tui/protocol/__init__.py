@@ -19,7 +19,15 @@ from rsmq_tui.protocol.aio import AsyncRsmq
 from rsmq_tui.protocol.client import Rsmq
 from rsmq_tui.protocol.connection import connect, connect_async
 from rsmq_tui.protocol.errors import RsmqError, rsmq_error
-from rsmq_tui.protocol.failures import REPLY_ERRORS, SERVER_ERRORS, ExplainedError, Failure, defect_of, failure_of
+from rsmq_tui.protocol.failures import (
+    ENDED,
+    REPLY_ERRORS,
+    SERVER_ERRORS,
+    ExplainedError,
+    Failure,
+    defect_of,
+    failure_of,
+)
 from rsmq_tui.protocol.ids import make_id, sent_ms
 from rsmq_tui.protocol.keys import name_bytes, name_of
 from rsmq_tui.protocol.lists.naming import LISTS_NS, End, ListNames
@@ -42,6 +50,7 @@ if TYPE_CHECKING:
     from rsmq_tui.protocol.lists.reaper import AsyncReaper, Reaper
 
 __all__ = [
+    "ENDED",
     "LISTS_NS",
     "MICROSECONDS_FROM",
     "PREVIEW_BYTES",

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Literal
 from urllib.parse import parse_qs, quote, urlsplit
 
+from rsmq_tui.protocol.failures import Failure
 from rsmq_tui.protocol.urls import DEFAULT_PORT, check_url, database_of, server_label
 
 DEFAULT_SENTINEL_PORT = 26379
@@ -68,7 +69,8 @@ class Address:
     ``url`` may hold a password, which is why it is not shown; ``label`` may be. ``password`` is asked for each time
     that a connection is made, and kept no longer; it may raise ``ExplainedError``. With ``sentinels`` these tell where
     the server is, with ``cluster`` any of those nodes does; the URL then only says whether TLS is spoken, and which
-    database is meant.
+    database is meant. ``ended`` is asked when no connection can be made: a program that started the server itself
+    knows whether it has ended.
     """
 
     url: str = field(repr=False)
@@ -77,6 +79,7 @@ class Address:
     tls: Tls | None = None
     sentinels: Sentinels | None = None
     cluster: tuple[Node, ...] = ()
+    ended: Callable[[], Failure | None] | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         check_url(self.url)

@@ -30,7 +30,7 @@ def approaching_async(
 ) -> type[Any]:
     """Make a connection class for the asyncio client from redis-py's own for that URL."""
     base = _counted(cancellable(base), traffic)
-    if route is None and address.password is None and not address.is_secure:
+    if route is None and _is_plain(address):
         return base
 
     class Approaching(base):  # type: ignore[misc] # the base is chosen by the URL's scheme
@@ -60,7 +60,7 @@ def approaching_async(
 
 def approaching(base: type[Any], address: Address, route: Route | None, timeout_s: float) -> type[Any]:
     """Make a connection class for the synchronous client, as ``approaching_async`` does."""
-    if route is None and address.password is None and not address.is_secure:
+    if route is None and _is_plain(address):
         return base
 
     class Approaching(base):  # type: ignore[misc] # the base is chosen by the URL's scheme
@@ -94,6 +94,11 @@ def approaching(base: type[Any], address: Address, route: Route | None, timeout_
                 raise
 
     return Approaching
+
+
+def _is_plain(address: Address) -> bool:
+    """Tell whether redis-py's own connection class does for that address."""
+    return address.password is None and not address.is_secure and address.ended is None
 
 
 def _leaving_async(base: type[Any]) -> type[Any]:
@@ -225,9 +230,12 @@ def _check_files(tls: Tls | None) -> None:
 
 
 def _explained(error: exceptions.RedisError, address: Address, found: Node | None) -> ExplainedError | None:
-    """Say what redis-py cannot know: which server it is that others have named, and that it was spoken to in TLS."""
+    """Say what redis-py cannot know: that the server has ended, which one others have named, that TLS was spoken."""
     if isinstance(error, exceptions.AuthenticationError):
         return None
+    ended = None if address.ended is None else address.ended()
+    if ended is not None:
+        return ExplainedError(ended)
     failure = failure_of(error)
     is_silence = failure.kind == "timeout" and address.is_secure
     if found is None and not is_silence:

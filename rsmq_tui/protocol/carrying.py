@@ -13,6 +13,7 @@ from redis.exceptions import MovedError, NoScriptError, ReadOnlyError, ResponseE
 from rsmq_tui.protocol.address import Address
 from rsmq_tui.protocol.batches import Batch
 from rsmq_tui.protocol.connection import TIMEOUT_S
+from rsmq_tui.protocol.errors import RsmqError
 from rsmq_tui.protocol.links import Links
 from rsmq_tui.protocol.metering import Traffic
 from rsmq_tui.protocol.operations import Operation, raise_refusal
@@ -103,10 +104,14 @@ class Carrier(ABC):
         What is at the marker is returned as it is: anybody may have written there. The outcome is empty when the call
         surely was not carried out: it left no marker, and its witness is there, so that the server has not lost the
         marker. None means that nothing tells, because the witness is gone as well
-        (the server was restarted or flushed, or is another one): ``look`` tells what the call may have done.
+        (the server was restarted or flushed, or is another one), or because somebody has put a key of another type
+        there, which forbids the call as the marker does: ``look`` tells what the call may have done.
         """
         client, marker = self._place(token)
-        left, has_witness = await self._read(("GET", marker), ("EXISTS", _witness(marker)), client=client)
+        try:
+            left, has_witness = await self._read(("GET", marker), ("EXISTS", _witness(marker)), client=client)
+        except RsmqError:
+            return None
         if left is None:
             # Only now: a server that is out of memory still tells what was done.
             _, left = await self._read(("SET", marker, b"", "NX"), ("GET", marker), client=client)

@@ -19,6 +19,7 @@ from rsmq_tui.protocol.lists.edits import ListBatch
 from rsmq_tui.protocol.lists.item_places import are_there
 from rsmq_tui.protocol.messages import RawMessage
 from rsmq_tui.protocol.operations import Operation
+from rsmq_tui.protocol.replies import clock_ms
 
 _FIELDS = tuple(name.encode() for name in ATTRIBUTE_FIELDS)
 # Strays may be whole bodies, of half a gigabyte each: names and lengths come first, then as many values as this holds.
@@ -90,7 +91,7 @@ class QueueEditor(Carrier):
         for number, (id, score) in enumerate(zip(ids, scores, strict=True)):
             body, rc, fr = values[3 * number : 3 * number + 3]
             found.append(None if score is None else RawMessage(id, score, rc, fr, len(body or b""), body))
-        return _ms(clock), found
+        return clock_ms(clock), found
 
     async def seen(self, queue: str, ids: Sequence[bytes]) -> tuple[int, list[RawMessage | None]]:
         """Read the server's clock in ms and these messages as ``messages``, but without their bodies."""
@@ -109,7 +110,7 @@ class QueueEditor(Carrier):
             score, size = rest[number], rest[len(ids) + number]
             rc, fr = values[2 * number : 2 * number + 2]
             found.append(None if score is None else RawMessage(id, score, rc, fr, size, None))
-        return _ms(clock), found
+        return clock_ms(clock), found
 
     async def values(self, queue: str, ids: Sequence[bytes]) -> tuple[int, list[tuple[Any, Any, Any]]]:
         """Read the server's clock in ms and each id's raw body, rc and fr."""
@@ -117,7 +118,7 @@ class QueueEditor(Carrier):
             return await self.clock_us() // 1000, []
         names = [name for id in ids for name in (id, id + b":rc", id + b":fr")]
         clock, values = await self._read(("TIME",), ("HMGET", self._keys.attributes(queue), *names))
-        return _ms(clock), list(zip(values[::3], values[1::3], values[2::3], strict=True))
+        return clock_ms(clock), list(zip(values[::3], values[1::3], values[2::3], strict=True))
 
     async def stray_fields(self, queue: str, cursor: int) -> tuple[int, dict[bytes, int]]:
         """Read how long some fields are that are no attributes; the cursor is 0 at first and at the end."""
@@ -168,7 +169,3 @@ class QueueEditor(Carrier):
 
     def _place(self, token: str) -> tuple[Redis, bytes]:
         return self._client, self._keys.marker(token)
-
-
-def _ms(clock: Any) -> int:
-    return int(clock[0]) * 1000 + int(clock[1]) // 1000

@@ -21,6 +21,10 @@ SERVER_ERRORS: tuple[type[Exception], ...] = (
 )
 
 
+# The kind of a failure that no retry mends: the server has ended for good.
+ENDED = "ended"
+
+
 @dataclass(frozen=True, slots=True)
 class Failure:
     """Why the server could not be read: ``kind`` is one word, ``sentence`` says it, ``hint`` says what to try."""

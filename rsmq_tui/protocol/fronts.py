@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator, Iterable, Sequence
 from typing import Any
 
 from rsmq_tui.protocol.keys import Keys
+from rsmq_tui.protocol.replies import clock_ms
 from rsmq_tui.protocol.running import ScriptRunner, raise_first
 from rsmq_tui.protocol.scan import CHUNK_MESSAGES
 from rsmq_tui.protocol.scan_chunk import ScanChunk
@@ -58,7 +59,7 @@ class QueueFronts:
 
     async def _page(self, zset: bytes, start: int, stop: int) -> tuple[int, int, list[bytes]]:
         time, depth, found = await self._ask(("TIME",), ("ZCARD", zset), ("ZRANGE", zset, start, stop, "WITHSCORES"))
-        return int(time[0]) * 1000 + int(time[1]) // 1000, depth, found
+        return clock_ms(time), depth, found
 
     async def _ask(self, *commands: Sequence[bytes | str | int]) -> list[Any]:
         replies = await self._runner.commands(*commands)

@@ -16,6 +16,7 @@ from rsmq_tui.protocol.errors import rsmq_error
 from rsmq_tui.protocol.inspected import Belonging, MemberNow, QueueLook, stem_of
 from rsmq_tui.protocol.inspection_scripts import BELONGINGS, FIELD_NAMES, LOOKS, MEMBERS
 from rsmq_tui.protocol.keys import ATTRIBUTE_FIELDS, QUEUE_FIELDS, Keys, name_bytes, name_of
+from rsmq_tui.protocol.replies import clock_ms
 from rsmq_tui.protocol.running import ScriptRunner, ScriptsRefusedError, raise_first
 from rsmq_tui.protocol.scan import bounded_values
 from rsmq_tui.protocol.scan_seen import WINDOW_IDS, Seen
@@ -45,8 +46,8 @@ class QueueInspection:
 
     async def clock_ms(self) -> int:
         """Read the server's clock."""
-        ((seconds, microseconds),) = await self._ask(("TIME",))
-        return int(seconds) * 1000 + int(microseconds) // 1000
+        (clock,) = await self._ask(("TIME",))
+        return clock_ms(clock)
 
     async def listed(self) -> AsyncGenerator[list[str], None]:
         """Yield the names that the index holds, some at a time."""

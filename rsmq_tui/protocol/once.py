@@ -12,6 +12,7 @@ from rsmq_tui.protocol.client import Rsmq
 from rsmq_tui.protocol.ids import random_suffix
 from rsmq_tui.protocol.keys import Keys
 from rsmq_tui.protocol.operations import Argument, Operation, chunked
+from rsmq_tui.protocol.replies import clock_ms
 from rsmq_tui.protocol.scripts import SEND_ONCE
 
 
@@ -41,7 +42,7 @@ class FencedRsmq(Rsmq):
 
     def now_ms(self) -> int:
         """Return the server's time."""
-        return self._run(Operation(None, (), ("TIME",), lambda time: int(time[0]) * 1000 + int(time[1]) // 1000))
+        return self._run(Operation(None, (), ("TIME",), clock_ms))
 
 
 def _send_once(

@@ -14,6 +14,7 @@ from rsmq_tui.protocol import read_scripts
 from rsmq_tui.protocol.errors import rsmq_error
 from rsmq_tui.protocol.keys import Keys, name_bytes, name_of
 from rsmq_tui.protocol.operations import leading_int
+from rsmq_tui.protocol.replies import clock_ms
 from rsmq_tui.protocol.running import ScriptRunner, ScriptsRefusedError
 
 PREVIEW_BYTES = 240
@@ -152,7 +153,7 @@ class QueuePages:
                 raise rsmq_error("wrongType") from error
             raise
         found = zip(scores, counts[::2], counts[1::2], strict=True)
-        return clock[0] * 1000 + clock[1] // 1000, tuple(
+        return clock_ms(clock), tuple(
             None if score is None else PresentMessage(_score_text(score), leading_int(rc) or 0, leading_int(fr))
             for score, rc, fr in found
         )
@@ -178,7 +179,7 @@ class QueuePages:
     async def _page_plainly(self, queue: str, part: Part, where: Where, anchor: Anchor, count: int) -> RawPage:
         zset, attributes = self._of(queue)
         clock, depth = _whole(await self._runner.commands(("TIME",), ("ZCARD", zset)))
-        now = clock[0] * 1000 + clock[1] // 1000
+        now = clock_ms(clock)
         ready, rank, score, below = _whole(
             await self._runner.commands(
                 ("ZCOUNT", zset, "-inf", now),
@@ -247,7 +248,7 @@ class QueuePages:
         body = None
         if size <= longest:
             (body,) = _whole(await self._runner.commands(("HGET", attributes, identity)))
-        return clock[0] * 1000 + clock[1] // 1000, score, rc, fr, size, body
+        return clock_ms(clock), score, rc, fr, size, body
 
 
 def _score_text(score: bytes | float) -> str:

@@ -113,14 +113,6 @@ def as_data(reply: Any) -> Any:
     return reply
 
 
-def clock_ms(reply: Any) -> int:
-    """Return the time that a decoded reply to TIME tells; an error is raised."""
-    if isinstance(reply, Exception):
-        raise reply
-    seconds, microseconds = reply
-    return int(seconds) * 1000 + int(microseconds) // 1000
-
-
 def _split(items: Sequence[Any], size: int) -> Iterator[Any]:
     for start in range(0, len(items), size):
         yield items[start : start + size]

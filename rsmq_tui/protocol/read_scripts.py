@@ -11,7 +11,6 @@ from rsmq_tui.protocol.replies import (
     blob,
     blobs,
     count,
-    cursor,
     either,
     integer,
     moment,
@@ -261,17 +260,4 @@ for n = 1, #ARGV do out[n] = redis.call('HSTRLEN', KEYS[1], ARGV[n]) end
 return out
 """,
     reply=lambda keys, arguments: array(count, len(arguments)),
-)
-
-# KEYS hash, zset; ARGV cursor, count. What a step of HSCAN would read: where it ends, how many bytes its values hold;
-# then the server's time and how many messages there are. No value is copied to tell (NOVALUES: Redis 7.4, Valkey 8).
-STEP_SIZE = Script(
-    """
-local step = redis.call('HSCAN', KEYS[1], ARGV[1], 'COUNT', ARGV[2], 'NOVALUES')
-local total = 0
-for _, name in ipairs(step[2]) do total = total + redis.call('HSTRLEN', KEYS[1], name) end
-local time = redis.call('TIME')
-return {step[1], total, time, redis.call('ZCARD', KEYS[2])}
-""",
-    reply=lambda keys, arguments: record(cursor, count, blobs, count),
 )

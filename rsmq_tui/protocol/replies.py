@@ -10,7 +10,7 @@ and ``list``. A boolean, a float or a map, which only RESP3 has, is none of thes
 
 import re
 from collections.abc import Callable, Sequence
-from math import inf, isnan
+from math import inf, isnan, nan
 from typing import Any, TypeVar
 
 from redis.exceptions import InvalidResponse
@@ -24,7 +24,7 @@ Argument = bytes | str | int
 Command = Sequence[Argument]
 
 # No server has room for more: addresses have 48 bits.
-_COUNT_MAX = 1 << 48
+COUNT_MAX = 1 << 48
 # The year 9999, in seconds: what calendars know, and a few months for time zones and deadlines.
 _CLOCK_MAX_S = 253_370_764_800
 _DIGITS = re.compile(rb"\d{1,20}").fullmatch
@@ -69,6 +69,14 @@ def decode_clock(reply: Any) -> tuple[int, int]:
     return seconds, microseconds
 
 
+def clock_ms(reply: Any) -> int:
+    """Return the time in ms that a decoded reply to TIME tells; an error is raised."""
+    if isinstance(reply, Exception):
+        raise reply
+    seconds, microseconds = reply
+    return int(seconds) * 1000 + int(microseconds) // 1000
+
+
 def decoded(read: Callable[[Any], T], reply: Any) -> T:
     """Read a reply by a function that does nothing else; raises ``InvalidResponse`` where it cannot."""
     try:
@@ -81,9 +89,15 @@ def due_ms(reply: Any) -> float:
     """Return when, in ms, time alone changes a row: infinity for an empty text; raises ``InvalidResponse``."""
     if reply == b"":
         return inf
-    if not (integer(reply) or number(reply)):
-        raise misshapen("in the row of a queue")
-    return float(reply)
+    # Asked for each row that is read.
+    if type(reply) is bytes or type(reply) is int:
+        try:
+            at_ms = float(reply)
+        except (ValueError, OverflowError):
+            at_ms = nan
+        if not isnan(at_ms):
+            return at_ms
+    raise misshapen("in the row of a queue")
 
 
 def decode_blob(reply: Any) -> bytes:
@@ -107,7 +121,7 @@ def integer(reply: Any) -> bool:
 
 def count(reply: Any) -> bool:
     """How many of something there are."""
-    return type(reply) is int and 0 <= reply < _COUNT_MAX
+    return type(reply) is int and 0 <= reply <= COUNT_MAX
 
 
 def blob(reply: Any) -> bool:

@@ -9,7 +9,9 @@ Memory for one reply is at most about twice ``REPLY_BYTES_MAX`` for one long bod
 
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from itertools import chain
 from typing import Any
 
@@ -44,6 +46,23 @@ _ANNOUNCEMENTS = {sign: re.compile(re.escape(sign) + rb"(\d{3,})\r?") for sign i
 _CUT_ANNOUNCEMENT = re.compile(rb"[*~%>|]\d*\r?")
 _LENGTH = re.compile(rb"[$=](\d{9,})\r?")
 _LENGTH_SIGNS = b"$=*~%>|"
+_UNUSUAL = "which no Redis server does"
+
+_bytes_max: ContextVar[int] = ContextVar("_bytes_max", default=REPLY_BYTES_MAX)
+
+
+class ReplyTooLongError(InvalidResponse):
+    """A reply is longer than this program takes; the rest of it is not read, and its connection is closed."""
+
+
+@contextmanager
+def replies_of_at_most(bytes_max: int) -> Iterator[None]:
+    """Let calls within raise ``ReplyTooLongError`` for replies that are longer than that."""
+    token = _bytes_max.set(bytes_max)
+    try:
+        yield
+    finally:
+        _bytes_max.reset(token)
 
 
 class ReplyReader:
@@ -92,7 +111,12 @@ class ReplyReader:
                 # hiredis: a map whose keys are arrays, text that is none; its own objects are all that is made here.
                 raise _refused("a reply that cannot be read") from error
             if type(reply) is hiredis.PushNotification:
-                self._push(reply)
+                self._bytes = self._elements = self._arrays = self._lines = 0
+                self._pushes += 1
+                if self._pushes > PUSHES_MAX:
+                    raise _refused(f"more than {PUSHES_MAX:,} unrequested push messages")
+                if self.take_push is not None:
+                    self.take_push(reply)
             elif reply is not NOT_ENOUGH_DATA:
                 self._begin_reply()
                 self._pushes = 0
@@ -102,14 +126,6 @@ class ReplyReader:
 
     def _begin_reply(self) -> None:
         self._bytes = self._elements = self._arrays = self._lines = 0
-
-    def _push(self, push: list[Any]) -> None:
-        self._begin_reply()
-        self._pushes += 1
-        if self._pushes > PUSHES_MAX:
-            raise _refused(f"more than {PUSHES_MAX:,} unrequested push messages")
-        if self.take_push is not None:
-            self.take_push(push)
 
     def _hold(self, data: bytes) -> None:
         """Keep what came, and note where arrays may be announced in it."""
@@ -146,8 +162,9 @@ class ReplyReader:
         if end == len(data):
             self._held, self._held_from = b"", 0
         self._bytes += len(part)
-        if self._bytes > self.bytes_max:
-            raise _refused(f"a reply of more than {self.bytes_max:,} bytes")
+        bytes_max = min(self.bytes_max, _bytes_max.get())
+        if self._bytes > bytes_max:
+            raise _too_long(f"a reply of more than {bytes_max:,} bytes")
         if self._bytes > _COUNTED_FROM_BYTES:
             self._count(part)
         self._reader.feed(part)
@@ -161,7 +178,7 @@ class ReplyReader:
     def _check_length(self, part: bytes, is_at_element: bool) -> None:
         if is_at_element:
             if (match := _LENGTH.match(part)) and int(match[1][:19]) > self.bytes_max:
-                raise _refused(f"a reply of {int(match[1][:19]):,} bytes")
+                raise _too_long(f"a reply of {int(match[1][:19]):,} bytes")
             self._line_bytes = 0 if part[0] in _LENGTH_SIGNS else len(part)
         elif self._line_bytes:
             self._line_bytes += len(part)
@@ -223,4 +240,8 @@ def _begins_line(data: bytes, place: int) -> bool:
 
 
 def _refused(what: str) -> InvalidResponse:
-    return InvalidResponse(f"the server sends {what}, which no Redis server does")
+    return InvalidResponse(f"the server sends {what}, {_UNUSUAL}")
+
+
+def _too_long(what: str) -> ReplyTooLongError:
+    return ReplyTooLongError(f"the server sends {what}, {_UNUSUAL}")

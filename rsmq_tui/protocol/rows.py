@@ -5,6 +5,7 @@ Only what changed since the last poll is read, as far as the server tells (see `
 
 from collections.abc import Sequence
 from itertools import chain
+from math import inf
 from typing import NamedTuple
 
 from redis.exceptions import ResponseError
@@ -13,10 +14,10 @@ from rsmq_tui.protocol import read_scripts
 from rsmq_tui.protocol.keys import ATTRIBUTE_FIELDS, Keys, name_of
 from rsmq_tui.protocol.known import QueueKeys
 from rsmq_tui.protocol.operations import leading_int
-from rsmq_tui.protocol.polled import Index, PolledRows, as_data, clock_ms
+from rsmq_tui.protocol.polled import Index, PolledRows, as_data
 from rsmq_tui.protocol.read_scripts import MICROSECONDS_FROM, RC_MAX, SECONDS_BELOW, Row
-from rsmq_tui.protocol.replies import blob, count, due_ms, either, misshapen, optional_blobs
-from rsmq_tui.protocol.running import Call, ScriptRunner, ScriptsRefusedError
+from rsmq_tui.protocol.replies import COUNT_MAX, blob, clock_ms, count, due_ms, misshapen, optional_blobs
+from rsmq_tui.protocol.running import Call, ScriptCall, ScriptRunner, ScriptsRefusedError
 from rsmq_tui.protocol.scripts import Script
 from rsmq_tui.protocol.tracked import TrackedConnection
 
@@ -48,7 +49,7 @@ class PageLook(NamedTuple):
     is_last: bool
 
 
-_are_fields = either(optional_blobs(len(ATTRIBUTE_FIELDS)), blob)
+_are_attributes = optional_blobs(len(ATTRIBUTE_FIELDS))
 
 
 class RsmqLayout:
@@ -105,19 +106,23 @@ class RsmqLayout:
         if not isinstance(row, list) or len(row) not in (2, 6, 7):
             raise misshapen("in the row of a queue")
         due = row.pop(5) if len(row) > 2 else b""
-        if isinstance(row[0], bytes) or isinstance(row[1], bytes):
+        if type(row[0]) is bytes or type(row[1]) is bytes:
             return 0
-        return due_ms(due)
+        return inf if due == b"" else due_ms(due)
 
     def is_row(self, row: Row) -> bool:
         """Tell whether a settled row is one as ``read_scripts`` says."""
         if len(row) == 2:
-            return _are_fields(row[0]) and (count(row[1]) or blob(row[1]))
-        # Written out: in a first poll it is asked of every queue.
-        fields, depth, first, score, hidden, *bodiless = row
-        types = (type(depth), type(first), type(score), type(hidden))
-        is_score = types == (int, bytes, bytes, int) and score.isascii()
-        return is_score and 0 <= hidden <= depth and count(depth) and _are_fields(fields) and bodiless in ([], [1])
+            return (blob(row[0]) or _are_attributes(row[0])) and (count(row[1]) or blob(row[1]))
+        # Written out: it is asked of each row that is read.
+        fields, depth, first, score, hidden = row[:5]
+        return (
+            (type(depth), type(first), type(score), type(hidden)) == (int, bytes, bytes, int)
+            and 0 <= hidden <= depth <= COUNT_MAX
+            and score.isascii()
+            and (type(fields) is bytes or _are_attributes(fields))
+            and (len(row) == 5 or row[5] == 1)
+        )
 
 
 class QueueRows(PolledRows):
@@ -158,27 +163,31 @@ class QueueRows(PolledRows):
 
         Returns for each: how many were looked at, how many have ``rc >= threshold``, the highest ``rc``.
         """
-        keys = [key for name in names for key in (self._keys.messages(name), self._keys.attributes(name))]
-        try:
-            reply = await self._runner.run(read_scripts.RECEIVE_COUNTS, keys, (now_ms, threshold, span))
-        except ScriptsRefusedError:
-            return [await self._receive_counts_plainly(name, now_ms, threshold, span) for name in names]
-        return [
-            [int(looked), int(poison), int(highest)] for _, (looked, poison, highest) in zip(names, reply, strict=True)
-        ]
+        return (await self.looks(names, (), now_ms, threshold, span))[0]
 
-    async def message_pages(self, pages: Sequence[MessagePage], threshold: int) -> list[PageLook]:
-        """Look at a page of messages of each of these queues: at their receive counts, and whether they have bodies."""
-        keys = [key for page in pages for key in (self._keys.messages(page.queue), self._keys.attributes(page.queue))]
-        wanted = [value for page in pages for value in (*(page.behind or (b"", b"")), page.size)]
+    async def looks(
+        self, names: Sequence[str], pages: Sequence[MessagePage], now_ms: int, threshold: int, span: int
+    ) -> tuple[list[list[int]], list[PageLook]]:
+        """Look at messages in one round trip: those around the first hidden ones, as ``receive_counts``, and pages.
+
+        Of a page it tells the receive counts, and which messages have no body.
+        """
+        calls: list[ScriptCall] = []
+        if names:
+            calls.append((read_scripts.RECEIVE_COUNTS, self._keys_of(names), (now_ms, threshold, span)))
+        if pages:
+            wanted = [value for page in pages for value in (*(page.behind or (b"", b"")), page.size)]
+            keys = self._keys_of([page.queue for page in pages])
+            calls.append((read_scripts.MESSAGE_PAGES, keys, (threshold, *wanted)))
         try:
-            reply = await self._runner.run(read_scripts.MESSAGE_PAGES, keys, (threshold, *wanted))
+            replies = await self._runner.run_all(calls) if calls else []
         except ScriptsRefusedError:
-            return [await self._page_plainly(page, threshold) for page in pages]
-        return [
-            PageLook(int(looked), int(highest), tuple(poison), tuple(missing), (last_score, last_id), bool(is_last))
-            for _, (looked, highest, poison, missing, last_score, last_id, is_last) in zip(pages, reply, strict=True)
-        ]
+            counts = [await self._receive_counts_plainly(name, now_ms, threshold, span) for name in names]
+            return counts, [await self._page_plainly(page, threshold) for page in pages]
+        return replies[0] if names else [], [_page_look(*found) for found in replies[-1]] if pages else []
+
+    def _keys_of(self, names: Sequence[str]) -> list[bytes]:
+        return [key for name in names for key in (self._keys.messages(name), self._keys.attributes(name))]
 
     async def _page_plainly(self, page: MessagePage, threshold: int) -> PageLook:
         zset, attributes = self._keys.messages(page.queue), self._keys.attributes(page.queue)
@@ -218,6 +227,12 @@ class QueueRows(PolledRows):
             return [0, 0, 0]
         counts = [min(leading_int(value) or 0, RC_MAX) for value in raw]
         return [len(ids), sum(1 for count in counts if count >= threshold), max(0, *counts)]
+
+
+def _page_look(
+    looked: int, highest: int, poison: list[bytes], missing: list[bytes], score: bytes, id: bytes, is_last: int
+) -> PageLook:
+    return PageLook(looked, highest, tuple(poison), tuple(missing), (score, id), bool(is_last))
 
 
 async def _without_body(runner: ScriptRunner, wanted: Sequence[tuple[bytes, bytes, bytes]]) -> set[tuple[bytes, bytes]]:

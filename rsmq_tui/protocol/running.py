@@ -15,6 +15,7 @@ from rsmq_tui.protocol.routes import has_moved
 from rsmq_tui.protocol.scripts import Script
 
 Call = tuple[Sequence[bytes], Sequence[bytes | str | int]]
+ScriptCall = tuple[Script, Sequence[bytes], Sequence[bytes | str | int]]
 Exchange = Callable[..., Awaitable[list[Any]]]
 
 # A question is out after three or four turns of the loop; a connection that is yet to be made takes longer than these.
@@ -64,10 +65,14 @@ class ScriptRunner:
 
     async def run(self, script: Script, keys: Sequence[bytes], arguments: Sequence[bytes | str | int]) -> Any:
         """Run the script once and return its reply; raises ``ScriptsRefusedError``."""
-        return (await self.run_many(script, ((keys, arguments),)))[0]
+        return (await self.run_all(((script, keys, arguments),)))[0]
 
     async def run_many(self, script: Script, calls: Sequence[Call], over: Exchange | None = None) -> list[Any]:
-        """Run the script once for each call, all in one round trip; raises ``ScriptsRefusedError``.
+        """Run the script once for each call, all in one round trip, as ``run_all``."""
+        return await self.run_all([(script, keys, arguments) for keys, arguments in calls], over)
+
+    async def run_all(self, calls: Sequence[ScriptCall], over: Exchange | None = None) -> list[Any]:
+        """Run several scripts in one round trip; raises ``ScriptsRefusedError``.
 
         ``over`` is what sends commands as ``commands`` does, on another connection than the client's own.
         """
@@ -76,9 +81,9 @@ class ScriptRunner:
         send = over or self.commands
         try:
             try:
-                return await self._send(send, script, calls, teach=False)
+                return await self._send(send, calls, teach=False)
             except NoScriptError:
-                return await self._send(send, script, calls, teach=True)
+                return await self._send(send, calls, teach=True)
         except (NoPermissionError, ClusterCrossSlotError) as error:
             raise self._refuse(error) from error
         except ResponseError as error:
@@ -109,18 +114,21 @@ class ScriptRunner:
         self.traffic.commands += len(commands)
         return await exchange(self.client, commands)
 
-    async def _send(self, send: Exchange, script: Script, calls: Sequence[Call], *, teach: bool) -> list[Any]:
+    async def _send(self, send: Exchange, calls: Sequence[ScriptCall], *, teach: bool) -> list[Any]:
         commands: list[Sequence[bytes | str | int]] = []
-        for number, (keys, values) in enumerate(calls):
-            # The first EVAL of a round trip teaches the server the script that the others name.
-            named = ("EVAL", script.text) if teach and number == 0 else ("EVALSHA", script.sha)
+        taught: set[str] = set()
+        for script, keys, values in calls:
+            # The first EVAL of a script teaches the server what the others name.
+            is_taught = not teach or script.sha in taught
+            named = ("EVALSHA", script.sha) if is_taught else ("EVAL", script.text)
+            taught.add(script.sha)
             commands.append((*named, len(keys), *keys, *values))
         replies = await send(*commands)
         # Raised here and not by a pipeline, which would wrap the server's words in its own.
         for reply in replies:
             if isinstance(reply, Exception):
                 raise reply
-        for (keys, values), reply in zip(calls, replies, strict=True):
+        for (script, keys, values), reply in zip(calls, replies, strict=True):
             if not script.reply(keys, values)(reply):
                 raise misshapen("in reply to a script")
         return replies

@@ -7,7 +7,7 @@ is there throughout is returned at least once. It is returned again only when th
 import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, Coroutine, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import compress
 from typing import Any, NamedTuple, TypeVar
 
@@ -15,10 +15,13 @@ from redis.exceptions import ResponseError
 
 from rsmq_tui.protocol.keys import Keys
 from rsmq_tui.protocol.read_scripts import SIZES
+from rsmq_tui.protocol.replies import clock_ms
+from rsmq_tui.protocol.reply_limits import ReplyTooLongError, replies_of_at_most
 from rsmq_tui.protocol.running import ScriptRunner, ScriptsRefusedError, raise_first
 from rsmq_tui.protocol.scan_chunk import ReadField, ScanChunk
 from rsmq_tui.protocol.scan_parts import WHOLE, ScanPart, has_passed
 from rsmq_tui.protocol.scan_seen import WINDOW_IDS, Seen
+from rsmq_tui.protocol.validation import is_limited
 
 T = TypeVar("T")
 
@@ -27,12 +30,16 @@ CHUNK_MESSAGES = 500
 CHUNK_MESSAGES_MIN = 10
 # What one call may copy, and with that the longest body that a scan reads: a server copies a gigabyte a second.
 SCAN_BODY_BYTES = 1_000_000
+# Bodies of a queue that limits them are read without being measured, so many by a call: 250 of 64 KiB take 1.5 ms.
+# After the first reply they are as many as make SCAN_BODY_BYTES; one of more bytes than this is not read to its end.
+_BODIES_PER_CALL = 250
+UNMEASURED_BYTES_MAX = 4_000_000
 _COUNTS_PER_CALL = 250
 
 
 @dataclass(frozen=True, slots=True)
 class _Wanted:
-    """What is read of a queue; ``measured`` says that bodies are measured, as they are before any is read."""
+    """What is read of a queue; ``measured`` says that bodies are measured before they are read."""
 
     zset: bytes
     attributes: bytes
@@ -45,7 +52,7 @@ class _Wanted:
         """What is known of messages that were read as that."""
         told: dict[ReadField, bool] = {
             "counts": self.counts,
-            "size": self.measured,
+            "size": self.bodies or self.measured,
             "body": self.bodies,
         }
         return frozenset(field for field, is_read in told.items() if is_read)
@@ -96,7 +103,7 @@ class QueueScan:
         Several readers may take a ``part`` each: together these are the whole, under the same promise, for as long as
         the queue holds MESSAGES_PER_PART_MIN for each part; when it has shrunk below, one may come in several parts.
         """
-        wanted = self._wanted(queue, counts, bodies, sizes)
+        wanted = await self._wanted(queue, counts, bodies, sizes)
         seen, step = Seen(WINDOW_IDS), count
         waiting: deque[_Group] = deque()
         cursor: bytes | None = part.first
@@ -109,7 +116,7 @@ class QueueScan:
                     cursor, found = await looking
                     looking = None
                     fresh = _fresh(found, seen)
-                    waiting.extend(_groups(fresh) if bodies else (fresh,))
+                    waiting.extend(_groups(fresh) if bodies and wanted.measured else (fresh,))
                     step = fitting(fresh.sizes, count) if wanted.measured else step
                 # Messages that wait are read before more are looked for.
                 if cursor is not None and len(waiting) <= 1:
@@ -118,7 +125,9 @@ class QueueScan:
                 if waiting:
                     reading = await sent(self._runner, self._read(wanted, waiting.popleft()))
                 if before is not None:
-                    yield await before
+                    chunk = await before
+                    step = fitting(chunk.columns[4], count) if bodies and not wanted.measured else step
+                    yield chunk
                 elif looking is None and reading is None:
                     return
         finally:
@@ -134,15 +143,15 @@ class QueueScan:
         )
         row = [] if score is None else [(id, score, None, None, 0, None)]
         columns = tuple([list(column) for column in zip(*row, strict=True)] or [[] for _ in range(6)])
-        found = ScanChunk(int(time[0]) * 1000 + int(time[1]) // 1000, depth, columns)
+        found = ScanChunk(clock_ms(time), depth, columns)
         return await self.read(queue, found, counts=counts, bodies=bodies, sizes=sizes)
 
     async def read(self, queue: str, found: ScanChunk, *, counts: bool, bodies: bool, sizes: bool) -> ScanChunk:
         """Read more of messages that were found without it, as ``chunks`` does; what was read before is kept."""
-        wanted = self._wanted(queue, counts, bodies, sizes)
+        wanted = await self._wanted(queue, counts, bodies, sizes)
         ids, scores, rcs, frs, _, _ = found.columns
         group = _Group(found.at_ms, found.depth, ids, scores, await self._sizes(wanted, ids))
-        groups = _groups(group) if bodies else (group,)
+        groups = _groups(group) if bodies and wanted.measured else (group,)
         parts = [await self._read(wanted, each) for each in groups]
         columns = tuple([value for part in parts for value in part.columns[place]] for place in range(6))
         if not counts:
@@ -151,10 +160,13 @@ class QueueScan:
         read = wanted.read | (found.read & {"counts"})
         return ScanChunk(found.at_ms, found.depth, columns, sum(part.too_long for part in parts), read=read)
 
-    def _wanted(self, queue: str, counts: bool, bodies: bool, sizes: bool) -> _Wanted:
+    async def _wanted(self, queue: str, counts: bool, bodies: bool, sizes: bool) -> _Wanted:
         zset, attributes = self._keys.messages(queue), self._keys.attributes(queue)
-        # Not every client heeds a queue's maxsize: a body is never read before its length is known.
-        return _Wanted(zset, attributes, counts, bodies, sizes or bodies)
+        measured = sizes
+        if bodies:
+            (maxsize,) = await self._ask(("HGET", attributes, "maxsize"))
+            measured = sizes or not is_limited(maxsize)
+        return _Wanted(zset, attributes, counts, bodies, measured)
 
     async def _look(self, wanted: _Wanted, cursor: bytes, step: int, part: ScanPart) -> tuple[bytes | None, _Group]:
         """Take a step from the cursor, and return where to go on and what is there."""
@@ -167,7 +179,7 @@ class QueueScan:
             beyond = await self._beyond(wanted, following, step, part)
             kept = [id not in beyond for id in ids]
             ids, scores = list(compress(ids, kept)), list(compress(scores, kept))
-        at_ms = int(time[0]) * 1000 + int(time[1]) // 1000
+        at_ms = clock_ms(time)
         group = _Group(at_ms, depth, ids, scores, await self._sizes(wanted, ids))
         return None if part.has_reached_end(following) else following, group
 
@@ -186,8 +198,23 @@ class QueueScan:
 
     async def _read(self, wanted: _Wanted, group: _Group) -> ScanChunk:
         """Read what is wanted of a group, a moment after it was found: bodies never change."""
+        if wanted.measured or not wanted.bodies:
+            return await self._read_group(wanted, group)
+        try:
+            with replies_of_at_most(UNMEASURED_BYTES_MAX):
+                chunk = await self._read_group(wanted, group)
+            refuse_long(chunk.columns[5])
+            return chunk
+        except ReplyTooLongError:
+            sizes = await sizes_of(self._runner, wanted.attributes, group.ids)
+            groups = _groups(group._replace(sizes=sizes))
+            return _joined(group, [await self._read_group(replace(wanted, measured=True), each) for each in groups])
+
+    async def _read_group(self, wanted: _Wanted, group: _Group) -> ScanChunk:
         short = group.short if wanted.bodies else []
-        commands: list[Sequence[bytes | str | int]] = [("HMGET", wanted.attributes, *short)] if short else []
+        per_call = len(short) if wanted.measured else _BODIES_PER_CALL
+        commands: list[Sequence[bytes | str | int]] = []
+        commands += [("HMGET", wanted.attributes, *part) for part in _parts(short, per_call)]
         for part in _parts(group.ids if wanted.counts else (), _COUNTS_PER_CALL):
             names = [b""] * (2 * len(part))
             names[::2], names[1::2] = [id + b":rc" for id in part], [id + b":fr" for id in part]
@@ -210,7 +237,7 @@ class QueueScan:
         # Either the message has left the queue since it was found, or it has lost its body long ago.
         scores = await self._ask(*(("ZSCORE", wanted.zset, id) for id in without)) if without else []
         left = {id for id, score in zip(without, scores, strict=True) if score is None}
-        known = [0] * len(ids) if sizes is None else sizes
+        known = [len(bodies.get(id) or b"") for id in ids] if sizes is None else sizes
         there = [id not in left for id in ids]
         columns = (ids, group.scores, rcs, frs, known, [bodies.get(id) for id in ids])
         kept = tuple(list(compress(column, there)) for column in columns)
@@ -221,6 +248,12 @@ class QueueScan:
         replies = await self._runner.commands(*commands)
         raise_first(replies)
         return replies
+
+
+def refuse_long(bodies: Sequence[bytes | None]) -> None:
+    """Raise ``ReplyTooLongError`` for a body of more than SCAN_BODY_BYTES, which a scan does not return."""
+    if max((len(body) for body in bodies if body is not None), default=0) > SCAN_BODY_BYTES:
+        raise ReplyTooLongError("a body is longer than a scan reads")
 
 
 async def sizes_of(runner: ScriptRunner, attributes: bytes, names: Sequence[bytes]) -> list[int]:
@@ -270,6 +303,13 @@ async def sent(runner: ScriptRunner, work: Coroutine[Any, Any, T]) -> asyncio.Ta
         await asyncio.gather(task, return_exceptions=True)
         raise
     return task
+
+
+def _joined(group: _Group, parts: Sequence[ScanChunk]) -> ScanChunk:
+    """Join what was read of the parts of a group."""
+    columns = tuple([value for part in parts for value in part.columns[place]] for place in range(6))
+    too_long = sum(part.too_long for part in parts)
+    return ScanChunk(group.at_ms, group.depth, columns, too_long, read=parts[0].read)
 
 
 def _fresh(found: _Group, seen: Seen) -> _Group:

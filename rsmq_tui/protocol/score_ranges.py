@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from redis.exceptions import InvalidResponse
 
 from rsmq_tui.protocol.keys import Keys
+from rsmq_tui.protocol.replies import clock_ms
 from rsmq_tui.protocol.running import ScriptRunner, raise_first
 from rsmq_tui.protocol.scan import CHUNK_MESSAGES
 from rsmq_tui.protocol.scan_chunk import ScanChunk
@@ -44,7 +45,7 @@ class QueueRanges:
     async def now_ms(self) -> int:
         """Return the server's time."""
         (time,) = await self._ask(("TIME",))
-        return int(time[0]) * 1000 + int(time[1]) // 1000
+        return clock_ms(time)
 
     async def sizes(self, queues: Sequence[str], ranges: Sequence[ScoreRange] = ()) -> list[QueueSize]:
         """Count the messages of queues; a key of another type is told in the queue's place."""
@@ -83,7 +84,7 @@ class QueueRanges:
         time, depth, found = await self._ask(
             ("TIME",), ("ZCARD", zset), ("ZRANGEBYSCORE", zset, low, high, "WITHSCORES", "LIMIT", 0, count)
         )
-        return int(time[0]) * 1000 + int(time[1]) // 1000, depth, found
+        return clock_ms(time), depth, found
 
     async def chunks(
         self, queue: str, bounds: ScoreRange, *, remember: bool, count: int = CHUNK_MESSAGES

@@ -164,14 +164,17 @@ class TrackedConnection:
         self.epoch += 1
 
     def _take_push(self, push: list[Any]) -> None:
-        match push:
-            case [b"invalidate", None]:
-                self._forget()
-            case [b"invalidate", [*keys]]:
-                self.changed.update(key for key in keys if isinstance(key, bytes))
-            case _:
-                # Pushed messages of other kinds were not asked for.
-                pass
+        # Pushed messages of other kinds were not asked for.
+        if len(push) != 2 or push[0] != b"invalidate":
+            return
+        keys = push[1]
+        if keys is None:
+            self._forget()
+        elif type(keys) is list:
+            # Mostly one; a poll may be told of thousands.
+            for key in keys:
+                if type(key) is bytes:
+                    self.changed.add(key)
 
 
 async def _reply(connection: Any) -> Any:

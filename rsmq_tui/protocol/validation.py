@@ -99,3 +99,8 @@ def stored_size(body: bytes) -> int:
         return body_bytes(body.decode())[1]
     except UnicodeDecodeError:
         return len(body)
+
+
+def is_limited(maxsize: object) -> bool:
+    """Tell whether a queue's raw ``maxsize`` keeps its bodies short, if its clients heed it; some do not."""
+    return isinstance(maxsize, bytes) and maxsize.isdigit() and int(maxsize) <= MAXSIZE_MAX

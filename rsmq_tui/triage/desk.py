@@ -16,6 +16,7 @@ from rsmq_tui.triage.changes import Change, State
 from rsmq_tui.triage.engines import Engine, RsmqEngine, carrier, notes_of_undo
 from rsmq_tui.triage.exporting import Exported, whole_file
 from rsmq_tui.triage.journal import KEEP_DAYS, LIMIT_BYTES, Journal
+from rsmq_tui.triage.journal_file import JournalError
 from rsmq_tui.triage.journal_reading import damage_words
 from rsmq_tui.triage.preparing import Prepared
 from rsmq_tui.triage.previewing import Seeing
@@ -24,7 +25,7 @@ from rsmq_tui.triage.recovering import recover
 from rsmq_tui.triage.reports import Tally
 from rsmq_tui.triage.run import Run
 from rsmq_tui.triage.running import Runner
-from rsmq_tui.triage.undoing import LeftToUndo, left_to_undo, prepare_undo, undo_summary
+from rsmq_tui.triage.undoing import LeftToUndo, left_to_undo, prepare_undo, removal_notes, undo_summary
 from rsmq_tui.triage.words import EXPECTED, TriageError
 from rsmq_tui.triage.words import told as words
 
@@ -123,7 +124,7 @@ class Triage:
         except EXPECTED as error:
             raise TriageError(words(error)) from error
         summary = undo_summary(found)
-        notes = [_LEFT_ALONE, *told]
+        notes = [_LEFT_ALONE, *told, *removal_notes(left)]
         if left.unsettled:
             notes.append(f"{_unsettled_words(found, left, unsettled=unsettled)}.")
         elif found.doubt:
@@ -154,7 +155,14 @@ class Triage:
                 exporting = self._engine.export(queue, scope, write)
                 async with aclosing(exporting.__aiter__()) as seen:
                     async for seeing in seen:
-                        yield Exported(seeing, exporting.written, exporting.cut, exporting.gone, exporting.unsearched)
+                        yield Exported(
+                            seeing,
+                            exporting.written,
+                            exporting.cut,
+                            exporting.gone,
+                            exporting.unsearched,
+                            exporting.is_incomplete,
+                        )
         except EXPECTED as error:
             raise TriageError(words(error)) from error
 
@@ -205,17 +213,17 @@ class Triage:
             return found
         found = await asyncio.to_thread(journal.change, change)
         if found is None:
-            raise TriageError(f"no change {change} in the journal: rsmq-tui journal lists them")
+            raise JournalError(f"no change {change} in the journal: rsmq-tui journal lists them")
         if found.state is State.DAMAGED:
-            raise TriageError(damage_words(change))
+            raise JournalError(damage_words(change))
         if found.server != self.server:
             raise TriageError(f"change {change} was made on {found.server}, not on {self.server}")
         # What was settled may have been taken back already, and the rest left.
         is_rest = unsettled and found.unsure and found.state is State.UNDONE
         if found.state is State.UNDONE and not is_rest:
-            raise TriageError(f"change {change} was already undone")
+            raise JournalError(f"change {change} was already undone")
         if not (found.can_be_undone or is_rest):
-            raise TriageError(f"change {change} cannot be undone: it is {found.state}, with {found.done:,} done")
+            raise JournalError(f"change {change} cannot be undone: it is {found.state}, with {found.done:,} done")
         return found
 
     async def _steps(self, preview: Preview) -> tuple[Runner, AsyncGenerator[Prepared, None]]:

@@ -31,6 +31,7 @@ class Exporting(Protocol):
     cut: int
     gone: int
     unsearched: int
+    is_incomplete: bool
 
     def __aiter__(self) -> AsyncGenerator[Seeing, None]:
         """Write them."""

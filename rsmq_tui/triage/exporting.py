@@ -21,7 +21,8 @@ class Exported(NamedTuple):
     """How far an export has come: how many messages it has written, and how many it has left out.
 
     ``cut`` counts those whose bodies are too long to be read, ``gone`` those that left the queue meanwhile, and
-    ``unsearched`` those that could not be matched because their bodies are too long.
+    ``unsearched`` those that could not be matched because their bodies are too long. ``is_incomplete`` says that a list
+    changed too fast to read all of it.
     """
 
     seeing: Seeing
@@ -29,6 +30,7 @@ class Exported(NamedTuple):
     cut: int
     gone: int
     unsearched: int
+    is_incomplete: bool = False
 
 
 class Export:
@@ -40,6 +42,8 @@ class Export:
     ``gone`` those that left the queue before they were read, and ``unsearched`` those that could not be matched. Raises
     ``PeekError``, and what ``write`` raises.
     """
+
+    is_incomplete = False
 
     def __init__(
         self, reader: QueueReader, queue: str, wanted: Filter, write: Callable[[str], object], limit: int | None = None

@@ -13,13 +13,14 @@ import socket
 import sqlite3
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 from rsmq_tui.triage.changes import Change, Entry, State
 from rsmq_tui.triage.journal_file import JournalGoneError
 from rsmq_tui.triage.journal_reading import ENDED, TOUCHED, UNKNOWN, JournalReading, now_ms
 from rsmq_tui.triage.journal_schema import batch_row, sealed, stored_name
-from rsmq_tui.triage.liveness import begin_work, end_work
+from rsmq_tui.triage.liveness import Work
 from rsmq_tui.triage.reports import Tally
 
 KEEP_DAYS = 7
@@ -46,6 +47,7 @@ class Journal(JournalReading):
         self.keep_days = keep_days
         self.limit_bytes = limit_bytes
         self._looked_s: float | None = None
+        self._works: dict[int, Work] = {}
 
     def begin(
         self,
@@ -83,19 +85,31 @@ class Journal(JournalReading):
             "undoes": undoes,
             "written": 0,
         }
-        with self._file.told(), self._file.transaction():
-            row["counted_ms"] = self._count_time()
-            change = self._insert("changes", row)
-            self._file.db.execute(
-                "UPDATE changes SET checksum = ? WHERE change = ?",
-                (sealed("changes", row | {"change": change}), change),
-            )
-            begin_work(str(self.path), change)
-            return change
+        with ExitStack() as failed:
+            with self._file.told(), self._file.transaction():
+                row["counted_ms"] = self._count_time()
+                change = self._insert("changes", row)
+                self._file.db.execute(
+                    "UPDATE changes SET checksum = ? WHERE change = ?",
+                    (sealed("changes", row | {"change": change}), change),
+                )
+                # Before anybody else can see the change: who sees it asks whether somebody works on it.
+                self._works[change] = Work(self._lock_path(change, at_ms))
+                failed.callback(self.leave, change)
+            failed.pop_all()
+        return change
 
     def leave(self, change: int) -> None:
         """Note that this process no longer works on a change: what is not known of it may be found out."""
-        end_work(str(self.path), change)
+        work = self._works.pop(change, None)
+        if work is not None:
+            work.end()
+
+    def close(self) -> None:
+        """Close the file, when nobody is at work in it any more."""
+        super().close()
+        for change in [*self._works]:
+            self.leave(change)
 
     def write(self, change: int, entries: Sequence[Entry], outcomes: Sequence[tuple[int, str]] = ()) -> None:
         """Write batches, durably, before they are carried out; and the outcomes of earlier ones with them."""

@@ -93,13 +93,14 @@ class JournalReading:
             f" AND (state = 'running' OR NOT audited OR {UNKNOWN})",
             server,
         )
-        at_ms, journal = now_ms(), str(self.path)
-        return [
-            change
-            for change in found
-            if change.state is not State.DAMAGED
-            and not is_alive(journal, change.change, change.host, change.pid, at_ms - change.alive_ms)
-        ]
+        at_ms = now_ms()
+        with self._file.told():
+            return [
+                change
+                for change in found
+                if change.state is not State.DAMAGED
+                and not is_alive(self._lock_path(change.change, change.at_ms), change.host, at_ms - change.alive_ms)
+            ]
 
     def entries(self, change: int, *, newest_first: bool = False) -> Iterator[Entry]:
         """Walk through the batches of a change, one of them in memory at a time."""
@@ -172,6 +173,10 @@ class JournalReading:
     def close(self) -> None:
         """Close the file, when nobody is at work in it any more."""
         self._file.close()
+
+    def _lock_path(self, change: int, at_ms: int) -> Path:
+        """Return what is locked while a change is worked on; in a new journal, the numbers begin anew."""
+        return self.path.with_name(f"{self.path.name}-{change}-{at_ms}.lock")
 
     def _entry(self, change: int, number: int) -> Entry:
         try:

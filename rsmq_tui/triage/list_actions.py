@@ -3,10 +3,11 @@
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from rsmq_tui.protocol.lists.naming import LISTS_NS
 from rsmq_tui.triage.actions import MessageAction, Purge, Send
 
-_LIST = "list:"
-_RSMQ = "rsmq:"
+LIST = "list:"
+RSMQ = "rsmq:"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,19 +73,30 @@ class Target(NamedTuple):
     @property
     def text(self) -> str:
         """It as people write it, of whatever kind their own queue is."""
-        return f"{_LIST}{self.queue}" if self.ns is None else f"{_RSMQ}{self.ns}/{self.queue}"
+        return f"{LIST}{self.queue}" if self.ns is None else f"{RSMQ}{self.ns}/{self.queue}"
 
 
 def target_of_list(text: str, ns: str) -> Target:
     """Read a target that is named from a list queue: a key, or ``rsmq:queue`` (of ``ns``), or ``rsmq:ns/queue``."""
-    if not text.startswith(_RSMQ):
-        return Target(text.removeprefix(_LIST), None)
-    named, slash, queue = text.removeprefix(_RSMQ).rpartition("/")
+    if not text.startswith(RSMQ):
+        return Target(text.removeprefix(LIST), None)
+    named, slash, queue = text.removeprefix(RSMQ).rpartition("/")
     return Target(queue, named if slash else ns)
 
 
 def target_of_rsmq(text: str, ns: str) -> Target:
     """Read a target that is named from a queue of RSMQ: a queue, or ``list:key``."""
-    if text.startswith(_LIST):
-        return Target(text.removeprefix(_LIST), None)
+    if text.startswith(LIST):
+        return Target(text.removeprefix(LIST), None)
     return Target(text, ns)
+
+
+def reference(queue: str, ns: str) -> str:
+    """Return a queue of a change as commands take it: the name of one of RSMQ, or ``list:key``."""
+    return Target(queue, None).text if ns == LISTS_NS else queue
+
+
+def target_reference(target: str | None, ns: str) -> str | None:
+    """Return the target of a change of a queue of ``ns`` as commands take it, however it was written."""
+    is_key = target is not None and ns == LISTS_NS and not target.startswith((LIST, RSMQ))
+    return f"{LIST}{target}" if is_key else target

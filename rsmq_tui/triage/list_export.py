@@ -24,8 +24,8 @@ class ListExport:
     """Hands the items of a list queue that a scope means, as lines, to ``write``: in the order in which they are taken.
 
     ``written`` counts lines, ``gone`` items that were named and are not there, ``cut`` those too long to be read, and
-    ``unsearched`` those that could not be matched. Iterate over it for its progress. Raises what the editor, the search
-    and ``write`` raise.
+    ``unsearched`` those that could not be matched. ``is_incomplete`` says that the list changed too fast to read all of
+    it. Iterate over it for its progress. Raises what the editor, the search and ``write`` raise.
     """
 
     def __init__(
@@ -37,6 +37,7 @@ class ListExport:
         write: Callable[[str], object],
     ) -> None:
         self.written = self.cut = self.gone = self.unsearched = 0
+        self.is_incomplete = False
         self._editor, self._search, self._queue, self._scope = editor, search, queue, scope
         self._write = write
         # How far items have been pushed on since their places were noted.
@@ -49,6 +50,7 @@ class ListExport:
                 self._editor, self._search, self._queue, self._scope, Area(), selection, lambda _: None
             )
             self.gone, self.unsearched = found.elsewhere, found.unsearched
+            self.is_incomplete = found.is_incomplete
             depth = selection.count + self.gone
             for area in _AREAS:
                 for part in _parts(selection.items(area)):

@@ -3,6 +3,7 @@
 import asyncio
 from dataclasses import replace
 
+from rsmq_tui.monitor.search import INCOMPLETE
 from rsmq_tui.monitor.states import MessageState
 from rsmq_tui.monitor.wording import plural, printable, size
 from rsmq_tui.protocol import RsmqError
@@ -92,6 +93,8 @@ async def preview_of_lists(
     except BaseException:
         selection.close()
         raise
+    if found.is_incomplete:
+        notes.append(f"{INCOMPLETE[0].upper()}{INCOMPLETE[1:]}.")
     if found.not_meant:
         notes.append(_not_meant(action, found.not_meant))
     if isinstance(action, Requeue) and selection.states[MessageState.IN_FLIGHT]:

@@ -43,11 +43,15 @@ class Area(NamedTuple):
 
 
 class Found(NamedTuple):
-    """What was left out: items that are no longer what was shown, that are elsewhere, that could not be searched."""
+    """What was left out: items that are no longer what was shown, that are elsewhere, that could not be searched.
+
+    ``is_incomplete`` says that the list changed too fast to read all of it.
+    """
 
     elsewhere: int = 0
     not_meant: int = 0
     unsearched: int = 0
+    is_incomplete: bool = False
 
 
 async def select(
@@ -61,7 +65,8 @@ async def select(
 ) -> Found:
     """Select what a scope means, as far as it is in the area; raises what the editor and the search raise."""
     adding = _Adding(area, selection)
-    elsewhere = unsearched = 0
+    elsewhere = unsearched = begun_anew = 0
+    look = Look()
     walked = _walked(scope, area)
     match scope if walked is None else walked:
         case Marked(messages=messages):
@@ -74,19 +79,19 @@ async def select(
                 async for part in found:
                     matching = part.messages if limit is None else part.messages[: max(0, limit - adding.taken)]
                     adding.add(matching, part.at_ms)
-                    unsearched = part.not_searched
+                    unsearched, begun_anew = part.not_searched, part.begun_anew
                     seeing(Seeing(part.scanned, part.depth, adding.taken))
                     if limit is not None and adding.taken >= limit:
                         break
         case Matching() | Everything() | None:
             limit = scope.limit if isinstance(scope, Matching) else None
-            async with aclosing(_everything(editor, queue, area, limit)) as parts:
+            async with aclosing(_everything(editor, queue, area, limit, look)) as parts:
                 async for scanned, depth, at_ms, items in parts:
                     adding.add(items, at_ms)
                     seeing(Seeing(scanned, depth, adding.taken))
     selection.ready, newest = await editor.places(queue, "q", 0, 0)
     selection.newest = item_digest(newest[0]) if newest else b""
-    return Found(elsewhere, adding.not_meant, unsearched)
+    return Found(elsewhere, adding.not_meant, unsearched, is_incomplete=begun_anew > 0 or look.has_gaps)
 
 
 def _walked(scope: Scope | None, area: Area) -> Matching | None:
@@ -183,7 +188,9 @@ def _queued(position: int, body: bytes) -> RawMessage:
 _Part = tuple[int, int, int, list[RawMessage]]
 
 
-async def _everything(editor: ListEditor, queue: str, area: Area, limit: int | None) -> AsyncGenerator[_Part, None]:
+async def _everything(
+    editor: ListEditor, queue: str, area: Area, limit: int | None, look: Look
+) -> AsyncGenerator[_Part, None]:
     """Walk through the area, or with a limit through so many that are taken next, in that order."""
     facts = await editor.facts(queue)
     first = facts.ready - 1 - area.first
@@ -192,7 +199,7 @@ async def _everything(editor: ListEditor, queue: str, area: Area, limit: int | N
     depth = number + (facts.processing if area.processing else 0)
     scanned = 0
     if number:
-        async with aclosing(windows(editor, queue, "q", Span(area.spared, first), Look())) as coming:
+        async with aclosing(windows(editor, queue, "q", Span(area.spared, first), look)) as coming:
             async for length, place, items in coming:
                 bodies = items[: number - scanned]
                 scanned += len(bodies)

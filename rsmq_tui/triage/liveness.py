@@ -1,44 +1,45 @@
-"""Whether the program that began a change still works on it."""
+"""Whether the program that began a change still works on it: it holds a lock that the system takes from the dead."""
 
-import os
 import socket
+from contextlib import suppress
+from pathlib import Path
+
+from rsmq_tui.locks import FileLock
 
 # A change tells the journal that it is alive with every group of batches.
 _SILENT_MS = 60_000
-# A process id is soon another program's, and in containers always the same.
-_SILENT_HERE_MS = 600_000
-
-# What this process works on: the files of journals, and the numbers of their changes.
-_at_work: set[tuple[str, int]] = set()
 
 
-def begin_work(journal: str, change: int) -> None:
-    """Note that this process works on a change of the journal in that file."""
-    _at_work.add((journal, change))
+class Work:
+    """Work on a change, as long as it is neither ended nor the process dead; raises ``OSError``."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._lock = FileLock.acquire(path)
+
+    def end(self) -> None:
+        """Note that nobody works on it any more."""
+        if self._lock is not None:
+            _remove(self._path, self._lock)
 
 
-def end_work(journal: str, change: int) -> None:
-    """Note that this process no longer does, however it ended."""
-    _at_work.discard((journal, change))
+def is_alive(path: Path, host: str, silent_ms: int) -> bool:
+    """Tell whether somebody may still be at work on the change whose lock is the file ``path``; raises ``OSError``.
 
-
-def is_alive(journal: str, change: int, host: str, pid: int, silent_ms: int) -> bool:
-    """Tell whether process ``pid`` on ``host`` may still be at work on a change.
-
-    ``silent_ms`` is how long the change has told the journal nothing. To take it for dead is safe at any time: it is
-    then told so, and stops.
+    No clock is asked about a process of this machine. On another one a lock may tell nothing: there, ``silent_ms`` is
+    how long the change has told the journal nothing. To take it for dead is safe at any time: it is then told so, and
+    stops.
     """
-    if host != socket.gethostname():
-        return silent_ms < _SILENT_MS
-    if pid == os.getpid():
-        return (journal, change) in _at_work
-    # On Windows a signal 0 would end the process.
-    if os.name != "posix":
-        return silent_ms < _SILENT_MS
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        pass
-    return silent_ms < _SILENT_HERE_MS
+    if path.exists():
+        lock = FileLock.acquire(path, shared=True)
+        if lock is None:
+            return True
+        _remove(path, lock)
+    return host != socket.gethostname() and abs(silent_ms) < _SILENT_MS
+
+
+def _remove(path: Path, lock: FileLock) -> None:
+    lock.release()
+    # Somebody else may be looking at it, which on Windows keeps it where it is.
+    with suppress(OSError):
+        path.unlink()

@@ -20,6 +20,8 @@ class MarkedExport:
     be read; both are left out. Raises what the editor and ``write`` raise.
     """
 
+    is_incomplete = False
+
     def __init__(self, editor: QueueEditor, queue: str, ids: Sequence[str], write: Callable[[str], object]) -> None:
         self.written = self.cut = self.gone = self.unsearched = 0
         self._editor, self._queue, self._ids = editor, queue, ids

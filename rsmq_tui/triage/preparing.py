@@ -60,7 +60,8 @@ class Prepared:
     ``failed`` counts by reason those that cannot be done at all. ``counted`` says whether the batch is what people
     asked for, or only serves it; ``renames`` that a message whose id is taken gets another one. ``alone`` asks for
     everything before it to be carried out first, and for it itself before the next is prepared. ``undoes`` is the
-    number of the batch that it takes back, in the change that is being undone. ``heard`` is told the outcome.
+    number of the batch that it takes back, in the change that is being undone. ``heard`` is told the outcome. ``note``
+    is a sentence for the report.
     """
 
     batch: Batch | None = None
@@ -73,6 +74,7 @@ class Prepared:
     alone: bool = False
     undoes: int | None = None
     heard: Callable[[str], None] | None = None
+    note: str = ""
 
     def sort_out(self, message: RawMessage, letter: Outcome) -> None:
         """Leave a message alone."""

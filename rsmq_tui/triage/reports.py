@@ -23,7 +23,8 @@ class Tally:
     """Counts of messages (or of the one queue) that were done, skipped, and failed, each with its reasons.
 
     ``unsure`` of those that were done may be somebody else's work; of ``unknown`` more nobody knows yet. ``changed``
-    are the ids of those that were skipped because they were not what was seen; None where nobody asks.
+    are the ids of those that were skipped because they were not what was seen; None where nobody asks. ``notes`` are
+    sentences, without an end, about what else was done.
     """
 
     planned: int = 0
@@ -33,6 +34,7 @@ class Tally:
     unsure: int = 0
     unknown: int = 0
     changed: list[bytes] | None = None
+    notes: list[str] = field(default_factory=list)
 
     @property
     def counts(self) -> dict[str, int]:
@@ -106,8 +108,7 @@ class Report:
             parts.append(f"uncertain {tally.unsure:,}")
         if tally.unknown:
             parts.append(f"{tally.unknown:,} unknown (checked at the next start)")
-        told = ", ".join(parts)
-        return f"{told}; {self.stopped}" if self.stopped else told
+        return "; ".join([", ".join(parts), *tally.notes, *([self.stopped] if self.stopped else [])])
 
 
 def _reasons(counts: Counter[str]) -> str:

@@ -40,6 +40,7 @@ class _Group:
     sorted_out: list[tuple[str, str]] = field(default_factory=list)
     changed: list[bytes] = field(default_factory=list)
     failed: Counter[str] = field(default_factory=Counter)
+    notes: list[str] = field(default_factory=list)
     alone: bool = False
     is_last: bool = False
 
@@ -48,6 +49,8 @@ class _Group:
         self.sorted_out.append((step.sorted_out, step.left))
         self.changed += step.changed
         self.failed.update(step.failed)
+        if step.note:
+            self.notes.append(step.note)
         self.alone = step.alone
         if step.batch is not None:
             self.entries.append((step, entry_of(step, step.batch)))
@@ -190,6 +193,7 @@ class Runner:
         for letters, left in group.sorted_out:
             self.tally.take(letters, left=left)
         self.tally.failed.update(group.failed)
+        self.tally.notes += group.notes
         self._note_changed(group.changed)
         entries = group.entries
         while entries:

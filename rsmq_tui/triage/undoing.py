@@ -24,10 +24,11 @@ _TAKE_AWAY = (EditKind.REMOVE, EditKind.DROP, ListKind.REMOVE)
 
 
 class LeftToUndo(NamedTuple):
-    """How many messages (or queues) an undo is for, and how many messages are unsettled."""
+    """How many messages (or queues) an undo is for, how many messages are unsettled, and which queues were created."""
 
     planned: int
     unsettled: int
+    created: tuple[str, ...]
 
 
 async def prepare_undo(
@@ -70,21 +71,54 @@ async def _inverse(editor: Carrier, entry: Entry) -> AsyncGenerator[Prepared, No
         return
     if isinstance(inverse, FieldBatch):
         # A queue must be there before its messages are, and empty before it goes.
-        yield Prepared(inverse, alone=True)
+        outcome: list[str] = []
+        yield Prepared(inverse, alone=True, heard=outcome.append)
+        if outcome and _removes_queue(inverse):
+            was_done = outcome == [Outcome.DONE]
+            yield Prepared(note=await _removal_note(_queues_of(editor), inverse.queue, was_done=was_done))
         return
     if not isinstance(inverse, MessageBatch) or inverse.kind is not EditKind.REMOVE:
         yield Prepared(inverse)
         return
     # What it puts there is not in the journal: it is read, so that taking it away can be taken back as well.
     seen = [before for before, _ in inverse.edits if before is not None]
-    queues = editor if isinstance(editor, QueueEditor) else QueueEditor.beside(editor, editor.ns)
-    yield await removal_of(queues, inverse.queue, seen, inverse.must_exist, inverse.sent)
+    yield await removal_of(_queues_of(editor), inverse.queue, seen, inverse.must_exist, inverse.sent)
+
+
+def _queues_of(editor: Carrier) -> QueueEditor:
+    return editor if isinstance(editor, QueueEditor) else QueueEditor.beside(editor, editor.ns)
+
+
+def _removes_queue(inverse: FieldBatch) -> bool:
+    return inverse.empty and not inverse.listed_after
+
+
+async def _removal_note(editor: QueueEditor, queue: str, *, was_done: bool) -> str:
+    """Say what became of a queue that the change had created."""
+    shown = printable(queue)
+    if was_done:
+        return f"queue {shown}, which the change created, was removed"
+    now = await editor.fields(queue)
+    if now.depth:
+        return f"queue {shown}, which the change created, was kept: it holds {plural(now.depth, 'message')}"
+    if not now.exists:
+        return f"queue {shown}, which the change created, no longer exists"
+    return f"queue {shown}, which the change created, was kept: it has been used or changed since"
 
 
 def left_to_undo(journal: Journal, change: int, *, unsettled: bool = False) -> LeftToUndo:
     """Count what there is to take back; where nothing that people asked for is left, what only served it counts."""
-    counted, served, doubtful = _left(journal, change, journal.undone_numbers(change))
-    return LeftToUndo((counted or served) + (doubtful if unsettled else 0), doubtful)
+    counted, served, doubtful, created = _left(journal, change, journal.undone_numbers(change))
+    return LeftToUndo((counted or served) + (doubtful if unsettled else 0), doubtful, created)
+
+
+def removal_notes(left: LeftToUndo) -> list[str]:
+    """Say which queues an undo removes, and when it does not."""
+    return [
+        f"Queue {printable(queue)}, which the change created, is removed if it is empty then and nobody else has used "
+        "it; otherwise it is kept."
+        for queue in left.created
+    ]
 
 
 def undo_summary(change: Change) -> str:
@@ -104,7 +138,7 @@ def _is_rest(journal: Journal, change: int, already: set[int]) -> bool:
     if found is not None and found.done and not already:
         # To look through all of its batches is not for nothing.
         return False
-    counted, _, doubtful = _left(journal, change, already)
+    counted, _, doubtful, _ = _left(journal, change, already)
     return not counted + doubtful
 
 
@@ -116,18 +150,25 @@ def _is_unsettled(entry: Entry) -> bool:
     return entry.unsure and not isinstance(entry.batch, FieldBatch) and entry.batch.kind in _TAKE_AWAY
 
 
-def _left(journal: Journal, change: int, already: set[int]) -> tuple[int, int, int]:
-    """Count what is left of what people asked for, of what served it, and what of it is unsettled."""
+def _left(journal: Journal, change: int, already: set[int]) -> tuple[int, int, int, tuple[str, ...]]:
+    """Count what is left of what people asked for, of what served it, and what of it is unsettled.
+
+    Last come the queues that the change created.
+    """
     counted = served = doubtful = 0
+    created: list[str] = []
     for entry in journal.entries(change):
         if isinstance(entry.batch, ListBatch):
             done = still_done(journal, change, entry).count(Outcome.DONE)
         else:
             done = 0 if entry.number in already else (entry.outcome or "").count(Outcome.DONE)
+            if done and isinstance(entry.batch, FieldBatch):
+                inverse = entry.batch.inverse(entry.outcome or "")
+                created += [inverse.queue] if inverse is not None and _removes_queue(inverse) else []
         if _is_unsettled(entry):
             doubtful += done
         elif entry.counted or isinstance(entry.batch, ListBatch):
             counted += done
         else:
             served += done
-    return counted, served, doubtful
+    return counted, served, doubtful, tuple(created)

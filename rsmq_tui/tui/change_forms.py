@@ -1,13 +1,13 @@
 """What each change has to be asked for, and how the answers become an action."""
 
 import math
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, Literal, TypeVar
 
 from rsmq_tui.monitor import QueueState, Snapshot
+from rsmq_tui.monitor.spans import read_whole_seconds
 from rsmq_tui.monitor.wording import printable
 from rsmq_tui.triage.actions import (
     Action,
@@ -30,7 +30,6 @@ T = TypeVar("T")
 HIDE_SECONDS = ("30", "300", "3600")
 _NAME_MAX = 60
 _ON = "yes"
-_UNITS_S = {"": 1, "s": 1, "m": 60, "h": 3_600, "d": 86_400}
 
 # What was typed into each field, by its id; a switch that is on holds "yes", and a body is bytes.
 Answers = Mapping[str, str | bytes]
@@ -208,12 +207,9 @@ def _new_path(got: Answers) -> Path:
 
 
 def _seconds(got: Answers, id: str) -> int:
-    found = re.fullmatch(r"(\d{1,9})\s*([smhd]?)", _text(got, id))
-    if found is None:
-        raise ValueError(f"{id} must be a number of seconds, or a duration such as 2m, 3h, 1d")
-    seconds = int(found[1]) * _UNITS_S[found[2]]
-    if not 0 <= seconds <= 9_999_999:
-        raise ValueError("seconds must be from 0 to 9,999,999")
+    seconds = read_whole_seconds(_text(got, id))
+    if isinstance(seconds, str):
+        raise ValueError(f"{id}: {seconds}")
     return seconds
 
 

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rsmq_tui.monitor.search import INCOMPLETE
 from rsmq_tui.monitor.wording import count, plural, printable
 from rsmq_tui.tui.widgets.change_line import ChangeTold
 
@@ -77,7 +78,9 @@ def end_of_export(exported: "Exported | None", path: Path) -> ChangeTold:
     )
     left_out = ", ".join(f"{count(number)} {reason}" for number, reason in reasons if number)
     but = f" (left out: {left_out})" if left_out else ""
-    return ChangeTold(f"exported {some}{plural(whole, 'message')}{but} to {path}", is_alarm=bool(left_out))
+    missing = f"; {INCOMPLETE}" if exported.is_incomplete else ""
+    words = f"exported {some}{plural(whole, 'message')}{but} to {path}{missing}"
+    return ChangeTold(words, is_alarm=bool(left_out or missing))
 
 
 def interrupted(change: "Change", ns: str) -> str:
@@ -85,5 +88,7 @@ def interrupted(change: "Change", ns: str) -> str:
     what = f"{change.past} {count(change.done)} of {count(change.planned)} in {printable(change.queue, 60)}"
     if change.ns != ns:
         what += f" (namespace {printable(change.ns, 40)})"
+    if change.doubt:
+        what += f" ({change.doubt})"
     undoes = "; u undoes it" if change.can_be_undone and change.ns == ns else ""
     return f"A change was interrupted: {what}{undoes}"

@@ -1,7 +1,7 @@
 """The columns of the two tables: what each shows of a queue or of a message, and how queues are sorted."""
 
 from collections.abc import Callable, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rsmq_tui.charts import fold_latest, spark_runs
@@ -22,7 +22,8 @@ _KEY_WIDTH = 20
 class QueueContext:
     """What the cells of the queue table need besides their queue; ``changed`` got another verdict in this poll.
 
-    Each queue's age and past are told by the snapshot of its own server, of which ``titles`` holds the names.
+    Each queue's age and past are told by the snapshot of its own server, of which ``titles`` holds the names. ``stale``
+    says of those of several servers that do not answer how old their numbers are, by their places.
     """
 
     snapshot: Snapshot
@@ -30,6 +31,7 @@ class QueueContext:
     changed: frozenset[str] = frozenset()
     ascii_only: bool = False
     clock_times: bool = False
+    stale: Mapping[str, str] = field(default_factory=dict)
 
     def of(self, queue: QueueState) -> Snapshot:
         """Return the snapshot of the queue's server."""
@@ -40,7 +42,8 @@ class QueueContext:
 class MessageContext:
     """What the cells of the message table need besides their message.
 
-    ``ranged`` are to be marked with the range, ``gone`` have left the queue since they were found.
+    ``ranged`` are to be marked with the range, ``gone`` have left the queue since they were found, and ``unknown`` were
+    not found again, but may be there.
     """
 
     at_ms: int
@@ -51,24 +54,22 @@ class MessageContext:
     ranged: Set[str] = frozenset()
     all_marked: bool = False
     gone: Set[str] = frozenset()
+    unknown: Set[str] = frozenset()
 
 
 def _verdict(queue: QueueState, context: QueueContext) -> Piece:
-    if _is_stale(queue, context):
-        return f"{'?' if context.ascii_only else '◌'} stale", "muted"
+    words = verdict_words(queue.verdict, context.ascii_only)
+    if queue.place in context.stale:
+        # It was so when the server last answered.
+        return words, "muted"
     emphasis = " changed" if queue.key in context.changed else ""
-    return verdict_words(queue.verdict, context.ascii_only), f"verdict-{queue.verdict}{emphasis}"
-
-
-def _is_stale(queue: QueueState, context: QueueContext) -> bool:
-    """Tell whether the queue's server, one of several, does not answer: nobody knows how it goes on there."""
-    return bool(queue.place) and context.of(queue).link.failure is not None
+    return words, f"verdict-{queue.verdict}{emphasis}"
 
 
 def _oldest(queue: QueueState, context: QueueContext) -> Piece:
     if context.clock_times:
-        return clock(queue.oldest_ready_ms).split(".")[0], ""
-    return duration(queue.oldest_ready_age_ms(context.of(queue).at_ms)), ""
+        return clock(queue.ready_since_ms).split(".")[0], ""
+    return duration(queue.ready_for_ms(context.of(queue).at_ms)), ""
 
 
 def _rate(per_s: float | None) -> Piece:
@@ -106,8 +107,8 @@ def spark_pieces(
 
 
 def _outlook(queue: QueueState, context: QueueContext) -> Piece:
-    if _is_stale(queue, context):
-        return "", ""
+    if (stale := context.stale.get(queue.place)) is not None:
+        return stale, "muted"
     words = outlook(queue, context.of(queue).at_ms)
     if queue.verdict.is_trouble:
         return words, f"verdict-{queue.verdict}"
@@ -172,8 +173,8 @@ _SORTS: dict[str, tuple[Callable[[QueueState], Any], bool]] = {
     "ready": (lambda queue: queue.ready, True),
     "hidden": (lambda queue: queue.hidden, True),
     "depth": (lambda queue: queue.depth, True),
-    # The oldest was sent first.
-    "oldest": (lambda queue: queue.oldest_ready_ms, False),
+    # The oldest was ready first.
+    "oldest": (lambda queue: queue.ready_since_ms, False),
     "in": (lambda queue: queue.arrivals_s, True),
     "out": (lambda queue: queue.deletes_s, True),
     "recv": (lambda queue: queue.receives_s, True),
@@ -184,8 +185,8 @@ _SORTS: dict[str, tuple[Callable[[QueueState], Any], bool]] = {
 
 
 def trouble(queue: QueueState) -> tuple[Any, ...]:
-    """Sort by trouble: the worst verdict, then the oldest ready message, then the most ready ones."""
-    oldest = queue.oldest_ready_ms
+    """Sort by trouble: the worst verdict, then the longest wait of a ready message, then the most ready ones."""
+    oldest = queue.ready_since_ms
     return queue.verdict.rank, oldest is None, oldest or 0, -(queue.ready or 0), queue.name, queue.place
 
 
@@ -215,12 +216,14 @@ def _mark(row: MessageRow, context: MessageContext) -> Piece:
 def _state(row: MessageRow, context: MessageContext) -> Piece:
     if row.id in context.gone:
         return "gone", "muted"
+    if row.id in context.unknown:
+        return UNKNOWN, "muted"
     state = row.state_at(context.at_ms)
     return state.value, MESSAGE_TOKENS[state]
 
 
 def _due(row: MessageRow, context: MessageContext) -> Piece:
-    if row.id in context.gone:
+    if row.id in context.gone or row.id in context.unknown:
         return UNKNOWN, "muted"
     if row.due_ms is None and row.is_item:
         return ("now", "") if row.state is MessageState.READY else (UNKNOWN, "muted")

@@ -43,9 +43,6 @@ def form_of(name: str, queue: str, snapshot: Snapshot | None, body: bytes | None
             form = change_forms.form_of(name, queue, snapshot, body)
             # A list is made by its first item, and a queue of RSMQ has attributes that somebody has to choose.
             return form and replace(form, fields=(replace(form.fields[0], hint="a key, or rsmq:queue"),))
-        case "hide":
-            form = change_forms.form_of(name, queue, snapshot, body)
-            return form and replace(form, title=f"Extend leases of {shown}")
     return change_forms.form_of(name, queue, snapshot, body)
 
 

@@ -8,7 +8,7 @@ from rich.cells import cell_len
 from rsmq_tui.monitor import Filter, MessageRow, Progress
 from rsmq_tui.monitor.peek import RowsAgain
 from rsmq_tui.monitor.reading import read_score
-from rsmq_tui.monitor.search import found_row
+from rsmq_tui.monitor.search import INCOMPLETE, found_row
 from rsmq_tui.monitor.wording import count, duration, printable
 from rsmq_tui.protocol import PREVIEW_BYTES, RawMessage
 from rsmq_tui.protocol.lists.item_ids import order_of
@@ -36,7 +36,8 @@ class Hits:
 
     ``rows`` and ``keys`` are the same objects until something was found that belongs among them, or something became
     of a row. ``before`` is what the same search found earlier, ``gone`` the ids of rows that have left the queue since,
-    and ``error`` why it failed: until the server has answered, it is as failed as that.
+    ``unknown`` those of items that were not found again, and ``error`` why it failed: until the server has answered, it
+    is as failed as that.
     """
 
     def __init__(self, wanted: Filter, before: "Hits | None" = None) -> None:
@@ -49,6 +50,8 @@ class Hits:
         self.rows: tuple[MessageRow, ...] = ()
         self.keys: tuple[str, ...] = ()
         self.gone: set[str] = set()
+        self.unknown: set[str] = set()
+        # Rows as they are now, by the ids that they were found with.
         self._again: dict[str, MessageRow] = {}
         self._kept: list[_Kept] = []
         self._arranged = True
@@ -66,17 +69,22 @@ class Hits:
         """Bring ``rows`` and ``keys`` up to date."""
         if not self._arranged:
             self._arranged = True
-            rows = [each.row for each in self._kept]
-            self.keys = tuple(row.id for row in rows)
-            self.rows = tuple(self._again.get(row.id, row) for row in rows)
+            self.rows = tuple(self._again.get(each.row.id, each.row) for each in self._kept)
+            self.keys = tuple(row.id for row in self.rows)
 
     def take_again(self, again: RowsAgain) -> None:
         """Take what has become of some of the rows since they were found; their order stays, and so do those gone."""
-        self.gone |= {id for id, row in again.rows.items() if row is None}
-        there = {id: row for id, row in again.rows.items() if row is not None}
-        self.gone -= there.keys()
-        self._again |= there
-        self.rows = tuple(there.get(row.id, row) for row in self.rows)
+        self.arrange()
+        for each, row in zip(self._kept, self.rows, strict=True):
+            if (now := again.rows.get(row.id)) is not None:
+                self._again[each.row.id] = now
+        self.gone = (self.gone - again.rows.keys()) | {id for id, row in again.rows.items() if row is None}
+        self.unknown = (self.unknown - again.rows.keys()) | again.unknown
+        self._arranged = False
+        keys = self.keys
+        self.arrange()
+        # The same object says that the rows are the same ones.
+        self.keys = keys if keys == self.keys else self.keys
 
     def end(self, stage: Stage, error: str = "") -> None:
         """Say how it ended; what ends first counts. What is stopped before it got over a failure has failed."""
@@ -198,7 +206,7 @@ def search_pieces(
     if hits.not_searched:
         told.append((f" · {count(hits.not_searched)} too long to search", "verdict-aged"))
     if hits.begun_anew:
-        told.append((" · the queue was recreated during the search: some may be missing", "verdict-aged"))
+        told.append((f" · {INCOMPLETE}", "verdict-aged"))
     wanted = f"filter: {printable(text)}   " if text else ""
     room = width - 1 - len(matched) - sum(len(words) for words, _ in told)
     if cell_len(wanted) > room:

@@ -247,6 +247,31 @@ def test_a_list_is_audited_by_its_name(command: Command, orders: Rsmq, client: R
     assert nowhere.err.endswith(", ns rsmq, (lists))\n")
 
 
+def test_the_audit_takes_references(command: Command, trouble: Rsmq, client: Redis) -> None:
+    client.lpush("queue:mail:processing", "a")
+    client.lpush("orders:processing", "a")
+    client.sadd("jobs:QUEUES", "orders")
+
+    def places(*arguments: str) -> set[tuple[str, str]]:
+        return {(line["ns"], line["queue"]) for line in command("audit", *arguments).lines}
+
+    assert places("--queue", "list:queue:mail") == {("(lists)", "queue:mail")}
+    assert places("--queue", "list:queue:mail", "--lists", "other:*") == {("(lists)", "queue:mail")}
+    assert places("--queue", "list:orders") == {("(lists)", "orders")}
+    assert places("--queue", "rsmq:orders") == {("rsmq", "orders")}
+    assert places("--queue", "rsmq:orders", "--lists", "*") == {("rsmq", "orders")}
+    assert places("--queue", "rsmq:jobs/orders") == {("jobs", "orders")}
+    # A name alone is not looked for where only another queue's reference leads to.
+    both = places("--queue", "rsmq:jobs/orders", "--queue", "rust", "--queue", "list:queue:mail")
+    assert both == {("jobs", "orders"), ("rsmq", "rust"), ("(lists)", "queue:mail")}
+    assert places("--queue", "rsmq:jobs/orders", "--queue", "orders") == {("jobs", "orders"), ("rsmq", "orders")}
+    nowhere = command("audit", "--queue", "list:gone", "--queue", "orders")
+    assert (nowhere.status, nowhere.out) == (2, b"")
+    assert nowhere.err.startswith("rsmq-tui: queue list:gone does not exist (redis://")
+    assert nowhere.err.endswith(", ns (lists))\n")
+    assert command("audit", "--queue", "list:").status == command("audit", "--queue", "rsmq:").status == 2
+
+
 def test_a_fix_leaves_lists_as_they_are(command: Command, orders: Rsmq, client: Redis) -> None:
     client.lpush("queue:mail:processing", "a")
     done = command("audit", "--lists", "queue:*", "--fix", "--yes")

@@ -115,7 +115,7 @@ def test_a_bad_filter_says_where(verb: list[str], command: Command, orders: Rsmq
     done = command("messages", verb[0], "orders", *verb[1:], "--filter", "状態 age>10x rc>=5")
     assert (done.status, done.out) == (2, b"")
     sentence, text, caret = done.err.splitlines()
-    assert "a span of time has a unit" in sentence
+    assert "a duration has a unit" in sentence
     assert text == "  状態 age>10x rc>=5"
     # Two characters of the text are as wide as two each.
     assert caret == "           ^^^"

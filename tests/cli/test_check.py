@@ -46,7 +46,8 @@ def test_one_line_for_each_problem_the_worst_first(command: Command, orders: Rsm
     assert done.status == 2
     said, data = first_line(done.text)
     assert (
-        said == "RSMQ CRITICAL - 1 critical, 1 unknown, 1 warning in 2 queues: orders: 6 messages stored, more than 4"
+        said
+        == "RSMQ CRITICAL - 1 critical, 1 warning in 2 queues, 1 other problem: orders: 6 messages stored, more than 4"
     )
     assert data["orders.depth"] == "6;1;4;0"
     assert data["orders-dlq.depth"] == "2;1;4;0"
@@ -221,7 +222,9 @@ def test_several_servers_are_checked_at_once_and_the_worst_counts(
     # A server that cannot be read may hide worse than a warning.
     assert done.status == 3
     said, data = first_line(done.text)
-    assert said.startswith("RSMQ UNKNOWN - 1 unknown, 1 warning in 3 queues: gone/rsmq redis://127.0.0.1:1/0: ")
+    assert said.startswith(
+        "RSMQ UNKNOWN - 1 warning, 2 ok in 3 queues, 1 other problem: gone/rsmq redis://127.0.0.1:1/0: "
+    )
     assert data["here/rsmq/orders.depth"] == "6;5;9;0"
     assert "WARNING: here/rsmq orders: 6 messages stored, more than 5" in done.text.splitlines()
     done = anywhere("--profile", "two", *checked)
@@ -241,6 +244,7 @@ def test_thresholds_of_a_profile_count(anywhere: Command, orders: Rsmq, redis_ur
     done = anywhere("--profile", "here", "--config", str(config), "check")
     assert done.status == 1
     assert "WARNING: orders: 2 messages received 1 times or more (up to 1)" in done.text.splitlines()
+    assert "thresholds that differ from the defaults: poison_rc 1" in done.text.splitlines()
 
 
 def test_lists_are_checked_beside_the_queues_of_rsmq(command: Command, orders: Rsmq, client: Redis) -> None:
@@ -251,7 +255,7 @@ def test_lists_are_checked_beside_the_queues_of_rsmq(command: Command, orders: R
 
     assert done.status == 2
     said, data = first_line(done.text)
-    assert said == "RSMQ CRITICAL - 1 critical, 1 warning in 1 queue: (lists) queue:mail: 3 items stored, more than 2"
+    assert said == "RSMQ CRITICAL - 1 critical in 1 queue: (lists) queue:mail: 3 items stored, more than 2"
     assert (data["(lists).queues"], data["(lists)/queue:mail.depth"]) == ("1;;;0", "3;;2;0")
     assert data["(lists)/queue:mail.expired"] == "1;0;5;0"
     # Nobody knows how long its items have waited.
@@ -267,6 +271,31 @@ def test_a_server_with_lists_only_is_ok(command: Command, client: Redis) -> None
     assert (done.status, rsmq["status"], lists["status"]) == (0, "ok", "ok")
     (mail,) = lists["queues"]
     assert (lists["ns"], mail["kind"], mail["expired"], mail["oldest_ready_age_ms"]) == ("(lists)", "list", 0, None)
+
+
+def test_the_summary_counts_each_queue_once(command: Command, client: Redis) -> None:
+    """By its worst problem, so that the counts add up to the number of queues."""
+    rsmq = Rsmq(client)
+    for name in ("bad", "late", "fine", "broken"):
+        rsmq.create_queue(name)
+    rsmq.send_messages("bad", ["x"] * 3)
+    rsmq.receive_messages("bad", 3, vt=0)
+    rsmq.send_messages("late", ["x"] * 2)
+    client.delete("rsmq:broken:Q")
+    client.hset("rsmq:broken:Q", "vt", "no number")
+
+    arguments = ("check", "--max-depth", "1:2", "--max-rc", "1:9")
+    said, _ = first_line(command(*arguments).text)
+    counts = re.fullmatch(r"RSMQ CRITICAL - (.+) in 4 queues: .*", said)
+    assert counts is not None
+    assert counts[1] == "2 critical, 1 warning, 1 ok"
+    # Of which one has two problems.
+    assert sum(line.split(": ")[1] == "bad" for line in command(*arguments).text.splitlines()[1:]) == 2
+
+    said, _ = first_line(command(*arguments, "--queue", "fine", "--queue", "nope").text)
+    assert said.startswith("RSMQ UNKNOWN - 1 ok in 1 queue, 1 other problem: nope: no such queue")
+    said, _ = first_line(command(*arguments, "--queue", "nope").text)
+    assert said.startswith("RSMQ UNKNOWN - 1 problem: nope: no such queue")
 
 
 def test_nothing_at_all_is_unknown(command: Command) -> None:

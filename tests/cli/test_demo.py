@@ -1,6 +1,8 @@
 """`rsmq-tui demo --headless`: a server and a workload for scripts, gone when it ends."""
 
 import json
+import os
+import re
 import signal
 import subprocess
 import sys
@@ -11,13 +13,18 @@ from pathlib import Path
 import pytest
 import redis
 
+from rsmq_tui.cli.demo import address_of
 from rsmq_tui.cli.triage_of import triage_of
+from rsmq_tui.embedded import EmbeddedServer
+from rsmq_tui.monitor import LivePoller
 from rsmq_tui.profiles import Profile
-from rsmq_tui.protocol import Address, Rsmq
+from rsmq_tui.protocol import Address, QueueReader, Rsmq
 from rsmq_tui.triage.actions import Delete
 from rsmq_tui.triage.previews import Everything
+from rsmq_tui.tui.app import RsmqApp
 from tests.cli.running import SECONDS_MAX, environment, run
 from tests.embedded.processes import is_gone
+from tests.tui.driving import names_in, text_of, until
 
 
 @contextmanager
@@ -93,3 +100,23 @@ async def test_what_a_demo_keeps_for_undo_ends_with_it(redis_url: str, client: r
         assert (await triage.preview_undo()).count == 1
     finally:
         await triage.aclose()
+
+
+async def test_a_demo_whose_server_has_ended_says_so_and_what_to_do() -> None:
+    with EmbeddedServer() as server:
+        with redis.Redis.from_url(server.url) as client:
+            Rsmq(client).create_queue("orders")
+        app = RsmqApp(LivePoller(QueueReader(address_of(server)), interval_s=0.05))
+        app.animation_level = "none"
+        async with app.run_test(size=(80, 24)) as pilot:
+            await until(pilot, lambda: names_in(pilot) == ["orders"], "the queue is shown")
+            os.kill(server.pid, signal.SIGKILL)
+            ended = re.compile(r"✗ stale \d+ s · the demo's server has ended: restart rsmq-tui demo ")
+            await until(pilot, lambda: ended.search(text_of(app).splitlines()[0]), "the header says so")
+    # One that is there and cannot be reached is told as any other.
+    address = Address("redis://127.0.0.1:1/0", ended=lambda: None)
+    poller = LivePoller(QueueReader(address))
+    failure = (await poller.poll()).link.failure
+    await poller.aclose()
+    assert failure is not None
+    assert failure.kind == "refused"

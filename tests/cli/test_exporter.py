@@ -141,9 +141,9 @@ def test_an_address_that_cannot_be_had_is_one_sentence(command: Command, host: s
         (["--port", "65536"], "is not a port: a whole number from 0 to 65,535"),
         (["--port", "-1"], "is not a port"),
         (["--port", "9e3"], "is not a port"),
-        (["--timeout", "0"], "is not a number of seconds, 0.1 or more"),
-        (["--interval", "nan"], "is not a number of seconds, 0.1 or more"),
-        (["--min-interval", "-1"], "is not a number of seconds, 0 or more"),
+        (["--timeout", "0"], "'0' is not between 0.1s and 1,000,000s"),
+        (["--interval", "nan"], "'nan': a duration is a number of seconds, or has a unit"),
+        (["--min-interval", "-1"], "'-1' is not between 0s and 1,000,000s"),
         (["--print-rules", "--print-dashboard"], "not allowed with"),
     ],
 )

@@ -99,6 +99,29 @@ def test_refused(arguments: list[str], words: str, command: Command, orders: Rsm
     assert words in done.err
 
 
+@pytest.mark.parametrize(
+    "arguments", [["undo", "99"], ["undo", "99", "--yes"], ["journal", "restore", "99"]], ids=" ".join
+)
+def test_a_change_that_is_not_there_is_no_matter_of_a_server(
+    arguments: list[str], command: Command, orders: Rsmq
+) -> None:
+    command("messages", "delete", "orders", "--all", "--yes")
+    done = command(*arguments)
+    assert done.status == 2
+    assert done.err == "rsmq-tui: no change 99 in the journal: rsmq-tui journal lists them\n"
+
+
+def test_undo_says_that_a_queue_that_was_made_is_removed(command: Command, orders: Rsmq) -> None:
+    command("messages", "move", "orders", "--all", "--to", "new", "--create", "--yes")
+    told = "which the change created, is removed if it is empty then and nobody else has used it; otherwise it is kept."
+    assert f"Queue new, {told}" in command("undo", terminal=True).text
+    assert f"Queue new, {told}" in command("undo").lines[0]["notes"]
+    done = command("undo", "--yes", terminal=True)
+    assert "; queue new, which the change created, was removed; rsmq-tui undo 2 reverts it" in done.text
+    assert command("undo", "2", "--yes").lines[0]["notes"] == []
+    assert command("undo", "1", "--yes").lines[0]["notes"] == ["queue new, which the change created, was removed"]
+
+
 def test_a_change_on_another_server_stays_there(command: Command, anywhere: Command, orders: Rsmq) -> None:
     command("messages", "delete", "orders", "--all", "--yes")
     done = anywhere("-r", "redis://:hunter2@127.0.0.1:1/0", "undo", "1", "--yes")

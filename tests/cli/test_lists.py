@@ -1,11 +1,15 @@
 """List queues on the command line: `list:KEY`, or --lists; previews, changes, undo, and moves between the kinds."""
 
+from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
 from redis import Redis
 
+from rsmq_tui.monitor.search import INCOMPLETE
 from rsmq_tui.protocol import Rsmq
+from rsmq_tui.protocol.lists.scan_reading import ListLook
 from tests.cli.conftest import Command
 
 KEY = "queue:orders"
@@ -29,7 +33,7 @@ def test_a_preview_changes_nothing(command: Command, client: Redis) -> None:
     done = command("messages", "pop", LISTED, "--count", "2")
     assert done.status == 3
     (line,) = done.lines
-    assert (line["action"], line["queue"], line["planned"], line["ns"]) == ("pop", KEY, 2, "(lists)")
+    assert (line["action"], line["queue"], line["planned"], line["ns"]) == ("pop", LISTED, 2, "(lists)")
     assert line["what"] == "the 2 that would be taken next"
     assert items(client) == [body(number) for number in range(5)]
 
@@ -61,10 +65,52 @@ def test_undo_takes_back_the_last_change_of_either_kind(command: Command, client
     Rsmq(client).create_queue("parked")
     assert command("messages", "send", "parked", "one", "--yes").status == 0
     assert command("messages", "pop", LISTED, "--yes").status == 0
-    assert command("undo", "--yes").lines[0]["queue"] == KEY
+    assert command("undo", "--yes").lines[0]["queue"] == LISTED
     assert len(items(client)) == 5
     assert command("undo", "--yes").lines[0]["queue"] == "parked"
     assert client.zcard("rsmq:parked") == 0
+
+
+@pytest.mark.parametrize("to", ["queue:copy", "list:queue:copy"])
+def test_queues_and_targets_are_printed_as_commands_take_them(command: Command, client: Redis, to: str) -> None:
+    Rsmq(client).create_queue("parked")
+    moves = [
+        command("messages", "move", LISTED, "--all", "--limit", "1", "--to", to, "--yes"),
+        command("messages", "move", LISTED, "--all", "--limit", "1", "--to", "rsmq:parked", "--yes"),
+        command("messages", "move", "parked", "--all", "--to", "list:queue:copy", "--yes"),
+    ]
+    previewed = command("messages", "move", LISTED, "--all", "--to", to).lines
+    wanted = [(LISTED, "list:queue:copy"), (LISTED, "rsmq:parked"), ("parked", "list:queue:copy")]
+
+    assert [(line["queue"], line["target"]) for done in moves for line in done.lines] == wanted
+    assert [(line["queue"], line["target"]) for line in previewed] == wanted[:1]
+    changes = command("journal", "list").lines
+    assert [(line["queue"], line["target"]) for line in reversed(changes)] == wanted
+    shown = [command("journal", "show", str(line["change"])).lines[0] for line in reversed(changes)]
+    wanted[1] = (LISTED, "rsmq:rsmq/parked")
+    assert [(line["queue"], line["target"]) for line in shown] == wanted
+    undone = command("undo", "1", "--yes").lines[0]
+    assert (undone["queue"], undone["target"]) == (LISTED, None)
+
+
+def test_every_command_takes_a_reference(command: Command, client: Redis) -> None:
+    rsmq = Rsmq(client)
+    for name in ("parked", "other"):
+        rsmq.create_queue(name)
+    Rsmq(client, ns="jobs").create_queue("parked")
+    lists = ("--lists", "rsmq:*")
+    assert command("messages", "send", "rsmq:parked", "one", "two", "--yes").lines[0]["queue"] == "parked"
+    assert command("messages", "send", "rsmq:jobs/parked", "three", "--yes", *lists).lines[0]["ns"] == "jobs"
+    assert [line["body"] for line in command("messages", "list", "rsmq:jobs/parked").lines] == ["three"]
+    moved = command("messages", "move", "rsmq:parked", "--all", "--to", "rsmq:other", "--yes").lines[0]
+    assert (moved["queue"], moved["target"], moved["done"]) == ("parked", "other", 2)
+    assert command("queues", "set", "rsmq:other", "--vt", "5", "--yes").lines[0]["done"] == 1
+    assert command("undo", "--queue", "rsmq:other", "--yes").lines[0]["action"] == "undo"
+    assert command("undo", "--queue", "rsmq:jobs/parked", "--yes").lines[0]["done"] == 1
+    elsewhere = command("messages", "move", "other", "--all", "--to", "rsmq:jobs/parked", "--yes")
+    assert (elsewhere.status, "is in another namespace" in elsewhere.err) == (2, True)
+    for text, missing in (("rsmq:", "the name of the queue after rsmq:"), ("list:", "the key of the list after list:")):
+        assert f"write {missing}" in command("messages", "list", text).err
 
 
 def test_what_the_star_of_a_pattern_stands_for_is_the_name(anywhere: Command, client: Redis, tmp_path: Path) -> None:
@@ -102,6 +148,22 @@ def test_what_is_not_there_is_said(command: Command) -> None:
     assert "queue:nosuch is empty now: Redis deletes a list with its last item" in done.err
     assert command("messages", "list", "list:").status == 2
     assert "a Redis List is written list:queue:nosuch" in command("messages", "list", "queue:nosuch").err
+
+
+def test_a_list_that_changes_too_fast_to_be_read_is_told(
+    command: Command, client: Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    look, serials = ListLook.at, count()
+
+    async def replacing(self: ListLook, *given: Any, more_bytes: int = 0) -> Any:
+        client.delete(KEY)
+        client.lpush(KEY, *(b"item %d" % next(serials) for _ in range(3_000)))
+        return await look(self, *given, more_bytes=more_bytes)
+
+    monkeypatch.setattr(ListLook, "at", replacing)
+    for what in ("list", "export"):
+        done = command("messages", what, LISTED, "--filter", "body:item")
+        assert (done.status, INCOMPLETE in done.err) == (0, True)
 
 
 def test_export_and_import(command: Command, client: Redis, tmp_path: Path) -> None:

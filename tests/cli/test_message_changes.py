@@ -215,6 +215,24 @@ def test_named_messages_are_changed_even_if_received(
     assert orders.get_queue_attributes("hot").msgs == 0
 
 
+@pytest.mark.parametrize(("most", "left_out"), [(1000, 0), (5, 0), (3, 2)])
+def test_ids_of_those_that_were_received_are_printed_up_to_a_limit(
+    command: Command, orders: Rsmq, monkeypatch: pytest.MonkeyPatch, most: int, left_out: int
+) -> None:
+    orders.create_queue("hot")
+    ids = orders.send_messages("hot", ["x"] * 5)
+    honest = Triage.run
+
+    def received_meanwhile(self: Triage, preview: Preview) -> Run:
+        orders.receive_messages("hot", 5, vt=100)
+        return honest(self, preview)
+
+    monkeypatch.setattr(Triage, "run", received_meanwhile)
+    monkeypatch.setattr("rsmq_tui.cli.changing._IDS_PRINTED", most)
+    (line,) = command("messages", "delete", "hot", "--id", *ids, "--yes").lines
+    assert (line["skipped"], line["changed_ids"], line["changed_ids_left_out"]) == (5, ids[:most], left_out)
+
+
 def test_a_preview_of_nothing_promises_nothing(command: Command, orders: Rsmq) -> None:
     done = command("messages", "delete", "orders", "--filter", "body:nowhere", terminal=True)
     assert done.status == 3

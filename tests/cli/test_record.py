@@ -187,7 +187,7 @@ def test_without_the_extra_it_says_what_to_install(
     [
         ((), "the following arguments are required: --out"),
         (("--out", ""), "must not be empty: name a folder"),
-        (("--out", "x", "--every", "5"), "a span of time has a unit"),
+        (("--out", "x", "--every", "5"), "a duration has a unit"),
         (("--out", "x", "--every", "10ms"), "'10ms' is not between 100ms and 1d"),
         (("--out", "x", "--for=-1h"), "is not between 100ms and"),
         (("--out", "x", "--messages", "500ms"), "is not between 1s and"),

@@ -13,16 +13,23 @@ from tests.cli.conftest import Command
 
 @pytest.mark.parametrize(
     ("text", "value_s"),
-    [("0", 0), ("600", 600), ("10m", 600), ("1h30m", 5400), ("90s", 90), ("2d", 172_800), ("2000ms", 2), ("1.5m", 90)],
-)
+    [("0", 0), ("600", 600), ("10m", 600), ("1h30m", 5400), ("90s", 90), ("2d", 172_800), ("2000ms", 2), ("1.5m", 90),
+     ("10min", 600), ("10 min", 600), ("5 minutes", 300), ("2hours", 7200), ("1h 30min", 5400), ("90sec", 90),
+     ("1 day", 86_400), ("1hr", 3600)],
+)  # fmt: skip
 def test_a_duration_is_a_number_of_seconds_or_has_units(text: str, value_s: int) -> None:
     assert seconds(text) == value_s
     assert at_least(0)(text) == value_s
 
 
-@pytest.mark.parametrize("text", ["", "-1", "-1h", "1.5", "500ms", "10 m", "m", "1w", "nan", "inf", "10000000", "200d"])
+@pytest.mark.parametrize(
+    "text",
+    ["", "-1", "-1h", "1.5", "500ms", "10  m", "m", "1w", "10mi", "10 mins 5", "1e3", "nan", "inf", "10000000", "200d"],
+)
 def test_what_is_no_duration_in_whole_seconds(text: str) -> None:
-    with pytest.raises(argparse.ArgumentTypeError, match="nor a duration such as 10m or 1h30m"):
+    with pytest.raises(
+        argparse.ArgumentTypeError, match=r"^'.*': a duration (is a number of seconds, or has a unit|must be a whole)"
+    ):
         seconds(text)
 
 

@@ -279,7 +279,7 @@ def test_the_command_can_be_stopped_and_goes_on(tmp_path: Path) -> None:
         (["--days", "0"], "'0' is not a number of days from 0.01 to 10,000"),
         (["--queues", "0"], "'0' is not a number of queues from 1 to 100,000"),
         (["--until", "noon"], "'noon' is not a time such as 2031-05-17 or 2031-05-17T12:00"),
-        (["--every", "5"], "'5': a span of time has a unit"),
+        (["--every", "5"], "'5': a duration has a unit"),
         (["--seed", "-"], "'-' is not a whole number of 0 or more"),
     ],
 )

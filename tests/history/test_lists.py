@@ -14,7 +14,7 @@ from rsmq_tui.history.rows import SampleRows
 from rsmq_tui.history.schema import SCHEMA_FILE, describe
 from rsmq_tui.history.snapshots import snapshot_of
 from rsmq_tui.history.writer import Settings, Writer
-from rsmq_tui.monitor import Drain, PeekError, QueueState, Thresholds, Verdict
+from rsmq_tui.monitor import Drain, PeekError, QueueState, Thresholds, Verdict, outlook, reason
 from rsmq_tui.monitor.list_tracking import list_trackers
 from rsmq_tui.monitor.sampler import Sampler
 from rsmq_tui.monitor.series import ListSeries
@@ -95,17 +95,43 @@ def test_it_is_read_back_as_it_was(tmp_path: Path) -> None:
     assert poll.place == LISTS
 
 
+def _without(tape: Tape, column: str) -> None:
+    """Make of a tape's only file one of before there was that column."""
+    (path,) = tape.files
+    metadata = pq.read_metadata(path).metadata
+    older = pq.ParquetFile(path).read().drop_columns([column])
+    pq.write_table(older.replace_schema_metadata(metadata), path)
+
+
 def test_files_of_before_there_were_leases_in_them_are_read(tmp_path: Path) -> None:
     tape = Tape(tmp_path)
     tape.poll(NOON_MS, state())
     tape.seal()
-    (path,) = tape.files
-    metadata = pq.read_metadata(path).metadata
-    older = pq.ParquetFile(path).read().drop_columns(["expired"])
-    pq.write_table(older.replace_schema_metadata(metadata), path)
+    _without(tape, "expired")
     (shown,) = replay_of(tmp_path).snapshot.queues
 
     assert (shown.name, shown.depth, shown.expired, shown.net_s) == ("orders", 7, None, None)
+
+
+def test_for_how_long_nothing_was_taken_is_said_as_it_was_live(tmp_path: Path) -> None:
+    live = Live(Tape(tmp_path, place=LISTS), Sampler(Thresholds(), "", list_trackers(None)))
+    for poll in range(40):
+        # Of one it is not known for how long before nothing was taken.
+        at_ms = NOON_MS + poll * STEP_MS
+        live.poll(at_ms, {"before": list_row(5), "since": list_row(5, taken=min(poll, 10))})
+    live.tape.seal()
+
+    def said(queues: tuple[QueueState, ...]) -> list[tuple[str, str]]:
+        return [(outlook(queue, at_ms), reason(queue, at_ms, Thresholds())) for queue in queues]
+
+    words = "5 items ready and the next one has been the same for"
+    told = [("no consumer ≥ 3m 15s", f"{words} 3m 15s or more"), ("no consumer for 2m 25s", f"{words} 2m 25s")]
+    assert said(replay_of(tmp_path, from_ms=at_ms).snapshot.queues) == said(live.states[at_ms]) == told
+    # Older files do not say which it is.
+    _without(live.tape, "is_idle_longer")
+    assert said(replay_of(tmp_path, from_ms=at_ms).snapshot.queues) == [
+        told[0], ("no consumer ≥ 2m 25s", f"{words} 2m 25s or more"),
+    ]  # fmt: skip
 
 
 def test_a_history_of_an_older_program_gets_the_new_columns_described(tmp_path: Path) -> None:
@@ -122,9 +148,9 @@ def test_a_moment_is_shown_as_it_was_live(hour: tuple[Path, Live], poll: int) ->
     out, live = hour
     at_ms = NOON_MS + poll * STEP_MS
     shown = replay_of(out, from_ms=at_ms).snapshot.queues
-    # Nobody wrote down whether something was taken while a depth stayed the same, nor before watching began.
+    # Nobody wrote down whether something was taken while a depth stayed the same.
     seen = [
-        queue._replace(drain=Drain.UNKNOWN if queue.drain is Drain.STEADY else queue.drain, is_idle_longer=False)
+        queue._replace(drain=Drain.UNKNOWN if queue.drain is Drain.STEADY else queue.drain)
         for queue in live.states[at_ms]
     ]
 

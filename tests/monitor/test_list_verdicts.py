@@ -121,6 +121,17 @@ class TestStalled:
         assert ScriptedLists().go(flow, seconds=300).verdict is Verdict.OK
 
 
+def reaped(watched: ScriptedLists, every_s: int, deaths_s: list[int]) -> set[Verdict]:
+    """Let leases end at these times until a reaper returns them all, so long after its last round; what was said."""
+    begun_ms, flow, seen = watched.at_ms, ListFlow(), set()
+    flow.leases = [begun_ms + 1000 * death_s for death_s in deaths_s]
+    flow.processing = len(flow.leases)
+    for _ in range(every_s - 1):
+        seen.add(watched.once(flow).verdict)
+    seen.add(watched.once(ListFlow()).verdict)
+    return seen
+
+
 class TestLeaking:
     def test_when_leases_have_been_over_for_a_minute(self) -> None:
         watched = ScriptedLists()
@@ -150,16 +161,65 @@ class TestLeaking:
         assert watched.go(flow, seconds=30).verdict is Verdict.LEAKING
         assert watched.go(flow, seconds=1).verdict is Verdict.OK
 
-    def test_does_not_go_to_and_fro_with_a_slow_reaper(self) -> None:
+    @pytest.mark.parametrize("every_s", [10, 30, 59, 90, 170, 290])
+    @pytest.mark.parametrize("dies_at_s", [1, 7, 9])
+    def test_not_with_a_reaper_that_comes_now_and_then(self, every_s: int, dies_at_s: int) -> None:
         watched = ScriptedLists()
-        flow = ListFlow(processing=1)
-        seen = set()
-        for _ in range(8):
-            flow.leases = [watched.at_ms]
-            seen.add(watched.go(flow, seconds=69).verdict)
-            seen.add(watched.go(flow, seconds=1).verdict)
+        seen = [reaped(watched, every_s, [dies_at_s * every_s // 10]) for _ in range(6)]
 
-        assert seen == {Verdict.LEAKING}
+        # At first nothing tells that there is one.
+        assert Verdict.LEAKING not in set().union(*seen[2 if every_s > 60 else 0 :])
+
+    def test_not_with_a_reaper_that_often_finds_nothing(self) -> None:
+        watched = ScriptedLists(Thresholds(leaking_ms=20_000))
+        rounds = [[3], [20], [5], [], [], [3, 15], [28], [], [1], [12], []] * 3
+        seen = [reaped(watched, 30, round_) for round_ in rounds]
+
+        assert (Verdict.LEAKING in seen[0], Verdict.LEAKING in set().union(*seen[3:])) == (True, False)
+
+    def test_not_while_a_reaper_returns_many_a_few_at_a_time(self) -> None:
+        watched = ScriptedLists()
+        began_ms = watched.at_ms
+        flow = ListFlow(processing=200, leases=[began_ms + number for number in range(200)])
+        seen = []
+        for _ in range(9):
+            seen.append(watched.go(flow, seconds=50).verdict)
+            flow.processing -= 20
+            del flow.leases[:20]
+
+        assert set(seen[1:]) == {Verdict.OK}
+
+    @pytest.mark.parametrize(("every_s", "after_s"), [(10, 60), (30, 60), (90, 180), (290, 580), (500, 600)])
+    def test_when_the_reaper_comes_no_more(self, every_s: int, after_s: int) -> None:
+        watched = ScriptedLists()
+        for _ in range(6):
+            reaped(watched, every_s, [every_s // 2])
+        flow = ListFlow(processing=1, leases=[watched.at_ms + 1000])
+
+        assert watched.go(flow, seconds=after_s).verdict is Verdict.OK
+        state = watched.once(flow)
+        assert (state.verdict, state.since_ms) == (Verdict.LEAKING, flow.leases[0])
+
+    def test_at_the_usual_time_although_slow_workers_ack_late(self) -> None:
+        watched = ScriptedLists()
+        for _ in range(5):
+            # An hour passes from one of them to the next.
+            reaped(watched, 3600, [3595])
+        flow = ListFlow(processing=1, leases=[watched.at_ms + 1000])
+
+        assert watched.go(flow, seconds=60).verdict is Verdict.OK
+        assert watched.once(flow).verdict is Verdict.LEAKING
+
+    def test_what_was_returned_during_an_outage_tells_no_time(self) -> None:
+        watched = ScriptedLists()
+        flow = ListFlow(processing=1, leases=[watched.at_ms + 1000])
+        watched.go(flow, seconds=30)
+        watched.resume(after_s=7200)
+        flow.leases = [watched.at_ms + 2000]
+        watched.once(flow)
+
+        assert watched.go(flow, seconds=60).verdict is Verdict.OK
+        assert watched.once(flow).verdict is Verdict.LEAKING
 
     def test_and_stalled_says_both(self) -> None:
         watched = ScriptedLists()

@@ -150,7 +150,7 @@ class TestPages:
     async def pages(self, client: Redis, redis_url: str, user: str, *pages: MessagePage) -> list[PageLook]:
         client.acl_setuser("plain", enabled=True, passwords=["+x"], keys=["*"], commands=["+@all", "-@scripting"])
         async with aclosing(QueueReader(redis_url.replace("redis://", f"redis://{user}"))) as reader:
-            return await reader.rows.message_pages(pages, 5)
+            return (await reader.rows.looks((), pages, 0, 5, 0))[1]
 
     async def test_go_on_behind_a_message(self, client: Redis, redis_url: str, crowded: int, user: str) -> None:
         behind = b"%d" % (crowded + 9), id_of(9).encode()

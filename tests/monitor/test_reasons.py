@@ -66,7 +66,7 @@ def state(**changes: object) -> QueueState:
             "arrivals have exceeded deletes for 2h 0m, now by 27.5/s; oldest ready 1 s",
         ),
         (
-            {"verdict": Verdict.GROWING, "oldest_ready_ms": None, "since_ms": None},
+            {"verdict": Verdict.GROWING, "oldest_ready_ms": None, "oldest_ready_due_ms": None, "since_ms": None},
             "arrivals have exceeded deletes for –; oldest ready –",
         ),
         (
@@ -85,6 +85,50 @@ def state(**changes: object) -> QueueState:
 )
 def test_reasons(changes: dict[str, object], sentence: str) -> None:
     assert reason(state(**changes), AT_MS, Thresholds()) == sentence
+
+
+@pytest.mark.parametrize(
+    ("changes", "thresholds", "sentence"),
+    [
+        (
+            {**IDLE, "ready": 1, "since_ms": AT_MS - 1_560_000, "totalrecv": 9},
+            {"stalled_ms": 90_000, "aged_ms": 1},
+            "1 message ready and none received for 26m (thresholds: stalled 1m 30s)",
+        ),
+        (
+            {"verdict": Verdict.LEAKING, "kind": "list", "expired": 2, "since_ms": AT_MS - 90_000},
+            {"leaking_ms": 30_000},
+            "2 leases past the deadline for 1m 30s: no reaper is returning them (thresholds: leaking 30 s)",
+        ),
+        (
+            {"verdict": Verdict.GROWING, "kind": "list", "since_ms": AT_MS - 90_000},
+            {"growing_ms": 60_000, "growing_share": 0.1},
+            "has grown for 1m 30s; next item 1 s old (thresholds: growing 1 min, growing_share 0.1)",
+        ),
+        (
+            {"verdict": Verdict.AGED, "oldest_ready_due_ms": AT_MS - 90_000},
+            {"aged_ms": 60_000, "stalled_ms": 1},
+            "the first ready message has waited 1m 30s (thresholds: aged 1 min)",
+        ),
+        (
+            {"verdict": Verdict.POISONED, "poison": 3, "highest_rc": 12},
+            {"poison_rc": 3},
+            "3 messages received 3 times or more (up to 12)",
+        ),
+        # What by other thresholds may not be ok.
+        (
+            {"verdict": Verdict.OK},
+            {"aged_ms": 3_600_000, "stalled_ms": 30_000, "clear_ms": 60_000, "poison_rc": 9},
+            "nothing is wrong (thresholds: aged 1 h, poison_rc 9)",
+        ),
+        ({"verdict": Verdict.OK}, {"stalled_ms": 30_000, "clear_ms": 60_000}, "nothing is wrong"),
+        ({"verdict": Verdict.OK, "depth": 0}, {"aged_ms": 3_600_000}, "empty"),
+    ],
+)
+def test_thresholds_that_are_not_the_defaults_are_named(
+    changes: dict[str, object], thresholds: dict[str, float], sentence: str
+) -> None:
+    assert reason(state(**changes), AT_MS, Thresholds(**thresholds)) == sentence  # type: ignore[arg-type] # any
 
 
 @pytest.mark.parametrize(

@@ -48,7 +48,7 @@ def test_ages_are_right_though_the_servers_clocks_differ() -> None:
     together.take(_poll("fast", 1, at_ms=START_MS + 3_600_000, oldest_s=10))
     both = together.take(_poll("slow", 1, oldest_s=90))
     assert both.totals.oldest == "orders on slow"
-    assert both.at_ms - (both.totals.oldest_ready_ms or 0) == 90_000
+    assert both.at_ms - (both.totals.ready_since_ms or 0) == 90_000
     assert both.part("slow").at_ms == START_MS
 
 
@@ -86,6 +86,23 @@ def test_it_fails_when_every_server_does() -> None:
     both = together.take(replace(_poll("test", 4), link=Link(DOWN, 910.0, 1002.0)))
     assert both.link == Link(DOWN, 910.0, 1002.0)
     assert together.take(_poll("test", 5)).link.failure is None
+
+
+def test_the_parts_of_a_server_that_is_gone_tell_the_same_of_it() -> None:
+    together = Together(["rsmq", "lists", "other"])
+    together.take(_poll("other", 1))
+    parts = {
+        place: replace(_poll(place, 1), server="redis://one:6379/0", link=link)
+        for place, link in (("rsmq", Link(DOWN, 900.0, 1004.0)), ("lists", Link(DOWN, 903.0, 1009.0)))
+    }
+    last = together.take(parts["rsmq"])
+    # The other part has not been heard of yet.
+    assert last.part("rsmq").link == Link(DOWN, 900.0, 1004.0)
+    last = together.take(parts["lists"])
+    assert last.part("rsmq").link == last.part("lists").link == Link(DOWN, 903.0, 1004.0)
+    assert last.link.failure is None
+    last = together.take(replace(parts["lists"], link=Link(None, 1005.0)))
+    assert last.part("rsmq").link == Link(DOWN, 900.0, 1004.0)
 
 
 def test_one_that_never_answered_delays_nobody() -> None:

@@ -46,7 +46,7 @@ async def test_an_export_stays_in_its_namespace(
         triage.watch("mail")
 
     assert {body[0] for body in _bodies(path)} == {"h"}
-    assert parts[-1][1:] == (4, 0, 0, 0)
+    assert parts[-1][1:] == (4, 0, 0, 0, False)
     assert (await _export(triage, Everything(), tmp_path / "there")).written == 4
     assert {body[0] for body in _bodies(tmp_path / "there")} == {"e"}
 
@@ -92,7 +92,7 @@ async def test_what_is_too_long_or_gone_is_counted(
 
     exported = await _export(triage, Named(tuple(ids)), tmp_path / "out")
 
-    assert exported[1:] == (3, 1, 1, 0)
+    assert exported[1:] == (3, 1, 1, 0, False)
     assert exported.seeing.scanned == exported.seeing.depth == 5
     assert len(_bodies(tmp_path / "out")) == 3
 

@@ -3,8 +3,11 @@
 import asyncio
 import os
 import resource
+import socket
 import sqlite3
 import stat
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -20,9 +23,9 @@ from rsmq_tui.triage.actions import Delete, Hide, Send
 from rsmq_tui.triage.changes import State
 from rsmq_tui.triage.desk import Triage
 from rsmq_tui.triage.journal import Journal
-from rsmq_tui.triage.journal_file import JournalError
+from rsmq_tui.triage.journal_file import JournalError, JournalFile
 from rsmq_tui.triage.journal_schema import APPLICATION_ID
-from rsmq_tui.triage.liveness import begin_work, end_work, is_alive
+from rsmq_tui.triage.liveness import Work, is_alive
 from rsmq_tui.triage.selection import Selection
 from rsmq_tui.triage.words import TriageError
 from tests.triage.doing import audit_lines, done, undone
@@ -447,26 +450,89 @@ async def test_a_run_that_nobody_watches_to_its_end_can_be_undone(triage: Triage
     assert kept(client) == before
 
 
-def test_who_is_at_work() -> None:
-    host, here = os.uname().nodename, os.getpid()
-    ended = os.fork()
-    if ended == 0:
-        os._exit(0)
-    os.waitpid(ended, 0)
+HOLDING = """
+import sys
+from pathlib import Path
+from tests.triage.test_journal import begun
+from rsmq_tui.triage.journal import Journal
+print(begun(Journal(Path(sys.argv[1]))), flush=True)
+sys.stdin.readline()
+"""
 
-    assert not is_alive("j", 1, host, here, 0)
-    begin_work("j", 1)
-    assert is_alive("j", 1, host, here, 10**9)
-    assert not is_alive("j", 2, host, here, 0)
-    assert not is_alive("other", 1, host, here, 0)
-    end_work("j", 1)
-    assert not is_alive("j", 1, host, here, 0)
-    assert not is_alive("j", 1, host, ended, 0)
-    assert is_alive("j", 1, host, os.getppid(), 1_000)
-    # That number is another program's by now.
-    assert not is_alive("j", 1, host, os.getppid(), 3_600_000)
-    assert is_alive("j", 1, "elsewhere", ended, 1_000)
-    assert not is_alive("j", 1, "elsewhere", ended, 61_000)
+
+@contextmanager
+def another_at_work(folder: Path) -> "Iterator[subprocess.Popen[str]]":
+    """Another process that works on the first change of a journal."""
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLDING, str(file_of(folder))],
+        cwd=Path(__file__).parents[2],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "1\n"
+            yield process
+        finally:
+            process.kill()
+
+
+@pytest.mark.parametrize("jump_ms", [0, 3_600_000, -3_600_000, 10**13, -(10**12)])
+def test_no_clock_tells_whether_another_process_works_on_a_change(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, jump_ms: int
+) -> None:
+    with another_at_work(folder) as process, closing(Journal(file_of(folder))) as journal:
+        now_ms = time.time_ns() // 1_000_000
+        monkeypatch.setattr("rsmq_tui.triage.journal_reading.now_ms", lambda: now_ms + jump_ms)
+        assert journal.unfinished() == []
+        process.kill()
+        process.wait()
+        assert [change.change for change in journal.unfinished()] == [1]
+        # Nothing of it is left, and it stays dead.
+        assert not list(folder.glob("*.lock"))
+        assert [change.change for change in journal.unfinished()] == [1]
+
+
+def test_who_is_at_work(folder: Path) -> None:
+    with closing(Journal(file_of(folder))) as journal, closing(Journal(file_of(folder))) as other:
+        change = begun(journal)
+        assert journal.unfinished() == other.unfinished() == []
+        journal.leave(change)
+        assert [found.change for found in other.unfinished()] == [change]
+        assert not list(folder.glob("*.lock"))
+
+
+def test_a_change_that_could_not_begin_keeps_nobody_from_it(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with closing(Journal(file_of(folder))) as journal:
+        with monkeypatch.context() as patch:
+            patch.setattr("rsmq_tui.triage.journal_file.JournalFile.transaction", _failing_at_its_end)
+            with pytest.raises(JournalError):
+                begun(journal)
+        assert not list(folder.glob("*.lock"))
+        assert begun(journal) == 1
+
+
+@contextmanager
+def _failing_at_its_end(file: JournalFile) -> Iterator[None]:
+    file.db.execute("BEGIN IMMEDIATE")
+    yield
+    file.db.execute("ROLLBACK")
+    raise sqlite3.OperationalError("disk I/O error")
+
+
+def test_of_another_machine_only_its_last_word_tells(tmp_path: Path) -> None:
+    lock = tmp_path / "lock"
+    for silent_ms in (1_000, -1_000):
+        assert is_alive(lock, "elsewhere", silent_ms)
+        assert not is_alive(lock, socket.gethostname(), silent_ms)
+    for silent_ms in (61_000, -61_000):
+        assert not is_alive(lock, "elsewhere", silent_ms)
+    work = Work(lock)
+    # It may be a container here: what it holds locked is seen.
+    assert is_alive(lock, "elsewhere", 61_000)
+    work.end()
+    assert not is_alive(lock, "elsewhere", 61_000)
 
 
 def test_a_journal_is_made_by_several_at_once(folder: Path) -> None:

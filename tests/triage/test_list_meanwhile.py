@@ -3,9 +3,9 @@
 import asyncio
 import json
 import shutil
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator
-from itertools import cycle
+from itertools import count, cycle
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +15,12 @@ from hypothesis import strategies as st
 from redis import Redis
 
 from rsmq_tui.monitor.filters import parse_filter
+from rsmq_tui.monitor.list_looking import search_lists
+from rsmq_tui.monitor.search import INCOMPLETE
 from rsmq_tui.protocol.lists.editor import ListEditor
 from rsmq_tui.protocol.lists.item_ids import item_id
+from rsmq_tui.protocol.lists.reader import ListReader
+from rsmq_tui.protocol.lists.scan_reading import ListLook
 from rsmq_tui.protocol.running import ScriptRunner
 from rsmq_tui.triage import list_finding
 from rsmq_tui.triage.actions import Action, Copy, Delete, Move
@@ -24,7 +28,8 @@ from rsmq_tui.triage.list_actions import Pop, Trim
 from rsmq_tui.triage.list_desk import ListTriage
 from rsmq_tui.triage.previews import Everything, Matching, Named, Scope
 from rsmq_tui.triage.reports import Report
-from tests.triage.list_doing import NAMES, A, B, lay, read, send, take
+from rsmq_tui.tui.change_words import end_of_export
+from tests.triage.list_doing import NAMES, WORKING, A, B, lay, read, send, take
 
 NAME = NAMES["right"]
 ITEMS = [b"item %d" % number for number in range(60)]
@@ -164,6 +169,95 @@ async def test_what_is_copied_or_exported_while_consumers_take_is_not_doubled(
     await lists.run(await lists.preview(Copy(queue=A, target=B), Everything())).to_end()
     copied = read(client, NAME, B)
     assert len(copied) == len(set(copied)) > 1_000
+    await lists.aclose()
+
+
+@pytest.mark.parametrize("what", ["search", "export"])
+@pytest.mark.parametrize(
+    ("works", "take_from"),
+    [("pops", "right"), ("pops", "left"), ("leases", "right"), ("leases and returns", "left")],
+)
+@pytest.mark.parametrize("alike", [False, True])
+async def test_what_stays_is_found_once_while_others_take_and_send(
+    client: Redis,
+    redis_url: str,
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    what: str,
+    works: str,
+    take_from: str,
+    alike: bool,
+) -> None:
+    names = NAMES[take_from]
+    items = [b"odd %d" % (n % 500) if alike and n % 3 == 0 else b"item %d" % n for n in range(20_000)]
+    lay(client, names, A, items)
+    took, sent, worked_on = Counter[bytes](), list[bytes](), deque[bytes]()
+
+    def work() -> None:
+        """What comes between two calls where each end sees a thousand a second."""
+        for _ in range(20):
+            if works == "pops":
+                took.update(take(client, names, A))
+            else:
+                item = client.lmove(A, WORKING, names.take_from.upper(), "LEFT")
+                assert isinstance(item, bytes)
+                worked_on.append(item)
+            sent.append(b"item theirs %d" % len(sent))
+            send(client, names, A, sent[-1])
+        while len(worked_on) > 30:
+            item = worked_on.popleft()
+            client.lrem(WORKING, -1, item)
+            if works == "leases":
+                took[item] += 1
+            else:
+                (client.lpush if names.take_from == "left" else client.rpush)(A, item)
+
+    def between(call: Any) -> Any:
+        async def working(self: ScriptRunner, *given: Any) -> Any:
+            work()
+            return await call(self, *given)
+
+        return working
+
+    monkeypatch.setattr(ScriptRunner, "commands", between(ScriptRunner.commands))
+    if what == "search":
+        reader = ListReader(redis_url, names, ())
+        parts = [part async for part in search_lists(reader, A, parse_filter("body~item|odd"))]
+        found = Counter(message.body for part in parts for message in part.messages)
+        assert parts[-1].begun_anew == 0
+        await reader.aclose()
+    else:
+        lists = ListTriage(redis_url, names, folder)
+        path = folder.parent / "exported.jsonl"
+        (*_, last) = [part async for part in lists.export(A, Everything(), path)]
+        found = Counter(json.loads(line)["body"].encode() for line in path.read_text().splitlines())
+        assert (last.gone, last.is_incomplete) == (0, False)
+        await lists.aclose()
+    assert len(sent) > 500
+    assert not Counter(items) - took - found, "missed"
+    assert not found - Counter(items) - Counter(sent), "doubled"
+
+
+async def test_what_changed_too_fast_to_be_read_is_said(
+    client: Redis, redis_url: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lay(client, NAME, A, [b"item %d" % number for number in range(3_000)])
+    look = ListLook.at
+    serials = count()
+
+    async def replacing(self: ListLook, *given: Any, more_bytes: int = 0) -> Any:
+        client.delete(A)
+        lay(client, NAME, A, [b"item %d" % next(serials) for _ in range(3_000)])
+        return await look(self, *given, more_bytes=more_bytes)
+
+    monkeypatch.setattr(ListLook, "at", replacing)
+    lists = ListTriage(redis_url, NAME, folder)
+    (*_, last) = [part async for part in lists.export(A, Everything(), folder.parent / "exported.jsonl")]
+    assert last.is_incomplete
+    assert end_of_export(last, Path("x")).words.endswith(f" to x; {INCOMPLETE}")
+    preview = await lists.preview(Delete(queue=A), Matching(parse_filter("body:item")))
+    assert any("may be missing" in note for note in preview.notes)
+    preview.close()
     await lists.aclose()
 
 

@@ -12,13 +12,19 @@ from rsmq_tui.triage.previews import Named
 from rsmq_tui.triage.words import TriageError
 from tests.protocol.keyspace import now_ms
 from tests.triage.doing import done, undone
-from tests.triage.keyspace import contents, lay, message
+from tests.triage.keyspace import contents, kept, lay, message
 
 
 @pytest.fixture(autouse=True)
 def two_queues(queues: Rsmq) -> None:
     queues.create_queue("a", vt=1000)
     queues.create_queue("b", maxsize=1024)
+
+
+REMOVED_IF = (
+    "Queue new, which the change created, is removed if it is empty then and nobody else has used it; otherwise it is "
+    "kept."
+)
 
 
 def bodies(client: Redis, queue: str) -> set[bytes | None]:
@@ -151,13 +157,76 @@ async def test_a_target_that_was_made_and_is_used_stays(triage: Triage, client: 
     queues.send_message("new", "three")
     queues.pop_message("new")
 
-    report = await undone(triage)
+    preview = await triage.preview_undo()
+    assert REMOVED_IF in preview.notes
+    report = await triage.run(preview).to_end()
 
     assert report.tally.done == 1
     assert dict(report.tally.skipped) == {"gone meanwhile": 1}
+    assert report.tally.notes == ["queue new, which the change created, was kept: it holds 1 message"]
+    assert report.sentence.endswith("; queue new, which the change created, was kept: it holds 1 message")
     assert bodies(client, "new") == {b"three"}
     assert queues.get_queue_attributes("new").totalsent == 1
     assert contents(client)[b"rsmq:a"] == before[b"rsmq:a"][1:]
+
+
+@pytest.mark.parametrize("kind", [Move, Copy])
+async def test_undo_says_that_it_removes_the_queue_that_was_made(
+    triage: Triage, client: Redis, queues: Rsmq, kind: type[Move]
+) -> None:
+    queues.send_messages("a", ["one", "two"])
+    before = contents(client)
+    report = await done(triage, kind(queue="a", target="new", create=True))
+    assert report.tally.notes == []
+
+    preview = await triage.preview_undo()
+    assert REMOVED_IF in preview.notes
+    back = await triage.run(preview).to_end()
+
+    assert back.tally.notes == ["queue new, which the change created, was removed"]
+    assert (back.tally.done, back.tally.skipped.total()) == (2, 0)
+    assert kept(client) == before
+    # To undo the undo makes it again, and there is nothing to remove.
+    again = await triage.preview_undo(back.change)
+    assert REMOVED_IF not in again.notes
+    assert (await triage.run(again).to_end()).tally.notes == []
+    assert "new" in queues.list_queues()
+
+
+@pytest.mark.parametrize(
+    ("use", "note"),
+    [
+        ("send and pop", "was kept: it has been used or changed since"),
+        ("set", "was kept: it has been used or changed since"),
+        ("delete", "no longer exists"),
+    ],
+)
+async def test_undo_says_why_a_queue_that_was_made_stays(
+    triage: Triage, client: Redis, queues: Rsmq, use: str, note: str
+) -> None:
+    id = queues.send_message("a", "one")
+    await done(triage, Move(queue="a", target="new", create=True))
+    if use == "send and pop":
+        queues.delete_message("new", id)
+        queues.send_message("new", "theirs")
+        queues.pop_message("new")
+    elif use == "set":
+        queues.set_queue_attributes("new", vt=99)
+    else:
+        queues.delete_queue("new")
+
+    report = await undone(triage)
+
+    assert report.tally.notes == [f"queue new, which the change created, {note}"]
+    assert ("new" in queues.list_queues()) == (use != "delete")
+
+
+async def test_undo_of_what_made_no_queue_says_nothing_of_one(triage: Triage, client: Redis, queues: Rsmq) -> None:
+    queues.send_message("a", "one")
+    await done(triage, Move(queue="a", target="b", create=True))
+    preview = await triage.preview_undo()
+    assert not any("created" in note for note in preview.notes)
+    assert (await triage.run(preview).to_end()).tally.notes == []
 
 
 async def test_a_target_that_was_made_for_nothing_can_be_taken_away(

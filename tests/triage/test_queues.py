@@ -214,6 +214,8 @@ async def test_a_queue_that_is_used_is_not_taken_back(triage: Triage, client: Re
     report = await undone(triage)
 
     assert (report.tally.done, report.tally.skipped.total()) == (0, 1)
+    (note,) = report.tally.notes
+    assert note.startswith("queue new, which the change created, was kept: it ")
     assert contents(client) == before
 
 

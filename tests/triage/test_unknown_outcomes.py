@@ -250,6 +250,43 @@ async def test_what_somebody_wrote_to_a_marker_tells_nothing(
     assert {key: value for key, value in kept(client).items() if key not in markers(client)} == before
 
 
+TYPES: dict[str, Callable[[Redis, str], object]] = {
+    "hash": lambda client, key: client.hset(key, "a", "b"),
+    "list": lambda client, key: client.rpush(key, "a"),
+    "zset": lambda client, key: client.zadd(key, {"a": 1}),
+}
+
+
+@pytest.mark.parametrize("kind", TYPES)
+async def test_a_marker_of_another_type_tells_nothing_and_stops_no_other_recovery(
+    triage: Triage, client: Redis, queues: Rsmq, losing: Losing, kind: str
+) -> None:
+    queues.send_messages("b", ["x"] * 3)
+    before = contents(client)
+    losing.markers_too = False
+    # Every preview settles what is unsettled.
+    previews = [await triage.preview(Delete(queue=queue)) for queue in ("a", "b")]
+    losing.lose(link=True)
+    first, second = [await triage.run(preview).to_end() for preview in previews]
+    losing.find()
+    (marker,) = (key for key, left in markers(client).items() if left == b"d" * MESSAGES)
+    client.delete(marker)
+    TYPES[kind](client, marker.decode())
+
+    recovered = {change.change: change for change in await triage.recover()}
+
+    assert recovered.keys() == {first.change, second.change}
+    assert recovered[first.change or 0].doubt == "it is not certain that 20 of 20 were deleted"
+    assert recovered[second.change or 0].doubt == ""
+    assert (await undone(triage, second.change)).tally.done == 3
+    with pytest.raises(TriageError, match="may have been consumed instead of deleted, so they are not"):
+        await triage.preview_undo(first.change)
+    back = await triage.run(await triage.preview_undo(first.change, unsettled=True)).to_end()
+    assert back.tally.done == MESSAGES
+    assert {key: value for key, value in kept(client).items() if key != marker} == before
+    assert await triage.recover() == []
+
+
 async def test_a_server_that_is_out_of_memory_loses_no_message(triage: Triage, client: Redis, losing: Losing) -> None:
     before = contents(client)
     preview = await triage.preview(Delete(queue="a"))

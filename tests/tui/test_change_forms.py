@@ -39,14 +39,17 @@ MADE: list[tuple[str, Answers, object]] = [
     ("create", {"name": "n", "vt": "5", "delay": "1", "maxsize": "-1"},
      CreateQueue(queue="n", vt=5, delay=1, maxsize=-1)),
     ("hide", {"seconds": "2m"}, Hide(queue="orders", seconds=120)),
+    ("hide", {"seconds": "10min"}, Hide(queue="orders", seconds=600)),
+    ("hide", {"seconds": "1 h"}, Hide(queue="orders", seconds=3600)),
     ("set", {"vt": "31", "delay": "0", "maxsize": "65536"}, SetAttributes(queue="orders", vt=31)),
     ("set", {"vt": "30", "delay": "", "maxsize": "-1"}, SetAttributes(queue="orders", maxsize=-1)),
     ("import", {"file": "/x/y.jsonl"}, Import(queue="orders", path=Path("/x/y.jsonl"))),
 ]  # fmt: skip
+NO_DURATION = "seconds: a duration is a number of seconds, or has a unit: 30s, 10m, 1h30m, 2d"
 REFUSED: list[tuple[str, Answers, str]] = [
-    ("hide", {"seconds": ""}, "seconds must be a number of seconds, or a duration such as 2m, 3h, 1d"),
-    ("hide", {"seconds": "10000000"}, "seconds must be from 0 to 9,999,999"),
-    ("hide", {"seconds": "-1"}, "seconds must be a number of seconds, or a duration such as 2m, 3h, 1d"),
+    ("hide", {"seconds": ""}, NO_DURATION),
+    ("hide", {"seconds": "10000000"}, "seconds: a duration must be a whole number of seconds from 0 to 9,999,999"),
+    ("hide", {"seconds": "-1"}, "seconds: a duration must be a whole number of seconds from 0 to 9,999,999"),
     ("move", {"target": " ", "create": ""}, "name of a queue"),
     ("redrive", {"target": "mail", "origin": "a"}, "not both"),
     ("send", {"body": b"x", "file": "y", "delay": ""}, "not both"),
@@ -54,7 +57,7 @@ REFUSED: list[tuple[str, Answers, str]] = [
     (
         "send",
         {"body": b"x", "file": "", "delay": "soon"},
-        "delay must be a number of seconds, or a duration such as 2m, 3h, 1d",
+        "delay: a duration is a number of seconds, or has a unit: 30s, 10m, 1h30m, 2d",
     ),
     ("create", {"name": "", "vt": "5", "delay": "1", "maxsize": "-1"}, "needs a name"),
     ("set", {"vt": "30", "delay": "0", "maxsize": "65536"}, "nothing was changed"),

@@ -87,6 +87,24 @@ async def test_hiding_is_for_as_long_as_was_said(
         assert client.zcount("rsmq:orders", (seconds + 3500) * 1000, (seconds + 3700) * 1000) == 1
 
 
+async def test_undo_says_that_the_queue_that_was_made_is_removed(
+    redis_url: str, client: redis.Redis, queues: Rsmq, tmp_path: Path
+) -> None:
+    async with changing(redis_url, tmp_path) as pilot:
+        await in_queue(pilot, "orders", 5)
+        await pilot.press("M")
+        await fill(pilot, target="fresh", create=True)
+        await say_yes(pilot)
+        assert (await made(pilot)).startswith("moved 1,")
+        await pilot.press("u")
+        await asked(pilot)
+        told = "Queue fresh, which the change created, is removed if it is empty"
+        await until(pilot, lambda: told in text_of(app_of(pilot)), "the preview says so")
+        await say_yes(pilot)
+        assert (await made(pilot)).endswith("; queue fresh, which the change created, was removed")
+        assert "fresh" not in queues.list_queues()
+
+
 ON_THE_OVERVIEW: Sequence[tuple[str, str, dict[str, str | bool], str]] = (
     ("a", "other", {"body": "hello\nworld"}, "sent 1,"),
     ("c", "other", {"name": "fresh", "vt": "5"}, "created 1,"),

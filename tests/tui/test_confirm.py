@@ -1,11 +1,17 @@
 """The dialog before a change: exact, harmless by default, and deaf to keys that were typed ahead."""
 
+import asyncio
+from collections.abc import Callable
+
 import pytest
 from textual.pilot import Pilot
 from textual.widgets import Button, Input, Static
 
 from rsmq_tui.triage.actions import Delete, DeleteQueue, Purge
 from rsmq_tui.triage.previewing import Seeing
+from rsmq_tui.triage.previews import Preview
+from rsmq_tui.triage.words import TriageError
+from rsmq_tui.tui.screens.confirm import ConfirmScreen
 from rsmq_tui.tui.screens.overview import OverviewScreen
 from tests.tui.driving import app_of, asked, made, opened, play, press, say_yes, settled, text_of, until
 from tests.tui.scripted import ScriptedSource
@@ -118,6 +124,45 @@ async def test_looking_tells_how_far_it_is_and_can_be_cancelled(source: Scripted
         await press(pilot, "escape")
         assert isinstance(pilot.app.screen, OverviewScreen)
         assert triage.runs == []
+
+
+@pytest.mark.parametrize("ending", ["preview", "refusal"])
+async def test_an_answer_that_comes_after_the_dialog_was_closed_is_dropped(
+    source: ScriptedSource, triage: ScriptedTriage, ending: str
+) -> None:
+    asked_for, ended = asyncio.Event(), asyncio.Event()
+    previews: list[Preview] = []
+
+    async def look(seeing: Callable[[Seeing], None]) -> Preview:
+        asked_for.set()
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            # The server had answered by then.
+            seeing(Seeing(1, 2, 1))
+            if ending == "refusal":
+                raise TriageError("the connection was lost") from None
+            previews.append(await triage.preview(Delete(queue="orders")))
+            return previews[-1]
+        finally:
+            ended.set()
+        raise AssertionError("nothing ends this wait")
+
+    async with opened(source, triage=triage) as pilot:
+        await play(pilot, source, poll_of(source, [queue_of("orders", ready=1)]))
+        chosen: list[Preview | None] = []
+        app_of(pilot).push_screen(ConfirmScreen("Delete", look), chosen.append)
+        await until(pilot, asked_for.is_set, "the server is asked")
+        await press(pilot, "escape")
+        await until(pilot, ended.is_set, "the answer has come")
+        await settled(pilot)
+        assert isinstance(pilot.app.screen, OverviewScreen)
+        assert chosen == [None]
+        assert len(previews) == (ending == "preview")
+        for preview in previews:
+            # What it had seen is freed.
+            with pytest.raises(ValueError, match="closed file"):
+                list(preview.selection or ())
 
 
 async def test_a_preview_of_nothing_only_closes(source: ScriptedSource, triage: ScriptedTriage) -> None:

@@ -1,11 +1,28 @@
 """The cursor of the overview stays on its queue, and the rows under it stay where they are."""
 
+import html
+import re
+
 import pytest
 from textual.pilot import Pilot
 
 from rsmq_tui.tui.screens.overview import REST_S
 from rsmq_tui.tui.screens.queue import QueueScreen
-from tests.tui.driving import lines_of, names_in, opened, play, press, settled, source_of, table_of, type_at_once, until
+from rsmq_tui.tui.widgets.row_table import RowTable
+from tests.tui.changing import fill
+from tests.tui.driving import (
+    asked,
+    lines_of,
+    names_in,
+    opened,
+    play,
+    press,
+    settled,
+    source_of,
+    table_of,
+    type_at_once,
+    until,
+)
 from tests.tui.scripted import START_MS, ScriptedSource
 from tests.tui.scripted_triage import ScriptedTriage
 from tests.tui.states import poll_of, queue_of
@@ -189,4 +206,44 @@ async def test_moving_stops_at_both_ends(source: ScriptedSource) -> None:
         await press(pilot, "end")
         assert table_of(pilot).cursor_key == "b"
         await press(pilot, "home")
+        assert table_of(pilot).cursor_key == "a"
+
+
+def _displayed(pilot: Pilot[None]) -> str:
+    """All that the terminal shows, what is behind dialogs too."""
+    lines = re.findall(r"<text[^>]*>([^<]*)</text>", pilot.app.export_screenshot())
+    return html.unescape(" ".join(lines)).replace("\xa0", " ")
+
+
+@pytest.mark.parametrize("dialogs", [1, 2])
+async def test_behind_a_dialog_the_rows_go_on_and_the_cursor_stays_on_its_queue(
+    source: ScriptedSource, triage: ScriptedTriage, dialogs: int
+) -> None:
+    async with opened(source, triage=triage) as pilot:
+        await _poll(pilot, {"a": 9, "b": 5, "c": 1}, 0)
+        behind = pilot.app.screen
+        if dialogs == 1:
+            await press(pilot, "P")
+        else:
+            await press(pilot, "a")
+            await fill(pilot, body="hello")
+        await asked(pilot)
+        assert len(pilot.app.screen_stack) == dialogs + 1
+        for second, ready in enumerate((71_234, 82_345), 1):
+            before, wanted = _displayed(pilot), f"{ready + 6:,} messages"
+            await _poll(pilot, {"a": 1, "b": 5, f"new-{second}": ready}, second)
+            await until(pilot, lambda wanted=wanted: wanted in _displayed(pilot), "the sums go on")  # type: ignore[misc]
+            assert f" new-{second} " in _displayed(pilot)
+            assert f" new-{second} " not in before
+            table = behind.query_one(RowTable)
+            assert list(table.keys) == [f"new-{second}", "b", "a"]
+            assert table.cursor_key == "a"
+        # What is told of the server's silence counts on behind them too.
+        for silent_s in (40, 42):
+            source.clock.now_s = 1_000 + silent_s
+            words = f"stale {silent_s} s"
+            await until(pilot, lambda words=words: words in _displayed(pilot), "the age counts on")  # type: ignore[misc]
+        # A form with a text in it asks for a second escape.
+        await press(pilot, *["escape"] * (1 if dialogs == 1 else 3))
+        assert pilot.app.screen is behind
         assert table_of(pilot).cursor_key == "a"

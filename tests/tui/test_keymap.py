@@ -107,8 +107,8 @@ RESERVED = {
     "x": {"overview.delete", "queue.delete", "message.delete"},
     "a": {"overview.send", "queue.send"},
     "e": {"queue.edit", "message.edit"},
-    "plus": {"queue.hide", "queue.extend", "message.hide", "message.extend", "history.closer"},
-    "minus": {"queue.hide", "queue.extend", "message.hide", "message.extend", "history.wider"},
+    "plus": {"queue.hide", "message.hide", "history.closer"},
+    "minus": {"queue.hide", "message.hide", "history.wider"},
     "0": {"queue.release", "queue.requeue", "message.release", "message.requeue"},
     "R": {"overview.redrive", "overview.requeue", "queue.redrive", "message.redrive"},
     "M": {"queue.move", "message.move"},
@@ -220,7 +220,6 @@ def test_what_changes_something_is_known_to() -> None:
             "trim",
             "'pop'",
             "queue.ack",
-            "extend",
         )
         assert (key.id in known) == any(word in words for word in changing), key
 

@@ -17,7 +17,7 @@ from rsmq_tui.protocol.lists.reader import ListReader
 from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.searching import ROWS_MAX, Hits
 from tests.protocol.lists.lists_made import QUEUE, RIGHT, fill
-from tests.tui.driving import app_of, names_in, table_of, text_of, until
+from tests.tui.driving import app_of, lines_of, names_in, settled, table_of, text_of, until
 
 COUNT = 1_000
 LATER_MS = 4_000_000_000_000
@@ -139,3 +139,52 @@ async def test_a_mark_goes_with_its_item_while_the_queue_moves(client: redis.Red
         assert table_of(pilot).context.marked == {item_id("queue", 1, READY[3])}
         client.rpop(QUEUE, 2)
         await until(pilot, lambda: "1 marked" not in text_of(app_of(pilot)), "its mark has ended with it")
+
+
+def states_in(pilot: Pilot[None], count: int) -> list[str]:
+    """What is shown of the first rows' states, and where they are."""
+    states = {"ready", "flight", "expired", "lease", "gone", "–"}
+    lines = lines_of(table_of(pilot))[1 : count + 1]
+    return [next((word for word in line.split() if word in states), "") for line in lines]
+
+
+async def test_what_a_filter_found_is_told_as_it_is_now(client: redis.Redis, redis_url: str) -> None:
+    fill(client, ready=READY[:100])
+    async with opened(redis_url) as pilot:
+        await pilot.press("slash", *"json.type=refund", "enter")
+        await shows(pilot, "20 matches")
+        await until(pilot, lambda: states_in(pilot, 4) == ["ready"] * 4, "they are listed")
+        await pilot.press("j", "space")
+        # The first is acknowledged, the second taken, with a lease, and the others move.
+        rest, taken = READY[6:100], READY[5]
+        fill(client, ready=rest, processing=[taken], leases=[(taken, LATER_MS)])
+        await until(pilot, lambda: states_in(pilot, 4) == ["gone", "flight", "ready", "ready"], "it is told")
+        assert names_in(pilot)[1:4] == [
+            item_id("processing", 0, taken),
+            *(item_id("queue", at - 6, READY[at]) for at in (10, 15)),
+        ]
+        # The cursor and the mark are where they were, on items that have other ids now.
+        assert table_of(pilot).cursor_index == 2
+        assert table_of(pilot).context.marked == {item_id("processing", 0, taken)}
+        fill(client, ready=rest)
+        await until(pilot, lambda: states_in(pilot, 4) == ["gone", "gone", "ready", "ready"], "it was acknowledged")
+        await until(pilot, lambda: "1 marked" not in text_of(app_of(pilot)), "its mark has ended with it")
+        # In the place of an item that is gone, no other one with the same bytes is shown.
+        client.lpush(QUEUE, taken)
+        before = app_of(pilot).snapshot
+        await until(pilot, lambda: app_of(pilot).snapshot is not before, "another poll")
+        await settled(pilot)
+        assert states_in(pilot, 4) == ["gone", "gone", "ready", "ready"]
+
+
+async def test_of_an_item_that_is_not_found_again_nothing_is_said(client: redis.Redis, redis_url: str) -> None:
+    fill(client, ready=READY)
+    async with opened(redis_url) as pilot:
+        await pilot.press("slash", *"json.type=refund", "enter")
+        await shows(pilot, "200 matches")
+        # So many come before it that it is not looked for so far away.
+        client.rpush(QUEUE, *[b"urgent %d" % number for number in range(2_000)])
+        await until(pilot, lambda: states_in(pilot, 4) == ["–"] * 4, "nobody knows")
+        client.rpop(QUEUE, 2_000)
+        await until(pilot, lambda: states_in(pilot, 4) == ["ready"] * 4, "they are found again")
+        assert names_in(pilot)[:2] == [item_id("queue", at, READY[at]) for at in (0, 5)]

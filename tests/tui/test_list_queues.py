@@ -250,7 +250,7 @@ async def test_keys_of_an_item_are_those_of_its_kind(redis_url: str, thumbnails:
         await _open_item(pilot, 0, "job-3")
         hints = lines_of(pilot.app.screen.query_one(KeyHints))[0]
         assert "0 requeue" in hints
-        assert "+ extend" in hints
+        assert "+ hide" in hints
         assert "redrive" not in hints
         await press(pilot, "R")
         assert isinstance(pilot.app.screen, MessageScreen)

@@ -119,6 +119,41 @@ async def test_a_change_is_for_what_it_is_now(redis_url: str, queues: Rsmq, tmp_
         assert (await made(pilot)).startswith("deleted 1,")
 
 
+async def test_keys_that_only_say_why_nothing_happens_are_not_offered(
+    redis_url: str, queues: Rsmq, tmp_path: Path
+) -> None:
+    def hints() -> str:
+        return lines_of(pilot.app.screen.query_one(KeyHints))[0]
+
+    async with changing(redis_url, tmp_path, size=(200, 36)) as pilot:
+        screen = await _open(pilot)
+        offered = (
+            " x delete   u undo   0 release   + hide   M move   e edit   R redrive   C copy   h l pretty/raw/hex   "
+        )
+        await until(
+            pilot, lambda: hints().startswith(offered + "y copy body   Y copy id   esc back"), "all are offered"
+        )
+        queues.delete_message("orders", screen.message_id)
+        # Its body is still there to be looked at and sent again.
+        left = " u undo   e edit   h l pretty/raw/hex   y copy body   Y copy id   esc back"
+        await until(pilot, lambda: hints().startswith(left), "those for a message that is there are gone")
+        await pilot.press("r")
+        await until(pilot, lambda: hints().startswith(" u undo   Y copy id   esc back"), "those for its body are gone")
+
+
+async def test_a_body_that_is_not_shown_is_not_copied(source: ScriptedSource, triage: ScriptedTriage) -> None:
+    triage.count = 1
+    async with opened(source, triage=triage, notifications=True) as pilot:
+        await _scripted(pilot, source)
+        await press(pilot, "x")
+        await say_yes(pilot)
+        await made(pilot)
+        await until(pilot, lambda: GONE in text_of(app_of(pilot)), "it is gone")
+        assert " e edit " not in lines_of(pilot.app.screen.query_one(KeyHints))[0]
+        await press(pilot, "y")
+        await until(pilot, lambda: "nothing to copy: this message is no" in text_of(app_of(pilot)), "it says why")
+
+
 async def test_what_another_one_puts_back_is_there_again(
     redis_url: str, client: redis.Redis, queues: Rsmq, tmp_path: Path
 ) -> None:
@@ -176,7 +211,7 @@ async def test_where_no_body_is_shown_there_is_no_copy(source: ScriptedSource, t
         assert "nothing to copy: its" in text_of(app_of(pilot))
 
 
-async def test_nothing_is_read_while_paused_or_behind_something(triage: ScriptedTriage) -> None:
+async def test_it_is_followed_behind_a_dialog_and_not_while_paused(triage: ScriptedTriage) -> None:
     source = Counting()
     async with opened(source, triage=triage) as pilot:
         await _scripted(pilot, source)
@@ -189,11 +224,14 @@ async def test_nothing_is_read_while_paused_or_behind_something(triage: Scripted
         assert source.again == 2
         await play(pilot, source, replace(source.last, paused=False))
         await press(pilot, "x")
+        source.messages["orders"] = [replace(source.messages["orders"][0], rc=4, state=MessageState.IN_FLIGHT)]
         await poll_again(pilot)
-        assert source.again == 2
-        # What happened meanwhile is read when it is in front again.
-        await press(pilot, "escape")
         assert source.again == 3
+        behind = pilot.app.screen_stack[-2].query_one("#facts", TextLine)
+        assert "received 4 times" in lines_of(behind)[0]
+        # It is read once more when it is in front again.
+        await press(pilot, "escape")
+        assert source.again == 4
 
 
 async def test_no_question_while_one_is_under_way() -> None:

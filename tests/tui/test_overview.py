@@ -3,6 +3,7 @@
 from textual.pilot import Pilot
 
 from rsmq_tui.monitor import Drain, Verdict
+from rsmq_tui.protocol import make_id
 from rsmq_tui.tui.widgets.chart_panel import ChartPanel
 from rsmq_tui.tui.widgets.now_panel import NowPanel
 from rsmq_tui.tui.widgets.status_line import StatusLine
@@ -163,3 +164,18 @@ async def test_before_the_first_poll_it_says_that_it_connects(source: ScriptedSo
         # No key does harm yet.
         await press(pilot, "j", "G", "s", "S", "r", "p", "t", "enter", "escape", "slash", "a", "enter", "escape")
         assert "connecting …" in text_of(app_of(pilot))
+
+
+async def test_oldest_does_not_jump_where_messages_come_back_to_the_queue(source: ScriptedSource) -> None:
+    minute_us = 60_000_000
+    async with opened(source, size=WIDE) as pilot:
+        # Those that were received and not deleted are due again in turn, whenever they were sent.
+        for second, minutes in enumerate((22, 3, 17)):
+            at_ms = START_MS + second * 1000
+            id = make_id(START_MS * 1000 - minutes * minute_us)
+            back = row_of(depth=9, hidden=6, sent=9, received=90 + second, head=(id, at_ms - 1_500))
+            waits = row_of(depth=1, sent=1, head=(make_id((START_MS - 4_000) * 1000), START_MS - 4_000))
+            await play_rows(pilot, {"back": back, "waits": waits}, at_ms)
+            assert [_row(pilot, name)[6:8] for name in ("back", "waits")] == [["1", "s"], [f"{4 + second}", "s"]]
+            assert names_in(pilot) == ["waits", "back"]
+            assert f"oldest {'':6}{4 + second} s  in waits" in lines_of(pilot.app.screen.query_one(NowPanel))[2]

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from textual.pilot import Pilot
-from textual.widgets import Input
+from textual.widgets import Input, Static
 
 from rsmq_tui.history.reading import History
 from rsmq_tui.protocol import RawMessage, make_id
@@ -207,6 +207,7 @@ async def test_it_goes_to_a_moment_that_is_typed(tape: Tape, typed: str, moment:
         entry = pilot.app.screen.focused
         assert isinstance(entry, Input)
         assert entry.value == typed
+        assert [str(label.content) for label in pilot.app.screen.query(".label").results(Static)] == ["time"]
         await press(pilot, "enter")
         await until(pilot, lambda: isinstance(pilot.app.screen, OverviewScreen), "the dialog is gone")
         await at(pilot, moment)

@@ -11,13 +11,14 @@ from textual.pilot import Pilot
 
 from rsmq_tui.embedded import EmbeddedServer
 from rsmq_tui.monitor import LivePoller, QueueState, Verdict
-from rsmq_tui.protocol import Failure, QueueReader, Rsmq
+from rsmq_tui.protocol import LISTS_NS, Failure, QueueReader, Rsmq
 from rsmq_tui.triage.desk import Triage
 from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.screens.confirm import ConfirmScreen
 from rsmq_tui.tui.screens.queue import QueueScreen
 from rsmq_tui.tui.sites import Site
-from tests.tui.driving import app_of, made, press, say_yes, settled, table_of, text_of, until
+from rsmq_tui.tui.widgets.status_line import StatusLine
+from tests.tui.driving import app_of, lines_of, made, press, say_yes, settled, table_of, text_of, until
 from tests.tui.scripted import START_MS, FakeClock, ScriptedSource, messages_of
 from tests.tui.scripted_triage import ScriptedTriage
 from tests.tui.states import poll_of, queue_of
@@ -140,10 +141,63 @@ async def test_a_server_that_does_not_answer_is_marked_and_the_others_go_on() ->
         await until(pilot, lambda: "prod is stale (the connection was refused)" in text_of(app_of(pilot)), "it says so")
         lines = text_of(app_of(pilot)).splitlines()
         (row,) = [line for line in lines if " prod " in line and " orders " in line and "stale" in line]
-        assert "◌ stale" in row
+        # What was last known of it, and how old that is.
+        assert row.split()[:2] == ["◷", "aged"]
+        assert row.rstrip().endswith(" stale 0 s")
+        table = table_of(pilot)
+        verdict, outlook = (
+            next(column for column in table.columns if column.id == id).cell(table.rows[0], table.context)
+            for id in ("verdict", "drains")
+        )
+        assert (table.rows[0].place, verdict, outlook) == ("prod", ("◷ aged", "muted"), ("stale 0 s", "muted"))
+        assert (
+            "◷ aged orders on prod: ✗ stale 0 s · reconnecting in 4 s: the connection was refused · the first ready "
+            "message has waited 1m 0s" in lines_of(pilot.app.screen.query_one("#why"))[0]
+        )
+        # The ages grow while nothing comes.
+        servers.sources["prod"].clock.now_s += 3
+        await until(pilot, lambda: "stale 3 s · reconnecting in 1 s" in lines_of(pilot.app.screen.query_one("#why"))[0],
+                    "the line counts on")  # fmt: skip
+        assert lines_of(table)[1].rstrip().endswith(" stale 3 s")
         await until(pilot, lambda: "72" in text_of(app_of(pilot)), "the other is followed")
         assert "● live" in text_of(app_of(pilot))
         assert "✗ prod" in text_of(app_of(pilot)).splitlines()[0]
+
+
+async def test_of_one_server_that_is_gone_one_age_and_one_countdown_are_told() -> None:
+    clock = FakeClock()
+    sources = {place: ScriptedSource(clock, place=place) for place in ("rsmq", LISTS_NS)}
+    url = "redis://cache-1:6379/0"
+    app = RsmqApp([Site(source, place=place, ns=place) for place, source in sources.items()], clock=clock)
+    app.animation_level = "none"
+    async with app.run_test(size=(160, 30)) as pilot:
+        for place, source in sources.items():
+            queue = queue_of("orders", ready=5, place=place, oldest_ready_ms=START_MS)
+            source.play(replace(poll_of(source, [queue]), server=url, ns=place))
+            clock.now_s += 3
+        await until(pilot, lambda: len(table_of(pilot).keys) == 2, "both are there")
+        # Each notices it at a time of its own.
+        sources["rsmq"].play_failure(DOWN, retry_in_s=8)
+        clock.now_s += 2
+        sources[LISTS_NS].play_failure(DOWN, retry_in_s=1)
+        words = "stale 5 s · reconnecting in 1 s: the connection was refused"
+        await until(pilot, lambda: words in lines_of(pilot.app.screen.query_one(StatusLine))[0], "the header tells it")
+        for place in sources:
+            await _on(pilot, place, "orders")
+            assert f"orders: ✗ {words}" in lines_of(pilot.app.screen.query_one("#why"))[0]
+        assert [line.rstrip().endswith(" stale 5 s") for line in lines_of(table_of(pilot))[1:3]] == [True, True]
+
+
+async def test_where_no_server_answers_the_header_is_of_all_and_the_bottom_line_of_one() -> None:
+    servers = _Servers()
+    async with servers.opened() as pilot:
+        servers.sources["prod"].clock.now_s += 4
+        for source, retry_in_s in zip(servers.sources.values(), (8, 2, 4), strict=True):
+            source.play_failure(DOWN, retry_in_s)
+        header = "✗ no server answers · stale 4 s or more · reconnecting in 2 s "
+        await until(pilot, lambda: lines_of(pilot.app.screen.query_one(StatusLine))[0].endswith(header), "it says so")
+        await _on(pilot, "prod", "orders")
+        assert "prod: ✗ stale 4 s · reconnecting in 8 s: " in lines_of(pilot.app.screen.query_one("#why"))[0]
 
 
 async def test_sorting_and_filtering_know_the_server() -> None:

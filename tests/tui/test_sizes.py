@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from rsmq_tui.monitor import Verdict
 from rsmq_tui.tui.columns import QUEUE_COLUMNS, columns_of
 from rsmq_tui.tui.widgets.chart_panel import ChartPanel
 from rsmq_tui.tui.widgets.now_panel import NowPanel
@@ -104,6 +105,41 @@ async def test_110_columns_are_enough_for_every_column_of_the_overview(source: S
         await play(pilot, source, poll_of(source, [], START_MS + 1000))
         await play(pilot, source, poll_of(source, [queue_of("a")], START_MS + 2000))
         assert lines_of(table)[0] == head
+
+
+@pytest.mark.parametrize("size", [(80, 24), (100, 30)], ids=str)
+async def test_words_about_a_queue_take_the_lines_that_no_row_needs(
+    source: ScriptedSource, size: tuple[int, int]
+) -> None:
+    problems = ("message ids are not canonical (x): the canonical client can receive but never delete them",
+                "scores are in seconds: clients that write milliseconds see every message as ready")  # fmt: skip
+    odd = queue_of("odd", ready=1, verdict=Verdict.STALLED, since_ms=START_MS - 60_000, problems=problems)
+    async with opened(source, size=size) as pilot:
+        await play(pilot, source, poll_of(source, [odd, queue_of("plain", ready=1)]))
+        why, table = pilot.app.screen.query_one("#why"), table_of(pilot)
+        await until(pilot, lambda: why.size.height > 2, "the words have more lines")
+        lines = [line.rstrip() for line in lines_of(why)]
+        told = " ".join(line.strip() for line in lines)
+        assert told.endswith(problems[1])
+        assert told.startswith("■ stalled odd: 1 message ready, never received, 1m 0s since the first was due")
+        assert all(line.startswith(" ") and len(line) <= size[0] for line in lines)
+        # Another queue needs one line, and one that must share the screen with many has no more.
+        height = table.size.height
+        await press(pilot, "G")
+        await until(pilot, lambda: why.size.height == 1, "the words have one line")
+        assert table.size.height == height + len(lines) - 1
+        many = [queue_of(f"queue-{number:02d}", ready=1) for number in range(40)]
+        await play(pilot, source, poll_of(source, [odd, *many], START_MS + 1000))
+        await press(pilot, "g")
+        assert table.cursor_row is not None
+        assert table.cursor_row.name == "odd"
+        assert (why.size.height, lines_of(why)[0].rstrip()[-1]) == (1, "…")
+        # With just so many rows that one more line is free, the end of the second is cut off.
+        rows = table.size.height - 2
+        await play(pilot, source, poll_of(source, [odd, *many[: rows - 1]], START_MS + 2000))
+        await until(pilot, lambda: why.size.height == 2, "the words have two lines")
+        assert lines_of(why)[1].rstrip()[-1] == "…"
+        assert all(f" queue-{number:02d} " in "".join(lines_of(table)) for number in range(rows - 1))
 
 
 @pytest.mark.parametrize("size", [(160, 48), (110, 32), (100, 30), (80, 24), (60, 20), (40, 10)], ids=str)

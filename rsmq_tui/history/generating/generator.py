@@ -21,11 +21,11 @@ from rsmq_tui.history.generating.lists import as_lists
 from rsmq_tui.history.generating.plan import DAY_MS, LISTS, PLACE, File, Plan, Times, Wanted
 from rsmq_tui.history.generating.roles import Queue, list_queue_of, queue_of
 from rsmq_tui.history.generating.samples import samples_of
-from rsmq_tui.history.locks import FileLock
 from rsmq_tui.history.rows import SampleRows
 from rsmq_tui.history.schema import MESSAGES, SAMPLES, SCHEMA_FILE, SCHEMAS, describe
 from rsmq_tui.history.sealing import write_sealed, write_sorted
 from rsmq_tui.history.store import open_store
+from rsmq_tui.locks import FileLock
 
 _MARK = "_generated.json"
 _SCRATCH = "_generating"

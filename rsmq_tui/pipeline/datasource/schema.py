@@ -3,6 +3,7 @@
 from pyspark.sql.types import (
     ArrayType,
     BinaryType,
+    BooleanType,
     DataType,
     DoubleType,
     LongType,
@@ -21,6 +22,7 @@ _TYPES: dict[str, DataType] = {
     "string": StringType(),
     "int64": LongType(),
     "double": DoubleType(),
+    "bool": BooleanType(),
     "binary": BinaryType(),
     "list": ArrayType(StringType()),
 }

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from rsmq_tui.protocol.lists.item_ids import item_sha, leased_item
 from rsmq_tui.protocol.lists.looking import ask, list_keys, telling_wrong_types
 from rsmq_tui.protocol.lists.naming import ListNames
-from rsmq_tui.protocol.polled import clock_ms
+from rsmq_tui.protocol.replies import clock_ms
 from rsmq_tui.protocol.running import ScriptRunner
 from rsmq_tui.protocol.scan import CHUNK_MESSAGES, CHUNK_MESSAGES_MIN, SCAN_BODY_BYTES
 

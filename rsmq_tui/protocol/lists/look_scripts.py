@@ -11,6 +11,7 @@ from rsmq_tui.protocol.scripts import Script
 # Of a page: place, position, size, SHA1, preview, score.
 _PEEKED = record(blob, count, count, ascii_text, blob, ascii_text)
 _FOUND = record(moment, blob, count, ascii_text, count, optional(blob))
+_PLACED = record(blob, count, ascii_text)
 _ITEM = either(blob, record(count, ascii_text))
 
 _CLOCK = """
@@ -206,6 +207,71 @@ end
 return {now, place, at, score, #item, #item <= tonumber(ARGV[5]) and item or false}
 """,
     reply=lambda keys, arguments: either(record(moment), _FOUND),
+)
+
+# KEYS as above; ARGV take end is right, how far to look, most bytes to copy, most items to look at, how many leases,
+# most bytes of leases; then for each item its place, position and SHA1. Gives 1 if all items of the queue were in
+# reach, else 0, and for each item its place, position and score, or nil where it was not found. All items of a list
+# that are behind one that was taken move alike: from the first that is found, it is known where to look for the others.
+ITEMS = Script(
+    _CLOCK
+    + _WALK
+    + _LEASES
+    + """
+local span, budget, left = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
+local keys, sides = {q = KEYS[1], p = KEYS[2]}, {q = ARGV[1] == '1', p = true}
+local lengths = {q = redis.call('LLEN', KEYS[1]), p = redis.call('LLEN', KEYS[2])}
+local near = math.floor(span / 4)
+local whole = lengths.q <= near and lengths.p <= near
+local found, moved, newest = {q = {}, p = {}}, {}, lengths.p - 1
+-- Looks towards the end that is counted from, then a quarter as far beyond; each item is found once.
+local function look(place, from, sha, reach)
+  local length, side, at, item, done = lengths[place], sides[place], nil, nil, 0
+  if length == 0 then return nil end
+  local start = math.max(0, math.min(from, length - 1))
+  local function visit(backwards)
+    return function(candidate, index)
+      local here = backwards and length - 1 - index or index
+      if found[place][here] or redis.sha1hex(candidate) ~= sha then return false end
+      at, item, found[place][here] = here, candidate, true
+      return true
+    end
+  end
+  budget, done = walk(keys[place], not side, length - 1 - start, math.min(reach, left), budget, visit(true))
+  left = left - done
+  if not at then
+    local beyond = math.min(math.floor(reach / 4), left)
+    budget, done = walk(keys[place], side, start + 1, beyond, budget, visit(false))
+    left = left - done
+  end
+  return at, item
+end
+local out, lease_of = {}, nil
+for i = 7, #ARGV, 3 do
+  local place, position, sha = ARGV[i], tonumber(ARGV[i + 1]), ARGV[i + 2]
+  local reach = (whole or not moved[place]) and span or near
+  local at, item = look(place, position + (moved[place] or 0), sha, reach)
+  if at then moved[place] = at - position
+  elseif place == 'q' then
+    -- What was taken last is the newest in processing.
+    place = 'p'
+    at, item = look('p', newest, sha, whole and span or near)
+    if at then newest = at - 1 end
+  else
+    -- What was put back is taken next.
+    place = 'q'
+    at, item = look('q', 0, sha, whole and span or near)
+  end
+  local score = '0'
+  if at and place == 'p' then
+    lease_of = lease_of or leases_near(KEYS[3], at / lengths.p, tonumber(ARGV[5]), tonumber(ARGV[6]))
+    score = lease_of(item)
+  end
+  out[#out + 1] = at and {place, at, score} or false
+end
+return {now, whole and budget > 0 and left > 0 and 1 or 0, out}
+""",
+    reply=lambda keys, arguments: record(moment, count, array(optional(_PLACED), (len(arguments) - 6) // 3)),
 )
 
 # KEYS queue, processing; ARGV the most bytes to copy for each range, the longest item that is given as it is: of longer

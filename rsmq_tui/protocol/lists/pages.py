@@ -4,6 +4,9 @@ A page counts ranks from the item that is taken next; those in processing come a
 found by position, which costs the less the nearer they are to one of the ends: Redis hops over nodes of 8 KiB each.
 """
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 from rsmq_tui.protocol import read_scripts
 from rsmq_tui.protocol.lists import look_scripts
 from rsmq_tui.protocol.lists.item_ids import ItemId, read_item_id
@@ -20,7 +23,23 @@ from rsmq_tui.protocol.pages import (
     Where,
     WholeMessage,
 )
+from rsmq_tui.protocol.replies import clock_ms
 from rsmq_tui.protocol.running import ScriptRunner, ScriptsRefusedError
+
+# One look at the items of a page hashes so many at most, which holds the server for a few ms.
+_LOOKED_MAX = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class PresentItems:
+    """Where items are at a later time of the server, by their ids from before: an id and a score each.
+
+    One that is not there was not found; where all of the queue ``is_known``, it has left it.
+    """
+
+    at_ms: int
+    found: dict[str, tuple[str, str]]
+    is_known: bool
 
 
 class ListPages:
@@ -74,7 +93,7 @@ class ListPages:
         place = read_item_id(id)
         if place is None:
             (clock,) = await ask(self._runner, ("TIME",))
-            return WholeMessage(clock[0] * 1000 + clock[1] // 1000, id, None, 0, None, 0, None)
+            return WholeMessage(clock_ms(clock), id, None, 0, None, 0, None)
         longest = BODY_BYTES_MAX if with_body else -1
         arguments = (int(right), *_split(place), longest, PAGE_BYTES, SPAN_ITEMS, LEASES_MAX)
         with telling_wrong_types():
@@ -87,6 +106,32 @@ class ListPages:
         letter, at, score, size, body = found
         known = ItemId("queue" if letter == b"q" else "processing", at, place.sha)
         return WholeMessage(int(now), str(known), score.decode(), 0, None, size, body if with_body else None)
+
+    async def present(self, queue: str, ids: Sequence[str]) -> PresentItems | None:
+        """Look for items near where they were, all in one round trip; None where scripts are refused.
+
+        Far from there none is looked for, nor after so many that each look is short.
+        """
+        places = [(id, place) for id in ids if (place := read_item_id(id)) is not None]
+        # Those that are taken last come first: where they have moved to tells the most of the others. None of those in
+        # processing is taken for one that was in the queue.
+        places.sort(key=lambda each: (each[1].place == "queue", -each[1].position))
+        right = self._names.take_from == "right"
+        arguments = (int(right), SPAN_ITEMS, PAGE_BYTES, _LOOKED_MAX, LEASES_MAX, PAGE_BYTES)
+        wanted = [value for _, place in places for value in _split(place)]
+        with telling_wrong_types():
+            try:
+                now, is_known, rows = await self._runner.run(
+                    look_scripts.ITEMS, self._keys(queue), (*arguments, *wanted)
+                )
+            except ScriptsRefusedError:
+                return None
+        found = {
+            id: (str(ItemId("queue" if row[0] == b"q" else "processing", row[1], place.sha)), row[2].decode())
+            for (id, place), row in zip(places, rows, strict=True)
+            if row is not None
+        }
+        return PresentItems(int(now), found, bool(is_known))
 
     async def due_counts(self, queue: str, bounds_ms: tuple[int, ...]) -> tuple[int, ...]:
         """Count the leases that are over by each bound, then all of them, then what is in processing."""

@@ -12,6 +12,7 @@ from rsmq_tui.protocol.lists.item_ids import (
 )
 from rsmq_tui.protocol.lists.looking import ask, walk
 from rsmq_tui.protocol.pages import BODY_BYTES_MAX, PREVIEW_BYTES, Part, Where
+from rsmq_tui.protocol.replies import clock_ms
 from rsmq_tui.protocol.running import ScriptRunner
 
 # What one call may copy. Redis copies a megabyte in half a millisecond, and hashes it in two.
@@ -83,7 +84,7 @@ class PlainPages:
 
     async def _now(self, keys: _Keys) -> tuple[int, int, int]:
         clock, ready, hidden = await ask(self._runner, ("TIME",), ("LLEN", keys[0]), ("LLEN", keys[1]))
-        return int(clock[0]) * 1000 + int(clock[1]) // 1000, ready, hidden
+        return clock_ms(clock), ready, hidden
 
     async def _rank(
         self, keys: _Keys, right: bool, ready: int, hidden: int, anchor: ItemId | None, low: int

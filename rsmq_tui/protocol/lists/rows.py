@@ -15,11 +15,12 @@ from rsmq_tui.protocol.keys import name_bytes
 from rsmq_tui.protocol.known import QueueKeys
 from rsmq_tui.protocol.lists.naming import ListNames
 from rsmq_tui.protocol.lists.row_scripts import BIG_BYTES, LIST_ROWS, LOOK_BYTES_MAX, mark_of
-from rsmq_tui.protocol.polled import Index, PolledRows, as_data, clock_ms
+from rsmq_tui.protocol.polled import Index, PolledRows, as_data
 from rsmq_tui.protocol.read_scripts import MICROSECONDS_FROM, SECONDS_BELOW, Row
 from rsmq_tui.protocol.replies import (
     ascii_text,
     blob,
+    clock_ms,
     count,
     due_ms,
     either,

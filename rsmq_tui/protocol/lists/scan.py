@@ -62,11 +62,13 @@ class ListScan:
         Close it with ``aclose`` when leaving early. It remembers 8 bytes of each item, and up to 200,000 leases.
 
         It may come short of some, or give some twice, where a queue is replaced meanwhile or trimmed at the producers'
-        end, which ``begun_anew`` tells; and of items that are alike, where clients take from both ends, or where
-        between two calls more is pushed than one call reads.
+        end, or too much is pushed between two calls to find the place, which ``begun_anew`` tells; and of items that
+        are alike, where clients take from both ends, or where more is pushed between two calls than one call reads. An
+        item that goes to and fro is found if no more than 500 items are in processing.
         """
         scan = _Scan(ListLook(self._runner, self._names, queue), count, places)
         coming: asyncio.Task[list[_Scored]] | None = None
+        last, told = None, 0
         try:
             while True:
                 found = await (scan.step() if coming is None else coming)
@@ -74,9 +76,13 @@ class ListScan:
                 coming = None if scan.is_over else await sent(self._runner, scan.step())
                 for each, scores in found:
                     if each.items:
-                        yield _chunk(each, scores, bodies, scan.begun_anew)
+                        last, told = each, scan.begun_anew
+                        yield _chunk(each, scores, bodies, told)
                 if coming is None:
-                    return
+                    break
+            if last is not None and scan.begun_anew > told:
+                # Nothing was read since the place was lost.
+                yield _chunk(last.only(()), (), bodies, scan.begun_anew)
         finally:
             if coming is not None:
                 coming.cancel()
@@ -116,7 +122,9 @@ class _Scan:
             self.is_over = self._processing.is_over and self._queue is None
             return scored
         self.is_over = True
-        return [] if self._queue is None or self._processing is None else await self._come_back(self._queue)
+        if self._queue is None or self._processing is None or self._book is None:
+            return []
+        return await self._come_back(self._queue, self._processing, self._book)
 
     async def _step_in_processing(self, walk: ProcessingWalk) -> list[_Scored]:
         if self._book is None:
@@ -167,24 +175,26 @@ class _Scan:
             self._taken = left, Counter(walk.history[left:])
         return self._taken[1]
 
-    async def _come_back(self, walk: QueueWalk) -> list[_Scored]:
-        """Read what was put back to be taken next since the queue was read, less what was given as it was elsewhere."""
+    async def _come_back(self, walk: QueueWalk, processing: ProcessingWalk, book: LeaseBook) -> list[_Scored]:
+        """Read what moved between the two while they were read: each at its other place whenever it was looked for.
+
+        That is what was put back to be taken next, and what is in processing, less what was given wherever it was. In
+        processing only so much can be read at the same moment.
+        """
         moment = await self._look.at(*walk.ends(SPAN), Stretch("processing", True, 0, SPAN))
         items, head, worked_on = moment.stretches
         left = walk.left(moment.ready, items, head)
-        if left is None or not left.behind:
+        if left is None:
             return []
-        # What is not in processing any more, of what was given there; where that is much, all of it.
-        gone = Counter(self._processing.given if self._processing is not None else ())
-        gone -= Counter(hashes(worked_on) if len(worked_on) == moment.hidden else ())
-        given = Counter(walk.history[left.kept :])
-        given.update(walk.gone)
+        given = Counter(walk.history[left.kept :]) + walk.gone + Counter(processing.given)
         given.subtract(self._met)
-        given.update(gone)
-        back = items[: left.behind]
-        behind = Found("queue", moment, range(left.behind), back, hashes(back))
+        is_whole = len(worked_on) == moment.hidden
+        back, taken = items[: left.behind], worked_on if is_whole else ()
+        behind = Found("queue", moment, range(len(back)), back, hashes(back))
         behind = behind.only(without(behind.marks, given))
-        return [(behind, [READY_SCORE] * len(behind.items))]
+        again = Found("processing", moment, range(len(taken)), taken, hashes(taken))
+        self._held.append(again.only(without(again.marks, given)))
+        return [(behind, [READY_SCORE] * len(behind.items)), *await self._unleased(book)]
 
 
 def _bytes(found: Found) -> int:

@@ -8,6 +8,7 @@ from rsmq_tui.protocol.lists.item_ids import Place, item_sha
 from rsmq_tui.protocol.lists.look_scripts import RANGES
 from rsmq_tui.protocol.lists.looking import ask, list_keys, telling_wrong_types, walk
 from rsmq_tui.protocol.lists.naming import ListNames
+from rsmq_tui.protocol.replies import clock_ms
 from rsmq_tui.protocol.running import ScriptRunner, ScriptsRefusedError
 from rsmq_tui.protocol.scan import SCAN_BODY_BYTES
 
@@ -67,7 +68,7 @@ class ListLook:
             found.append(
                 [item if len(item) <= SCAN_BODY_BYTES else [len(item), item_sha(item).encode()] for item in items]
             )
-        return Moment(int(clock[0]) * 1000 + int(clock[1]) // 1000, ready, hidden, tuple(found))
+        return Moment(clock_ms(clock), ready, hidden, tuple(found))
 
 
 def hashes(items: Sequence[Item]) -> list[int]:

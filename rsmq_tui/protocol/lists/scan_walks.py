@@ -26,6 +26,8 @@ _KEPT_ITEMS = 1_000
 # How many stretches of pushes between two steps are looked through.
 _FORWARD = 20
 _ANEW_MAX = 5
+# How often the place is looked for without anything new to read.
+_TRIES_MAX = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +62,8 @@ class QueueWalk:
 
     ``history`` holds a hash of each item in the order that they were read, less those that are seen to be ``gone``.
     Where the place is lost, because the queue was replaced, or trimmed of more than had been read, it is read from the
-    start again, less as many of equal bytes as were given before; ``begun_anew`` counts how often.
+    start again, less as many of equal bytes as were given before; ``begun_anew`` counts how often. So it is where more
+    is pushed than a step reads, and items are so alike that the place is found in vain, or what was pushed is read.
     """
 
     def __init__(self, look: ListLook, count: int) -> None:
@@ -73,6 +76,8 @@ class QueueWalk:
         self._landmark: int | None = None
         self._given: Counter[int] = Counter()
         self.history: array[int] = array("q")
+        # How many items there were.
+        self._first = 0
         self._gone: Counter[int] = Counter()
         self.begun_anew = 0
         self.is_over = False
@@ -84,10 +89,17 @@ class QueueWalk:
 
     async def step(self) -> Found | None:
         """Read on; None at the end."""
+        tries = 0
         while not self.is_over:
+            tries += 1
+            if tries > _TRIES_MAX or len(self.history) > 2 * self._first:
+                self._begin_anew()
+                tries = 0
+                continue
             tail = self.history[len(self.history) - len(self._tail_bytes) :]
             start = self._next - len(tail)
             moment, marks = await self._read(start, len(tail))
+            self._first = self._first or moment.ready
             place = 0
             if tail:
                 ends = places_after(marks, tail)
@@ -116,6 +128,7 @@ class QueueWalk:
             taken = self._take(moment, start, marks, place)
             if taken.items:
                 return taken
+            tries = 0
         return None
 
     def ends(self, count: int) -> tuple[Stretch, Stretch]:
@@ -207,6 +220,9 @@ class QueueWalk:
             # Consumers have come beyond the place: nothing is there that has not been read.
             self.is_over = True
             return
+        self._begin_anew()
+
+    def _begin_anew(self) -> None:
         self.begun_anew += 1
         self.is_over = self.begun_anew > _ANEW_MAX
         self._given += Counter(self.history)

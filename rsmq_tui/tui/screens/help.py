@@ -33,7 +33,7 @@ _TITLES: dict[Where, str] = {
 _WORDS = (
     ("ready", "a consumer would get it now"),
     ("hidden", "not visible yet: in flight (received, not deleted) or delayed (never received)"),
-    ("oldest", "age of the first ready message, from when it was sent"),
+    ("oldest", "how long the first ready message has been ready: the longest wait of all that are"),
     ("in/s out/s recv/s", "arrivals, deletes and receives per second, over the last ten seconds"),
     ("in, 10 min", "arrivals in each of the last ten minutes, scaled from zero; light bars are high for this queue"),
     ("drains in", "time until no message is ready, at the current rates of arrivals and deletes"),

@@ -50,6 +50,7 @@ class MessageScreen(ActingScreen):
         self.body_view = LineView(id="body")
         self._title = TextLine(id="title")
         self._facts = TextLine(id="facts")
+        self._hints = KeyHints("message", "lines", "app")
         self._message: MessageView | None = None
         self._view = View.PRETTY
         self._width = 0
@@ -68,7 +69,7 @@ class MessageScreen(ActingScreen):
         yield self._title
         yield self._facts
         yield self.body_view
-        yield KeyHints("message", "lines", "app")
+        yield self._hints
 
     def on_mount(self) -> None:
         """Read the message."""
@@ -91,12 +92,12 @@ class MessageScreen(ActingScreen):
             self._show_body(stay=True)
 
     def show_snapshot(self, snapshot: Snapshot) -> None:
-        """Tell the message's state as of now."""
+        """Tell the message's state as of now, and offer the keys that go with it."""
         if self._ns not in (None, snapshot.ns):
             # A queue of the same name in another namespace is another queue.
             self._message, self._is_taken = None, False
             self._fetch()
-        elif snapshot.at_ms != self._read_for_ms and not snapshot.paused and self.is_active:
+        elif snapshot.at_ms != self._read_for_ms and not snapshot.paused:
             self._follow()
         self._ns, self._read_for_ms = snapshot.ns, snapshot.at_ms
         back = " < " if self.dashboard.ascii_only else " ◀ "
@@ -104,6 +105,17 @@ class MessageScreen(ActingScreen):
         # What it was is no news: what is told is of the moment that it was read at, but for a recording, which goes on.
         message = self._message if self._shown_in is None else None
         self._facts.show(self._fact_pieces(snapshot.at_ms if message is None else message.at_ms))
+        self._hints.repaint()
+
+    def leads_somewhere(self, action: str) -> bool:
+        """Tell whether a key's action does more here than to say why it does nothing."""
+        if self._message is None and self._error is None:
+            # It is being read.
+            return True
+        name = action.partition("(")[0]
+        if name == "change":
+            return self._row is not None
+        return self._body is not None if name in ("edit", "copy_body", "view") else True
 
     def action_view(self, step: int) -> None:
         """Look at the body in another way."""
@@ -111,19 +123,18 @@ class MessageScreen(ActingScreen):
         self._show_body()
 
     def action_copy_body(self) -> None:
-        """Copy the body."""
-        body = self._message.body if self._message else None
-        if body is not None:
-            self.dashboard.copy_text(body.decode("utf-8", "replace"), "the body")
+        """Copy the body that is shown."""
+        if self._body is None:
+            self.notify(f"nothing to copy: {self._why_no_body()}", severity="warning", markup=False)
+        else:
+            self.dashboard.copy_text(self._body.decode("utf-8", "replace"), "the body")
 
     def action_edit(self) -> None:
         """Edit a copy of the message, with the body that is shown."""
-        message = None if self._is_taken else self._message
-        if message is not None and message.body is not None:
-            self._edit_body(self.message_id, message.body)
+        if self._body is not None:
+            self._edit_body(self.message_id, self._body)
             return
-        is_there = message is not None and message.row is not None
-        why = self._why_no_body() if is_there else self.why_nothing
+        why = self.why_nothing if self._row is None else self._why_no_body()
         self.notify(f"nothing to copy: {why}", severity="warning", markup=False)
 
     @property
@@ -146,6 +157,11 @@ class MessageScreen(ActingScreen):
     @property
     def _is_item(self) -> bool:
         return place_of(self.message_id) is not None
+
+    @property
+    def _body(self) -> bytes | None:
+        """The body that is shown; None where there is none, or where a change from here took it."""
+        return None if self._message is None or self._is_taken else self._message.body
 
     @property
     def _row(self) -> MessageRow | None:
@@ -210,9 +226,8 @@ class MessageScreen(ActingScreen):
         self._refresh_words()
 
     def _show_body(self, *, stay: bool = False) -> None:
-        view, message = self.body_view, self._message
+        view, body = self.body_view, self._body
         self._laid_out = self._body_facts
-        body = message.body if message and not self._is_taken else None
         if body is None:
             view.border_title = Content(self._why_no_body())
             view.show(PieceLines(()))

@@ -16,7 +16,7 @@ from rsmq_tui.monitor.wording import printable
 from rsmq_tui.tui.columns import QueueContext, columns_of, sort_queues
 from rsmq_tui.tui.key import Usable, Where
 from rsmq_tui.tui.keymap import bindings_of
-from rsmq_tui.tui.overview_words import stale_words, why_empty
+from rsmq_tui.tui.overview_words import age_words, stale_words, why_empty
 from rsmq_tui.tui.queue_choice import are_same, changed_verdicts, matching_queues
 from rsmq_tui.tui.screens.base import NO_SERVER, DashboardScreen
 from rsmq_tui.tui.signs import verdict_words
@@ -32,6 +32,8 @@ from rsmq_tui.tui.widgets.text_line import TextLine
 
 # Rows keep their places for this long after the cursor was moved, so that nothing moves under it.
 REST_S = 3.0
+# How often the ages of servers that do not answer are brought up to date.
+_COUNT_S = 0.5
 _CHART_STEP_MS = 5_000
 
 
@@ -72,6 +74,7 @@ class OverviewScreen(DashboardScreen):
     def on_mount(self) -> None:
         """Begin in the table."""
         self.table.focus()
+        self.set_interval(_COUNT_S, self._count_on)
 
     def show_snapshot(self, snapshot: Snapshot) -> None:
         """Show the sums, the chart and the rows."""
@@ -87,6 +90,7 @@ class OverviewScreen(DashboardScreen):
             changed_verdicts(self._last, snapshot),
             self.dashboard.ascii_only,
             self.dashboard.clock_times,
+            self._stale(snapshot),
         )
         self._last = snapshot
         self.table.empty_text = why_empty(snapshot, self._filter, self.dashboard.replay)
@@ -94,6 +98,19 @@ class OverviewScreen(DashboardScreen):
         keys = self.table.keys if rows is self.table.rows else [queue.key for queue in rows]
         self.table.show(rows, keys, context)
         self._tell_why()
+
+    def _stale(self, snapshot: Snapshot) -> dict[str, str]:
+        """Say how old the numbers are of those of several servers that do not answer, by their places."""
+        failing = (part for part in snapshot.parts if part.link.failure is not None)
+        return {part.place: age_words(part, self.dashboard) for part in failing}
+
+    def _count_on(self) -> None:
+        """Bring the ages of servers that do not answer up to date: the next poll may be half a minute away."""
+        stale = {} if self.snapshot is None or not self.is_current else self._stale(self.snapshot)
+        if stale:
+            self.table.context = replace(self.table.context, stale=stale)
+            self.table.repaint()
+            self._tell_why()
 
     def rest(self) -> None:
         """Let the rows be sorted at once."""
@@ -105,6 +122,10 @@ class OverviewScreen(DashboardScreen):
     @on(RowTable.Moved)
     def _keep_places(self) -> None:
         self._moved_s = self.dashboard.clock()
+        self._tell_why()
+
+    @on(RowTable.Resized)
+    def _fit_why(self) -> None:
         self._tell_why()
 
     @on(RowTable.HeadClicked)
@@ -201,6 +222,8 @@ class OverviewScreen(DashboardScreen):
         if self.table.cursor_row is None:
             self.notify("no queue is selected", severity="warning", markup=False)
             return None
+        # While a dialog is open the rows behind it go on, and its queue stays the one under the cursor.
+        self.table.place_cursor(self.table.cursor_index)
         return self.table.cursor_row.name
 
     def _tell_why(self) -> None:
@@ -210,20 +233,26 @@ class OverviewScreen(DashboardScreen):
         if queue is None or snapshot is None:
             self._why.show([])
             return
-        part = snapshot.part(queue.place)
-        at_ms = part.at_ms
-        words = reason(queue, at_ms, self.dashboard.site(queue.place).source.thresholds)
+        part, ascii_only = snapshot.part(queue.place), self.dashboard.ascii_only
+        is_stale = queue.place in self.table.context.stale
+        words = reason(queue, part.at_ms, self.dashboard.site(queue.place).source.thresholds)
         where = "" if are_of_one_server(self._sites) else f" on {printable(self.table.context.titles[queue.place], 40)}"
-        if queue.place and part.link.failure is not None:
-            self._why.show([(f" {printable(queue.name, 40)}{where}: {stale_words(part, self.dashboard)}", "alarm")])
-            return
         pieces: list[Piece] = [
-            (f" {verdict_words(queue.verdict, self.dashboard.ascii_only)} ", f"verdict-{queue.verdict}"),
-            (f"{printable(queue.name, 40)}{where}: {words}", ""),
+            (f" {verdict_words(queue.verdict, ascii_only)} ", "muted" if is_stale else f"verdict-{queue.verdict}"),
+            (f"{printable(queue.name, 40)}{where}: ", ""),
         ]
+        if is_stale:
+            # Its verdict was the last, and need not be true any more.
+            pieces.append((f"{'X' if ascii_only else '✗'} {stale_words(part, self.dashboard)} · ", "alarm"))
+        pieces.append((words, "muted" if is_stale else ""))
         if queue.problems:
             pieces.append((f"   ! {'; '.join(queue.problems)}", "verdict-aged"))
-        self._why.show(pieces)
+        self._why.show(pieces, self._free_lines)
+
+    @property
+    def _free_lines(self) -> int:
+        """How many lines there are at the bottom that no row needs, that of the words itself included."""
+        return self.table.size.height + self._why.size.height - 1 - max(1, len(self.table.rows))
 
     def _rearrange(self) -> None:
         self.rest()

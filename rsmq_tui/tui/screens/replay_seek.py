@@ -1,4 +1,4 @@
-"""Asking for a moment to go to in a replay."""
+"""Asking for a time to go to in a replay."""
 
 from rsmq_tui.history.moments import read_moment
 from rsmq_tui.monitor.wording import clock
@@ -11,23 +11,23 @@ _NOTE = "21:50 · 2031-05-17 21:50 · -10m · +1h, in UTC"
 
 
 def seek_screen(replaying: Replaying) -> FormScreen[int]:
-    """Return a dialog that goes to the moment that is typed."""
+    """Return a dialog that goes to the time that is typed."""
     span = replaying.span
     ends = tuple(clock(at_ms, date=True)[:19] for at_ms in span)
-    field = Field("moment", "moment", hint="21:50 or -10m", choices=("-10m", "+10m", "-1h", "+1h", *ends))
+    field = Field("time", "time", hint="21:50 or -10m", choices=("-10m", "+10m", "-1h", "+1h", *ends))
 
     def go(at_ms: int) -> None:
         screen.dismiss()
         replaying.player.seek(at_ms)
 
-    form = Form("Go to a time", (field,), lambda answers: _moment(answers, replaying))
+    form = Form("Go to a time", (field,), lambda answers: _time_ms(answers, replaying))
     screen = FormScreen(form, go, yes="Go", note=_NOTE)
     return screen
 
 
-def _moment(answers: Answers, replaying: Replaying) -> int:
-    """Return the moment that was typed; raises ``ValueError`` for one of which nothing was recorded."""
-    text, now_ms, span = str(answers["moment"]).strip(), replaying.position_ms, replaying.span
+def _time_ms(answers: Answers, replaying: Replaying) -> int:
+    """Return the time that was typed; raises ``ValueError`` for one of which nothing was recorded."""
+    text, now_ms, span = str(answers["time"]).strip(), replaying.position_ms, replaying.span
     if text in ("now", "end"):
         return span.to_ms
     if text[:1] in ("-", "+"):

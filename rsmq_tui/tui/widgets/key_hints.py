@@ -1,7 +1,5 @@
 """The line at the bottom: the keys that matter here, from the registry."""
 
-from collections.abc import Callable
-
 from textual.strip import Strip
 
 from rsmq_tui.tui.key import NO_CHANGES, Key, Where
@@ -27,8 +25,7 @@ class KeyHints(Painted):
         is_replay = getattr(self.app, "replay", None) is not None
         where: tuple[Where, ...] = ("replay", *self._where) if is_replay else self._where
         keys = keys_of(*where, usable=getattr(self.screen, "usable", NO_CHANGES))
-        leads: Callable[[str], bool] = getattr(self.app, "leads_somewhere", lambda _: True)
-        hints = [key for key in keys if key.hint and leads(key.action)]
+        hints = [key for key in keys if key.hint and self._leads_somewhere(key.action)]
         pinned = [key for key in hints if key.pinned]
         # Where it is narrow, more words are worth more than the room between them.
         gap = 2 if self.size.width < _WIDE else 3
@@ -46,6 +43,11 @@ class KeyHints(Painted):
         for key in (*shown, *pinned):
             pieces += [(f"{_face(key)} ", "head"), (f"{key.hint}{' ' * gap}", "muted")]
         return [self.line(pieces)]
+
+    def _leads_somewhere(self, action: str) -> bool:
+        """Tell whether a key's action does more here than to say why it does nothing, as app and screen know it."""
+        known = (getattr(owner, "leads_somewhere", None) for owner in (self.app, self.screen))
+        return all(leads is None or leads(action) for leads in known)
 
 
 def _face(key: Key) -> str:

@@ -176,11 +176,15 @@ class MessageList(SearchedMessages):
         nothing = nothing_found(hits) or nothing_in(self._tab, self.typed)
         words = printable(hits.error, 200) or ("Searching …" if hits.is_running else nothing)
         self.table.empty_text = [(f"  {words}", "alarm" if hits.error else "muted")]
-        self._show_rows(hits.listed.rows, hits.listed.keys, hits.at_ms, hits.listed.gone)
+        listed = hits.listed
+        self._show_rows(listed.rows, listed.keys, hits.at_ms, listed.gone, listed.unknown)
 
     def _follow_found(self) -> None:
         """Ask what has become of the found messages in sight; no question while one is under way."""
-        hits, rows = self._found, self.table.rows_in_sight
+        hits = self._found
+        gone: Set[str] = frozenset() if hits is None else hits.listed.gone
+        # In place of an item that is gone, another one with the same bytes would be found.
+        rows = [row for row in self.table.rows_in_sight if not (row.is_item and row.id in gone)]
         source = self._dashboard.site(self._place).source
         at_ms = self._now_ms(0)
         is_due = bool(rows) and at_ms != self._followed_for_ms and not self._is_following
@@ -197,7 +201,9 @@ class MessageList(SearchedMessages):
             return
         finally:
             self._is_following = False
+        before = hits.rows
         hits.take_again(again)
+        self.marks.follow(before, hits.rows)
         for id, row in again.rows.items():
             if row is None:
                 self.marks.lose(id)
@@ -213,7 +219,12 @@ class MessageList(SearchedMessages):
             self.table.show((), (), self.table.context)
 
     def _show_rows(
-        self, rows: Sequence[MessageRow], keys: Sequence[str], at_ms: int, gone: Set[str] = frozenset()
+        self,
+        rows: Sequence[MessageRow],
+        keys: Sequence[str],
+        at_ms: int,
+        gone: Set[str] = frozenset(),
+        unknown: Set[str] = frozenset(),
     ) -> None:
         app, marks = self._dashboard, self.marks
         context = MessageContext(
@@ -224,6 +235,7 @@ class MessageList(SearchedMessages):
             marks.ids,
             all_marked=marks.is_all,
             gone=gone,
+            unknown=unknown,
         )
         self.table.show(rows, keys, context)
         if marks.has_range:

@@ -34,7 +34,7 @@ class NowPanel(Painted):
         if snapshot is None or snapshot.link.fresh_at_s is None:
             return []
         totals = snapshot.totals
-        age = None if totals.oldest_ready_ms is None else snapshot.at_ms - totals.oldest_ready_ms
+        age = None if totals.ready_since_ms is None else snapshot.at_ms - totals.ready_since_ms
         where = f"  in {printable(totals.oldest, 24)}" if totals.oldest else ""
         lines: list[list[Piece]] = [
             [("ready  ", "muted"), (f"{compact(totals.ready):>9} ", "strong"), *self._past(snapshot, "ready")],

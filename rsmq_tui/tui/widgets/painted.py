@@ -61,12 +61,12 @@ class Painted(Widget):
             # It has no place on the screen yet, and is painted when it gets one.
             return
         if before is None:
-            self.refresh()
+            self._send()
             return
         self._lines = lines = self._fitted(self.paint())
         width = self.size.width
         if len(before) != len(lines):
-            self.refresh()
+            self._send()
             return
         regions = [
             Region(start, y, end - start, 1)
@@ -74,12 +74,24 @@ class Painted(Widget):
             for start, end in _differences(old, new, width)
         ]
         if regions:
-            self.refresh(*regions)
+            self._send(*regions)
+
+    def _send(self, *regions: Region) -> None:
+        """Send these regions, or everything, from behind whatever dialogs there are."""
+        self.refresh(*regions)
+        stack = self.app.screen_stack
+        if len(stack) < 3 or not self.is_attached or self.screen not in stack[:-2]:
+            return
+        # Textual lets the screen in front show what has changed behind it. One in between, such as the form behind a
+        # preview, keeps the picture that it has of the screen behind itself.
+        within = self.content_region
+        for screen in stack[stack.index(self.screen) + 1 : -1]:
+            screen.refresh(*(region.translate(within.offset) for region in regions or (within.reset_offset,)))
 
     def repaint_all(self) -> None:
         """Paint again and send everything, after a change of size, position or style."""
         self._lines = None
-        self.refresh()
+        self._send()
 
     def line(self, pieces: Iterable[Piece], base: str = "") -> Strip:
         """Make a line of pieces; ``base`` is a token that lies under all of them."""

@@ -10,6 +10,7 @@ from textual.strip import Strip
 from rsmq_tui.monitor import Snapshot
 from rsmq_tui.monitor.wording import count, plural, printable, size
 from rsmq_tui.tui.host import Dashboard
+from rsmq_tui.tui.overview_words import stale_words
 from rsmq_tui.tui.sites import Site, are_of_one_server
 from rsmq_tui.tui.widgets.painted import Painted, Piece
 
@@ -103,14 +104,10 @@ class StatusLine(Painted):
         return ("REC ", "alarm")
 
     def _freshness(self, snapshot: Snapshot) -> Piece:
-        link, now_s = snapshot.link, self.app_clock
-        age_s = None if link.fresh_at_s is None else max(0.0, now_s - link.fresh_at_s)
+        dashboard, link = cast("Dashboard", self.app), snapshot.link
         if link.failure is not None:
-            stale, doing = ("no data yet", "retrying") if age_s is None else (f"stale {age_s:.0f} s", "reconnecting")
-            again_s = max(0.0, (link.retry_at_s or now_s) - now_s)
-            retry = f"{doing} in {again_s:.0f} s" if again_s >= 0.5 else doing
-            words = f"{stale} · {'paused' if snapshot.paused else retry}: {printable(link.failure.sentence, 80)} "
-            return (f"{'X' if self.ascii_only else '✗'} {words}", "alarm")
+            return (f"{'X' if self.ascii_only else '✗'} {stale_words(snapshot, dashboard)} ", "alarm")
+        age_s = None if link.fresh_at_s is None else max(0.0, dashboard.clock() - link.fresh_at_s)
         if snapshot.paused:
             return (f"{'=' if self.ascii_only else '‖'} paused · data {age_s or 0:.0f} s old ", "alarm")
         if age_s is not None and age_s > 2 * snapshot.interval_s + 1.5:
@@ -127,11 +124,6 @@ class StatusLine(Painted):
             return dashboard.sites
         there = {part.place for part in self.snapshot.parts}
         return [site for site in dashboard.sites if site.place in there]
-
-    @property
-    def app_clock(self) -> float:
-        """The monotonic clock that the snapshots' link is told in, in seconds."""
-        return cast("Dashboard", self.app).clock()
 
 
 def _width(pieces: list[Piece]) -> int:

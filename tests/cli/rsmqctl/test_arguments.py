@@ -106,11 +106,11 @@ def test_the_version(anywhere: Ctl) -> None:
         (["queue", "create", "-n"], "-n/--name: expected one argument"),
         (
             ["queue", "create", "-n", "q", "-t", "abc"],
-            "'abc' is not a number of whole seconds from 0 to 9,999,999, nor",
+            "'abc': a duration is a number of seconds, or has a unit: 30s, 10m, 1h30m, 2d",
         ),
         (
             ["queue", "create", "-n", "q", "-t", "15.5"],
-            "'15.5' is not a whole number of seconds, nor a duration such as 10m",
+            "'15.5': a duration must be a whole number of seconds from 0 to 9,999,999",
         ),
         (["queue", "create", "--nam", "q", "-n", "q"], 'unknown option "--nam". Did you mean --name?'),
         (["queue", "create", "-xn", "q"], "required: -n/--name"),

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
+from itertools import count, islice
 
 import pytest
 import redis
@@ -14,6 +15,7 @@ from rsmq_tui.protocol import RawMessage, RsmqError
 from rsmq_tui.protocol.lists.item_ids import item_id, read_item_id
 from rsmq_tui.protocol.lists.naming import ListNames
 from rsmq_tui.protocol.lists.scan import ListScan
+from rsmq_tui.protocol.lists.scan_reading import ListLook, Moment, Stretch
 from rsmq_tui.protocol.scan import SCAN_BODY_BYTES
 from tests.protocol.lists.lists_made import LEFT, QUEUE, RIGHT, fill, member, running
 
@@ -205,6 +207,29 @@ async def test_what_goes_from_the_queue_to_processing_and_back_comes_once(
             live.reap(30)
 
     live.check(await scanned(redis_url, names, count=20, meanwhile=use))
+
+
+@pytest.mark.parametrize("equal", [1, 700])
+async def test_a_producer_that_is_faster_than_the_scan_does_not_keep_it_up(
+    client: redis.Redis, redis_url: str, equal: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kinds = (b"r-%d" % (number // equal % 3 if equal > 1 else number) for number in count())
+    fill(client, ready=list(islice(kinds, 20_000)))
+    read, calls, told = ListLook.at, 0, 0
+
+    async def pushing(self: ListLook, *asked: Stretch, more_bytes: int = 0) -> Moment:
+        nonlocal calls
+        calls += 1
+        assert calls < 3_000
+        client.lpush(QUEUE, *islice(kinds, 600))
+        client.rpop(QUEUE, 600)
+        return await read(self, *asked, more_bytes=more_bytes)
+
+    monkeypatch.setattr(ListLook, "at", pushing)
+    async with running(redis_url) as runner, aclosing(ListScan(runner, RIGHT).chunks(QUEUE)) as chunks:
+        async for chunk in chunks:
+            told = chunk.begun_anew
+    assert told
 
 
 @dataclass

@@ -12,11 +12,14 @@ class FileLock:
         self._fd = fd
 
     @classmethod
-    def acquire(cls, path: Path, *, wait: bool = False) -> "FileLock | None":
-        """Lock a file, which is made if need be; None where somebody else holds it. Raises ``OSError``."""
+    def acquire(cls, path: Path, *, wait: bool = False, shared: bool = False) -> "FileLock | None":
+        """Lock a file, which is made if need be; None where somebody else holds it. Raises ``OSError``.
+
+        Several may hold it ``shared`` at once, though not on Windows.
+        """
         fd = os.open(path, os.O_CREAT | os.O_RDWR | getattr(os, "O_BINARY", 0), 0o666)
         try:
-            if _lock(fd, wait=wait):
+            if _lock(fd, wait=wait, shared=shared):
                 return cls(fd)
         except BaseException:
             os.close(fd)
@@ -39,7 +42,7 @@ class FileLock:
 if sys.platform == "win32":
     import msvcrt
 
-    def _lock(fd: int, *, wait: bool) -> bool:
+    def _lock(fd: int, *, wait: bool, shared: bool) -> bool:
         try:
             # It locks bytes; far behind the end, so that others can still read the file.
             os.lseek(fd, 1 << 30, os.SEEK_SET)
@@ -52,9 +55,9 @@ if sys.platform == "win32":
 else:
     import fcntl
 
-    def _lock(fd: int, *, wait: bool) -> bool:
+    def _lock(fd: int, *, wait: bool, shared: bool) -> bool:
         try:
-            fcntl.flock(fd, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+            fcntl.flock(fd, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | (0 if wait else fcntl.LOCK_NB))
         except BlockingIOError:
             return False
         return True
