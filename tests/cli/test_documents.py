@@ -21,10 +21,12 @@ from typing import Any
 import pytest
 from redis import Redis
 
+from rsmq_tui import __version__
 from rsmq_tui.cli.main import parser
 from rsmq_tui.docs import page, topics
 from rsmq_tui.profiles.config import read_config
 from rsmq_tui.protocol import ListQueue, Rsmq
+from tests.cli.conftest import Command
 from tests.cli.running import SECONDS_MAX, environment
 from tests.history.analysis.made import scripted
 from tests.history.replayed import Tape, said
@@ -211,12 +213,11 @@ def test_what_is_not_run_is_known(file: Path) -> None:
 
 
 @each
-def test_commands_named_in_a_sentence_are_there(file: Path) -> None:
-    (commands,) = (action for action in parser()._actions if action.dest == "command")
-    for name in re.findall(r"`rsmq-tui ([a-z]\w*)", file.read_text("utf-8")):
-        assert name in (commands.choices or ()), name
-    for topic in re.findall(r"rsmq-tui help ([a-z][\w-]*)", file.read_text("utf-8")):
-        assert topic in topics()
+def test_commands_and_pages_named_in_a_sentence_are_there(anywhere: Command, file: Path) -> None:
+    text = file.read_text("utf-8")
+    for name in set(re.findall(r"`rsmq-tui ([a-z]+)", text)):
+        assert anywhere(name, "--help").status == 0, name
+    assert set(re.findall(r"rsmq-tui help ([a-z][\w-]*)", text)) <= set(topics())
 
 
 @each
@@ -282,3 +283,20 @@ def test_readme_and_pages_say_the_same_of_verdicts() -> None:
     ]
     assert len(tables[0]) == 1
     assert tables[0] == tables[1]
+
+
+def test_the_wheel_takes_pages_and_themes_along() -> None:
+    project = tomllib.loads((_ROOT / "pyproject.toml").read_text("utf-8"))
+    # Of the package everything is taken that git does not ignore.
+    assert project["tool"]["hatch"]["build"]["targets"]["wheel"] == {
+        "packages": ["rsmq_tui"],
+        "force-include": {"themes": "rsmq_tui/themes"},
+    }
+    assert not re.search(r"md|docs|toml", (_ROOT / ".gitignore").read_text("utf-8"))
+
+
+def test_the_changelog_has_this_version() -> None:
+    changelog = (_ROOT / ".github" / "CHANGELOG.md").read_text("utf-8")
+    headings = re.findall(r"^## \[(.*)\] - \d{4}-\d\d-\d\d$", changelog, re.MULTILINE)
+    project = tomllib.loads((_ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    assert headings[0] == project["version"] == __version__
