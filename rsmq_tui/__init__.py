@@ -1,3 +1,3 @@
 """A terminal dashboard for message queues on Redis."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

@@ -38,9 +38,10 @@ class HelpfulParser(argparse.ArgumentParser):
         return options, left
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
-        if isinstance(action, argparse._SubParsersAction) and value not in action.choices:
-            meant = did_you_mean(value, action.choices) or f" Commands: {', '.join(action.choices)}."
-            raise argparse.ArgumentError(None, f"unknown command {_shown(value)}.{meant}")
+        if not action.option_strings and action.choices is not None and value not in action.choices:
+            what = "command" if isinstance(action, argparse._SubParsersAction) else action.dest
+            meant = did_you_mean(value, action.choices) or f" {what.capitalize()}s: {', '.join(action.choices)}."
+            raise argparse.ArgumentError(None, f"unknown {what} {_shown(value)}.{meant}")
         super()._check_value(action, value)
 
 

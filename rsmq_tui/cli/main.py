@@ -18,6 +18,7 @@ from rsmq_tui.cli.defaults import DEFAULT_URL
 from rsmq_tui.cli.doctor_arguments import add_doctor
 from rsmq_tui.cli.errors import UsageError, told_defect
 from rsmq_tui.cli.exporter_arguments import add_exporter
+from rsmq_tui.cli.help_arguments import add_help
 from rsmq_tui.cli.history_arguments import add_history
 from rsmq_tui.cli.pipeline_arguments import add_pipeline
 from rsmq_tui.cli.profiles_arguments import add_profiles
@@ -142,6 +143,7 @@ def parser() -> argparse.ArgumentParser:
     add_check(commands, [server, namespace, lists])
     add_doctor(commands, [server, namespace, lists, guard])
     add_completion(commands)
+    add_help(commands)
     add_audit(commands, [server, namespace, lists, guard])
     return top
 

@@ -47,6 +47,7 @@ from rsmq_tui.protocol.urls import check_url, server_label
 if TYPE_CHECKING:
     from rsmq_tui.protocol.lists.aio import AsyncListQueue
     from rsmq_tui.protocol.lists.client import ListQueue
+    from rsmq_tui.protocol.lists.reaper import AsyncReaper, Reaper
 
 __all__ = [
     "ENDED",
@@ -60,6 +61,7 @@ __all__ = [
     "Address",
     "Anchor",
     "AsyncListQueue",
+    "AsyncReaper",
     "AsyncRsmq",
     "End",
     "ExplainedError",
@@ -83,6 +85,7 @@ __all__ = [
     "RawPage",
     "ReadField",
     "Reaped",
+    "Reaper",
     "Row",
     "Rsmq",
     "RsmqError",
@@ -111,11 +114,16 @@ __all__ = [
 ]
 
 # Those who only look at queues start faster without them.
-_LATER = {"AsyncListQueue": "rsmq_tui.protocol.lists.aio", "ListQueue": "rsmq_tui.protocol.lists.client"}
+_LATER = {
+    "AsyncListQueue": "rsmq_tui.protocol.lists.aio",
+    "AsyncReaper": "rsmq_tui.protocol.lists.reaper",
+    "ListQueue": "rsmq_tui.protocol.lists.client",
+    "Reaper": "rsmq_tui.protocol.lists.reaper",
+}
 
 
 def __getattr__(name: str) -> Any:
-    """Import a client of list queues when it is first asked for."""
+    """Import a client or a reaper of list queues when it is first asked for."""
     if name not in _LATER:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = globals()[name] = getattr(import_module(_LATER[name]), name)

@@ -1,4 +1,4 @@
-"""The command palette: every key's action by name, and every queue."""
+"""The command palette: every key's action by name, the pages for users, and every queue."""
 
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -23,13 +23,18 @@ class DashboardCommands(Provider):
         """List the actions."""
         for key in self._keys():
             yield DiscoveryHit(key.help, self._runner(key), text=key.help, help=f"key {key.shown}")
+        for title, sentence, show in self._pages():
+            yield DiscoveryHit(title, show, text=title, help=sentence)
 
     async def search(self, query: str) -> Hits:
-        """Find actions and queues."""
+        """Find actions, pages and queues."""
         matcher = self.matcher(query)
         for key in self._keys():
             if (score := matcher.match(key.help)) > 0:
                 yield Hit(score, matcher.highlight(key.help), self._runner(key), text=key.help, help=f"key {key.shown}")
+        for title, sentence, show in self._pages():
+            if (score := matcher.match(title)) > 0:
+                yield Hit(score, matcher.highlight(title), show, text=title, help=sentence)
         app = cast("Dashboard", self.app)
         snapshot = app.snapshot
         found = 0
@@ -50,6 +55,13 @@ class DashboardCommands(Provider):
         places: tuple[Where, ...] = ("replay", *where, "app") if is_replay else (*where, "app")
         keys = keys_of(*places, usable=getattr(self.screen, "usable", NO_CHANGES))
         return (key for key in keys if key.where not in ("table", "lines") and key.id != "app.palette")
+
+    def _pages(self) -> Iterator[tuple[str, str, Callable[[], None]]]:
+        """Walk through the pages for users: the title of the command, what the page is for, and what shows it."""
+        from rsmq_tui.docs import topics  # noqa: PLC0415 - not before the first paint
+
+        show = cast("Dashboard", self.app).open_page
+        return ((f"Help: {topic}", sentence, partial(show, topic)) for topic, sentence in topics().items())
 
     def _runner(self, key: Key) -> Callable[[], Any]:
         owner = self.app if key.where in ("app", "replay") else self.screen

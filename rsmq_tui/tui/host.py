@@ -95,6 +95,10 @@ class Dashboard(Protocol):
         """Go to one message."""
         ...
 
+    def open_page(self, topic: str) -> None:
+        """Show the page for users of that topic."""
+        ...
+
     def copy_text(self, text: str, what: str) -> None:
         """Copy to the terminal's clipboard."""
         ...

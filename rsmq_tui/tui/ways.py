@@ -61,6 +61,12 @@ class Ways(Pictures):
 
         self.push_screen(MessageScreen(queue, id, place))
 
+    def open_page(self, topic: str) -> None:
+        """Show the page for users of that topic."""
+        from rsmq_tui.tui.screens.page import PageScreen  # noqa: PLC0415
+
+        self.push_screen(PageScreen(topic))
+
     def copy_text(self, text: str, what: str) -> None:
         """Copy to the terminal's clipboard (OSC 52), which works over SSH too."""
         copy_text(self, text, what)

@@ -191,7 +191,18 @@ def test_files_and_profiles(shell: str, programs: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("shell", SHELLS)
 def test_a_script_holds_what_the_lazily_filled_parsers_take(shell: str) -> None:
     ours, peers = script("rsmq-tui", shell), script("rsmqctl", shell)
-    for word in ("messages", "redrive", "group-by", "purge", "max-depth", "doctor", "journal", "restore", "stalled"):
+    for word in (
+        "messages",
+        "redrive",
+        "group-by",
+        "purge",
+        "max-depth",
+        "doctor",
+        "journal",
+        "restore",
+        "stalled",
+        "library",
+    ):
         assert word in ours, word
     for word in ("queue", "message", "visibility", "body-file", "peek"):
         assert word in peers, word

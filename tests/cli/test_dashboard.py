@@ -111,6 +111,7 @@ def test_nothing_that_only_changes_need_is_loaded_before_the_first_paint() -> No
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
     modules = set(loaded.stdout.split())
     assert "rsmq_tui.tui.app" in modules
+    assert not {"rsmq_tui.docs", "textual.widgets._markdown"} & modules
     assert (
         not {"sqlite3", "rsmq_tui.triage.desk", "rsmq_tui.tui.screens.confirm", "rsmq_tui.tui.change_forms"} & modules
     )

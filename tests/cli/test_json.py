@@ -1,4 +1,4 @@
-"""What the commands print as JSON: one shape everywhere, and README's table of keys says all of it."""
+"""What the commands print as JSON: one shape everywhere, and the table of the page on output has every key."""
 
 import json
 import re
@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from redis import Redis
 
+from rsmq_tui.docs import page
 from rsmq_tui.protocol import Rsmq
 from tests.cli.conftest import Command
 
-README = Path(__file__).parents[2] / "README.md"
 # Keys of these objects are data: names of states, of thresholds.
 _COUNTED = {"states", "thresholds"}
 
@@ -98,10 +98,8 @@ def test_lines_of_one_kind_have_the_same_keys(printed: dict[str, list[Any]]) -> 
         assert len({tuple(line) for line in printed[name]}) == 1, name
 
 
-def test_readmes_table_says_all_keys(printed: dict[str, list[Any]]) -> None:
-    (table,) = re.findall(
-        r"\n\| JSON of \| keys \|\n\| --- \| --- \|\n((?:\|.*\n)+)", README.read_text(encoding="utf-8")
-    )
+def test_the_pages_table_has_all_keys(printed: dict[str, list[Any]]) -> None:
+    (table,) = re.findall(r"\n\| JSON of \| keys \|\n\| --- \| --- \|\n((?:\|.*\n)+)", page("output"))
     rows = dict(line.removeprefix("| ").removesuffix(" |").split(" | ") for line in table.splitlines())
 
     assert {name: set(re.findall(r"`([a-z0-9_]+)`", keys)) for name, keys in rows.items()} == {

@@ -5,8 +5,9 @@ from dataclasses import replace
 import pytest
 from textual.command import CommandPalette
 from textual.pilot import Pilot
-from textual.widgets import Input
+from textual.widgets import Input, Markdown
 
+from rsmq_tui.docs import topics
 from rsmq_tui.monitor import Verdict
 from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.commands import DashboardCommands
@@ -15,6 +16,7 @@ from rsmq_tui.tui.keymap import KEYS, keys_of
 from rsmq_tui.tui.screens.help import HelpScreen
 from rsmq_tui.tui.screens.message import MessageScreen
 from rsmq_tui.tui.screens.overview import OverviewScreen
+from rsmq_tui.tui.screens.page import PageScreen, PageView
 from rsmq_tui.tui.screens.queue import QueueScreen
 from rsmq_tui.tui.signs import MEANINGS
 from rsmq_tui.tui.widgets.key_hints import KeyHints
@@ -151,6 +153,7 @@ async def test_palette_offers_every_action_of_the_place(
             if key.where not in ("table", "lines")
         }
         wanted -= {"Find a command or a queue by name"}
+        wanted |= {f"Help: {topic}" for topic in topics()}
         assert offered == wanted
         for help_text in wanted:
             assert help_text in {hit.text async for hit in provider.search(help_text)}
@@ -211,6 +214,55 @@ async def test_palette_finds_at_most_fifty_queues(source: ScriptedSource) -> Non
         await play(pilot, source, poll_of(source, [queue_of(f"shard-{number:03d}") for number in range(200)]))
         provider = DashboardCommands(pilot.app.screen)
         assert len([hit async for hit in provider.search("queue shard")]) == 50
+
+
+async def test_palette_opens_a_page_that_scrolls_with_the_keys_of_lines(source: ScriptedSource) -> None:
+    async with opened(source) as pilot:
+        await _choose(pilot, "Help: lists")
+        app = app_of(pilot)
+        assert isinstance(app.screen, PageScreen)
+        view = app.screen.query_one(PageView)
+        await until(pilot, lambda: view.max_scroll_y > 0, "the page is laid out")
+        assert "Queues on Redis Lists" in text_of(app)
+        assert "Help: lists" in text_of(app)
+        await press(pilot, "j")
+        assert view.scroll_offset.y == 1
+        await press(pilot, "pagedown")
+        assert view.scroll_offset.y == view.size.height
+        await press(pilot, "G")
+        assert view.scroll_offset.y == view.max_scroll_y
+        await press(pilot, "g")
+        assert view.scroll_offset.y == 0
+        await press(pilot, "q")
+        assert isinstance(app.screen, OverviewScreen)
+
+
+async def test_a_link_in_a_page_leads_to_the_other_page_and_one_outside_is_copied(source: ScriptedSource) -> None:
+    async with opened(source, size=(100, 30), notifications=True) as pilot:
+        app = app_of(pilot)
+        app.open_page("recording")
+        await until(pilot, lambda: isinstance(app.screen, PageScreen) and app.screen.is_mounted, "the page opens")
+        view, text = app.screen.query_one(PageView), app.screen.query_one(Markdown)
+        view.action_scroll_to_end(1)
+        text.post_message(Markdown.LinkClicked(text, "rsmqctl.md"))
+        await until(pilot, lambda: "Help: rsmqctl" in text_of(app), "the other page is there")
+        await until(pilot, lambda: "drop-in for keithsharp" in text_of(app), "it begins at its first line")
+        text.post_message(Markdown.LinkClicked(text, "https://github.com/keithsharp/rsmqctl"))
+        await until(pilot, lambda: app.clipboard == "https://github.com/keithsharp/rsmqctl", "the link is copied")
+
+
+@pytest.mark.parametrize("ascii_only", [True, False])
+@pytest.mark.parametrize("size", [(132, 36), (40, 10)], ids=str)
+async def test_every_page_can_be_shown(source: ScriptedSource, size: tuple[int, int], ascii_only: bool) -> None:
+    async with opened(source, size=size, ascii_only=ascii_only) as pilot:
+        app = app_of(pilot)
+        for topic, sentence in topics().items():
+            app.open_page(topic)
+            await until(pilot, lambda: isinstance(app.screen, PageScreen) and app.screen.is_mounted, "the page opens")
+            begins = sentence.split()[0]
+            await until(pilot, lambda begins=begins: begins in text_of(app), sentence)
+            await press(pilot, "escape")
+            assert isinstance(app.screen, OverviewScreen)
 
 
 async def test_palette_works_before_the_first_snapshot(source: ScriptedSource) -> None:

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 from contextlib import aclosing
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 import redis
 from textual.pilot import Pilot
 
+from rsmq_tui.docs import page
 from rsmq_tui.monitor.auditing import audit
 from rsmq_tui.protocol import QueueReader, Rsmq
 from rsmq_tui.protocol.diagnosis import Diagnosis
@@ -23,7 +25,6 @@ from tests.tui.scripted import ScriptedSource
 from tests.tui.scripted_triage import ScriptedTriage
 from tests.tui.states import poll_of, queue_of
 
-README = Path(__file__).parents[2] / "README.md"
 SCREENS: dict[type, tuple[Where, ...]] = {
     OverviewScreen: OverviewScreen.WHERE,
     QueueScreen: QueueScreen.WHERE,
@@ -34,9 +35,10 @@ _LEAVING = {"q", "ctrl+c"}
 
 
 def acl_lines() -> list[str]:
-    """The rules of the users that README says how to make."""
-    found = re.findall(r"^ACL SETUSER \S+ (.*)$", README.read_text(), re.MULTILINE)
-    assert found
+    """The rules of the users that the page on read-only says how to make."""
+    lines = page("read-only").replace("\\\n", " ").splitlines()
+    found = [" ".join(shlex.split(line)[4:]) for line in lines if line.startswith("redis-cli ACL SETUSER ")]
+    assert len(found) == 2
     return found
 
 

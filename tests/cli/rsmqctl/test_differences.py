@@ -1,4 +1,4 @@
-"""What is different from the original, beyond what one command shows; `test_side_by_side` has README's table."""
+"""What is different from the original, beyond what one command shows; `test_side_by_side` has the table of the page."""
 
 import base64
 

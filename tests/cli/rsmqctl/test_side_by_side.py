@@ -1,8 +1,8 @@
-"""What the original program did on the same commands: ours does the same, or what README's table says.
+"""What the original program did on the same commands: ours does the same, or what the page's table says.
 
 `side_by_side.json` holds observations of the program that its first lines name, a case a line: what the database held
 before (``before``, commands of Redis), the arguments, and the original's exit status, output and keys as ``observing``
-masks them; no ``keys`` where they stayed as they were. Where ours differs, ``row`` is the row of README's table that
+masks them; no ``keys`` where they stayed as they were. Where ours differs, ``row`` is the row of the page's table that
 says so, and ``here`` is what ours does.
 """
 
@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 from redis import Redis
 
+from rsmq_tui.docs import page
 from tests.cli.rsmqctl.conftest import Ctl
 from tests.cli.rsmqctl.observing import as_json, lay, observed, server_of, written_out
 
-_ROOT = Path(__file__).parents[3]
 _RECORDED = json.loads(Path(__file__).with_name("side_by_side.json").read_text(encoding="ascii"))
 _CASES: list[dict[str, Any]] = _RECORDED["cases"]
 _PARTS = ("status", "out", "err", "keys")
@@ -42,9 +42,8 @@ def test_it_does_what_the_original_did_or_what_the_table_says(
     assert found == expected
 
 
-def test_readmes_table_has_a_row_for_each_difference_and_no_other() -> None:
-    readme = (_ROOT / "README.md").read_text(encoding="utf-8")
-    (table,) = re.findall(r"\n\| \| the original \| here \|\n\|[-| ]+\|\n((?:\|.*\n)+)", readme)
+def test_the_pages_table_has_a_row_for_each_difference_and_no_other() -> None:
+    (table,) = re.findall(r"\n\| \| the original \| here \|\n\|[-| ]+\|\n((?:\|.*\n)+)", page("rsmqctl"))
 
     rows = [line.split(" | ")[0].removeprefix("| ") for line in table.splitlines()]
 

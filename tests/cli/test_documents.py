@@ -1,0 +1,302 @@
+"""README and the pages: their commands are run as they are written, their code too, and nothing that they name is gone.
+
+A command runs in a shell of its own, in a folder with a history and an analysis, on a server with queues of both kinds,
+which is also what the profiles name. Only what installs something and what starts Spark is not run.
+"""
+
+import json
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+from redis import Redis
+
+from rsmq_tui import __version__
+from rsmq_tui.cli.main import parser
+from rsmq_tui.docs import page, topics
+from rsmq_tui.profiles.config import read_config
+from rsmq_tui.protocol import ListQueue, Rsmq
+from tests.cli.conftest import Command
+from tests.cli.running import SECONDS_MAX, environment
+from tests.history.analysis.made import scripted
+from tests.history.replayed import Tape, said
+from tests.hostile.terminal import Terminal
+
+_ROOT = Path(__file__).parents[2]
+_FOLDER = _ROOT / "rsmq_tui" / "docs"
+_FILES = (_ROOT / "README.md", *sorted(_FOLDER.glob("*.md")))
+# pip and its like install from the network or a checkout; the rules of users are tried where read-only is tested.
+_NOT_RUN = {"python3", "python", "pip", "pipx", "uv", "redis-cli"}
+_OURS = ("rsmq-tui", "rsmqctl")
+# What else than 0 a command may end with on these queues: a finding is none of its failures, nor is a preview.
+_STATUSES = {"check": {1, 2}, "audit": {1, 3}}
+_RECORDED_MS = int(datetime(2031, 5, 17, 21, 45, tzinfo=UTC).timestamp() * 1000)
+_LONGEST_CODE = 78
+
+
+def _blocks(file: Path, language: str) -> list[str]:
+    fences = re.findall(r"^```(\w*)\n(.*?)^```", file.read_text("utf-8"), re.MULTILINE | re.DOTALL)
+    return [block for named, block in fences if named == language]
+
+
+def _commands(file: Path) -> Iterator[str]:
+    """The commands of ours that a document shows, a line each, and others that a shell runs."""
+    for block in _blocks(file, "sh"):
+        for line in block.replace("\\\n", " ").splitlines():
+            for part in line.split(" && "):
+                words = shlex.split(part, comments=True)
+                program = next((Path(word).name for word in words if "=" not in word), "")
+                if program and program not in _NOT_RUN:
+                    yield part.replace(".venv/bin/", "")
+
+
+with_commands = pytest.mark.parametrize(
+    "file", [file for file in _FILES if any(_commands(file))], ids=lambda file: file.stem
+)
+each = pytest.mark.parametrize("file", _FILES, ids=lambda file: file.stem)
+
+
+class Shell:
+    """A folder in which commands are typed, with the programs on its PATH."""
+
+    def __init__(self, folder: Path, url: str) -> None:
+        self.folder, self._url = folder, url
+        self._home = folder / "home"
+        self._programs = folder / "bin"
+        for path in (self._home / ".config" / "rsmq-tui", self._programs):
+            path.mkdir(parents=True)
+        for name, module in (("rsmq-tui", "rsmq_tui.cli.main"), ("rsmqctl", "rsmq_tui.cli.rsmqctl")):
+            program = self._programs / name
+            program.write_text(
+                f'#!/bin/sh\nexec "{sys.executable}" -c "from {module} import main; exit(main())" "$@"\n'
+            )
+            program.chmod(0o755)
+        self._said = ""
+
+    def run(self, command: str) -> None:
+        """Run one command as it is written, until it ends or, where it goes on, until it has begun."""
+        profiles = "".join(f'[profiles.{name}]\nurl = "{self._url}"\n' for name in ("prod", "staging", "production"))
+        (self._home / ".config" / "rsmq-tui" / "config.toml").write_text(profiles)
+        command = command.replace("redis://host:6379/0", self._url)
+        words = shlex.split(command, comments=True)
+        if "=" in words[0]:
+            words = words[1:]
+        if words[0] == "rsmqctl" and "ID" in words:
+            command = command.replace(" ID", " " + json.loads(self._said)["id"])
+        elif words[0] == "rsmq-tui":
+            options = parser().parse_args(words[1 : words.index(">") if ">" in words else None])
+            if options.command in (None, "demo", "history", "replay"):
+                self._watch(words[1:])
+                return
+            if options.command == "pipeline":
+                self._generate(words[1:], options.action)
+                return
+            if options.command == "record" or (options.command == "exporter" and ">" not in words):
+                self._begin(command)
+                return
+        done = subprocess.run(
+            ["bash", "-c", command],
+            cwd=self.folder,
+            env=self._environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=SECONDS_MAX,
+            check=False,
+        )
+        expected = {0} | _STATUSES.get(next((word for word in words if word in _STATUSES), ""), set())
+        assert done.returncode in expected, (command, done)
+        assert "usage:" not in done.stderr, (command, done.stderr)
+        self._said = done.stdout
+
+    def _watch(self, words: list[str]) -> None:
+        """Open the dashboard, and leave it."""
+        start = f"import os; os.chdir({str(self.folder)!r}); from rsmq_tui.cli.main import main; exit(main())"
+        with Terminal(
+            *words, settings=self._home, command=("-c", start), environment={"XDG_CONFIG_HOME": "", **self._ours}
+        ) as terminal:
+            terminal.wait_for("? help")
+            terminal.type("q")
+            assert terminal.wait_for_end() == 0, words
+
+    def _begin(self, command: str) -> None:
+        """Start what goes on until Ctrl+C, on any free port."""
+        if " exporter" in command:
+            command = command.replace(" exporter", " exporter --port 0")
+        with subprocess.Popen(
+            ["bash", "-c", f"exec {command}"],
+            cwd=self.folder,
+            env=self._environment,
+            stdin=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        ) as process:
+            try:
+                assert process.stderr is not None
+                line = process.stderr.readline()
+                assert re.match(r"rsmq-tui: (recording \d+ places? into|listening)", line), (command, line)
+                process.send_signal(signal.SIGINT)
+                assert process.wait(SECONDS_MAX) == 130, command
+            finally:
+                process.kill()
+
+    def _generate(self, words: list[str], action: str) -> None:
+        """Generate a short history in a folder of its own; a run would start Spark."""
+        if action == "generate":
+            small = self.folder / "generated"
+            small.mkdir()
+            program = [str(self._programs / "rsmq-tui"), *words, "--days", "0.05", "--queues", "3"]
+            done = subprocess.run(
+                program, cwd=small, env=self._environment, capture_output=True, timeout=SECONDS_MAX, check=False
+            )
+            assert done.returncode == 0, done.stderr
+            assert (small / "history" / "_schema.json").exists()
+
+    @property
+    def _ours(self) -> dict[str, str]:
+        return {"HOME": str(self._home), "REDIS_URL": self._url}
+
+    @property
+    def _environment(self) -> dict[str, str]:
+        values = environment(**self._ours, PATH=f"{self._programs}{os.pathsep}{os.environ['PATH']}")
+        return {name: value for name, value in values.items() if not name.startswith(("XDG_", "RSMQ_TUI_"))}
+
+
+@pytest.fixture
+def shell(tmp_path: Path, client: Redis, redis_url: str) -> Shell:
+    """A folder and queues in which every command of the documents has something to do."""
+    rsmq = Rsmq(client)
+    for name in ("orders", "orders-dlq", "parked"):
+        rsmq.create_queue(name, vt=0)
+    rsmq.send_message("orders", '{"type": "poison"}')
+    for _ in range(6):
+        rsmq.receive_message("orders")
+    rsmq.send_messages("orders", ['{"type": "test"}', '{"type": "refund"}', "plain"])
+    rsmq.send_message("orders", '{"type": "later"}', delay=600)
+    rsmq.send_message("orders-dlq", '{"type": "dead"}')
+    jobs = ListQueue(client, "orders")
+    jobs.push(*map(str, range(20)))
+    assert jobs.take(vt_ms=1) is not None
+    (tmp_path / "body.bin").write_bytes(b"\xff\x00")
+    (tmp_path / "bodies.txt").write_text("one\ntwo\n")
+    tape = Tape(tmp_path / "history")
+    for minute in range(60):
+        tape.poll(_RECORDED_MS + minute * 60_000, said("ok", depth=minute))
+    tape.seal()
+    scripted(tmp_path / "analysis", str(tmp_path / "history"))
+    return Shell(tmp_path, redis_url)
+
+
+@with_commands
+def test_every_command_runs_as_it_is_written(shell: Shell, client: Redis, file: Path) -> None:
+    # The command of rsmqctl makes its queue itself.
+    if file.stem == "rsmqctl":
+        client.flushall()
+    for command in _commands(file):
+        shell.run(command)
+
+
+@each
+def test_what_is_not_run_is_known(file: Path) -> None:
+    programs = {Path(shlex.split(command)[0]).name for command in _commands(file)}
+    assert {program for program in programs if "=" not in program} <= {*_OURS, "mkdir"}
+
+
+@each
+def test_commands_and_pages_named_in_a_sentence_are_there(anywhere: Command, file: Path) -> None:
+    text = file.read_text("utf-8")
+    for name in set(re.findall(r"`rsmq-tui ([a-z]+)", text)):
+        assert anywhere(name, "--help").status == 0, name
+    assert set(re.findall(r"rsmq-tui help ([a-z][\w-]*)", text)) <= set(topics())
+
+
+@each
+def test_configurations_can_be_used(file: Path, tmp_path: Path) -> None:
+    for block in _blocks(file, "toml"):
+        config = tmp_path / "config.toml"
+        config.write_text(block)
+        assert set(read_config(config).profiles) == set(tomllib.loads(block)["profiles"])
+
+
+@each
+def test_json_is_json(file: Path) -> None:
+    for block in _blocks(file, "json"):
+        assert json.loads(block)
+
+
+@each
+def test_python_runs_where_it_needs_no_spark(file: Path, client: Redis, redis_url: str) -> None:
+    for block in _blocks(file, "python"):
+        code = compile(block.replace("Redis()", f"Redis.from_url({redis_url!r})"), file.name, "exec")
+        if "spark" not in block:
+            names: dict[str, Any] = {}
+            exec(code, names)
+            assert "message" in names or names["lease"].item == b"one"
+
+
+@each
+def test_names_of_ours_can_be_imported(file: Path) -> None:
+    text = file.read_text("utf-8")
+    for module, names in re.findall(r"from (rsmq_tui[\w.]*) import ([\w, ]+)", text):
+        assert all(hasattr(import_module(module), name) for name in names.strip().split(", "))
+    for module in re.findall(r"`(rsmq_tui\.[\w.]+)`", text):
+        import_module(module)
+
+
+@each
+def test_links_and_pictures_are_there(file: Path) -> None:
+    for target in re.findall(r"\]\(([^)]+)\)", file.read_text("utf-8")):
+        assert target.startswith("https://") or (file.parent / target).exists(), target
+
+
+@pytest.mark.parametrize("topic", topics())
+def test_a_page_begins_with_a_sentence_and_fits_a_terminal_of_eighty_columns(topic: str) -> None:
+    title, sentence, rest = page(topic).split("\n\n", 2)
+    assert re.fullmatch(r"# [^\n]+", title)
+    assert re.fullmatch(r"[A-Z][^\n.]*\.", sentence)
+    assert rest
+    for language in ("sh", "toml", "json", "python", ""):
+        for block in _blocks(_FOLDER / f"{topic}.md", language):
+            assert all(len(line) <= _LONGEST_CODE for line in block.splitlines()), block
+
+
+def test_readme_is_short_and_leads_to_every_page() -> None:
+    readme = (_ROOT / "README.md").read_text("utf-8")
+    assert readme.count("\n") <= 200
+    assert set(re.findall(r"^\| \[[\w-]+\]\(rsmq_tui/docs/([\w-]+)\.md\) \|", readme, re.MULTILINE)) == set(topics())
+
+
+def test_readme_and_pages_say_the_same_of_verdicts() -> None:
+    tables = [
+        re.findall(r"^\| sign \| verdict.*\n(?:\|.*\n)+", text, re.MULTILINE)
+        for text in ((_ROOT / "README.md").read_text("utf-8"), page("dashboard"))
+    ]
+    assert len(tables[0]) == 1
+    assert tables[0] == tables[1]
+
+
+def test_the_wheel_takes_pages_and_themes_along() -> None:
+    project = tomllib.loads((_ROOT / "pyproject.toml").read_text("utf-8"))
+    # Of the package everything is taken that git does not ignore.
+    assert project["tool"]["hatch"]["build"]["targets"]["wheel"] == {
+        "packages": ["rsmq_tui"],
+        "force-include": {"themes": "rsmq_tui/themes"},
+    }
+    assert not re.search(r"md|docs|toml", (_ROOT / ".gitignore").read_text("utf-8"))
+
+
+def test_the_changelog_has_this_version() -> None:
+    changelog = (_ROOT / ".github" / "CHANGELOG.md").read_text("utf-8")
+    headings = re.findall(r"^## \[(.*)\] - \d{4}-\d\d-\d\d$", changelog, re.MULTILINE)
+    project = tomllib.loads((_ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    assert headings[0] == project["version"] == __version__
