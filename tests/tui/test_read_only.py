@@ -23,6 +23,8 @@ from tests.tui.scripted import ScriptedSource
 from tests.tui.scripted_triage import ScriptedTriage
 from tests.tui.states import poll_of, queue_of
 
+pytestmark = pytest.mark.slow
+
 README = Path(__file__).parents[2] / "README.md"
 SCREENS: dict[type, tuple[Where, ...]] = {
     OverviewScreen: OverviewScreen.WHERE,

@@ -17,6 +17,8 @@ from redis import Redis
 from tests.cli.rsmqctl.conftest import Ctl
 from tests.cli.rsmqctl.observing import as_json, lay, observed, server_of, written_out
 
+pytestmark = pytest.mark.slow
+
 _ROOT = Path(__file__).parents[3]
 _RECORDED = json.loads(Path(__file__).with_name("side_by_side.json").read_text(encoding="ascii"))
 _CASES: list[dict[str, Any]] = _RECORDED["cases"]
