@@ -8,7 +8,7 @@ from typing import Any
 # A command is written and answered within so many turns of the loop; a connection takes a few more.
 TURNS = 60
 ROUNDS = 3
-SECONDS_MAX = 20.0
+SECONDS_MAX = 100.0
 
 Work = Callable[[int], Awaitable[Any]]
 

@@ -1,6 +1,7 @@
 """Fixtures shared by all tests: one embedded server for a session, emptied for each test."""
 
 import os
+import sys
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
@@ -15,6 +16,19 @@ def _no_configuration() -> Iterator[None]:
     """Nobody's own configuration file decides what a test finds."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setenv("RSMQ_TUI_CONFIG", os.devnull)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _compiled_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Hundreds of tests start a Python of their own: each would compile all it imports if it may not keep the code."""
+    with pytest.MonkeyPatch.context() as patched:
+        if sys.dont_write_bytecode and sys.pycache_prefix is None:
+            base = tmp_path_factory.getbasetemp()
+            # Processes of one run share it: with xdist each has a folder of its own in the run's.
+            run = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+            patched.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
+            patched.setenv("PYTHONPYCACHEPREFIX", str(run / "bytecode"))
         yield
 
 

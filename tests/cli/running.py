@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from redis import Redis
 
 _OURS = ("REDIS_URL", "RSMQ_NS", "RSMQ_TUI_READ_ONLY", "NO_COLOR")
-SECONDS_MAX = 30
+SECONDS_MAX = 100
 
 
 def environment(**values: str) -> dict[str, str]:

@@ -99,7 +99,7 @@ def test_what_draws_nothing_loads_nothing_that_draws(arguments: list[str], unwan
         [sys.executable, "-c", script, *arguments],
         env={**environment(), "REDIS_URL": "redis://127.0.0.1:1"},
         capture_output=True,
-        timeout=30,
+        timeout=100,
         check=False,
     )
     assert done.returncode == 0, done.stderr

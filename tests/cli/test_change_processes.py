@@ -17,6 +17,8 @@ from tests.cli.conftest import Command
 from tests.cli.running import environment, run
 from tests.hostile.terminal import Terminal
 
+pytestmark = pytest.mark.slow
+
 Keys = Callable[[], Mapping[bytes, Any]]
 MESSAGES = 5_000
 # Presses Ctrl+C so many times once the command tells of that.
@@ -41,7 +43,7 @@ def _interrupted(state: Path, words: str, times: int, *arguments: str) -> subpro
         env=environment(HOME=str(state), XDG_STATE_HOME=str(state)),
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=100,
         check=False,
     )
 
@@ -120,7 +122,7 @@ def test_a_closed_pipe_is_no_traceback(arguments: list[str], many: Rsmq, redis_u
         assert process.stdout.readline().startswith(b'{"id": ')
         process.stdout.close()
         assert process.stderr.read() == b""
-        assert process.wait(timeout=30) == 141
+        assert process.wait(timeout=100) == 141
 
 
 def test_a_real_terminal_gets_words_and_no_controls(
@@ -164,7 +166,7 @@ def test_what_was_interrupted_before_is_told(redis_url: str, many: Rsmq, state: 
     subprocess.run(
         [sys.executable, "-c", script, "Delete", "1", "-r", redis_url, "messages", "delete", "spare", "--all", "--yes"],
         env=environment(**env),
-        timeout=30,
+        timeout=100,
         check=False,
     )
     done = run("-r", redis_url, "messages", "send", "orders", "x", env=env)

@@ -197,7 +197,7 @@ def test_ctrl_c_ends_it(state: Path) -> None:
             peer, _ = silent.accept()
             with peer:
                 os.kill(process.pid, signal.SIGINT)
-                out, err = process.communicate(timeout=30)
+                out, err = process.communicate(timeout=100)
     assert (process.returncode, out, err) == (130, b"", b"")
 
 

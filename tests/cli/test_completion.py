@@ -26,6 +26,8 @@ from rsmq_tui.protocol import Rsmq
 from tests.cli.conftest import Command
 from tests.cli.running import environment
 
+pytestmark = pytest.mark.slow
+
 SHELLS = ("bash", "zsh", "fish")
 INSTALLED = [shell for shell in SHELLS if shutil.which(shell)]
 _START = {

@@ -32,6 +32,8 @@ from tests.tui.driving import app_of, settled, text_of
 from tests.tui.test_history import past_of, press
 from tests.tui.test_replay import replayed, taped
 
+pytestmark = pytest.mark.slow
+
 HOUR_MS = 3_600_000
 TABLES = ("rollup_1h", "rollup_1m", "episodes", "poison", "advice", "forecast", "anomalies", "baseline")
 # What is looked at on screens as well.

@@ -83,7 +83,7 @@ def test_no_server_program_is_one_sentence() -> None:
         "    sys.exit(main(['demo', '--headless']))"
     )
     done = subprocess.run(
-        [sys.executable, "-c", script], env=environment(), capture_output=True, text=True, timeout=30, check=False
+        [sys.executable, "-c", script], env=environment(), capture_output=True, text=True, timeout=100, check=False
     )
     assert (done.returncode, done.stdout, done.stderr) == (2, "", "rsmq-tui: install one\n")
 

@@ -195,7 +195,7 @@ def test_ctrl_c_ends_it(state: Path) -> None:
             peer, _ = silent.accept()
             with peer:
                 os.kill(process.pid, signal.SIGINT)
-                _, err = process.communicate(timeout=30)
+                _, err = process.communicate(timeout=100)
     assert (process.returncode, err) == (130, b"")
 
 

@@ -18,6 +18,8 @@ from tests.cli.conftest import Command
 from tests.cli.running import SECONDS_MAX, environment
 from tests.exporter.scraping import ask
 
+pytestmark = pytest.mark.slow
+
 FOLDER = Path(rsmq_tui.exporter.__file__).parent
 
 

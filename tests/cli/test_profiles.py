@@ -309,7 +309,7 @@ print(json.dumps(sorted(name for name in sys.modules if name not in before)))
     ended = subprocess.run(
         [sys.executable, "-c", code],
         env={**env, "XDG_CONFIG_HOME": str(tmp_path)},
-        capture_output=True, text=True, timeout=30, check=True,
+        capture_output=True, text=True, timeout=100, check=True,
     )  # fmt: skip
     loaded = json.loads(ended.stdout)
 

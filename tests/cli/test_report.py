@@ -12,6 +12,8 @@ from tests.cli.conftest import Command
 from tests.history.analysis.made import Made, scripted
 from tests.history.report.reading import parsed, section_of, text_of
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="session")
 def analysis_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:

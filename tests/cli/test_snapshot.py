@@ -12,6 +12,8 @@ from rsmq_tui.embedded import EmbeddedServer
 from rsmq_tui.protocol import Rsmq
 from tests.cli.running import environment, run
 
+pytestmark = pytest.mark.slow
+
 TOP = ["schema", "at_ms", "ns", "queues"]
 KEYS = [
     *("name", "kind", "depth", "ready", "hidden", "oldest_ready_age_ms", "vt_s", "delay_s", "maxsize", "totalsent"),
@@ -173,4 +175,4 @@ def test_a_closed_pipe_is_no_traceback(redis_url: str, client: redis.Redis) -> N
         assert process.stdout.readline() == b"{\n"
         process.stdout.close()
         assert process.stderr.read() == b""
-        assert process.wait(timeout=30) == 141
+        assert process.wait(timeout=100) == 141

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import rsmq_tui
 
-DEADLINE_S = 20.0
+DEADLINE_S = 100.0
 
 
 def eventually(condition: Callable[[], bool]) -> bool:

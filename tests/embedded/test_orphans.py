@@ -63,7 +63,8 @@ def test_the_parent_ends_by_itself(folder: Path, end: str):
 
 def test_ctrl_c_leaves_the_server_to_a_parent_that_goes_on(folder: Path):
     going_on = """
-signal.signal(signal.SIGINT, lambda *_: print(server.is_running, flush=True))
+# The handler may run while the line below is printed, when nothing else may be printed to the same file object.
+signal.signal(signal.SIGINT, lambda *_: os.write(1, f"{server.is_running}\\n".encode()))
 print(server.pid, flush=True)
 while True:
     signal.pause()

@@ -15,6 +15,8 @@ from tests.exporter.scraping import Answer, exporting
 from tests.hostile.payloads import SNIPPETS, plant_queue
 from tests.monitor.test_hostile_names import NAMES
 
+pytestmark = pytest.mark.slow
+
 OPENMETRICS = "application/openmetrics-text; version=1.0.0"
 
 

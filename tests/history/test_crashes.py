@@ -11,6 +11,8 @@ import pytest
 from tests.history.crashing import OLD_POLLS, POLLS, Crasher, at_ms, mother
 from tests.history.made import left_over, rows_of
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def forking() -> Iterator["subprocess.Popen[str]"]:

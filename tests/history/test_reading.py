@@ -14,6 +14,8 @@ from rsmq_tui.history.store import FolderStore
 from rsmq_tui.monitor import Verdict
 from tests.history.made import DAY_MS, NOON_MS, PLACE, Hand, failed, polled, state
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def history(tmp_path: Path) -> Path:

@@ -22,7 +22,7 @@ from rsmq_tui.monitor.together import Together
 from rsmq_tui.protocol import QueueReader, Rsmq
 from tests.history.made import NOON_MS, failed, left_over, polled, rows_of, state
 
-SECONDS_MAX = 20.0
+SECONDS_MAX = 100.0
 
 
 async def until(condition: Callable[[], bool]) -> None:

@@ -12,6 +12,8 @@ from rsmq_tui.history.replay_changes import Change
 from rsmq_tui.history.replaying import Replay
 from tests.history.replayed import NOON_MS, PLACE, STEP_MS, Tape, replay_of, said
 
+pytestmark = pytest.mark.slow
+
 HOUR_MS = 3_600_000
 
 

@@ -11,6 +11,8 @@ from rsmq_tui.monitor import QueueState
 from tests.history.replayed import NOON_MS, Live, Tape, queue_row, replay_of
 from tests.tui.scripted import FakeClock
 
+pytestmark = pytest.mark.slow
+
 STEP_MS = 60_000
 POLLS = 600
 

@@ -15,6 +15,8 @@ from rsmq_tui.monitor import QueueState, Verdict
 from tests.history.made import Hand
 from tests.history.replayed import NOON_MS, PLACE, STEP_MS, Live, Tape, queue_row, replay_of, said
 
+pytestmark = pytest.mark.slow
+
 MINUTE_MS = 60_000
 HOUR_MS = 3_600_000
 STAGE = Place("stage", "redis://db2:6379/0", "rsmq")

@@ -51,20 +51,23 @@ JSON = json.dumps(
 ).encode()
 
 MEGABYTES = 10_000_000
-# Bodies that are only harmful by their size or depth.
-LARGE: dict[str, bytes] = {
-    "one-line": b"x" * MEGABYTES,
-    "newlines": b"\n" * MEGABYTES,
-    "escapes": b"\x1b[31m" * 300_000,
-    "not-utf8": b"\xff" * MEGABYTES,
-    "wide": "订".encode() * 500_000,
-    "deep-json": b"[" * 100_000,
-    "closed-deep-json": b"[" * 100_000 + b"]" * 100_000,
-    "json-of-nothing": b"[" + b"[]," * 100_000 + b"0]",
-    "long-number": b"9" * 900_000,
-    "long-string": b'"' + b"\\u001b[31m" * 90_000 + b'"',
-}
 LONG_NAME = "n" * 10_000
+
+
+def large() -> dict[str, bytes]:
+    """Bodies that are only harmful by their size or depth; made when needed, as they take 35 MB."""
+    return {
+        "one-line": b"x" * MEGABYTES,
+        "newlines": b"\n" * MEGABYTES,
+        "escapes": b"\x1b[31m" * 300_000,
+        "not-utf8": b"\xff" * MEGABYTES,
+        "wide": "订".encode() * 500_000,
+        "deep-json": b"[" * 100_000,
+        "closed-deep-json": b"[" * 100_000 + b"]" * 100_000,
+        "json-of-nothing": b"[" + b"[]," * 100_000 + b"0]",
+        "long-number": b"9" * 900_000,
+        "long-string": b'"' + b"\\u001b[31m" * 90_000 + b'"',
+    }
 
 
 def fill(client: Redis) -> None:

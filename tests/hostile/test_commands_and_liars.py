@@ -13,6 +13,8 @@ from tests.hostile.liar import LIES, Liar
 from tests.hostile.proxy import Proxy
 from tests.hostile.test_lying_servers import CHANGES
 
+pytestmark = pytest.mark.slow
+
 _COMMANDS = {
     "snapshot": ("snapshot",),
     "snapshot of lists": ("--lists", "jobs*", "snapshot"),

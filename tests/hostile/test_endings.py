@@ -9,6 +9,8 @@ from redis import Redis
 from tests.hostile.proxy import Proxy
 from tests.hostile.terminal import Terminal
 
+pytestmark = pytest.mark.slow
+
 # Keys and signals, and the exit status after them.
 ENDINGS = {"q": {0}, "\x03": {0}, signal.SIGINT: {0, 130}, signal.SIGTERM: {143}, signal.SIGHUP: {129}}
 

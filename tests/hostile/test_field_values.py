@@ -9,6 +9,8 @@ from tests.hostile.payloads import ESCAPES, MARKUP, SNIPPETS, UNREADABLE, plant_
 from tests.hostile.using import choose_tab
 from tests.hostile.watching import dashboard, open_message, open_queue, polls, press, until
 
+pytestmark = pytest.mark.slow
+
 NUMBERS = [
     b"0", b"-0", b"-1", b"1e400", b"-1e400", b"nan", b"inf", b"-inf", b"0x10", b"1_000", b" 7 ", b"+7", b"7.5", b"",
     b"9" * 18, b"9" * 19, b"9" * 5_000, b"-" + b"9" * 5_000, b"1" + b"0" * 400 + b".5", "٣".encode(), b"7\n", b"\x00",

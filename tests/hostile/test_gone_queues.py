@@ -7,6 +7,8 @@ from rsmq_tui.protocol import Rsmq
 from tests.hostile.payloads import plant_message, plant_queue
 from tests.hostile.watching import dashboard, open_message, open_queue, polls, press, until
 
+pytestmark = pytest.mark.slow
+
 GONE = "this queue is gone"
 
 

@@ -5,26 +5,31 @@ from redis import Redis
 
 from rsmq_tui.tui.screens.message import MessageScreen
 from tests.hostile.keyspace import untouched
-from tests.hostile.payloads import LARGE, plant_message, plant_queue
+from tests.hostile.payloads import large, plant_message, plant_queue
 from tests.hostile.watching import dashboard, dashboard_app, open_message, open_queue, press, until
+
+pytestmark = pytest.mark.slow
 
 
 async def test_large_bodies_in_all_views(client: Redis, redis_url: str) -> None:
     plant_queue(client, b"orders")
-    for name, body in LARGE.items():
+    bodies = large()
+    for name, body in bodies.items():
         plant_message(client, b"orders", name.encode(), body)
+    count, long_ones = len(bodies), sum(len(body) > 1_000_000 for body in bodies.values())
+    del bodies, body
 
     with untouched(client):
         async with dashboard(redis_url) as pilot:
-            await until(pilot, "● live", f"{len(LARGE)} messages")
+            await until(pilot, "● live", f"{count} messages")
             text = await open_queue(pilot, "orders")
             # What is too long for a page is only told in words: the server must not copy it at each poll.
-            assert text.count("enter shows it") >= sum(len(body) > 1_000_000 for body in LARGE.values())
+            assert text.count("enter shows it") >= long_ones
             snapshot = dashboard_app(pilot).snapshot
             assert snapshot is not None
             assert snapshot.cost.bytes < 100_000
 
-            for row in range(len(LARGE)):
+            for row in range(count):
                 await open_message(pilot, row)
                 screen = pilot.app.screen
                 assert isinstance(screen, MessageScreen)

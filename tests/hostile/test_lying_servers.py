@@ -24,6 +24,8 @@ from tests.hostile.liar import LIES, Liar
 from tests.hostile.proxy import Change, Proxy
 from tests.hostile.watching import Dashboard, assert_up, dashboard, open_queue, press, until
 
+pytestmark = pytest.mark.slow
+
 _TIMEOUT_S = 0.4
 _MEMORY_MAX = 400_000_000
 _PUSH = b">2\r\n+invalidate\r\n*1\r\n$1\r\na\r\n"

@@ -23,6 +23,8 @@ from tests.hostile.payloads import (
 from tests.hostile.using import walk_tabs
 from tests.hostile.watching import dashboard, dashboard_app, open_message, open_queue, polls, press, strips, until
 
+pytestmark = pytest.mark.slow
+
 NAMES = [*SNIPPETS.values(), LONG_NAME.encode(), ESCAPES, MARKUP, UNREADABLE]
 HARD = {"escapes": ESCAPES, "markup": MARKUP, "unreadable": UNREADABLE, "long": LONG_NAME.encode(), "nothing": b""}
 

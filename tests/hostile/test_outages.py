@@ -23,6 +23,8 @@ from tests.hostile.watching import (
     until,
 )
 
+pytestmark = pytest.mark.slow
+
 
 async def stale(pilot: Dashboard, *words: str) -> str:
     """Wait until the numbers are called stale for a reason, and look at how they are shown."""

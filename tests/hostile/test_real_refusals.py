@@ -16,6 +16,8 @@ from tests.hostile.payloads import fill
 from tests.hostile.using import look_at_changes, use_groups, walk_tabs
 from tests.hostile.watching import Dashboard, dashboard, open_message, open_queue, polls, press, text_of, until
 
+pytestmark = pytest.mark.slow
+
 PASSWORD = "correct-horse"
 
 

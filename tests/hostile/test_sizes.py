@@ -19,6 +19,8 @@ from tests.hostile.watching import (
     until,
 )
 
+pytestmark = pytest.mark.slow
+
 SIZES = ((40, 10), (20, 5), (1, 1), (3, 2), (500, 2), (2, 200), (99, 19), (100, 20), (300, 100))
 
 

@@ -3,12 +3,15 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+import pytest
 from redis import Redis
 
 from tests.hostile.keyspace import untouched
 from tests.hostile.payloads import ALL_LINES, JSON, SNIPPETS, plant_message, plant_queue
 from tests.hostile.terminal import Terminal
 from tests.hostile.watching import assert_only_words
+
+pytestmark = pytest.mark.slow
 
 # What Textual sends of its own: cursor, colours, modes and questions, and the clipboard where something is copied.
 OWN_COMMANDS = {"CSI H", "CSI m", "CSI h", "CSI l", "CSI J", "CSI p", "CSI u", "CSI t", "CSI n", "OSC 52", "OSC 22"}

@@ -9,6 +9,8 @@ from tests.hostile.proxy import Proxy
 from tests.hostile.using import look_at_changes, take_back, use_everything, use_groups, use_marks, walk_tabs
 from tests.hostile.watching import dashboard, is_dimmed, is_fresh, open_queue, press, text_of, until
 
+pytestmark = pytest.mark.slow
+
 
 async def test_hostile_ids_and_bodies(client: Redis, redis_url: str) -> None:
     plant_queue(client, b"orders")

@@ -19,6 +19,8 @@ from tests.monitor.auditing import found, progress_of, working
 from tests.monitor.trouble import TROUBLE, K, Trouble
 from tests.protocol.keyspace import everything, plant, send_old
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("name", TROUBLE)
 async def test_each_is_found_once_and_nothing_is_touched(

@@ -24,6 +24,8 @@ from rsmq_tui.protocol.diagnosis import Permissions, Skew, Step
 from rsmq_tui.protocol.permissions import Need, commands_for
 from tests.protocol.responder import Responder
 
+pytestmark = pytest.mark.slow
+
 SECRET = "hunter2"
 INFO = {
     "redis_version": "7.2.4",

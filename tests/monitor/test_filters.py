@@ -7,6 +7,8 @@ from hypothesis import strategies as st
 from rsmq_tui.monitor.filters import TEXT_MAX, FilterError, parse_filter
 from rsmq_tui.monitor.matching import Term
 
+pytestmark = pytest.mark.slow
+
 
 def terms(text: str) -> tuple[Term, ...]:
     return parse_filter(text).terms

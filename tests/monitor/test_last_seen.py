@@ -178,6 +178,6 @@ def test_another_process_that_writes_is_waited_for(last_seen: LastSeen) -> None:
         coming = pool.submit(lambda: (last_seen.update(2_000, [queue()]), Path(f"{lock}.released").exists()))
         assert not coming.done()
         holder.stdin.close()
-        known, was_released = coming.result(timeout=30)
+        known, was_released = coming.result(timeout=100)
     assert was_released
     assert known.since_ms == {"orders": 1_000}

@@ -11,6 +11,8 @@ from rsmq_tui.monitor.looks import WALK_MESSAGES
 from rsmq_tui.protocol import MessagePage, PageLook, QueueReader, Rsmq
 from tests.protocol.keyspace import now_ms, plant
 
+pytestmark = pytest.mark.slow
+
 DEPTH = 2_000
 MIDDLE = 1_000
 USERS = ["", "plain:x@"]

@@ -30,6 +30,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.xdist_group("spark"))
         if has_session or item.path.stem in OF_THEIR_OWN:
             item.add_marker(pytest.mark.spark)
+            # "-m 'not slow'" replaces the "-m 'not spark'" of pyproject.toml.
+            item.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -15,6 +15,8 @@ from rsmq_tui.protocol import QueueReader, Row, Rsmq, RsmqError
 from rsmq_tui.protocol.known import FULL_EVERY
 from tests.protocol.keyspace import now_ms, plant
 
+pytestmark = pytest.mark.slow
+
 # 2096: hidden whenever these tests run.
 LATER_MS = 4_000_000_000_000
 ID = "x" * 32

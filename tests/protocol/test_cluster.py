@@ -13,6 +13,8 @@ from rsmq_tui.embedded import EmbeddedServer
 from rsmq_tui.protocol import SERVER_ERRORS, AsyncRsmq, Failure, Rsmq, StoredMessage, failure_of
 from tests.protocol.either import Either
 
+pytestmark = pytest.mark.slow
+
 ID = "0" * 32
 OPERATIONS: dict[str, Callable[[Either], Awaitable[object]]] = {
     "create_queue": lambda queues: queues.create_queue("orders"),

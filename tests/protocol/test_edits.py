@@ -13,6 +13,8 @@ from rsmq_tui.protocol.editor import QueueEditor
 from rsmq_tui.protocol.edits import Edit, EditKind, MessageBatch
 from tests.triage.keyspace import ODD, contents, lay, markers, message
 
+pytestmark = pytest.mark.slow
+
 ONE, TWO, THREE = (message(id, rc=b"1", fr=b"5") for id in (b"one", b"two", b"three"))
 LATER = b"99999"
 

@@ -17,6 +17,8 @@ from rsmq_tui.protocol.scan import SCAN_BODY_BYTES
 from rsmq_tui.protocol.scan_seen import WINDOW_IDS, Seen
 from tests.protocol.keyspace import everything
 
+pytestmark = pytest.mark.slow
+
 NOW_MS = 1_750_000_000_000
 SERVERS = ["embedded", *(["redis-server"] if shutil.which("redis-server") else [])]
 

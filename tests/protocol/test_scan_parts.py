@@ -17,6 +17,8 @@ from rsmq_tui.protocol import QueueReader
 from rsmq_tui.protocol.scan_parts import ScanPart
 from tests.protocol.test_scan import SERVERS, drop, fill
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module", params=SERVERS)
 def either_server(request: pytest.FixtureRequest) -> Iterator[EmbeddedServer]:

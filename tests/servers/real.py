@@ -17,7 +17,7 @@ from rsmq_tui.embedded.binary import find_server
 from rsmq_tui.embedded.guard import let_go, spawn_guarded, tell_gone
 
 HOST = "127.0.0.1"
-DEADLINE_S = 20.0
+DEADLINE_S = 100.0
 
 
 def server_program() -> str:

@@ -23,6 +23,8 @@ from tests.servers.real import HOST, Cluster, RealServer, wait_until
 from tests.servers.whole import depths, whole_walk
 from tests.triage.doing import done, undone
 
+pytestmark = pytest.mark.slow
+
 
 def address_of(cluster: Cluster, *seeds: int) -> Address:
     ports = seeds or tuple(node.port for node in cluster.masters)

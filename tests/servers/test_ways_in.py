@@ -34,7 +34,7 @@ from rsmq_tui.protocol.messages import RawMessage
 from tests.servers.real import wait_until
 from tests.servers.whole import whole_walk
 
-SECONDS_MAX = 20
+SECONDS_MAX = 100
 PASSWORD = 'p@ss/w#rd "é'
 Configured = Callable[..., Profile]
 

@@ -12,6 +12,8 @@ from rsmq_tui.triage.selection import Selection
 from tests.triage.doing import audit_lines, done, undone
 from tests.triage.keyspace import contents, markers
 
+pytestmark = pytest.mark.slow
+
 MESSAGES = 9_000
 
 

@@ -20,6 +20,8 @@ from tests.triage.crashing import Crasher, mother
 from tests.triage.doing import audit_lines
 from tests.triage.keyspace import kept, lay, markers, message
 
+pytestmark = pytest.mark.slow
+
 MESSAGES = 5
 
 

@@ -28,6 +28,8 @@ from tests.triage.doing import done, undone
 from tests.triage.journals import make_old
 from tests.triage.keyspace import contents, kept
 
+pytestmark = pytest.mark.slow
+
 DAY_MS = 86_400_000
 
 

@@ -19,6 +19,8 @@ from rsmq_tui.triage.previews import Matching
 from tests.triage.doing import done, undone
 from tests.triage.keyspace import contents
 
+pytestmark = pytest.mark.slow
+
 AT_MS = 1_700_000_000_000
 ACTIONS: dict[str, Callable[[], Action]] = {
     "delete": lambda: Delete(queue="a"),

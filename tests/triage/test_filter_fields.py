@@ -17,6 +17,8 @@ from rsmq_tui.triage.previews import Matching
 from tests.protocol.keyspace import now_ms
 from tests.triage.keyspace import lay
 
+pytestmark = pytest.mark.slow
+
 MINUTE_MS = 60_000
 
 

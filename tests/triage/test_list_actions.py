@@ -35,6 +35,8 @@ from tests.triage.list_doing import (
     take,
 )
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(params=["right", "left"])
 def names(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> ListNames:

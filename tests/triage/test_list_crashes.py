@@ -19,6 +19,8 @@ from tests.triage.doing import audit_lines
 from tests.triage.keyspace import kept, markers
 from tests.triage.list_doing import NAMES, lay, lease, read, take
 
+pytestmark = pytest.mark.slow
+
 NAME = NAMES["right"]
 ITEMS = [b"0", b"same", b"same", b"\xff", b"4"]
 

@@ -17,6 +17,8 @@ from rsmq_tui.triage.previews import Everything, Matching, Scope
 from rsmq_tui.triage.reports import Report
 from tests.triage.list_doing import LEASES, NAMES, WORKING, A, B, lease, read
 
+pytestmark = pytest.mark.slow
+
 # The script reads more than this by place alone.
 MANY = 10_050
 

@@ -24,6 +24,8 @@ from rsmq_tui.triage.previews import Matching, Preview, Scope
 from rsmq_tui.triage.reports import Report
 from tests.triage.list_doing import NAMES, A, B, lay, read
 
+pytestmark = pytest.mark.slow
+
 ITEMS = 20_000
 RATE_HZ = 1_000
 # Whoever carries out a change waits until so many were taken and pushed since its preview.

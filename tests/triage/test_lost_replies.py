@@ -17,6 +17,8 @@ from tests.hostile.proxy import Proxy
 from tests.triage.doing import audit_lines, done, undone
 from tests.triage.keyspace import contents, kept, markers
 
+pytestmark = pytest.mark.slow
+
 MESSAGES = 2_600
 ACTIONS: dict[str, Callable[[], Action]] = {
     "delete": lambda: Delete(queue="a"),

@@ -18,7 +18,8 @@ from rsmq_tui.tui.screens.confirm import ConfirmScreen
 from rsmq_tui.tui.widgets.row_table import RowTable
 from tests.tui.scripted import START_MS, ScriptedSource
 
-_ROUNDS = 400
+# The last of them wait 10 ms each: on a busy machine a thread or the server may take long.
+_ROUNDS = 5_000
 _QUICK_ROUNDS = 20
 
 

@@ -16,6 +16,8 @@ from tests.tui.scripted import ScriptedSource, messages_of
 from tests.tui.scripted_triage import Gate, ScriptedTriage, change_of
 from tests.tui.states import poll_of, queue_of
 
+pytestmark = pytest.mark.slow
+
 
 async def _begin(pilot: Pilot[None], source: ScriptedSource) -> None:
     """Start a change that waits."""

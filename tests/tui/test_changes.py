@@ -18,6 +18,8 @@ from tests.triage.consuming import consuming
 from tests.tui.changing import changing, everything, fill, in_queue, on_queue
 from tests.tui.driving import app_of, asked, made, names_in, press, say_yes, text_of, until
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def queues(client: redis.Redis) -> Rsmq:

@@ -26,6 +26,8 @@ from tests.tui.scripted import ScriptedSource, messages_of
 from tests.tui.scripted_triage import ScriptedTriage
 from tests.tui.states import one_of_each, poll_of, queue_of
 
+pytestmark = pytest.mark.slow
+
 RSMQ = Usable(kinds=frozenset({"rsmq"}))
 # Keys that lead from the overview to each screen, and the places whose keys work there.
 PLACES: dict[str, tuple[tuple[str, ...], tuple[Where, ...]]] = {

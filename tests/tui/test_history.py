@@ -43,6 +43,8 @@ from tests.tui.driving import app_of, lines_of, play, resized, text_of, type_at_
 from tests.tui.scripted import ScriptedSource
 from tests.tui.states import poll_of, queue_of
 
+pytestmark = pytest.mark.slow
+
 PAGES = ("Queues 4", "Heat map", "Episodes 5", "Poison 3", "Advice 2", "Forecasts 2", "Unusual hours 3")
 LAST_MS = END_MS - 5_000
 

@@ -20,6 +20,8 @@ from tests.tui.test_list_queues import _ids as ids_in
 from tests.tui.test_list_queues import _open as open_queue
 from tests.tui.test_list_queues import _open_item as open_item
 
+pytestmark = pytest.mark.slow
+
 __all__ = ["thumbnails"]
 
 

@@ -21,6 +21,8 @@ from rsmq_tui.tui.widgets.key_hints import KeyHints
 from tests.tui.changing import fill
 from tests.tui.driving import app_of, lines_of, made, names_in, press, say_yes, table_of, text_of, until
 
+pytestmark = pytest.mark.slow
+
 KEY = "queue:thumbnails"
 
 

@@ -14,6 +14,8 @@ from tests.tui.driving import app_of, lines_of, opened, play, press, settled, sh
 from tests.tui.scripted import START_MS, ScriptedSource, messages_of
 from tests.tui.states import one_of_each, poll_of, queue_of
 
+pytestmark = pytest.mark.slow
+
 THEMES = ("rsmq-dark", "rsmq-light", "rsmq-ansi")
 BODIES = [b'{"type": "caf\xc3\xa9 \xe2\x98\x95"}', b"\xff\x00\x1b[2J", "日本 text…".encode(), None, b""]
 

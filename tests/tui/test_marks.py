@@ -28,6 +28,8 @@ from tests.tui.driving import (
 from tests.tui.scripted import START_MS, ScriptedSource, messages_of
 from tests.tui.states import poll_of, queue_of
 
+pytestmark = pytest.mark.slow
+
 SIZE = (120, 30)
 
 

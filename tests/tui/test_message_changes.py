@@ -43,6 +43,8 @@ from tests.tui.scripted_triage import Gate, ScriptedTriage
 from tests.tui.states import poll_of, queue_of
 from tests.tui.test_replay import NOON_MS, replayed, taped
 
+pytestmark = pytest.mark.slow
+
 GONE = "this message is no longer in the queue"
 
 

@@ -34,6 +34,8 @@ from tests.tui.scripted import ScriptedSource, messages_of
 from tests.tui.scripted_triage import ScriptedTriage
 from tests.tui.states import poll_of, queue_of
 
+pytestmark = pytest.mark.slow
+
 GONE = "this message is no longer in the queue"
 
 

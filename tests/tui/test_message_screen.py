@@ -19,6 +19,8 @@ from tests.tui.driving import app_of, lines_of, opened, play, poll_again, press,
 from tests.tui.scripted import START_MS, ScriptedSource, messages_of
 from tests.tui.states import poll_of, queue_of
 
+pytestmark = pytest.mark.slow
+
 
 async def _open(pilot: Pilot[None], source: ScriptedSource, body: bytes | None, **values: object) -> MessageScreen:
     (row,) = messages_of([body])

@@ -25,6 +25,8 @@ from tests.tui.scripted import ScriptedSource
 from tests.tui.scripted_triage import ScriptedTriage
 from tests.tui.states import poll_of, queue_of
 
+pytestmark = pytest.mark.slow
+
 SCREENS: dict[type, tuple[Where, ...]] = {
     OverviewScreen: OverviewScreen.WHERE,
     QueueScreen: QueueScreen.WHERE,

@@ -30,6 +30,8 @@ from tests.tui.driving import app_of, lines_of, names_in, play_rows, press, resi
 from tests.tui.scripted import FakeClock, ScriptedSource, row_of
 from tests.tui.scripted_triage import ScriptedTriage
 
+pytestmark = pytest.mark.slow
+
 # Noon is of 2024-10-04.
 DAY = "2024-10-04"
 

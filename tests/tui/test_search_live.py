@@ -15,6 +15,8 @@ from rsmq_tui.tui.app import RsmqApp
 from tests.tui.asked import Asked, keep_what_is_asked
 from tests.tui.driving import app_of, lines_of, names_in, table_of, text_of, until
 
+pytestmark = pytest.mark.slow
+
 COUNT, IN_FLIGHT, DELAYED, POISON = 3_000, 40, 25, 6
 
 

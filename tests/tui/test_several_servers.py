@@ -23,6 +23,8 @@ from tests.tui.scripted import START_MS, FakeClock, ScriptedSource, messages_of
 from tests.tui.scripted_triage import ScriptedTriage
 from tests.tui.states import poll_of, queue_of
 
+pytestmark = pytest.mark.slow
+
 RED, GREEN = "#ff5f5f", "#5fd787"
 DOWN = Failure("refused", "the connection was refused", "is it running?")
 

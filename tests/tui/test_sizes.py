@@ -25,6 +25,8 @@ from tests.tui.driving import (
 from tests.tui.scripted import START_MS, ScriptedSource, messages_of
 from tests.tui.states import one_of_each, poll_of, queue_of
 
+pytestmark = pytest.mark.slow
+
 TITLES = {column.title: column for column in QUEUE_COLUMNS}
 SIZES = [(40, 10), (60, 16), (80, 24), (99, 30), (100, 30), (132, 36), (200, 60)]
 

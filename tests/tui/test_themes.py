@@ -13,6 +13,8 @@ from tests.tui.driving import app_of, opened, play, press
 from tests.tui.scripted import ScriptedSource
 from tests.tui.states import one_of_each, poll_of
 
+pytestmark = pytest.mark.slow
+
 SHIPPED = sorted(shipped_themes().glob("*.toml"))
 # What is drawn as text on the background; the others are lines and grounds.
 GROUNDS = ("rule", "cursor")

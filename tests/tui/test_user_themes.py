@@ -9,6 +9,8 @@ from tests.tui.driving import app_of, opened, play, press, text_of
 from tests.tui.scripted import ScriptedSource
 from tests.tui.states import one_of_each, poll_of
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def themes(own_configuration: Path) -> Path:

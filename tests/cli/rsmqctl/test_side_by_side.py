@@ -18,6 +18,8 @@ from rsmq_tui.docs import page
 from tests.cli.rsmqctl.conftest import Ctl
 from tests.cli.rsmqctl.observing import as_json, lay, observed, server_of, written_out
 
+pytestmark = pytest.mark.slow
+
 _RECORDED = json.loads(Path(__file__).with_name("side_by_side.json").read_text(encoding="ascii"))
 _CASES: list[dict[str, Any]] = _RECORDED["cases"]
 _PARTS = ("status", "out", "err", "keys")

@@ -31,6 +31,8 @@ from tests.history.analysis.made import (
     scripted,
 )
 
+pytestmark = pytest.mark.slow
+
 ALL = TimeRange(START_MS, END_MS)
 LAST = TimeRange(END_MS - DAY_MS, END_MS)
 

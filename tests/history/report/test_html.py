@@ -23,6 +23,8 @@ from tests.history.analysis.made import (
 )
 from tests.history.report.reading import parsed, rows_of, section_of, text_of
 
+pytestmark = pytest.mark.slow
+
 EVIL = (
     "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>]]>&amp;--><!--\u202e\u2066\x1b[2J\x02\x03\x00\n|`@all`"
 )

@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Self
 
 Part = bytes | str | int
-TIMEOUT_S = 20.0
+TIMEOUT_S = 100.0
 
 
 def command(*parts: Part) -> bytes:

@@ -1,0 +1,34 @@
+"""An analysis of release 0.1 is reported, and shown in the dashboard."""
+
+from collections import Counter
+from pathlib import Path
+
+from tests.cli.conftest import Command
+from tests.history.report.reading import parsed, section_of, text_of
+from tests.tui.test_history import past_of, press, rows_of
+
+VERDICTS = Counter(stalled=6, poisoned=2, growing=2, down=2)
+
+
+def test_it_is_reported(anywhere: Command, analysis: Path, tmp_path: Path) -> None:
+    out = tmp_path / "report.md"
+    assert anywhere("report", "--analysis", str(analysis), "--out", str(out)).status == 0
+    text = out.read_text("utf-8")
+    assert "8 queues, 12 episodes" in text
+    assert "between 1,256 and 1,264 messages" in text
+    timeline = text.split("## Timeline")[1].split("## ")[0].splitlines()[4:]
+    assert Counter(row.split(" | ")[2].split()[1] for row in timeline if row) == VERDICTS
+
+
+def test_a_page_is_made_of_it(anywhere: Command, analysis: Path, tmp_path: Path) -> None:
+    out = tmp_path / "report.html"
+    assert anywhere("report", "--analysis", str(analysis), "--out", str(out)).status == 0
+    summary = text_of(section_of(parsed(out.read_text("utf-8")), "summary"))
+    assert "6 of 8 queues" in summary
+
+
+async def test_the_dashboard_shows_it(analysis: Path) -> None:
+    async with past_of(analysis, size=(160, 40)) as pilot:
+        assert len(rows_of(pilot)) == 8
+        await press(pilot, "l", "l")
+        assert Counter(row.split()[1] for row in rows_of(pilot)) == VERDICTS
