@@ -1,8 +1,9 @@
-"""Reading small files that anybody may have written: regular files only, of bounded size, and JSON of any shape."""
+"""Small files read with bounds, locks on files, and the user's folders of this program."""
 
 import json
 import os
 import stat
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -50,3 +51,78 @@ def parse_json(text: str | bytes) -> Any:
 def read_json(path: str | Path) -> Any:
     """Return the value that a JSON file holds; raises ``OSError`` and ``JsonError``."""
     return parse_json(read_bytes(path))
+
+
+_PROGRAM = "rsmq-tui"
+
+
+def config_folder() -> Path:
+    """Return the folder of the configuration file and of the user's themes, which need not exist."""
+    from platformdirs import user_config_path  # noqa: PLC0415 - a few ms that only those who look for a folder spend
+
+    return user_config_path(_PROGRAM, appauthor=False, roaming=True)
+
+
+def state_folder() -> Path:
+    """Return the folder of the journal and the audit log, which need not exist."""
+    from platformdirs import user_state_path  # noqa: PLC0415
+
+    return user_state_path(_PROGRAM, appauthor=False)
+
+
+class FileLock:
+    """Holds a file locked until ``release``, or until the process ends; use ``acquire``."""
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+
+    @classmethod
+    def acquire(cls, path: Path, *, wait: bool = False, shared: bool = False) -> "FileLock | None":
+        """Lock a file, which is made if need be; None where somebody else holds it. Raises ``OSError``.
+
+        Several may hold it ``shared`` at once, though not on Windows.
+        """
+        fd = os.open(path, os.O_CREAT | os.O_RDWR | getattr(os, "O_BINARY", 0), 0o666)
+        try:
+            if _lock(fd, wait=wait, shared=shared):
+                return cls(fd)
+        except BaseException:
+            os.close(fd)
+            raise
+        os.close(fd)
+        return None
+
+    def write(self, text: str) -> None:
+        """Write into the file, for people."""
+        os.ftruncate(self._fd, 0)
+        os.pwrite(self._fd, text.encode(), 0) if hasattr(os, "pwrite") else os.write(self._fd, text.encode())
+
+    def release(self) -> None:
+        """Let go of it."""
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            os.close(fd)
+
+
+if sys.platform == "win32":
+    import msvcrt
+
+    def _lock(fd: int, *, wait: bool, shared: bool) -> bool:
+        try:
+            # It locks bytes; far behind the end, so that others can still read the file.
+            os.lseek(fd, 1 << 30, os.SEEK_SET)
+            msvcrt.locking(fd, msvcrt.LK_LOCK if wait else msvcrt.LK_NBLCK, 1)
+        except OSError:
+            return False
+        os.lseek(fd, 0, os.SEEK_SET)
+        return True
+
+else:
+    import fcntl
+
+    def _lock(fd: int, *, wait: bool, shared: bool) -> bool:
+        try:
+            fcntl.flock(fd, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | (0 if wait else fcntl.LOCK_NB))
+        except BlockingIOError:
+            return False
+        return True

@@ -1,14 +1,24 @@
-"""Named amounts as horizontal bars."""
+"""Bars and sparklines."""
 
 from collections.abc import Sequence
+from itertools import groupby
+from statistics import median
 
 from rich.cells import cell_len
 from rich.text import Text
 
-from rsmq_tui.charts.known import known
-from rsmq_tui.charts.labels import fit_label
-from rsmq_tui.charts.palette import Palette
-from rsmq_tui.charts.ticks import tick_label
+from rsmq_tui.charts.series import (
+    LARGEST,
+    Palette,
+    Series,
+    Span,
+    fit_label,
+    fold_runs,
+    known,
+    plain_or,
+    split_runs,
+    tick_label,
+)
 
 # A heavy line rather than blocks: these would touch the row above, and long bars would look like one area.
 _WHOLE, _HALF = "━", "╸"
@@ -67,3 +77,143 @@ def _short(amount: float | None, palette: Palette) -> str:
     if amount is None:
         return "-" if palette.ascii else "–"
     return tick_label(amount)
+
+
+# The first mark is zero and only zero: a queue with one message must not look empty. A full block is not among them:
+# rows under each other would touch, and look like one area.
+_BLOCKS = "▁▂▃▄▅▆▇"
+_ASCII_MARKS = "_.:-=+#"
+
+# Just under one step per mark above zero, so that a value on the border of two marks takes the lower one.
+_STEPS = 5.9999
+
+# Below every level, so that a plain max() ignores it: this runs for each visible row of a table, on each tick.
+_UNKNOWN = -1.0
+
+# A value this many times the usual one is drawn at full height, and one above _HIGH times it is high.
+_ROOM = 2.0
+_HIGH = 1.5
+
+
+def sparkline(
+    values: Sequence[float | None],
+    width: int,
+    *,
+    style: str = "",
+    ascii: bool = False,  # noqa: A002 - named like Palette.ascii, and the builtin has no use here
+    top: float | None = None,
+) -> Text:
+    """Draw `values`, oldest first, in exactly `width` cells with the newest at the right.
+
+    The floor is zero, whatever the values; `top` is the value of the highest mark, as `spark_top` says when None. More
+    values than cells are joined by their maximum, fewer leave the left blank. Unknown values (None, NaN, infinity) are
+    blank, negative ones are drawn as zero.
+    """
+    if width < 1:
+        return Text()
+    drawn = _draw(_levels(values, width), top, ascii_only=ascii)
+    return Text(drawn.rjust(width), style=plain_or(style), no_wrap=True, overflow="crop")
+
+
+def spark_runs(
+    values: Sequence[float | None],
+    width: int,
+    *,
+    ascii: bool = False,  # noqa: A002 - as above
+) -> list[tuple[str, bool]]:
+    """Draw values as `sparkline` does, in runs of which each tells whether its values are high.
+
+    High is what exceeds one and a half times the median: something happened there.
+    """
+    if width < 1:
+        return []
+    levels = _levels(values, width)
+    drawn = _draw(levels, None, ascii_only=ascii)
+    limit = _HIGH * _median(levels)
+    runs = groupby(zip(drawn, levels, strict=True), lambda cell: cell[1] > limit)
+    blank = [(" " * (width - len(drawn)), False)] if len(drawn) < width else []
+    return blank + [("".join(mark for mark, _ in run), is_high) for is_high, run in runs]
+
+
+def spark_top(values: Sequence[float | None]) -> float:
+    """Return the value of the highest mark: the largest value, or twice the median where that is more.
+
+    So what stays the same stands at half the height, and a peak has room above it.
+    """
+    return _top(_levels(values, max(1, len(values))))
+
+
+def fold_latest(
+    times_ms: Sequence[int], values: Sequence[float | None], *, end_ms: int, cell_ms: int, cells: int
+) -> list[float | None]:
+    """Return the largest known value of each of the last `cells` spans of `cell_ms`, oldest first; None where unknown.
+
+    `times_ms`, ascending, says when each value was; the last span ends with `end_ms`.
+    """
+    folded: list[float | None] = [None] * cells
+    for at_ms, value in zip(reversed(times_ms), reversed(values), strict=True):
+        cell = cells - 1 - (end_ms - at_ms) // cell_ms
+        if cell < 0:
+            break
+        if value is not None and cell < cells:
+            before = folded[cell]
+            folded[cell] = value if before is None or value > before else before
+    return folded
+
+
+def _levels(values: Sequence[float | None], width: int) -> list[float]:
+    # One expression rather than a call to known() for each value: it halves the time.
+    levels = [
+        _UNKNOWN if value is None else value if 0 < value <= LARGEST else 0.0 if -LARGEST <= value <= 0 else _UNKNOWN
+        for value in values
+    ]
+    count = len(levels)
+    if count > width:
+        borders = [cell * count // width for cell in range(width + 1)]
+        levels = [max(levels[borders[cell] : borders[cell + 1]]) for cell in range(width)]
+    return levels
+
+
+def _median(levels: Sequence[float]) -> float:
+    there = [level for level in levels if level >= 0]
+    return float(median(there)) if there else 0.0
+
+
+def _top(levels: Sequence[float]) -> float:
+    return max(_ROOM * _median(levels), max(levels, default=0.0))
+
+
+def _draw(levels: Sequence[float], top: float | None, *, ascii_only: bool) -> str:
+    ceiling = known(top)
+    if ceiling is None:
+        ceiling = _top(levels)
+    marks = _ASCII_MARKS if ascii_only else _BLOCKS
+    return "".join([_mark(level, ceiling, marks) for level in levels])
+
+
+def _mark(level: float, ceiling: float, marks: str) -> str:
+    if level == 0:
+        return marks[0]
+    if level < 0:
+        return " "
+    return marks[1 + int(level / ceiling * _STEPS)] if level < ceiling else marks[-1]
+
+
+def sparklines(
+    series: Sequence[Series],
+    *,
+    width: int,
+    start_ms: int,
+    end_ms: int,
+    ascii: bool = False,  # noqa: A002 - named like Palette.ascii, and the builtin has no use here
+) -> list[str]:
+    """Draw each series in exactly `width` cells, all over the same time and to the same scale.
+
+    A cell shows the largest value of its time. Unknown values and missing samples are blank.
+    """
+    if width < 1:
+        return ["" for _ in series]
+    span = Span(start_ms, max(end_ms, start_ms + 1))
+    cells = [fold_runs(split_runs(each, span, span.length_ms / width), span, width) for each in series]
+    top = max(map(spark_top, cells), default=0.0)
+    return [sparkline(values, width, ascii=ascii, top=top).plain for values in cells]

@@ -10,18 +10,18 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rsmq_tui.cli.history_arguments import ANALYSIS_VARIABLE
-from rsmq_tui.cli.target import list_poller_of, profiles_of, reader_of
+from rsmq_tui.cli.arguments.history import ANALYSIS_VARIABLE
+from rsmq_tui.cli.servers import list_poller_of, profiles_of, reader_of
 from rsmq_tui.monitor import LivePoller
 from rsmq_tui.profiles import Profile
 from rsmq_tui.protocol.lists.naming import LISTS_NS
 from rsmq_tui.tui.app import RsmqApp
-from rsmq_tui.tui.sites import Site
+from rsmq_tui.tui.servers import Site
 
 if TYPE_CHECKING:
     from rsmq_tui.history.recorder import Recorder
-    from rsmq_tui.triage.desk import Triage
-    from rsmq_tui.tui.past import Past
+    from rsmq_tui.triage.service import Triage
+    from rsmq_tui.tui.history.loading import Past
 
 # Sealing takes a second or two; a disk that hangs must not keep the terminal.
 _SEAL_S = 10.0
@@ -49,7 +49,7 @@ def _past(out: str | None) -> "Past | None":
     out = out or os.environ.get(ANALYSIS_VARIABLE)
     if not out:
         return None
-    from rsmq_tui.tui.past import Past  # noqa: PLC0415
+    from rsmq_tui.tui.history.loading import Past  # noqa: PLC0415
 
     return Past(out)
 
@@ -60,7 +60,7 @@ def _recording(out: str | None) -> Iterator["Recorder | None"]:
     if out is None:
         yield None
         return
-    from rsmq_tui.cli.record import started_recorder  # noqa: PLC0415 - only who records needs its packages
+    from rsmq_tui.cli.commands.record import started_recorder  # noqa: PLC0415 - only who records needs its packages
 
     recorder = started_recorder(out)
     try:
@@ -124,13 +124,13 @@ def _list_site(profile: Profile, folder: Path | None, *, is_one: bool) -> Site:
 
 
 def _list_triage(profile: Profile, folder: Path | None) -> "Triage":
-    from rsmq_tui.cli.triage_of import list_triage_of  # noqa: PLC0415
+    from rsmq_tui.cli.changes import list_triage_of  # noqa: PLC0415
 
     return list_triage_of(profile, folder)
 
 
 def _triage(profile: Profile, folder: Path | None) -> "Triage":
     # Loaded when the first numbers are on the screen.
-    from rsmq_tui.cli.triage_of import triage_of  # noqa: PLC0415
+    from rsmq_tui.cli.changes import triage_of  # noqa: PLC0415
 
     return triage_of(profile, folder)

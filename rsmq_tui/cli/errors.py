@@ -15,7 +15,7 @@ def told_defect(program: str, error: Exception) -> int:
     # Only now: neither is needed to say that an option is wrong.
     import traceback  # noqa: PLC0415
 
-    from rsmq_tui.protocol.failures import defect_of  # noqa: PLC0415
+    from rsmq_tui.protocol.errors import defect_of  # noqa: PLC0415
 
     print("".join(traceback.format_tb(error.__traceback__)), end="", file=sys.stderr)
     print(f"{program}: {defect_of(error).sentence}: please report it, with the lines above", file=sys.stderr)

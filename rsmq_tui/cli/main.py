@@ -10,22 +10,11 @@ from importlib import import_module
 from typing import Any
 
 from rsmq_tui import __version__
-from rsmq_tui.cli.audit_arguments import add_audit
-from rsmq_tui.cli.check_arguments import add_check
-from rsmq_tui.cli.command_parser import EXIT_STATUSES, CommandParser, HelpfulParser, at_least
-from rsmq_tui.cli.completion_arguments import add_completion
-from rsmq_tui.cli.defaults import DEFAULT_URL
-from rsmq_tui.cli.doctor_arguments import add_doctor
+from rsmq_tui.cli.arguments.changes import add_audit, add_commands
+from rsmq_tui.cli.arguments.history import add_history, add_pipeline, add_record, add_replay, add_report
+from rsmq_tui.cli.arguments.tools import add_check, add_completion, add_doctor, add_exporter, add_help, add_profiles
 from rsmq_tui.cli.errors import UsageError, told_defect
-from rsmq_tui.cli.exporter_arguments import add_exporter
-from rsmq_tui.cli.help_arguments import add_help
-from rsmq_tui.cli.history_arguments import add_history
-from rsmq_tui.cli.pipeline_arguments import add_pipeline
-from rsmq_tui.cli.profiles_arguments import add_profiles
-from rsmq_tui.cli.record_arguments import add_record
-from rsmq_tui.cli.replay_arguments import add_replay
-from rsmq_tui.cli.report_arguments import add_report
-from rsmq_tui.cli.triage_arguments import add_commands
+from rsmq_tui.cli.parsing import DEFAULT_URL, EXIT_STATUSES, CommandParser, HelpfulParser, at_least
 
 EXIT_UNREACHABLE = 2
 EXIT_INTERRUPTED = 130
@@ -204,7 +193,8 @@ def _command(name: str) -> Callable[[argparse.Namespace], int]:
     # Nothing that imports make is garbage: looking for it in between costs a seventh of the start-up.
     gc.disable()
     try:
-        run: Callable[[argparse.Namespace], int] = import_module(f"rsmq_tui.cli.{name}").run
+        folder = "cli" if name in ("dashboard", "demo", "help", "pipeline") else "cli.commands"
+        run: Callable[[argparse.Namespace], int] = import_module(f"rsmq_tui.{folder}.{name}").run
     finally:
         gc.freeze()
         gc.enable()

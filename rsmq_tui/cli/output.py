@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rsmq_tui.monitor.wording import printable
+from rsmq_tui.monitor.text import printable
 
 _PROGRESS_AFTER_S = 1.0
 _PROGRESS_EVERY_S = 0.1

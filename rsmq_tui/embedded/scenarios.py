@@ -1,15 +1,254 @@
-"""What happens in each queue of the demo: one small value per queue, and nothing about how it is run.
+"""What happens in each queue of the demo, when, and the bodies of its messages.
+
+What happens in each queue of the demo: one small value per queue, and nothing about how it is run.
 
 Rates are per second and times in seconds, as the demo's clock counts them: ``speed`` 2 doubles the rates and halves the
 times. ``vt``, delays and ages are real seconds, because the server counts those.
 """
 
-from collections.abc import Callable
+import asyncio
+import json
+import struct
+import zlib
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from math import pi, sin
+from random import Random
+from typing import Any, TypeVar
+from urllib.parse import urlencode
 
-from rsmq_tui.embedded import jobs
-from rsmq_tui.embedded.jobs import Body
+T = TypeVar("T")
+Body = Callable[[Random], bytes]
+
+_FIRST_NAMES = (
+    "Ada",
+    "Björn",
+    "Chloé",
+    "Dmitri",
+    "Elif",
+    "Fatima",
+    "Gabriel",
+    "Hana",
+    "Inés",
+    "Jürgen",
+    "美咲",
+    "Noor",
+)
+_LAST_NAMES = ("Okafor", "Lindqvist", "Moreau", "Ivanov", "Yılmaz", "Haddad", "Silva", "Sato", "García", "Weiß", "Kim")
+_MAIL_HOSTS = ("example.com", "example.org", "mail.example.net")
+_PRODUCTS = (
+    ("TEE-BLK-M", "T-shirt, black, M", 1990),
+    ("MUG-ENM-W", "Enamel mug, white", 1450),
+    ("NTB-DOT-A5", "Notebook, dotted, A5", 990),
+    ("LMP-DSK-BR", "Desk lamp, brass", 8900),
+    ("BAG-CNV-GR", "Canvas bag, green", 3200),
+    ("KEY-MCH-DE", "Mechanical keyboard, German layout", 12900),
+    ("CBL-USC-2M", "USB-C cable, 2 m", 1200),
+)
+_CURRENCIES = ("EUR", "EUR", "EUR", "USD", "GBP", "SEK")
+_COUNTRIES = ("DE", "FR", "SE", "ES", "PL", "GB", "US", "JP")
+_REFUND_REASONS = ("damaged in transit", "wrong size", "never arrived", "changed mind", "duplicate order")
+_TEMPLATES = ("order-confirmation", "shipping-notice", "password-reset", "receipt", "welcome")
+_EVENTS = ("payment.captured", "payment.failed", "parcel.delivered", "customer.updated", "invoice.paid")
+_SUBSCRIBERS = ("hooks.example.com", "erp.example.org/in", "api.example.net/v2/events")
+_REMINDERS = ("cart-abandoned", "trial-ends", "appointment", "review-request", "payment-due")
+
+
+def order_body(rng: Random) -> bytes:
+    """An order, or one time in seven a refund."""
+    if rng.random() < 1 / 7:
+        return refund(rng)
+    items, total_cents = [], 0
+    for _ in range(1 + _below(rng, 3)):
+        sku, _name, cents = _pick(rng, _PRODUCTS)
+        quantity = 1 + _below(rng, 3)
+        total_cents += quantity * cents
+        items.append({"sku": sku, "quantity": quantity, "unit_cents": cents})
+    return _json(
+        type="order",
+        order=_number(rng, 88_000),
+        customer=_customer(rng),
+        currency=_pick(rng, _CURRENCIES),
+        items=items,
+        total_cents=total_cents,
+        ship_to=_pick(rng, _COUNTRIES),
+        express=rng.random() < 0.2,
+    )
+
+
+def refund(rng: Random) -> bytes:
+    """A refund of an order."""
+    return _json(
+        type="refund",
+        order=_number(rng, 88_000),
+        amount_cents=_pick(rng, _PRODUCTS)[2],
+        currency=_pick(rng, _CURRENCIES),
+        reason=_pick(rng, _REFUND_REASONS),
+        requested_by=_customer(rng)["email"],
+    )
+
+
+def thumbnail_body(rng: Random) -> bytes:
+    """A picture to be scaled."""
+    return _json(
+        type="thumbnail",
+        source=f"s3://media-eu/uploads/{_hex(rng, 8)}/{_hex(rng, 4)}.{_pick(rng, ('jpg', 'png', 'heic', 'webp'))}",
+        sizes=[128, 320, 1280][: 1 + _below(rng, 3)],
+        format="webp",
+        quality=70 + 5 * _below(rng, 5),
+        bytes=200_000 + _below(rng, 9_000_000),
+    )
+
+
+def email_body(rng: Random) -> bytes:
+    """A mail to be sent, mostly JSON; from older senders a finished text, compressed JSON, or nothing at all."""
+    kind = _below(rng, 40)
+    if kind < 4:
+        return _mail_text(rng)
+    if kind < 6:
+        # The header says gzip and the checksum keeps the decompressor honest, but the bytes are no text.
+        return zlib.compress(_email(rng), wbits=31)
+    if kind == 6:
+        return b""
+    return _email(rng)
+
+
+def invoice_body(rng: Random) -> bytes:
+    """An invoice to be rendered and filed."""
+    sku, name, cents = _pick(rng, _PRODUCTS)
+    quantity = 1 + _below(rng, 12)
+    return _json(
+        type="invoice",
+        number=f"INV-2026-{_number(rng, 40_000):06d}",
+        customer=_customer(rng),
+        lines=[{"sku": sku, "text": name, "quantity": quantity, "net_cents": cents * quantity}],
+        vat_percent=_pick(rng, (19, 20, 21, 25)),
+        due_on=f"2026-{1 + _below(rng, 12):02d}-{1 + _below(rng, 28):02d}",
+    )
+
+
+def cut_off_invoice_body(rng: Random) -> bytes:
+    """An invoice whose sender stopped in the middle: no consumer can read it."""
+    whole = invoice_body(rng)
+    return whole[: len(whole) * 2 // 3]
+
+
+def reminder_body(rng: Random) -> bytes:
+    """A reminder for a customer."""
+    return _json(
+        type="reminder",
+        kind=_pick(rng, _REMINDERS),
+        customer=_customer(rng),
+        channel=_pick(rng, ("email", "sms", "push")),
+        attempt=1 + _below(rng, 3),
+    )
+
+
+def webhook_body(rng: Random) -> bytes:
+    """A webhook as it came in: JSON, a form, a small packed heartbeat, or an empty ping."""
+    kind = _below(rng, 10)
+    event = _pick(rng, _EVENTS)
+    if kind < 7:
+        data = {"object": _hex(rng, 6), "amount_cents": 100 * _below(rng, 900), "livemode": True}
+        return _json(id=f"evt_{_hex(rng, 10)}", type=event, attempt=1 + _below(rng, 2), data=data)
+    if kind == 7:
+        return urlencode({"event": event, "id": _hex(rng, 6), "signature": _hex(rng, 16)}).encode()
+    if kind == 8:
+        return struct.pack(">4sBHIQ", b"\x93HB\xff", 2, _below(rng, 65_536), _below(rng, 2**31), _number(rng, 0))
+    return b""
+
+
+def delivery_body(rng: Random) -> bytes:
+    """A webhook to be sent to somebody else."""
+    event = _pick(rng, _EVENTS)
+    return _json(
+        type="delivery",
+        id=f"dlv_{_hex(rng, 10)}",
+        event=event,
+        url=f"https://{_pick(rng, _SUBSCRIBERS)}/{event.replace('.', '/')}",
+        attempt=1 + _below(rng, 2) * _below(rng, 4),
+        payload={"object": _hex(rng, 6), "amount_cents": 100 * _below(rng, 900)},
+    )
+
+
+def import_file_body(rng: Random) -> bytes:
+    """A file to be read into a database."""
+    what = _pick(rng, ("customers", "prices", "stock", "suppliers"))
+    return _json(
+        type="import",
+        file=f"s3://imports-eu/{what}/{_hex(rng, 8)}.csv",
+        table=what,
+        rows=1_000 + _below(rng, 250_000),
+        encoding=_pick(rng, ("utf-8", "utf-8", "utf-8", "windows-1252")),
+        requested_by=_customer(rng)["email"],
+    )
+
+
+def created(body: bytes, at_ms: int) -> bytes:
+    """Let a body, a JSON object that has fields, tell that it was made at ``at_ms``, in ms since the epoch."""
+    at = datetime.fromtimestamp(at_ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return b'%b,"created":"%b"}' % (body[:-1], at.encode())
+
+
+def is_readable_json(body: bytes) -> bool:
+    """Whether a consumer that expects JSON can read that body."""
+    try:
+        json.loads(body)
+    except ValueError:
+        return False
+    return True
+
+
+def _email(rng: Random) -> bytes:
+    customer = _customer(rng)
+    return _json(
+        type="email",
+        template=_pick(rng, _TEMPLATES),
+        to=f"{customer['name']} <{customer['email']}>",
+        locale=_pick(rng, ("en", "de", "fr", "sv", "ja")),
+        variables={"order": _number(rng, 88_000), "first_name": customer["name"].split()[0]},
+    )
+
+
+def _mail_text(rng: Random) -> bytes:
+    customer = _customer(rng)
+    number = _number(rng, 88_000)
+    return (
+        f"From: shop@example.com\nTo: {customer['email']}\nSubject: Your order {number} is on its way\n\n"
+        f"Dear {customer['name']},\n\nyour order {number} left our warehouse today.\n\nThe shop\n"
+    ).encode()
+
+
+def _customer(rng: Random) -> dict[str, Any]:
+    first, last = _pick(rng, _FIRST_NAMES), _pick(rng, _LAST_NAMES)
+    number = _number(rng, 1_000)
+    return {"id": number, "name": f"{first} {last}", "email": f"customer{number}@{_pick(rng, _MAIL_HOSTS)}"}
+
+
+def _json(**fields: Any) -> bytes:
+    return _ENCODER.encode(fields).encode()
+
+
+# One encoder for all: json.dumps makes a new one for each call with these options.
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), check_circular=False)
+
+
+def _below(rng: Random, limit: int) -> int:
+    # Three times as fast as randrange, which matters for tens of thousands of bodies at the start.
+    return int(rng.random() * limit)
+
+
+def _pick(rng: Random, choices: Sequence[T]) -> T:
+    return choices[int(rng.random() * len(choices))]
+
+
+def _number(rng: Random, base: int) -> int:
+    return base + int(rng.random() * 12_000)
+
+
+def _hex(rng: Random, size: int) -> str:
+    return rng.randbytes(size).hex()
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +324,7 @@ class Scenario:
 # Just enough consumers: some dozens wait while arrivals sway above their pace, and none a moment later.
 OK = Scenario(
     queue="thumbnails",
-    body=jobs.thumbnail,
+    body=thumbnail_body,
     arrivals=Pace(180.0, sway=0.08),
     consumer=Consumer(Pace(187.0), work_s=(2.0, 5.0)),
 )
@@ -93,7 +332,7 @@ OK = Scenario(
 # Grows by some 20/s for a quarter of an hour, then recovers by 15/s for 22 minutes: 36,000 to 56,000 for ever.
 GROWING = Scenario(
     queue="orders",
-    body=jobs.order,
+    body=order_body,
     arrivals=Pace(60.0, sway=0.1),
     consumer=Consumer(Pace(42.0), work_s=(2.0, 6.0), fails=0.05),
     backlog=Backlog(38_000, oldest_s=8_040.0, skew=3.0, rcs=(0,) * 24 + (1,)),
@@ -103,7 +342,7 @@ GROWING = Scenario(
 # Nobody receives, so that only silent senders keep it from filling the memory: 30,000 after 40 minutes.
 STALLED = Scenario(
     queue="emails",
-    body=jobs.email,
+    body=email_body,
     arrivals=Pace(12.0, sway=0.2, sway_every_s=50.0),
     consumer=None,
     backlog=Backlog(3_000, oldest_s=2_460.0, skew=0.4),
@@ -112,16 +351,16 @@ STALLED = Scenario(
 
 POISONED = Scenario(
     queue="invoices",
-    body=jobs.invoice,
+    body=invoice_body,
     arrivals=Pace(0.2),
-    consumer=Consumer(Pace(1.5), can_read=jobs.is_readable_json),
+    consumer=Consumer(Pace(1.5), can_read=is_readable_json),
     vt_s=5,
-    backlog=Backlog(9, oldest_s=1_320.0, rcs=(9, 3, 7, 9, 4, 8, 2, 9, 7), body=jobs.cut_off_invoice),
+    backlog=Backlog(9, oldest_s=1_320.0, rcs=(9, 3, 7, 9, 4, 8, 2, 9, 7), body=cut_off_invoice_body),
 )
 
 DELAYED = Scenario(
     queue="reminders",
-    body=jobs.reminder,
+    body=reminder_body,
     arrivals=Pace(0.4),
     consumer=Consumer(Pace(2.0)),
     delay_s=(30, 600),
@@ -130,10 +369,151 @@ DELAYED = Scenario(
 
 BURSTING = Scenario(
     queue="webhooks",
-    body=jobs.webhook,
+    body=webhook_body,
     arrivals=Pace(1.5, burst=60),
     consumer=Consumer(Pace(30.0)),
 )
 
 # The big backlog comes last: the others are complete before it is.
 SCENARIOS = (OK, STALLED, POISONED, DELAYED, BURSTING, GROWING)
+
+
+@dataclass(frozen=True, slots=True)
+class Hands:
+    """A worker with ``count`` hands: each waits for an item, works on it within ``work_s``, and comes for the next.
+
+    With ``lease_ms`` what a hand works on lies in processing, under a lease of so many real ms, until it is
+    acknowledged; without, an item is gone when it is popped. A worker that ``dies_after_s`` leaves what it holds as it
+    lies, and ``down_s`` later there is another one.
+    """
+
+    count: int
+    work_s: tuple[float, float]
+    lease_ms: int | None = None
+    dies_after_s: tuple[float, float] | None = None
+    down_s: float = 4.0
+
+
+@dataclass(frozen=True, slots=True)
+class Abandoned:
+    """What somebody left in processing: ``leased`` items whose leases ended ``ended_s`` ago, and ``unleased`` ones."""
+
+    leased: int
+    unleased: int
+    ended_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class ListScenario:
+    """One list queue, by its whole key: what is pushed, who takes it, and what lies there at the start.
+
+    Each item is ``body``, a JSON object, and tells when it was ``created``. Without a ``worker`` nobody takes any;
+    without ``reap_every_s`` nothing that was left in processing comes back.
+    """
+
+    queue: str
+    body: Body
+    arrivals: Pace
+    worker: Hands | None
+    reap_every_s: float | None = None
+    backlog: Backlog | None = None
+    abandoned: Abandoned | None = None
+    bounds: Bounds | None = None
+
+
+# Each time the worker dies its eight items or so stay in processing; their leases end within five seconds, and the
+# reaper, which comes every twenty, returns them before the demo calls the queue leaking.
+# The last worker died a moment before the start, so that nobody has to wait for the next death.
+CRASHING = ListScenario(
+    queue="queue:thumbnails",
+    body=thumbnail_body,
+    arrivals=Pace(4.0, sway=0.15, sway_every_s=70.0),
+    worker=Hands(12, work_s=(0.8, 3.0), lease_ms=5_000, dies_after_s=(22.0, 38.0)),
+    reap_every_s=20.0,
+    abandoned=Abandoned(leased=7, unleased=1, ended_s=1.0),
+    bounds=Bounds(low=50, high=500, relief_per_s=1.0),
+)
+
+# Old at first, and clears by some 4/s; after that it grows by some 2/s for ten minutes, and clears again: 600 to 1,800
+# for ever.
+CLEARING = ListScenario(
+    queue="queue:webhooks-out",
+    body=delivery_body,
+    arrivals=Pace(10.0, sway=0.1, sway_every_s=40.0),
+    worker=Hands(2, work_s=(0.15, 0.35)),
+    backlog=Backlog(1_900, oldest_s=1_500.0),
+    bounds=Bounds(low=600, high=1_800, relief_per_s=4.0),
+)
+
+# Its worker died long ago, in the middle of its work, and nobody brings that back. Only silent senders keep the queue
+# from filling the memory: 900 after 40 minutes.
+ABANDONED = ListScenario(
+    queue="queue:imports",
+    body=import_file_body,
+    arrivals=Pace(0.3),
+    worker=None,
+    backlog=Backlog(240, oldest_s=2_790.0),
+    abandoned=Abandoned(leased=9, unleased=3, ended_s=2_760.0),
+    bounds=Bounds(low=880, high=900, relief_per_s=0.0),
+)
+
+LIST_SCENARIOS = (CRASHING, CLEARING, ABANDONED)
+
+
+RETRY_S = 0.5
+# Ten batches a second look like a steady flow and cost a tenth of what single messages would.
+_TICK_S = 0.1
+_BOUNDS_CHECK_S = 2.0
+# After a pause (the server was away, the machine slept) at most this much is made up for.
+_CATCH_UP_S = 1.0
+
+
+class Ticks:
+    """A steady beat; ``at_s`` is the seconds since it began."""
+
+    def __init__(self) -> None:
+        self._clock = asyncio.get_running_loop().time
+        self._began_s = self._last_s = self._clock()
+
+    @property
+    def at_s(self) -> float:
+        """When the last beat was."""
+        return self._last_s - self._began_s
+
+    async def wait(self) -> float:
+        """Wait for the next beat; return the seconds since the last one, at most ``_CATCH_UP_S``."""
+        await asyncio.sleep(_TICK_S)
+        before_s, self._last_s = self._last_s, self._clock()
+        return min(self._last_s - before_s, _CATCH_UP_S)
+
+
+class Arrivals:
+    """How many messages are due at each beat: those of the pace, or of the bounds' relief while the depth is to fall.
+
+    ``depth`` asks for the depth now; it is only asked where there are bounds.
+    """
+
+    def __init__(self, pace: Pace, bounds: Bounds | None, speed: float, depth: Callable[[], Awaitable[int]]) -> None:
+        self._pace = pace
+        self._bounds = bounds
+        self._speed = speed
+        self._depth = depth
+        self._ticks = Ticks()
+        self._is_relieved = False
+        self._next_check_s = 0.0
+        self._owed = 0.0
+
+    async def due(self) -> int:
+        """Wait for the next beat; return how many messages are to be sent."""
+        passed_s = await self._ticks.wait()
+        self._owed += await self._rate() * self._speed * passed_s
+        count = int(self._owed)
+        self._owed -= count
+        return count
+
+    async def _rate(self) -> float:
+        at_s, bounds = self._ticks.at_s, self._bounds
+        if bounds is not None and at_s >= self._next_check_s:
+            self._next_check_s = at_s + _BOUNDS_CHECK_S
+            self._is_relieved = await self._depth() >= (bounds.low if self._is_relieved else bounds.high)
+        return bounds.relief_per_s if bounds is not None and self._is_relieved else self._pace.rate(at_s * self._speed)

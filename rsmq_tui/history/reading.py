@@ -13,15 +13,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from rsmq_tui.files import parse_json
-from rsmq_tui.folders import state_folder
-from rsmq_tui.history.errors import HistoryError
-from rsmq_tui.history.keeping import day_span_ms, nearest_day_of
-from rsmq_tui.history.names import read_name, stored_name
-from rsmq_tui.history.place import Place
+from rsmq_tui.files import parse_json, state_folder
+from rsmq_tui.history.names import HistoryError, Place, read_name, stored_name
 from rsmq_tui.history.schema import DOWN, MESSAGES, PLACES_KEY, SAMPLES, SCHEMA_FILE, SCHEMAS, VERSION, version_in
-from rsmq_tui.history.store import SealedFile, open_store
-from rsmq_tui.monitor.wording import printable
+from rsmq_tui.history.store import SealedFile, day_span_ms, nearest_day_of, open_store
+from rsmq_tui.monitor.text import printable
 
 # Files are about as long as this; each is opened for one window or two.
 _WINDOW_MS = 600_000

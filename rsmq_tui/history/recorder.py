@@ -1,21 +1,27 @@
-"""The recorder: fed with snapshots from an event loop, it writes in a thread of its own and never raises."""
+"""Recording polls and inventories of messages, each place by itself."""
 
+import asyncio
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from rsmq_tui.folders import state_folder
-from rsmq_tui.history.errors import HistoryError, told
-from rsmq_tui.history.place import Place
+from rsmq_tui.files import state_folder
+from rsmq_tui.history.names import Place, told
 from rsmq_tui.history.rows import SampleRows, inventory_end, message_rows
 from rsmq_tui.history.schema import MESSAGES, SAMPLES
 from rsmq_tui.history.writer import Settings, Writer
-from rsmq_tui.monitor import Snapshot
-from rsmq_tui.monitor.wording import SENTENCE_MAX, printable
-from rsmq_tui.protocol import RawMessage
+from rsmq_tui.monitor import LivePoller, PeekError, Snapshot, parse_filter, search
+from rsmq_tui.monitor.text import SENTENCE_MAX, printable
+from rsmq_tui.protocol import QueueReader, RawMessage
+
+if TYPE_CHECKING:
+    from rsmq_tui.monitor.list_poller import ListPoller
+
 
 # What waits for the disk is in memory: polls of thousands of queues, or a thousand messages each.
 _WAITING_MAX = 64
@@ -261,4 +267,157 @@ class _PlaceRecord:
         return int(rows.num_rows)
 
 
-__all__ = ["HistoryError", "Place", "Recorder", "Settings", "Tally"]
+# Beyond this an inventory is cut short: the deepest queue must not take the whole disk.
+MESSAGES_MAX = 1_000_000
+_ROOM_S = 0.02
+_EVERYTHING = parse_filter("")
+
+
+class Inventory:
+    """Takes inventories of the queues of one place; ``bodies`` reads and records these too.
+
+    ``problem`` is why the last of them is not whole, if it is not. ``clock`` is a monotonic clock in seconds.
+    """
+
+    def __init__(
+        self,
+        reader: QueueReader,
+        place: Place,
+        recorder: Recorder,
+        *,
+        bodies: bool = False,
+        messages_max: int = MESSAGES_MAX,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.problem: str | None = None
+        self._reader = reader
+        self._place = place
+        self._recorder = recorder
+        self._bodies = bodies
+        self._messages_max = messages_max
+        self._clock = clock
+
+    async def take(self, queues: Sequence[str]) -> None:
+        """Take one of each of these queues in turn; a queue that cannot be read does not keep it from the others."""
+        problem = None
+        for queue in queues:
+            try:
+                await self._take(queue)
+            except PeekError as error:
+                problem = f"the messages of {queue} cannot be read: {error}"
+        self.problem = problem
+
+    async def _take(self, queue: str) -> None:
+        begun_ms: int | None = None
+        at_ms, scanned = 0, 0
+        async with aclosing(search(self._reader, queue, _EVERYTHING, bodies=self._bodies)) as coming:
+            asked_s = self._clock()
+            async for found in coming:
+                at_ms, scanned = found.at_ms, found.scanned
+                begun_ms = at_ms if begun_ms is None else begun_ms
+                if found.messages:
+                    self._recorder.take_messages(self._place, queue, found.messages, at_ms=at_ms, inventory_ms=begun_ms)
+                if scanned >= self._messages_max:
+                    return
+                # The server rests for as long as it has worked for us, and the disk may catch up.
+                await asyncio.sleep(min(1.0, self._clock() - asked_s))
+                while not self._recorder.has_room:  # noqa: ASYNC110 - a thread makes room
+                    await asyncio.sleep(_ROOM_S)
+                asked_s = self._clock()
+        if begun_ms is not None:
+            self._recorder.end_inventory(self._place, queue, at_ms=at_ms, inventory_ms=begun_ms)
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How often: seconds between polls, and between inventories of all messages (None: none are taken)."""
+
+    every_s: float
+    messages_s: float | None = None
+    bodies: bool = False
+
+
+class Watched:
+    """A place that is recorded; ``snapshot`` is the last that was polled there.
+
+    ``messages`` is a reader of its own for inventories, so that no poll waits behind one; None where none are taken, as
+    of lists: their items have no ids by which one inventory could be compared with the next. ``clock`` is the poller's
+    monotonic clock, in seconds.
+    """
+
+    def __init__(
+        self,
+        place: Place,
+        poller: "LivePoller | ListPoller",
+        messages: QueueReader | None,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.place = place
+        self.snapshot: Snapshot | None = None
+        self.inventory: Inventory | None = None
+        self._poller = poller
+        self._messages = messages
+        self._clock = clock
+
+    @property
+    def failure(self) -> str | None:
+        """What is wrong with the place just now, in a sentence."""
+        if self.snapshot is not None and self.snapshot.link.failure is not None:
+            return self.snapshot.link.failure.sentence
+        return None if self.inventory is None else self.inventory.problem
+
+    async def record(self, recorder: Recorder, pace: Pace) -> None:
+        """Poll and give the snapshots to the recorder, until cancelled; then close the connections."""
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._poll(recorder, pace.every_s))
+                if pace.messages_s is not None and self._messages is not None:
+                    self.inventory = Inventory(self._messages, self.place, recorder, bodies=pace.bodies)
+                    group.create_task(self._take_inventories(self.inventory, pace.messages_s))
+        finally:
+            await self._poller.aclose()
+            if self._messages is not None:
+                await self._messages.aclose()
+
+    async def _poll(self, recorder: Recorder, every_s: float) -> None:
+        while True:
+            begun_s = self._clock()
+            snapshot = await self._poller.poll()
+            self.snapshot = snapshot
+            recorder.take(snapshot, self.place.profile)
+            retry_at_s = snapshot.link.retry_at_s
+            due_s = begun_s + every_s if retry_at_s is None else retry_at_s
+            await asyncio.sleep(max(0.0, due_s - self._clock()))
+
+    async def _take_inventories(self, inventory: Inventory, every_s: float) -> None:
+        while True:
+            begun_s = self._clock()
+            snapshot = self.snapshot
+            if snapshot is None or snapshot.link.failure is not None:
+                # There is nothing to read yet.
+                await asyncio.sleep(min(every_s, 0.1))
+                continue
+            names = [queue.name for queue in snapshot.queues if queue.kind == "rsmq"]
+            await inventory.take(names)
+            await asyncio.sleep(max(0.0, begun_s + every_s - self._clock()))
+
+
+async def record(watched: Sequence[Watched], recorder: Recorder, pace: Pace, stop: asyncio.Event) -> None:
+    """Record all of these until ``stop`` is set, and then let the recorder write and seal what it has."""
+    tasks: list[asyncio.Task[Any]] = [asyncio.create_task(one.record(recorder, pace)) for one in watched]
+    try:
+        stopping = asyncio.create_task(stop.wait())
+        tasks.append(stopping)
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            # Nothing ends by itself: if it does, it is a fault that has to be seen.
+            task.result()
+    finally:
+        for task in tasks:
+            task.cancel()
+        with suppress(asyncio.CancelledError):
+            await asyncio.gather(*tasks, return_exceptions=True)
+        recorder.close()
+    while not recorder.is_closed:  # noqa: ASYNC110 - a thread closes it
+        await asyncio.sleep(0.01)

@@ -1,14 +1,11 @@
 """Watching queues: poll to snapshot, series and rates, verdicts, peek. It only reads."""
 
-from rsmq_tui.monitor.filters import Filter, FilterError, parse_filter
-from rsmq_tui.monitor.grouping import Group, GroupingError, Groups
-from rsmq_tui.monitor.peek import MessageRow, MessageView, Page, PageRequest, PeekError
-from rsmq_tui.monitor.poller import LivePoller
-from rsmq_tui.monitor.search import Progress, search
+from rsmq_tui.monitor.filters.language import Filter, FilterError, parse_filter
+from rsmq_tui.monitor.filters.search import Group, GroupingError, Groups, Progress, search
+from rsmq_tui.monitor.model import Cost, Drain, Link, QueueState, Snapshot, Totals, Verdict
+from rsmq_tui.monitor.peek import MessageRow, MessageState, MessageView, Page, PageRequest, PeekError
+from rsmq_tui.monitor.poller import LivePoller, Source
 from rsmq_tui.monitor.series import QueuePoint, TotalsPoint, Trend
-from rsmq_tui.monitor.snapshot import Cost, Drain, Link, QueueState, Snapshot, Totals, Verdict
-from rsmq_tui.monitor.source import Source
-from rsmq_tui.monitor.states import MessageState
 from rsmq_tui.monitor.verdicts import Thresholds, outlook, reason
 
 __all__ = [

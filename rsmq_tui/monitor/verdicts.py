@@ -8,9 +8,9 @@ its verdict stays, and the reason says since when the condition does not hold. `
 from dataclasses import dataclass, fields
 from typing import NamedTuple
 
+from rsmq_tui.monitor.model import Drain, QueueState, Verdict
 from rsmq_tui.monitor.series import Rates, Sample
-from rsmq_tui.monitor.snapshot import Drain, QueueState, Verdict
-from rsmq_tui.monitor.wording import ago, compact, count, duration, plural, rate
+from rsmq_tui.monitor.text import ago, compact, count, duration, plural, rate
 
 # Items a second that are no change.
 _STEADY_S = 0.02

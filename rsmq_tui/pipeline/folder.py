@@ -6,7 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rsmq_tui.history.errors import HistoryError
+from rsmq_tui.history.names import HistoryError
 from rsmq_tui.history.store import FolderStore, Store, open_store
 
 # What Hadoop calls the same places.

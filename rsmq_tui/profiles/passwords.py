@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import IO, NoReturn
 
 from rsmq_tui.protocol import ExplainedError, Failure, Password
-from rsmq_tui.protocol.redaction import redact
+from rsmq_tui.protocol.errors import redact
 
 COMMAND_TIMEOUT_S = 10.0
 # The dashboard makes a few connections when it starts: who must touch a key or type a PIN for it is asked once.

@@ -1,20 +1,48 @@
-"""Reading the values of a configuration file: each reader returns what the program works with, or raises ValueError.
+"""Reading values and tables of the configuration file, with the line of each mistake.
+
+Reading the values of a configuration file: each reader returns what the program works with, or raises ValueError.
 
 The words of such an error follow the name of the key: ``port must be …``. They never repeat the value of a secret.
+
+On which line of a TOML file each key and each element of an array stands.
+
+Python's reader does not tell. The text has been read by it before, and so is known to be right: this only walks over
+it, and need not find mistakes.
 """
 
 import re
 import shlex
-from collections.abc import Callable
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from rsmq_tui.monitor.list_ages import age_path
-from rsmq_tui.monitor.spans import read_span
-from rsmq_tui.profiles.colours import COLOURS, hex_of
+from rsmq_tui.monitor.list_tracker import age_path
+from rsmq_tui.monitor.text import printable, read_span
 from rsmq_tui.protocol import Node
 from rsmq_tui.protocol.lists.naming import ListNames
+
+COLOURS = {
+    "red": "#ff5f5f",
+    "orange": "#ff9f43",
+    "yellow": "#e6d05a",
+    "green": "#5fd787",
+    "cyan": "#4fd6d6",
+    "blue": "#5fafff",
+    "purple": "#af87ff",
+    "pink": "#ff87d7",
+    "grey": "#9aa5b1",
+    "white": "#ffffff",
+}
+_HEX = re.compile(r"#[0-9a-fA-F]{6}")
+
+
+def hex_of(text: str) -> str | None:
+    """Return ``#rrggbb`` of a colour's name or of such a text itself, None of anything else."""
+    return COLOURS.get(text.lower(), text.lower() if _HEX.fullmatch(text) else None)
+
 
 Read = Callable[[Any], Any]
 
@@ -229,3 +257,200 @@ def _node(value: Any, number: int, default_port: int) -> Node:
         return Node.parse(text(value), default_port)
     except ValueError as error:
         raise ElementError(f"has an invalid element: {error}", number) from None
+
+
+# What leads to a value: keys, and numbers in arrays.
+Place = tuple[str | int, ...]
+
+_BLANK = re.compile(r"(?:[ \t\r\n]|#[^\n]*)*")
+_SPACE = re.compile(r"[ \t]*")
+_BARE = re.compile(r"[A-Za-z0-9_-]+")
+_STRING = re.compile(
+    r'"""(?:[^"\\]|\\.|"{1,2}(?!"))*"{3,5}'
+    r"|'''(?:[^']|'{1,2}(?!'))*'{3,5}"
+    r'|"(?:[^"\\\n]|\\.)*"'
+    r"|'[^'\n]*'",
+    re.DOTALL,
+)
+_SCALAR = re.compile(r"[^,\]}#\n]+")
+
+
+def lines_of(text: str) -> dict[Place, int]:
+    """Return the line, counted from 1, of every table, key and element of a text that ``tomllib`` can read."""
+    return _Walk(text.replace("\r\n", "\n")).lines
+
+
+class _Walk:
+    def __init__(self, text: str) -> None:
+        self.lines: dict[Place, int] = {}
+        self._text = text
+        self._at = 0
+        self._line = 1
+        self._counted = 0
+        # How many elements each array of tables has so far.
+        self._sizes: dict[Place, int] = {}
+        table: Place = ()
+        self._take(_BLANK)
+        while self._at < len(text):
+            if text[self._at] == "[":
+                table = self._header()
+            else:
+                self._pair(table)
+            self._take(_BLANK)
+
+    def _header(self) -> Place:
+        is_array = self._text.startswith("[[", self._at)
+        line = self._line_here()
+        self._at += 2 if is_array else 1
+        *parents, last = self._keys()
+        self._at += 2 if is_array else 1
+        table: Place = ()
+        for key in parents:
+            table = self._latest((*table, key))
+            self.lines.setdefault(table, line)
+        table = (*table, last)
+        if is_array:
+            number = self._sizes.get(table, 0)
+            self._sizes[table] = number + 1
+            self.lines.setdefault(table, line)
+            table = (*table, number)
+        else:
+            table = self._latest(table)
+        self.lines.setdefault(table, line)
+        return table
+
+    def _latest(self, table: Place) -> Place:
+        """Return the last element of an array of tables, which is what its name means in a header."""
+        return (*table, self._sizes[table] - 1) if table in self._sizes else table
+
+    def _pair(self, table: Place) -> None:
+        line = self._line_here()
+        place = table
+        for key in self._keys():
+            place = (*place, key)
+            self.lines.setdefault(place, line)
+        self._at += 1
+        self._take(_SPACE)
+        self._value(place)
+
+    def _keys(self) -> list[str]:
+        keys = []
+        while True:
+            self._take(_SPACE)
+            if self._text[self._at] in "\"'":
+                keys.append(_unquoted(self._take(_STRING)))
+            else:
+                keys.append(self._take(_BARE))
+            self._take(_SPACE)
+            if self._text[self._at] != ".":
+                return keys
+            self._at += 1
+
+    def _value(self, place: Place) -> None:
+        match self._text[self._at]:
+            case '"' | "'":
+                self._take(_STRING)
+            case "[":
+                self._elements(place)
+            case "{":
+                self._inline(place)
+            case _:
+                self._take(_SCALAR)
+
+    def _elements(self, place: Place) -> None:
+        self._at += 1
+        number = 0
+        while self._next() != "]":
+            self.lines[*place, number] = self._line_here()
+            self._value((*place, number))
+            number += 1
+        self._at += 1
+
+    def _inline(self, place: Place) -> None:
+        self._at += 1
+        while self._next() != "}":
+            self._pair(place)
+        self._at += 1
+
+    def _next(self) -> str:
+        """Go to what follows white space, comments and commas."""
+        self._take(_BLANK)
+        if self._text[self._at] == ",":
+            self._at += 1
+            self._take(_BLANK)
+        return self._text[self._at]
+
+    def _take(self, pattern: re.Pattern[str]) -> str:
+        found = pattern.match(self._text, self._at)
+        assert found is not None, "a text that tomllib has read"
+        self._at = found.end()
+        return found[0]
+
+    def _line_here(self) -> int:
+        self._line += self._text.count("\n", self._counted, self._at)
+        self._counted = self._at
+        return self._line
+
+
+def _unquoted(key: str) -> str:
+    value: dict[str, Any] = tomllib.loads(f"key = {key}")
+    return str(value["key"])
+
+
+class ConfigError(ValueError):
+    """A configuration file that cannot be used: file, line, what is wrong and what is allowed."""
+
+
+@dataclass(slots=True)
+class Mistakes:
+    """What is wrong with a file; the first in it is told."""
+
+    path: Path
+    lines: Mapping[Place, int]
+    found: list[tuple[int, str]] = field(default_factory=list)
+
+    def add(self, place: Place, sentence: str) -> None:
+        """Note what is wrong at a place, or at the nearest one around it that has a line."""
+        while place and place not in self.lines:
+            place = place[:-1]
+        self.found.append((self.lines.get(place, 1), sentence))
+
+    def tell(self) -> None:
+        """Raise ``ConfigError`` if anything is wrong."""
+        if self.found:
+            line, sentence = min(self.found, key=lambda each: each[0])
+            raise ConfigError(f"{self.path}:{line}: {printable(sentence)}")
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A value that was read, and where it stands; it may be a password, and is not shown."""
+
+    value: Any = field(repr=False)
+    place: Place
+
+
+def read_table(table: Any, place: Place, keys: Mapping[str, Read], mistakes: Mistakes) -> dict[str, Value]:
+    """Read the keys of a table; what cannot be read is noted, and left out."""
+    if not isinstance(table, dict):
+        mistakes.add(place, f"{_called(place)} must be a table, [{_called(place)}]")
+        return {}
+    values = {}
+    for key, value in table.items():
+        here = (*place, key)
+        if key not in keys:
+            where = f"in [{_called(place)}]" if place else "at the top of the file"
+            told = meant(key, keys) or "; known keys: " + ", ".join(keys)
+            mistakes.add(here, f"unknown key {key} {where}{told}")
+            continue
+        try:
+            values[key] = Value(keys[key](value), here)
+        except ElementError as error:
+            mistakes.add((*here, error.number), f"{key} {error}")
+        except ValueError as error:
+            mistakes.add(here, f"{key} {error}")
+    return values
+
+
+def _called(place: Place) -> str:
+    return ".".join(str(each) for each in place)

@@ -14,39 +14,43 @@ is above it.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from rsmq_tui.protocol.address import Address, Node, Password, Sentinels, Tls, socket_url_of, url_of
-from rsmq_tui.protocol.aio import AsyncRsmq
-from rsmq_tui.protocol.client import Rsmq
-from rsmq_tui.protocol.connection import connect, connect_async
-from rsmq_tui.protocol.errors import RsmqError, rsmq_error
-from rsmq_tui.protocol.failures import (
+from rsmq_tui.protocol.address import (
+    Address,
+    Node,
+    Password,
+    Sentinels,
+    Tls,
+    check_url,
+    server_label,
+    socket_url_of,
+    url_of,
+)
+from rsmq_tui.protocol.connections.connect import Traffic, connect, connect_async
+from rsmq_tui.protocol.connections.topology import slot_of
+from rsmq_tui.protocol.errors import (
     ENDED,
     REPLY_ERRORS,
     SERVER_ERRORS,
     ExplainedError,
     Failure,
+    RsmqError,
     defect_of,
     failure_of,
+    rsmq_error,
 )
-from rsmq_tui.protocol.ids import make_id, sent_ms
-from rsmq_tui.protocol.keys import name_bytes, name_of
+from rsmq_tui.protocol.keys import make_id, name_bytes, name_of, sent_ms
 from rsmq_tui.protocol.lists.naming import LISTS_NS, End, ListNames
-from rsmq_tui.protocol.lists.values import Lease, Popped, Reaped
-from rsmq_tui.protocol.messages import Message, QueueAttributes, RawMessage, StoredMessage
-from rsmq_tui.protocol.metering import Traffic
-from rsmq_tui.protocol.operations import leading_int
-from rsmq_tui.protocol.pages import PREVIEW_BYTES, Anchor, Part, PeekedMessage, RawPage, Where, WholeMessage
-from rsmq_tui.protocol.polled import Index
-from rsmq_tui.protocol.read_scripts import MICROSECONDS_FROM, SECONDS_BELOW, TIME_FROM, Row
-from rsmq_tui.protocol.reader import Namespaces, QueueReader
-from rsmq_tui.protocol.routes import slot_of
-from rsmq_tui.protocol.rows import MessagePage, PageLook
-from rsmq_tui.protocol.scan_chunk import ReadField, ScanChunk
-from rsmq_tui.protocol.urls import check_url, server_label
+from rsmq_tui.protocol.lists.operations import Lease, Popped, Reaped
+from rsmq_tui.protocol.polling import Index
+from rsmq_tui.protocol.rsmq.client import AsyncRsmq, Rsmq
+from rsmq_tui.protocol.rsmq.operations import Message, QueueAttributes, RawMessage, StoredMessage, leading_int
+from rsmq_tui.protocol.rsmq.pages import PREVIEW_BYTES, Anchor, Part, PeekedMessage, RawPage, Where, WholeMessage
+from rsmq_tui.protocol.rsmq.reader import MessagePage, Namespaces, PageLook, QueueReader
+from rsmq_tui.protocol.rsmq.scan import ReadField, ScanChunk
+from rsmq_tui.protocol.rsmq.scripts import MICROSECONDS_FROM, SECONDS_BELOW, TIME_FROM, Row
 
 if TYPE_CHECKING:
-    from rsmq_tui.protocol.lists.aio import AsyncListQueue
-    from rsmq_tui.protocol.lists.client import ListQueue
+    from rsmq_tui.protocol.lists.client import AsyncListQueue, ListQueue
     from rsmq_tui.protocol.lists.reaper import AsyncReaper, Reaper
 
 __all__ = [
@@ -115,7 +119,7 @@ __all__ = [
 
 # Those who only look at queues start faster without them.
 _LATER = {
-    "AsyncListQueue": "rsmq_tui.protocol.lists.aio",
+    "AsyncListQueue": "rsmq_tui.protocol.lists.client",
     "AsyncReaper": "rsmq_tui.protocol.lists.reaper",
     "ListQueue": "rsmq_tui.protocol.lists.client",
     "Reaper": "rsmq_tui.protocol.lists.reaper",

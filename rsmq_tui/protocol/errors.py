@@ -1,10 +1,27 @@
-"""The errors of the protocol core.
+"""The errors of the protocol, and what a server or network error means to a person.
+
+The errors of the protocol core.
 
     Exception
     └── RsmqError          a canonical error, told apart by its ``code``
 
 What the server or the network refuses stays redis-py's own exception: see ``failures`` for how it is told to people.
+
+What a server or network error means to a person: a kind, one sentence, and what to try next.
+
+No text here repeats a password: ``redaction`` strikes it out of what a server says, and ``server_label`` leaves it out
+of URLs.
 """
+
+import os
+import re
+import traceback
+from base64 import b64encode
+from collections.abc import Iterator
+from dataclasses import dataclass
+from urllib.parse import quote, quote_plus
+
+from redis import exceptions
 
 _MESSAGES = {
     "noAttributeSupplied": "No attribute was supplied",
@@ -38,3 +55,222 @@ class RsmqError(Exception):
 def rsmq_error(code: str, *, item: str = "", low: int = 0, high: int = 0) -> RsmqError:
     """Build the error of that canonical code, with the canonical message filled in."""
     return RsmqError(code, _MESSAGES[code].format(item=item, low=low, high=high))
+
+
+_STRUCK = "***"
+# Shorter ones are struck out where they stand alone: within words they are no secret, and the words would be lost.
+_WITHIN_WORDS_MIN = 4
+# Of an error that was cut in the middle of a password, so much of it at the end is struck out.
+_PREFIX_MIN = 4
+_ARGUMENTS = re.compile(r",? with args beginning with:.*", re.DOTALL)
+
+
+def redact(text: str, password: str | None) -> str:
+    """Return a server's words without the password that it was sent, however it is written there.
+
+    What a server repeats of a command that it does not know is cut off as a whole.
+    """
+    text = _ARGUMENTS.sub("", text)
+    if not password:
+        return text
+    for form in sorted(set(_forms(password)), key=len, reverse=True):
+        if len(form) < _WITHIN_WORDS_MIN:
+            text = re.sub(rf"(?<!\w){re.escape(form)}(?!\w)", _STRUCK, text)
+            continue
+        text = text.replace(form, _STRUCK)
+        kept = text.rstrip("'`\"., \r\n…")
+        cut = next((size for size in range(len(form) - 1, _PREFIX_MIN - 1, -1) if kept.endswith(form[:size])), 0)
+        text = kept[:-cut] + _STRUCK if cut else text
+    return text
+
+
+def _forms(password: str) -> Iterator[str]:
+    """Yield how a password may be written: as it is, for URLs, as servers print bytes, and in base 64."""
+    raw = password.encode("utf-8", "surrogateescape")
+    yield from (password, quote(raw), quote(raw, safe=""), quote_plus(raw), raw.decode("utf-8", "replace"))
+    yield "".join(_printed(byte) for byte in raw)
+    yield raw.decode("latin-1")
+    yield b64encode(raw).decode().rstrip("=")
+
+
+def _printed(byte: int) -> str:
+    """Write a byte as Redis does in its errors and logs."""
+    if byte in b'\\"':
+        return f"\\{chr(byte)}"
+    return chr(byte) if 0x20 <= byte <= 0x7E else f"\\x{byte:02x}"
+
+
+# What a call to the server can raise; everything else is a defect of ours and should be seen as one.
+SERVER_ERRORS: tuple[type[Exception], ...] = (
+    exceptions.RedisError,
+    exceptions.RedisClusterException,
+    OSError,
+    TimeoutError,
+)
+
+
+# The kind of a failure that no retry mends: the server has ended for good.
+ENDED = "ended"
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why the server could not be read: ``kind`` is one word, ``sentence`` says it, ``hint`` says what to try."""
+
+    kind: str
+    sentence: str
+    hint: str
+
+
+class ExplainedError(exceptions.ConnectionError):
+    """Why there is no connection, in words of our own; nothing was asked of the server."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(failure.sentence)
+        self.failure = failure
+
+
+# Those after which it is known that the server did nothing of what it was asked: it says so, or never was asked.
+REPLY_ERRORS: tuple[type[Exception], ...] = (
+    exceptions.ResponseError,
+    exceptions.AuthenticationError,
+    ExplainedError,
+)
+
+
+# The first word of a server's error reply -> (kind, sentence, hint)
+_REPLIES = {
+    "LOADING": ("loading", "the server is loading its data into memory", "wait: the dashboard retries automatically"),
+    "NOAUTH": (
+        "noauth",
+        "the server requires a password",
+        "put it in the URL (redis://user:password@host:6379/0), or use password_env, password_file or "
+        "password_command in a profile",
+    ),
+    "WRONGPASS": ("noauth", "the server refused the user name or password", "check the user and the password"),
+    "NOPERM": (
+        "noperm",
+        "this user may not read the queues",
+        "grant it +@read +@connection +time on the keys of the namespace",
+    ),
+    "READONLY": ("readonly", "the server is a read-only replica", "reading works; send changes to the primary"),
+    "OOM": ("oom", "the server is out of memory", "free memory or raise maxmemory"),
+    "MASTERDOWN": ("masterdown", "the replica has lost its primary", "point the URL at the primary"),
+    "BUSY": ("busy", "the server is busy running a script", "wait, or stop it with SCRIPT KILL"),
+    "CLUSTERDOWN": ("clusterdown", "the cluster is down", "check CLUSTER INFO"),
+    "CROSSSLOT": (
+        "crossslot",
+        "the namespace spans cluster slots",
+        "on a cluster, RSMQ needs a hash tag: {rsmq}",
+    ),
+    "MOVED": (
+        "moved",
+        "the server is part of a cluster and another node holds these keys",
+        "connect to that node, or configure the cluster in a profile",
+    ),
+    "ASK": ("migrating", "the cluster is moving these keys to another node", "wait until the move is complete"),
+    "TRYAGAIN": ("migrating", "the cluster is moving these keys to another node", "wait until the move is complete"),
+    "MISCONF": ("misconf", "the server refuses writes because it cannot save to disk", "see the server's log"),
+}
+
+
+_PACKAGE = f"{os.sep}rsmq_tui{os.sep}"
+
+# What the resolvers of Linux, macOS, musl and Windows say.
+_UNKNOWN_HOST = (
+    "name or service not known",
+    "nodename nor servname",
+    "name does not resolve",
+    "no address associated with hostname",
+    "temporary failure in name resolution",
+    "getaddrinfo",
+)
+
+
+def failure_of(error: BaseException) -> Failure:
+    """Tell what an error of ``SERVER_ERRORS`` means."""
+    if isinstance(error, ExplainedError):
+        return error.failure
+    text = redact(" ".join(str(error).split()), None)
+    code = _reply_code(error, text)
+    if code in _REPLIES:
+        return Failure(*_REPLIES[code])
+    if isinstance(error, exceptions.AuthenticationError):
+        return Failure("noauth", "the server refused to authenticate", "check the user and the password")
+    if isinstance(error, exceptions.MaxConnectionsError) or "max number of clients" in text:
+        return Failure("busy", "the server has reached maxclients", "raise maxclients or close idle clients")
+    if isinstance(error, (exceptions.TimeoutError, TimeoutError)):
+        return Failure(
+            "timeout", "the server does not answer", "check whether it is overloaded, or whether a firewall blocks it"
+        )
+    if isinstance(error, (exceptions.ConnectionError, OSError)):
+        return _connection_failure(text)
+    if isinstance(error, exceptions.InvalidResponse):
+        return Failure(
+            "error", text or "the reply cannot be read", "check whether a Redis server is listening on that port"
+        )
+    return Failure("error", text or type(error).__name__, "see the server's log")
+
+
+def defect_of(error: BaseException) -> Failure:
+    """Tell where this program itself failed: an error that no server can be blamed for.
+
+    What the error says is left out: it may quote a password, or anything that a server sent.
+    """
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    places = [
+        f"{frame.filename.rpartition(_PACKAGE)[2]} line {frame.lineno}"
+        for frame in traceback.extract_tb(error.__traceback__)
+        if _PACKAGE in frame.filename
+    ]
+    where = f" in {places[-1]}" if places else ""
+    return Failure("defect", f"a defect in rsmq-tui: {type(error).__name__}{where}", "please report it")
+
+
+def _reply_code(error: BaseException, text: str) -> str:
+    """Find the code word of an error reply; redis-py strips it from the errors that it has a class for."""
+    classes = {
+        exceptions.BusyLoadingError: "LOADING",
+        exceptions.ReadOnlyError: "READONLY",
+        exceptions.NoPermissionError: "NOPERM",
+        exceptions.OutOfMemoryError: "OOM",
+        exceptions.MasterDownError: "MASTERDOWN",
+        exceptions.ClusterCrossSlotError: "CROSSSLOT",
+        exceptions.MovedError: "MOVED",
+        exceptions.AskError: "ASK",
+        exceptions.TryAgainError: "TRYAGAIN",
+        exceptions.ClusterDownError: "CLUSTERDOWN",
+    }
+    for known, code in classes.items():
+        if isinstance(error, known):
+            return code
+    if isinstance(error, exceptions.RedisClusterException) and "same" in text and "slot" in text:
+        return "CROSSSLOT"
+    # Within a script the server puts other words before it, and the code is lost.
+    if "has no permissions to" in text or "No permissions to access" in text:
+        return "NOPERM"
+    if "Authentication required" in text:
+        return "NOAUTH"
+    if "invalid username-password pair" in text.lower():
+        return "WRONGPASS"
+    return text.split(" ", 1)[0].rstrip(":")
+
+
+def _connection_failure(text: str) -> Failure:
+    lower = text.lower()
+    if "refused" in lower or "connect call failed" in lower:
+        return Failure("refused", "connection refused", "check that the server is running, and the host and port")
+    if any(words in lower for words in _UNKNOWN_HOST):
+        return Failure("unknown-host", "the host name is unknown", "check the spelling of the URL's host")
+    if "certificate" in lower or "ssl" in lower:
+        return Failure("tls", f"TLS failed: {text}", "check the certificate, and whether the port uses TLS")
+    if "no such file" in lower:
+        return Failure(
+            "no-socket",
+            "the unix socket does not exist",
+            "check that the server is running, and its unixsocket setting",
+        )
+    if any(word in lower for word in ("closed", "reset", "eof", "connection lost", "broken pipe")):
+        return Failure("closed", "the server closed the connection", "check whether it was restarted")
+    return Failure("connection", text or "the connection failed", "check the URL and the network")

@@ -1,5 +1,13 @@
-"""The names of RSMQ's keys: ``{ns}:QUEUES``, ``{ns}:{queue}``, ``{ns}:{queue}:Q`` and a channel ``{ns}:rt:{queue}``."""
+"""Names of keys, and message ids.
 
+Message ids: a base36 time and 22 random characters.
+
+A canonical id is the server's time in microseconds, base36 in lower case (10 characters from 1973 to 2085), and 22
+random characters of ``[A-Za-z0-9]``. Other clients write other lengths and units; ``sent_ms`` knows those in use.
+"""
+
+import os
+import re
 from dataclasses import dataclass
 
 # The fields of a queue's hash that belong to the queue and to no message, in the order in which they are read; then
@@ -45,3 +53,72 @@ class Keys:
     def marker(self, token: str) -> bytes:
         """Where a guarded change leaves its outcome until it is known; no queue's name holds a colon."""
         return name_bytes(f"{self.ns}:rsmq-tui:{token}")
+
+
+_ALPHABET = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+# Mapping random bytes through a table costs 0.5 µs an id; its slight bias does not matter to uniqueness.
+_TO_ALPHABET = bytes(_ALPHABET[byte % len(_ALPHABET)] for byte in range(256))
+_DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
+SUFFIX_LENGTH = 22
+
+# Nothing that follows this protocol was sent before 2012, and clocks of servers differ by less than a day.
+EARLIEST_MS = 1_325_376_000_000
+SLACK_MS = 86_400_000
+
+# id length -> (length of the time prefix, microseconds per unit of it)
+_PREFIXES = {
+    32: (10, 1),  # canonical
+    42: (10, 1),  # canonical in 2013: md5 in place of random characters
+    30: (8, 1_000),  # rsmq_async 3 to 15 for Rust: milliseconds
+    28: (6, 1_000_000),  # rsmq_async 7: seconds
+}
+_CANONICAL_LENGTH = 32
+_LOWER_BASE36 = re.compile(r"[0-9a-z]+")
+_ALL_HEX = re.compile(r"[0-9a-f]{32}")
+
+_CANONICAL = "[a-zA-Z0-9:]{32}"
+# What the canonical client takes for an id; of one as it is in Redis, the second.
+CANONICAL_ID = re.compile(_CANONICAL)
+RAW_CANONICAL_ID = re.compile(_CANONICAL.encode())
+# The forms of all clients in use: those above, 22 characters of rsmq-rb and ebuckley/rsmq, and UUIDs of rsmq4s.
+RAW_ID_OF_ANY_CLIENT = re.compile(
+    rb"[a-zA-Z0-9:]{32}|[a-zA-Z0-9]{42}|[a-zA-Z0-9]{30}|[a-zA-Z0-9]{28}|[a-zA-Z0-9]{22}"
+    rb"|[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
+)
+
+
+def random_suffix(length: int = SUFFIX_LENGTH) -> bytes:
+    """Return the random characters that end an id."""
+    return os.urandom(length).translate(_TO_ALPHABET)
+
+
+def another_id(id: bytes) -> bytes:
+    """Return a new id of the same time and kind; what is of no known kind keeps what the canonical time takes."""
+    time_length, _ = _PREFIXES.get(len(id), _PREFIXES[_CANONICAL_LENGTH])
+    return id[:time_length] + random_suffix(len(id) - time_length if len(id) in _PREFIXES else SUFFIX_LENGTH)
+
+
+def make_id(at_us: int) -> str:
+    """Return a canonical id for a message sent at that time, in microseconds since the epoch."""
+    prefix = ""
+    while at_us:
+        at_us, digit = divmod(at_us, 36)
+        prefix = _DIGITS[digit] + prefix
+    return prefix.rjust(10, "0") + random_suffix().decode()
+
+
+def sent_ms(message_id: str, *, now_ms: int) -> int | None:
+    """Return when a message was sent, in ms since the epoch, or None where its id carries no plausible time.
+
+    Plausible is: one of the known lengths, a lower-case base36 prefix, and a time between 2012 and a day after
+    ``now_ms``. An id of 32 lower-case hex digits is rbmq's, which carries none.
+    """
+    known = _PREFIXES.get(len(message_id))
+    if known is None:
+        return None
+    length, unit_us = known
+    prefix = message_id[:length]
+    if not _LOWER_BASE36.fullmatch(prefix) or _ALL_HEX.fullmatch(message_id):
+        return None
+    at_ms = int(prefix, 36) * unit_us // 1000
+    return at_ms if EARLIEST_MS <= at_ms <= now_ms + SLACK_MS else None

@@ -1,4 +1,6 @@
-"""Decoding replies: what each command and each script of ours answers, checked once, where the reply comes in.
+"""Decoding replies: each is checked once, where it arrives.
+
+Decoding replies: what each command and each script of ours answers, checked once, where the reply comes in.
 
 This is the only place that may say that a server does not speak as Redis does. What is raised elsewhere by code that
 works on decoded replies is a defect of that code, and is not caught. A reply that is an error stays what it is: those

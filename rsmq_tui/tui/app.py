@@ -1,45 +1,212 @@
-"""The dashboard: one mutable cell, the last snapshot, and the ways between screens."""
+"""The dashboard's app: its start, its end, its command palette and the output filters.
+
+The last look at what is painted: nothing of it but styles may be a command to the terminal.
+
+Every screen makes what it shows of the data printable. This is for the place that forgets to: Textual sends the
+characters of a text to the terminal as they are, escape sequences too, and a style with a link as an OSC 8 hyperlink.
+"""
 
 import asyncio
+import signal
 import time
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from functools import partial
-from typing import TYPE_CHECKING, ClassVar
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
+from rich.cells import cell_len, get_character_cell_size, set_cell_size
+from rich.segment import Segment
+from rich.style import Style
 from rich.text import Text
 from textual import events, work
 from textual.app import App
 from textual.binding import BindingType
+from textual.color import Color
+from textual.command import DiscoveryHit, Hit, Hits, Provider
+from textual.content import Content
 from textual.filter import LineFilter
+from textual.fuzzy import Matcher
 from textual.notifications import SeverityLevel
 from textual.screen import ModalScreen, Screen
 
 from rsmq_tui.monitor import Source
-from rsmq_tui.monitor.together import Together
-from rsmq_tui.monitor.wording import printable
-from rsmq_tui.tui.ascii_filter import AsciiFilter
-from rsmq_tui.tui.changing import Changes
-from rsmq_tui.tui.commands import DashboardCommands
-from rsmq_tui.tui.ending import end_on_signals
-from rsmq_tui.tui.key import NO_CHANGES
-from rsmq_tui.tui.keymap import bindings_of
-from rsmq_tui.tui.output_guard import OutputGuard
-from rsmq_tui.tui.recording import Recording
-from rsmq_tui.tui.replay_app import ReplayHost
-from rsmq_tui.tui.screens.base import NO_SERVER, OF_LISTS, DashboardScreen
-from rsmq_tui.tui.screens.overview import OverviewScreen
-from rsmq_tui.tui.sites import Site
-from rsmq_tui.tui.theming import TOKENS, first_theme, load_themes
+from rsmq_tui.monitor.fleet import Together
+from rsmq_tui.monitor.text import printable
+from rsmq_tui.tui.changes.controller import Changes
+from rsmq_tui.tui.keys import NO_CHANGES, Key, Where, bindings_of, keys_of
+from rsmq_tui.tui.overview import OverviewScreen
+from rsmq_tui.tui.replay.host import ReplayHost
+from rsmq_tui.tui.screen import NO_SERVER, OF_LISTS, DashboardScreen
+from rsmq_tui.tui.servers import Dashboard, Recording, Site
+from rsmq_tui.tui.theme import TOKENS, first_theme, load_themes
 from rsmq_tui.tui.widgets.painted import TOKEN_CLASSES, Painted
 
 if TYPE_CHECKING:
-    from rsmq_tui.monitor.audit_findings import Finding
-    from rsmq_tui.triage.desk import Triage
-    from rsmq_tui.triage.previews import Scope
-    from rsmq_tui.tui.past import Past
-    from rsmq_tui.tui.replaying import Replaying
+    from rsmq_tui.monitor.audit.findings import Finding
+    from rsmq_tui.triage.scope import Scope
+    from rsmq_tui.triage.service import Triage
+    from rsmq_tui.tui.history.loading import Past
+    from rsmq_tui.tui.replay.session import Replaying
+
+
+def end_on_signals(end: Callable[[int], None]) -> None:
+    """Give the terminal back before the program ends because it was told to, or because the terminal is gone.
+
+    ``end`` is given the exit status.
+    """
+    for name in ("SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)
+        # nohup ignores SIGHUP, and so do we then.
+        if number is not None and signal.getsignal(number) is not signal.SIG_IGN:
+            with suppress(NotImplementedError, RuntimeError, ValueError):
+                asyncio.get_running_loop().add_signal_handler(number, end, 128 + number)
+
+
+_QUEUE_HITS_MAX = 50
+
+
+class DashboardCommands(Provider):
+    """What can be done on the screen in front, and where one can go."""
+
+    async def discover(self) -> Hits:
+        """List the actions."""
+        for key in self._keys():
+            yield DiscoveryHit(key.help, self._runner(key), text=key.help, help=f"key {key.shown}")
+        for title, sentence, show in self._pages():
+            yield DiscoveryHit(title, show, text=title, help=sentence)
+
+    async def search(self, query: str) -> Hits:
+        """Find actions, pages and queues."""
+        matcher = self.matcher(query)
+        for key in self._keys():
+            if (score := matcher.match(key.help)) > 0:
+                yield Hit(score, matcher.highlight(key.help), self._runner(key), text=key.help, help=f"key {key.shown}")
+        for title, sentence, show in self._pages():
+            if (score := matcher.match(title)) > 0:
+                yield Hit(score, matcher.highlight(title), show, text=title, help=sentence)
+        app = cast("Dashboard", self.app)
+        snapshot = app.snapshot
+        found = 0
+        for queue in snapshot.queues if snapshot else ():
+            where = f" on {printable(queue.place, 40)}" if queue.place else ""
+            title = f"queue {printable(queue.name, 80)}{where}"
+            if (score := matcher.match(title)) > 0:
+                yield Hit(
+                    score, _highlighted(matcher, title), partial(app.open_queue, queue.name, queue.place), text=title
+                )
+                found += 1
+                if found == _QUEUE_HITS_MAX:
+                    return
+
+    def _keys(self) -> Iterator[Key]:
+        where = getattr(self.screen, "WHERE", ())
+        is_replay = cast("Dashboard", self.app).replay is not None
+        places: tuple[Where, ...] = ("replay", *where, "app") if is_replay else (*where, "app")
+        keys = keys_of(*places, usable=getattr(self.screen, "usable", NO_CHANGES))
+        return (key for key in keys if key.where not in ("table", "lines") and key.id != "app.palette")
+
+    def _pages(self) -> Iterator[tuple[str, str, Callable[[], None]]]:
+        """Walk through the pages for users: the title of the command, what the page is for, and what shows it."""
+        from rsmq_tui.docs import topics  # noqa: PLC0415 - not before the first paint
+
+        show = cast("Dashboard", self.app).open_page
+        return ((f"Help: {topic}", sentence, partial(show, topic)) for topic, sentence in topics().items())
+
+    def _runner(self, key: Key) -> Callable[[], Any]:
+        owner = self.app if key.where in ("app", "replay") else self.screen
+        return partial(owner.run_action, key.action)
+
+
+def _highlighted(matcher: Matcher, title: str) -> Content:
+    """Return the title with what was matched; Textual's own ``highlight`` would take a queue's name for markup."""
+    content = Content(title)
+    _, offsets = matcher.fuzzy_search.match(matcher.query, title)
+    for offset in offsets:
+        if not title[offset].isspace():
+            content = content.stylize(matcher.match_style, offset, offset + 1)
+    return content
+
+
+_SIGNS = {
+    "·": ".",
+    "…": "~",
+    "–": "-",
+    "—": "-",
+    "“": '"',
+    "”": '"',
+    "‘": "'",
+    "’": "'",
+    "←": "<",
+    "→": ">",
+    "↑": "^",
+    "↓": "v",
+    "❯": ">",
+    "✔": "v",
+    "🔎": "/",
+}
+_BOX = {"─": "-", "━": "-", "═": "-", "│": "|", "┃": "|", "║": "|"}
+
+
+class AsciiFilter(LineFilter):
+    """Replaces each character by an ASCII one, or by ? where there is none, without moving anything."""
+
+    def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
+        """Replace what is not ASCII."""
+        return [
+            segment if segment.text.isascii() else Segment(in_ascii(segment.text), segment.style, segment.control)
+            for segment in segments
+        ]
+
+
+@lru_cache(1024)
+def in_ascii(text: str) -> str:
+    """Return ASCII text of the same width."""
+    return set_cell_size("".join(map(_in_ascii, text)), cell_len(text))
+
+
+def _in_ascii(character: str) -> str:
+    code = ord(character)
+    if code < 0x80:
+        return character
+    if character in _SIGNS:
+        return _SIGNS[character]
+    if 0x2500 <= code < 0x2580:
+        return _BOX.get(character, "+")
+    if 0x2580 <= code < 0x25A0:
+        # Scrollbars and the edges of panels.
+        return "#" if character == "█" else "=" if "▁" <= character < "█" or character == "▔" else "|"
+    return "?" * cell_len(character)
+
+
+class OutputGuard(LineFilter):
+    """Replaces what is not printable by blanks of the same width, and takes links out of styles."""
+
+    def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
+        """Return the segments, changed only where one would do something to the terminal."""
+        if all(segment.text.isprintable() and not (segment.style and segment.style.link) for segment in segments):
+            return segments
+        return [
+            Segment(
+                segment.text if segment.text.isprintable() else _blanked(segment.text),
+                segment.style and _without_link(segment.style),
+                segment.control,
+            )
+            for segment in segments
+        ]
+
+
+@lru_cache(1024)
+def _blanked(text: str) -> str:
+    return "".join(
+        character if character.isprintable() else " " * get_character_cell_size(character) for character in text
+    )
+
+
+@lru_cache(1024)
+def _without_link(style: Style) -> Style:
+    return style.update_link(None) if style.link else style
+
 
 _GUARD, _ASCII = OutputGuard(), AsciiFilter()
 
@@ -100,7 +267,7 @@ class RsmqApp(ReplayHost):
     def get_default_screen(self) -> Screen[None]:
         """Start on the overview, or in the past where nothing else is watched."""
         if not self.sites and self.past is not None:
-            from rsmq_tui.tui.screens.history import HistoryScreen  # noqa: PLC0415
+            from rsmq_tui.tui.history.screen import HistoryScreen  # noqa: PLC0415
 
             return HistoryScreen(self.past)
         return OverviewScreen(self.sites)
@@ -219,7 +386,7 @@ class RsmqApp(ReplayHost):
 
     def action_help(self) -> None:
         """Show the keys of this screen."""
-        from rsmq_tui.tui.screens.help import HelpScreen  # noqa: PLC0415
+        from rsmq_tui.tui.dialogs.help import HelpScreen  # noqa: PLC0415
 
         where = getattr(self.screen, "WHERE", ())
         self.push_screen(HelpScreen(where, getattr(self.screen, "usable", NO_CHANGES)))
@@ -230,7 +397,7 @@ class RsmqApp(ReplayHost):
 
     def action_namespaces(self) -> None:
         """Look for namespaces."""
-        from rsmq_tui.tui.screens.namespaces import NamespaceScreen  # noqa: PLC0415
+        from rsmq_tui.tui.dialogs.help import NamespaceScreen  # noqa: PLC0415
 
         place = self.screen.chosen_place if isinstance(self.screen, DashboardScreen) else None
         if place is None:

@@ -6,8 +6,8 @@ from typing import Any
 
 from rsmq_tui.charts import fold_latest, spark_runs
 from rsmq_tui.monitor import MessageRow, MessageState, QueueState, Snapshot, Verdict, outlook
-from rsmq_tui.monitor.wording import UNKNOWN, clock, compact, count, duration, net, rate, size
-from rsmq_tui.tui.signs import MESSAGE_TOKENS, verdict_words
+from rsmq_tui.monitor.text import UNKNOWN, clock, compact, count, duration, net, rate, size
+from rsmq_tui.tui.theme import MESSAGE_TOKENS, verdict_words
 from rsmq_tui.tui.widgets.painted import Piece
 from rsmq_tui.tui.widgets.row_table import Column
 

@@ -12,8 +12,8 @@ from rsmq_tui.embedded import EmbeddedServer
 from rsmq_tui.monitor import parse_filter
 from rsmq_tui.protocol.lists.naming import ListNames
 from rsmq_tui.triage.actions import Delete
-from rsmq_tui.triage.list_desk import ListTriage
-from rsmq_tui.triage.previews import Matching
+from rsmq_tui.triage.lists.service import ListTriage
+from rsmq_tui.triage.scope import Matching
 from tests.bench.row import Measured, Row, Run, Sense
 
 _QUEUE, _FILTER = "queue:jobs", "body:chargeback"

@@ -10,7 +10,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from rsmq_tui.history.generating import Generator, Wanted
+from rsmq_tui.history.synthetic import Generator, Wanted
 from tests.bench.measure import Sample, interleave
 from tests.bench.row import Measured, Row, Run, Sense
 

@@ -10,9 +10,10 @@ from typing import Any
 import redis
 
 from rsmq_tui.embedded import EmbeddedServer
-from rsmq_tui.protocol import Rsmq, operations
+from rsmq_tui.protocol import Rsmq
 from rsmq_tui.protocol.keys import Keys
-from rsmq_tui.protocol.operations import Operation
+from rsmq_tui.protocol.rsmq import operations
+from rsmq_tui.protocol.rsmq.operations import Operation
 from tests.bench.measure import Call, Prepare, interleave, interleave_calls
 from tests.bench.queues import NS, bodies
 from tests.bench.row import Measured, Row, Run, Sense

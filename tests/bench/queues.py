@@ -7,10 +7,10 @@ from typing import Any
 
 import redis
 
-from rsmq_tui.embedded import jobs
-from rsmq_tui.protocol import operations, scripts
+from rsmq_tui.embedded import scenarios
 from rsmq_tui.protocol.keys import Keys
-from rsmq_tui.protocol.operations import Operation
+from rsmq_tui.protocol.rsmq import operations, scripts
+from rsmq_tui.protocol.rsmq.operations import Operation
 
 NS = "rsmq"
 NAME_PREFIX = "jobs-"
@@ -28,7 +28,7 @@ def names(count: int) -> list[str]:
 def bodies(count: int, seed: int = 1) -> list[bytes]:
     """Return that many JSON jobs of some hundred bytes, the same for the same seed."""
     rng = random.Random(seed)
-    some = [jobs.order(rng) for _ in range(min(count, 300))]
+    some = [scenarios.order_body(rng) for _ in range(min(count, 300))]
     return [some[number % len(some)] for number in range(count)]
 
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 import redis
 
 from rsmq_tui.embedded import EmbeddedServer
-from rsmq_tui.history.place import Place
+from rsmq_tui.history.names import Place
 from rsmq_tui.history.recorder import Recorder
 from rsmq_tui.history.rows import SampleRows
 from rsmq_tui.history.schema import SAMPLES

@@ -10,7 +10,7 @@ import redis
 from rsmq_tui.embedded import EmbeddedServer
 from rsmq_tui.monitor import Filter, parse_filter, search
 from rsmq_tui.protocol import QueueReader
-from rsmq_tui.protocol.scan import CHUNK_MESSAGES
+from rsmq_tui.protocol.rsmq.scan import CHUNK_MESSAGES
 from tests.bench.measure import Sample, interleave
 from tests.bench.peek_rows import _QUEUE, _fill
 from tests.bench.queues import NS

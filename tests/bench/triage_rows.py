@@ -17,8 +17,8 @@ from rsmq_tui.embedded import EmbeddedServer
 from rsmq_tui.monitor import parse_filter
 from rsmq_tui.protocol import Rsmq
 from rsmq_tui.triage.actions import Delete, Hide, MessageAction, Move
-from rsmq_tui.triage.desk import Triage
-from rsmq_tui.triage.previews import Matching
+from rsmq_tui.triage.scope import Matching
+from rsmq_tui.triage.service import Triage
 from tests.bench.measure import Sample, interleave
 from tests.bench.queues import NS, bodies
 from tests.bench.row import Measured, Row, Run, Sense

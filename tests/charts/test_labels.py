@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from rsmq_tui.charts.labels import fit_label
+from rsmq_tui.charts.series import fit_label
 
 
 @pytest.mark.parametrize(

@@ -63,7 +63,7 @@ def test_a_defect_is_called_one_and_says_where(
     def fail(_: object) -> int:
         raise ValueError(quoted)
 
-    monkeypatch.setattr("rsmq_tui.cli.snapshot.run", fail)
+    monkeypatch.setattr("rsmq_tui.cli.commands.snapshot.run", fail)
     assert main(["snapshot"]) == 70
     told = capsys.readouterr()
     assert told.out == ""

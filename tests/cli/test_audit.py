@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from redis import Redis
 
-from rsmq_tui.monitor.audit_findings import FindingKind
+from rsmq_tui.monitor.audit.findings import FindingKind
 from rsmq_tui.protocol import Rsmq
 from tests.cli.conftest import Command
 from tests.monitor.trouble import TROUBLE
@@ -293,5 +293,5 @@ def test_it_can_be_bounded(command: Command, client: Redis) -> None:
 def test_how_far_it_is_is_said_where_stderr_is_no_terminal(
     command: Command, trouble: Rsmq, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rsmq_tui.cli.audit._SAID_EVERY_S", 0.000_001)
+    monkeypatch.setattr("rsmq_tui.cli.commands.audit._SAID_EVERY_S", 0.000_001)
     assert "1 of 4 queues, 0 messages and fields checked" in command("audit").err

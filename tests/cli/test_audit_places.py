@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 from redis import Redis
 
-from rsmq_tui.cli.target import profile_of
+from rsmq_tui.cli.servers import profile_of
 from rsmq_tui.profiles import Profile
 from rsmq_tui.protocol import Rsmq
 from rsmq_tui.triage.actions import Action
-from rsmq_tui.triage.desk import Triage
-from rsmq_tui.triage.previews import Preview
-from rsmq_tui.triage.words import TriageError
+from rsmq_tui.triage.errors import TriageError
+from rsmq_tui.triage.scope import Preview
+from rsmq_tui.triage.service import Triage
 from tests.cli.conftest import Command, Done
 
 
@@ -84,7 +84,7 @@ class TestSeveralFixes:
             read += 1
             return profile_of(options)
 
-        for module in ("audit", "changing"):
+        for module in ("commands.audit", "changes"):
             monkeypatch.setattr(f"rsmq_tui.cli.{module}.profile_of", counted)
         assert command("audit", "--fix", "--yes").status == 1
         assert read == 1

@@ -21,7 +21,7 @@ from pathlib import Path
 import pytest
 from redis import Redis
 
-from rsmq_tui.cli.completion import script
+from rsmq_tui.cli.commands.completion import script
 from rsmq_tui.protocol import Rsmq
 from tests.cli.conftest import Command
 from tests.cli.running import environment

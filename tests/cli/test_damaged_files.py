@@ -11,18 +11,17 @@ from typing import Any, Literal
 import pytest
 from textual.pilot import Pilot
 
-from rsmq_tui.history.analysis.manifest import MANIFEST_FILE
-from rsmq_tui.history.errors import HistoryError
-from rsmq_tui.history.place import Place
+from rsmq_tui.history.analysis.schema import MANIFEST_FILE
+from rsmq_tui.history.names import HistoryError, Place
 from rsmq_tui.history.reading import History
-from rsmq_tui.history.replay_messages import Inventories
-from rsmq_tui.history.replaying import Replay
+from rsmq_tui.history.replay.messages import Inventories
+from rsmq_tui.history.replay.replay import Replay
 from rsmq_tui.history.schema import SCHEMA_FILE
 from rsmq_tui.history.store import open_store
 from rsmq_tui.monitor import PageRequest, PeekError
-from rsmq_tui.monitor.filters import parse_filter
-from rsmq_tui.pipeline.damage import check_footers
-from rsmq_tui.tui.past_loading import Loader, Wanted
+from rsmq_tui.monitor.filters.language import parse_filter
+from rsmq_tui.pipeline.job import check_footers
+from rsmq_tui.tui.history.loading import Loader, Wanted
 from tests.cli.conftest import Command
 from tests.history.analysis.made import END_MS, EU, ORDERS, PROD, Made, episode, named, roll_up
 from tests.history.replayed import NOON_MS, STEP_MS, Tape

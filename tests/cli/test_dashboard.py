@@ -12,7 +12,7 @@ import pytest
 from rsmq_tui.cli import dashboard
 from rsmq_tui.cli.main import main
 from rsmq_tui.protocol import Rsmq
-from rsmq_tui.tui.sites import Site
+from rsmq_tui.tui.servers import Site
 from tests.hostile.terminal import Terminal
 
 
@@ -113,7 +113,8 @@ def test_nothing_that_only_changes_need_is_loaded_before_the_first_paint() -> No
     assert "rsmq_tui.tui.app" in modules
     assert not {"rsmq_tui.docs", "textual.widgets._markdown"} & modules
     assert (
-        not {"sqlite3", "rsmq_tui.triage.desk", "rsmq_tui.tui.screens.confirm", "rsmq_tui.tui.change_forms"} & modules
+        not {"sqlite3", "rsmq_tui.triage.service", "rsmq_tui.tui.changes.confirm", "rsmq_tui.tui.changes.forms"}
+        & modules
     )
 
 

@@ -13,14 +13,14 @@ from pathlib import Path
 import pytest
 import redis
 
+from rsmq_tui.cli.changes import triage_of
 from rsmq_tui.cli.demo import address_of
-from rsmq_tui.cli.triage_of import triage_of
 from rsmq_tui.embedded import EmbeddedServer
 from rsmq_tui.monitor import LivePoller
 from rsmq_tui.profiles import Profile
 from rsmq_tui.protocol import Address, QueueReader, Rsmq
 from rsmq_tui.triage.actions import Delete
-from rsmq_tui.triage.previews import Everything
+from rsmq_tui.triage.scope import Everything
 from rsmq_tui.tui.app import RsmqApp
 from tests.cli.running import SECONDS_MAX, environment, run
 from tests.embedded.processes import is_gone

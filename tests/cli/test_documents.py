@@ -75,7 +75,7 @@ class Shell:
         self._programs = folder / "bin"
         for path in (self._home / ".config" / "rsmq-tui", self._programs):
             path.mkdir(parents=True)
-        for name, module in (("rsmq-tui", "rsmq_tui.cli.main"), ("rsmqctl", "rsmq_tui.cli.rsmqctl")):
+        for name, module in (("rsmq-tui", "rsmq_tui.cli.main"), ("rsmqctl", "rsmq_tui.cli.rsmqctl.main")):
             program = self._programs / name
             program.write_text(
                 f'#!/bin/sh\nexec "{sys.executable}" -c "from {module} import main; exit(main())" "$@"\n'

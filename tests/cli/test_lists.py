@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from redis import Redis
 
-from rsmq_tui.monitor.search import INCOMPLETE
+from rsmq_tui.monitor.filters.search import INCOMPLETE
 from rsmq_tui.protocol import Rsmq
-from rsmq_tui.protocol.lists.scan_reading import ListLook
+from rsmq_tui.protocol.lists.scan import ListLook
 from tests.cli.conftest import Command
 
 KEY = "queue:orders"

@@ -9,9 +9,9 @@ import pytest
 from redis import Redis
 
 from rsmq_tui.protocol import Rsmq
-from rsmq_tui.triage.desk import Triage
-from rsmq_tui.triage.previews import Preview
-from rsmq_tui.triage.run import Run
+from rsmq_tui.triage.execute import Run
+from rsmq_tui.triage.scope import Preview
+from rsmq_tui.triage.service import Triage
 from tests.cli.conftest import Command
 from tests.triage.consuming import consuming
 
@@ -228,7 +228,7 @@ def test_ids_of_those_that_were_received_are_printed_up_to_a_limit(
         return honest(self, preview)
 
     monkeypatch.setattr(Triage, "run", received_meanwhile)
-    monkeypatch.setattr("rsmq_tui.cli.changing._IDS_PRINTED", most)
+    monkeypatch.setattr("rsmq_tui.cli.changes._IDS_PRINTED", most)
     (line,) = command("messages", "delete", "hot", "--id", *ids, "--yes").lines
     assert (line["skipped"], line["changed_ids"], line["changed_ids_left_out"]) == (5, ids[:most], left_out)
 

@@ -12,9 +12,9 @@ from redis import Redis
 from rsmq_tui.cli.errors import UsageError
 from rsmq_tui.cli.main import main
 from rsmq_tui.cli.main import parser as main_parser
-from rsmq_tui.cli.target import profile_of, profiles_of
+from rsmq_tui.cli.servers import profile_of, profiles_of
 from rsmq_tui.profiles import Profile
-from rsmq_tui.profiles.example import EXAMPLE
+from rsmq_tui.profiles.config import EXAMPLE
 from rsmq_tui.protocol import Rsmq
 from tests.cli.conftest import Command
 from tests.cli.running import environment
@@ -300,7 +300,7 @@ def test_nobody_waits_for_a_reader_of_files_that_are_not_there(tmp_path: Path) -
     code = """
 import argparse, json, sys
 before = set(sys.modules)
-from rsmq_tui.cli.target import profile_of
+from rsmq_tui.cli.servers import profile_of
 options = argparse.Namespace(profile=None, config=None, redis_url=None, ns=None)
 profile_of(options)
 print(json.dumps(sorted(name for name in sys.modules if name not in before)))
@@ -313,5 +313,5 @@ print(json.dumps(sorted(name for name in sys.modules if name not in before)))
     )  # fmt: skip
     loaded = json.loads(ended.stdout)
 
-    assert "rsmq_tui.cli.target" in loaded
+    assert "rsmq_tui.cli.servers" in loaded
     assert not {"tomllib", "rsmq_tui.profiles.config"} & set(loaded)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from rsmq_tui.tui.replaying import Replaying
+from rsmq_tui.tui.replay.session import Replaying
 from tests.cli.conftest import Command
 from tests.history.made import Hand
 from tests.history.replayed import NOON_MS, Tape, said

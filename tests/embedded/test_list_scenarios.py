@@ -6,10 +6,8 @@ from statistics import mean
 
 import pytest
 
-from rsmq_tui.embedded.list_backlog import abandoned_of, items_of
-from rsmq_tui.embedded.list_scenarios import ABANDONED, CLEARING, CRASHING, LIST_SCENARIOS, ListScenario
-from rsmq_tui.embedded.scenarios import BURSTING, SCENARIOS
-from rsmq_tui.embedded.workload import DEMO
+from rsmq_tui.embedded.scenarios import ABANDONED, BURSTING, CLEARING, CRASHING, LIST_SCENARIOS, SCENARIOS, ListScenario
+from rsmq_tui.embedded.workload import DEMO, abandoned_of, items_of
 from rsmq_tui.protocol import Lease
 
 NOW_MS = 1_795_000_000_000

@@ -10,9 +10,9 @@ from itertools import pairwise
 import pytest
 import redis
 
-from rsmq_tui.embedded import EmbeddedServer, jobs, list_workload, pacing
-from rsmq_tui.embedded.list_scenarios import Abandoned, Hands, ListScenario
-from rsmq_tui.embedded.scenarios import Backlog, Bounds, Pace
+from rsmq_tui.embedded import EmbeddedServer, workload
+from rsmq_tui.embedded import scenarios as embedded_scenarios
+from rsmq_tui.embedded.scenarios import Abandoned, Backlog, Bounds, Hands, ListScenario, Pace
 from rsmq_tui.embedded.workload import run_workload
 from rsmq_tui.protocol import AsyncListQueue, Lease, ListQueue, Reaped
 from tests.embedded.processes import DEADLINE_S
@@ -23,7 +23,7 @@ QUEUE, PROCESSING, LEASES = "queue:jobs", "queue:jobs:processing", "queue:jobs:l
 DYING = Hands(5, work_s=(600.0, 600.0), lease_ms=20, dies_after_s=(0.05, 0.1), down_s=0.0)
 QUICK = Hands(4, work_s=(0.0, 0.01), lease_ms=60_000)
 
-STILL = ListScenario(QUEUE, jobs.thumbnail, Pace(0.0), None, backlog=Backlog(40, 60.0))
+STILL = ListScenario(QUEUE, embedded_scenarios.thumbnail_body, Pace(0.0), None, backlog=Backlog(40, 60.0))
 BUSY = replace(STILL, arrivals=Pace(100.0), worker=QUICK, backlog=Backlog(300, 60.0))
 OTHER = replace(STILL, queue="queue:other", arrivals=Pace(50.0), backlog=Backlog(7, 60.0))
 
@@ -110,7 +110,7 @@ async def test_whoever_has_nothing_to_do_waits_on_the_server(redis_url: str, cli
 async def test_what_a_dead_worker_held_stays_until_a_reaper_brings_it_back(
     redis_url: str, client: redis.Redis, acknowledged: list[bytes], monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(list_workload, "_GRACE_MS", 20)
+    monkeypatch.setattr(workload, "_GRACE_MS", 20)
     async with working(redis_url, replace(STILL, worker=DYING)):
         await reached(lambda: client.llen(PROCESSING) == 40)
         # All but those that a worker held that died between taking and leasing.
@@ -141,7 +141,7 @@ async def test_nothing_is_lost_while_workers_die_and_a_reaper_brings_back(
 async def test_all_is_done_at_last_although_workers_die(
     redis_url: str, client: redis.Redis, acknowledged: list[bytes], monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(list_workload, "_GRACE_MS", 20)
+    monkeypatch.setattr(workload, "_GRACE_MS", 20)
     worker = Hands(5, work_s=(0.0, 0.1), lease_ms=200, dies_after_s=(0.05, 0.15), down_s=0.0)
     async with working(redis_url, STILL):
         items = ready(client)
@@ -186,7 +186,7 @@ async def test_a_backlog_is_taken_oldest_first(redis_url: str, client: redis.Red
 
 
 async def test_a_depth_stays_within_its_bounds(monkeypatch: pytest.MonkeyPatch, redis_url: str, client: redis.Redis):
-    monkeypatch.setattr(pacing, "_BOUNDS_CHECK_S", 0.0)
+    monkeypatch.setattr(embedded_scenarios, "_BOUNDS_CHECK_S", 0.0)
     worker = Hands(4, work_s=(0.02, 0.02))
     bounded = replace(
         STILL, arrivals=Pace(600.0), worker=worker, backlog=None, bounds=Bounds(low=50, high=200, relief_per_s=1.0)

@@ -3,8 +3,7 @@ from random import Random
 
 import pytest
 
-from rsmq_tui.embedded import jobs
-from rsmq_tui.embedded.backlog import messages_of
+from rsmq_tui.embedded import scenarios
 from rsmq_tui.embedded.scenarios import (
     BURSTING,
     DELAYED,
@@ -17,6 +16,7 @@ from rsmq_tui.embedded.scenarios import (
     Pace,
     Scenario,
 )
+from rsmq_tui.embedded.workload import messages_of
 from rsmq_tui.protocol import StoredMessage, sent_ms
 
 NOW_MS = 1_795_000_000_000
@@ -98,7 +98,7 @@ def test_poison_was_received_often_and_is_ready():
         assert message.due_ms <= NOW_MS
         assert message.fr_ms is not None
         assert message.fr_ms > NOW_MS - 1_320_000
-        assert not jobs.is_readable_json(message.body)
+        assert not scenarios.is_readable_json(message.body)
 
 
 def test_delayed_messages_are_due_within_ten_minutes():
@@ -121,5 +121,5 @@ def test_no_backlog_is_no_message():
 
 
 def test_the_same_seed_gives_the_same_bodies():
-    scenario = Scenario("q", jobs.order, Pace(1.0), None, backlog=Backlog(20, oldest_s=10.0))
+    scenario = Scenario("q", scenarios.order_body, Pace(1.0), None, backlog=Backlog(20, oldest_s=10.0))
     assert [message.body for message in backlog_of(scenario)] == [message.body for message in backlog_of(scenario)]

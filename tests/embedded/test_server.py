@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import pytest
 import redis
 
-from rsmq_tui.embedded import EmbeddedError, EmbeddedServer, ServerStartError, binary, server
+from rsmq_tui.embedded import EmbeddedError, EmbeddedServer, ServerStartError, server
 from tests.embedded.processes import eventually, is_alive, is_gone
 
 
@@ -198,7 +198,7 @@ def test_a_long_temporary_folder_of_the_system_does_not_matter(monkeypatch: pyte
 @pytest.mark.skipif(shutil.which("redis-server") is None, reason="no redis-server on PATH")
 @pytest.mark.parametrize("unix_socket", [False, True])
 def test_a_redis_server_on_path_serves_as_well(monkeypatch: pytest.MonkeyPatch, unix_socket: bool):
-    monkeypatch.setattr(binary, "find_spec", lambda _name: None)
+    monkeypatch.setattr(server, "find_spec", lambda _name: None)
     with EmbeddedServer(unix_socket=unix_socket) as running, redis.Redis.from_url(running.url) as client:
         assert client.config_get("save") == {"save": ""}
 

@@ -14,9 +14,8 @@ from prometheus_client.openmetrics import parser as openmetrics
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 
-from rsmq_tui.exporter.running import serving
-from rsmq_tui.exporter.serving import MetricsServer
-from rsmq_tui.exporter.watching import Reading, Target, Watch, Watches
+from rsmq_tui.exporter.poller import Reading, Target, Watch, Watches
+from rsmq_tui.exporter.server import MetricsServer, serving
 from rsmq_tui.monitor import LivePoller, Thresholds
 from rsmq_tui.monitor.list_poller import ListPoller
 from rsmq_tui.protocol import QueueReader

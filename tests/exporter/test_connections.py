@@ -7,8 +7,8 @@ from contextlib import ExitStack, contextmanager
 
 import pytest
 
-from rsmq_tui.exporter.serving import Answers, MetricsServer
-from rsmq_tui.exporter.watching import Reading
+from rsmq_tui.exporter.poller import Reading
+from rsmq_tui.exporter.server import Answers, MetricsServer
 from tests.exporter.scraping import SECONDS_MAX, ask
 
 _GET = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"

@@ -9,7 +9,7 @@ import pytest
 import redis
 import yaml
 
-from rsmq_tui.exporter.examples import ALERT_RULES, DASHBOARD, read_example
+from rsmq_tui.exporter.server import ALERT_RULES, DASHBOARD, read_example
 from rsmq_tui.monitor import Verdict
 from rsmq_tui.protocol import Rsmq
 from tests.exporter.scraping import exporting

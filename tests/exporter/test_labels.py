@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rsmq_tui.exporter.labels import LABEL_MAX, label_value
+from rsmq_tui.exporter.metrics import LABEL_MAX, label_value
 
 
 def decoded(raw: bytes) -> str:

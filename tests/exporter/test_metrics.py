@@ -8,8 +8,8 @@ import pytest
 import redis
 
 from rsmq_tui import __version__
-from rsmq_tui.exporter.labels import label_value
-from rsmq_tui.monitor.wording import printable
+from rsmq_tui.exporter.metrics import label_value
+from rsmq_tui.monitor.text import printable
 from rsmq_tui.protocol import Rsmq
 from tests.exporter.scraping import Answer, exporting
 from tests.hostile.payloads import SNIPPETS, plant_queue

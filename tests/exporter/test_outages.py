@@ -10,7 +10,7 @@ import pytest
 import redis
 
 from rsmq_tui.embedded import EmbeddedServer
-from rsmq_tui.exporter.watching import Target, Watch
+from rsmq_tui.exporter.poller import Target, Watch
 from rsmq_tui.monitor import LivePoller
 from rsmq_tui.protocol import QueueReader, Rsmq
 from tests.cancelled import TURNS, cancelled_at_each_turn

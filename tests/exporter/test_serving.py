@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from rsmq_tui.exporter.serving import MetricsServer
+from rsmq_tui.exporter.server import MetricsServer
 from tests.exporter.scraping import NEVER_S, SECONDS_MAX, Exporter, exporting
 
 PLAIN = "text/plain; version=0.0.4; charset=utf-8"

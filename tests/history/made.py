@@ -6,7 +6,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.dataset as ds
 
-from rsmq_tui.history.place import Place
+from rsmq_tui.history.names import Place
 from rsmq_tui.history.rows import SampleRows
 from rsmq_tui.history.schema import SAMPLES
 from rsmq_tui.history.writer import Settings, Writer

@@ -6,15 +6,15 @@ from typing import Any
 
 import pyarrow as pa
 
-from rsmq_tui.history.keeping import day_of
-from rsmq_tui.history.place import Place
+from rsmq_tui.history.names import Place
 from rsmq_tui.history.reading import History
-from rsmq_tui.history.replaying import Replay
+from rsmq_tui.history.replay.replay import Replay
 from rsmq_tui.history.rows import SampleRows, inventory_end, message_rows
 from rsmq_tui.history.schema import MESSAGES, SAMPLES, SCHEMA_FILE, describe
-from rsmq_tui.history.sealing import write_sealed
+from rsmq_tui.history.store import day_of
+from rsmq_tui.history.writer import write_sealed
 from rsmq_tui.monitor import QueueState, Thresholds
-from rsmq_tui.monitor.sampler import Sampler
+from rsmq_tui.monitor.rsmq_tracker import Sampler
 from rsmq_tui.protocol import RawMessage, Row, make_id
 from tests.history.made import NOON_MS, PLACE, state
 from tests.tui.scripted import row_of

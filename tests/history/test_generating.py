@@ -13,10 +13,10 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from rsmq_tui.history.errors import HistoryError
-from rsmq_tui.history.generating import Generator, Progress, Wanted
+from rsmq_tui.history.names import HistoryError
 from rsmq_tui.history.reading import History, Span
 from rsmq_tui.history.schema import MESSAGES, SCHEMAS
+from rsmq_tui.history.synthetic import Generator, Progress, Wanted
 from rsmq_tui.history.writer import Settings, Writer
 from tests.cli.running import SECONDS_MAX
 from tests.history.crashing import ROOT

@@ -5,9 +5,8 @@ from typing import Any
 
 from redis import Redis
 
-from rsmq_tui.history.inventory import Inventory
-from rsmq_tui.history.place import Place
-from rsmq_tui.history.recorder import Recorder
+from rsmq_tui.history.names import Place
+from rsmq_tui.history.recorder import Inventory, Recorder
 from rsmq_tui.protocol import QueueReader, RawMessage, Rsmq
 from tests.cli.running import state_of
 from tests.history.made import NOON_MS, rows_of

@@ -6,17 +6,16 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from rsmq_tui.history.names import stored_name
-from rsmq_tui.history.place import Place
+from rsmq_tui.history.names import Place, stored_name
 from rsmq_tui.history.reading import History
-from rsmq_tui.history.replay_messages import Inventories
+from rsmq_tui.history.replay.messages import Inventories
+from rsmq_tui.history.replay.tracking import snapshot_of
 from rsmq_tui.history.rows import SampleRows
 from rsmq_tui.history.schema import SCHEMA_FILE, describe
-from rsmq_tui.history.snapshots import snapshot_of
 from rsmq_tui.history.writer import Settings, Writer
 from rsmq_tui.monitor import Drain, PeekError, QueueState, Thresholds, Verdict, outlook, reason
-from rsmq_tui.monitor.list_tracking import list_trackers
-from rsmq_tui.monitor.sampler import Sampler
+from rsmq_tui.monitor.list_tracker import list_trackers
+from rsmq_tui.monitor.rsmq_tracker import Sampler
 from rsmq_tui.monitor.series import ListSeries
 from rsmq_tui.protocol import Row
 from rsmq_tui.protocol.lists.naming import LISTS_NS

@@ -5,11 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from rsmq_tui.history.errors import HistoryError
-from rsmq_tui.history.place import Place
+from rsmq_tui.history.names import HistoryError, Place
 from rsmq_tui.history.reading import History, Span
 from rsmq_tui.history.recorder import Recorder
-from rsmq_tui.history.snapshots import snapshot_of
+from rsmq_tui.history.replay.tracking import snapshot_of
 from rsmq_tui.history.store import FolderStore
 from rsmq_tui.monitor import Verdict
 from tests.history.made import DAY_MS, NOON_MS, PLACE, Hand, failed, polled, state

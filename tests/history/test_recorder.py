@@ -14,11 +14,11 @@ import pytest
 from redis import Redis
 
 from rsmq_tui.embedded import EmbeddedServer
-from rsmq_tui.history.place import Place
-from rsmq_tui.history.recorder import Recorder, Settings
-from rsmq_tui.history.recording import Pace, Watched, record
+from rsmq_tui.history.names import Place
+from rsmq_tui.history.recorder import Pace, Recorder, Watched, record
+from rsmq_tui.history.writer import Settings
 from rsmq_tui.monitor import LivePoller, Snapshot
-from rsmq_tui.monitor.together import Together
+from rsmq_tui.monitor.fleet import Together
 from rsmq_tui.protocol import QueueReader, Rsmq
 from tests.history.made import NOON_MS, failed, left_over, polled, rows_of, state
 

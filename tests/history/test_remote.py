@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
-from rsmq_tui.history.errors import HistoryError
+from rsmq_tui.history.names import HistoryError
 from rsmq_tui.history.reading import History
 from rsmq_tui.history.store import open_store
 from tests.history.made import DAY_MS, NOON_MS, Hand, rows_of

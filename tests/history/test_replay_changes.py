@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rsmq_tui.history.place import Place
-from rsmq_tui.history.replay_changes import Change
-from rsmq_tui.history.replaying import Replay
+from rsmq_tui.history.names import Place
+from rsmq_tui.history.replay.polls import Change
+from rsmq_tui.history.replay.replay import Replay
 from tests.history.replayed import NOON_MS, PLACE, STEP_MS, Tape, replay_of, said
 
 pytestmark = pytest.mark.slow

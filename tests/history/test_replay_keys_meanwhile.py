@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from rsmq_tui.history.replay_player import Player, Told
-from rsmq_tui.history.replaying import Replay
+from rsmq_tui.history.replay.player import Player, Told
+from rsmq_tui.history.replay.replay import Replay
 from tests.history.replayed import NOON_MS, STEP_MS, Tape, replay_of, said
 from tests.tui.scripted import FakeClock
 

@@ -8,15 +8,14 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from rsmq_tui.history.keeping import day_of
-from rsmq_tui.history.place import Place
+from rsmq_tui.history.names import Place
 from rsmq_tui.history.reading import History
-from rsmq_tui.history.replay_messages import Inventories, Inventory
-from rsmq_tui.history.replay_player import Player
-from rsmq_tui.history.replay_source import ReplaySource
+from rsmq_tui.history.replay.messages import Inventories, Inventory
+from rsmq_tui.history.replay.player import Player, ReplaySource
 from rsmq_tui.history.rows import inventory_end, message_rows
 from rsmq_tui.history.schema import MESSAGES as MESSAGES_TABLE
-from rsmq_tui.history.sealing import write_sealed
+from rsmq_tui.history.store import day_of
+from rsmq_tui.history.writer import write_sealed
 from rsmq_tui.monitor import MessageState, PageRequest, PeekError, parse_filter
 from rsmq_tui.protocol import RawMessage, make_id, name_of
 from tests.history.replayed import NOON_MS, PLACE, Tape, replay_of, said

@@ -4,9 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from rsmq_tui.history.place import Place
-from rsmq_tui.history.replay_labels import labels_of
-from rsmq_tui.history.replaying import Replay
+from rsmq_tui.history.names import Place
+from rsmq_tui.history.replay.replay import Replay, labels_of
 from tests.history.made import DAY_MS
 from tests.history.replayed import NOON_MS, PLACE, STEP_MS, Tape, replay_of, said
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from rsmq_tui.history.reading import History
-from rsmq_tui.history.replay_player import Player
-from rsmq_tui.history.replaying import Replay
+from rsmq_tui.history.replay.player import Player
+from rsmq_tui.history.replay.replay import Replay
 from rsmq_tui.monitor import QueueState
 from tests.history.replayed import NOON_MS, Live, Tape, queue_row, replay_of
 from tests.tui.scripted import FakeClock

@@ -6,11 +6,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rsmq_tui.history.errors import HistoryError
-from rsmq_tui.history.place import Place
+from rsmq_tui.history.names import HistoryError, Place
 from rsmq_tui.history.reading import History, Span
-from rsmq_tui.history.replay_labels import labels_of
-from rsmq_tui.history.replaying import Replay
+from rsmq_tui.history.replay.replay import Replay, labels_of
 from rsmq_tui.monitor import QueueState, Verdict
 from tests.history.made import Hand
 from tests.history.replayed import NOON_MS, PLACE, STEP_MS, Live, Tape, queue_row, replay_of, said

@@ -5,10 +5,10 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from rsmq_tui.history.place import Place
+from rsmq_tui.history.names import Place
 from rsmq_tui.history.rows import SampleRows
 from rsmq_tui.history.schema import SAMPLES, SCHEMAS
-from rsmq_tui.history.sealing import write_sealed
+from rsmq_tui.history.writer import write_sealed
 from tests.history.made import NOON_MS, PLACE, state
 
 OTHER = Place("another", PLACE.server, PLACE.ns)

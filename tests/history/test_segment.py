@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from rsmq_tui.history.segment import Segment, read_segment
+from rsmq_tui.history.writer import Segment, read_segment
 
 SCHEMA = pa.schema([("n", pa.int64()), ("s", pa.string())])
 

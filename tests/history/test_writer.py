@@ -8,10 +8,10 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from rsmq_tui.history.errors import HistoryError
+from rsmq_tui.files import FileLock
+from rsmq_tui.history.names import HistoryError
 from rsmq_tui.history.schema import COLUMNS, SCHEMAS
-from rsmq_tui.history.workplace import claim_abandoned, make_workplace
-from rsmq_tui.locks import FileLock
+from rsmq_tui.history.writer import claim_abandoned, make_workplace
 from tests.history.made import DAY_MS, NOON_MS, PLACE, Hand, left_over, rows_of
 
 MIDNIGHT_MS = NOON_MS + DAY_MS // 2

@@ -16,8 +16,8 @@ __all__ = ["parsed_styles"]
 @pytest.fixture(autouse=True)
 def quick_retries(monkeypatch: pytest.MonkeyPatch) -> None:
     """The poller retries as it always does, only sooner."""
-    monkeypatch.setattr("rsmq_tui.monitor.polling.RETRY_FIRST_S", 0.05)
-    monkeypatch.setattr("rsmq_tui.monitor.polling.RETRY_MAX_S", 0.05)
+    monkeypatch.setattr("rsmq_tui.monitor.poller.RETRY_FIRST_S", 0.05)
+    monkeypatch.setattr("rsmq_tui.monitor.poller.RETRY_MAX_S", 0.05)
 
 
 @pytest.fixture(autouse=True)

@@ -11,7 +11,7 @@ from functools import cache
 import pytest
 from redis import Redis
 
-from rsmq_tui.protocol.ids import make_id
+from rsmq_tui.protocol.keys import make_id
 from tests.cli.running import environment
 from tests.hostile.proxy import Proxy
 from tests.hostile.watching import dashboard, open_queue, press, until

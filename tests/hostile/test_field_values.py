@@ -3,7 +3,7 @@
 import pytest
 from redis import Redis
 
-from rsmq_tui.tui.message_tabs import TABS
+from rsmq_tui.tui.queue.search import TABS
 from tests.hostile.keyspace import untouched
 from tests.hostile.payloads import ESCAPES, MARKUP, SNIPPETS, UNREADABLE, plant_message, plant_queue
 from tests.hostile.using import choose_tab

@@ -3,7 +3,7 @@
 import pytest
 from redis import Redis
 
-from rsmq_tui.tui.screens.message import MessageScreen
+from rsmq_tui.tui.queue.message import MessageScreen
 from tests.hostile.keyspace import untouched
 from tests.hostile.payloads import large, plant_message, plant_queue
 from tests.hostile.watching import dashboard, dashboard_app, open_message, open_queue, press, until
@@ -46,7 +46,7 @@ async def test_large_bodies_in_all_views(client: Redis, redis_url: str) -> None:
 async def test_a_body_beyond_the_limit_is_not_fetched(
     client: Redis, redis_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rsmq_tui.protocol.pages.BODY_BYTES_MAX", 99_999)
+    monkeypatch.setattr("rsmq_tui.protocol.rsmq.pages.BODY_BYTES_MAX", 99_999)
     plant_queue(client, b"orders")
     plant_message(client, b"orders", b"m", b"x" * 100_000)
 

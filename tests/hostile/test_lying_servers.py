@@ -16,9 +16,9 @@ from rsmq_tui.monitor.list_poller import ListPoller
 from rsmq_tui.protocol import QueueReader
 from rsmq_tui.protocol.lists.naming import LISTS_NS, ListNames
 from rsmq_tui.protocol.lists.reader import ListReader
-from rsmq_tui.triage.desk import Triage
+from rsmq_tui.triage.service import Triage
 from rsmq_tui.tui.app import RsmqApp
-from rsmq_tui.tui.sites import Site
+from rsmq_tui.tui.servers import Site
 from tests.exporter.scraping import exporting
 from tests.hostile.liar import LIES, Liar
 from tests.hostile.proxy import Change, Proxy

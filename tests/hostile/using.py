@@ -7,12 +7,12 @@ from textual import events
 from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
-from rsmq_tui.tui.message_tabs import TABS
-from rsmq_tui.tui.screens.confirm import ConfirmScreen
-from rsmq_tui.tui.screens.form import FormScreen
-from rsmq_tui.tui.screens.group import GroupScreen
-from rsmq_tui.tui.screens.queue import QueueScreen
-from rsmq_tui.tui.widgets.body_area import BodyArea
+from rsmq_tui.tui.changes.confirm import ConfirmScreen
+from rsmq_tui.tui.changes.forms import FormScreen
+from rsmq_tui.tui.queue.groups import GroupScreen
+from rsmq_tui.tui.queue.screen import QueueScreen
+from rsmq_tui.tui.queue.search import TABS
+from rsmq_tui.tui.widgets.controls import BodyArea
 from rsmq_tui.tui.widgets.filter_line import FilterProblem
 from tests.hostile.payloads import ESCAPES, MARKUP, UNREADABLE
 from tests.hostile.watching import Dashboard, press, text_of, until

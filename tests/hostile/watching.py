@@ -16,8 +16,8 @@ from textual.strip import Strip
 
 from rsmq_tui.monitor import LivePoller
 from rsmq_tui.protocol import QueueReader
-from rsmq_tui.triage.desk import Triage
 from rsmq_tui.triage.journal import Journal
+from rsmq_tui.triage.service import Triage
 from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.widgets.row_table import RowTable
 

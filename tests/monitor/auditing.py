@@ -6,8 +6,8 @@ from contextlib import asynccontextmanager
 
 import redis.asyncio
 
-from rsmq_tui.monitor.audit_findings import Finding
-from rsmq_tui.monitor.auditing import AuditProgress, audit
+from rsmq_tui.monitor.audit.findings import Finding
+from rsmq_tui.monitor.audit.rsmq import AuditProgress, audit
 from rsmq_tui.protocol import AsyncRsmq, QueueReader
 from tests.monitor.halves import Work
 

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 import redis.asyncio
 
 from rsmq_tui.protocol import AsyncRsmq, make_id
-from rsmq_tui.protocol.ids import random_suffix
+from rsmq_tui.protocol.keys import random_suffix
 
 Work = Callable[[redis.asyncio.Redis, AsyncRsmq], Awaitable[object]]
 _GAP_S = 0.005

@@ -3,9 +3,9 @@
 import pytest
 from redis import Redis
 
-from rsmq_tui.monitor import suspects
-from rsmq_tui.monitor.audit_findings import FindingKind
-from rsmq_tui.monitor.auditing import audit
+from rsmq_tui.monitor.audit import rsmq as rsmq_audit
+from rsmq_tui.monitor.audit.findings import FindingKind
+from rsmq_tui.monitor.audit.rsmq import audit
 from rsmq_tui.protocol import QueueReader, Rsmq, make_id
 from tests.monitor.auditing import found, progress_of, working
 from tests.monitor.halves import Halves
@@ -18,7 +18,7 @@ async def test_messages_that_come_in_two_steps_are_no_trouble(
 ) -> None:
     queues.create_queue("q")
     halves = Halves()
-    monkeypatch.setattr(suspects, "_settle", halves.settle)
+    monkeypatch.setattr(rsmq_audit, "_settle", halves.settle)
     young = 0
     async with working(redis_url, *halves.works):
         while young < 20 or halves.waits < 5:
@@ -35,7 +35,7 @@ async def test_messages_that_come_in_two_steps_are_no_trouble(
 class TestHalves:
     """What has one side only: told when its id is old, or when it is the same some seconds later."""
 
-    @pytest.mark.parametrize("age_ms", [-3_600_000, 0, suspects.SETTLED_MS - 5_000])
+    @pytest.mark.parametrize("age_ms", [-3_600_000, 0, rsmq_audit.SETTLED_MS - 5_000])
     async def test_too_young_to_tell(self, age_ms: int, either: QueueReader, client: Redis, queues: Rsmq) -> None:
         queues.create_queue("q")
         sent_us = (now_ms(client) - age_ms) * 1000
@@ -47,7 +47,7 @@ class TestHalves:
 
     async def test_old_enough(self, either: QueueReader, client: Redis, queues: Rsmq) -> None:
         queues.create_queue("q")
-        sent_us = (now_ms(client) - suspects.SETTLED_MS) * 1000
+        sent_us = (now_ms(client) - rsmq_audit.SETTLED_MS) * 1000
         client.zadd("rsmq:q", {make_id(sent_us): 1})
         client.hset("rsmq:q:Q", mapping={make_id(sent_us): "body", make_id(sent_us) + ":rc": 1})
         progress = await progress_of(either)
@@ -70,7 +70,7 @@ class TestHalves:
             client.zadd("rsmq:q", dict.fromkeys(whole[1:], 1_700_000_000_000))
             client.hset("rsmq:q:Q", whole[2], "body")
 
-        monkeypatch.setattr(suspects, "_settle", meanwhile)
+        monkeypatch.setattr(rsmq_audit, "_settle", meanwhile)
         steps = [step async for step in audit(either, settling_s=7)]
         told = {finding.kind: finding.ids for step in steps for finding in step.findings}
         assert set(told.pop(FindingKind.FOREIGN_ID)) <= set(whole)
@@ -83,12 +83,12 @@ class TestHalves:
         queues.create_queue("q")
         client.zadd("rsmq:q", {f"{number:032}": 1_700_000_000_000 for number in range(1_000)})
         client.hset("rsmq:q:Q", mapping={f"{number:032}": "x" for number in range(1_000, 2_000)})
-        monkeypatch.setattr(suspects, "_WAITING_MAX", 300)
+        monkeypatch.setattr(rsmq_audit, "_WAITING_MAX", 300)
         waits: list[float | None] = []
 
         async def noted(settling_s: float | None) -> None:
             waits.append(settling_s)
 
-        monkeypatch.setattr(suspects, "_settle", noted)
+        monkeypatch.setattr(rsmq_audit, "_settle", noted)
         assert {finding.kind: finding.count for finding in await found(reader)} == {K.DANGLING: 1_000, K.LEAKED: 1_000}
         assert 4 <= len(waits) <= 8

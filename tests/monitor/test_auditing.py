@@ -10,11 +10,11 @@ import pytest
 import redis.asyncio
 from redis import Redis
 
-from rsmq_tui.monitor.audit_findings import _WORDS, Finding, FindingKind
-from rsmq_tui.monitor.auditing import IDS_SHOWN, audit
+from rsmq_tui.monitor.audit.findings import _WORDS, Finding, FindingKind
+from rsmq_tui.monitor.audit.rsmq import IDS_SHOWN, audit
 from rsmq_tui.monitor.peek import PeekError
 from rsmq_tui.protocol import AsyncRsmq, QueueReader, Rsmq
-from rsmq_tui.protocol.inspection import QueueInspection
+from rsmq_tui.protocol.rsmq.inspection import QueueInspection
 from tests.monitor.auditing import found, progress_of, working
 from tests.monitor.trouble import TROUBLE, K, Trouble
 from tests.protocol.keyspace import everything, plant, send_old

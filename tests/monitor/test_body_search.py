@@ -3,7 +3,7 @@
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from rsmq_tui.monitor.body_search import search_for_text
+from rsmq_tui.monitor.filters.matching import search_for_text
 
 _BODIES = st.lists(
     st.one_of(

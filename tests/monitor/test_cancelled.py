@@ -8,11 +8,9 @@ import pytest
 from redis import Redis
 
 from rsmq_tui.monitor import LivePoller, Thresholds
-from rsmq_tui.monitor.checking import check
-from rsmq_tui.monitor.filters import parse_filter
-from rsmq_tui.monitor.last_seen import LastSeen
-from rsmq_tui.monitor.limits import Limit, Limits
-from rsmq_tui.monitor.search import search
+from rsmq_tui.monitor.checks import LastSeen, Limit, Limits, check
+from rsmq_tui.monitor.filters.language import parse_filter
+from rsmq_tui.monitor.filters.search import search
 from rsmq_tui.protocol import QueueReader, Rsmq
 from tests.cancelled import cancelled_at_each_turn, cancelled_at_random
 

@@ -10,9 +10,7 @@ from redis import Redis
 
 from rsmq_tui.embedded import EmbeddedServer
 from rsmq_tui.monitor import LivePoller, Thresholds
-from rsmq_tui.monitor.checking import Checked, check
-from rsmq_tui.monitor.last_seen import LastSeen
-from rsmq_tui.monitor.limits import Limit, Limits, Status, worst
+from rsmq_tui.monitor.checks import Checked, LastSeen, Limit, Limits, Status, check, worst
 from rsmq_tui.protocol import QueueReader, Rsmq, make_id
 from tests.protocol.responder import Responder
 
@@ -300,7 +298,7 @@ async def test_what_was_found_before_the_time_is_over_stays(
     async def never(*_: object) -> None:
         await asyncio.Event().wait()
 
-    monkeypatch.setattr("rsmq_tui.monitor.checking._Check._scan", never)
+    monkeypatch.setattr("rsmq_tui.monitor.checks._Check._scan", never)
     found = await checked(depth=Limit(None, 2), rc=Limit(None, 5), timeout_s=0.3)
     assert told(found) == [("critical", "depth", "orders"), ("unknown", "timeout", None)]
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from redis import Redis
 
-from rsmq_tui.exporter.watching import Target, Watch, Watches
+from rsmq_tui.exporter.poller import Target, Watch, Watches
 from rsmq_tui.monitor import LivePoller
 from rsmq_tui.protocol import QueueReader, Rsmq
 
@@ -22,7 +22,7 @@ async def test_a_poll_says_so_and_the_next_one_is_made(
     try:
         assert (await poller.poll()).link.failure is None
         with monkeypatch.context() as broken:
-            broken.setattr("rsmq_tui.monitor.sampler.Sampler.finish", _fail)
+            broken.setattr("rsmq_tui.monitor.rsmq_tracker.Sampler.finish", _fail)
             snapshot = await poller.poll()
         failure = snapshot.link.failure
         assert failure is not None

@@ -8,20 +8,21 @@ from redis import Redis
 
 from rsmq_tui.embedded import EmbeddedServer
 from rsmq_tui.monitor import Cost, Link, Snapshot
-from rsmq_tui.monitor.diagnoses import Finding, Level
-from rsmq_tui.monitor.diagnosing import (
+from rsmq_tui.monitor.doctor import (
+    Finding,
+    Level,
     diagnose,
     namespaces_finding,
     permission_findings,
     poll_findings,
+    server_findings,
+    server_kind,
     skew_finding,
     speed_finding,
     step_finding,
 )
-from rsmq_tui.monitor.server_findings import server_findings, server_kind
 from rsmq_tui.protocol import Address, Failure, Rsmq
-from rsmq_tui.protocol.diagnosis import Permissions, Skew, Step
-from rsmq_tui.protocol.permissions import Need, commands_for
+from rsmq_tui.protocol.diagnosis import Need, Permissions, Skew, Step, commands_for
 from tests.protocol.responder import Responder
 
 pytestmark = pytest.mark.slow

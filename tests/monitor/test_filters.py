@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rsmq_tui.monitor.filters import TEXT_MAX, FilterError, parse_filter
-from rsmq_tui.monitor.matching import Term
+from rsmq_tui.monitor.filters.language import TEXT_MAX, FilterError, parse_filter
+from rsmq_tui.monitor.filters.matching import Term
 
 pytestmark = pytest.mark.slow
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rsmq_tui.monitor.grouping import GROUPS_MAX, OTHER, GroupingError, Groups
-from rsmq_tui.monitor.wording import printable
+from rsmq_tui.monitor.filters.search import GROUPS_MAX, OTHER, GroupingError, Groups
+from rsmq_tui.monitor.text import printable
 from rsmq_tui.protocol import RawMessage, make_id
 
 AT_MS = 1_750_000_000_000

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from rsmq_tui.embedded import EmbeddedServer
 from rsmq_tui.monitor import LivePoller, PageRequest
-from rsmq_tui.monitor.wording import printable
+from rsmq_tui.monitor.text import printable
 from rsmq_tui.protocol import QueueReader
 
 NAMES = {

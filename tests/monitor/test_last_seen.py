@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from rsmq_tui.monitor import Drain, QueueState, Verdict
-from rsmq_tui.monitor.last_seen import LastSeen
+from rsmq_tui.monitor.checks import LastSeen
 
 SERVER = "redis://localhost:6379/0"
 
@@ -121,7 +121,7 @@ def test_a_folder_that_cannot_be_made_is_said(tmp_path: Path) -> None:
 
 def test_a_file_that_another_program_has_locked_is_said(last_seen: LastSeen, monkeypatch: pytest.MonkeyPatch) -> None:
     last_seen.update(1_000, [queue()])
-    monkeypatch.setattr("rsmq_tui.monitor.last_seen.LOCK_WAIT_S", 0.05)
+    monkeypatch.setattr("rsmq_tui.monitor.checks.LOCK_WAIT_S", 0.05)
     with last_seen.path.with_suffix(".lock").open("wb") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         problem = last_seen.update(2_000, [queue()]).problem
@@ -136,7 +136,7 @@ def test_a_write_that_fails_leaves_what_was_there(last_seen: LastSeen, monkeypat
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patched:
-        patched.setattr("rsmq_tui.monitor.last_seen.json.dump", full)
+        patched.setattr("rsmq_tui.monitor.checks.json.dump", full)
         problem = last_seen.update(2_000, [queue()]).problem
     assert problem is not None
     assert problem.endswith("No space left on device")

@@ -9,13 +9,11 @@ from redis import Redis
 from redis.asyncio import Redis as AsyncRedis
 
 from rsmq_tui.monitor import PeekError
-from rsmq_tui.monitor.audit_findings import Finding, ListFindingKind
-from rsmq_tui.monitor.auditing import AuditProgress
-from rsmq_tui.monitor.list_auditing import audit_lists, missing_lists
-from rsmq_tui.protocol.lists.aio import AsyncListQueue
-from rsmq_tui.protocol.lists.client import ListQueue
-from rsmq_tui.protocol.lists.item_ids import item_id
-from rsmq_tui.protocol.lists.naming import ListNames
+from rsmq_tui.monitor.audit.findings import Finding, ListFindingKind
+from rsmq_tui.monitor.audit.lists import audit_lists, missing_lists
+from rsmq_tui.monitor.audit.rsmq import AuditProgress
+from rsmq_tui.protocol.lists.client import AsyncListQueue, ListQueue
+from rsmq_tui.protocol.lists.naming import ListNames, item_id
 from rsmq_tui.protocol.lists.reader import ListReader
 from tests.protocol.keyspace import everything, now_ms
 

@@ -8,11 +8,8 @@ import pytest
 from redis import Redis
 
 from rsmq_tui.monitor import Thresholds
-from rsmq_tui.monitor.checking import Checked
-from rsmq_tui.monitor.last_seen import LastSeen
-from rsmq_tui.monitor.limits import Limit, Limits, Status
-from rsmq_tui.monitor.list_ages import AGE_BYTES, age_path
-from rsmq_tui.monitor.list_checking import check_lists, reconcile
+from rsmq_tui.monitor.checks import Checked, LastSeen, Limit, Limits, Status, check_lists, reconcile
+from rsmq_tui.monitor.list_tracker import AGE_BYTES, age_path
 from rsmq_tui.protocol.lists.naming import LISTS_NS, ListNames
 from rsmq_tui.protocol.lists.reader import ListReader
 from tests.protocol.keyspace import now_ms

@@ -8,8 +8,7 @@ import pytest
 import redis
 
 from rsmq_tui.monitor import MessageState, PageRequest, PeekError, parse_filter
-from rsmq_tui.monitor.list_ages import age_path
-from rsmq_tui.monitor.list_looking import (
+from rsmq_tui.monitor.list_poller import (
     count_blocked,
     places_of,
     read_list_due,
@@ -17,8 +16,9 @@ from rsmq_tui.monitor.list_looking import (
     read_list_page,
     search_lists,
 )
-from rsmq_tui.monitor.states import count_states, state_of
-from rsmq_tui.protocol.lists.item_ids import item_id
+from rsmq_tui.monitor.list_tracker import age_path
+from rsmq_tui.monitor.peek import count_states, state_of
+from rsmq_tui.protocol.lists.naming import item_id
 from rsmq_tui.protocol.lists.reader import ListReader
 from tests.protocol.lists.lists_made import QUEUE, RIGHT, fill
 

@@ -10,11 +10,11 @@ import redis
 
 from rsmq_tui.embedded import EmbeddedServer
 from rsmq_tui.monitor import Drain, QueueState, Snapshot, Verdict, list_poller
-from rsmq_tui.monitor.auditing import AuditProgress
-from rsmq_tui.monitor.list_ages import AGE_BYTES, age_path
+from rsmq_tui.monitor.audit.rsmq import AuditProgress
 from rsmq_tui.monitor.list_poller import ListPoller
+from rsmq_tui.monitor.list_tracker import AGE_BYTES, age_path
 from rsmq_tui.protocol import Namespaces
-from rsmq_tui.protocol.lists import discovery
+from rsmq_tui.protocol.lists import reader as list_reader
 from rsmq_tui.protocol.lists.naming import LISTS_NS, ListNames
 from rsmq_tui.protocol.lists.reader import ListReader
 from tests.monitor.timing import FakeClock
@@ -204,7 +204,7 @@ class TestSearching:
     ) -> None:
         client.mset({f"key:{number}": "x" for number in range(5000)})
         client.lpush("queue:a", "x")
-        monkeypatch.setattr(discovery, "SCAN_COUNT", 10)
+        monkeypatch.setattr(list_reader, "SCAN_COUNT", 10)
         monkeypatch.setattr(list_poller, "SEARCH_PAUSE_S", 1e6)
         monkeypatch.setattr(list_poller, "FIRST_SEARCH_S", 0.0)
         snapshot = await polling("queue:*", "named").poll()

@@ -9,7 +9,7 @@ import redis
 
 from rsmq_tui.monitor import LivePoller, QueueState, Totals, Verdict
 from rsmq_tui.protocol import QueueReader, Rsmq, RsmqError
-from rsmq_tui.protocol.known import FULL_EVERY
+from rsmq_tui.protocol.polling import FULL_EVERY
 from tests.monitor.rows import Flow, Scripted
 
 # 2096 and 1985: hidden and ready whenever these tests run.

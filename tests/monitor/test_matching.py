@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rsmq_tui.monitor.filters import parse_filter
+from rsmq_tui.monitor.filters.language import parse_filter
 from rsmq_tui.protocol import RawMessage, make_id
 
 AT_MS = 1_750_000_000_000

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from rsmq_tui.monitor.wording import printable
+from rsmq_tui.monitor.text import printable
 
 
 @pytest.mark.parametrize(

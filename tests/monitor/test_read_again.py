@@ -10,8 +10,7 @@ import redis
 from rsmq_tui.monitor import LivePoller, MessageState, PeekError
 from rsmq_tui.monitor.list_poller import ListPoller
 from rsmq_tui.protocol import ListQueue, QueueReader, Rsmq
-from rsmq_tui.protocol.lists.item_ids import ItemId, Place, item_sha
-from rsmq_tui.protocol.lists.naming import ListNames
+from rsmq_tui.protocol.lists.naming import ItemId, ListNames, Place, item_sha
 from rsmq_tui.protocol.lists.reader import ListReader
 
 BODY = b"x" * 50_000

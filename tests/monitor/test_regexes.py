@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from rsmq_tui.monitor.regexes import Regex, RegexError, compile_regex
+from rsmq_tui.monitor.filters.matching import Regex, RegexError, compile_regex
 
 # In linear time these take some ms for a million letters; backtracking takes years for forty.
 RUNAWAYS = [
@@ -183,5 +183,6 @@ def test_what_python_takes_is_taken_or_told_apart() -> None:
 
 
 def test_the_engine_is_imported_when_a_regex_is_made() -> None:
-    code = "import sys, rsmq_tui.cli.main, rsmq_tui.tui.app, rsmq_tui.monitor.regexes; sys.exit('re2' in sys.modules)"
+    modules = "rsmq_tui.cli.main, rsmq_tui.tui.app, rsmq_tui.monitor.filters.matching"
+    code = f"import sys, {modules}; sys.exit('re2' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False, timeout=60).returncode == 0

@@ -10,7 +10,7 @@ import redis
 
 from rsmq_tui.monitor import MessageRow, MessageState, PeekError, Progress, parse_filter, search
 from rsmq_tui.protocol import QueueReader, RawMessage, Rsmq
-from rsmq_tui.protocol.scan import SCAN_BODY_BYTES
+from rsmq_tui.protocol.rsmq.scan import SCAN_BODY_BYTES
 from tests.protocol.keyspace import now_ms, plant
 
 

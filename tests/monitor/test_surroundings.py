@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from rsmq_tui.monitor.diagnoses import Finding, Level
-from rsmq_tui.monitor.surroundings import Terminal, folder_findings, terminal_findings
+from rsmq_tui.monitor.doctor import Finding, Level, Terminal, folder_findings, terminal_findings
 
 
 def found(

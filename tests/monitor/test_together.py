@@ -4,7 +4,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 from rsmq_tui.monitor import Cost, Link, Snapshot, TotalsPoint, Verdict
-from rsmq_tui.monitor.together import Together
+from rsmq_tui.monitor.fleet import Together
 from rsmq_tui.protocol import Failure
 from tests.tui.scripted import START_MS, ScriptedSource
 from tests.tui.states import poll_of, queue_of

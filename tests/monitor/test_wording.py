@@ -4,15 +4,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rsmq_tui.monitor import wording
+from rsmq_tui.monitor import text
 
 SECOND, MINUTE, HOUR, DAY = 1000, 60_000, 3_600_000, 86_400_000
 
 
-@pytest.mark.parametrize("say", [wording.count, wording.compact, wording.rate, wording.duration, wording.seconds])
+@pytest.mark.parametrize("say", [text.count, text.compact, text.rate, text.duration, text.seconds])
 def test_none_is_a_dash(say) -> None:
     assert say(None) == "–"
-    assert wording.size(None) == wording.clock(None) == wording.clock(None, date=True) == "–"
+    assert text.size(None) == text.clock(None) == text.clock(None, date=True) == "–"
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def test_none_is_a_dash(say) -> None:
     ],
 )
 def test_duration(ms: float, words: str) -> None:
-    assert wording.duration(ms) == words
+    assert text.duration(ms) == words
 
 
 @pytest.mark.parametrize(
@@ -63,20 +63,20 @@ def test_duration(ms: float, words: str) -> None:
     ],
 )
 def test_compact(value: float, words: str) -> None:
-    assert wording.compact(value) == words
+    assert text.compact(value) == words
 
 
 @settings(deadline=None)
 @given(st.integers(0, 10**30))
 def test_compact_takes_six_characters_at_most(value: int) -> None:
-    assert len(wording.compact(value)) <= 6
+    assert len(text.compact(value)) <= 6
 
 
 @pytest.mark.parametrize(
     ("per_s", "words"), [(0.0, "0.0"), (0.04, "0.0"), (812.04, "812.0"), (38_112.5, "38,112.5"), (381_000.0, "381k")]
 )
 def test_rate(per_s: float, words: str) -> None:
-    assert wording.rate(per_s) == words
+    assert text.rate(per_s) == words
 
 
 @pytest.mark.parametrize(
@@ -94,14 +94,14 @@ def test_rate(per_s: float, words: str) -> None:
     ],
 )
 def test_size(bytes_: int, words: str) -> None:
-    assert wording.size(bytes_) == words
+    assert text.size(bytes_) == words
 
 
 @pytest.mark.parametrize(
     ("value", "words"), [(0, "0 s"), (30, "30 s"), (15.5, "15.5 s"), (599, "599 s"), (600, "10m"), (7200, "2h 0m")]
 )
 def test_seconds(value: float, words: str) -> None:
-    assert wording.seconds(value) == words
+    assert text.seconds(value) == words
 
 
 @pytest.mark.parametrize(
@@ -114,27 +114,27 @@ def test_seconds(value: float, words: str) -> None:
     ],
 )
 def test_clock(at_ms: float, time: str, date: str) -> None:
-    assert wording.clock(at_ms) == time
-    assert wording.clock(at_ms, date=True).lstrip("0") == (date + time).lstrip("0")
+    assert text.clock(at_ms) == time
+    assert text.clock(at_ms, date=True).lstrip("0") == (date + time).lstrip("0")
 
 
 @pytest.mark.parametrize("at_ms", [1e18, -1e18, 1e300, float("inf"), float("nan")])
 def test_a_moment_beyond_the_calendar_is_unknown(at_ms: float) -> None:
-    assert wording.clock(at_ms) == "–"
+    assert text.clock(at_ms) == "–"
 
 
 @settings(deadline=None)
 @given(st.integers(0, 4_102_444_800_000))
 def test_clock_keeps_the_milliseconds(at_ms: int) -> None:
-    assert wording.clock(at_ms).endswith(f".{at_ms % 1000:03d}")
+    assert text.clock(at_ms).endswith(f".{at_ms % 1000:03d}")
 
 
 @pytest.mark.parametrize(
     ("number", "words"), [(0, "0 messages"), (1, "1 message"), (2, "2 messages"), (1234, "1,234 messages")]
 )
 def test_plural(number: int, words: str) -> None:
-    assert wording.plural(number, "message") == words
+    assert text.plural(number, "message") == words
 
 
 def test_count_has_thousands_separators() -> None:
-    assert wording.count(1_234_567) == "1,234,567"
+    assert text.count(1_234_567) == "1,234,567"

@@ -7,8 +7,8 @@ from types import SimpleNamespace
 import pytest
 
 from rsmq_tui.monitor import Snapshot
-from rsmq_tui.protocol.polled import Index
-from rsmq_tui.protocol.rows import QueueRows
+from rsmq_tui.protocol.polling import Index
+from rsmq_tui.protocol.rsmq.reader import QueueRows
 
 
 class FakeClock:
@@ -30,7 +30,7 @@ class Timer:
         self.waits_s: list[float] = []
         self._clock = clock
         names = {**vars(asyncio), "timeout": self._timeout}
-        monkeypatch.setattr("rsmq_tui.monitor.polling.asyncio", SimpleNamespace(**names))
+        monkeypatch.setattr("rsmq_tui.monitor.poller.asyncio", SimpleNamespace(**names))
 
     def _timeout(self, delay_s: float) -> asyncio.Timeout:
         self.waits_s.append(delay_s)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from redis import Redis
 
-from rsmq_tui.monitor.audit_findings import FindingKind
+from rsmq_tui.monitor.audit.findings import FindingKind
 from rsmq_tui.protocol import Rsmq
 from tests.protocol.keyspace import now_ms, plant, send_old
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from rsmq_tui.pipeline.java import java_home
+from rsmq_tui.pipeline.spark import java_home
 from tests.pipeline.running import Desk
 from tests.pipeline.stand_ins import take_their_places
 

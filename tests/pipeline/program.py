@@ -13,7 +13,7 @@ from unittest import mock
 from pyspark.sql import DataFrame
 
 from rsmq_tui.cli.main import main
-from rsmq_tui.pipeline.running import Runner
+from rsmq_tui.pipeline.run import Runner
 from tests.pipeline.stand_ins import TARGETS, Keep, endless, sample_tables, take_their_places
 
 

@@ -8,13 +8,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
-from rsmq_tui.history.analysis.manifest import Manifest, read_manifest
 from rsmq_tui.history.analysis.schema import ROLLUP_1H
+from rsmq_tui.history.analysis.tables import Manifest, read_manifest
 from rsmq_tui.history.schema import MESSAGES, SCHEMAS
 from rsmq_tui.history.store import FolderStore
-from rsmq_tui.pipeline.running import Job, Outcome, Runner
-from rsmq_tui.pipeline.session import SQL
-from rsmq_tui.pipeline.settings import Settings
+from rsmq_tui.pipeline.run import Job, Outcome, Runner
+from rsmq_tui.pipeline.spark import SQL
+from rsmq_tui.pipeline.state import Settings
 from tests.history.made import DAY_MS, NOON_MS, PLACE, Hand
 
 DAY = "2024-10-04"

@@ -1,6 +1,6 @@
 """The address of a Spark Connect server, as far as people may see it."""
 
-from rsmq_tui.pipeline.connected import without_secrets
+from rsmq_tui.pipeline.spark import without_secrets
 
 
 def test_what_follows_a_servers_address_is_never_shown() -> None:

@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from rsmq_tui.history.store import FolderStore
-from rsmq_tui.pipeline.hours import HOUR_MS, days_of, hours_in, hours_of, to_read, to_work
+from rsmq_tui.pipeline.increment import HOUR_MS, days_of, hours_in, hours_of, hours_to_read, hours_to_work
 
 DAY, DAY_BEFORE, DAY_AFTER = "2024-10-04", "2024-10-03", "2024-10-05"
 MIDNIGHT = 20_000 * 24
@@ -22,19 +22,19 @@ def test_days_have_hours_and_hours_have_days() -> None:
 
 
 def test_an_hour_is_worked_with_the_one_after_as_far_as_there_is_a_day_of_it() -> None:
-    assert to_work([MIDNIGHT + 5], [DAY]) == {MIDNIGHT + 5, MIDNIGHT + 6}
-    assert to_work([MIDNIGHT + 23], [DAY]) == {MIDNIGHT + 23}
-    assert to_work([MIDNIGHT + 23], [DAY, DAY_AFTER]) == {MIDNIGHT + 23, MIDNIGHT + 24}
+    assert hours_to_work([MIDNIGHT + 5], [DAY]) == {MIDNIGHT + 5, MIDNIGHT + 6}
+    assert hours_to_work([MIDNIGHT + 23], [DAY]) == {MIDNIGHT + 23}
+    assert hours_to_work([MIDNIGHT + 23], [DAY, DAY_AFTER]) == {MIDNIGHT + 23, MIDNIGHT + 24}
 
 
 @pytest.mark.parametrize("held", [[DAY], [DAY_BEFORE, DAY]])
 def test_the_day_before_is_read_for_the_first_hour_alone(held: list[str]) -> None:
-    assert to_read({MIDNIGHT, MIDNIGHT + 9}, held) == held
-    assert to_read({MIDNIGHT + 1}, held) == [DAY]
+    assert hours_to_read({MIDNIGHT, MIDNIGHT + 9}, held) == held
+    assert hours_to_read({MIDNIGHT + 1}, held) == [DAY]
 
 
 def test_the_first_day_of_the_calendar_has_none_before() -> None:
-    assert to_read(hours_of(["0001-01-01"]), ["0001-01-01"]) == ["0001-01-01"]
+    assert hours_to_read(hours_of(["0001-01-01"]), ["0001-01-01"]) == ["0001-01-01"]
 
 
 def file_of(folder: Path, table: pa.Table, **options: object) -> FolderStore:

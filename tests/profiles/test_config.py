@@ -7,10 +7,8 @@ from typing import Any
 import pytest
 
 from rsmq_tui.monitor.verdicts import Thresholds
-from rsmq_tui.profiles.addresses import _Said
-from rsmq_tui.profiles.config import Config, read_config
-from rsmq_tui.profiles.example import EXAMPLE
-from rsmq_tui.profiles.table import ConfigError, Mistakes, Value
+from rsmq_tui.profiles.config import EXAMPLE, Config, _Said, read_config
+from rsmq_tui.profiles.values import ConfigError, Mistakes, Value
 from rsmq_tui.protocol import Node, Tls
 
 

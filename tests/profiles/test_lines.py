@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rsmq_tui.profiles.lines import Place, lines_of
+from rsmq_tui.profiles.values import Place, lines_of
 
 TEXTS: dict[str, tuple[str, dict[Place, int]]] = {
     "nothing": ("", {}),

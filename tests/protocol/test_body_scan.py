@@ -7,7 +7,7 @@ import pytest
 import redis
 
 from rsmq_tui.protocol import QueueReader, RsmqError, make_id
-from rsmq_tui.protocol.scan import SCAN_BODY_BYTES, UNMEASURED_BYTES_MAX
+from rsmq_tui.protocol.rsmq.scan import SCAN_BODY_BYTES, UNMEASURED_BYTES_MAX
 from tests.protocol.keyspace import everything
 
 NOW_MS = 1_750_000_000_000

@@ -10,7 +10,7 @@ from redis import Redis, exceptions
 
 from rsmq_tui.protocol import Address, Node, QueueReader, Rsmq, Sentinels, Traffic, connect_async
 from rsmq_tui.protocol.diagnosis import Diagnosis
-from rsmq_tui.protocol.tracked import TrackedConnection
+from rsmq_tui.protocol.polling import TrackedConnection
 from tests.cancelled import ROUNDS, cancelled_at_each_turn, cancelled_at_random
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from rsmq_tui.embedded import EmbeddedServer
 from rsmq_tui.protocol import QueueReader, Row, Rsmq, RsmqError
-from rsmq_tui.protocol.known import FULL_EVERY
+from rsmq_tui.protocol.polling import FULL_EVERY
 from tests.protocol.keyspace import now_ms, plant
 
 pytestmark = pytest.mark.slow
@@ -343,7 +343,7 @@ class TestAServerThatDoesNotTell:
     async def test_for_it_is_too_old_to_tell_what_scripts_read(
         self, client: redis.Redis, redis_url: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("rsmq_tui.protocol.tracked._TRACKS_SCRIPTS_FROM", (1000, 0))
+        monkeypatch.setattr("rsmq_tui.protocol.polling._TRACKS_SCRIPTS_FROM", (1000, 0))
         async with aclosing(QueueReader(redis_url)) as reader:
             for vt in range(3):
                 client.sadd("rsmq:QUEUES", "q")

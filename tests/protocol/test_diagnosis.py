@@ -15,8 +15,7 @@ from redis import Redis
 
 from rsmq_tui.embedded import EmbeddedServer
 from rsmq_tui.protocol import SERVER_ERRORS, Address, Rsmq, Tls, url_of
-from rsmq_tui.protocol.diagnosis import Diagnosis, Step
-from rsmq_tui.protocol.permissions import Need, commands_for
+from rsmq_tui.protocol.diagnosis import Diagnosis, Need, Step, commands_for
 from tests.protocol.responder import Responder
 from tests.servers.real import HOST, free_ports, real_server
 

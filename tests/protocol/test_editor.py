@@ -7,7 +7,7 @@ from redis import Redis
 from redis.exceptions import ConnectionError as RedisConnectionError
 
 from rsmq_tui.protocol import Rsmq, RsmqError
-from rsmq_tui.protocol.editor import QueueEditor, QueueFields
+from rsmq_tui.protocol.rsmq.editor import QueueEditor, QueueFields
 from tests.protocol.keyspace import now_ms
 from tests.triage.keyspace import ODD, lay, message
 

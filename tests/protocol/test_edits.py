@@ -8,9 +8,9 @@ from redis.exceptions import OutOfMemoryError, ResponseError
 
 from rsmq_tui.embedded import EmbeddedServer
 from rsmq_tui.protocol import RawMessage, Rsmq, RsmqError
-from rsmq_tui.protocol.carrying import VoidedError
-from rsmq_tui.protocol.editor import QueueEditor
-from rsmq_tui.protocol.edits import Edit, EditKind, MessageBatch
+from rsmq_tui.protocol.editing import VoidedError
+from rsmq_tui.protocol.rsmq.editor import QueueEditor
+from rsmq_tui.protocol.rsmq.edits import Edit, EditKind, MessageBatch
 from tests.triage.keyspace import ODD, contents, lay, markers, message
 
 pytestmark = pytest.mark.slow

@@ -9,9 +9,9 @@ from redis import Redis
 from redis.exceptions import ResponseError
 
 from rsmq_tui.protocol import Rsmq, RsmqError
-from rsmq_tui.protocol.carrying import VoidedError
-from rsmq_tui.protocol.editor import QueueEditor
-from rsmq_tui.protocol.edits import FieldBatch, FieldEdit
+from rsmq_tui.protocol.editing import VoidedError
+from rsmq_tui.protocol.rsmq.editor import QueueEditor
+from rsmq_tui.protocol.rsmq.edits import FieldBatch, FieldEdit
 from tests.triage.keyspace import contents, lay, message
 
 CREATION = FieldBatch(

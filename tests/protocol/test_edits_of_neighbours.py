@@ -6,8 +6,8 @@ import pytest
 from redis import Redis
 
 from rsmq_tui.protocol import Rsmq
-from rsmq_tui.protocol.editor import QueueEditor
-from rsmq_tui.protocol.edits import Edit, EditKind, MessageBatch
+from rsmq_tui.protocol.rsmq.editor import QueueEditor
+from rsmq_tui.protocol.rsmq.edits import Edit, EditKind, MessageBatch
 from tests.triage.keyspace import contents, lay, message
 
 SUFFIXES = [b":rc", b":fr"]

@@ -7,10 +7,9 @@ from redis import Redis
 from redis.exceptions import ResponseError
 
 from rsmq_tui.protocol import Rsmq, RsmqError
-from rsmq_tui.protocol.batches import Batch
-from rsmq_tui.protocol.carrying import VoidedError
-from rsmq_tui.protocol.editor import QueueEditor
-from rsmq_tui.protocol.edits import Edit, EditKind, FieldBatch, FieldEdit, LooseBatch, LooseKind, MessageBatch
+from rsmq_tui.protocol.editing import Batch, VoidedError
+from rsmq_tui.protocol.rsmq.editor import QueueEditor
+from rsmq_tui.protocol.rsmq.edits import Edit, EditKind, FieldBatch, FieldEdit, LooseBatch, LooseKind, MessageBatch
 from tests.triage.keyspace import contents, lay, message
 
 BARE = message(b"bare", body=None, rc=b"1", fr=b"5")

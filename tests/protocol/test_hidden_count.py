@@ -3,8 +3,9 @@
 import pytest
 from redis import Redis
 
-from rsmq_tui.protocol import Rsmq, operations
+from rsmq_tui.protocol import Rsmq
 from rsmq_tui.protocol.keys import Keys
+from rsmq_tui.protocol.rsmq import operations
 from tests.protocol.either import Either
 from tests.protocol.keyspace import now_ms
 

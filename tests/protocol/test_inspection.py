@@ -7,8 +7,7 @@ import pytest
 from redis import Redis
 
 from rsmq_tui.protocol import QueueReader, Rsmq, RsmqError
-from rsmq_tui.protocol.inspected import Belonging, MemberNow, QueueLook
-from rsmq_tui.protocol.inspection import QueueInspection
+from rsmq_tui.protocol.rsmq.inspection import Belonging, MemberNow, QueueInspection, QueueLook
 from tests.protocol.keyspace import everything, plant, scripts_run
 
 A, B, C = "a" * 32, "b" * 32, "c" * 32

@@ -5,7 +5,7 @@ from redis import Redis
 
 from rsmq_tui.embedded import EmbeddedServer
 from rsmq_tui.protocol import Address, Traffic
-from rsmq_tui.protocol.links import Links
+from rsmq_tui.protocol.connections.pool import Links
 from tests.servers.real import wait_until
 
 

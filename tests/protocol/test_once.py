@@ -4,7 +4,7 @@ import pytest
 import redis
 
 from rsmq_tui.protocol import Rsmq, RsmqError
-from rsmq_tui.protocol.once import FencedRsmq, Marked
+from rsmq_tui.protocol.rsmq.client import FencedRsmq, Marked
 from tests.protocol.keyspace import everything
 
 

@@ -7,7 +7,7 @@ import pytest
 import redis
 
 from rsmq_tui.protocol import QueueReader
-from rsmq_tui.protocol.pages import BODY_BYTES_MAX, PAGE_BODY_BYTES, PREVIEW_BYTES
+from rsmq_tui.protocol.rsmq.pages import BODY_BYTES_MAX, PAGE_BODY_BYTES, PREVIEW_BYTES
 from tests.protocol.keyspace import now_ms, plant
 
 
@@ -105,7 +105,7 @@ class TestLongBodies:
     ) -> None:
         plant(client, "q", "a" * 32, due_ms=1, body=b"x" * 10_000_000)
         whole = await reader.pages.message("q", "a" * 32)
-        monkeypatch.setattr("rsmq_tui.protocol.pages.BODY_BYTES_MAX", 9_999_999)
+        monkeypatch.setattr("rsmq_tui.protocol.rsmq.pages.BODY_BYTES_MAX", 9_999_999)
         cut = await reader.pages.message("q", "a" * 32)
 
         assert whole.body == b"x" * 10_000_000

@@ -41,7 +41,7 @@ class TestNamespaces:
         self, client: redis.Redis, reader: QueueReader, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         client.mset({f"key:{number}": "x" for number in range(5000)})
-        monkeypatch.setattr("rsmq_tui.protocol.reader._SCAN_CALLS_MAX", 2)
+        monkeypatch.setattr("rsmq_tui.protocol.rsmq.reader._SCAN_CALLS_MAX", 2)
 
         assert not (await reader.namespaces()).complete
 

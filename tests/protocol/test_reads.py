@@ -7,7 +7,7 @@ import pytest
 import redis
 
 from rsmq_tui.protocol import Index, QueueReader, Row, Rsmq
-from rsmq_tui.protocol.polled import CHUNK_QUEUES, CHUNKS_PER_TRIP, TRIPS_IN_FLIGHT
+from rsmq_tui.protocol.polling import CHUNK_QUEUES, CHUNKS_PER_TRIP, TRIPS_IN_FLIGHT
 from tests.protocol.keyspace import now_ms, plant, scripts_run
 
 ID = "a" * 32

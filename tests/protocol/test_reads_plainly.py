@@ -9,12 +9,12 @@ import redis
 
 from rsmq_tui.embedded import EmbeddedServer
 from rsmq_tui.protocol import Anchor, QueueReader, Row, RsmqError
+from rsmq_tui.protocol.connections.script_runner import ScriptRunner, ScriptsRefusedError
 from rsmq_tui.protocol.keys import Keys
-from rsmq_tui.protocol.pages import PAGE_BODY_BYTES
-from rsmq_tui.protocol.polled import CHUNK_QUEUES
-from rsmq_tui.protocol.read_scripts import RC_MAX
-from rsmq_tui.protocol.rows import QueueRows
-from rsmq_tui.protocol.running import ScriptRunner, ScriptsRefusedError
+from rsmq_tui.protocol.polling import CHUNK_QUEUES
+from rsmq_tui.protocol.rsmq.pages import PAGE_BODY_BYTES
+from rsmq_tui.protocol.rsmq.reader import QueueRows
+from rsmq_tui.protocol.rsmq.scripts import RC_MAX
 from tests.protocol.keyspace import plant
 
 NOW_MS = 1_750_000_000_000
@@ -282,8 +282,8 @@ async def test_a_row_makes_sense_although_the_queue_changed_between_two_commands
 
 
 async def test_refusal_is_an_error_of_its_own(readers: tuple[QueueReader, QueueReader]) -> None:
-    from rsmq_tui.protocol import read_scripts
+    from rsmq_tui.protocol.rsmq import scripts
 
     _, plain = readers
     with pytest.raises(ScriptsRefusedError, match="evalsha"):
-        await plain.rows._runner.run(read_scripts.DUE_COUNTS, (b"rsmq:q",), (1,))
+        await plain.rows._runner.run(scripts.DUE_COUNTS, (b"rsmq:q",), (1,))

@@ -7,13 +7,14 @@ import pytest
 from redis import Redis
 from redis.exceptions import InvalidResponse, ResponseError
 
-from rsmq_tui.protocol import SERVER_ERRORS, AsyncRsmq, QueueReader, Rsmq, RsmqError, defect_of, operations
-from rsmq_tui.protocol.connection import connect, connect_async
-from rsmq_tui.protocol.edits import FieldEdit, LooseBatch, LooseKind
+from rsmq_tui.protocol import SERVER_ERRORS, AsyncRsmq, QueueReader, Rsmq, RsmqError, defect_of
+from rsmq_tui.protocol.connections.connect import connect, connect_async
 from rsmq_tui.protocol.keys import Keys
 from rsmq_tui.protocol.lists.naming import ListNames
 from rsmq_tui.protocol.lists.reader import ListReader
 from rsmq_tui.protocol.replies import decode, decoded
+from rsmq_tui.protocol.rsmq import operations
+from rsmq_tui.protocol.rsmq.edits import FieldEdit, LooseBatch, LooseKind
 from tests.hostile.liar import LIES, Liar
 from tests.protocol.responder import Responder
 
@@ -105,9 +106,9 @@ async def reader(redis_url: str) -> AsyncIterator[QueueReader]:
 
 
 async def test_a_defect_in_a_read_surfaces_as_itself(reader: QueueReader, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rsmq_tui.protocol.pages.name_bytes", _broken)
-    monkeypatch.setattr("rsmq_tui.protocol.rows.clock_ms", _broken)
-    monkeypatch.setattr("rsmq_tui.protocol.inspection._look_of", _broken)
+    monkeypatch.setattr("rsmq_tui.protocol.rsmq.pages.name_bytes", _broken)
+    monkeypatch.setattr("rsmq_tui.protocol.rsmq.reader.clock_ms", _broken)
+    monkeypatch.setattr("rsmq_tui.protocol.rsmq.inspection._look_of", _broken)
     with pytest.raises(TypeError, match="defect"):
         await reader.pages.message("q", "x" * 32)
     with pytest.raises(TypeError, match="defect") as raised:

@@ -11,7 +11,8 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from rsmq_tui.embedded import EmbeddedServer
-from rsmq_tui.protocol import AsyncRsmq, Rsmq, StoredMessage, scripts
+from rsmq_tui.protocol import AsyncRsmq, Rsmq, StoredMessage
+from rsmq_tui.protocol.rsmq import scripts
 from tests.protocol.either import Either
 
 ID = "0" * 32

@@ -7,7 +7,7 @@ from redis import exceptions
 from redis.exceptions import AuthenticationError, ResponseError
 
 from rsmq_tui.protocol import ExplainedError, Node, Sentinels
-from rsmq_tui.protocol.routes import ClusterRoute, Question, Search, SentinelRoute, answered, slot_of
+from rsmq_tui.protocol.connections.topology import ClusterRoute, Question, Search, SentinelRoute, answered, slot_of
 
 A, B, C = Node("a", 1), Node("b", 2), Node("c", 3)
 REFUSED = exceptions.ConnectionError("Error 111 connecting to x. Connection refused.")

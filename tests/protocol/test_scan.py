@@ -12,9 +12,9 @@ import pytest
 import redis
 
 from rsmq_tui.embedded import EmbeddedServer
-from rsmq_tui.protocol import QueueReader, RawMessage, Rsmq, RsmqError, ScanChunk, make_id, scan
-from rsmq_tui.protocol.scan import SCAN_BODY_BYTES
-from rsmq_tui.protocol.scan_seen import WINDOW_IDS, Seen
+from rsmq_tui.protocol import QueueReader, RawMessage, Rsmq, RsmqError, ScanChunk, make_id
+from rsmq_tui.protocol.rsmq import scan
+from rsmq_tui.protocol.rsmq.scan import SCAN_BODY_BYTES, WINDOW_IDS, Seen
 from tests.protocol.keyspace import everything
 
 pytestmark = pytest.mark.slow

@@ -14,7 +14,7 @@ from redis.exceptions import InvalidResponse
 
 from rsmq_tui.embedded import EmbeddedServer
 from rsmq_tui.protocol import QueueReader
-from rsmq_tui.protocol.scan_parts import ScanPart
+from rsmq_tui.protocol.rsmq.scan import ScanPart
 from tests.protocol.test_scan import SERVERS, drop, fill
 
 pytestmark = pytest.mark.slow

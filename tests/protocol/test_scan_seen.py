@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rsmq_tui.protocol.scan_seen import Seen
+from rsmq_tui.protocol.rsmq.scan import Seen
 
 _IDS = st.integers(0, 40).map(lambda number: b"%d" % number)
 

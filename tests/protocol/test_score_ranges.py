@@ -7,7 +7,7 @@ import pytest
 import redis
 
 from rsmq_tui.protocol import QueueReader, RsmqError
-from rsmq_tui.protocol.score_ranges import QueueSize, ScoreRange
+from rsmq_tui.protocol.rsmq.scan_strategies import QueueSize, ScoreRange
 
 ZSET = "rsmq:q"
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import fsspec
 from fsspec.implementations.memory import MemoryFileSystem
 
-from rsmq_tui.tui.past import Past
+from rsmq_tui.tui.history.loading import Past
 from tests.history.analysis.made import scripted
 
 _URL = "s3://queues/analysis"

@@ -9,16 +9,16 @@ from typing import Any
 
 from textual.pilot import Pilot
 
-from rsmq_tui.history.place import Place
+from rsmq_tui.history.names import Place
 from rsmq_tui.history.reading import History
 from rsmq_tui.monitor import Link, MessageState, Snapshot, parse_filter
-from rsmq_tui.monitor.audit_findings import Finding, FindingKind
-from rsmq_tui.monitor.auditing import AuditProgress
+from rsmq_tui.monitor.audit.findings import Finding, FindingKind
+from rsmq_tui.monitor.audit.rsmq import AuditProgress
 from rsmq_tui.protocol import Failure, Row
-from rsmq_tui.triage.guards import still_matching
+from rsmq_tui.triage.scope import still_matching
 from rsmq_tui.tui.app import RsmqApp
-from rsmq_tui.tui.replaying import Replaying, replaying_of
-from rsmq_tui.tui.sites import Site
+from rsmq_tui.tui.replay.session import Replaying, replaying_of
+from rsmq_tui.tui.servers import Site
 from tests.history.replayed import Tape
 from tests.screenshots.history import NOW_MS, order_messages, play_history
 from tests.screenshots.lists import list_site

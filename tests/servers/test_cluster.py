@@ -5,19 +5,19 @@ from pathlib import Path
 
 import pytest
 
-from rsmq_tui.embedded.binary import find_server
+from rsmq_tui.embedded.server import find_server
 from rsmq_tui.monitor import LivePoller
 from rsmq_tui.protocol import Address, AsyncRsmq, Node, QueueReader, Rsmq, connect, connect_async, slot_of, url_of
-from rsmq_tui.protocol.editor import QueueEditor
-from rsmq_tui.protocol.edits import Edit, EditKind, MessageBatch, Outcome
-from rsmq_tui.protocol.failures import ExplainedError
-from rsmq_tui.protocol.links import Links
-from rsmq_tui.protocol.messages import RawMessage
-from rsmq_tui.protocol.metering import Traffic
-from rsmq_tui.protocol.routes import FixedRoute
+from rsmq_tui.protocol.connections.connect import Traffic
+from rsmq_tui.protocol.connections.pool import Links
+from rsmq_tui.protocol.connections.topology import FixedRoute
+from rsmq_tui.protocol.errors import ExplainedError
+from rsmq_tui.protocol.rsmq.editor import QueueEditor
+from rsmq_tui.protocol.rsmq.edits import Edit, EditKind, MessageBatch, Outcome
+from rsmq_tui.protocol.rsmq.operations import RawMessage
 from rsmq_tui.triage.actions import Send
-from rsmq_tui.triage.desk import Triage
-from rsmq_tui.triage.words import TriageError
+from rsmq_tui.triage.errors import TriageError
+from rsmq_tui.triage.service import Triage
 from tests.servers import real
 from tests.servers.real import HOST, Cluster, RealServer, wait_until
 from tests.servers.whole import depths, whole_walk

@@ -20,7 +20,7 @@ from rsmq_tui.protocol import (
     connect_async,
 )
 from rsmq_tui.triage.actions import Send
-from rsmq_tui.triage.desk import Triage
+from rsmq_tui.triage.service import Triage
 from tests.servers import real
 from tests.servers.real import HOST, Watched, real_server, wait_until
 from tests.servers.whole import depths, whole_walk

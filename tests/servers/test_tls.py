@@ -21,7 +21,7 @@ from rsmq_tui.protocol import (
     failure_of,
     url_of,
 )
-from rsmq_tui.protocol.failures import SERVER_ERRORS
+from rsmq_tui.protocol.errors import SERVER_ERRORS
 from tests.servers.real import HOST, RealServer, free_ports, real_server
 from tests.servers.whole import whole_walk
 

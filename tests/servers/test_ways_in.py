@@ -28,9 +28,9 @@ from rsmq_tui.protocol import (
     connect_async,
     failure_of,
 )
-from rsmq_tui.protocol.editor import QueueEditor
-from rsmq_tui.protocol.edits import Edit, EditKind, MessageBatch
-from rsmq_tui.protocol.messages import RawMessage
+from rsmq_tui.protocol.rsmq.editor import QueueEditor
+from rsmq_tui.protocol.rsmq.edits import Edit, EditKind, MessageBatch
+from rsmq_tui.protocol.rsmq.operations import RawMessage
 from tests.servers.real import wait_until
 from tests.servers.whole import whole_walk
 

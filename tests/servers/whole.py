@@ -5,7 +5,7 @@ from pathlib import Path
 from rsmq_tui.monitor import LivePoller, Snapshot
 from rsmq_tui.protocol import Address, QueueReader
 from rsmq_tui.triage.actions import CreateQueue, Send
-from rsmq_tui.triage.desk import Triage
+from rsmq_tui.triage.service import Triage
 from tests.triage.doing import done, undone
 
 

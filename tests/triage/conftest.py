@@ -10,7 +10,7 @@ import pytest
 from redis import Redis
 
 from rsmq_tui.protocol import QueueReader, Rsmq
-from rsmq_tui.triage.desk import Triage
+from rsmq_tui.triage.service import Triage
 
 SHARED_MEMORY = Path("/dev/shm")
 
@@ -46,7 +46,7 @@ def queues(client: Redis) -> Rsmq:
 @pytest.fixture(autouse=True)
 def nothing_settles(monkeypatch: pytest.MonkeyPatch) -> None:
     """Audits and fixes do not wait for what may be half written."""
-    monkeypatch.setattr("rsmq_tui.monitor.suspects.SETTLING_S", 0)
+    monkeypatch.setattr("rsmq_tui.monitor.audit.rsmq.SETTLING_S", 0)
 
 
 @pytest.fixture

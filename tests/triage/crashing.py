@@ -16,12 +16,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from rsmq_tui.monitor import suspects
-from rsmq_tui.monitor.audit_findings import Finding, FindingKind
-from rsmq_tui.protocol.editor import QueueEditor
+from rsmq_tui.monitor.audit import rsmq as rsmq_audit
+from rsmq_tui.monitor.audit.findings import Finding, FindingKind
 from rsmq_tui.protocol.lists.editor import ListEditor
 from rsmq_tui.protocol.lists.naming import ListNames
-from rsmq_tui.triage import list_finding, preparing, running
+from rsmq_tui.protocol.rsmq.editor import QueueEditor
+from rsmq_tui.triage import execute, plan
 from rsmq_tui.triage.actions import (
     Action,
     Copy,
@@ -33,14 +33,14 @@ from rsmq_tui.triage.actions import (
     Import,
     Move,
     Redrive,
+    Requeue,
     Send,
     SetAttributes,
 )
-from rsmq_tui.triage.audit_log import AuditLog
-from rsmq_tui.triage.desk import Triage
-from rsmq_tui.triage.journal import Journal
-from rsmq_tui.triage.list_actions import Requeue
-from rsmq_tui.triage.list_desk import ListTriage
+from rsmq_tui.triage.journal import AuditLog, Journal
+from rsmq_tui.triage.lists import select as list_select
+from rsmq_tui.triage.lists.service import ListTriage
+from rsmq_tui.triage.service import Triage
 
 ROOT = Path(__file__).parents[2]
 
@@ -113,10 +113,10 @@ def mother() -> Iterator["subprocess.Popen[str]"]:
 
 async def _work(job: dict[str, Any]) -> None:
     # Few messages, and yet several groups of several batches.
-    preparing.CHUNK_MESSAGES = preparing.MOVE_MESSAGES = 2
-    list_finding.MAX_ITEMS = 4
-    running.GROUP_BATCHES = 2
-    suspects.SETTLING_S = 0
+    plan.CHUNK_MESSAGES = plan.MOVE_MESSAGES = 2
+    list_select.MAX_ITEMS = 4
+    execute.GROUP_BATCHES = 2
+    rsmq_audit.SETTLING_S = 0
     folder = Path(job["folder"])
     is_list = job["what"] in LIST_CHANGES or job["lists"]
     triage = ListTriage(job["url"], ListNames(), folder) if is_list else Triage(job["url"], "rsmq", folder)

@@ -6,7 +6,7 @@ from typing import Any
 
 from redis import Redis
 
-from rsmq_tui.monitor.audit_findings import Finding, FindingKind
+from rsmq_tui.monitor.audit.findings import Finding, FindingKind
 from rsmq_tui.protocol import Rsmq
 from rsmq_tui.triage.actions import (
     Action,
@@ -24,10 +24,10 @@ from rsmq_tui.triage.actions import (
     Send,
     SetAttributes,
 )
-from rsmq_tui.triage.desk import Triage
-from rsmq_tui.triage.previews import Scope
-from rsmq_tui.triage.reports import Report
-from rsmq_tui.triage.transfer import to_line
+from rsmq_tui.triage.change import Report
+from rsmq_tui.triage.jsonl import to_line
+from rsmq_tui.triage.scope import Scope
+from rsmq_tui.triage.service import Triage
 from tests.triage.keyspace import ODD, lay, message
 
 PER_QUEUE = 620

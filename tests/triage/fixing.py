@@ -1,11 +1,11 @@
 """Auditing and fixing in one go."""
 
-from rsmq_tui.monitor.audit_findings import Finding
-from rsmq_tui.monitor.auditing import audit
+from rsmq_tui.monitor.audit.findings import Finding
+from rsmq_tui.monitor.audit.rsmq import audit
 from rsmq_tui.protocol import QueueReader
 from rsmq_tui.triage.actions import Fix
-from rsmq_tui.triage.desk import Triage
-from rsmq_tui.triage.reports import Report
+from rsmq_tui.triage.change import Report
+from rsmq_tui.triage.service import Triage
 from tests.triage.doing import done
 
 

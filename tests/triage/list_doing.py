@@ -7,9 +7,24 @@ from redis import Redis
 
 from rsmq_tui.protocol import Rsmq
 from rsmq_tui.protocol.lists.naming import ListNames
-from rsmq_tui.triage.actions import Action, Copy, Delete, Hide, Import, Move, Purge, Release, Send
-from rsmq_tui.triage.list_actions import Ack, Pop, PurgeList, Push, Requeue, Trim
-from rsmq_tui.triage.transfer import to_line
+from rsmq_tui.triage.actions import (
+    Ack,
+    Action,
+    Copy,
+    Delete,
+    Hide,
+    Import,
+    Move,
+    Pop,
+    Purge,
+    PurgeList,
+    Push,
+    Release,
+    Requeue,
+    Send,
+    Trim,
+)
+from rsmq_tui.triage.jsonl import to_line
 from tests.triage.keyspace import message
 
 A, B = "queue:a", "queue:b"

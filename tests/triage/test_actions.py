@@ -7,10 +7,10 @@ from redis import Redis
 
 from rsmq_tui.protocol import Rsmq
 from rsmq_tui.triage.actions import Delete, Send
-from rsmq_tui.triage.changes import State
-from rsmq_tui.triage.desk import Triage
+from rsmq_tui.triage.change import State
+from rsmq_tui.triage.errors import TriageError
 from rsmq_tui.triage.journal import Journal
-from rsmq_tui.triage.words import TriageError
+from rsmq_tui.triage.service import Triage
 from tests.triage.doing import ACTIONS, audit_lines, done, fill, undone
 from tests.triage.keyspace import contents, markers
 

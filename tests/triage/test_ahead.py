@@ -6,9 +6,8 @@ from contextlib import aclosing
 
 import pytest
 
-from rsmq_tui.protocol.edits import Edit, EditKind, MessageBatch
-from rsmq_tui.triage.ahead import ahead
-from rsmq_tui.triage.preparing import Prepared, _bytes_of
+from rsmq_tui.protocol.rsmq.edits import Edit, EditKind, MessageBatch
+from rsmq_tui.triage.plan import Prepared, _bytes_of, ahead
 from tests.triage.keyspace import message
 
 

@@ -7,8 +7,8 @@ from redis import Redis
 
 from rsmq_tui.protocol import RawMessage, Rsmq
 from rsmq_tui.triage.actions import Action, Copy, Delete, Hide, Move, Send
-from rsmq_tui.triage.desk import Triage
-from rsmq_tui.triage.selection import Selection
+from rsmq_tui.triage.scope import Selection
+from rsmq_tui.triage.service import Triage
 from tests.triage.doing import audit_lines, done, undone
 from tests.triage.keyspace import contents, markers
 

@@ -12,10 +12,10 @@ import pytest
 from redis import Redis
 
 from rsmq_tui.protocol import Rsmq
-from rsmq_tui.triage.changes import Change, State
-from rsmq_tui.triage.desk import Triage
+from rsmq_tui.triage.change import Change, State
 from rsmq_tui.triage.journal import Journal
-from rsmq_tui.triage.transfer import to_line
+from rsmq_tui.triage.jsonl import to_line
+from rsmq_tui.triage.service import Triage
 from tests.triage.crashing import Crasher, mother
 from tests.triage.doing import audit_lines
 from tests.triage.keyspace import kept, lay, markers, message

@@ -14,16 +14,14 @@ from redis import Redis
 
 from rsmq_tui.protocol import Rsmq
 from rsmq_tui.protocol.lists.naming import ListNames
-from rsmq_tui.triage import journal_reading
+from rsmq_tui.triage import journal as triage_journal
 from rsmq_tui.triage.actions import CreateQueue, Delete, Hide, Move
-from rsmq_tui.triage.audit_log import AuditLog
-from rsmq_tui.triage.changes import Change, Entry, State
-from rsmq_tui.triage.desk import Triage
-from rsmq_tui.triage.journal import Journal
-from rsmq_tui.triage.journal_file import JournalError
-from rsmq_tui.triage.journal_schema import COLUMNS
-from rsmq_tui.triage.list_desk import ListTriage
-from rsmq_tui.triage.words import TriageError
+from rsmq_tui.triage.change import Change, Entry, State
+from rsmq_tui.triage.errors import TriageError
+from rsmq_tui.triage.journal import AuditLog, Journal
+from rsmq_tui.triage.journal_db import COLUMNS, JournalError
+from rsmq_tui.triage.lists.service import ListTriage
+from rsmq_tui.triage.service import Triage
 from tests.triage.doing import done, undone
 from tests.triage.journals import make_old
 from tests.triage.keyspace import contents, kept
@@ -369,7 +367,7 @@ async def test_a_locked_journal_is_told(
     written: Path, later: Triage, client: Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = contents(client)
-    monkeypatch.setattr("rsmq_tui.triage.journal_file.LOCK_WAIT_S", 0.05)
+    monkeypatch.setattr("rsmq_tui.triage.journal_db.LOCK_WAIT_S", 0.05)
     with closing(sqlite3.connect(written)) as db:
         db.execute("PRAGMA locking_mode = EXCLUSIVE")
         db.execute("BEGIN EXCLUSIVE")
@@ -398,9 +396,9 @@ async def test_a_clock_that_jumps_drops_nothing(
     queues.send_messages("a", ["x"] * 5)
     for _ in range(4):
         await done(triage, Hide(queue="a", seconds=5))
-    real = journal_reading.now_ms
+    real = triage_journal.now_ms
     jumped = [0]
-    for module in ("journal", "journal_reading"):
+    for module in ("journal",):
         monkeypatch.setattr(f"rsmq_tui.triage.{module}.now_ms", lambda: real() + jumped[0])
 
     # There and back, several times, in this program and in one that is started anew each time.
@@ -423,7 +421,7 @@ async def test_what_is_old_goes_when_its_days_have_been_counted(
     queues.send_messages("a", ["x"] * 5)
     for _ in range(2):
         await done(triage, Hide(queue="a", seconds=5))
-    real = journal_reading.now_ms
+    real = triage_journal.now_ms
     for day in range(1, 10):
         monkeypatch.setattr("rsmq_tui.triage.journal.now_ms", lambda day=day: real() + day * DAY_MS)
         other = Triage(redis_url, "rsmq", folder)

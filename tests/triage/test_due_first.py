@@ -7,15 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from redis import Redis
 
-from rsmq_tui.monitor.filters import parse_filter
-from rsmq_tui.protocol import QueueReader, RawMessage, Rsmq, fronts
-from rsmq_tui.protocol.fronts import QueueFronts
-from rsmq_tui.triage import due_first as module
+from rsmq_tui.monitor.filters.language import parse_filter
+from rsmq_tui.protocol import QueueReader, RawMessage, Rsmq
+from rsmq_tui.protocol.rsmq import scan_strategies
+from rsmq_tui.protocol.rsmq.scan_strategies import QueueFronts
+from rsmq_tui.triage import preview as module
 from rsmq_tui.triage.actions import Action, Copy, Delete, Hide, Move, Redrive, Release
-from rsmq_tui.triage.desk import Triage
-from rsmq_tui.triage.due_first import DueFirst, what_is_due_first
-from rsmq_tui.triage.previewing import Seeing
-from rsmq_tui.triage.previews import Matching
+from rsmq_tui.triage.preview import DueFirst, Seeing, what_is_due_first
+from rsmq_tui.triage.scope import Matching
+from rsmq_tui.triage.service import Triage
 from tests.triage.doing import done, undone
 from tests.triage.keyspace import contents
 
@@ -232,7 +232,7 @@ async def test_what_moves_while_the_front_is_read_hides_nothing(
 async def test_what_is_met_again_is_passed_over_however_long_ago_it_was_met(
     reader: QueueReader, client: Redis, ids: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fronts, "_RECENT_IDS", 100)
+    monkeypatch.setattr(scan_strategies, "_RECENT_IDS", 100)
     found: list[bytes] = []
     async for chunk in reader.fronts.chunks("a", 60):
         if not found:

@@ -8,13 +8,13 @@ import pytest
 from redis import Redis
 
 from rsmq_tui.protocol import Rsmq
-from rsmq_tui.protocol.editor import QueueEditor
-from rsmq_tui.triage import marked_export
+from rsmq_tui.protocol.rsmq.editor import QueueEditor
+from rsmq_tui.triage import export
 from rsmq_tui.triage.actions import CreateQueue, SetAttributes
-from rsmq_tui.triage.desk import Triage
-from rsmq_tui.triage.exporting import Exported
-from rsmq_tui.triage.previews import Everything, Named, Scope
-from rsmq_tui.triage.words import TriageError
+from rsmq_tui.triage.errors import TriageError
+from rsmq_tui.triage.export import Exported
+from rsmq_tui.triage.scope import Everything, Named, Scope
+from rsmq_tui.triage.service import Triage
 from tests.triage.doing import done
 
 MIB = 1 << 20
@@ -88,7 +88,7 @@ async def test_what_is_too_long_or_gone_is_counted(
     ids = queues.send_messages("a", ["x"] * 5)
     client.hset("rsmq:a:Q", ids[0], "l" * 2 * MIB)
     queues.delete_message("a", ids[1])
-    monkeypatch.setattr(marked_export, "BODY_BYTES_MAX", MIB)
+    monkeypatch.setattr(export, "BODY_BYTES_MAX", MIB)
 
     exported = await _export(triage, Named(tuple(ids)), tmp_path / "out")
 

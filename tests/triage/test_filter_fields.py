@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from redis import Redis
 
-from rsmq_tui.monitor.filters import parse_filter
+from rsmq_tui.monitor.filters.language import parse_filter
 from rsmq_tui.protocol import RawMessage, Rsmq, make_id
-from rsmq_tui.triage import due_first
+from rsmq_tui.triage import preview as triage_preview
 from rsmq_tui.triage.actions import Action, Copy, Delete, Hide, Move, Redrive, Release
-from rsmq_tui.triage.desk import Triage
-from rsmq_tui.triage.previews import Matching
+from rsmq_tui.triage.scope import Matching
+from rsmq_tui.triage.service import Triage
 from tests.protocol.keyspace import now_ms
 from tests.triage.keyspace import lay
 
@@ -110,7 +110,7 @@ async def test_what_is_chosen_is_what_the_model_chooses(
         assert len(matching) > 1
     for name, action in ACTIONS.items():
         for limit, kept in ((None, 10_000), (5, 10_000), (5, 1), (24, 10_000)):
-            monkeypatch.setattr(due_first, "_KEPT_MAX", kept)
+            monkeypatch.setattr(triage_preview, "_KEPT_MAX", kept)
             meant = [each for each in matching if each.hidden] if limit and name == "release" else matching
             preview = await triage.preview(action(), Matching(parse_filter(text), limit))
             assert preview.selection is not None

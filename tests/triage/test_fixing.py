@@ -6,17 +6,17 @@ from typing import Any
 import pytest
 from redis import Redis
 
-from rsmq_tui.monitor.audit_findings import Finding, FindingKind
+from rsmq_tui.monitor.audit.findings import Finding, FindingKind
 from rsmq_tui.protocol import QueueReader, Rsmq
-from rsmq_tui.protocol.batches import Batch
-from rsmq_tui.protocol.editor import QueueEditor
-from rsmq_tui.protocol.edits import FieldBatch, FieldEdit, LooseBatch, LooseKind
-from rsmq_tui.triage import fixing
+from rsmq_tui.protocol.editing import Batch
+from rsmq_tui.protocol.rsmq.editor import QueueEditor
+from rsmq_tui.protocol.rsmq.edits import FieldBatch, FieldEdit, LooseBatch, LooseKind
+from rsmq_tui.triage import fixes
 from rsmq_tui.triage.actions import Fix
-from rsmq_tui.triage.desk import Triage
-from rsmq_tui.triage.preparing import Prepared
-from rsmq_tui.triage.previewing import Seeing
-from rsmq_tui.triage.words import TriageError
+from rsmq_tui.triage.errors import TriageError
+from rsmq_tui.triage.plan import Prepared
+from rsmq_tui.triage.preview import Seeing
+from rsmq_tui.triage.service import Triage
 from tests.monitor.trouble import TROUBLE
 from tests.protocol.keyspace import plant, send_old
 from tests.triage.doing import audit_lines, done, undone
@@ -158,7 +158,7 @@ class TestRaces:
         """Have something happen after the fix was prepared, and before the server is asked for it."""
 
         def arrange(happen: Callable[[], object]) -> None:
-            prepare = fixing.prepare_fix
+            prepare = fixes.prepare_fix
 
             async def late(*arguments: Any) -> AsyncIterator[Prepared]:
                 prepared = [step async for step in prepare(*arguments)]
@@ -166,7 +166,7 @@ class TestRaces:
                 for step in prepared:
                     yield step
 
-            monkeypatch.setattr("rsmq_tui.triage.engines.prepare_fix", late)
+            monkeypatch.setattr("rsmq_tui.triage.service.prepare_fix", late)
 
         return arrange
 
@@ -344,7 +344,7 @@ async def test_a_body_too_long_for_the_journal_stays(
     client.hset("rsmq:q:Q", mapping={"a" * 32: "x" * 1_000_001, "b" * 32: "x" * 1_000_000})
     report = await fixed(triage, reader)
 
-    assert (report.tally.done, report.tally.failed) == (1, {fixing.TOO_LONG: 1})
+    assert (report.tally.done, report.tally.failed) == (1, {fixes.TOO_LONG: 1})
     assert client.hexists("rsmq:q:Q", "a" * 32)
 
 

@@ -7,11 +7,11 @@ import pytest
 import redis.asyncio
 from redis import Redis
 
-from rsmq_tui.monitor import suspects
-from rsmq_tui.monitor.audit_findings import Finding, FindingKind
+from rsmq_tui.monitor.audit import rsmq as rsmq_audit
+from rsmq_tui.monitor.audit.findings import Finding, FindingKind
 from rsmq_tui.protocol import AsyncRsmq, QueueReader, Rsmq, make_id
 from rsmq_tui.triage.actions import Fix
-from rsmq_tui.triage.desk import Triage
+from rsmq_tui.triage.service import Triage
 from tests.monitor.halves import Halves
 from tests.protocol.keyspace import now_ms, plant, send_old
 from tests.triage.doing import done, undone
@@ -55,7 +55,7 @@ class TestHalves:
 
         write(body_first)
         preview = await triage.preview(Fix(queue="q", findings=findings))
-        monkeypatch.setattr(suspects, "_settle", meanwhile)
+        monkeypatch.setattr(rsmq_audit, "_settle", meanwhile)
         report = await triage.run(preview).to_end()
         write(not body_first)
 
@@ -86,7 +86,7 @@ class TestHalves:
     ) -> None:
         queues.create_queue("q")
         halves = Halves()
-        monkeypatch.setattr(suspects, "_settle", halves.settle)
+        monkeypatch.setattr(rsmq_audit, "_settle", halves.settle)
         stop = asyncio.Event()
 
         async def work(write: Callable[[redis.asyncio.Redis, AsyncRsmq], Awaitable[object]]) -> None:

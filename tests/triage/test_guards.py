@@ -11,14 +11,13 @@ from hypothesis import strategies as st
 from redis import Redis
 
 from rsmq_tui.monitor import parse_filter
-from rsmq_tui.monitor.matching import Term, predicate_of
+from rsmq_tui.monitor.filters.matching import Term, predicate_of
 from rsmq_tui.protocol import RawMessage, Rsmq, make_id
-from rsmq_tui.protocol.editor import QueueEditor
-from rsmq_tui.protocol.edits import Edit, EditKind, MessageBatch, Outcome, letters_of
+from rsmq_tui.protocol.rsmq.editor import QueueEditor
+from rsmq_tui.protocol.rsmq.edits import Edit, EditKind, MessageBatch, Outcome, letters_of
 from rsmq_tui.triage.actions import Action, Copy, Delete, DeleteQueue, Hide, Move, Purge, Redrive, Release
-from rsmq_tui.triage.desk import Triage
-from rsmq_tui.triage.guards import still_matching
-from rsmq_tui.triage.previews import Everything, Marked, Matching, Named, Scope, Shown
+from rsmq_tui.triage.scope import Everything, Marked, Matching, Named, Scope, Shown, still_matching
+from rsmq_tui.triage.service import Triage
 from tests.triage.consuming import consuming
 from tests.triage.doing import undone
 from tests.triage.keyspace import contents

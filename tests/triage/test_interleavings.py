@@ -16,9 +16,9 @@ from redis import Redis
 from rsmq_tui.monitor import parse_filter
 from rsmq_tui.protocol import Rsmq
 from rsmq_tui.triage.actions import Action, Copy, Delete, Hide, Move, Redrive, Release, Send
-from rsmq_tui.triage.desk import Triage
-from rsmq_tui.triage.previews import Everything, Matching, Named, Preview
-from rsmq_tui.triage.reports import Report
+from rsmq_tui.triage.change import Report
+from rsmq_tui.triage.scope import Everything, Matching, Named, Preview
+from rsmq_tui.triage.service import Triage
 from tests.triage.keyspace import contents, markers
 
 T = TypeVar("T")

@@ -20,14 +20,12 @@ from redis import Redis
 
 from rsmq_tui.protocol import Rsmq
 from rsmq_tui.triage.actions import Delete, Hide, Send
-from rsmq_tui.triage.changes import State
-from rsmq_tui.triage.desk import Triage
-from rsmq_tui.triage.journal import Journal
-from rsmq_tui.triage.journal_file import JournalError, JournalFile
-from rsmq_tui.triage.journal_schema import APPLICATION_ID
-from rsmq_tui.triage.liveness import Work, is_alive
-from rsmq_tui.triage.selection import Selection
-from rsmq_tui.triage.words import TriageError
+from rsmq_tui.triage.change import State
+from rsmq_tui.triage.errors import TriageError
+from rsmq_tui.triage.journal import Journal, Work, is_alive
+from rsmq_tui.triage.journal_db import APPLICATION_ID, JournalError, JournalFile
+from rsmq_tui.triage.scope import Selection
+from rsmq_tui.triage.service import Triage
 from tests.triage.doing import audit_lines, done, undone
 from tests.triage.keyspace import contents, kept
 
@@ -119,7 +117,7 @@ async def test_a_clock_that_jumps_leaves_what_was_not_settled(
     await anext(steps)
     await steps.aclose()
     now_ms = time.time_ns() // 1_000_000
-    for module in ("journal", "journal_reading"):
+    for module in ("journal",):
         monkeypatch.setattr(f"rsmq_tui.triage.{module}.now_ms", lambda: now_ms + 8 * 86_400_000)
 
     later = Triage(redis_url, "rsmq", folder)
@@ -169,7 +167,7 @@ async def test_a_desk_opens_one_journal(triage: Triage, monkeypatch: pytest.Monk
         opened.append(Journal(*given, **named))
         return opened[-1]
 
-    monkeypatch.setattr("rsmq_tui.triage.desk.Journal", opening)
+    monkeypatch.setattr("rsmq_tui.triage.service.Journal", opening)
 
     previews = [triage.preview(Delete(queue="a")) for _ in range(5)]
     for preview in await asyncio.gather(*previews):
@@ -484,7 +482,7 @@ def test_no_clock_tells_whether_another_process_works_on_a_change(
 ) -> None:
     with another_at_work(folder) as process, closing(Journal(file_of(folder))) as journal:
         now_ms = time.time_ns() // 1_000_000
-        monkeypatch.setattr("rsmq_tui.triage.journal_reading.now_ms", lambda: now_ms + jump_ms)
+        monkeypatch.setattr("rsmq_tui.triage.journal.now_ms", lambda: now_ms + jump_ms)
         assert journal.unfinished() == []
         process.kill()
         process.wait()
@@ -506,7 +504,7 @@ def test_who_is_at_work(folder: Path) -> None:
 def test_a_change_that_could_not_begin_keeps_nobody_from_it(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with closing(Journal(file_of(folder))) as journal:
         with monkeypatch.context() as patch:
-            patch.setattr("rsmq_tui.triage.journal_file.JournalFile.transaction", _failing_at_its_end)
+            patch.setattr("rsmq_tui.triage.journal_db.JournalFile.transaction", _failing_at_its_end)
             with pytest.raises(JournalError):
                 begun(journal)
         assert not list(folder.glob("*.lock"))

@@ -6,16 +6,27 @@ from pathlib import Path
 import pytest
 from redis import Redis
 
-from rsmq_tui.protocol.lists.item_ids import item_id
-from rsmq_tui.protocol.lists.naming import LISTS_NS, ListNames
-from rsmq_tui.triage import list_finding
-from rsmq_tui.triage.actions import Copy, CreateQueue, Delete, DeleteQueue, Hide, Move, Send
-from rsmq_tui.triage.desk import Triage
-from rsmq_tui.triage.list_actions import Ack, Pop, Push, Requeue, Trim
-from rsmq_tui.triage.list_desk import ListTriage
-from rsmq_tui.triage.list_undoing import PUT_BACK
-from rsmq_tui.triage.previews import Marked, Named, Shown
-from rsmq_tui.triage.words import TriageError
+from rsmq_tui.protocol.lists.naming import LISTS_NS, ListNames, item_id
+from rsmq_tui.triage.actions import (
+    Ack,
+    Copy,
+    CreateQueue,
+    Delete,
+    DeleteQueue,
+    Hide,
+    Move,
+    Pop,
+    Push,
+    Requeue,
+    Send,
+    Trim,
+)
+from rsmq_tui.triage.errors import TriageError
+from rsmq_tui.triage.lists import select as list_select
+from rsmq_tui.triage.lists.service import ListTriage
+from rsmq_tui.triage.lists.undo import PUT_BACK
+from rsmq_tui.triage.scope import Marked, Named, Shown
+from rsmq_tui.triage.service import Triage
 from tests.triage.doing import audit_lines, done, undone
 from tests.triage.keyspace import contents, markers, unordered
 from tests.triage.list_doing import (
@@ -41,7 +52,7 @@ pytestmark = pytest.mark.slow
 @pytest.fixture(params=["right", "left"])
 def names(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> ListNames:
     # Few items, and yet several calls.
-    monkeypatch.setattr(list_finding, "MAX_ITEMS", 12)
+    monkeypatch.setattr(list_select, "MAX_ITEMS", 12)
     return NAMES[request.param]
 
 

@@ -11,9 +11,9 @@ from redis import Redis
 
 from rsmq_tui.protocol import Rsmq
 from rsmq_tui.protocol.lists.naming import ListNames
-from rsmq_tui.triage.changes import Change, State
+from rsmq_tui.triage.change import Change, State
 from rsmq_tui.triage.journal import Journal
-from rsmq_tui.triage.list_desk import ListTriage
+from rsmq_tui.triage.lists.service import ListTriage
 from tests.triage.crashing import Crasher, mother
 from tests.triage.doing import audit_lines
 from tests.triage.keyspace import kept, markers

@@ -14,14 +14,12 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
 from redis import Redis
 
-from rsmq_tui.protocol.lists.item_ids import item_id
-from rsmq_tui.protocol.lists.naming import ListNames
-from rsmq_tui.triage import list_finding
-from rsmq_tui.triage.actions import Action, Copy, Delete, Hide, Move, Send
-from rsmq_tui.triage.list_actions import Ack, Pop, PurgeList, Push, Requeue, Trim
-from rsmq_tui.triage.list_desk import ListTriage
-from rsmq_tui.triage.previews import Named, Preview, Scope
-from rsmq_tui.triage.reports import Report
+from rsmq_tui.protocol.lists.naming import ListNames, item_id
+from rsmq_tui.triage.actions import Ack, Action, Copy, Delete, Hide, Move, Pop, PurgeList, Push, Requeue, Send, Trim
+from rsmq_tui.triage.change import Report
+from rsmq_tui.triage.lists import select as list_select
+from rsmq_tui.triage.lists.service import ListTriage
+from rsmq_tui.triage.scope import Named, Preview, Scope
 from tests.triage.keyspace import contents, markers, unordered
 from tests.triage.list_doing import LEASES, NAMES, WORKING, A, B, read, send, take
 
@@ -265,7 +263,7 @@ def test_any_interleaving_loses_nothing_doubles_nothing_and_keeps_the_order(
     client: Redis, redis_url: str, folder: Path, monkeypatch: pytest.MonkeyPatch, take_from: str
 ) -> None:
     # Few items, and yet several calls.
-    monkeypatch.setattr(list_finding, "MAX_ITEMS", 6)
+    monkeypatch.setattr(list_select, "MAX_ITEMS", 6)
     with asyncio.Runner() as runner:
         loop = runner.get_loop()
         run_state_machine_as_test(

@@ -8,15 +8,15 @@ import pytest
 from redis import Redis
 
 from rsmq_tui.protocol import RawMessage, Rsmq
-from rsmq_tui.protocol.edits import Edit
 from rsmq_tui.protocol.lists.edits import ListBatch, ListKind, list_item
 from rsmq_tui.protocol.lists.naming import LISTS_NS, ListNames
+from rsmq_tui.protocol.rsmq.edits import Edit
 from rsmq_tui.triage.actions import Delete
-from rsmq_tui.triage.changes import Entry
-from rsmq_tui.triage.desk import Triage
+from rsmq_tui.triage.change import Entry
 from rsmq_tui.triage.journal import Journal
-from rsmq_tui.triage.journal_schema import VERSION
-from rsmq_tui.triage.list_desk import ListTriage
+from rsmq_tui.triage.journal_db import VERSION
+from rsmq_tui.triage.lists.service import ListTriage
+from rsmq_tui.triage.service import Triage
 from tests.triage.doing import done, undone
 from tests.triage.journals import make_old
 from tests.triage.keyspace import contents

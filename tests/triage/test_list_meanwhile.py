@@ -14,21 +14,20 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from redis import Redis
 
-from rsmq_tui.monitor.filters import parse_filter
-from rsmq_tui.monitor.list_looking import search_lists
-from rsmq_tui.monitor.search import INCOMPLETE
+from rsmq_tui.monitor.filters.language import parse_filter
+from rsmq_tui.monitor.filters.search import INCOMPLETE
+from rsmq_tui.monitor.list_poller import search_lists
+from rsmq_tui.protocol.connections.script_runner import ScriptRunner
 from rsmq_tui.protocol.lists.editor import ListEditor
-from rsmq_tui.protocol.lists.item_ids import item_id
+from rsmq_tui.protocol.lists.naming import item_id
 from rsmq_tui.protocol.lists.reader import ListReader
-from rsmq_tui.protocol.lists.scan_reading import ListLook
-from rsmq_tui.protocol.running import ScriptRunner
-from rsmq_tui.triage import list_finding
-from rsmq_tui.triage.actions import Action, Copy, Delete, Move
-from rsmq_tui.triage.list_actions import Pop, Trim
-from rsmq_tui.triage.list_desk import ListTriage
-from rsmq_tui.triage.previews import Everything, Matching, Named, Scope
-from rsmq_tui.triage.reports import Report
-from rsmq_tui.tui.change_words import end_of_export
+from rsmq_tui.protocol.lists.scan import ListLook
+from rsmq_tui.triage.actions import Action, Copy, Delete, Move, Pop, Trim
+from rsmq_tui.triage.change import Report
+from rsmq_tui.triage.lists import select as list_select
+from rsmq_tui.triage.lists.service import ListTriage
+from rsmq_tui.triage.scope import Everything, Matching, Named, Scope
+from rsmq_tui.tui.changes.controller import end_of_export
 from tests.triage.list_doing import NAMES, WORKING, A, B, lay, read, send, take
 
 NAME = NAMES["right"]
@@ -77,7 +76,7 @@ def others_between_calls(monkeypatch: pytest.MonkeyPatch) -> dict[str, Others]:
         return await apply(self, *given)
 
     monkeypatch.setattr(ListEditor, "apply", applied)
-    monkeypatch.setattr(list_finding, "MAX_ITEMS", 5)
+    monkeypatch.setattr(list_select, "MAX_ITEMS", 5)
     return found
 
 

@@ -7,14 +7,13 @@ from typing import Any
 import pytest
 from redis import Redis
 
-from rsmq_tui.monitor.filters import parse_filter
+from rsmq_tui.monitor.filters.language import parse_filter
 from rsmq_tui.protocol.lists.client import ListQueue
-from rsmq_tui.triage import selection
-from rsmq_tui.triage.actions import Action, Move
-from rsmq_tui.triage.list_actions import Ack, Requeue
-from rsmq_tui.triage.list_desk import ListTriage
-from rsmq_tui.triage.previews import Everything, Matching, Scope
-from rsmq_tui.triage.reports import Report
+from rsmq_tui.triage import scope as triage_scope
+from rsmq_tui.triage.actions import Ack, Action, Move, Requeue
+from rsmq_tui.triage.change import Report
+from rsmq_tui.triage.lists.service import ListTriage
+from rsmq_tui.triage.scope import Everything, Matching, Scope
 from tests.triage.list_doing import LEASES, NAMES, WORKING, A, B, lease, read
 
 pytestmark = pytest.mark.slow
@@ -105,7 +104,7 @@ async def test_what_goes_in_many_parts_goes_whole_and_comes_back(
 async def test_those_whose_bytes_are_read_again_are_found_when_others_have_gone(
     lists: ListTriage, client: Redis, action: Action, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(selection, "_BODIES_BYTES", 0)
+    monkeypatch.setattr(triage_scope, "_BODIES_BYTES", 0)
     items = work_on(client, 60, heavy=50_000)
     # One of none, in a part with others or alone.
     client.lpush(WORKING, b"")

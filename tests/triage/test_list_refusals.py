@@ -7,8 +7,8 @@ from redis import Redis
 
 from rsmq_tui.protocol.lists.naming import ListNames
 from rsmq_tui.triage.actions import Delete, Move
-from rsmq_tui.triage.list_desk import ListTriage
-from rsmq_tui.triage.words import TriageError
+from rsmq_tui.triage.errors import TriageError
+from rsmq_tui.triage.lists.service import ListTriage
 from tests.triage.doing import audit_lines
 from tests.triage.keyspace import contents
 from tests.triage.list_doing import ITEMS, NAMES, A, B, fill, lay
@@ -33,7 +33,7 @@ async def test_in_a_cluster_keys_of_several_slots_are_refused(
     lay(client, NAMES["right"], A, ITEMS)
     tagged = ListNames(processing="{{queue}}:processing", leases="{{queue}}:leases")
     lists, with_tags = (ListTriage(redis_url, names, folder) for names in (NAMES["right"], tagged))
-    monkeypatch.setattr("rsmq_tui.protocol.links.Links.is_cluster", True)
+    monkeypatch.setattr("rsmq_tui.protocol.connections.pool.Links.is_cluster", True)
     with pytest.raises(TriageError, match="one hash tag"):
         await lists.preview(Delete(queue=A))
     (await with_tags.preview(Delete(queue=A))).close()

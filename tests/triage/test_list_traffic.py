@@ -11,17 +11,16 @@ from pathlib import Path
 import pytest
 from redis import Redis
 
-from rsmq_tui.monitor.filters import parse_filter
+from rsmq_tui.monitor.filters.language import parse_filter
 from rsmq_tui.protocol import Rsmq
-from rsmq_tui.protocol.edits import Outcome, letters_of
 from rsmq_tui.protocol.lists.edits import ListBatch
 from rsmq_tui.protocol.lists.naming import ListNames
-from rsmq_tui.triage.actions import Action, Delete, Move, Purge
+from rsmq_tui.protocol.rsmq.edits import Outcome, letters_of
+from rsmq_tui.triage.actions import Action, Delete, Move, Pop, Purge, Trim
+from rsmq_tui.triage.change import Report
 from rsmq_tui.triage.journal import Journal
-from rsmq_tui.triage.list_actions import Pop, Trim
-from rsmq_tui.triage.list_desk import ListTriage
-from rsmq_tui.triage.previews import Matching, Preview, Scope
-from rsmq_tui.triage.reports import Report
+from rsmq_tui.triage.lists.service import ListTriage
+from rsmq_tui.triage.scope import Matching, Preview, Scope
 from tests.triage.list_doing import NAMES, A, B, lay, read
 
 pytestmark = pytest.mark.slow

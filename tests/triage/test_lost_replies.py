@@ -10,9 +10,9 @@ from redis import Redis
 
 from rsmq_tui.embedded import EmbeddedServer
 from rsmq_tui.protocol import Rsmq
-from rsmq_tui.triage import running
+from rsmq_tui.triage import execute
 from rsmq_tui.triage.actions import Action, Copy, Delete, DeleteQueue, Hide, Move, Send
-from rsmq_tui.triage.desk import Triage
+from rsmq_tui.triage.service import Triage
 from tests.hostile.proxy import Proxy
 from tests.triage.doing import audit_lines, done, undone
 from tests.triage.keyspace import contents, kept, markers
@@ -120,7 +120,7 @@ async def test_whatever_is_lost_what_is_said_is_what_was_done(
 async def test_a_server_that_goes_away_stops_the_change_and_what_was_done_is_found_out_later(
     proxy: Proxy, client: Redis, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(running, "_SETTLE_WAITS_S", (0.01, 0.02))
+    monkeypatch.setattr(execute, "_SETTLE_WAITS_S", (0.01, 0.02))
     before = contents(client)
     desk = Triage(proxy.url, "rsmq", folder)
     run = desk.run(await desk.preview(Delete(queue="a")))

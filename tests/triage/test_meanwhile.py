@@ -10,12 +10,12 @@ import pytest
 from redis import Redis
 
 from rsmq_tui.protocol import Rsmq
-from rsmq_tui.protocol.batches import Batch
-from rsmq_tui.protocol.editor import QueueEditor
-from rsmq_tui.protocol.edits import FieldBatch
+from rsmq_tui.protocol.editing import Batch
+from rsmq_tui.protocol.rsmq.editor import QueueEditor
+from rsmq_tui.protocol.rsmq.edits import FieldBatch
 from rsmq_tui.triage.actions import Action, Copy, Delete, DeleteQueue, Hide, Move, Purge, Redrive, Release
-from rsmq_tui.triage.desk import Triage
-from rsmq_tui.triage.previews import Named
+from rsmq_tui.triage.scope import Named
+from rsmq_tui.triage.service import Triage
 from tests.triage.doing import done, undone
 from tests.triage.keyspace import contents
 

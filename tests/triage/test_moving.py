@@ -7,9 +7,9 @@ from redis import Redis
 
 from rsmq_tui.protocol import Rsmq, sent_ms
 from rsmq_tui.triage.actions import Copy, Delete, DeleteQueue, Move, Redrive
-from rsmq_tui.triage.desk import Triage
-from rsmq_tui.triage.previews import Named
-from rsmq_tui.triage.words import TriageError
+from rsmq_tui.triage.errors import TriageError
+from rsmq_tui.triage.scope import Named
+from rsmq_tui.triage.service import Triage
 from tests.protocol.keyspace import now_ms
 from tests.triage.doing import done, undone
 from tests.triage.keyspace import contents, kept, lay, message

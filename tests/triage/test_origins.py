@@ -3,13 +3,12 @@
 import pytest
 from redis import Redis
 
-from rsmq_tui.monitor.filters import parse_filter
+from rsmq_tui.monitor.filters.language import parse_filter
 from rsmq_tui.protocol import Rsmq
 from rsmq_tui.triage.actions import Delete, Move, Redrive
-from rsmq_tui.triage.desk import Triage
-from rsmq_tui.triage.guards import SAME_MESSAGE
-from rsmq_tui.triage.previews import Everything, Matching, Named, Preview, Scope
-from rsmq_tui.triage.words import TriageError
+from rsmq_tui.triage.errors import TriageError
+from rsmq_tui.triage.scope import SAME_MESSAGE, Everything, Matching, Named, Preview, Scope
+from rsmq_tui.triage.service import Triage
 from tests.triage.doing import done
 from tests.triage.keyspace import contents
 

@@ -8,11 +8,11 @@ import pytest
 from redis import Redis
 
 from rsmq_tui.protocol import Rsmq, sent_ms
-from rsmq_tui.protocol.editor import QueueEditor
-from rsmq_tui.protocol.ids import another_id
+from rsmq_tui.protocol.keys import another_id
+from rsmq_tui.protocol.rsmq.editor import QueueEditor
 from rsmq_tui.triage.actions import Copy, DeleteQueue, Hide, MessageAction, Move, Redrive, Release, Send
-from rsmq_tui.triage.desk import Triage
-from rsmq_tui.triage.preparing import strays
+from rsmq_tui.triage.plan import strays
+from rsmq_tui.triage.service import Triage
 from tests.protocol.keyspace import now_ms
 from tests.triage.doing import done, undone
 from tests.triage.keyspace import contents, lay, message

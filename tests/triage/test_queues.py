@@ -7,9 +7,9 @@ from redis import Redis
 
 from rsmq_tui.protocol import Rsmq, sent_ms
 from rsmq_tui.triage.actions import CreateQueue, DeleteQueue, Import, Send, SetAttributes
-from rsmq_tui.triage.desk import Triage
-from rsmq_tui.triage.transfer import from_line, to_line
-from rsmq_tui.triage.words import TriageError
+from rsmq_tui.triage.errors import TriageError
+from rsmq_tui.triage.jsonl import from_line, to_line
+from rsmq_tui.triage.service import Triage
 from tests.protocol.keyspace import now_ms
 from tests.triage.doing import done, export, undone
 from tests.triage.keyspace import ODD, contents, lay, message

@@ -7,8 +7,8 @@ from redis import Redis
 
 from rsmq_tui.protocol import Rsmq
 from rsmq_tui.triage.actions import Delete
-from rsmq_tui.triage.desk import READ_ONLY, Triage
-from rsmq_tui.triage.words import TriageError
+from rsmq_tui.triage.errors import TriageError
+from rsmq_tui.triage.service import READ_ONLY, Triage
 from tests.hostile.keyspace import untouched
 from tests.triage.doing import ACTIONS, done, fill
 from tests.triage.keyspace import contents

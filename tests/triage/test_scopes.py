@@ -3,12 +3,12 @@
 import pytest
 from redis import Redis
 
-from rsmq_tui.monitor.filters import parse_filter
+from rsmq_tui.monitor.filters.language import parse_filter
 from rsmq_tui.protocol import Rsmq
 from rsmq_tui.triage.actions import Copy, Delete, DeleteQueue, Hide, Move
-from rsmq_tui.triage.desk import Triage
-from rsmq_tui.triage.previewing import Seeing
-from rsmq_tui.triage.previews import Everything, Marked, Matching, Named, Scope, Shown
+from rsmq_tui.triage.preview import Seeing
+from rsmq_tui.triage.scope import Everything, Marked, Matching, Named, Scope, Shown
+from rsmq_tui.triage.service import Triage
 from tests.triage.doing import done, undone
 from tests.triage.keyspace import ODD, contents, lay, message
 

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rsmq_tui.protocol import RawMessage
-from rsmq_tui.triage import selection as module
-from rsmq_tui.triage.selection import Selection
+from rsmq_tui.triage import scope as module
+from rsmq_tui.triage.scope import Selection
 
 _MESSAGES = st.lists(
     st.builds(

@@ -8,8 +8,8 @@ from redis import Redis
 
 from rsmq_tui.protocol import Rsmq
 from rsmq_tui.triage.actions import DeleteQueue, Import, SetAttributes
-from rsmq_tui.triage.desk import Triage
-from rsmq_tui.triage.previewing import Seeing
+from rsmq_tui.triage.preview import Seeing
+from rsmq_tui.triage.service import Triage
 from tests.triage.keyspace import contents
 
 SKIPPED = "received or changed meanwhile"

@@ -15,15 +15,14 @@ from redis.exceptions import ConnectionError as LostError
 
 from rsmq_tui.embedded import EmbeddedServer
 from rsmq_tui.protocol import Rsmq
-from rsmq_tui.protocol.batches import Batch
-from rsmq_tui.protocol.editor import QueueEditor
-from rsmq_tui.triage import running
+from rsmq_tui.protocol.editing import Batch
+from rsmq_tui.protocol.rsmq.editor import QueueEditor
+from rsmq_tui.triage import execute
 from rsmq_tui.triage.actions import Action, Copy, CreateQueue, Delete, DeleteQueue, Hide, Move, Send, SetAttributes
-from rsmq_tui.triage.changes import State
-from rsmq_tui.triage.desk import Triage
+from rsmq_tui.triage.change import Report, State
+from rsmq_tui.triage.errors import TriageError
 from rsmq_tui.triage.journal import Journal
-from rsmq_tui.triage.reports import Report
-from rsmq_tui.triage.words import TriageError
+from rsmq_tui.triage.service import Triage
 from tests.triage.doing import audit_lines, done, undone
 from tests.triage.keyspace import contents, kept, markers
 
@@ -43,7 +42,7 @@ ACTIONS: dict[str, Callable[[], Action]] = {
 
 @pytest.fixture(autouse=True)
 def some_messages(queues: Rsmq, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(running, "_SETTLE_WAITS_S", (0.01,))
+    monkeypatch.setattr(execute, "_SETTLE_WAITS_S", (0.01,))
     for name in ("a", "b", "empty"):
         queues.create_queue(name)
     queues.send_messages("a", ["x"] * MESSAGES)
@@ -338,7 +337,7 @@ async def test_markers_that_are_not_needed_are_removed_another_day(
     await triage.recover()
     assert len(markers(client)) == 2
     now_ms = time.time_ns() // 1_000_000
-    for module in ("journal", "journal_reading"):
+    for module in ("journal",):
         monkeypatch.setattr(f"rsmq_tui.triage.{module}.now_ms", lambda: now_ms + DAY_MS + 1000)
 
     await triage.recover()

@@ -4,9 +4,9 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from rsmq_tui.triage.previews import Scope
+from rsmq_tui.triage.scope import Scope
 from rsmq_tui.tui.app import RsmqApp
-from rsmq_tui.tui.sites import Site
+from rsmq_tui.tui.servers import Site
 
 
 @dataclass

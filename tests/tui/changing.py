@@ -11,10 +11,10 @@ from textual.widgets import Checkbox, Input
 
 from rsmq_tui.monitor import LivePoller
 from rsmq_tui.protocol import QueueReader
-from rsmq_tui.triage.desk import Triage
+from rsmq_tui.triage.service import Triage
 from rsmq_tui.tui.app import RsmqApp
-from rsmq_tui.tui.screens.form import FormScreen
-from rsmq_tui.tui.screens.overview import OverviewScreen
+from rsmq_tui.tui.changes.forms import FormScreen
+from rsmq_tui.tui.overview import OverviewScreen
 from tests.tui.driving import names_in, until
 
 

@@ -41,7 +41,7 @@ async def _until_nothing_is_ready(*_: float) -> None:
 @pytest.fixture(autouse=True)
 def quick_eyes(monkeypatch: pytest.MonkeyPatch) -> None:
     """A preview is seen as soon as it is on the screen."""
-    monkeypatch.setattr("rsmq_tui.tui.screens.confirm.SEEN_S", 0.001)
+    monkeypatch.setattr("rsmq_tui.tui.changes.confirm.SEEN_S", 0.001)
 
 
 @pytest.fixture

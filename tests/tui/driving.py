@@ -14,7 +14,7 @@ from textual.widget import Widget
 from rsmq_tui.monitor import Link, Snapshot
 from rsmq_tui.protocol import Row
 from rsmq_tui.tui.app import RsmqApp
-from rsmq_tui.tui.screens.confirm import ConfirmScreen
+from rsmq_tui.tui.changes.confirm import ConfirmScreen
 from rsmq_tui.tui.widgets.row_table import RowTable
 from tests.tui.scripted import START_MS, ScriptedSource
 

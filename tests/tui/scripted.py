@@ -18,9 +18,9 @@ from rsmq_tui.monitor import (
     Snapshot,
     Thresholds,
 )
-from rsmq_tui.monitor.auditing import AuditProgress
+from rsmq_tui.monitor.audit.rsmq import AuditProgress
 from rsmq_tui.monitor.peek import RowsAgain
-from rsmq_tui.monitor.sampler import Sampler
+from rsmq_tui.monitor.rsmq_tracker import Sampler
 from rsmq_tui.protocol import Failure, Namespaces, RawMessage, Row, name_bytes
 
 START_MS = 1_795_000_000_000

@@ -7,14 +7,11 @@ from pathlib import Path
 
 from rsmq_tui.monitor import MessageState
 from rsmq_tui.triage.actions import Action, MessageAction, Undo
-from rsmq_tui.triage.changes import Change, State
-from rsmq_tui.triage.exporting import Exported
-from rsmq_tui.triage.guards import SAME_MESSAGE
-from rsmq_tui.triage.previewing import Seeing
-from rsmq_tui.triage.previews import Preview, Scope
-from rsmq_tui.triage.reports import Report, Tally
-from rsmq_tui.triage.selection import Selection
-from rsmq_tui.triage.words import TriageError
+from rsmq_tui.triage.change import Change, Report, State, Tally
+from rsmq_tui.triage.errors import TriageError
+from rsmq_tui.triage.export import Exported
+from rsmq_tui.triage.preview import Seeing
+from rsmq_tui.triage.scope import SAME_MESSAGE, Preview, Scope, Selection
 from tests.tui.scripted import START_MS
 
 

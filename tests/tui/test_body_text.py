@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from rsmq_tui.monitor.wording import printable
-from rsmq_tui.tui.body_text import PRETTY_BYTES_MAX, View, first_view, is_json, lines_of
+from rsmq_tui.monitor.text import printable
+from rsmq_tui.tui.widgets.text_view import PRETTY_BYTES_MAX, View, first_view, is_json, lines_of
 
 _SPACE = st.text(" \t\n\r", max_size=3)
 _STRINGS = st.text(max_size=12).map(json.dumps) | st.text(

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from rsmq_tui.tui.screens.form import FormScreen
+from rsmq_tui.tui.changes.forms import FormScreen
 from tests.tui.driving import app_of, opened, play, press, text_of
 from tests.tui.scripted import ScriptedSource, messages_of
 from tests.tui.scripted_triage import ScriptedTriage

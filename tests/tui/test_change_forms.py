@@ -7,10 +7,9 @@ from textual.pilot import Pilot
 from textual.widgets import Input
 
 from rsmq_tui.triage.actions import Copy, CreateQueue, Hide, Import, Move, Redrive, Send, SetAttributes
-from rsmq_tui.tui.change_forms import Answers, Form, form_of, plain_action
-from rsmq_tui.tui.screens.form import FormScreen
-from rsmq_tui.tui.screens.overview import OverviewScreen
-from rsmq_tui.tui.widgets.body_area import BodyArea
+from rsmq_tui.tui.changes.forms import Answers, Form, FormScreen, form_of, plain_action
+from rsmq_tui.tui.overview import OverviewScreen
+from rsmq_tui.tui.widgets.controls import BodyArea
 from tests.tui.driving import app_of, asked, made, opened, play, press, say_yes, text_of, until
 from tests.tui.scripted import ScriptedSource
 from tests.tui.scripted_triage import ScriptedTriage
@@ -96,7 +95,7 @@ def test_only_what_can_be_a_name_is_suggested(source: ScriptedSource) -> None:
 
 
 def test_an_export_goes_to_a_path_that_is_free(tmp_path: Path) -> None:
-    from rsmq_tui.tui.change_forms import export_form
+    from rsmq_tui.tui.changes.forms import export_form
 
     form = export_form("../\x1b[2Jorders")
     assert form.fields[0].value == "-----2Jorders.jsonl"

@@ -6,11 +6,11 @@ from textual.widgets import Button
 
 from rsmq_tui.monitor import MessageView
 from rsmq_tui.triage.actions import Delete
-from rsmq_tui.tui import changing
-from rsmq_tui.tui.screens.help import HelpScreen
-from rsmq_tui.tui.screens.overview import OverviewScreen
-from rsmq_tui.tui.screens.queue import QueueScreen
-from rsmq_tui.tui.widgets.change_line import ChangeLine
+from rsmq_tui.tui.changes import controller
+from rsmq_tui.tui.dialogs.help import HelpScreen
+from rsmq_tui.tui.overview import OverviewScreen
+from rsmq_tui.tui.queue.screen import QueueScreen
+from rsmq_tui.tui.widgets.text_lines import ChangeLine
 from tests.tui.driving import app_of, asked, lines_of, made, opened, play, press, say_yes, settled, text_of, until
 from tests.tui.scripted import ScriptedSource, messages_of
 from tests.tui.scripted_triage import Gate, ScriptedTriage, change_of
@@ -145,7 +145,7 @@ async def test_a_change_that_was_stopped_says_why(source: ScriptedSource, triage
 async def test_the_end_is_told_for_a_while(
     source: ScriptedSource, triage: ScriptedTriage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(changing, "TOLD_S", 0.05)
+    monkeypatch.setattr(controller, "TOLD_S", 0.05)
     async with opened(source, triage=triage) as pilot:
         await play(pilot, source, poll_of(source, [queue_of("orders", ready=1204)]))
         app_of(pilot).ask_change("delete", "orders")

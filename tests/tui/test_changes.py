@@ -12,8 +12,8 @@ from textual.widgets import Button, Input
 
 from rsmq_tui.protocol import Rsmq
 from rsmq_tui.triage.journal import Journal
-from rsmq_tui.tui.screens.confirm import ConfirmScreen
-from rsmq_tui.tui.screens.form import FormScreen
+from rsmq_tui.tui.changes.confirm import ConfirmScreen
+from rsmq_tui.tui.changes.forms import FormScreen
 from tests.triage.consuming import consuming
 from tests.tui.changing import changing, everything, fill, in_queue, on_queue
 from tests.tui.driving import app_of, asked, made, names_in, press, say_yes, text_of, until
@@ -470,7 +470,7 @@ async def test_quitting_in_the_middle_loses_nothing(
         await until(pilot, lambda: not app.is_running, "it quits")
     assert app.return_code == 0
     # The next start is another process, for which this one is gone.
-    monkeypatch.setattr("rsmq_tui.triage.journal_reading.is_alive", lambda *_: False)
+    monkeypatch.setattr("rsmq_tui.triage.journal.is_alive", lambda *_: False)
     async with changing(redis_url, tmp_path, notifications=True) as pilot:
         if len(keys) == 2:
             await until(pilot, lambda: "A change was interrupted" in text_of(app_of(pilot)), "it is told")

@@ -8,11 +8,11 @@ from textual.pilot import Pilot
 from textual.widgets import Button, Input, Static
 
 from rsmq_tui.triage.actions import Delete, DeleteQueue, Purge
-from rsmq_tui.triage.previewing import Seeing
-from rsmq_tui.triage.previews import Preview
-from rsmq_tui.triage.words import TriageError
-from rsmq_tui.tui.screens.confirm import ConfirmScreen
-from rsmq_tui.tui.screens.overview import OverviewScreen
+from rsmq_tui.triage.errors import TriageError
+from rsmq_tui.triage.preview import Seeing
+from rsmq_tui.triage.scope import Preview
+from rsmq_tui.tui.changes.confirm import ConfirmScreen
+from rsmq_tui.tui.overview import OverviewScreen
 from tests.tui.driving import app_of, asked, made, opened, play, press, say_yes, settled, text_of, until
 from tests.tui.scripted import ScriptedSource
 from tests.tui.scripted_triage import Gate, ScriptedTriage
@@ -89,7 +89,7 @@ async def test_the_other_button_makes_the_change(
 async def test_keys_typed_ahead_confirm_nothing(
     source: ScriptedSource, triage: ScriptedTriage, monkeypatch: pytest.MonkeyPatch, ahead: tuple[str, ...]
 ) -> None:
-    monkeypatch.setattr("rsmq_tui.tui.screens.confirm.SEEN_S", 60.0)
+    monkeypatch.setattr("rsmq_tui.tui.changes.confirm.SEEN_S", 60.0)
     triage.look = Gate()
     async with opened(source, triage=triage) as pilot:
         await _asked(pilot, source)
@@ -103,7 +103,7 @@ async def test_keys_typed_ahead_confirm_nothing(
 async def test_the_button_waits_until_the_preview_was_seen(
     source: ScriptedSource, triage: ScriptedTriage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rsmq_tui.tui.screens.confirm.SEEN_S", 60.0)
+    monkeypatch.setattr("rsmq_tui.tui.changes.confirm.SEEN_S", 60.0)
     async with opened(source, triage=triage) as pilot:
         await _asked(pilot, source)
         await until(pilot, lambda: "Delete 1,204 messages" in text_of(app_of(pilot)), "the preview is there")

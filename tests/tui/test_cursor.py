@@ -6,8 +6,8 @@ import re
 import pytest
 from textual.pilot import Pilot
 
-from rsmq_tui.tui.screens.overview import REST_S
-from rsmq_tui.tui.screens.queue import QueueScreen
+from rsmq_tui.tui.overview import REST_S
+from rsmq_tui.tui.queue.screen import QueueScreen
 from rsmq_tui.tui.widgets.row_table import RowTable
 from tests.tui.changing import fill
 from tests.tui.driving import (

@@ -9,18 +9,16 @@ from textual.widgets import Input, Markdown
 
 from rsmq_tui.docs import topics
 from rsmq_tui.monitor import Verdict
-from rsmq_tui.tui.app import RsmqApp
-from rsmq_tui.tui.commands import DashboardCommands
-from rsmq_tui.tui.key import Usable, Where
-from rsmq_tui.tui.keymap import KEYS, keys_of
-from rsmq_tui.tui.screens.help import HelpScreen
-from rsmq_tui.tui.screens.message import MessageScreen
-from rsmq_tui.tui.screens.overview import OverviewScreen
-from rsmq_tui.tui.screens.page import PageScreen, PageView
-from rsmq_tui.tui.screens.queue import QueueScreen
-from rsmq_tui.tui.signs import MEANINGS
-from rsmq_tui.tui.widgets.key_hints import KeyHints
-from rsmq_tui.tui.widgets.line_view import LineView
+from rsmq_tui.tui.app import DashboardCommands, RsmqApp
+from rsmq_tui.tui.dialogs.help import HelpScreen
+from rsmq_tui.tui.dialogs.page import PageScreen, PageView
+from rsmq_tui.tui.keys import KEYS, Usable, Where, keys_of
+from rsmq_tui.tui.overview import OverviewScreen
+from rsmq_tui.tui.queue.message import MessageScreen
+from rsmq_tui.tui.queue.screen import QueueScreen
+from rsmq_tui.tui.theme import MEANINGS
+from rsmq_tui.tui.widgets.text_lines import KeyHints
+from rsmq_tui.tui.widgets.text_view import LineView
 from tests.tui.driving import app_of, lines_of, opened, play, press, resized, settled, text_of, until
 from tests.tui.scripted import ScriptedSource, messages_of
 from tests.tui.scripted_triage import ScriptedTriage

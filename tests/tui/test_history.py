@@ -15,15 +15,13 @@ from textual.widgets import Input
 from rsmq_tui.history.analysis.reading import Analysis
 from rsmq_tui.history.analysis.values import QueueRef, TimeRange
 from rsmq_tui.tui.app import RsmqApp
-from rsmq_tui.tui.past import Past
-from rsmq_tui.tui.past_loading import Lists, Loader
-from rsmq_tui.tui.past_pages import queue_rows
-from rsmq_tui.tui.screens.history import HistoryScreen
-from rsmq_tui.tui.screens.history_range import RangeScreen
-from rsmq_tui.tui.screens.overview import OverviewScreen
-from rsmq_tui.tui.screens.queue import QueueScreen
-from rsmq_tui.tui.widgets.heat_view import HeatView, levels_of
-from rsmq_tui.tui.widgets.key_hints import KeyHints
+from rsmq_tui.tui.history.charts import HeatView, levels_of
+from rsmq_tui.tui.history.loading import Lists, Loader, Past
+from rsmq_tui.tui.history.pages import queue_rows
+from rsmq_tui.tui.history.screen import HistoryScreen, RangeScreen
+from rsmq_tui.tui.overview import OverviewScreen
+from rsmq_tui.tui.queue.screen import QueueScreen
+from rsmq_tui.tui.widgets.text_lines import KeyHints
 from tests.history.analysis.made import (
     DAY_MS,
     END_MS,
@@ -388,7 +386,7 @@ async def test_without_a_history_enter_says_that_there_is_none_to_replay(analysi
 
 async def test_enter_replays_the_moment_of_an_episode(analysis_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[tuple[object, ...]] = []
-    monkeypatch.setattr("rsmq_tui.tui.past_replay.open_replay", lambda app, *rest: asked.append(rest))
+    monkeypatch.setattr("rsmq_tui.tui.history.screen.open_replay", lambda app, *rest: asked.append(rest))
     async with past_of(analysis_folder, history="/the/history") as pilot:
         await press(pilot, "l", "l", "j", "j", "enter", "j", "enter", "l", "enter")
     day = START_MS + 3 * DAY_MS

@@ -8,6 +8,7 @@ from textual.app import App
 from textual.dom import DOMNode
 
 from rsmq_tui.triage.actions import (
+    Ack,
     Copy,
     CreateQueue,
     Delete,
@@ -15,30 +16,29 @@ from rsmq_tui.triage.actions import (
     Hide,
     Import,
     Move,
+    Pop,
     Purge,
     Redrive,
     Release,
+    Requeue,
     Send,
     SetAttributes,
+    Trim,
 )
-from rsmq_tui.triage.list_actions import Ack, Pop, Requeue, Trim
 from rsmq_tui.tui.app import RsmqApp
-from rsmq_tui.tui.key import NO_CHANGES, Key, Usable, Where
-from rsmq_tui.tui.keymap import KEYS, bindings_of, can_be_used, keys_of
-from rsmq_tui.tui.screens.audit import AuditScreen
-from rsmq_tui.tui.screens.confirm import ConfirmScreen
-from rsmq_tui.tui.screens.diff import DiffScreen
-from rsmq_tui.tui.screens.form import FormScreen
-from rsmq_tui.tui.screens.help import HelpScreen
-from rsmq_tui.tui.screens.history import HistoryScreen
-from rsmq_tui.tui.screens.history_range import RangeScreen
-from rsmq_tui.tui.screens.message import MessageScreen
-from rsmq_tui.tui.screens.namespaces import NamespaceScreen
-from rsmq_tui.tui.screens.overview import OverviewScreen
-from rsmq_tui.tui.screens.queue import QueueScreen
-from rsmq_tui.tui.widgets.choice_input import ChoiceInput
-from rsmq_tui.tui.widgets.line_view import LineView
+from rsmq_tui.tui.audit import AuditScreen
+from rsmq_tui.tui.changes.confirm import ConfirmScreen
+from rsmq_tui.tui.changes.forms import FormScreen
+from rsmq_tui.tui.dialogs.help import HelpScreen, NamespaceScreen
+from rsmq_tui.tui.history.screen import HistoryScreen, RangeScreen
+from rsmq_tui.tui.keys import KEYS, NO_CHANGES, Key, Usable, Where, bindings_of, can_be_used, keys_of
+from rsmq_tui.tui.overview import OverviewScreen
+from rsmq_tui.tui.queue.message import MessageScreen
+from rsmq_tui.tui.queue.screen import QueueScreen
+from rsmq_tui.tui.replay.screens import DiffScreen
+from rsmq_tui.tui.widgets.controls import ChoiceInput
 from rsmq_tui.tui.widgets.row_table import RowTable
+from rsmq_tui.tui.widgets.text_view import LineView
 
 OWNERS: dict[Where, tuple[type[DOMNode], ...]] = {
     "app": (RsmqApp,),

@@ -8,11 +8,10 @@ import pytest
 import redis
 
 from rsmq_tui.protocol import ListQueue
-from rsmq_tui.triage.run import Run
-from rsmq_tui.tui.changing import Changes
-from rsmq_tui.tui.screens.message import MessageScreen
-from rsmq_tui.tui.widgets.change_line import ChangeTold
-from rsmq_tui.tui.widgets.text_line import TextLine
+from rsmq_tui.triage.execute import Run
+from rsmq_tui.tui.changes.controller import Changes
+from rsmq_tui.tui.queue.message import MessageScreen
+from rsmq_tui.tui.widgets.text_lines import ChangeTold, TextLine
 from tests.tui.changing import fill
 from tests.tui.driving import app_of, lines_of, made, press, say_yes, settled, text_of, until
 from tests.tui.test_list_queues import KEY, thumbnails, watching

@@ -9,13 +9,13 @@ import redis
 from textual.pilot import Pilot
 
 from rsmq_tui.monitor import Progress, parse_filter
-from rsmq_tui.monitor.list_ages import AGE_BYTES, age_path
 from rsmq_tui.monitor.list_poller import ListPoller
+from rsmq_tui.monitor.list_tracker import AGE_BYTES, age_path
 from rsmq_tui.protocol import RawMessage
-from rsmq_tui.protocol.lists.item_ids import item_id
+from rsmq_tui.protocol.lists.naming import item_id
 from rsmq_tui.protocol.lists.reader import ListReader
 from rsmq_tui.tui.app import RsmqApp
-from rsmq_tui.tui.searching import ROWS_MAX, Hits
+from rsmq_tui.tui.queue.search import ROWS_MAX, Hits
 from tests.protocol.lists.lists_made import QUEUE, RIGHT, fill
 from tests.tui.driving import app_of, lines_of, names_in, settled, table_of, text_of, until
 

@@ -10,8 +10,8 @@ from textual.pilot import Pilot
 from rsmq_tui.monitor import LivePoller
 from rsmq_tui.protocol import QueueReader, Rsmq
 from rsmq_tui.tui.app import RsmqApp
-from rsmq_tui.tui.screens.message import MessageScreen
-from rsmq_tui.tui.widgets.line_view import LineView
+from rsmq_tui.tui.queue.message import MessageScreen
+from rsmq_tui.tui.widgets.text_view import LineView
 from tests.tui.driving import app_of, lines_of, names_in, settled, table_of, text_of, until
 
 

@@ -9,7 +9,7 @@ from textual.pilot import Pilot
 from rsmq_tui.monitor import MessageState, Verdict
 from rsmq_tui.protocol import Failure, Namespaces
 from rsmq_tui.tui.app import RsmqApp
-from rsmq_tui.tui.signs import sign, verdict_words
+from rsmq_tui.tui.theme import sign, verdict_words
 from tests.tui.driving import app_of, lines_of, opened, play, press, settled, shown, table_of, text_of, until
 from tests.tui.scripted import START_MS, ScriptedSource, messages_of
 from tests.tui.states import one_of_each, poll_of, queue_of

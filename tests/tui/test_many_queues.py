@@ -4,7 +4,7 @@ import pytest
 from textual.pilot import Pilot
 
 from rsmq_tui.tui import columns
-from rsmq_tui.tui.screens.queue import QueueScreen
+from rsmq_tui.tui.queue.screen import QueueScreen
 from tests.tui.driving import lines_of, names_in, opened, play, press, table_of
 from tests.tui.scripted import START_MS, ScriptedSource
 from tests.tui.states import poll_of, queue_of
@@ -66,7 +66,7 @@ async def test_an_unchanged_poll_sorts_nothing(source: ScriptedSource, monkeypat
     async with opened(source, size=(100, 30)) as pilot:
         await play(pilot, source, poll_of(source, QUEUES))
         sorts = []
-        monkeypatch.setattr("rsmq_tui.tui.screens.overview.sort_queues", lambda *_: sorts.append(1))
+        monkeypatch.setattr("rsmq_tui.tui.overview.sort_queues", lambda *_: sorts.append(1))
         await play(pilot, source, poll_of(source, QUEUES, START_MS + 1000))
         assert sorts == []
 

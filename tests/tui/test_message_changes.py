@@ -12,16 +12,15 @@ from textual.pilot import Pilot
 from rsmq_tui.monitor import MessageView
 from rsmq_tui.protocol import Rsmq
 from rsmq_tui.triage.actions import Delete
-from rsmq_tui.triage.previews import Marked, Shown
-from rsmq_tui.tui.commands import DashboardCommands
-from rsmq_tui.tui.keymap import keys_of
-from rsmq_tui.tui.screens.confirm import ConfirmScreen
-from rsmq_tui.tui.screens.form import FormScreen
-from rsmq_tui.tui.screens.message import MessageScreen
-from rsmq_tui.tui.screens.queue import QueueScreen
-from rsmq_tui.tui.widgets.key_hints import KeyHints
-from rsmq_tui.tui.widgets.line_view import LineView
-from rsmq_tui.tui.widgets.text_line import TextLine
+from rsmq_tui.triage.scope import Marked, Shown
+from rsmq_tui.tui.app import DashboardCommands
+from rsmq_tui.tui.changes.confirm import ConfirmScreen
+from rsmq_tui.tui.changes.forms import FormScreen
+from rsmq_tui.tui.keys import keys_of
+from rsmq_tui.tui.queue.message import MessageScreen
+from rsmq_tui.tui.queue.screen import QueueScreen
+from rsmq_tui.tui.widgets.text_lines import KeyHints, TextLine
+from rsmq_tui.tui.widgets.text_view import LineView
 from tests.tui.changing import changing, everything, fill, in_queue
 from tests.tui.driving import (
     app_of,

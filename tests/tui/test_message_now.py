@@ -10,11 +10,10 @@ from textual.pilot import Pilot
 
 from rsmq_tui.monitor import MessageState, MessageView, PeekError
 from rsmq_tui.protocol import Rsmq
-from rsmq_tui.tui.screens.form import FormScreen
-from rsmq_tui.tui.screens.message import MessageScreen
-from rsmq_tui.tui.widgets.key_hints import KeyHints
-from rsmq_tui.tui.widgets.line_view import LineView
-from rsmq_tui.tui.widgets.text_line import TextLine
+from rsmq_tui.tui.changes.forms import FormScreen
+from rsmq_tui.tui.queue.message import MessageScreen
+from rsmq_tui.tui.widgets.text_lines import KeyHints, TextLine
+from rsmq_tui.tui.widgets.text_view import LineView
 from tests.tui.changing import changing, in_queue
 from tests.tui.driving import (
     app_of,

@@ -10,11 +10,11 @@ from textual.events import MouseScrollDown, MouseScrollUp
 from textual.pilot import Pilot
 
 from rsmq_tui.monitor import MessageState, MessageView
-from rsmq_tui.tui import body_text
-from rsmq_tui.tui.screens.message import MessageScreen
-from rsmq_tui.tui.screens.queue import QueueScreen
-from rsmq_tui.tui.widgets.line_view import LineView
-from rsmq_tui.tui.widgets.text_line import TextLine
+from rsmq_tui.tui.queue.message import MessageScreen
+from rsmq_tui.tui.queue.screen import QueueScreen
+from rsmq_tui.tui.widgets import text_view
+from rsmq_tui.tui.widgets.text_lines import TextLine
+from rsmq_tui.tui.widgets.text_view import LineView
 from tests.tui.driving import app_of, lines_of, opened, play, poll_again, press, settled, text_of, until
 from tests.tui.scripted import START_MS, ScriptedSource, messages_of
 from tests.tui.states import poll_of, queue_of
@@ -252,8 +252,8 @@ async def test_a_megabyte_of_json_is_looked_through_without_making_all_its_lines
     assert 930_000 < len(body) <= 1_000_000
     made = []
     async with opened(source) as pilot:
-        honest = body_text._token_of
-        monkeypatch.setattr(body_text, "_token_of", lambda *them: made.append(1) or honest(*them))
+        honest = text_view._token_of
+        monkeypatch.setattr(text_view, "_token_of", lambda *them: made.append(1) or honest(*them))
         await _open(pilot, source, body)
         assert "of 84,002 lines" in text_of(app_of(pilot))
         await press(pilot, "G")

@@ -4,8 +4,8 @@ from textual.pilot import Pilot
 
 from rsmq_tui.monitor import Drain, Verdict
 from rsmq_tui.protocol import make_id
-from rsmq_tui.tui.widgets.chart_panel import ChartPanel
-from rsmq_tui.tui.widgets.now_panel import NowPanel
+from rsmq_tui.tui.overview import NowPanel
+from rsmq_tui.tui.widgets.charts import ChartPanel
 from rsmq_tui.tui.widgets.status_line import StatusLine
 from tests.tui.driving import app_of, lines_of, names_in, opened, play, play_rows, press, table_of, text_of
 from tests.tui.scripted import START_MS, ScriptedSource, row_of

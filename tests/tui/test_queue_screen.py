@@ -6,11 +6,11 @@ import pytest
 from textual.pilot import Pilot
 
 from rsmq_tui.monitor import Verdict
-from rsmq_tui.tui.screens.message import MessageScreen
-from rsmq_tui.tui.screens.overview import OverviewScreen
-from rsmq_tui.tui.screens.queue import QueueScreen
-from rsmq_tui.tui.widgets.chart_panel import BarPanel, ChartPanel
-from rsmq_tui.tui.widgets.text_line import TextLine
+from rsmq_tui.tui.overview import OverviewScreen
+from rsmq_tui.tui.queue.message import MessageScreen
+from rsmq_tui.tui.queue.screen import QueueScreen
+from rsmq_tui.tui.widgets.charts import BarPanel, ChartPanel
+from rsmq_tui.tui.widgets.text_lines import TextLine
 from tests.tui.driving import (
     app_of,
     lines_of,

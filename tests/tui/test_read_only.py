@@ -11,14 +11,13 @@ import redis
 from textual.pilot import Pilot
 
 from rsmq_tui.docs import page
-from rsmq_tui.monitor.auditing import audit
+from rsmq_tui.monitor.audit.rsmq import audit
 from rsmq_tui.protocol import QueueReader, Rsmq
 from rsmq_tui.protocol.diagnosis import Diagnosis
-from rsmq_tui.tui.key import Where
-from rsmq_tui.tui.keymap import KEYS, keys_of
-from rsmq_tui.tui.screens.message import MessageScreen
-from rsmq_tui.tui.screens.overview import OverviewScreen
-from rsmq_tui.tui.screens.queue import QueueScreen
+from rsmq_tui.tui.keys import KEYS, Where, keys_of
+from rsmq_tui.tui.overview import OverviewScreen
+from rsmq_tui.tui.queue.message import MessageScreen
+from rsmq_tui.tui.queue.screen import QueueScreen
 from tests.tui.changing import changing, everything, on_queue
 from tests.tui.driving import app_of, names_in, opened, play, press, text_of, until
 from tests.tui.scripted import ScriptedSource

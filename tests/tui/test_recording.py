@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from rsmq_tui.monitor import Snapshot
 from rsmq_tui.tui.app import RsmqApp
-from rsmq_tui.tui.sites import Site
+from rsmq_tui.tui.servers import Site
 from tests.tui.driving import play, text_of, until
 from tests.tui.scripted import ScriptedSource
 from tests.tui.states import poll_of, queue_of

@@ -14,16 +14,15 @@ from textual.widgets import Input, Static
 
 from rsmq_tui.history.reading import History
 from rsmq_tui.protocol import RawMessage, make_id
-from rsmq_tui.tui.app import RsmqApp
-from rsmq_tui.tui.commands import DashboardCommands
-from rsmq_tui.tui.keymap import KEYS, keys_of
-from rsmq_tui.tui.replaying import Replaying, open_replay, replaying_of
-from rsmq_tui.tui.screens.diff import DiffScreen
-from rsmq_tui.tui.screens.form import FormScreen
-from rsmq_tui.tui.screens.help import HelpScreen
-from rsmq_tui.tui.screens.overview import OverviewScreen
-from rsmq_tui.tui.screens.queue import QueueScreen
-from rsmq_tui.tui.widgets.replay_banner import ReplayBanner
+from rsmq_tui.tui.app import DashboardCommands, RsmqApp
+from rsmq_tui.tui.changes.forms import FormScreen
+from rsmq_tui.tui.dialogs.help import HelpScreen
+from rsmq_tui.tui.keys import KEYS, keys_of
+from rsmq_tui.tui.overview import OverviewScreen
+from rsmq_tui.tui.queue.screen import QueueScreen
+from rsmq_tui.tui.replay.banner import ReplayBanner
+from rsmq_tui.tui.replay.screens import DiffScreen
+from rsmq_tui.tui.replay.session import Replaying, open_replay, replaying_of
 from rsmq_tui.tui.widgets.status_line import StatusLine
 from tests.history.replayed import NOON_MS, STEP_MS, Tape, said
 from tests.tui.driving import app_of, lines_of, names_in, play_rows, press, resized, settled, text_of, until

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from rsmq_tui.history.place import Place
-from rsmq_tui.tui.screens.diff import DiffScreen
-from rsmq_tui.tui.screens.queue import QueueScreen
+from rsmq_tui.history.names import Place
+from rsmq_tui.tui.queue.screen import QueueScreen
+from rsmq_tui.tui.replay.screens import DiffScreen
 from tests.history.made import DAY_MS
 from tests.history.replayed import NOON_MS, STEP_MS, Tape, said
 from tests.tui.driving import app_of, lines_of, names_in, press, text_of, until

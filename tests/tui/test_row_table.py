@@ -7,7 +7,7 @@ from rich.cells import cell_len
 from textual.events import MouseScrollDown, MouseScrollUp
 from textual.pilot import Pilot
 
-from rsmq_tui.tui.screens.queue import QueueScreen
+from rsmq_tui.tui.queue.screen import QueueScreen
 from rsmq_tui.tui.widgets.row_table import fit
 from tests.tui.driving import lines_of, names_in, opened, play, press, settled, table_of
 from tests.tui.scripted import ScriptedSource

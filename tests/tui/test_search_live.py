@@ -10,7 +10,7 @@ from textual.pilot import Pilot
 
 from rsmq_tui.monitor import LivePoller
 from rsmq_tui.protocol import QueueReader, Rsmq
-from rsmq_tui.triage.previews import Everything, Marked, Matching
+from rsmq_tui.triage.scope import Everything, Marked, Matching
 from rsmq_tui.tui.app import RsmqApp
 from tests.tui.asked import Asked, keep_what_is_asked
 from tests.tui.driving import app_of, lines_of, names_in, table_of, text_of, until

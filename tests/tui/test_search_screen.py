@@ -9,11 +9,11 @@ from textual.widgets import Input
 
 from rsmq_tui.monitor import Link, MessageState
 from rsmq_tui.protocol import Failure
-from rsmq_tui.tui.screens.overview import OverviewScreen
-from rsmq_tui.tui.screens.queue import QueueScreen
-from rsmq_tui.tui.searching import ROWS_MAX
+from rsmq_tui.tui.overview import OverviewScreen
+from rsmq_tui.tui.queue.screen import QueueScreen
+from rsmq_tui.tui.queue.search import ROWS_MAX
 from rsmq_tui.tui.widgets.filter_line import FilterProblem
-from rsmq_tui.tui.widgets.text_line import TextLine
+from rsmq_tui.tui.widgets.text_lines import TextLine
 from tests.tui.driving import (
     app_of,
     lines_of,

@@ -12,11 +12,11 @@ from textual.pilot import Pilot
 from rsmq_tui.embedded import EmbeddedServer
 from rsmq_tui.monitor import LivePoller, QueueState, Verdict
 from rsmq_tui.protocol import LISTS_NS, Failure, QueueReader, Rsmq
-from rsmq_tui.triage.desk import Triage
+from rsmq_tui.triage.service import Triage
 from rsmq_tui.tui.app import RsmqApp
-from rsmq_tui.tui.screens.confirm import ConfirmScreen
-from rsmq_tui.tui.screens.queue import QueueScreen
-from rsmq_tui.tui.sites import Site
+from rsmq_tui.tui.changes.confirm import ConfirmScreen
+from rsmq_tui.tui.queue.screen import QueueScreen
+from rsmq_tui.tui.servers import Site
 from rsmq_tui.tui.widgets.status_line import StatusLine
 from tests.tui.driving import app_of, lines_of, made, press, say_yes, settled, table_of, text_of, until
 from tests.tui.scripted import START_MS, FakeClock, ScriptedSource, messages_of

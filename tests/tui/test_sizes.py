@@ -6,9 +6,8 @@ import pytest
 
 from rsmq_tui.monitor import Verdict
 from rsmq_tui.tui.columns import QUEUE_COLUMNS, columns_of
-from rsmq_tui.tui.widgets.chart_panel import ChartPanel
-from rsmq_tui.tui.widgets.now_panel import NowPanel
-from rsmq_tui.tui.widgets.spark_panel import SparkPanel
+from rsmq_tui.tui.overview import NowPanel
+from rsmq_tui.tui.widgets.charts import ChartPanel, SparkPanel
 from tests.tui.driving import (
     app_of,
     lines_of,

@@ -3,8 +3,7 @@
 import pytest
 from textual.pilot import Pilot
 
-from rsmq_tui.tui.widgets.chart_panel import ChartPanel
-from rsmq_tui.tui.widgets.spark_panel import SparkPanel
+from rsmq_tui.tui.widgets.charts import ChartPanel, SparkPanel
 from tests.tui.driving import lines_of, opened, play, play_rows, press, resized, settled, shown
 from tests.tui.scripted import START_MS, ScriptedSource, row_of
 from tests.tui.states import one_of_each, poll_of

@@ -7,8 +7,7 @@ import pytest
 from textual.color import Color
 from textual.theme import BUILTIN_THEMES
 
-from rsmq_tui.tui.paths import shipped_themes, user_themes
-from rsmq_tui.tui.theming import TOKENS, load_themes, palette, read_theme
+from rsmq_tui.tui.theme import TOKENS, load_themes, palette, read_theme, shipped_themes, user_themes
 from tests.tui.driving import app_of, opened, play, press
 from tests.tui.scripted import ScriptedSource
 from tests.tui.states import one_of_each, poll_of

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from rsmq_tui.tui.theming import TOKENS, ThemeError, load_themes, read_theme
+from rsmq_tui.tui.theme import TOKENS, ThemeError, load_themes, read_theme
 from tests.tui.driving import app_of, opened, play, press, text_of
 from tests.tui.scripted import ScriptedSource
 from tests.tui.states import one_of_each, poll_of

@@ -7,7 +7,7 @@ UTC. None means unknown.
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from rsmq_tui.history.place import Place
+from rsmq_tui.history.names import Place
 
 HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from rsmq_tui.charts import Series, sparklines
 from rsmq_tui.history.analysis.values import Line, TimeRange
 from rsmq_tui.history.report import tables, words
-from rsmq_tui.history.report.facts import Report, Section
 from rsmq_tui.history.report.tables import Table
-from rsmq_tui.monitor.wording import plural
+from rsmq_tui.history.report.words import Report, Section
+from rsmq_tui.monitor.text import plural
 
 _WIDTH = 64
 _SPECIAL = re.compile(r"[\\`*_\[\]|~>$^]|:(?=//)|(?<=www)\.|^[-+=](?=\s|$|-|=)|^[0-9]{1,9}(?=[.)])")

@@ -3,9 +3,18 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from rsmq_tui.history.report.facts import Report, Section, within
-from rsmq_tui.history.report.words import METRICS, line_words, metric_value, moment, recovered_words, verdict_words
-from rsmq_tui.monitor.wording import UNKNOWN, compact, count, duration, printable, seconds, size
+from rsmq_tui.history.report.words import (
+    METRICS,
+    Report,
+    Section,
+    line_words,
+    metric_value,
+    moment,
+    recovered_words,
+    verdict_words,
+    within,
+)
+from rsmq_tui.monitor.text import UNKNOWN, compact, count, duration, printable, seconds, size
 
 ROWS_MAX = 200
 _TOLD_MAX = 300

@@ -7,8 +7,7 @@ from typing import TypeVar
 
 from rsmq_tui.monitor import LivePoller
 from rsmq_tui.monitor.list_poller import ListPoller
-from rsmq_tui.pipeline.datasource.errors import ERRORS, SourceError, told
-from rsmq_tui.pipeline.datasource.options import LIST, Options
+from rsmq_tui.pipeline.datasource.options import ERRORS, LIST, Options, SourceError, told
 from rsmq_tui.protocol import QueueReader
 from rsmq_tui.protocol.lists.reader import ListReader
 

@@ -1,27 +1,461 @@
-"""The table ``messages``: what lies in queues, read without changing anything."""
+"""The table ``messages`` of RSMQ queues: its columns, its filters, and how a read is split into tasks.
+
+From messages as their keys hold them to columns: whole columns at once where all is as usual, and one by one else.
+
+Usual is what every client in use writes: canonical ids, scores in ms, counts that are plain numbers. Both ways give the
+same values, which are those of ``rsmq_tui.history.rows``.
+
+How a read of messages is split into tasks: which queues, or which parts of a deep one, each of them reads.
+
+A part of a deep queue is a share of its table of ids (``rsmq_tui.protocol.rsmq.scan``), not of its ranks: a message
+that is received gets another score, and with that another rank, but stays where it is in the table.
+
+Where a filter wants one state only, and the messages that can be in it are few, or lie together, they are read by
+score instead. The ready ones of now are cut into parts: whatever is ready throughout keeps its score. The hidden ones
+are read by one task, rising, since a message that is received again moves on.
+
+Filters that a query pushes down: which queues are read, which part of each, and what is dropped before its body.
+
+Spark drops nothing itself of what is taken on here, so that each filter is also applied to what was read.
+"""
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterator, Sequence
+import re
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
 from contextlib import aclosing
+from dataclasses import dataclass, field
 from itertools import compress
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
+from pyspark.sql.datasource import (
+    DataSourceReader,
+    EqualNullSafe,
+    EqualTo,
+    Filter,
+    GreaterThan,
+    GreaterThanOrEqual,
+    In,
+    InputPartition,
+    IsNotNull,
+    IsNull,
+    LessThan,
+    LessThanOrEqual,
+    Not,
+    StringContains,
+    StringEndsWith,
+    StringStartsWith,
+)
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from rsmq_tui.history.columns import repeated
 from rsmq_tui.history.names import stored_name, stored_text
+from rsmq_tui.history.rows import array_of, repeated
 from rsmq_tui.monitor import MessageState
+from rsmq_tui.monitor.peek import state_of
+from rsmq_tui.monitor.reading import read_score
+from rsmq_tui.monitor.text import printable
 from rsmq_tui.pipeline.datasource.bridge import iterate, opened
-from rsmq_tui.pipeline.datasource.errors import ERRORS, briefly, told
-from rsmq_tui.pipeline.datasource.filters import ALL_STATES, Pushed, push
-from rsmq_tui.pipeline.datasource.message_columns import MessageColumns
-from rsmq_tui.pipeline.datasource.options import Options
-from rsmq_tui.pipeline.datasource.planning import MessagePartition, Piece, plan
-from rsmq_tui.protocol import QueueReader, ScanChunk
+from rsmq_tui.pipeline.datasource.options import ERRORS, Options, SourceError, briefly, told
+from rsmq_tui.protocol import (
+    MICROSECONDS_FROM,
+    SECONDS_BELOW,
+    QueueReader,
+    RsmqError,
+    ScanChunk,
+    leading_int,
+    name_of,
+    sent_ms,
+)
+from rsmq_tui.protocol.keys import EARLIEST_MS, SLACK_MS
+from rsmq_tui.protocol.rsmq.scan import WHOLE, ScanPart
+from rsmq_tui.protocol.rsmq.scan_strategies import QueueSize, ScoreRange
+
+_LONG, _TEXT, _RAW = pa.int64(), pa.string(), pa.binary()
+# Made once: Arrow looks for numpy each time that it is given a plain number.
+_ZERO, _THOUSAND = pa.scalar(0, _LONG), pa.scalar(1000, _LONG)
+_STATES = {state: pa.scalar(str(state), _TEXT) for state in MessageState}
+# An id of 32 characters that begins with a time; what is all hexadecimal carries none.
+_ID_LENGTH, _TIME_LENGTH = 32, 10
+_TIMED_IDS = re.compile(rb"(?:[0-9a-z]{10}[0-9a-zA-Z:]{22})*")
+_HEXADECIMAL = "^[0-9a-f]{32}$"
+# What ``leading_int`` reads whole.
+_DIGITS_MAX = 18
+
+
+class MessageColumns:
+    """Some messages of one queue, found at one time each, and the columns of a table that are made of them."""
+
+    def __init__(self, at_ms: Sequence[int], columns: Sequence[Sequence[Any]]) -> None:
+        self.ids, self.scores, self.rcs, self.frs, self.sizes, self.bodies = columns
+        self._at_ms = at_ms
+        self._made: dict[str, pa.Array] = {}
+        self._numbers: dict[str, pa.Array | None] = {}
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def column(self, name: str) -> pa.Array:
+        """Return one column."""
+        if name not in self._made:
+            self._made[name] = _MAKERS[name](self)
+        return self._made[name]
+
+    def _plain(self, what: str, raw: Sequence[bytes | None]) -> pa.Array | None:
+        if what not in self._numbers:
+            self._numbers[what] = _plain_numbers(raw)
+        return self._numbers[what]
+
+    def _make_at_ms(self) -> pa.Array:
+        return pa.array(self._at_ms, _LONG)
+
+    def _make_id(self) -> pa.Array:
+        joined = b"".join(self.ids)
+        if joined.isascii() and b"\\" not in joined:
+            return pa.array(self.ids, _RAW).cast(_TEXT)
+        return pa.array([stored_name(name_of(id)) for id in self.ids], _TEXT)
+
+    def _make_sent_ms(self) -> pa.Array:
+        usual = self._usual_sent_ms()
+        if usual is not None:
+            return usual
+        moments = zip(self.ids, self._at_ms, strict=True)
+        return array_of([sent_ms(name_of(id), now_ms=at_ms) for id, at_ms in moments], _LONG)
+
+    def _usual_sent_ms(self) -> pa.Array | None:
+        joined = b"".join(self.ids)
+        if set(map(len, self.ids)) != {_ID_LENGTH} or _TIMED_IDS.fullmatch(joined) is None:
+            return None
+        raw = pa.array(self.ids, _RAW)
+        if pc.any(pc.match_substring_regex(raw.cast(_TEXT), _HEXADECIMAL)).as_py():
+            return None
+        found = pc.divide(pa.array([int(id[:_TIME_LENGTH], 36) for id in self.ids], _LONG), _THOUSAND)
+        earliest, latest = pc.min_max(found).values()
+        is_plausible = earliest.as_py() >= EARLIEST_MS and latest.as_py() <= min(self._at_ms) + SLACK_MS
+        return found if is_plausible else None
+
+    def _make_due_ms(self) -> pa.Array:
+        usual = self._usual_due_ms()
+        if usual is not None:
+            return usual
+        return array_of([read_score(score.decode("latin-1"))[0] for score in self.scores], _LONG)
+
+    def _usual_due_ms(self) -> pa.Array | None:
+        found = self._plain("score", self.scores)
+        if found is None:
+            return None
+        lowest, highest = (bound.as_py() for bound in pc.min_max(found).values())
+        return found if lowest >= SECONDS_BELOW and highest < MICROSECONDS_FROM else None
+
+    def _make_rc(self) -> pa.Array:
+        usual = self._plain("rc", self.rcs)
+        if usual is not None:
+            return pc.fill_null(usual, _ZERO)
+        return array_of([0 if rc is None else leading_int(rc) for rc in self.rcs], _LONG)
+
+    def _make_fr_ms(self) -> pa.Array:
+        usual = self._plain("fr", self.frs)
+        return array_of([leading_int(fr) for fr in self.frs], _LONG) if usual is None else usual
+
+    def _make_state(self) -> pa.Array:
+        due_ms, rc = self._usual_due_ms(), self._plain("rc", self.rcs)
+        if due_ms is None or rc is None:
+            moments = zip(self.scores, self.rcs, self._at_ms, strict=True)
+            return pa.array([str(state_of(*moment)) for moment in moments], _TEXT)
+        was_received = pc.not_equal(pc.fill_null(rc, _ZERO), _ZERO)
+        hidden = pc.if_else(was_received, _STATES[MessageState.IN_FLIGHT], _STATES[MessageState.DELAYED])
+        is_ready = pc.less_equal(due_ms, self.column("at_ms"))
+        return pc.if_else(is_ready, _STATES[MessageState.READY], hidden)
+
+    def _make_size(self) -> pa.Array:
+        return pa.array(self.sizes, _LONG)
+
+    def _make_body(self) -> pa.Array:
+        return pa.array(self.bodies, _RAW)
+
+
+def _plain_numbers(raw: Sequence[bytes | None]) -> pa.Array | None:
+    """Read numbers that are written plainly, or None where one of them is not; what is absent stays null."""
+    texts = pa.array(raw, _RAW)
+    if texts.null_count == len(texts):
+        return pa.nulls(len(texts), _LONG)
+    # Arrow also reads hexadecimal ones.
+    if not b"".join(filter(None, raw)).isdigit() or pc.max(pc.binary_length(texts)).as_py() > _DIGITS_MAX:
+        return None
+    try:
+        return texts.cast(_TEXT).cast(_LONG)
+    except pa.ArrowInvalid:
+        return None
+
+
+_MAKERS: dict[str, Callable[[MessageColumns], pa.Array]] = {
+    name: getattr(MessageColumns, f"_make_{name}")
+    for name in ("at_ms", "id", "sent_ms", "due_ms", "rc", "fr_ms", "state", "size", "body")
+}
+
+
+_INT64_MAX = 2**63 - 1
+_COMPARISONS: dict[type[Filter], Callable[[Any, Any], bool]] = {
+    EqualTo: lambda value, other: value == other,
+    EqualNullSafe: lambda value, other: value == other,
+    GreaterThan: lambda value, other: value > other,
+    GreaterThanOrEqual: lambda value, other: value >= other,
+    LessThan: lambda value, other: value < other,
+    LessThanOrEqual: lambda value, other: value <= other,
+    In: lambda value, others: value in others,
+}
+_TEXT_COMPARISONS: dict[type[Filter], Callable[[str, str], bool]] = {
+    StringStartsWith: str.startswith,
+    StringEndsWith: str.endswith,
+    StringContains: str.__contains__,
+}
+_RC_COMPARISONS: dict[type[Filter], Callable[[pa.Array, pa.Scalar], pa.Array]] = {
+    EqualTo: pc.equal,
+    GreaterThan: pc.greater,
+    GreaterThanOrEqual: pc.greater_equal,
+    LessThan: pc.less,
+    LessThanOrEqual: pc.less_equal,
+}
+ALL_STATES = frozenset(MessageState)
+
+
+@dataclass(frozen=True)
+class Pushed:
+    """The filters that are taken on: on the queue's name, on the state, and on rc."""
+
+    queue: tuple[Filter, ...] = ()
+    rc: tuple[Filter, ...] = ()
+    states: frozenset[MessageState] = field(default=ALL_STATES)
+
+    def wants_queue(self, stored: str) -> bool:
+        """Tell whether rows of a queue are wanted, by its name as the column holds it."""
+        return all(_matches_text(each, stored) for each in self.queue)
+
+    def wanted_rc(self, rc: pa.Array) -> pa.Array | None:
+        """Tell for each of some receive counts whether it is wanted; None stands for all of them."""
+        wanted: pa.Array | None = None
+        for each in self.rc:
+            found = pc.fill_null(_matching_rc(each, rc), False)
+            wanted = found if wanted is None else pc.and_(wanted, found)
+        return wanted
+
+
+def push(filters: Sequence[Filter]) -> tuple[Pushed, list[Filter]]:
+    """Return what is taken on of these filters, and those that are left to Spark."""
+    queue: list[Filter] = []
+    rc: list[Filter] = []
+    states, left = ALL_STATES, []
+    for each in filters:
+        column, values = _subject(each)
+        if column == "queue" and _are(values, str):
+            queue.append(each)
+        elif column == "state" and _are(values, str):
+            states = frozenset(state for state in states if _matches_text(each, str(state)))
+        elif column == "rc" and _are(values, int) and _is_about_numbers(each):
+            rc.append(each)
+        else:
+            left.append(each)
+    return Pushed(tuple(queue), tuple(rc), states), left
+
+
+def _subject(each: Filter) -> tuple[str | None, tuple[Any, ...]]:
+    """Return which column a filter is about, and the values in it; None for one that is not about one column."""
+    if isinstance(each, Not):
+        return _subject(each.child) if not isinstance(each.child, Not) else (None, ())
+    attribute: tuple[str, ...] = getattr(each, "attribute", ())
+    if len(attribute) != 1:
+        return None, ()
+    if isinstance(each, (IsNull, IsNotNull)):
+        return attribute[0], ()
+    value: Any = getattr(each, "value", None)
+    return attribute[0], tuple(value) if isinstance(each, In) else (value,)
+
+
+def _are(values: Iterable[Any], kind: type) -> bool:
+    return all(
+        isinstance(value, kind)
+        and not isinstance(value, bool)
+        and not (isinstance(value, int) and abs(value) > _INT64_MAX)
+        for value in values
+    )
+
+
+def _is_about_numbers(each: Filter) -> bool:
+    return not isinstance(each.child if isinstance(each, Not) else each, tuple(_TEXT_COMPARISONS))
+
+
+def _matches_text(each: Filter, value: str) -> bool:
+    """Tell whether a filter is true of a text that is not null."""
+    match each:
+        case Not():
+            return not _matches_text(each.child, value)
+        case IsNull():
+            return False
+        case IsNotNull():
+            return True
+    compare = _COMPARISONS.get(type(each)) or _TEXT_COMPARISONS[type(each)]
+    # Spark orders texts by their bytes, Python by their characters: of valid UTF-8 that is the same order.
+    return compare(value, each.value)  # type: ignore[attr-defined] # all but those above have one
+
+
+def _matching_rc(each: Filter, rc: pa.Array) -> pa.Array:
+    """Tell for each count whether a filter is true of it; null where that is unknown."""
+    match each:
+        case Not():
+            return pc.invert(_matching_rc(each.child, rc))
+        case IsNull():
+            return pc.is_null(rc)
+        case IsNotNull():
+            return pc.is_valid(rc)
+        case In():
+            # is_in says False of a null, which a Not around it would turn into True.
+            found = pc.is_in(rc, value_set=pa.array(each.value, pa.int64()))
+            return pc.if_else(pc.is_valid(rc), found, pa.scalar(None, pa.bool_()))
+        case EqualNullSafe():
+            return pc.fill_null(pc.equal(rc, pa.scalar(each.value, pa.int64())), False)
+    value: int = each.value  # type: ignore[attr-defined] # all but those above have one
+    return _RC_COMPARISONS[type(each)](rc, pa.scalar(value, pa.int64()))
+
+
+# A task costs some ms to start, and a part of a scan one round trip more: this many messages are worth it.
+_PART_MESSAGES_MIN = 20_000
+# A scan by score beats one of everything where it reads less than this share of the messages.
+_HIDDEN_SHARE = 4
+_HIDDEN_MAX = 500_000
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """What is read in one go: a queue, or a part of one; by score where ``ranges`` are given.
+
+    ``rises`` tells that scores may rise within the ranges. ``size`` is how many messages it was about, when planned.
+    """
+
+    queue: str
+    part: ScanPart = WHOLE
+    ranges: tuple[ScoreRange, ...] = ()
+    rises: bool = False
+    size: int = 0
+
+
+@dataclass
+class MessagePartition(InputPartition):
+    """What one task reads."""
+
+    pieces: tuple[Piece, ...]
+
+    def __init__(self, pieces: Iterable[Piece]) -> None:
+        super().__init__(None)
+        self.pieces = tuple(pieces)
+
+
+async def plan(reader: QueueReader, options: Options, pushed: Pushed) -> list[MessagePartition]:
+    """Return the tasks; raises ``SourceError``, and what reading raises."""
+    if not pushed.states:
+        return [MessagePartition(())]
+    queues = await _queues(reader, options, pushed)
+    now_ms = await reader.ranges.now_ms()
+    ready, hidden = _ranges_of(now_ms)
+    sizes = await reader.ranges.sizes(queues, (*ready, *hidden))
+    if options.queue is not None and queues:
+        _check_there(options.queue, sizes[0], reader)
+    total = sum(size.depth for size in sizes)
+    wanted = max(_PART_MESSAGES_MIN, -(-total // options.partitions))
+    pieces: list[Piece] = []
+    for queue, size in zip(queues, sizes, strict=True):
+        in_ready = sum(size.in_ranges[: len(ready)])
+        in_hidden = sum(size.in_ranges[len(ready) :])
+        if size.depth == 0:
+            continue
+        if pushed.states == {MessageState.READY}:
+            pieces += await _ready_pieces(reader, queue, ready, size.in_ranges, in_ready, wanted)
+        elif MessageState.READY not in pushed.states and in_hidden <= min(_HIDDEN_MAX, size.depth // _HIDDEN_SHARE):
+            pieces.append(Piece(queue, ranges=hidden, rises=True, size=in_hidden))
+        else:
+            pieces += await _parts(reader, queue, size.depth, wanted)
+    return packed(pieces, options.partitions)
+
+
+def _check_there(queue: str, size: QueueSize, reader: QueueReader) -> None:
+    name = printable(queue)
+    if size.problem is not None:
+        raise SourceError(f"the messages of {name} cannot be read: {printable(size.problem)}")
+    if not size.exists and not size.depth:
+        raise SourceError(f"no queue {name} in namespace {printable(reader.ns)} of {reader.label}")
+
+
+async def _queues(reader: QueueReader, options: Options, pushed: Pushed) -> list[str]:
+    if options.queue is not None:
+        names: Sequence[str] = (options.queue,)
+    else:
+        index = await reader.rows.index()
+        if index.problem is not None:
+            raise SourceError(printable(index.problem))
+        names = index.names
+    return [name for name in names if pushed.wants_queue(stored_name(name))]
+
+
+def _ranges_of(now_ms: int) -> tuple[tuple[ScoreRange, ...], tuple[ScoreRange, ...]]:
+    """Return the scores of what is ready at a time, and of what is hidden, in each unit that clients write."""
+    # Seconds are not always whole.
+    second_bound, ms_bound, micro_bound = repr(now_ms / 1000).encode(), b"%d" % now_ms, b"%d" % (now_ms * 1000)
+    ms_from, micros_from = b"%d" % SECONDS_BELOW, b"%d" % MICROSECONDS_FROM
+    ready = (
+        ScoreRange(b"-inf", second_bound),
+        ScoreRange(ms_from, ms_bound),
+        ScoreRange(micros_from, micro_bound),
+    )
+    hidden = (
+        ScoreRange(b"(" + second_bound, b"(" + ms_from),
+        ScoreRange(b"(" + ms_bound, b"(" + micros_from),
+        ScoreRange(b"(" + micro_bound, b"+inf"),
+    )
+    return ready, hidden
+
+
+async def _ready_pieces(
+    reader: QueueReader, queue: str, ranges: Sequence[ScoreRange], counts: Sequence[int], total: int, wanted: int
+) -> list[Piece]:
+    if total <= wanted:
+        return [Piece(queue, ranges=tuple(ranges), size=total)] if total else []
+    pieces: list[Piece] = []
+    for bounds, count in zip(ranges, counts, strict=False):
+        if not count:
+            continue
+        try:
+            cuts = await reader.ranges.scores_at(queue, bounds, count, wanted)
+        except RsmqError:
+            cuts = []
+        low = bounds.low
+        # Those of one score stay together.
+        for cut in dict.fromkeys(cuts):
+            pieces.append(Piece(queue, ranges=(ScoreRange(low, b"(" + cut),), size=wanted))
+            low = cut
+        pieces.append(Piece(queue, ranges=(ScoreRange(low, bounds.high),), size=wanted))
+    return pieces
+
+
+async def _parts(reader: QueueReader, queue: str, depth: int, wanted: int) -> list[Piece]:
+    """Split a queue into parts of about that many messages; their number has to be a power of two."""
+    count = 1
+    while depth > wanted * count:
+        count *= 2
+    if count > 1 and not await reader.ranges.can_split(queue):
+        count = 1
+    return [Piece(queue, ScanPart(index, count), size=depth // count) for index in range(count)]
+
+
+def packed(pieces: list[Piece], partitions: int) -> list[MessagePartition]:
+    """Share pieces out among tasks, the large ones first, each to that which has least to do."""
+    bins: list[list[Piece]] = [[] for _ in range(min(partitions, len(pieces)) or 1)]
+    loads = [0] * len(bins)
+    for piece in sorted(pieces, key=lambda piece: -piece.size):
+        place = loads.index(min(loads))
+        bins[place].append(piece)
+        loads[place] += piece.size + 100
+    return [MessagePartition(each) for each in bins]
+
 
 # A batch holds about so many rows, or so much of bodies: batches of a few rows cost the JVM more than their rows.
 _BATCH_ROWS = 10_000

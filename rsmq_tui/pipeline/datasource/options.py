@@ -1,20 +1,62 @@
-"""What may be said by ``option``: read and checked once, on the driver, so that a mistake costs no task."""
+"""The options of the data source, and its errors.
+
+What goes wrong between Spark and a server of queues, in one sentence that says what to do next.
+
+    Exception
+    └── SourceError        what stops a read, a stream or a write
+
+Spark puts lines of its own around it; the sentence is the last of Python's.
+"""
 
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from difflib import get_close_matches
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from rsmq_tui.history.names import read_name
-from rsmq_tui.monitor.wording import printable
-from rsmq_tui.pipeline.datasource.errors import SourceError
-from rsmq_tui.protocol import Address
+from rsmq_tui.monitor.text import SENTENCE_MAX, printable
+from rsmq_tui.protocol import SERVER_ERRORS, Address, RsmqError, failure_of
 from rsmq_tui.protocol.lists.naming import LISTS_NS, ListNames
 
 if TYPE_CHECKING:
     from rsmq_tui.profiles import Profile
+
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+ERRORS: tuple[type[Exception], ...] = (RsmqError, *SERVER_ERRORS)
+
+
+class SourceError(Exception):
+    """What stops a read, a stream or a write; its text is one sentence."""
+
+
+def told(error: Exception, label: str, what: str = "") -> SourceError:
+    """Put what a server or the protocol refused into a sentence; ``what`` was being done."""
+    doing = f"{what}: " if what else ""
+    if isinstance(error, RsmqError):
+        return SourceError(printable(f"{label}: {doing}{error}", SENTENCE_MAX))
+    failure = failure_of(error)
+    return SourceError(printable(f"{label}: {doing}{failure.sentence}; {failure.hint}", SENTENCE_MAX))
+
+
+def briefly(call: Callable[P, T]) -> Callable[P, T]:
+    """Make what Spark calls raise a ``SourceError`` without the lines of where in this program it came from."""
+
+    @wraps(call)
+    def brief(*args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            return call(*args, **kwargs)
+        except SourceError as error:
+            sentence = str(error)
+        raise SourceError(sentence)
+
+    return brief
+
 
 RSMQ, LIST = "rsmq", "list"
 QUEUES, MESSAGES = "queues", "messages"
@@ -44,7 +86,7 @@ class Server:
         """Return the profile of that name; raises ``SourceError``."""
         # Whoever gives a URL has no need of what reads configuration files.
         from rsmq_tui.profiles.config import read_config  # noqa: PLC0415
-        from rsmq_tui.profiles.table import ConfigError  # noqa: PLC0415
+        from rsmq_tui.profiles.values import ConfigError  # noqa: PLC0415
 
         try:
             config = read_config(Path(self.config))
@@ -138,7 +180,7 @@ def _server(said: Mapping[str, str]) -> Server:
         # Settled here: a worker of a cluster has other surroundings.
         server = Server(url=url or os.environ.get("REDIS_URL") or _DEFAULT_URL)
     else:
-        from rsmq_tui.folders import config_folder  # noqa: PLC0415 - see ``Server.address``
+        from rsmq_tui.files import config_folder  # noqa: PLC0415 - see ``Server.address``
 
         path = said.get("config") or os.environ.get("RSMQ_TUI_CONFIG") or str(config_folder() / "config.toml")
         server = Server(profile=profile, config=str(Path(path).expanduser()))

@@ -1,4 +1,6 @@
-"""Inventories: which of them are whole, which follows which, and what each message was like when it was last seen.
+"""Inventories, the life of messages, and poison messages.
+
+Inventories: which of them are whole, which follows which, and what each message was like when it was last seen.
 
 Only whole inventories count: one without its ending row was cut short, and a message that is not in it may have been
 there all the same. Several recorders of a place take inventories of their own, which may overlap, and all are true.
@@ -7,6 +9,14 @@ The inventory that follows another is the first of that queue that began after t
 does not hold was deleted before it ended. Where none follows on the same day, the first of the day after does that
 began after all inventories of the day had ended; it has to end on the day that it began on, so that two days of rows
 are all that a day's tables are made of.
+
+The life of messages as inventories show it: how long they waited and were held, how often they came back.
+
+An inventory is a picture: what came and went between two of them was never seen. Of the messages that were seen, long
+ones are seen more often than short ones, so that holding times and shares of expired messages are rather too high.
+
+A message that is gone was deleted between its last sighting and the end of the inventory that follows. The middle of
+the two is taken, which is off by at most half of that time: about half of the interval between inventories.
 """
 
 from collections.abc import Sequence
@@ -15,7 +25,11 @@ from datetime import date
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as sf
 
+from rsmq_tui.history.analysis.schema import LIFECYCLE, POISON, POISON_DAYS, STATISTICS
+from rsmq_tui.pipeline.state import Settings
+from rsmq_tui.pipeline.transforms.columns import DAY, conform
 from rsmq_tui.pipeline.transforms.samples import DAY_MS, QUEUE
+from rsmq_tui.protocol import SECONDS_BELOW
 
 DAY_NO = "day_no"
 """Days since 1970, UTC."""
@@ -166,3 +180,152 @@ def _unpacked() -> tuple[Column, ...]:
 
 def _day_of(name: str) -> Column:
     return sf.floor(sf.col(name) / DAY_MS)
+
+
+SKETCH_K = 1024
+"""The size of the sketches of holding times: up to so many are kept as they are, beyond a rank is off by 0.3 %."""
+
+RC_COUNTS = 11
+_QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
+
+
+def fates(seen: DataFrame, found: DataFrame) -> DataFrame:
+    """Return what became of each message that ``sightings`` returned; ``found`` are the inventories.
+
+    ``waiting_ms`` and ``holding_ms`` are null where they are not known, and where the times contradict each other: a
+    message that was received before it was sent, or after it was seen, or in a unit other than milliseconds.
+    """
+    following = found.groupBy(*QUEUE, DAY_NO, "inventory_ms").agg(
+        sf.max("next_end_ms").alias("next_end_ms"), sf.max("after_end_ms").alias("after_end_ms")
+    )
+    fr, sent = sf.col("fr_ms"), sf.col("sent_ms")
+    is_fr_known = sf.col("is_received") & fr.between(SECONDS_BELOW, sf.col("seen_ms")) & (sent.isNull() | (sent <= fr))
+    gone_ms = sf.col("seen_ms") + (sf.col("until_ms") - sf.col("seen_ms")) / 2
+    return (
+        seen.join(following, on=[*QUEUE, DAY_NO, "inventory_ms"])
+        .withColumns(
+            {
+                "until_ms": sf.coalesce("next_end_ms", sf.when(~sf.col("goes_on"), sf.col("after_end_ms"))),
+                "is_received": sf.col("rc") >= 1,
+                "is_expired": (sf.col("rc") >= 2) | ((sf.col("rc") >= 1) & sf.col("is_ready")),
+                "is_final": ~sf.col("goes_on"),
+            }
+        )
+        .withColumns(
+            {
+                "waiting_ms": sf.when(is_fr_known & (sent >= SECONDS_BELOW), (fr - sent).cast("double")),
+                "holding_ms": sf.when(is_fr_known, gone_ms - fr),
+            }
+        )
+    )
+
+
+def lifecycle(ends: DataFrame, found: DataFrame, days: Sequence[str], poison_rc: int) -> DataFrame:
+    """Return the table ``lifecycle``: a row for each queue and day with a whole inventory, whether it held any or not.
+
+    ``ends`` are what ``fates`` returned for these days, ``found`` the inventories.
+    """
+    rc, is_received, is_expired, is_final = map(sf.col, ("rc", "is_received", "is_expired", "is_final"))
+    counts = [sf.count_if(rc == number) for number in range(RC_COUNTS - 1)]
+    messages = ends.groupBy(*QUEUE, DAY_NO).agg(
+        sf.count("*").alias("messages"),
+        sf.count_if(is_received).alias("received"),
+        sf.count("until_ms").alias("gone"),
+        *_statistics("waiting_ms"),
+        *_statistics("holding_ms"),
+        sf.array(*counts, sf.count_if(rc >= RC_COUNTS - 1)).alias("rc_counts"),
+        sf.count_if(rc >= poison_rc).alias("poison"),
+        sf.count_if(is_expired).alias("expired"),
+        sf.count_if(is_received & is_final).alias("final_received"),
+        sf.count_if(is_expired & is_final).alias("final_expired"),
+        sf.when(sf.count("holding_ms") > 0, sf.kll_sketch_agg_double("holding_ms", SKETCH_K)).alias(
+            "holding_ms_sketch"
+        ),
+    )
+    whole = (
+        found.where(sf.col("end_ms").isNotNull() & sf.col(DAY_NO).isin(day_numbers(days)))
+        .groupBy(*QUEUE, DAY_NO)
+        .agg(sf.count("*").alias("inventories"), sf.max("inventory_ms").alias("last_inventory_ms"))
+    )
+    none: dict[str, bool | float | int | str] = dict.fromkeys(
+        ("messages", "received", "gone", "poison", "expired", "final_received", "final_expired"), 0
+    )
+    rows = whole.join(messages, on=[*QUEUE, DAY_NO], how="left").fillna(none)
+    no_counts = sf.array_repeat(sf.lit(0).cast("bigint"), RC_COUNTS)
+    return conform(
+        rows.withColumns({DAY: day_name(sf.col(DAY_NO)), "rc_counts": sf.coalesce("rc_counts", no_counts)})
+        .withColumns(_columns("waiting_ms") | _columns("holding_ms")),
+        LIFECYCLE,
+    )  # fmt: skip
+
+
+def _statistics(name: str) -> tuple[Column, ...]:
+    """Return the statistics of a column; the percentiles are exact, and in one array, since they are of one sorting."""
+    return (
+        *(getattr(sf, how)(name).alias(f"{name}_{how}") for how in STATISTICS if how not in _QUANTILES),
+        sf.percentile(name, list(_QUANTILES.values())).alias(f"{name}_percentiles"),
+    )
+
+
+def _columns(name: str) -> dict[str, Column]:
+    """Return a column for each percentile."""
+    return {f"{name}_{how}": sf.col(f"{name}_percentiles")[at] for at, how in enumerate(_QUANTILES)}
+
+
+_FACTS = ("sent_ms", "fr_ms", "rc", "size")
+
+
+def poison_days(rows: DataFrame, found: DataFrame, days: Sequence[str], poison_rc: int) -> DataFrame:
+    """Return the table ``poison_days``: the messages that a whole inventory of a day showed received too often.
+
+    ``rows`` and ``found`` are what ``observed`` and ``inventories`` return. Everything is as it was when it was last
+    seen received too often.
+    """
+    cut = found.where(sf.col("end_ms").isNull()).select(*INVENTORY)
+    is_meant = (
+        sf.col("id").isNotNull() & (sf.col("rc") >= poison_rc) & sf.col(DAY_NO).isin(day_numbers(days))
+    )  # fmt: skip
+    # They are few: of these the order may be what reads best.
+    last = sf.struct("seen_ms", *_FACTS)
+    grouped = (
+        rows.where(is_meant)
+        .join(sf.broadcast(cut), on=list(INVENTORY), how="left_anti")
+        .groupBy(*QUEUE, "id", DAY_NO)
+        .agg(sf.max(last).alias("last"), *_seen("inventory_ms", "inventory_ms"))
+    )
+    named = grouped.withColumns({DAY: day_name(sf.col(DAY_NO)), **{name: sf.col(f"last.{name}") for name in _FACTS}})
+    return conform(named, POISON_DAYS)
+
+
+def poison(days: DataFrame, lifecycle: DataFrame) -> DataFrame:
+    """Return the table ``poison``: each such message once, as it was on the last of its days."""
+    last = sf.struct("last_seen_ms", *_FACTS)
+    messages = days.groupBy(*QUEUE, "id").agg(sf.max(last).alias("last"), *_seen("first_seen_ms", "last_seen_ms"))
+    queues = lifecycle.groupBy(*QUEUE).agg(sf.max("last_inventory_ms").alias("last_inventory_ms"))
+    is_there = sf.col("last_seen_ms") >= sf.col("last_inventory_ms")
+    joined = messages.join(queues, on=list(QUEUE), how="left")
+    return conform(
+        joined.withColumns({"is_there": is_there, **{name: sf.col(f"last.{name}") for name in _FACTS}}), POISON
+    )
+
+
+def _seen(first: str, last: str) -> tuple[Column, Column]:
+    return sf.min(first).alias("first_seen_ms"), sf.max(last).alias("last_seen_ms")
+
+
+def message_tables(messages: DataFrame, days: Sequence[str], settings: Settings) -> dict[str, DataFrame]:
+    """Return ``lifecycle`` and ``poison_days`` of these days, with ``day`` in front.
+
+    ``messages`` are the recorded rows of these days and of the day after each, in which the inventories lie that
+    follow those of the day. Days may be told together or one by one: the tables are the same.
+
+    The inventories, a row each, stay in Spark's cache until its owner clears it.
+    """
+    rows = observed(messages, days)
+    # Four places ask for them, and each would read all messages for it.
+    found = inventories(rows).cache()
+    ends = fates(sightings(rows, found, days), found)
+    return {
+        LIFECYCLE: lifecycle(ends, found, days, settings.poison_rc),
+        POISON_DAYS: poison_days(rows, found, days, settings.poison_rc),
+    }

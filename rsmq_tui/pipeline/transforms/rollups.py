@@ -1,13 +1,57 @@
-"""Roll-ups: what the samples of each queue come to, in buckets of 10 seconds, a minute and an hour."""
+"""Roll-ups, percentile sketches and runs of verdicts: the tables kept by day.
 
-from pyspark.sql import Column, DataFrame
+Sketches of a metric's values, from which percentiles are read, and which can be merged.
+
+A sketch holds all values while there are no more than ``SKETCH_K``; its percentiles are exact then: the smallest value
+that so many percent of the values do not exceed. Of more values it keeps about twice as many as ``SKETCH_K``, and a
+percentile is, 99 times in 100, within 1.7 % of its rank.
+"""
+
+from collections.abc import Callable, Collection
+
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as sf
+from pyspark.storagelevel import StorageLevel
 
-from rsmq_tui.history.analysis.schema import METRICS, ROLLUP_1H, ROLLUP_1M, ROLLUP_10S, WIDTHS_MS
-from rsmq_tui.pipeline.transforms.conforming import conform
-from rsmq_tui.pipeline.transforms.rates import RATES
-from rsmq_tui.pipeline.transforms.samples import QUEUE, day_of
-from rsmq_tui.pipeline.transforms.sketches import PERCENTILES, merged, percentiles_in, percentiles_of, sketch_of
+from rsmq_tui.history.analysis.schema import METRICS, ROLLUP_1H, ROLLUP_1M, ROLLUP_10S, VERDICT_RUNS, WIDTHS_MS
+from rsmq_tui.pipeline.transforms.columns import conform
+from rsmq_tui.pipeline.transforms.samples import QUEUE, RATES, day_of, told_samples
+
+SKETCH_K = 200
+PERCENTILES = {"p50": 50, "p95": 95, "p99": 99}
+
+_WHOLE = ("depth", "oldest_ready_age_ms")
+
+
+def sketch_of(metric: str) -> Column:
+    """Aggregate the values of a metric into a sketch; null where there is none."""
+    made = sf.kll_sketch_agg_bigint if metric in _WHOLE else sf.kll_sketch_agg_double
+    return sf.when(sf.count(metric) > 0, made(metric, SKETCH_K))
+
+
+def merged(metric: str, sketch: str) -> Column:
+    """Aggregate sketches of a metric into one; null where there is none."""
+    merge = sf.kll_merge_agg_bigint if metric in _WHOLE else sf.kll_merge_agg_double
+    return sf.when(sf.count(sketch) > 0, merge(sketch, SKETCH_K))
+
+
+def percentiles_in(metric: str, sketch: str) -> Column:
+    """Return the ``PERCENTILES`` of a sketch, an array; null where the sketch is."""
+    quantiles = sf.kll_sketch_get_quantile_bigint if metric in _WHOLE else sf.kll_sketch_get_quantile_double
+    ranks = sf.array(*(sf.lit(percent / 100) for percent in PERCENTILES.values()))
+    return sf.when(sf.col(sketch).isNotNull(), quantiles(sketch, ranks))
+
+
+def percentiles_of(values: str) -> Column:
+    """Return the ``PERCENTILES`` of all values, which are sorted in an array; null where there is none."""
+    count = sf.size(values)
+    picked = [
+        # The first whose rank is so many percent or more, from 0.
+        sf.get(values, sf.floor((count * percent + 99) / 100).cast("int") - 1)
+        for percent in PERCENTILES.values()
+    ]
+    return sf.array(*picked)
+
 
 _SUMS = ("samples", "covered_ms", *RATES)
 # What is averaged, as sum and count, so that roll-ups of roll-ups are right.
@@ -92,3 +136,68 @@ def _from_sketches() -> dict[str, Column]:
 
 def _bucket(at_ms: Column, table: str) -> Column:
     return (at_ms - at_ms % WIDTHS_MS[table]).alias("bucket_ms")
+
+
+def verdict_runs(told: DataFrame) -> DataFrame:
+    """Return the longest runs of samples of a queue that have one verdict, from ``told_samples``.
+
+    A run ends where the verdict changes, at a gap and on the hour. Rows without a queue make the runs of polls of a
+    place that failed.
+    """
+    by_time = Window.partitionBy(*QUEUE).orderBy("at_ms").rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    first = sf.when(sf.col("is_start"), sf.struct("continues", "depth", "told"))
+    at_peak = sf.when(sf.col("depth").isNotNull(), sf.struct("depth", -sf.col("at_ms")))
+    runs = (
+        told.withColumn("run", sf.sum(sf.col("is_start").cast("int")).over(by_time))
+        .where(sf.col("verdict").isNotNull())
+        .groupBy(*QUEUE, "run", "verdict")
+        .agg(
+            sf.min("at_ms").alias("first_ms"),
+            sf.max("at_ms").alias("last_ms"),
+            sf.max(first).alias("first"),
+            sf.count(sf.lit(1)).alias("samples"),
+            sf.max_by("depth", "at_ms").alias("last_depth"),
+            sf.max("depth").alias("peak_depth"),
+            sf.max("ready").alias("peak_ready"),
+            sf.max_by("at_ms", at_peak).alias("peak_ms"),
+            sf.max("oldest_ready_age_ms").alias("peak_age_ms"),
+            *(sf.try_sum(name).alias(name) for name in ("arrivals", "deletes", "receives")),
+            sf.max("poison").alias("poison"),
+            sf.max("highest_rc").alias("highest_rc"),
+            sf.max("kind").alias("kind"),
+            sf.max("expired").alias("expired"),
+        )
+    )
+    named = runs.withColumns(
+        {
+            "day": day_of(sf.col("first_ms")),
+            "continues": sf.col("first.continues"),
+            "first_depth": sf.col("first.depth"),
+            "told": sf.col("first.told"),
+        }
+    )
+    return conform(named, VERDICT_RUNS)
+
+
+def persisted(rows: DataFrame) -> DataFrame:
+    """Let Spark keep rows once they are worked out, in memory as far as that goes and else on disk."""
+    return rows.persist(StorageLevel.MEMORY_AND_DISK)
+
+
+def sample_tables(
+    samples: DataFrame, hours: Collection[int], keep: Callable[[DataFrame], DataFrame] = persisted
+) -> dict[str, DataFrame]:
+    """Return the tables of some hours, each with ``day`` in front.
+
+    ``samples`` are rows of a history: of these hours, and of the hour before each; other rows do no harm. What all four
+    tables are made from goes through ``keep``, so that it is worked out once; whoever asks lets go of it.
+    """
+    # Reading, shuffling and sorting the samples is more than half the work of each table.
+    told = keep(told_samples(samples, hours))
+    minutes = minutes_of(told)
+    return {
+        ROLLUP_10S: rollup_10s(told),
+        ROLLUP_1M: rollup_1m(minutes),
+        ROLLUP_1H: rollup_1h(minutes),
+        VERDICT_RUNS: verdict_runs(told),
+    }

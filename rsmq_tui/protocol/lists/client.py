@@ -1,15 +1,16 @@
-"""The synchronous client of list queues: runs operations on a ``redis.Redis``."""
+"""The clients of list queues, synchronous and asyncio."""
 
 import warnings
 from collections.abc import Iterable
 
 from redis import Redis, RedisCluster
+from redis.asyncio import Redis as AsyncRedis
+from redis.asyncio import RedisCluster as AsyncRedisCluster
 
-from rsmq_tui.protocol.lists import leasing, operations
+from rsmq_tui.protocol.lists import leases as list_leases
+from rsmq_tui.protocol.lists import operations
 from rsmq_tui.protocol.lists.naming import End, ListNames
-from rsmq_tui.protocol.lists.operations import Location
-from rsmq_tui.protocol.lists.values import Lease, Popped, Reaped
-from rsmq_tui.protocol.lists.waiting import WaitingRunner
+from rsmq_tui.protocol.lists.operations import AsyncWaitingRunner, Lease, Location, Popped, Reaped, WaitingRunner
 
 USUAL_NAMES = ListNames()
 
@@ -127,40 +128,40 @@ class ListQueue(WaitingRunner):
         """Return the item at an index, or None (LINDEX); index 0 is the left end and -1 the right one."""
         return self._run(operations.item_at(self._location, index))
 
-    def take(self, vt_ms: int = leasing.VT_MS) -> Lease | None:
+    def take(self, vt_ms: int = list_leases.VT_MS) -> Lease | None:
         """Move the next item to processing and lease it for so many ms, in one step; None where there is none.
 
         Raises ``invalidValue`` for a time below 0.
         """
-        return self._run(leasing.take(self._location, vt_ms))
+        return self._run(list_leases.take(self._location, vt_ms))
 
-    def take_blocking(self, timeout_s: float = 0, vt_ms: int = leasing.VT_MS) -> Lease | None:
+    def take_blocking(self, timeout_s: float = 0, vt_ms: int = list_leases.VT_MS) -> Lease | None:
         """As ``take``, but wait for an item; None when the time is over.
 
         An item that came while waiting is moved first (BLMOVE) and leased then. Whoever dies in between leaves it to a
         reaper, which gives it a grace time; where that ended before the lease began, waiting goes on.
         """
-        return self._follow(leasing.take_blocking(self._location, timeout_s, vt_ms))
+        return self._follow(list_leases.take_blocking(self._location, timeout_s, vt_ms))
 
     def ack(self, lease: Lease) -> bool:
         """Remove an item that is done; False where its lease had ended and been reaped, or was acknowledged before."""
-        return self._run(leasing.ack(self._location, lease))
+        return self._run(list_leases.ack(self._location, lease))
 
-    def extend(self, lease: Lease, vt_ms: int = leasing.VT_MS) -> Lease | None:
+    def extend(self, lease: Lease, vt_ms: int = list_leases.VT_MS) -> Lease | None:
         """Let a lease end so many ms from now, and return it with its new deadline; None where it is no longer held."""
-        return self._run(leasing.extend(self._location, lease, vt_ms))
+        return self._run(list_leases.extend(self._location, lease, vt_ms))
 
     def nack(self, lease: Lease, *, to_back: bool = False) -> bool:
         """Give an item back to be taken next, or after all others; False where its lease is no longer held."""
-        return self._run(leasing.nack(self._location, lease, to_back))
+        return self._run(list_leases.nack(self._location, lease, to_back))
 
     def reap(
         self,
         *,
-        grace_ms: int = leasing.GRACE_MS,
-        limit: int = leasing.LIMIT,
-        examine: int = leasing.EXAMINED_ITEMS,
-        examine_bytes: int = leasing.EXAMINED_BYTES,
+        grace_ms: int = list_leases.GRACE_MS,
+        limit: int = list_leases.LIMIT,
+        examine: int = list_leases.EXAMINED_ITEMS,
+        examine_bytes: int = list_leases.EXAMINED_BYTES,
     ) -> Reaped:
         """Give back items whose lease has ended, and let nothing lie in processing without one; ``limit`` items in all.
 
@@ -170,9 +171,130 @@ class ListQueue(WaitingRunner):
         ``examine_bytes``, only leases that ended are seen to, and ``unexamined`` says so. By default that is when more
         than 5,000 items, or 8 MB of them, are being processed; so many hold the server for some 20 ms at a time.
         """
-        return self._follow(leasing.reap(self._location, grace_ms, limit, examine, examine_bytes))
+        return self._follow(list_leases.reap(self._location, grace_ms, limit, examine, examine_bytes))
 
 
 def warn_deprecated(old: str, new: str) -> None:
     """Warn whoever called the method that called this."""
     warnings.warn(f"{old} is deprecated: use {new}", DeprecationWarning, stacklevel=3)
+
+
+class AsyncListQueue(AsyncWaitingRunner):
+    """``ListQueue`` for asyncio: the same methods, arguments and errors, as coroutines.
+
+    Whoever is cancelled while it waits closes its connection, as the server needs to see; an item that was just being
+    popped is lost then, and one that was being taken is left to a reaper.
+    """
+
+    def __init__(
+        self, client: AsyncRedis | AsyncRedisCluster, name: str | bytes, *, names: ListNames = USUAL_NAMES
+    ) -> None:
+        super().__init__(client)
+        self._location = Location.of(name, names)
+
+    @property
+    def key(self) -> str:
+        """As ``ListQueue.key``."""
+        return self._location.name
+
+    @property
+    def names(self) -> ListNames:
+        """As ``ListQueue.names``."""
+        return self._location.names
+
+    async def push(self, *items: str | bytes, end: End | None = None) -> int:
+        """As ``ListQueue.push``."""
+        return await self._run(operations.push(self._location, items, end))
+
+    async def push_front(self, *items: str | bytes) -> int:
+        """As ``ListQueue.push_front``."""
+        return await self._run(operations.push(self._location, items, self._location.front))
+
+    async def push_existing(self, *items: str | bytes, end: End | None = None) -> int:
+        """As ``ListQueue.push_existing``."""
+        return await self._run(operations.push_existing(self._location, items, end))
+
+    async def pop(self, end: End | None = None) -> bytes | None:
+        """As ``ListQueue.pop``."""
+        return await self._run(operations.pop(self._location, end))
+
+    async def pop_many(self, count: int, end: End | None = None) -> list[bytes] | None:
+        """As ``ListQueue.pop_many``."""
+        return await self._run(operations.pop_many(self._location, count, end))
+
+    async def pop_blocking(
+        self, timeout_s: float = 0, *, others: Iterable[str | bytes] = (), end: End | None = None
+    ) -> Popped | None:
+        """As ``ListQueue.pop_blocking``."""
+        return await self._wait(operations.pop_blocking(self._location, timeout_s, others, end))
+
+    async def move(self, to: str | bytes, *, from_end: End | None = None, to_end: End | None = None) -> bytes | None:
+        """As ``ListQueue.move``."""
+        return await self._run(operations.move(self._location, to, from_end, to_end))
+
+    async def move_blocking(
+        self, to: str | bytes, timeout_s: float = 0, *, from_end: End | None = None, to_end: End | None = None
+    ) -> bytes | None:
+        """As ``ListQueue.move_blocking``."""
+        return await self._wait(operations.move_blocking(self._location, to, timeout_s, from_end, to_end))
+
+    async def rpoplpush(self, to: str | bytes) -> bytes | None:
+        """As ``ListQueue.rpoplpush``: deprecated."""
+        warn_deprecated("rpoplpush", "move")
+        return await self.move(to, from_end="right", to_end="left")
+
+    async def brpoplpush(self, to: str | bytes, timeout_s: float = 0) -> bytes | None:
+        """As ``ListQueue.brpoplpush``: deprecated."""
+        warn_deprecated("brpoplpush", "move_blocking")
+        return await self.move_blocking(to, timeout_s, from_end="right", to_end="left")
+
+    async def length(self) -> int:
+        """As ``ListQueue.length``."""
+        return await self._run(operations.length(self._location))
+
+    async def remove(self, item: str | bytes, count: int = 1) -> int:
+        """As ``ListQueue.remove``."""
+        return await self._run(operations.remove(self._location, item, count))
+
+    async def trim(self, start: int, stop: int) -> None:
+        """As ``ListQueue.trim``."""
+        await self._run(operations.trim(self._location, start, stop))
+
+    async def peek(self, start: int = 0, stop: int = -1) -> list[bytes]:
+        """As ``ListQueue.peek``."""
+        return await self._run(operations.peek(self._location, start, stop))
+
+    async def item_at(self, index: int) -> bytes | None:
+        """As ``ListQueue.item_at``."""
+        return await self._run(operations.item_at(self._location, index))
+
+    async def take(self, vt_ms: int = list_leases.VT_MS) -> Lease | None:
+        """As ``ListQueue.take``."""
+        return await self._run(list_leases.take(self._location, vt_ms))
+
+    async def take_blocking(self, timeout_s: float = 0, vt_ms: int = list_leases.VT_MS) -> Lease | None:
+        """As ``ListQueue.take_blocking``."""
+        return await self._follow(list_leases.take_blocking(self._location, timeout_s, vt_ms))
+
+    async def ack(self, lease: Lease) -> bool:
+        """As ``ListQueue.ack``."""
+        return await self._run(list_leases.ack(self._location, lease))
+
+    async def extend(self, lease: Lease, vt_ms: int = list_leases.VT_MS) -> Lease | None:
+        """As ``ListQueue.extend``."""
+        return await self._run(list_leases.extend(self._location, lease, vt_ms))
+
+    async def nack(self, lease: Lease, *, to_back: bool = False) -> bool:
+        """As ``ListQueue.nack``."""
+        return await self._run(list_leases.nack(self._location, lease, to_back))
+
+    async def reap(
+        self,
+        *,
+        grace_ms: int = list_leases.GRACE_MS,
+        limit: int = list_leases.LIMIT,
+        examine: int = list_leases.EXAMINED_ITEMS,
+        examine_bytes: int = list_leases.EXAMINED_BYTES,
+    ) -> Reaped:
+        """As ``ListQueue.reap``."""
+        return await self._follow(list_leases.reap(self._location, grace_ms, limit, examine, examine_bytes))

@@ -10,8 +10,8 @@ An outcome is a letter for each edit: those of ``Outcome``; where messages come 
 what was seen may follow, as in ``edit_scripts``.
 """
 
-from rsmq_tui.protocol.edit_scripts import FOUND, GUARD
-from rsmq_tui.protocol.scripts import Script
+from rsmq_tui.protocol.rsmq.edit_scripts import FOUND, GUARD
+from rsmq_tui.protocol.rsmq.scripts import Script
 
 # KEYS list, leases of the source (RSMQ: zset, hash; none: the marker twice), the same of the target, marker.
 # ARGV how many edits, the end that is taken from; then what source and target read in their turn.

@@ -10,17 +10,14 @@ from urllib.parse import quote_from_bytes, unquote_to_bytes
 from redis.asyncio import Redis
 
 from rsmq_tui.protocol.address import Address
-from rsmq_tui.protocol.batches import Batch
-from rsmq_tui.protocol.carrying import Carrier
-from rsmq_tui.protocol.connection import TIMEOUT_S
-from rsmq_tui.protocol.editor import QueueEditor
+from rsmq_tui.protocol.connections.connect import TIMEOUT_S
+from rsmq_tui.protocol.editing import Batch, Carrier
 from rsmq_tui.protocol.errors import RsmqError
 from rsmq_tui.protocol.keys import Keys, name_bytes, name_of
-from rsmq_tui.protocol.lists.edits import ListBatch
-from rsmq_tui.protocol.lists.item_ids import Area
-from rsmq_tui.protocol.lists.item_places import are_there, read_places
-from rsmq_tui.protocol.lists.naming import LISTS_NS, ListNames
-from rsmq_tui.protocol.operations import Operation
+from rsmq_tui.protocol.lists.edits import ListBatch, are_there, read_places
+from rsmq_tui.protocol.lists.naming import LISTS_NS, Area, ListNames
+from rsmq_tui.protocol.rsmq.editor import QueueEditor
+from rsmq_tui.protocol.rsmq.operations import Operation
 
 # Leases are read so many at a time: a call takes some ms.
 _LEASES_PER_CALL = 5_000

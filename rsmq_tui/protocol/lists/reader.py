@@ -1,21 +1,501 @@
-"""The read side of the list queues of one server, for everything that looks and never touches."""
+"""The read side of the list queues of one server or cluster, and their polls.
 
-from collections.abc import Sequence
+Reading all list queues at once, as those of RSMQ are read: in chunks, and only what changed where that is told.
 
-from rsmq_tui.protocol.address import Address
-from rsmq_tui.protocol.connection import TIMEOUT_S
-from rsmq_tui.protocol.keys import name_of
-from rsmq_tui.protocol.links import Links
-from rsmq_tui.protocol.lists.blocked import COMMANDS, BlockedConsumer, read_blocked
-from rsmq_tui.protocol.lists.clustered import ClusterListRows, ClusterRunner
-from rsmq_tui.protocol.lists.discovery import ListDiscovery, processing_glob
-from rsmq_tui.protocol.lists.lease_look import ListLeases
+A row tells how many items are ready and in processing, the leases, and what the next item is. To learn that, Redis
+copies the item, however long it is: one that is big is looked at again only after ``BIG_PACE_MS``, and what a call may
+copy is bounded. The first look at a big item cannot be avoided.
+"""
+
+import asyncio
+import re
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+from functools import partial
+from itertools import chain, count, islice
+from typing import Any
+
+from redis.crc import key_slot
+from redis.exceptions import MovedError, ResponseError
+
+from rsmq_tui.protocol.address import Address, Node
+from rsmq_tui.protocol.connections.connect import TIMEOUT_S, Traffic
+from rsmq_tui.protocol.connections.pool import Link, Links
+from rsmq_tui.protocol.connections.script_runner import Call, Exchange, ScriptCall, ScriptRunner, raise_first
+from rsmq_tui.protocol.connections.topology import has_moved
+from rsmq_tui.protocol.errors import SERVER_ERRORS, failure_of
+from rsmq_tui.protocol.keys import name_bytes, name_of
+from rsmq_tui.protocol.lists.inspection import COMMANDS, BlockedConsumer, ListLeases, read_blocked
 from rsmq_tui.protocol.lists.naming import ListNames
 from rsmq_tui.protocol.lists.pages import ListPages
-from rsmq_tui.protocol.lists.rows import ListRows
 from rsmq_tui.protocol.lists.scan import ListScan
-from rsmq_tui.protocol.metering import Traffic
-from rsmq_tui.protocol.running import ScriptRunner, raise_first
+from rsmq_tui.protocol.lists.scripts import BIG_BYTES, LIST_ROWS, LOOK_BYTES_MAX, mark_of
+from rsmq_tui.protocol.polling import Index, PolledRows, QueueKeys, TrackedConnection, as_data
+from rsmq_tui.protocol.replies import ascii_text, blob, clock_ms, due_ms, misshapen
+from rsmq_tui.protocol.replies import count as count_reply
+from rsmq_tui.protocol.rsmq.scripts import MICROSECONDS_FROM, SECONDS_BELOW, Row, Script
+
+# [ready, processing, leases, head, lease]: each of the first three is a number, or an error text; ``leases`` is 1 where
+# there are any, else 0. ``head`` is None where nothing is ready or the next item is not known, else [size, mark, 2 if
+# the one behind it is equal, else 1] and, if asked for, the start of it. ``lease`` is None, or [how many are expired,
+# the first deadline as it is written].
+ListRow = Row
+
+BIG_PACE_MS = 10_000
+# Stands for a key that another node of a cluster may hold; then the row's numbers for it are None.
+ELSEWHERE = b""
+_PLAIN_LOOKS = 25
+
+
+# Written out, and not made of shapes: they are asked of each row that is read.
+def _is_number(reply: Any) -> bool:
+    return reply is None or (type(reply) is int and reply >= 0) or type(reply) is bytes
+
+
+def _is_lease(reply: Any) -> bool:
+    return reply is None or (type(reply) is list and len(reply) == 2 and count_reply(reply[0]) and ascii_text(reply[1]))
+
+
+def _is_head(reply: Any) -> bool:
+    if reply is None or type(reply) is int:
+        return True
+    is_list = type(reply) is list and len(reply) in (3, 4)
+    return (
+        is_list
+        and count_reply(reply[0])
+        and blob(reply[1])
+        and count_reply(reply[2])
+        and (len(reply) == 3 or blob(reply[3]))
+    )
+
+
+class ListLayout:
+    """The list, the processing list and the leases of each queue; a queue's name is its whole key."""
+
+    script: Script = LIST_ROWS
+
+    def __init__(self, names: ListNames, *, shown_bytes: int = 0) -> None:
+        self._names = names
+        self._shown_bytes = shown_bytes
+        self._range = ("0", "1") if names.take_from == "left" else ("-2", "-1")
+        # When the next item of a queue was last found to be big, in ms.
+        self._big_at_ms: dict[str, int] = {}
+
+    def keys(self, name: str) -> QueueKeys:
+        """Return the keys of the list, of its processing list and of the leases."""
+        return name_bytes(name), self._names.processing_key(name), self._names.leases_key(name)
+
+    def calls(self, names: Sequence[str], keys: Sequence[QueueKeys], now_ms: int) -> Sequence[Call]:
+        """Return one call for all."""
+        return (self._call(names, list(chain.from_iterable(keys)), now_ms),)
+
+    def _call(self, names: Sequence[str], keys: Sequence[bytes], now_ms: int) -> Call:
+        looks = "1" * len(names)
+        if self._big_at_ms:
+            looks = "".join("1" if self._may_look(name, now_ms) else "0" for name in names)
+        return keys, (now_ms, self._shown_bytes, *self._range, looks, int(len(keys) == len(names)))
+
+    def settle(self, name: str, row: Row, before: Row, now_ms: int) -> float:
+        """Take off a row's end when a lease expires; where the next item was not looked at, it is the one from before.
+
+        A row that cannot be relied on is read each time.
+        """
+        if not isinstance(row, list) or len(row) not in (5, 6):
+            raise misshapen("in the row of a queue")
+        due = due_ms(row.pop() if len(row) == 6 else b"")
+        head = row[3]
+        if not _is_head(head):
+            raise misshapen("in the row of a queue")
+        if isinstance(head, list):
+            if head[0] >= BIG_BYTES:
+                self._big_at_ms[name] = now_ms
+            elif self._big_at_ms:
+                self._big_at_ms.pop(name, None)
+        elif head is not None:
+            row[3] = before[3] if before else None
+            due = min(due, self._big_at_ms[name] + BIG_PACE_MS) if not self._may_look(name, now_ms) else 0
+        if isinstance(row[0], bytes) or isinstance(row[1], bytes) or isinstance(row[2], bytes):
+            return 0
+        return due
+
+    def is_row(self, row: Row) -> bool:
+        """Tell whether a settled row is one as ``ListRow`` says."""
+        ready, processing, leases, _, lease = row
+        return _is_number(ready) and _is_number(processing) and _is_number(leases) and _is_lease(lease)
+
+    async def read_plainly(
+        self, runner: ScriptRunner, names: Sequence[str], keys: Sequence[QueueKeys], now_ms: int
+    ) -> list[Row]:
+        """Read the rows of these queues by plain commands."""
+        commands: list[Sequence[bytes | str | int]] = []
+        for queue, processing, leases in keys:
+            commands.append(("LLEN", queue))
+            if processing != ELSEWHERE:
+                commands += (
+                    ("LLEN", processing),
+                    ("ZRANGE", leases, 0, 0, "WITHSCORES"),
+                    ("ZCOUNT", leases, "-inf", now_ms),
+                )
+        replies = iter([as_data(reply) for reply in await runner.commands(*commands)])
+        rows: list[Row] = []
+        for _, processing, leases in keys:
+            if processing == ELSEWHERE:
+                rows.append([next(replies), None, None, None, None])
+                continue
+            ready, hidden, first, expired = islice(replies, 4)
+            # Other clients work between these commands: what they say need not agree.
+            lease = None
+            if isinstance(first, list) and isinstance(expired, int) and first:
+                if not SECONDS_BELOW <= float(first[1]) < MICROSECONDS_FROM:
+                    expired = await _expired_in_other_units(runner, leases, now_ms)
+                lease = [expired, first[1]]
+            rows.append([ready, hidden, first if isinstance(first, bytes) else int(lease is not None), None, lease])
+        filled = [number for number, row in enumerate(rows) if isinstance(row[0], int) and row[0] > 0]
+        for number in filled:
+            rows[number][3] = 0
+        await self._look(runner, keys, rows, [number for number in filled if self._may_look(names[number], now_ms)])
+        return rows
+
+    async def _look(
+        self, runner: ScriptRunner, keys: Sequence[QueueKeys], rows: list[Row], wanted: Sequence[int]
+    ) -> None:
+        """Look at the next items of these, a few queues at a time, until enough has been read."""
+        budget = LOOK_BYTES_MAX
+        while wanted and budget > 0:
+            some, wanted = wanted[:_PLAIN_LOOKS], wanted[_PLAIN_LOOKS:]
+            replies = await runner.commands(*(("LRANGE", keys[number][0], *self._range) for number in some))
+            for number, reply in zip(some, replies, strict=True):
+                items = as_data(reply)
+                if not isinstance(items, list) or not items:
+                    rows[number][:1], rows[number][3] = [0 if isinstance(items, list) else items], None
+                    continue
+                budget -= sum(map(len, items))
+                rows[number][3] = self._head_of(items)
+
+    def _head_of(self, items: list[bytes]) -> list[Any]:
+        item = items[0 if self._names.take_from == "left" else -1]
+        head = [len(item), mark_of(item), items.count(item)]
+        return [*head, item[: self._shown_bytes]] if self._shown_bytes else head
+
+    def _may_look(self, name: str, now_ms: int) -> bool:
+        big_at_ms = self._big_at_ms.get(name)
+        return big_at_ms is None or not 0 <= now_ms - big_at_ms < BIG_PACE_MS
+
+
+class ClusterListLayout(ListLayout):
+    """The same in a cluster, where a call takes keys of one slot only: each queue has a call of its own.
+
+    Where a queue's keys are in several slots, its processing list and its leases may be on other nodes, and are not
+    read.
+    """
+
+    def keys(self, name: str) -> QueueKeys:
+        """Return the three keys, or ELSEWHERE for those that are in another slot than the list."""
+        queue, *others = super().keys(name)
+        if all(key_slot(key) == key_slot(queue) for key in others):
+            return (queue, *others)
+        return (queue, ELSEWHERE, ELSEWHERE)
+
+    def calls(self, names: Sequence[str], keys: Sequence[QueueKeys], now_ms: int) -> Sequence[Call]:
+        """Return a call for each."""
+        return [
+            self._call((name,), [key for key in of_queue if key != ELSEWHERE], now_ms)
+            for name, of_queue in zip(names, keys, strict=True)
+        ]
+
+
+class ListRows(PolledRows):
+    """Reads the rows of the list queues that ``known`` tells, by their keys; a poll is ``index``, then ``rows``.
+
+    Polls may not overlap. ``shown_bytes`` is how much of each next item its row holds.
+    """
+
+    def __init__(
+        self,
+        connection: TrackedConnection,
+        runner: ScriptRunner,
+        names: ListNames,
+        known: Callable[[], frozenset[bytes]],
+        *,
+        shown_bytes: int = 0,
+        in_cluster: bool = False,
+    ) -> None:
+        layout = ClusterListLayout if in_cluster else ListLayout
+        super().__init__(connection, runner, layout(names, shown_bytes=shown_bytes))
+        self._known_names = known
+
+    async def index(self) -> Index:
+        """Read the clock; raises redis-py's errors when the server cannot be read."""
+        (clock,) = await self._connection.begin(("TIME",))
+        at_ms = clock_ms(clock)
+        self._learn_what_changed()
+        self._known.keep(self._known_names())
+        return Index(at_ms, self._known.names)
+
+
+async def _expired_in_other_units(runner: ScriptRunner, leases: bytes, now_ms: int) -> int:
+    counts = await runner.commands(
+        ("ZCOUNT", leases, "-inf", now_ms // 1000),
+        ("ZCOUNT", leases, SECONDS_BELOW, now_ms),
+        ("ZCOUNT", leases, MICROSECONDS_FROM, f"{now_ms}000"),
+    )
+    return sum(count for count in counts if isinstance(count, int))
+
+
+class ClusterListRows:
+    """Reads the rows of the list queues that ``known`` tells, wherever in the cluster they are, as ``ListRows``.
+
+    Who holds what is asked anew after a poll that failed, as one does for keys that have moved.
+    """
+
+    def __init__(
+        self, links: Links, names: ListNames, known: Callable[[], frozenset[bytes]], *, shown_bytes: int = 0
+    ) -> None:
+        self._links = links
+        self._names = names
+        self._known = known
+        self._shown_bytes = shown_bytes
+        self._nodes: dict[Node, ListRows] = {}
+        self._split: frozenset[bytes] | None = None
+        self._held: dict[Node, frozenset[bytes]] = {}
+        self._at_ms: dict[Node, int] = {}
+
+    async def index(self) -> Index:
+        """Read the clocks; raises redis-py's errors when a node cannot be read."""
+        try:
+            await self._find_holders()
+            found = await asyncio.gather(*(self._nodes[node].index() for node in self._held))
+        except SERVER_ERRORS:
+            self._forget_holders()
+            raise
+        self._at_ms = {node: index.at_ms for node, index in zip(self._held, found, strict=True)}
+        names = tuple(sorted(name for index in found for name in index.names))
+        return Index(max((index.at_ms for index in found), default=0), names)
+
+    async def rows(self, now_ms: int) -> AsyncGenerator[tuple[Sequence[str], list[Row]]]:
+        """Give the rows of all, in the order of their names; a node's clock tells what has expired there."""
+        try:
+            parts = await asyncio.gather(*(self._rows_of(node) for node in self._held))
+        except SERVER_ERRORS:
+            self._forget_holders()
+            raise
+        rows = {name: row for part in parts for name, row in part.items()}
+        names = sorted(rows)
+        yield names, [rows[name] for name in names]
+
+    async def _rows_of(self, node: Node) -> dict[str, Row]:
+        found: dict[str, Row] = {}
+        async for names, rows in self._nodes[node].rows(self._at_ms[node]):
+            found.update(zip(names, rows, strict=True))
+        return found
+
+    async def _find_holders(self) -> None:
+        known = self._known()
+        if known is self._split:
+            return
+        slots = await self._links.slots()
+        held: dict[Node, set[bytes]] = {node: set() for _, node in slots.ranges}
+        first = next(iter(held))
+        for name in known:
+            held[slots.holder(name) or first].add(name)
+        for node in held.keys() - self._nodes.keys():
+            link = self._links.at(node)
+            of_node = partial(self._held_by, node)
+            self._nodes[node] = ListRows(
+                link.tracked, link.runner, self._names, of_node, shown_bytes=self._shown_bytes, in_cluster=True
+            )
+        self._held = {node: frozenset(names) for node, names in held.items()}
+        self._split = known
+
+    def _held_by(self, node: Node) -> frozenset[bytes]:
+        return self._held.get(node, frozenset())
+
+    def _forget_holders(self) -> None:
+        self._links.forget_slots()
+        self._split = None
+
+
+class ClusterRunner(ScriptRunner):
+    """Runs each script, and sends commands, where the first key is; keys that have moved are followed once."""
+
+    def __init__(self, links: Links, traffic: Traffic) -> None:
+        # Whatever is sent goes out by the runner of a node; this client is for what has no key.
+        super().__init__(links.of("").client, traffic)
+        self._links = links
+
+    async def run_all(self, calls: Sequence[ScriptCall], over: Exchange | None = None) -> list[Any]:
+        """Run the scripts, all of them where the first one's key is; raises ``ScriptsRefusedError``."""
+        key = calls[0][1][0]
+        runner = await self._of(key)
+        try:
+            return await runner.run_all(calls, over)
+        except MovedError:
+            self._links.forget_slots()
+            return await (await self._of(key)).run_all(calls, over)
+        finally:
+            self.refused = self.refused or runner.refused
+
+    async def commands(self, *commands: Sequence[bytes | str | int]) -> list[Any]:
+        """Send commands to where the first key among them is, or to any node."""
+        key = next((command[1] for command in commands if len(command) > 1), b"")
+        assert isinstance(key, bytes), "keys are bytes"
+        replies = await (await self._of(key)).commands(*commands)
+        if has_moved(replies):
+            self._links.forget_slots()
+            replies = await (await self._of(key)).commands(*commands)
+        return replies
+
+    async def _of(self, key: bytes) -> ScriptRunner:
+        return (await self._links.holder(key)).runner
+
+
+# One step passes about so many keys, which holds the server for a millisecond or less.
+SCAN_COUNT = 1_000
+# On demand a search ends after so many steps of a server: ten million keys, some ten seconds.
+STEPS_MAX = 10_000
+LISTS_MAX = 100_000
+# A list is deleted when its last item is taken: one that was seen stays for so many searches that do not find it.
+KEPT_SEARCHES = 10
+
+Told = Callable[[int, int], None]
+"""Is told how many keys were passed, about, and how many lists are known."""
+
+_GLOB = re.compile(r"[*?\[]")
+_SPECIAL = re.compile(r"([*?\[\]\\])")
+
+
+def is_pattern(text: str) -> bool:
+    """Tell whether that is a pattern of keys, and not a name."""
+    return bool(_GLOB.search(text))
+
+
+class ListDiscovery:
+    """Knows the list queues that ``patterns`` mean: names, which are taken as they are, and globs as SCAN knows them.
+
+    ``names`` holds their keys; a processing list, leases or a marker stand for the queue that they belong to. ``note``
+    says why these may not be all, None if they are.
+    """
+
+    def __init__(self, links: Links, names: ListNames, patterns: Sequence[str]) -> None:
+        self.note: str | None = None
+        self._links = links
+        self._list_names = names
+        self._named = frozenset(name_bytes(pattern) for pattern in patterns if not is_pattern(pattern))
+        globs = dict.fromkeys(pattern for pattern in patterns if is_pattern(pattern))
+        self._globs = tuple(name_bytes(glob) for pattern in globs for glob in _globs_of(pattern, names))
+        # How many searches have not found each of those that were found.
+        self._missed: dict[bytes, int] = {}
+        self.names = self._named
+
+    @property
+    def searches(self) -> bool:
+        """Whether there is anything to look for."""
+        return bool(self._globs)
+
+    async def search(
+        self, *, pause_s: float = 0.0, steps_max: int | None = STEPS_MAX, told: Told | None = None
+    ) -> bool:
+        """Look through the keys of the server, of a cluster's every node, and tell whether it came to the end.
+
+        What it finds is known at once. It rests for ``pause_s`` between steps; ``steps_max`` is for each server and
+        pattern, None for no end. ``told`` is called after each. Raises redis-py's errors.
+        """
+        found: set[bytes] = set()
+        passed = count(SCAN_COUNT, SCAN_COUNT)
+
+        def stepped() -> None:
+            if told is not None:
+                told(next(passed), len(self.names))
+
+        note: str | None = None
+        if self._globs:
+            for link in await self._links.everywhere():
+                for glob in self._globs:
+                    note = await self._walk(link, glob, found, pause_s, steps_max, stepped) or note
+        self.note = note
+        if note is None:
+            self._forget_others(found)
+        return note is None
+
+    async def _walk(
+        self,
+        link: Link,
+        glob: bytes,
+        found: set[bytes],
+        pause_s: float,
+        steps_max: int | None,
+        stepped: Callable[[], None],
+    ) -> str | None:
+        """Add what one server holds, and say why not all of it."""
+        cursor: int | bytes = 0
+        steps = 0
+        while steps_max is None or steps < steps_max:
+            (reply,) = await link.runner.commands(("SCAN", cursor, "MATCH", glob, "COUNT", SCAN_COUNT, "TYPE", "list"))
+            if isinstance(reply, ResponseError) and failure_of(reply).kind in ("noperm", "error"):
+                told = " ".join(str(reply).split())
+                return f"the server refused the search for lists ({told}): only lists given by name are shown"
+            if isinstance(reply, Exception):
+                raise reply
+            cursor, keys = reply
+            steps += 1
+            if not self._add(keys, found):
+                return f"there are more than {LISTS_MAX:,} lists: narrow the pattern {name_of(glob)}"
+            stepped()
+            if int(cursor) == 0:
+                return None
+            await asyncio.sleep(pause_s)
+        return (
+            f"the search for lists stopped after about {steps * SCAN_COUNT:,} keys: name the lists, or narrow "
+            "the pattern"
+        )
+
+    def _add(self, keys: Iterable[bytes], found: set[bytes]) -> bool:
+        queues = {self._queue_of(key) for key in keys}
+        found |= queues
+        if queues <= self.names:
+            return True
+        room = LISTS_MAX - len(self.names)
+        new = sorted(queues - self.names)[: max(0, room)]
+        self._missed |= dict.fromkeys(new, 0)
+        self.names |= frozenset(new)
+        return queues <= self.names
+
+    def _queue_of(self, key: bytes) -> bytes:
+        owner = self._list_names.owner(name_of(key))
+        return key if owner is None else name_bytes(owner)
+
+    def _forget_others(self, found: set[bytes]) -> None:
+        """Forget those that have been gone for long."""
+        self._missed = {name: 0 if name in found else missed + 1 for name, missed in self._missed.items()}
+        gone = {name for name, missed in self._missed.items() if missed >= KEPT_SEARCHES}
+        if gone:
+            for name in gone:
+                del self._missed[name]
+            self.names = (self.names - gone) | self._named
+
+
+def _globs_of(pattern: str, names: ListNames) -> list[str]:
+    """Return the pattern itself, and the one of processing lists where it does not cover them: they may be all that is
+    left of a queue.
+    """
+    processing = _as_glob(names, pattern)
+    before, _, _ = names.processing.partition("{queue}")
+    covered = pattern.endswith("*") and "{queue}" in names.processing and not before
+    return [pattern] if covered or processing == pattern else [pattern, processing]
+
+
+def processing_glob(names: ListNames) -> str:
+    """Return the glob that means all processing lists."""
+    return _as_glob(names, "*")
+
+
+def _as_glob(names: ListNames, pattern: str) -> str:
+    """Put a pattern into the template of processing lists, whose own text stands for itself."""
+    for placeholder in ("{queue}", "{name}"):
+        before, found, after = names.processing.partition(placeholder)
+        if found:
+            inner = pattern if placeholder == "{queue}" else "*"
+            return _SPECIAL.sub(r"\\\1", before) + inner + _SPECIAL.sub(r"\\\1", after)
+    return pattern
 
 
 class ListReader:

@@ -6,11 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Generic, TypeVar
 
-from rsmq_tui.protocol.failures import SERVER_ERRORS
-from rsmq_tui.protocol.lists.aio import AsyncListQueue
-from rsmq_tui.protocol.lists.client import ListQueue
-from rsmq_tui.protocol.lists.leasing import GRACE_MS
-from rsmq_tui.protocol.lists.values import Reaped
+from rsmq_tui.protocol.errors import SERVER_ERRORS
+from rsmq_tui.protocol.lists.client import AsyncListQueue, ListQueue
+from rsmq_tui.protocol.lists.leases import GRACE_MS
+from rsmq_tui.protocol.lists.operations import Reaped
 
 Q = TypeVar("Q")
 OnReaped = Callable[[str, Reaped], object]

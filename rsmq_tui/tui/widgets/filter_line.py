@@ -11,7 +11,7 @@ from textual.strip import Strip
 from textual.widgets import Input
 
 from rsmq_tui.monitor import Filter, FilterError, parse_filter
-from rsmq_tui.monitor.wording import printable
+from rsmq_tui.monitor.text import printable
 from rsmq_tui.tui.widgets.painted import Painted
 
 _LINES_MAX = 3

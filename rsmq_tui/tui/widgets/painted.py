@@ -20,7 +20,7 @@ from textual.widget import Widget
 
 from rsmq_tui.charts import Palette
 from rsmq_tui.monitor import Verdict
-from rsmq_tui.tui.theming import palette
+from rsmq_tui.tui.theme import palette
 
 # A piece of a line: its text, which fits where it is put, and the tokens of its style: "verdict-stalled cursor". A
 # token that is a colour, #rrggbb, lies behind the text.

@@ -10,8 +10,8 @@ from textual import events
 from textual.message import Message
 from textual.strip import Strip
 
-from rsmq_tui.monitor.wording import printable
-from rsmq_tui.tui.keymap import bindings_of
+from rsmq_tui.monitor.text import printable
+from rsmq_tui.tui.keys import bindings_of
 from rsmq_tui.tui.widgets.painted import Painted, Piece
 
 R = TypeVar("R")

@@ -8,8 +8,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from rsmq_tui.pipeline.running import Job, Runner
-from rsmq_tui.pipeline.session import SparkOptions, open_engine
+from rsmq_tui.pipeline.run import Job, Runner
+from rsmq_tui.pipeline.spark import SparkOptions, open_engine
 
 
 class _Lasting:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from redis import Redis
 
-from rsmq_tui.cli.rsmqctl import main
+from rsmq_tui.cli.rsmqctl.main import main
 from rsmq_tui.protocol import Rsmq
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rsmq_tui.cli.rsmqctl_arguments import parser
+from rsmq_tui.cli.rsmqctl.arguments import parser
 from tests.cli.rsmqctl.conftest import Ctl
 
 LEAVES = {

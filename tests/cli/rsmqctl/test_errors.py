@@ -239,7 +239,7 @@ def test_verbose_adds_where_it_came_up_and_nothing_that_could_be_secret(anywhere
     assert (plain.status, verbose.status) == (1, 1)
     *places, line = verbose.err.splitlines()
     assert f"{line}\n" == plain.err
-    assert any(re.match(r'  File ".*rsmqctl_queue\.py", line', place) for place in places)
+    assert any(re.match(r'  File ".*rsmqctl/queue\.py", line', place) for place in places)
     assert "ConnectionError at:" in places
     assert SECRET not in verbose.err
 

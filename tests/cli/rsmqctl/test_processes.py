@@ -14,7 +14,7 @@ from redis import Redis
 from rsmq_tui.protocol import Rsmq
 from tests.cli.running import SECONDS_MAX, environment, run
 
-MODULE = "rsmq_tui.cli.rsmqctl"
+MODULE = "rsmq_tui.cli.rsmqctl.main"
 
 
 def started(*arguments: str, url: str, **settings: int) -> subprocess.Popen[bytes]:

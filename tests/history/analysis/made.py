@@ -7,7 +7,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from rsmq_tui.history.analysis.manifest import Manifest, write_manifest
 from rsmq_tui.history.analysis.schema import (
     ADVICE,
     ANOMALIES,
@@ -23,11 +22,10 @@ from rsmq_tui.history.analysis.schema import (
     SCHEMAS,
     WIDTHS_MS,
 )
+from rsmq_tui.history.analysis.tables import Manifest, write_manifest
 from rsmq_tui.history.analysis.values import QueueRef
-from rsmq_tui.history.keeping import day_of
-from rsmq_tui.history.names import stored_name
-from rsmq_tui.history.place import Place
-from rsmq_tui.history.store import open_store
+from rsmq_tui.history.names import Place, stored_name
+from rsmq_tui.history.store import day_of, open_store
 
 MINUTE_MS, HOUR_MS, DAY_MS = 60_000, 3_600_000, 86_400_000
 # Wednesday 2031-05-14 00:00 UTC, and four days later.

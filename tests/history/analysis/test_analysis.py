@@ -10,7 +10,7 @@ import pytest
 from rsmq_tui.history.analysis.reading import Analysis
 from rsmq_tui.history.analysis.schema import BASELINE, EPISODES, MANIFEST_FILE, QUEUES, ROLLUP_1H, VERSION
 from rsmq_tui.history.analysis.values import DAY_MS, HOUR_MS, TimeRange
-from rsmq_tui.history.errors import HistoryError
+from rsmq_tui.history.names import HistoryError
 from tests.history.analysis.made import (
     EMAILS,
     END_MS,

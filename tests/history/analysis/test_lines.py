@@ -7,7 +7,7 @@ import pytest
 from rsmq_tui.history.analysis.reading import Analysis
 from rsmq_tui.history.analysis.schema import METRICS, QUEUES, ROLLUP_1H, ROLLUP_1M, ROLLUP_10S
 from rsmq_tui.history.analysis.values import AGE, Line, QueueRef, TimeRange
-from rsmq_tui.history.place import Place
+from rsmq_tui.history.names import Place
 from tests.history.analysis.made import (
     DAY_MS,
     EMAILS,

@@ -5,10 +5,9 @@ from pathlib import Path
 from rsmq_tui.history.analysis.reading import Analysis
 from rsmq_tui.history.analysis.schema import QUEUES, ROLLUP_10S
 from rsmq_tui.history.analysis.values import QueueRef, TimeRange
-from rsmq_tui.history.report.facts import Report, gather
+from rsmq_tui.history.report.html import as_html
 from rsmq_tui.history.report.markdown import as_markdown
-from rsmq_tui.history.report.page import as_html
-from rsmq_tui.history.report.words import summary
+from rsmq_tui.history.report.words import Report, gather, summary
 from tests.history.analysis.made import (
     DAY_MS,
     EMAILS,

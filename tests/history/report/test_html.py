@@ -6,8 +6,8 @@ import pytest
 
 from rsmq_tui.history.analysis.reading import Analysis
 from rsmq_tui.history.analysis.values import QueueRef, TimeRange
-from rsmq_tui.history.report.facts import Report, gather
-from rsmq_tui.history.report.page import as_html
+from rsmq_tui.history.report.html import as_html
+from rsmq_tui.history.report.words import Report, gather
 from tests.history.analysis.made import (
     DAY_MS,
     END_MS,

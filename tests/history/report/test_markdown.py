@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from markdown_it import MarkdownIt
 
-from rsmq_tui.history.report.facts import Report, gather
 from rsmq_tui.history.report.markdown import as_markdown, code, escaped
+from rsmq_tui.history.report.words import Report, gather
 from tests.history.report.test_html import DAY, _hostile
 
 HOSTILE = (

@@ -23,7 +23,7 @@ from pyspark.sql.datasource import (
     StringStartsWith,
 )
 
-from rsmq_tui.pipeline.datasource.filters import ALL_STATES, push
+from rsmq_tui.pipeline.datasource.messages import ALL_STATES, push
 
 COUNTS = st.integers(-3, 8)
 NAMES = st.sampled_from(["", "a", "orders", "orders-2", "ünï", "x\\xff", "ready", "delayed", "in flight"])

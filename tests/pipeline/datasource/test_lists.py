@@ -15,13 +15,11 @@ from rsmq_tui.monitor import LivePoller
 from rsmq_tui.monitor.list_poller import ListPoller
 from rsmq_tui.pipeline.datasource import RsmqDataSource
 from rsmq_tui.pipeline.datasource.bridge import opened_poller
-from rsmq_tui.pipeline.datasource.errors import SourceError
-from rsmq_tui.pipeline.datasource.options import LIST, read_options
-from rsmq_tui.pipeline.datasource.streaming import SampleStreamReader
+from rsmq_tui.pipeline.datasource.options import LIST, SourceError, read_options
+from rsmq_tui.pipeline.datasource.source import SampleStreamReader
 from rsmq_tui.pipeline.datasource.writing import Written
 from rsmq_tui.protocol import Rsmq
-from rsmq_tui.protocol.lists.item_ids import item_id
-from rsmq_tui.protocol.lists.naming import LISTS_NS
+from rsmq_tui.protocol.lists.naming import LISTS_NS, item_id
 from tests.cli.running import state_of
 from tests.protocol.keyspace import now_ms
 

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rsmq_tui.history.columns import as_whole
 from rsmq_tui.history.names import stored_name
+from rsmq_tui.history.rows import as_whole
+from rsmq_tui.monitor.peek import state_of
 from rsmq_tui.monitor.reading import read_score
-from rsmq_tui.monitor.states import state_of
-from rsmq_tui.pipeline.datasource import message_columns
-from rsmq_tui.pipeline.datasource.message_columns import MessageColumns
+from rsmq_tui.pipeline.datasource import messages
+from rsmq_tui.pipeline.datasource.messages import MessageColumns
 from rsmq_tui.protocol import leading_int, make_id, name_of, sent_ms
 
 AT_MS = 1_760_000_000_000
@@ -71,7 +71,7 @@ def test_what_is_usual_takes_the_short_way(monkeypatch: pytest.MonkeyPatch) -> N
         raise AssertionError("one by one")
 
     for name in ("sent_ms", "read_score", "leading_int", "state_of", "stored_name"):
-        monkeypatch.setattr(message_columns, name, must_not_be_asked)
+        monkeypatch.setattr(messages, name, must_not_be_asked)
     ids = [make_id(AT_MS * 1000 - number).encode() for number in range(100)]
     counts: list[bytes | None] = [None, b"3"] * 50
     scores = [b"%d" % AT_MS] * 100

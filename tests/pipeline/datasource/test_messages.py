@@ -12,10 +12,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyspark.sql.datasource import EqualTo, Filter, GreaterThanOrEqual, In, Not, StringStartsWith
 
-from rsmq_tui.history.names import stored_name
-from rsmq_tui.history.place import Place
+from rsmq_tui.history.names import Place, stored_name
 from rsmq_tui.history.rows import message_rows
-from rsmq_tui.monitor.states import state_of
+from rsmq_tui.monitor.peek import state_of
 from rsmq_tui.protocol import QueueReader, Rsmq, make_id, name_of
 from tests.pipeline.datasource.conftest import BODIES, Load, make_queue
 from tests.pipeline.datasource.reading import Row, read, reader_of

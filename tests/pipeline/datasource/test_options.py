@@ -7,8 +7,7 @@ import pytest
 from pyspark.sql.types import StructType
 
 from rsmq_tui.pipeline.datasource import RsmqDataSource
-from rsmq_tui.pipeline.datasource.errors import SourceError
-from rsmq_tui.pipeline.datasource.options import MESSAGES, ONCE, read_options
+from rsmq_tui.pipeline.datasource.options import MESSAGES, ONCE, SourceError, read_options
 
 
 def test_all_of_them() -> None:

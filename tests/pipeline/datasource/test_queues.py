@@ -7,7 +7,7 @@ from pyspark.sql.datasource import InputPartition
 
 from rsmq_tui.history.schema import COLUMNS, SAMPLES
 from rsmq_tui.pipeline.datasource import RsmqDataSource
-from rsmq_tui.pipeline.datasource.errors import SourceError
+from rsmq_tui.pipeline.datasource.options import SourceError
 from rsmq_tui.protocol import Rsmq
 from tests.pipeline.datasource.conftest import Load, make_queue
 

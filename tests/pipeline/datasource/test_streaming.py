@@ -12,8 +12,8 @@ from pyspark.sql import DataFrame, SparkSession
 from rsmq_tui.embedded import EmbeddedServer
 from rsmq_tui.history.schema import SAMPLES, SCHEMAS
 from rsmq_tui.pipeline.datasource import RsmqDataSource
-from rsmq_tui.pipeline.datasource.errors import SourceError
-from rsmq_tui.pipeline.datasource.streaming import SampleStreamReader
+from rsmq_tui.pipeline.datasource.options import SourceError
+from rsmq_tui.pipeline.datasource.source import SampleStreamReader
 from rsmq_tui.protocol import Rsmq
 
 LONG_AGO_S = 60.0

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from rsmq_tui.pipeline.datasource import RsmqDataSource
-from rsmq_tui.pipeline.datasource.errors import SourceError
+from rsmq_tui.pipeline.datasource.options import SourceError
 from rsmq_tui.pipeline.datasource.writing import QueueWriter, Written
 from rsmq_tui.protocol import Rsmq
 from tests.pipeline.datasource.conftest import BODIES, Load

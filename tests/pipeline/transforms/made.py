@@ -8,7 +8,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from rsmq_tui.history.schema import SAMPLES, SCHEMAS
-from rsmq_tui.pipeline.hours import HOUR_MS, hours_of
+from rsmq_tui.pipeline.increment import HOUR_MS, hours_of
 
 Row = dict[str, Any]
 

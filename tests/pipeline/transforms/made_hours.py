@@ -10,8 +10,8 @@ from typing import Any
 import pyarrow as pa
 
 from rsmq_tui.history.analysis.schema import ROLLUP_1H, SCHEMAS
-from rsmq_tui.monitor.wording import count, duration
-from rsmq_tui.pipeline.settings import Settings
+from rsmq_tui.monitor.text import count, duration
+from rsmq_tui.pipeline.state import Settings
 
 HOUR_MS = 3_600_000
 # A Saturday.

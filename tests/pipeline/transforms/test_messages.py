@@ -10,9 +10,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from rsmq_tui.history.analysis.schema import LIFECYCLE, POISON_DAYS
-from rsmq_tui.pipeline.settings import Settings
-from rsmq_tui.pipeline.transforms.by_inventory import message_tables
-from rsmq_tui.pipeline.transforms.conforming import columns_of
+from rsmq_tui.pipeline.state import Settings
+from rsmq_tui.pipeline.transforms.columns import columns_of
+from rsmq_tui.pipeline.transforms.inventories import message_tables
 from tests.pipeline.transforms.made_inventories import (
     DAY_MS,
     RANKS,

@@ -8,12 +8,9 @@ from hypothesis import strategies as st
 from pyspark.sql import DataFrame, SparkSession
 
 from rsmq_tui.history.analysis.schema import ANOMALIES, BASELINE, FORECAST, QUEUES
-from rsmq_tui.pipeline.settings import Settings
-from rsmq_tui.pipeline.transforms.anomalies import anomalies
-from rsmq_tui.pipeline.transforms.baseline import baseline
-from rsmq_tui.pipeline.transforms.conforming import columns_of
-from rsmq_tui.pipeline.transforms.forecast import forecast
-from rsmq_tui.pipeline.transforms.queues import queues
+from rsmq_tui.pipeline.state import Settings
+from rsmq_tui.pipeline.transforms.columns import columns_of
+from rsmq_tui.pipeline.transforms.outlook import anomalies, baseline, forecast, queues
 from tests.pipeline.transforms.made_hours import (
     HOUR_MS,
     START_MS,

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from rsmq_tui.pipeline.transforms.runs import verdict_runs
+from rsmq_tui.pipeline.transforms.rollups import verdict_runs
 from rsmq_tui.pipeline.transforms.samples import minutes_in_doubt, told_samples
 from tests.pipeline.transforms.made import HOURS, MIDNIGHT_MS, NAMES, failed, frame, poll, rows_of
 

@@ -9,9 +9,9 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as sf
 
 from rsmq_tui.history.analysis.schema import BY_DAY, COLUMNS, EPISODES, SCHEMAS
-from rsmq_tui.monitor import wording as plain
-from rsmq_tui.pipeline.transforms import sketches, wording
-from rsmq_tui.pipeline.transforms.conforming import columns_of, conform
+from rsmq_tui.monitor import text as plain
+from rsmq_tui.pipeline.transforms import columns, rollups
+from rsmq_tui.pipeline.transforms.columns import columns_of, conform
 from tests.pipeline.transforms.reference import percentile
 
 UNITS_MS = (1000, 60_000, 600_000, 3_600_000, 86_400_000, 1000 * 86_400_000, 315_537_897_600_000)
@@ -22,7 +22,7 @@ def test_spans_and_numbers_read_as_everywhere_else(spark: SparkSession) -> None:
     spans = [None, -5, 0, 1, *(unit + by for unit in UNITS_MS for by in (-1001, -1000, -1, 0, 1, 999, 1000))]
     spans += [random.randrange(10 ** random.randint(1, 15)) for _ in range(3000)]
     rows = spark.createDataFrame(pa.table({"ms": pa.array(spans, pa.int64())}))
-    made = rows.select("ms", wording.duration(sf.col("ms")), wording.count(sf.col("ms"))).toArrow().to_pydict()
+    made = rows.select("ms", columns.duration(sf.col("ms")), columns.count(sf.col("ms"))).toArrow().to_pydict()
 
     asked, durations, counts = made.values()
     assert sorted(asked, key=str) == sorted(spans, key=str)
@@ -32,7 +32,7 @@ def test_spans_and_numbers_read_as_everywhere_else(spark: SparkSession) -> None:
 
 def test_rates_and_things_are_counted(spark: SparkSession) -> None:
     rows = spark.createDataFrame(pa.table({"n": [0, 1, 2, 1204], "r": [0.04, 9.94, 211.4, 1e7]}))
-    made = rows.select(wording.plural(sf.col("n"), "message"), wording.rate(sf.col("r"))).toArrow().to_pydict()
+    made = rows.select(columns.plural(sf.col("n"), "message"), columns.rate(sf.col("r"))).toArrow().to_pydict()
 
     assert list(made.values()) == [
         ["0 messages", "1 message", "2 messages", "1,204 messages"],
@@ -50,14 +50,14 @@ def test_percentiles_are_exact_while_the_sketch_holds_all_values(spark: SparkSes
         spark.createDataFrame(table)
         .groupBy("n")
         .agg(
-            *(sketches.sketch_of(metric).alias(f"{metric}_sketch") for metric in ("depth", "arrivals_s")),
+            *(rollups.sketch_of(metric).alias(f"{metric}_sketch") for metric in ("depth", "arrivals_s")),
             sf.sort_array(sf.collect_list("depth")).alias("values"),
         )
         .select(
             "n",
-            sketches.percentiles_in("depth", "depth_sketch").alias("depth"),
-            sketches.percentiles_in("arrivals_s", "arrivals_s_sketch").alias("arrivals_s"),
-            sketches.percentiles_of("values").alias("exact"),
+            rollups.percentiles_in("depth", "depth_sketch").alias("depth"),
+            rollups.percentiles_in("arrivals_s", "arrivals_s_sketch").alias("arrivals_s"),
+            rollups.percentiles_of("values").alias("exact"),
         )
     )
     found = {row["n"]: row for row in made.toArrow().to_pylist()}
@@ -75,9 +75,9 @@ def test_percentiles_of_merged_sketches_are_near_their_rank(spark: SparkSession)
     values = list(range(6000))
     Random(3).shuffle(values)
     table = pa.table({"minute": [n // 100 for n in range(6000)], "depth": values})
-    minutes = spark.createDataFrame(table).groupBy("minute").agg(sketches.sketch_of("depth").alias("depth_sketch"))
-    hour = minutes.agg(sketches.merged("depth", "depth_sketch").alias("depth_sketch")).select(
-        sketches.percentiles_in("depth", "depth_sketch"), sf.kll_sketch_get_n_bigint("depth_sketch")
+    minutes = spark.createDataFrame(table).groupBy("minute").agg(rollups.sketch_of("depth").alias("depth_sketch"))
+    hour = minutes.agg(rollups.merged("depth", "depth_sketch").alias("depth_sketch")).select(
+        rollups.percentiles_in("depth", "depth_sketch"), sf.kll_sketch_get_n_bigint("depth_sketch")
     )
     ((percentiles,), (count,)) = hour.toArrow().to_pydict().values()
 

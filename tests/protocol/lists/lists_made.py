@@ -6,10 +6,10 @@ from contextlib import asynccontextmanager
 import redis
 
 from rsmq_tui.protocol.address import Address
-from rsmq_tui.protocol.links import Links
+from rsmq_tui.protocol.connections.connect import Traffic
+from rsmq_tui.protocol.connections.pool import Links
+from rsmq_tui.protocol.connections.script_runner import ScriptRunner
 from rsmq_tui.protocol.lists.naming import ListNames
-from rsmq_tui.protocol.metering import Traffic
-from rsmq_tui.protocol.running import ScriptRunner
 
 QUEUE = "queue:orders"
 RIGHT, LEFT = ListNames(), ListNames(take_from="left")

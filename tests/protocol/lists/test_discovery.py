@@ -6,10 +6,9 @@ from contextlib import aclosing
 import pytest
 import redis
 
-from rsmq_tui.protocol.lists import discovery
-from rsmq_tui.protocol.lists.discovery import KEPT_SEARCHES, ListDiscovery, is_pattern
+from rsmq_tui.protocol.lists import reader as list_reader
 from rsmq_tui.protocol.lists.naming import ListNames
-from rsmq_tui.protocol.lists.reader import ListReader
+from rsmq_tui.protocol.lists.reader import KEPT_SEARCHES, ListDiscovery, ListReader, is_pattern
 
 Looking = Callable[..., ListDiscovery]
 
@@ -139,7 +138,7 @@ class TestALargeServer:
     async def test_of_too_many_lists_shows_some(
         self, client: redis.Redis, looking: Looking, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(discovery, "LISTS_MAX", 10)
+        monkeypatch.setattr(list_reader, "LISTS_MAX", 10)
         for number in range(50):
             client.lpush(f"queue:{number}", "x")
         found = looking("queue:*", "named")

@@ -7,9 +7,8 @@ import pytest
 from redis import Redis
 
 from rsmq_tui.protocol import RsmqError
-from rsmq_tui.protocol.lists.item_ids import item_sha
-from rsmq_tui.protocol.lists.lease_look import KeyTypes, LeaseMember
-from rsmq_tui.protocol.lists.naming import ListNames
+from rsmq_tui.protocol.lists.inspection import KeyTypes, LeaseMember
+from rsmq_tui.protocol.lists.naming import ListNames, item_sha
 from rsmq_tui.protocol.lists.reader import ListReader
 from tests.protocol.keyspace import now_ms
 

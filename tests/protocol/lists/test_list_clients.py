@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from rsmq_tui.protocol import AsyncListQueue, ListQueue, RsmqError
-from rsmq_tui.protocol.lists.aio import AsyncListQueue as Asynchronous
+from rsmq_tui.protocol.lists.client import AsyncListQueue as Asynchronous
 from rsmq_tui.protocol.lists.client import ListQueue as Synchronous
 from tests.protocol.either import Either
 from tests.protocol.lists.conftest import each_once
@@ -33,8 +33,8 @@ def test_they_are_loaded_when_they_are_asked_for() -> None:
     assert (ListQueue, AsyncListQueue) == (Synchronous, Asynchronous)
     ran = subprocess.run([sys.executable, "-c", LOADED], capture_output=True, text=True, timeout=60, check=True)
     loaded = set(ran.stdout.split())
-    assert "rsmq_tui.protocol.client" in loaded
-    assert not {"rsmq_tui.protocol.lists.client", "rsmq_tui.protocol.lists.aio"} & loaded
+    assert "rsmq_tui.protocol.rsmq.client" in loaded
+    assert not {"rsmq_tui.protocol.lists.client"} & loaded
 
 
 @each_once

@@ -7,11 +7,11 @@ from redis import Redis
 from redis.exceptions import ResponseError
 
 from rsmq_tui.protocol import RsmqError
-from rsmq_tui.protocol.carrying import VoidedError
-from rsmq_tui.protocol.edits import Edit
+from rsmq_tui.protocol.editing import VoidedError
 from rsmq_tui.protocol.lists.editor import ListEditor
 from rsmq_tui.protocol.lists.edits import ListBatch, ListKind, Window, list_item
 from rsmq_tui.protocol.lists.naming import ListNames
+from rsmq_tui.protocol.rsmq.edits import Edit
 
 A, B = "queue:a", "queue:b"
 EVERYWHERE = Window()

@@ -8,11 +8,9 @@ import pytest
 import redis
 
 from rsmq_tui.protocol import RsmqError
-from rsmq_tui.protocol.lists.item_ids import item_id, read_item_id
-from rsmq_tui.protocol.lists.naming import ListNames
-from rsmq_tui.protocol.lists.pages import ListPages
-from rsmq_tui.protocol.lists.plain_pages import LEASES_MAX, PAGE_BYTES, SPAN_ITEMS
-from rsmq_tui.protocol.pages import Anchor, Part, RawPage, Where
+from rsmq_tui.protocol.lists.naming import ListNames, item_id, read_item_id
+from rsmq_tui.protocol.lists.pages import LEASES_MAX, PAGE_BYTES, SPAN_ITEMS, ListPages
+from rsmq_tui.protocol.rsmq.pages import Anchor, Part, RawPage, Where
 from tests.protocol.lists.lists_made import LEFT, QUEUE, RIGHT, fill, running
 
 DEADLINE_MS = 4_000_000_000_000

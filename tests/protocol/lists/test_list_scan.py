@@ -12,11 +12,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rsmq_tui.protocol import RawMessage, RsmqError
-from rsmq_tui.protocol.lists.item_ids import item_id, read_item_id
-from rsmq_tui.protocol.lists.naming import ListNames
-from rsmq_tui.protocol.lists.scan import ListScan
-from rsmq_tui.protocol.lists.scan_reading import ListLook, Moment, Stretch
-from rsmq_tui.protocol.scan import SCAN_BODY_BYTES
+from rsmq_tui.protocol.lists.naming import ListNames, item_id, read_item_id
+from rsmq_tui.protocol.lists.scan import ListLook, ListScan, Moment, Stretch
+from rsmq_tui.protocol.rsmq.scan import SCAN_BODY_BYTES
 from tests.protocol.lists.lists_made import LEFT, QUEUE, RIGHT, fill, member, running
 
 DEADLINE_MS = 4_000_000_000_000

@@ -10,10 +10,9 @@ import redis
 
 from rsmq_tui.protocol import Row, name_of
 from rsmq_tui.protocol.lists.naming import ListNames
-from rsmq_tui.protocol.lists.reader import ListReader
-from rsmq_tui.protocol.lists.row_scripts import BIG_BYTES, LOOK_BYTES_MAX, mark_of
-from rsmq_tui.protocol.lists.rows import BIG_PACE_MS
-from rsmq_tui.protocol.polled import CHUNK_QUEUES, CHUNKS_PER_TRIP, TRIPS_IN_FLIGHT
+from rsmq_tui.protocol.lists.reader import BIG_PACE_MS, ListReader
+from rsmq_tui.protocol.lists.scripts import BIG_BYTES, LOOK_BYTES_MAX, mark_of
+from rsmq_tui.protocol.polling import CHUNK_QUEUES, CHUNKS_PER_TRIP, TRIPS_IN_FLIGHT
 from tests.protocol.keyspace import everything, scripts_run
 
 NOW_MS = 1_750_000_000_000

@@ -4,15 +4,7 @@ from array import array
 
 import pytest
 
-from rsmq_tui.protocol.lists.scan_places import (
-    Left,
-    is_cut_short,
-    kept,
-    landmark_in,
-    left_of,
-    place_after_most,
-    places_after,
-)
+from rsmq_tui.protocol.lists.scan import Left, is_cut_short, kept, landmark_in, left_of, place_after_most, places_after
 
 
 def marks(text: str) -> list[int]:

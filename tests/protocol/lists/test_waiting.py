@@ -11,7 +11,7 @@ import redis
 import redis.asyncio
 
 from rsmq_tui.protocol import AsyncListQueue, ListQueue, Popped, RsmqError
-from rsmq_tui.protocol.lists.blocked import blocked_consumers, blocked_consumers_async
+from rsmq_tui.protocol.lists.inspection import blocked_consumers, blocked_consumers_async
 from tests.cancelled import TURNS, cancelled_at_each_turn
 from tests.protocol.either import Either
 from tests.protocol.lists.conftest import each_once
@@ -131,7 +131,7 @@ async def test_whoever_came_first_is_served_first(
 async def test_a_server_that_does_not_answer_is_given_up(
     make_client: MakeClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rsmq_tui.protocol.lists.waiting._LATENESS_S", 0.0)
+    monkeypatch.setattr("rsmq_tui.protocol.lists.operations._LATENESS_S", 0.0)
     # The system takes connections for whoever listens, who need not say anything.
     with socket.create_server(("127.0.0.1", 0)) as silent:
         queue = queue_on(

@@ -1,0 +1,281 @@
+"""Line charts over time, drawn by plotext, with their legend and axes.
+
+Lines drawn by plotext: the only module that knows its API.
+
+plotext has no type hints, so nothing of it passes this border: strokes in dots go in, rows of strings come out. It is
+a rasteriser here, because its frame, legend and tick labels cannot be made as compact as a dashboard needs. Each call
+has a figure of its own: the one that plotext offers is shared by the whole process.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rich.cells import cell_len
+from rich.text import Text
+
+from rsmq_tui.charts.bars import spark_top, sparkline
+from rsmq_tui.charts.series import (
+    Palette,
+    Run,
+    Series,
+    Span,
+    fit_label,
+    fold_runs,
+    plain_or,
+    reduce_run,
+    split_runs,
+    tick_label,
+    time_ticks,
+    value_ticks,
+)
+
+# Braille has 2 x 4 dots in a cell; every stroke uses this grid, so that marks of one cell fall where the dots would.
+DOTS_ACROSS = 2
+DOTS_DOWN = 4
+
+BRAILLE = "braille"
+
+# The colour numbers of a terminal's palette, of which 0 is left out; more strokes than that share their tags.
+_TAGS = 255
+
+_ESCAPE = re.compile(r"\x1b\[([0-9;]*)m")
+
+
+@dataclass(frozen=True, slots=True)
+class Stroke:
+    """A line to draw.
+
+    Attributes:
+        mark: BRAILLE, or one character that fills its cell.
+        runs: the dots to connect, as (across from the left, up from the bottom); runs are not connected to each other.
+    """
+
+    mark: str
+    runs: Sequence[Sequence[tuple[int, int]]]
+
+
+def draw_strokes(strokes: Sequence[Stroke], width: int, height: int) -> list[list[tuple[str, int | None]]]:
+    """Draw strokes on `width` x `height` cells; earlier strokes lie on top.
+
+    Returns `height` rows, top first, each as pieces of (text, index of its stroke or None for background) that together
+    have `width` cells.
+    """
+    import plotext  # noqa: PLC0415 - it takes 0.16 s, which starting the program must not wait for
+
+    # A terminal without limits, or the figure is clipped to the size of this process's terminal.
+    figure = type(plotext.figure)(parent=type(plotext.terminal)().limit(False, False))
+    figure.plot_size(width, height)
+    figure.axes(False)
+    figure.canvas("default")
+    for axis, length in (("x", DOTS_ACROSS * width), ("y", DOTS_DOWN * height)):
+        # No ticks, and limits at the edges of the outer dots, so that dot n is n + 0.5.
+        figure.ruler(axis).frequency(0).lim(0, length).alignment(lim="edge")
+    for index in reversed(range(len(strokes))):
+        stroke = strokes[index]
+        dots = [dot for run in stroke.runs for dot in run]
+        if not dots:
+            continue
+        # The colour is a tag: it says which stroke drew a cell, and the caller's palette knows nothing of plotext.
+        marker = plotext.marker(stroke.mark, index % _TAGS + 1)
+        signal = figure.signal([across + 0.5 for across, _ in dots], [up + 0.5 for _, up in dots], marker=marker)
+        signal.lines(True)
+        start = 0
+        for run in stroke.runs:
+            signal.line(start, False)
+            start += len(run)
+        figure.draw(signal)
+    return [_pieces(line) for line in str(figure.build().string()).split("\n")[:height]]
+
+
+def _pieces(line: str) -> list[tuple[str, int | None]]:
+    """Split a line of plotext's output, in which escape sequences carry the tags."""
+    parts = _ESCAPE.split(line)
+    pieces: list[tuple[str, int | None]] = []
+    owner: int | None = None
+    for text, codes in zip(parts[::2], ["", *parts[1::2]], strict=True):
+        if codes:
+            tag = codes.removeprefix("38;5;")
+            owner = int(tag) - 1 if tag != codes else None
+        if text:
+            pieces.append((text, owner))
+    return pieces
+
+
+# Marks of one cell, the easiest to tell apart first.
+_MARKS = "*+ox#%@=&ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+# What a braille line looks like.
+_BRAILLE_SAMPLE = "⠤"
+
+_SAMPLE_WIDTH = 2
+_GAP = "  "
+# A label cut shorter than this names nothing.
+_LEAST_LABEL = 4
+
+
+def choose_marks(count: int, palette: Palette) -> list[str]:
+    """Choose a mark for each of `count` series so that no two have both the same mark and the same colour.
+
+    The first series of a colour is braille, in ASCII palettes every series has a mark of its own.
+    """
+    if palette.ascii:
+        return [_MARKS[index % len(_MARKS)] for index in range(count)]
+    marks: list[str] = []
+    seen: dict[str, int] = {}
+    for index in range(count):
+        colour = palette.series_style(index)
+        before = seen.get(colour, 0)
+        marks.append(_MARKS[(before - 1) % len(_MARKS)] if before else BRAILLE)
+        seen[colour] = before + 1
+    return marks
+
+
+def append_legend(text: Text, labels: Sequence[str], marks: Sequence[str], width: int, palette: Palette) -> None:
+    """Append a sample and the label of each series to `text`, in at most `width` cells.
+
+    Long labels are cut to equal shares; series that do not fit are counted at the end ("+2").
+    """
+    shown = min(len(labels), max(1, (width + len(_GAP)) // (_SAMPLE_WIDTH + 1 + _LEAST_LABEL + len(_GAP))))
+    more = f"{_GAP}+{len(labels) - shown}" if shown < len(labels) else ""
+    room = width - len(more) - shown * (_SAMPLE_WIDTH + 1) - (shown - 1) * len(_GAP)
+    for index, label in enumerate(_share(labels[:shown], room, ascii_only=palette.ascii)):
+        sample = (_BRAILLE_SAMPLE if marks[index] == BRAILLE else marks[index]) * _SAMPLE_WIDTH
+        text.append(_GAP if index else "")
+        text.append(f"{sample} {label}", palette.series_style(index))
+    text.append(more, plain_or(palette.muted))
+
+
+def _share(labels: Sequence[str], room: int, *, ascii_only: bool) -> list[str]:
+    """Fit labels into `room` cells together: the short ones whole, the others in equal parts of what is left."""
+    fitted = [fit_label(label, room, ascii_only=ascii_only) for label in labels]
+    left = room
+    for done, index in enumerate(sorted(range(len(fitted)), key=lambda index: cell_len(fitted[index]))):
+        fitted[index] = fit_label(fitted[index], left // (len(fitted) - done), ascii_only=ascii_only)
+        left -= cell_len(fitted[index])
+    return fitted
+
+
+# Below this a frame leaves no room for the lines, and a sparkline says more.
+_LEAST_WIDTH = 24
+_LEAST_HEIGHT = 5
+
+_MOST_STEPS = 5
+_NO_DATA = "no data"
+
+
+def line_chart(
+    series: Sequence[Series], *, width: int, height: int, start_ms: int, end_ms: int, palette: Palette, unit: str = ""
+) -> Text:
+    """Draw series over the same time as lines, in exactly `height` lines of at most `width` cells.
+
+    Times are epoch milliseconds, labelled in UTC. The y axis begins at zero, where negative values are drawn too, and
+    has `unit` above it. Unknown values and missing samples are gaps. The first series lies on top. A series that shares
+    its colour with an earlier one, or has none, is drawn with a mark of its own. Below 24 x 5 every series is a
+    sparkline on a line of its own, all to the same scale, as many as there are lines.
+    """
+    if width < 1 or height < 1:
+        return Text()
+    span = Span(start_ms, max(end_ms, start_ms + 1))
+    runs = [split_runs(each, span, span.length_ms / (DOTS_ACROSS * width)) for each in series]
+    labels = [each.label for each in series]
+    if width < _LEAST_WIDTH or height < _LEAST_HEIGHT:
+        return _draw_sparklines(labels, runs, span, width=width, height=height, palette=palette)
+    return _draw_chart(labels, runs, span, width=width, height=height, palette=palette, unit=unit)
+
+
+def _draw_chart(
+    labels: Sequence[str],
+    runs: Sequence[Sequence[Run]],
+    span: Span,
+    *,
+    width: int,
+    height: int,
+    palette: Palette,
+    unit: str,
+) -> Text:
+    rows = height - 2
+    values = [value for each in runs for run in each for value in run.values]
+    ticks = value_ticks(max(values, default=0.0), min(_MOST_STEPS, rows // 2), whole=all(map(float.is_integer, values)))
+    top = ticks[-1]
+    tick_labels = {_dot(tick, top, rows) // DOTS_DOWN: tick_label(tick) for tick in ticks}
+    gutter = max(map(len, tick_labels.values()))
+    columns = width - gutter - 1
+    marks = choose_marks(len(labels), palette)
+    strokes = [
+        Stroke(mark, [_dots(run, span, columns, rows, top=top) for run in each])
+        for mark, each in zip(marks, runs, strict=True)
+    ]
+
+    text = Text(no_wrap=True, overflow="crop")
+    axis, muted = plain_or(palette.axis), plain_or(palette.muted)
+    wall, tooth = ("|", "+") if palette.ascii else ("│", "┤")
+    head = fit_label(unit, width // 3, ascii_only=palette.ascii)
+    head = " " * (gutter - cell_len(head)) + head + " "
+    text.append(head, muted)
+    append_legend(text, labels, marks, width - cell_len(head), palette)
+    styles = [palette.series_style(index) for index in range(len(labels))]
+    for row, pieces in enumerate(draw_strokes(strokes, columns, rows)):
+        label = tick_labels.get(rows - 1 - row)
+        text.append("\n" + (label or "").rjust(gutter), muted)
+        text.append(wall if label is None else tooth, axis)
+        if not values and row == rows // 2:
+            text.append(_NO_DATA.center(columns), muted)
+            continue
+        for piece, index in pieces:
+            text.append(piece, None if index is None else styles[index])
+    text.append("\n" + " " * gutter)
+    _append_times(text, span, columns, palette)
+    return text
+
+
+def _dots(run: Run, span: Span, columns: int, rows: int, *, top: float) -> list[tuple[int, int]]:
+    """Turn a run into the dots that its line connects, without those that would not change the line."""
+    dots: list[tuple[int, int]] = []
+    for across, value in reduce_run(run, span, DOTS_ACROSS * columns):
+        dot = (across, _dot(value, top, rows))
+        if dots and dot == dots[-1]:
+            continue
+        if len(dots) > 1 and dot[1] == dots[-1][1] == dots[-2][1]:
+            dots.pop()
+        dots.append(dot)
+    return dots
+
+
+def _dot(value: float, top: float, rows: int) -> int:
+    # max: counters corrected by hand can make a rate dip below zero, and the axis begins there.
+    return round(max(0.0, value) / top * (DOTS_DOWN * rows - 1))
+
+
+def _append_times(text: Text, span: Span, columns: int, palette: Palette) -> None:
+    corner, line = ("+", "-") if palette.ascii else ("└", "─")
+    axis, muted = plain_or(palette.axis), plain_or(palette.muted)
+    text.append(corner, axis)
+    drawn = 0
+    for at_ms, label in time_ticks(span.start_ms, span.end_ms, columns):
+        middle = (at_ms - span.start_ms) * columns // span.length_ms
+        begin = max(0, min(columns - len(label), middle - len(label) // 2))
+        # A label that was moved in from the edge can run into its neighbour.
+        if drawn and begin <= drawn:
+            continue
+        text.append(line * (begin - drawn), axis)
+        text.append(label, muted)
+        drawn = begin + len(label)
+    text.append(line * (columns - drawn), axis)
+
+
+def _draw_sparklines(
+    labels: Sequence[str], runs: Sequence[Sequence[Run]], span: Span, *, width: int, height: int, palette: Palette
+) -> Text:
+    names = [fit_label(label, width // 2 - 1, ascii_only=palette.ascii) for label in labels[:height]]
+    name_width = max(map(cell_len, names), default=0)
+    columns = width - name_width - 1 if name_width else width
+    cells = [fold_runs(each, span, columns) for each in runs]
+    top = max(map(spark_top, cells), default=0.0)
+    text = Text(no_wrap=True, overflow="crop")
+    for row in range(height):
+        text.append("\n" if row else "")
+        if row < len(names):
+            text.append((names[row] + " " * (name_width - cell_len(names[row]) + 1)) if name_width else "")
+            style = palette.series_style(row)
+            text.append_text(sparkline(cells[row], columns, style=style, ascii=palette.ascii, top=top))
+    return text

@@ -1,0 +1,380 @@
+"""Making a change: preview, --yes, progress and report; its target, its service and its journal."""
+
+import argparse
+import asyncio
+import os
+import sys
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import NamedTuple
+
+from rsmq_tui.cli.errors import UsageError
+from rsmq_tui.cli.interrupts import EXIT_INTERRUPTED, Interrupts, run_interruptibly
+from rsmq_tui.cli.output import ProgressLine, as_key, fields_json, print_words, say, wants_json
+from rsmq_tui.cli.servers import profile_of
+from rsmq_tui.files import state_folder
+from rsmq_tui.monitor.list_tracker import age_path
+from rsmq_tui.monitor.text import clock, plural, printable
+from rsmq_tui.profiles import Profile
+from rsmq_tui.protocol import RsmqError
+from rsmq_tui.protocol.lists.naming import LISTS_NS
+from rsmq_tui.triage.actions import (
+    LIST,
+    RSMQ,
+    Action,
+    MessageAction,
+    Target,
+    reference,
+    target_of_list,
+    target_reference,
+)
+from rsmq_tui.triage.change import Report, Tally
+from rsmq_tui.triage.errors import TriageError
+from rsmq_tui.triage.journal import KEEP_DAYS, LIMIT_BYTES, Journal
+from rsmq_tui.triage.journal_db import JournalError
+from rsmq_tui.triage.lists.service import ListEngine, ListTriage
+from rsmq_tui.triage.preview import Seeing, SeeingCallback
+from rsmq_tui.triage.scope import Preview, Scope
+from rsmq_tui.triage.service import Triage
+
+_MB = 1_000_000
+
+
+def triage_of(profile: Profile, folder: Path | None = None) -> Triage:
+    """Return what changes the queues of that server; ``folder`` is that of a demo, which removes it at its end.
+
+    Raises ``UsageError`` for an address or a limit that is none.
+    """
+    keep_days, limit_bytes = _limits()
+    try:
+        return Triage(
+            profile.address,
+            profile.ns,
+            folder or state_folder(),
+            read_only=profile.read_only,
+            profile=profile.name,
+            keep_days=None if folder else keep_days,
+            limit_bytes=limit_bytes,
+            names=profile.list_names,
+        )
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+
+
+def list_triage_of(profile: Profile, folder: Path | None = None) -> Triage:
+    """Return what changes the list queues of that server; raises ``UsageError`` as ``triage_of`` does."""
+    keep_days, limit_bytes = _limits()
+    try:
+        return ListTriage(
+            profile.address,
+            profile.list_names,
+            folder or state_folder(),
+            patterns=profile.lists,
+            ns=profile.ns,
+            age=None if profile.list_age is None else age_path(profile.list_age),
+            read_only=profile.read_only,
+            profile=profile.name,
+            keep_days=None if folder else keep_days,
+            limit_bytes=limit_bytes,
+        )
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+
+
+def list_engine_of(profile: Profile) -> ListEngine:
+    """Return what knows the list queues of that server; raises ``UsageError`` for an address that is none."""
+    age = None if profile.list_age is None else age_path(profile.list_age)
+    try:
+        return ListEngine(profile.address, profile.list_names, profile.ns, profile.lists, age)
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+
+
+def open_journal() -> Journal | None:
+    """Open the journal to read in it, or return None where nothing was ever changed; raises ``JournalError``."""
+    path = state_folder() / "journal.sqlite"
+    keep_days, limit_bytes = _limits()
+    try:
+        is_there = path.exists()
+    except OSError as error:
+        raise JournalError(f"the journal {path} cannot be used: {error.strerror}") from error
+    return Journal(path, keep_days=keep_days, limit_bytes=limit_bytes) if is_there else None
+
+
+def _limits() -> tuple[int, int]:
+    days = _number("RSMQ_TUI_JOURNAL_DAYS", "days", KEEP_DAYS)
+    megabytes = _number("RSMQ_TUI_JOURNAL_MB", "megabytes", LIMIT_BYTES // _MB)
+    return days, megabytes * _MB
+
+
+def _number(name: str, unit: str, default: int) -> int:
+    text = os.environ.get(name) or str(default)
+    if not (text.isascii() and text.isdecimal() and len(text) <= 9 and int(text) > 0):
+        raise UsageError(f"{name} is a whole number of {unit}, 1 or more, not {printable(text, 40)!r}")
+    return int(text)
+
+
+EXIT_FAILED = 1
+EXIT_PREVIEW = 3
+_NOT_THERE = "not in the queue"
+_NOTHING = "Nothing matches; there is nothing to do."
+# How many ids of skipped messages a person is told, and how many a program.
+_IDS_LISTED, _IDS_PRINTED = 20, 1_000
+
+Ask = Callable[[Triage, SeeingCallback], Awaitable[Preview]]
+
+
+def make_change(
+    options: argparse.Namespace,
+    action: Action,
+    scope: Scope | None = None,
+    profile: Profile | None = None,
+    *,
+    is_list: bool = False,
+) -> int:
+    """Preview an action, carry it out where --yes says so, and return the exit status; raises ``UsageError``.
+
+    ``profile`` is the server, where that is known already, and ``is_list`` says that the queue is a list.
+    """
+    return make(
+        options, lambda triage, seeing: triage.preview(action, scope, seeing), action.queue, profile, is_list=is_list
+    )
+
+
+def make(
+    options: argparse.Namespace,
+    ask: Ask,
+    queue: str | None = None,
+    profile: Profile | None = None,
+    *,
+    is_list: bool = False,
+) -> int:
+    """Do that with whatever ``ask`` previews."""
+    triage = (list_triage_of if is_list else triage_of)(profile or profile_of(options))
+    return run_interruptibly(lambda interrupts: _make(options, triage, ask, queue, interrupts))
+
+
+async def _make(
+    options: argparse.Namespace, triage: Triage, ask: Ask, queue: str | None, interrupts: Interrupts
+) -> int:
+    line = ProgressLine()
+    preview = None
+    try:
+        await tell_what_was_interrupted(triage)
+        try:
+            preview = await ask(triage, lambda seeing: line.show(seeing_words(seeing)))
+        except asyncio.CancelledError:
+            line.clear()
+            say("interrupted before anything was changed")
+            raise
+        line.clear()
+        if not options.yes:
+            _show(options, preview)
+            return EXIT_PREVIEW
+        return await _carry_out(options, triage, preview, interrupts, line)
+    except TriageError as error:
+        raise UsageError(_refusal(error, triage, queue)) from error
+    finally:
+        line.clear()
+        if preview is not None:
+            preview.close()
+        await triage.aclose()
+
+
+async def _carry_out(
+    options: argparse.Namespace, triage: Triage, preview: Preview, interrupts: Interrupts, line: ProgressLine
+) -> int:
+    action = preview.action
+    if isinstance(action, MessageAction) and not preview.count:
+        report = Report(action.name, action.past, action.queue, Tally(), None)
+    else:
+        run = triage.run(preview)
+        interrupts.gently = run.cancel
+        try:
+            async for tally in run:
+                line.show(f"{preview.title}: {tally.handled:,} / {tally.planned:,}; Ctrl+C cancels")
+        except asyncio.CancelledError:
+            line.clear()
+            say("interrupted; rsmq-tui settles the unfinished batch before its next change")
+            raise
+        interrupts.gently = None
+        line.clear()
+        if run.report is None:
+            raise RuntimeError("a run without an end")
+        report = run.report
+    _tell(options, preview, report)
+    if interrupts.taken and report.stopped:
+        return EXIT_INTERRUPTED
+    return EXIT_FAILED if report.stopped or report.tally.failed else 0
+
+
+async def tell_what_was_interrupted(triage: Triage) -> None:
+    """Settle what earlier runs left unfinished on a server, and say what became of it; raises ``TriageError``."""
+    for change in await triage.recover():
+        told = f"change {change.change} ({change.name} in {change.queue}, {clock(change.at_ms, date=True)})"
+        undo = f"; rsmq-tui undo {change.change} reverts it" if change.can_be_undone else ""
+        doubt = f" ({change.doubt})" if change.doubt else ""
+        say(f"{told} was interrupted with {change.done:,} of {change.planned:,} done{doubt}{undo}")
+
+
+def _refusal(error: TriageError, triage: Triage, queue: str | None) -> str:
+    named = triage.server if queue is None else f"{printable(queue)} on {triage.server}"
+    cause = error.__cause__
+    # The journal is a file here: no server has refused anything.
+    where = "" if triage.server in str(error) or isinstance(cause, JournalError) else named
+    is_missing = triage.ns != LISTS_NS and isinstance(cause, RsmqError) and cause.code == "queueNotFound"
+    return f"{where}: {error}".removeprefix(": ") + (
+        "; rsmq-tui queues list shows the existing queues" if is_missing else ""
+    )
+
+
+def seeing_words(seeing: Seeing) -> str:
+    """Say how far a look has come."""
+    return f"{seeing.scanned:,} of about {seeing.depth:,} scanned, {seeing.matched:,} match"
+
+
+def _show(options: argparse.Namespace, preview: Preview) -> None:
+    if wants_json(options):
+        _show_as_json(preview)
+        return
+    print_words(preview.title)
+    for label, words in preview.rows:
+        print_words(f"  {label:5} {words}")
+    print()
+    for note in preview.notes:
+        print_words(note)
+    if preview.elsewhere:
+        print_words(_elsewhere_words(preview.elsewhere))
+    if preview.unsearched:
+        print_words(unsearched_words(preview.unsearched))
+    is_nothing = isinstance(preview.action, MessageAction) and not preview.count
+    print_words(_NOTHING if is_nothing else "Nothing was changed; --yes applies this change.")
+
+
+def _show_as_json(preview: Preview) -> None:
+    action = preview.action
+    states = preview.selection.states.items() if preview.selection is not None else ()
+    fields_json(
+        preview=True,
+        action=action.name,
+        **_places(preview),
+        server=preview.server,
+        ns=preview.ns,
+        what=preview.what,
+        planned=preview.count,
+        states={as_key(state): count for state, count in states},
+        not_there=preview.elsewhere,
+        unsearched=preview.unsearched,
+        notes=preview.notes,
+    )
+
+
+def _places(preview: Preview) -> dict[str, str | None]:
+    """Return the queue of a change and its target as commands take them."""
+    action = preview.action
+    target = action.to if isinstance(action, MessageAction) else None
+    return {"queue": reference(action.queue, preview.ns), "target": target_reference(target, preview.ns)}
+
+
+def _elsewhere_words(number: int) -> str:
+    return f"{plural(number, 'id')} {'is' if number == 1 else 'are'} {_NOT_THERE}."
+
+
+def unsearched_words(number: int) -> str:
+    """Say how many messages a filter could not be tried on."""
+    return f"{plural(number, 'message')} could not be searched: the body is too long."
+
+
+def _tell(options: argparse.Namespace, preview: Preview, report: Report) -> None:
+    tally = report.tally
+    if wants_json(options):
+        skipped, failed = dict(tally.skipped), dict(tally.failed)
+        if preview.elsewhere:
+            skipped[_NOT_THERE] = preview.elsewhere
+        fields_json(
+            action=report.name,
+            **_places(preview),
+            server=preview.server,
+            ns=preview.ns,
+            planned=preview.count + preview.elsewhere,
+            done=tally.done,
+            skipped=sum(skipped.values()),
+            failed=sum(failed.values()),
+            reasons=[
+                {"outcome": outcome, "reason": reason, "count": number}
+                for outcome, counts in (("skipped", skipped), ("failed", failed))
+                for reason, number in counts.items()
+            ],
+            changed_ids=report.changed[:_IDS_PRINTED],
+            changed_ids_left_out=max(0, len(report.changed) - _IDS_PRINTED),
+            unknown=tally.unknown,
+            unsure=tally.unsure,
+            change=report.change,
+            stopped=report.stopped,
+            notes=tally.notes,
+        )
+    else:
+        undo = f"; rsmq-tui undo {report.change} reverts it" if report.undoable else ""
+        print_words(f"{report.queue}: {report.sentence}{undo}")
+    sys.stdout.flush()
+    if report.changed and not wants_json(options):
+        some = " ".join(map(printable, report.changed[:_IDS_LISTED]))
+        more = f" and {len(report.changed) - _IDS_LISTED:,} more" if len(report.changed) > _IDS_LISTED else ""
+        say(
+            f"skipped, because received or changed since the preview: {some}{more}; --even-if-received "
+            "includes such messages"
+        )
+    if preview.elsewhere and not wants_json(options):
+        say(_elsewhere_words(preview.elsewhere))
+    if preview.unsearched:
+        say(unsearched_words(preview.unsearched))
+
+
+class QueueArgument(NamedTuple):
+    """The queue that a command is about: its name or key, its kind, and the profile in the namespace that it is in."""
+
+    queue: str
+    is_list: bool
+    profile: Profile
+
+
+def reference_of(text: str, ns: str) -> Target | None:
+    """Read `list:KEY`, `rsmq:NAME` (of ``ns``) or `rsmq:NS/NAME`; None for a name alone.
+
+    Raises ``UsageError`` for a list without a key, or a queue without a name.
+    """
+    if not text.startswith((LIST, RSMQ)):
+        return None
+    found = target_of_list(text, ns)
+    if not found.queue:
+        missing = "the key of the list after list:" if found.ns is None else "the name of the queue after rsmq:"
+        raise UsageError(f"write {missing}")
+    return found
+
+
+def queue_of(options: argparse.Namespace, profile: Profile) -> QueueArgument:
+    """Return the queue that a command is about; raises ``UsageError`` as ``reference_of`` does.
+
+    Of names alone, what --lists means is a list; what only the profile means is one where it cannot be a queue of RSMQ.
+    """
+    text: str = options.queue
+    found = reference_of(text, profile.ns)
+    if found is not None:
+        within = profile if found.ns in (None, profile.ns) else replace(profile, namespaces=(found.ns or "",))
+        return QueueArgument(found.queue, found.ns is None, within)
+    is_meant = any(fnmatchcase(text, pattern) for pattern in profile.lists)
+    return QueueArgument(text, is_meant and bool(getattr(options, "lists", None) or ":" in text), profile)
+
+
+def target_of(text: str, queue: QueueArgument) -> str:
+    """Return a target as a change of that queue takes it; raises ``UsageError`` for one that it cannot have."""
+    found = None if queue.is_list else reference_of(text, queue.profile.ns)
+    if found is None or found.ns is None:
+        return text
+    if found.ns != queue.profile.ns:
+        raise UsageError(
+            f"{printable(text)} is in another namespace: messages of RSMQ queues move within {queue.profile.ns}"
+        )
+    return found.queue

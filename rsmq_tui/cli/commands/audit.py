@@ -1,0 +1,304 @@
+"""`rsmq-tui audit`: what does not fit together in the keys of queues, and mending it."""
+
+import argparse
+import shutil
+import textwrap
+from collections.abc import Iterator, Sequence
+from contextlib import AsyncExitStack, aclosing
+from dataclasses import dataclass, field, replace
+
+from rsmq_tui.cli.changes import EXIT_FAILED, EXIT_PREVIEW, make_change, reference_of
+from rsmq_tui.cli.errors import UsageError
+from rsmq_tui.cli.interrupts import EXIT_INTERRUPTED, run_interruptibly
+from rsmq_tui.cli.output import ProgressLine, fields_json, print_words, say, wants_json
+from rsmq_tui.cli.servers import list_reader_of, profile_of, reader_of
+from rsmq_tui.monitor.audit.findings import Finding, FindingKind, ListFindingKind
+from rsmq_tui.monitor.audit.lists import audit_lists, missing_lists
+from rsmq_tui.monitor.audit.rsmq import AuditProgress, audit, missing
+from rsmq_tui.monitor.peek import PeekError
+from rsmq_tui.monitor.text import count, plural, printable
+from rsmq_tui.profiles import Profile
+from rsmq_tui.protocol import QueueReader
+from rsmq_tui.protocol.lists.naming import LISTS_NS
+from rsmq_tui.protocol.lists.reader import ListReader
+from rsmq_tui.triage.actions import Fix
+
+EXIT_FOUND = 1
+EXIT_UNSEEN = 2
+_LABEL = 9
+# Where stderr is no terminal, it is said how far an audit is so often.
+_SAID_EVERY_S = 10.0
+_ID_MAX = 60
+_LINE_MAX = 120
+
+
+@dataclass
+class _Looked:
+    """What was looked at in all namespaces, and what is wrong there; ``unseen`` says what was not looked at."""
+
+    namespaces: Sequence[str]
+    queues: int = 0
+    examined: int = 0
+    young: int = 0
+    unseen: list[str] = field(default_factory=list)
+    findings: int = 0
+    fixable: bool = False
+    places: set[tuple[str, str]] = field(default_factory=set)
+    # All that was found, where it is to be fixed: there may be millions.
+    found: list[tuple[str, Finding]] = field(default_factory=list)
+
+    @property
+    def status(self) -> int:
+        """The exit status of an audit."""
+        return EXIT_FOUND if self.findings else EXIT_UNSEEN if self.unseen else 0
+
+    def take(self, ns: str, last: AuditProgress) -> None:
+        """Add what the audit of a namespace has counted."""
+        self.queues += last.queues
+        self.examined += last.examined
+        self.young += last.young
+        self.unseen += [f"ns {ns}: {told}" if len(self.namespaces) > 1 else told for told in last.unseen]
+
+
+def run(options: argparse.Namespace) -> int:
+    """Audit, fix where that is asked for, and return the exit status; raises ``UsageError``."""
+    if (options.yes or options.dry_run) and not options.fix:
+        raise UsageError("--yes and --dry-run go with --fix")
+    profile = profile_of(options)
+    if options.fix and profile.read_only:
+        raise UsageError("read-only: nothing can be fixed; without --fix, audit only reads")
+    looked = _Looked(tuple(dict.fromkeys((*_own_places(profile), *_named_places(options, profile)))))
+    status = run_interruptibly(lambda _: _audit(options, profile, looked))
+    if status == EXIT_INTERRUPTED or not options.fix:
+        return status
+    fixes = _fixes(options, looked.found)
+    return _fix(options, profile, fixes, looked) if fixes else status
+
+
+def _fix(options: argparse.Namespace, profile: Profile, fixes: Sequence[Fix], looked: _Looked) -> int:
+    """Preview or make these fixes one after the other; one that cannot be made keeps none of the others."""
+    ended = 0
+    refusals = []
+    for fix in fixes:
+        try:
+            ended = max(ended, make_change(options, fix, profile=replace(profile, namespaces=(fix.ns or profile.ns,))))
+        except UsageError as error:
+            refusals.append(f"queue {printable(fix.queue)} was not fixed: {error}")
+        if ended == EXIT_INTERRUPTED:
+            break
+    for refusal in refusals:
+        say(refusal)
+    if ended == EXIT_INTERRUPTED:
+        return ended
+    if refusals:
+        return EXIT_FAILED
+    if not options.yes:
+        return EXIT_PREVIEW
+    is_left = looked.findings > sum(len(fix.findings) for fix in fixes)
+    return EXIT_FOUND if is_left else ended or (EXIT_UNSEEN if looked.unseen else 0)
+
+
+def _fixes(options: argparse.Namespace, found: Sequence[tuple[str, Finding]]) -> list[Fix]:
+    """Return what there is to be fixed, one for each queue."""
+    queues: dict[tuple[str, str], list[Finding]] = {}
+    for ns, finding in found:
+        if finding.fix is not None and (not finding.asks or options.kinds):
+            queues.setdefault((ns, finding.queue), []).append(finding)
+    return [Fix(queue=queue, findings=tuple(findings), ns=ns) for (ns, queue), findings in queues.items()]
+
+
+async def _audit(options: argparse.Namespace, profile: Profile, looked: _Looked) -> int:
+    """Print what is found as it is found, and add it to ``looked``."""
+    line = ProgressLine(_SAID_EVERY_S)
+    printer = _Printer(wants_json(options), by_yes=bool(options.kinds), names_ns=len(looked.namespaces) > 1)
+    async with AsyncExitStack() as opened:
+        readers: list[QueueReader | ListReader] = [
+            list_reader_of(profile) if ns == LISTS_NS else reader_of(profile, ns) for ns in looked.namespaces
+        ]
+        for reader in readers:
+            opened.push_async_callback(reader.aclose)
+        try:
+            for reader, queues in await _places(readers, options.queues, profile):
+                await _look(options, reader, queues, looked, printer, line)
+        except PeekError as error:
+            label = readers[0].label
+            raise UsageError(str(error) if label in str(error) else f"cannot read {label}: {error}") from error
+        finally:
+            line.clear()
+    for sentence in looked.unseen:
+        say(sentence)
+    say(_summary(options, looked))
+    return looked.status
+
+
+def _own_places(profile: Profile) -> tuple[str, ...]:
+    """Return where a queue is looked for that is a name alone."""
+    return (*profile.namespaces, *([LISTS_NS] if profile.lists else []))
+
+
+def _named_places(options: argparse.Namespace, profile: Profile) -> Iterator[str]:
+    """Walk through the places that the references of queues name; raises ``UsageError``."""
+    for text in options.queues or ():
+        found = reference_of(text, profile.ns)
+        if found is not None:
+            yield LISTS_NS if found.ns is None else found.ns
+
+
+def _name_at(place: str, text: str, profile: Profile) -> str | None:
+    """Return the name of a queue that was named if it may be in that place."""
+    own = _own_places(profile)
+    # A reference without a namespace means the queue of that name in each that the profile has.
+    found = reference_of(text, place)
+    if found is None:
+        return text if place in own else None
+    if place == LISTS_NS or found.ns is None:
+        return found.queue if place == LISTS_NS and found.ns is None else None
+    is_meant = found.ns == place and (place in own or found == reference_of(text, profile.ns))
+    return found.queue if is_meant else None
+
+
+async def _places(
+    readers: Sequence[QueueReader | ListReader], queues: Sequence[str] | None, profile: Profile
+) -> list[tuple[QueueReader | ListReader, Sequence[str] | None]]:
+    """Return what to look at where: of several places, those that have one of the queues that were named."""
+    if queues is None:
+        return [(reader, None) for reader in readers]
+    places: list[tuple[QueueReader | ListReader, Sequence[str] | None]] = []
+    looked_in: dict[str, list[str]] = {text: [] for text in queues}
+    found_texts: set[str] = set()
+    for reader in readers:
+        place = _ns_of(reader)
+        wanted = {text: name for text in looked_in if (name := _name_at(place, text, profile)) is not None}
+        absent: Sequence[str] = ()
+        if wanted and len(readers) > 1:
+            names = list(dict.fromkeys(wanted.values()))
+            absent = await (missing_lists(reader, names) if isinstance(reader, ListReader) else missing(reader, names))
+        there = {text: name for text, name in wanted.items() if name not in absent}
+        if there:
+            places.append((reader, list(dict.fromkeys(there.values()))))
+        found_texts.update(there)
+        for text in wanted:
+            looked_in[text].append(place)
+    for text in sorted(looked_in.keys() - found_texts):
+        where = ", ".join(looked_in[text])
+        raise UsageError(f"queue {printable(text)} does not exist ({readers[0].label}, ns {printable(where)})")
+    return places
+
+
+def _ns_of(reader: QueueReader | ListReader) -> str:
+    return LISTS_NS if isinstance(reader, ListReader) else reader.ns
+
+
+async def _look(
+    options: argparse.Namespace,
+    reader: QueueReader | ListReader,
+    queues: Sequence[str] | None,
+    looked: _Looked,
+    printer: "_Printer",
+    line: ProgressLine,
+) -> None:
+    kinds = set(options.kinds or (*FindingKind, *ListFindingKind))
+    progress = AuditProgress(None, 0, 0, 0, 0)
+    ns = _ns_of(reader)
+    auditing = (
+        audit_lists(reader, queues)
+        if isinstance(reader, ListReader)
+        else audit(reader, queues, limit=options.limit, seconds=options.longest_ms and options.longest_ms / 1000)
+    )
+    async with aclosing(auditing) as steps:
+        async for progress in steps:
+            findings = [finding for finding in progress.findings if finding.kind in kinds]
+            if findings:
+                line.clear()
+                printer.print(ns, findings)
+                looked.findings += len(findings)
+                looked.places.update((ns, finding.queue) for finding in findings)
+                looked.fixable = looked.fixable or any(finding.fix is not None for finding in findings)
+                if options.fix:
+                    looked.found += [(ns, finding) for finding in findings]
+            line.show(_progress_words(progress, looked.findings))
+    looked.take(ns, progress)
+
+
+class _Printer:
+    """Prints findings as they come: grouped by queue for people, lines of JSON for everybody else."""
+
+    def __init__(self, json: bool, by_yes: bool, names_ns: bool) -> None:
+        self._json = json
+        self._is_named = by_yes
+        self._names_ns = names_ns
+        self._place: tuple[str, str] | None = None
+
+    def print(self, ns: str, findings: Sequence[Finding]) -> None:
+        """Print some; those of one queue come one after the other."""
+        for finding in findings:
+            if self._json:
+                self._print_json(ns, finding)
+                continue
+            if (ns, finding.queue) != self._place:
+                if self._place is not None:
+                    print_words("")
+                print_words((finding.queue or "(no name)") + (self._where(ns) if self._names_ns else ""))
+                self._place = (ns, finding.queue)
+            self._print_words(finding)
+
+    def _where(self, ns: str) -> str:
+        return " (list)" if ns == LISTS_NS else f" (ns {ns})"
+
+    def _print_json(self, ns: str, finding: Finding) -> None:
+        fields_json(
+            ns=ns,
+            queue=finding.queue,
+            kind=finding.kind.value,
+            severity=finding.severity.value,
+            count=finding.count,
+            ids=list(finding.ids),
+            what=finding.what,
+            made_by=finding.maker,
+            effect=finding.effect,
+            fix=finding.fix,
+            fix_needs_kind=finding.asks,
+            hint=finding.hint,
+        )
+
+    def _print_words(self, finding: Finding) -> None:
+        _print_row(finding.severity, f"{finding.what} ({finding.kind})")
+        if finding.ids:
+            more = ", …" if finding.count > len(finding.ids) else ""
+            _print_row("", "ids", ", ".join(printable(id, _ID_MAX) for id in finding.ids) + more)
+        _print_row("", "cause", finding.maker)
+        _print_row("", "effect", finding.effect)
+        if finding.hint is not None:
+            _print_row("", "help", finding.hint)
+            return
+        fix = finding.fix or "no automatic fix; inspect it yourself"
+        named = f"with --kind {finding.kind}: " if finding.asks and not self._is_named else ""
+        _print_row("", "--fix", named + fix)
+
+
+def _print_row(head: str, *parts: str) -> None:
+    """Print a row, wrapped to the terminal under its first word."""
+    start = f"  {head:{_LABEL}}" + (f"{parts[0]:{_LABEL}}" if len(parts) > 1 else "")
+    text = parts[-1]
+    width = max(40, min(_LINE_MAX, shutil.get_terminal_size().columns))
+    wrapped = textwrap.wrap(printable(text), width - len(start), break_on_hyphens=False) or [""]
+    for number, words in enumerate(wrapped):
+        print_words((start if not number else " " * len(start)) + words)
+
+
+def _progress_words(progress: AuditProgress, found: int) -> str:
+    where = f"{count(progress.keys)} keys scanned" if progress.queue is None else progress.queue
+    return f"{progress.words}, {plural(found, 'finding')}; {where}"
+
+
+def _summary(options: argparse.Namespace, looked: _Looked) -> str:
+    told = f"{plural(looked.queues, 'queue')}, {count(looked.examined)} messages and fields checked: "
+    if looked.findings:
+        told += f"{plural(looked.findings, 'finding')} in {plural(len(looked.places), 'queue')}"
+    else:
+        told += "nothing found"
+    if looked.young:
+        told += f"; {count(looked.young)} sent less than a minute ago: too recent to judge"
+    if looked.unseen:
+        told += "; some keys could not be read, so there may be more findings"
+    return f"{told}; --fix previews the fixes" if looked.fixable and not options.fix else told

@@ -1,0 +1,224 @@
+"""`rsmq-tui doctor`: whether everything works that the dashboard needs, and what to do about it."""
+
+import argparse
+import asyncio
+import os
+import platform
+import shutil
+import sys
+from collections.abc import AsyncIterator, Iterator, Sequence
+from importlib.metadata import PackageNotFoundError, version
+
+from rsmq_tui import __version__
+from rsmq_tui.cli.errors import UsageError
+from rsmq_tui.cli.interrupts import run_interruptibly
+from rsmq_tui.cli.output import ProgressLine, print_json, print_words
+from rsmq_tui.cli.servers import config_of, config_path, profiles_of
+from rsmq_tui.files import config_folder, state_folder
+from rsmq_tui.monitor.doctor import (
+    Finding,
+    Level,
+    Terminal,
+    diagnose,
+    diagnose_lists,
+    fail,
+    folder_findings,
+    ok,
+    terminal_findings,
+)
+from rsmq_tui.monitor.text import plural
+from rsmq_tui.profiles import Profile
+from rsmq_tui.protocol.lists.naming import LISTS_NS
+from rsmq_tui.protocol.lists.reader import ListReader
+
+_DEFAULT = "the default"
+
+
+def file_finding(options: argparse.Namespace) -> Finding:
+    """Say which configuration file is read, or why it cannot be."""
+    path, said = config_path(options)
+    try:
+        config = config_of(options)
+    except UsageError as error:
+        return fail("configuration.file", str(error), "correct it; `rsmq-tui profiles example` prints a complete one")
+    if config is None:
+        return ok("configuration.file", f"no configuration file ({path} would be read)")
+    names = ", ".join(config.profiles) or "none"
+    return ok("configuration.file", f"{path}{', as was asked for' if said else ''}; profiles: {names}")
+
+
+def profile_findings(options: argparse.Namespace, profile: Profile) -> Iterator[Finding]:
+    """Say how a server is going to be watched, and who said so."""
+    file = "the configuration file"
+    address = profile.address
+    password = "with a password" if address.has_password or address.password is not None else "without a password"
+    user = "" if address.user is None else f" for user {address.user}"
+    yield ok("configuration.server", f"{address.label}, {password}{user}: {_server_origin(options, profile)}")
+    config = config_of(options)
+    names_ns = config is not None and profile.name in config.naming_ns
+    if getattr(options, "ns", None) is not None:
+        origin = "option --ns"
+    elif names_ns:
+        origin = file
+    elif os.environ.get("RSMQ_NS") is not None:
+        origin = "environment RSMQ_NS"
+    else:
+        origin = _DEFAULT
+    label = "namespace" if len(profile.namespaces) == 1 else "namespaces"
+    yield ok("configuration.namespace", f"{label} {', '.join(profile.namespaces)}: {origin}")
+    changes = "read-only" if profile.read_only else "changes are allowed"
+    yield ok("configuration.read_only", f"{changes}: {_guard(options, profile)}")
+    interval = f"polls every {profile.interval_s:g} s"
+    if getattr(options, "interval", None) is not None:
+        yield ok("configuration.interval", f"{interval}: option --interval")
+    else:
+        yield ok("configuration.interval", f"{interval}: {_DEFAULT if profile.interval_s == 1.0 else file}")
+    if changed := profile.thresholds.changed():
+        yield ok("configuration.thresholds", f"its own thresholds, {changed}: {file}")
+
+
+def _server_origin(options: argparse.Namespace, profile: Profile) -> str:
+    if profile.name:
+        asked = "option --profile" if getattr(options, "profile", None) else "the configuration file's default"
+        return f"profile {profile.name}, {asked}"
+    if getattr(options, "redis_url", None):
+        return "option -r/--redis-url"
+    return "environment REDIS_URL" if os.environ.get("REDIS_URL") else _DEFAULT
+
+
+def _guard(options: argparse.Namespace, profile: Profile) -> str:
+    if not profile.read_only:
+        return _DEFAULT
+    if not getattr(options, "read_only", False):
+        return "the configuration file"
+    asked = os.environ.get("RSMQ_TUI_READ_ONLY", "").strip().lower() not in ("", "0", "no", "false", "off")
+    return "environment RSMQ_TUI_READ_ONLY" if asked else "option --read-only"
+
+
+_SCHEMA = 1
+_EXIT_FAILED = 1
+_LIBRARIES = ("textual", "redis", "hiredis", "plotext")
+_EVERY_S = 0.2
+
+Section = tuple[str, Sequence[Finding]]
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print what is found; the exit status is 0 when the dashboard will work and 1 when it will not."""
+    return run_interruptibly(lambda _: _look(options))
+
+
+async def _look(options: argparse.Namespace) -> int:
+    sections: list[Section] = []
+    file = file_finding(options)
+    configuration = [file]
+    targets: list[tuple[Profile, str]] = []
+    if file.level is Level.OK:
+        try:
+            profiles = profiles_of(options)
+        except UsageError as error:
+            configuration.append(fail("configuration.server", str(error), "see `rsmq-tui --help` for how to give one"))
+        else:
+            targets = [
+                (profile, ns)
+                for profile in profiles
+                for ns in (*profile.namespaces, *([LISTS_NS] if profile.lists else []))
+            ]
+            configuration += [found for profile in profiles for found in profile_findings(options, profile)]
+    sections.append(("configuration", configuration))
+    _print_section(options, sections[-1])
+    async for section in _servers(targets, options.timeout):
+        sections.append(section)
+        _print_section(options, section)
+    for section in (
+        ("terminal", list(terminal_findings(_terminal()))),
+        ("program", [*_versions(), *folder_findings(state_folder(), config_folder())]),
+    ):
+        sections.append(section)
+        _print_section(options, section)
+    works = all(found.level is not Level.FAIL for _, findings in sections for found in findings)
+    if options.json:
+        print_json({"schema": _SCHEMA, "works": works, "findings": [
+            {"section": title, "name": found.name, "level": found.level, "text": found.text, "hint": found.hint}
+            for title, findings in sections
+            for found in findings
+        ]})  # fmt: skip
+    else:
+        print_words(_verdict(sections))
+    return 0 if works else _EXIT_FAILED
+
+
+async def _servers(targets: Sequence[tuple[Profile, str]], timeout_s: float) -> AsyncIterator[Section]:
+    """Yield a section for each server, all being asked at once."""
+    tasks = [asyncio.create_task(_server(profile, ns, timeout_s)) for profile, ns in targets]
+    line = ProgressLine()
+    try:
+        for (profile, ns), task in zip(targets, tasks, strict=True):
+            while not (await asyncio.wait((task,), timeout=_EVERY_S))[0]:
+                line.show(f"checking {profile.address.label} …")
+            line.clear()
+            where = f"lists {', '.join(profile.lists)}" if _is_of_lists(profile, ns) else f"namespace {ns}"
+            yield f"{f'{profile.name}: ' if profile.name else ''}{profile.address.label}, {where}", task.result()
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _is_of_lists(profile: Profile, ns: str) -> bool:
+    return ns == LISTS_NS and bool(profile.lists)
+
+
+async def _server(profile: Profile, ns: str, timeout_s: float) -> list[Finding]:
+    if _is_of_lists(profile, ns):
+        return await _lists(profile, timeout_s)
+    found = diagnose(
+        profile.address, ns, read_only=profile.read_only, interval_s=profile.interval_s, timeout_s=timeout_s
+    )
+    return [finding async for finding in found]
+
+
+async def _lists(profile: Profile, timeout_s: float) -> list[Finding]:
+    reader = ListReader(profile.address, profile.list_names, profile.lists, timeout_s=timeout_s)
+    try:
+        found = diagnose_lists(reader, profile.lists, interval_s=profile.interval_s)
+        return [finding async for finding in found]
+    finally:
+        await reader.aclose()
+
+
+def _terminal() -> Terminal:
+    size = shutil.get_terminal_size()
+    is_terminal = sys.stdin.isatty() and sys.stdout.isatty()
+    return Terminal(is_terminal, size.columns, size.lines, sys.stdout.encoding or "", dict(os.environ))
+
+
+def _versions() -> list[Finding]:
+    told = [f"rsmq-tui {__version__}", f"Python {platform.python_version()}"]
+    for name in _LIBRARIES:
+        try:
+            told.append(f"{name} {version(name)}")
+        except PackageNotFoundError:
+            hint = "reinstall rsmq-tui: pip install --force-reinstall rsmq-tui"
+            return [fail("program.versions", f"{name} is not installed", hint)]
+    return [ok("program.versions", ", ".join(told))]
+
+
+def _print_section(options: argparse.Namespace, section: Section) -> None:
+    if options.json:
+        return
+    title, findings = section
+    print_words(title)
+    for finding in findings:
+        print_words(f"  {finding.level.value:<4}  {finding.text}")
+        if finding.hint:
+            print_words(f"        -> {finding.hint}")
+    sys.stdout.flush()
+
+
+def _verdict(sections: Sequence[Section]) -> str:
+    levels = [finding.level for _, findings in sections for finding in findings]
+    warned, failed = levels.count(Level.WARN), levels.count(Level.FAIL)
+    if failed:
+        return f"The dashboard will not work: {plural(failed, 'failure')}, {plural(warned, 'warning')}."
+    return f"The dashboard will work, with {plural(warned, 'warning')}." if warned else "The dashboard will work."

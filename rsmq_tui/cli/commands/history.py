@@ -1,0 +1,41 @@
+"""`rsmq-tui history`: the screen of the past alone, without any server."""
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+from rsmq_tui.cli.arguments.history import ANALYSIS_VARIABLE
+from rsmq_tui.cli.errors import UsageError
+from rsmq_tui.monitor.text import printable
+from rsmq_tui.tui.history.loading import Past
+
+
+def run(options: argparse.Namespace) -> int:
+    """Open the screen and return the exit status; raises ``UsageError`` where no analysis is named, or none there."""
+    out = analysis_of(options.out)
+    # What is elsewhere is asked for on the screen: that may take a while.
+    if "://" not in out and not Path(out).is_dir():
+        raise UsageError(
+            f"{printable(out)} is not a directory: `rsmq-tui pipeline run --history DIR --out OUT` creates one"
+        )
+    past = Past(out, options.history)
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        print("rsmq-tui: the history screen needs a terminal; `rsmq-tui report` writes a file", file=sys.stderr)
+        return 2
+    from rsmq_tui.tui.app import RsmqApp  # noqa: PLC0415 - whoever has no terminal needs it not
+
+    app = RsmqApp((), past=past, ascii_only=options.ascii, theme=options.theme)
+    app.run()
+    return app.return_code or 0
+
+
+def analysis_of(given: str | None) -> str:
+    """Return the analysis that is meant; raises ``UsageError`` where none is."""
+    out = given or os.environ.get(ANALYSIS_VARIABLE, "")
+    if not out or "\0" in out:
+        raise UsageError(
+            f"no analysis given: name one, or set {ANALYSIS_VARIABLE}; "
+            "`rsmq-tui pipeline run --history DIR --out OUT` creates one"
+        )
+    return out

@@ -1,0 +1,160 @@
+"""`rsmq-tui journal`: the changes that were made from here, and what is kept of each."""
+
+import argparse
+import itertools
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Any
+
+from rsmq_tui.cli.changes import make, open_journal, tell_what_was_interrupted, triage_of
+from rsmq_tui.cli.errors import UsageError
+from rsmq_tui.cli.interrupts import run_interruptibly
+from rsmq_tui.cli.output import Column, Table, print_json, say, text_of, wants_json
+from rsmq_tui.cli.servers import profiles_of
+from rsmq_tui.monitor.text import clock, count
+from rsmq_tui.protocol.lists.edits import ListBatch
+from rsmq_tui.protocol.rsmq.edits import FieldBatch, LooseBatch, MessageBatch, Outcome, letters_of
+from rsmq_tui.triage.actions import Target, reference, target_reference
+from rsmq_tui.triage.change import Change, Entry, State
+from rsmq_tui.triage.errors import TriageError
+from rsmq_tui.triage.journal import Journal, damage_words
+from rsmq_tui.triage.journal_db import JournalError
+from rsmq_tui.triage.jsonl import to_fields
+
+_SHOWN = ("change", "at_ms", "name", "who", "host", "profile", "server", "ns", "queue", "target", "what", "planned",
+          "done", "skipped", "failed", "state", "undoes")  # fmt: skip
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run one of the commands and return its exit status; raises ``UsageError``."""
+    if options.action == "restore":
+        return make(options, lambda triage, _: triage.preview_undo(options.change, unsettled=options.unsettled))
+    try:
+        journal = open_journal()
+        try:
+            if journal is not None and journal.unfinished():
+                run_interruptibly(lambda _: _settle(options, journal))
+            return _show(journal, options.change) if options.action == "show" else _list(journal, options)
+        finally:
+            if journal is not None:
+                journal.close()
+    except JournalError as error:
+        raise UsageError(str(error)) from error
+
+
+async def _settle(options: argparse.Namespace, journal: Journal) -> int:
+    """Find out what became of interrupted changes on the servers that this is for, and say which are not settled."""
+    reasons = {}
+    for profile in profiles_of(options):
+        label = profile.address.label
+        reasons[label] = "the server is read-only here"
+        if profile.read_only or not journal.unfinished(label):
+            continue
+        triage = triage_of(profile)
+        try:
+            await tell_what_was_interrupted(triage)
+        except TriageError as error:
+            reasons[label] = str(error)
+        finally:
+            await triage.aclose()
+    for change in journal.unfinished():
+        reason = reasons.get(change.server, "the next change on that server settles it")
+        say(f"change {change.change} on {change.server} was interrupted and is not settled yet: {reason}")
+    return 0
+
+
+def _list(journal: Journal | None, options: argparse.Namespace) -> int:
+    changes = [] if journal is None else journal.changes(options.limit)
+    for change in changes:
+        if change.state is State.DAMAGED:
+            say(damage_words(change.change))
+    if wants_json(options):
+        for change in changes:
+            fields = asdict(change)
+            fields["queue"] = reference(change.queue, change.ns)
+            fields["target"] = target_reference(change.target, change.ns)
+            print_json({"action" if name == "name" else name: fields[name] for name in _SHOWN})
+        return 0
+    table = Table(
+        Column("CHANGE", 6, right=True),
+        Column("WHEN", 19),
+        Column("STATE", 11),
+        Column("DONE", 9, right=True),
+        Column("SKIPPED", 7, right=True),
+        Column("FAILED", 6, right=True),
+        Column("WHO", 12),
+        Column("WHAT", 0),
+    )
+    for change in changes:
+        counts = count(change.done), count(change.skipped), count(change.failed)
+        when = clock(change.at_ms, date=True).split(".")[0]
+        table.print(str(change.change), when, change.state, *counts, change.who, _what(change))
+    if not changes:
+        say("the journal is empty: no changes were made from here, or they were pruned")
+    return 0
+
+
+def _what(change: Change) -> str:
+    to = f" to {change.target}" if change.target is not None else ""
+    return f"{change.name} {change.queue}{to}: {change.what} ({change.server}, ns {change.ns})"
+
+
+def _show(journal: Journal | None, number: int) -> int:
+    change = None if journal is None else journal.change(number)
+    if journal is None or change is None:
+        raise UsageError(f"no change {number} in the journal: rsmq-tui journal lists them")
+    for entry in journal.entries(number):
+        for fields in _fields(entry, change):
+            print_json(fields)
+    return 0
+
+
+def _fields(entry: Entry, change: Change) -> Iterator[dict[str, Any]]:
+    """Walk through what a batch was for: messages as they were, or will be where they were not there, and fields."""
+    match entry.batch:
+        case MessageBatch(kind=kind, queue=queue, target=target) | ListBatch(kind=kind, queue=queue, target=target):
+            if isinstance(entry.batch, ListBatch):
+                queue = _named(queue, entry.batch.ns, change)
+                target = target and _named(target, entry.batch.target_ns, change)
+            edits = entry.batch.as_done(entry.outcome or "")
+            for (before, after), letter in itertools.zip_longest(edits, letters_of(entry.outcome or "")):
+                message = before or after
+                if message is None:
+                    continue
+                fields = {"edit": kind.value, "outcome": _outcome(entry, letter), "queue": queue, "target": target}
+                if before is not None and after is not None:
+                    fields["new_score"] = text_of(after.score)
+                    fields["new_id"] = text_of(after.id)
+                # Of an item of a list, earlier versions kept there what it lay behind, and not a time.
+                shown = message._replace(fr=None) if isinstance(entry.batch, ListBatch) else message
+                yield to_fields(shown, change.at_ms) | fields
+        case LooseBatch(kind=loose, queue=queue, fields=changed):
+            for (name, was, becomes), letter in itertools.zip_longest(changed, entry.outcome or ""):
+                named = [_field(name, was, becomes)]
+                yield _of_fields(loose.value, _outcome(entry, letter), queue, named)
+        case FieldBatch(queue=queue, fields=changed):
+            letter = entry.outcome or None
+            named = [_field(name, before, after) for name, before, after in changed]
+            yield _of_fields("fields", _outcome(entry, letter), queue, named)
+
+
+def _named(queue: str, ns: str | None, change: Change) -> str:
+    return queue if ns == change.ns else Target(queue, ns).text
+
+
+def _of_fields(edit: str, outcome: str, queue: str, fields: list[dict[str, str | None]]) -> dict[str, Any]:
+    return {"edit": edit, "outcome": outcome, "queue": queue, "target": None, "fields": fields}
+
+
+def _field(name: bytes, before: bytes | None, after: bytes | None) -> dict[str, str | None]:
+    return {"name": text_of(name), "before": _text(before), "after": _text(after)}
+
+
+def _outcome(entry: Entry, letter: str | None) -> str:
+    if letter:
+        return Outcome(letter).name.lower()
+    return "unknown" if entry.outcome is None else "not carried out"
+
+
+def _text(raw: bytes | None) -> str | None:
+    return None if raw is None else text_of(raw)

@@ -1,0 +1,69 @@
+"""`rsmq-tui profiles`: the servers that the configuration file names, and an example of such a file."""
+
+import argparse
+from collections.abc import Iterable
+from dataclasses import asdict
+
+from rsmq_tui.cli.output import Column, Table, fields_json, say, wants_json
+from rsmq_tui.cli.servers import config_of, config_path
+from rsmq_tui.profiles import Profile
+from rsmq_tui.profiles.config import EXAMPLE
+
+_WIDTH_MAX = 44
+
+
+def run(options: argparse.Namespace) -> int:
+    """List the profiles, or print the example; raises ``UsageError`` for a file that cannot be used."""
+    if options.action == "example":
+        print(EXAMPLE, end="")
+        return 0
+    path, _ = config_path(options)
+    config = config_of(options)
+    profiles = () if config is None else tuple(config.profiles.values())
+    default = None if config is None else config.default
+    if wants_json(options):
+        for profile in profiles:
+            _print_json(profile, is_default=profile.name == default)
+    elif profiles:
+        _print(profiles, default)
+        say(f"defined in {path}")
+    if not profiles:
+        say(f"no profiles: {path} names them, and `rsmq-tui profiles example` prints an example to start from")
+    return 0
+
+
+def _print_json(profile: Profile, *, is_default: bool) -> None:
+    fields_json(
+        name=profile.name,
+        server=profile.address.label,
+        namespaces=profile.namespaces,
+        read_only=profile.read_only,
+        colour=profile.colour,
+        interval_s=profile.interval_s,
+        thresholds=asdict(profile.thresholds),
+        default=is_default,
+    )
+
+
+def _print(profiles: tuple[Profile, ...], default: str | None) -> None:
+    names = {profile.name: profile.name + (" (default)" if profile.name == default else "") for profile in profiles}
+    servers = [profile.address.label for profile in profiles]
+    table = Table(
+        Column("PROFILE", _width("PROFILE", names.values())),
+        Column("CHANGES", 9),
+        Column("COLOUR", 7),
+        Column("SERVER", _width("SERVER", servers)),
+        Column("NAMESPACES", 0),
+    )
+    for profile in profiles:
+        table.print(
+            names[profile.name],
+            "read-only" if profile.read_only else "yes",
+            profile.colour or "",
+            profile.address.label,
+            ", ".join(profile.namespaces),
+        )
+
+
+def _width(title: str, texts: Iterable[str]) -> int:
+    return min(_WIDTH_MAX, max(len(title), *map(len, texts)))

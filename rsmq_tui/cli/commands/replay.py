@@ -1,0 +1,88 @@
+"""`rsmq-tui replay`: the dashboard on recorded time."""
+
+import argparse
+import sys
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+from rsmq_tui.cli.errors import UsageError
+from rsmq_tui.cli.output import say
+from rsmq_tui.monitor.text import clock, printable
+
+if TYPE_CHECKING:
+    from rsmq_tui.history.reading import History, Span
+    from rsmq_tui.tui.replay.session import Replaying
+
+_PROBLEMS_TOLD = 20
+
+
+def run(options: argparse.Namespace) -> int:
+    """Open the dashboard on a history and return the exit status; raises ``UsageError`` where there is none."""
+    # Looked for, and not loaded: that takes time, and a local folder needs only one of them.
+    if any(find_spec(name) is None for name in ("pyarrow", "fsspec")):
+        raise UsageError("replaying needs the packages of the extra `history`: pip install 'rsmq-tui[history]'")
+    from rsmq_tui.history.names import HistoryError  # noqa: PLC0415
+    from rsmq_tui.history.reading import History  # noqa: PLC0415
+
+    try:
+        history = History(options.history)
+        replaying = _opened(history, options)
+    except HistoryError as error:
+        raise UsageError(printable(str(error))) from error
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise UsageError("the dashboard needs a terminal; the files of a history are Parquet, for scripts to read")
+    from rsmq_tui.tui.app import RsmqApp  # noqa: PLC0415
+
+    app = RsmqApp(replaying.sites, replay=replaying, ascii_only=options.ascii, theme=options.theme)
+    app.run()
+    _tell_problems(history)
+    return app.return_code or 0
+
+
+def _opened(history: "History", options: argparse.Namespace) -> "Replaying":
+    from rsmq_tui.tui.replay.session import replaying_of  # noqa: PLC0415
+
+    from_ms = to_ms = None
+    if options.from_text is not None or options.to_text is not None:
+        history.refresh()
+        span = history.span()
+        if span is not None:
+            from_ms = None if options.from_text is None else _moment(options.from_text, "--from", span)
+            to_ms = None if options.to_text is None else _moment(options.to_text, "--to", span, from_ms)
+            if from_ms is None:
+                from_ms = max(span.from_ms, (to_ms or span.to_ms) - 3_600_000)
+            if to_ms is not None and to_ms <= from_ms:
+                raise UsageError(f"--to is {_said(to_ms)}, which is not after --from, {_said(from_ms)}")
+    return replaying_of(history, from_ms=from_ms, to_ms=to_ms, speed=options.speed, playing=not options.paused)
+
+
+def _moment(text: str, option: str, span: "Span", after_ms: int | None = None) -> int:
+    """Read a moment within what was recorded; a time without a date is the first one after ``after_ms``, if any is."""
+    from rsmq_tui.history.moments import MomentError, read_end, read_moment  # noqa: PLC0415
+
+    try:
+        at_ms = read_moment(text, span.to_ms) if after_ms is None else read_end(text, after_ms, span.to_ms)
+        if after_ms is not None and at_ms > span.to_ms:
+            at_ms = read_moment(text, span.to_ms)
+    except MomentError as error:
+        raise UsageError(f"{option}: {error}") from error
+    if text.strip().startswith("-"):
+        at_ms = max(span.from_ms, at_ms)
+    # A minute that was begun counts.
+    if not span.from_ms - 60_000 < at_ms <= span.to_ms + 60_000:
+        raise UsageError(
+            f"{option}: nothing was recorded at {_said(at_ms)}: the recording covers {_said(span.from_ms)} "
+            f"to {_said(span.to_ms)}"
+        )
+    return at_ms
+
+
+def _said(at_ms: int) -> str:
+    return clock(at_ms, date=True)[:19]
+
+
+def _tell_problems(history: "History") -> None:
+    for problem in history.problems[:_PROBLEMS_TOLD]:
+        say(printable(problem))
+    if (more := len(history.problems) - _PROBLEMS_TOLD) > 0:
+        say(f"{more} more files were left out")

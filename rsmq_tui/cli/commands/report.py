@@ -1,0 +1,128 @@
+"""`rsmq-tui report`: writes a post-mortem of a range of time into a file, whole or not at all."""
+
+import argparse
+import os
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rsmq_tui.cli.commands.history import analysis_of
+from rsmq_tui.cli.errors import UsageError
+from rsmq_tui.cli.output import say
+from rsmq_tui.monitor.text import plural, printable, size
+
+if TYPE_CHECKING:
+    from rsmq_tui.history.analysis.reading import Analysis
+    from rsmq_tui.history.analysis.values import QueueRef, TimeRange
+
+_DAY_MS = 86_400_000
+_NAMED_MAX = 10
+_HTML, _MARKDOWN = (".html", ".htm"), (".md", ".markdown")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Write the file and return the exit status; raises ``UsageError``."""
+    path = Path(options.out)
+    kind = path.suffix.lower()
+    if kind not in (*_HTML, *_MARKDOWN):
+        raise UsageError(f"{printable(options.out, 100)} must end in .html or .md")
+    analysis = _opened(analysis_of(options.analysis))
+    from rsmq_tui.history.report.words import gather  # noqa: PLC0415 - its packages are there
+
+    span = _span(options, analysis)
+    report = gather(analysis, span, _queues(options.queue, analysis), title=options.title)
+    if kind in _HTML:
+        from rsmq_tui.history.report.html import as_html  # noqa: PLC0415
+
+        text = as_html(report)
+    else:
+        from rsmq_tui.history.report.markdown import as_markdown  # noqa: PLC0415
+
+        text = as_markdown(report)
+    # A name may hold what no file can.
+    written = text.encode("utf-8", "replace")
+    _write(path, written)
+    said = f"{plural(len(report.episodes), 'episode')} of {plural(len(report.queues), 'queue')}"
+    say(f"{options.out}: {said}, {size(len(written))}")
+    for problem in analysis.problems:
+        say(problem)
+    return 1 if analysis.left_out else 0
+
+
+def _opened(out: str) -> "Analysis":
+    try:
+        from rsmq_tui.history.analysis.reading import Analysis  # noqa: PLC0415 - its packages may be missing
+    except ImportError as error:
+        raise UsageError(
+            "a report needs the packages of the extra `history`: pip install 'rsmq-tui[history]'"
+        ) from error
+    from rsmq_tui.history.names import HistoryError  # noqa: PLC0415
+
+    try:
+        return Analysis(out)
+    except HistoryError as error:
+        raise UsageError(printable(str(error))) from error
+
+
+def _span(options: argparse.Namespace, analysis: "Analysis") -> "TimeRange":
+    from rsmq_tui.history.analysis.values import TimeRange  # noqa: PLC0415
+    from rsmq_tui.history.moments import MomentError, read_end, read_moment  # noqa: PLC0415
+
+    whole = analysis.span()
+    if whole is None and analysis.left_out:
+        raise UsageError(printable(analysis.left_out[0]))
+    if whole is None:
+        raise UsageError(f"{printable(analysis.label)} is empty: record a history, then run the pipeline")
+    try:
+        to_ms = whole.to_ms
+        if options.from_text is None:
+            to_ms = to_ms if options.to_text is None else read_moment(options.to_text, whole.to_ms)
+            from_ms = max(min(whole.from_ms, to_ms - 1), to_ms - _DAY_MS)
+        else:
+            from_ms = read_moment(options.from_text, whole.to_ms)
+            to_ms = to_ms if options.to_text is None else read_end(options.to_text, from_ms, whole.to_ms)
+    except MomentError as error:
+        raise UsageError(printable(str(error))) from error
+    if to_ms == from_ms or (to_ms < from_ms and options.to_text is not None):
+        raise UsageError("the range ends before it begins: --from must be earlier than --to")
+    if not whole.holds(from_ms, to_ms):
+        from rsmq_tui.history.report.words import range_words  # noqa: PLC0415
+
+        raise UsageError(f"no data for that time: the analysis covers {range_words(whole)}")
+    return TimeRange(from_ms, to_ms)
+
+
+def _queues(names: list[str], analysis: "Analysis") -> "list[QueueRef] | None":
+    if not names:
+        return None
+    refs = [facts.ref for facts in analysis.queues()]
+    known = sorted({ref.queue for ref in refs})
+    for name in names:
+        if name not in known:
+            some = ", ".join(printable(one, 40) for one in known[:_NAMED_MAX])
+            more = f" and {len(known) - _NAMED_MAX} more" if len(known) > _NAMED_MAX else ""
+            raise UsageError(f"the analysis has no queue {printable(name, 60)}; it has {some}{more}")
+    return [ref for ref in refs if ref.queue in names]
+
+
+def _write(path: Path, text: bytes) -> None:
+    """Write a file beside, and rename it; raises ``UsageError``."""
+    try:
+        fd, beside = tempfile.mkstemp(prefix=f".{path.name[:40]}.", dir=path.parent)
+        try:
+            with os.fdopen(fd, "wb") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+            # As any other new file; what mkstemp makes is for its owner alone.
+            mask = os.umask(0)
+            os.umask(mask)
+            Path(beside).chmod(0o666 & ~mask)
+            Path(beside).replace(path)
+        except BaseException:
+            with suppress(OSError):
+                Path(beside).unlink()
+            raise
+    except OSError as error:
+        raise UsageError(f"{printable(str(path), 200)} cannot be written: {error.strerror or error}") from error

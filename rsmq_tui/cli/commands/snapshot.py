@@ -1,0 +1,114 @@
+"""`rsmq-tui snapshot`: one poll, as JSON."""
+
+import argparse
+import asyncio
+import json
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any
+
+from rsmq_tui.cli.output import ProgressLine
+from rsmq_tui.cli.servers import list_poller_of, profile_of, reader_of
+from rsmq_tui.monitor import LivePoller, QueueState, Snapshot
+from rsmq_tui.monitor.text import count, plural
+from rsmq_tui.profiles import Profile
+from rsmq_tui.protocol import SERVER_ERRORS
+
+_SCHEMA = 1
+_EXIT_UNREACHABLE = 2
+# What keeps somebody from the namespace, and not from the server.
+_OF_RSMQ_ALONE = ("noperm", "crossslot")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print one poll; a server that cannot be read is one sentence on stderr and exit status 2.
+
+    Where lists are wanted, it does not matter that their reader may not look for queues of RSMQ. Raises ``UsageError``
+    for a URL that cannot be one.
+    """
+    snapshot, *lists = asyncio.run(_poll_all(profile_of(options)))
+    for part in (*lists, snapshot):
+        failure = part.link.failure
+        if failure is not None:
+            sentence = f"rsmq-tui: cannot read {part.server}: {failure.sentence}; {failure.hint}"
+            print(sentence, file=sys.stderr)
+            if not (lists and part is snapshot and failure.kind in _OF_RSMQ_ALONE):
+                return _EXIT_UNREACHABLE
+    for note in (note for part in lists for note in part.notes):
+        print(f"rsmq-tui: {note}", file=sys.stderr)
+    print(json.dumps(as_json(snapshot, *lists), indent=2))
+    return 0
+
+
+def as_json(snapshot: Snapshot, *lists: Snapshot) -> dict[str, Any]:
+    """Return a snapshot as the documented JSON value; null means unknown, ages and dates are in ms.
+
+    The queues of ``lists`` stand behind its own.
+    """
+    parts = (snapshot, *lists)
+    return {
+        "schema": _SCHEMA,
+        "at_ms": max(part.at_ms for part in parts),
+        "ns": snapshot.ns,
+        "queues": [queue_as_json(queue, part.at_ms) for part in parts for queue in part.queues],
+    }
+
+
+def queue_as_json(queue: QueueState, at_ms: int) -> dict[str, Any]:
+    """Return one queue of the documented JSON value; one that is a list has two keys more."""
+    of_list = {"expired": queue.expired, "net_s": queue.net_s} if queue.kind == "list" else {}
+    return {
+        "name": queue.name,
+        "kind": queue.kind,
+        "depth": queue.depth,
+        "ready": queue.ready,
+        "hidden": queue.hidden,
+        "oldest_ready_age_ms": queue.oldest_ready_age_ms(at_ms),
+        "vt_s": queue.vt_s,
+        "delay_s": queue.delay_s,
+        "maxsize": queue.maxsize,
+        "totalsent": queue.totalsent,
+        "totalrecv": queue.totalrecv,
+        "created_ms": queue.created_ms,
+        "modified_ms": queue.modified_ms,
+        "oldest_ready_waiting_ms": queue.waiting_ms(at_ms),
+        "verdict": queue.verdict.value,
+        "problems": [*((queue.broken,) if queue.broken else ()), *queue.problems],
+        **of_list,
+    }
+
+
+async def poll_lists_once(profile: Profile) -> Snapshot:
+    """Look for the list queues of a profile, and poll them once; raises ``UsageError``."""
+    poller = list_poller_of(profile)
+    line = ProgressLine()
+
+    def told(passed: int, found: int) -> None:
+        line.show(f"looking for lists: {count(passed)} keys passed, {plural(found, 'list')} found")
+
+    try:
+        # A server that cannot be read is told by the poll.
+        with suppress(*SERVER_ERRORS):
+            await poller.discover(told)
+        return await poller.poll()
+    finally:
+        line.clear()
+        await poller.aclose()
+
+
+async def _poll_all(profile: Profile) -> Sequence[Snapshot]:
+    if not profile.lists:
+        return (await poll_once(profile),)
+    return await asyncio.gather(poll_once(profile), poll_lists_once(profile))
+
+
+async def poll_once(profile: Profile) -> Snapshot:
+    """Poll once; raises ``UsageError`` for an address that cannot be one."""
+    poller = LivePoller(reader_of(profile), thresholds=profile.thresholds)
+    try:
+        first = await poller.poll()
+        # The first poll looks at receive counts after the rows; the second one's verdicts know them.
+        return first if first.link.failure else await poller.poll()
+    finally:
+        await poller.aclose()

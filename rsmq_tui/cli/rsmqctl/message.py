@@ -1,0 +1,333 @@
+"""`rsmqctl message`: send, receive, pop, delete, visibility, peek and list."""
+
+import argparse
+import os
+import sys
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from rsmq_tui.cli.errors import UsageError
+from rsmq_tui.cli.interrupts import Interrupts, run_interruptibly
+from rsmq_tui.cli.output import Column, Table, fields_json, print_json, print_words, text_of
+from rsmq_tui.cli.rsmqctl.server import (
+    FailedError,
+    Server,
+    body_fields,
+    print_body,
+    print_message,
+    print_none,
+    refused,
+    shown,
+    with_exact_last,
+)
+from rsmq_tui.cli.servers import reader_of
+from rsmq_tui.monitor.peek import MessageRow, MessageView, PageRequest, PeekError, read_message, read_page
+from rsmq_tui.monitor.text import UNKNOWN, clock, count, duration, size
+from rsmq_tui.protocol import SERVER_ERRORS, Message, Part, QueueReader, RsmqError
+
+_PAGE = 100
+# Up to here every whole number is a float of its own.
+_EXACT_MAX = 2**53
+
+
+def peek(server: Server, options: argparse.Namespace) -> None:
+    """Print the next messages, or the one that was named, whole; raises ``FailedError``."""
+    look = _peek if options.message_id is None else _peek_one
+    if not _run(look(server, options)):
+        server.refuse_missing(options.name)
+        if options.message_id is not None:
+            raise FailedError(f"No such message on queue {shown(options.name)}: {shown(options.message_id)}")
+        print_none(options)
+
+
+def list_messages(server: Server, options: argparse.Namespace) -> None:
+    """Print what is in a queue, line by line; raises ``FailedError``."""
+    if not _run(_list(server, options)):
+        server.refuse_missing(options.name)
+        print_none(options)
+
+
+def _run(look: Coroutine[Any, Any, int]) -> int:
+    """Look, and return how many messages were found; raises KeyboardInterrupt."""
+    found = 0
+
+    async def command(_: Interrupts) -> int:
+        nonlocal found
+        found = await look
+        return 0
+
+    if run_interruptibly(command):
+        raise KeyboardInterrupt
+    return found
+
+
+@asynccontextmanager
+async def _reader(server: Server, queue: str) -> AsyncIterator[QueueReader]:
+    reader = reader_of(server.profile)
+    try:
+        yield reader
+    except PeekError as error:
+        cause = error.__cause__
+        if isinstance(cause, RsmqError):
+            raise refused(f"Failed to read queue: {shown(queue)}", queue, cause) from cause
+        raise (
+            server.failed(cause) if isinstance(cause, SERVER_ERRORS) else FailedError(f"rsmqctl: {error}")
+        ) from cause
+    finally:
+        await reader.aclose()
+
+
+async def _pages(reader: QueueReader, queue: str, part: Part) -> AsyncIterator[tuple[int, int, tuple[MessageRow, ...]]]:
+    """Give the rows page by page, each with the time and the depth that it was read at."""
+    page = await read_page(reader, PageRequest(queue, part, count=_PAGE))
+    while page.rows:
+        yield page.at_ms, page.depth, page.rows
+        if page.is_last:
+            return
+        page = await read_page(reader, PageRequest(queue, part, "after", page.rows[-1].anchor, _PAGE))
+
+
+async def _peek(server: Server, options: argparse.Namespace) -> int:
+    wanted, printed = options.count or 1, 0
+    async with _reader(server, options.name) as reader:
+        async for _, _, rows in _pages(reader, options.name, "ready"):
+            for row in rows:
+                # Receiving passes over what has no body.
+                view = None if row.preview is None else await read_message(reader, options.name, row.id)
+                if view is None or view.row is None:
+                    continue
+                _print_view(options, view, view.row)
+                printed += 1
+                if printed == wanted:
+                    return printed
+    return printed
+
+
+async def _peek_one(server: Server, options: argparse.Namespace) -> int:
+    async with _reader(server, options.name) as reader:
+        view = await read_message(reader, options.name, options.message_id)
+    if view.row is None:
+        return 0
+    _print_view(options, view, view.row)
+    return 1
+
+
+async def _list(server: Server, options: argparse.Namespace) -> int:
+    printed = depth = 0
+    table = _table() if options.output == "text" else None
+    async with _reader(server, options.name) as reader:
+        async for at_ms, depth, rows in _pages(reader, options.name, "all"):  # noqa: B007
+            for row in rows[: options.count - printed]:
+                _print_row(table, row, at_ms)
+                printed += 1
+            sys.stdout.flush()
+            if printed == options.count:
+                break
+    if printed < depth:
+        told = f"rsmqctl: {count(printed)} of {count(depth)} messages; --count N prints more"
+        print(told, file=sys.stderr)
+    return printed
+
+
+def _print_view(options: argparse.Namespace, view: MessageView, row: MessageRow) -> None:
+    if options.output != "text":
+        fields = {"id": row.id, **body_fields("message", view.body), "rc": row.rc, "ts": row.fr_ms}
+        fields |= _fields(row) | ({"too_long": True} if view.body is None and view.size else {})
+        print_json(with_exact_last(fields))
+    else:
+        first = "" if row.fr_ms is None else f", first received {clock(row.fr_ms, date=True)}"
+        print_words(f"id    {row.id}")
+        print_words(f"rc    {row.rc}{first}")
+        print_words(f"sent  {clock(row.sent_ms, date=True)}")
+        print_words(f"state {row.state.value}, {_due(row, view.at_ms)}")
+        print_body(b"" if view.body is None else view.body)
+    sys.stdout.flush()
+    if view.body is None:
+        why = f"its body of {size(view.size)} is too long to be printed" if view.size else "it has no body"
+        print(f"rsmqctl: {shown(row.id)}: {why}", file=sys.stderr)
+
+
+def _fields(row: MessageRow) -> dict[str, Any]:
+    due = row.due_ms
+    exact = due is not None and abs(due) < _EXACT_MAX and due == int(due)
+    return {
+        "state": row.state.value,
+        "due_ms": int(due) if exact and due is not None else due,
+        "sent_ms": row.sent_ms,
+        "size": row.size,
+    }
+
+
+def _table() -> Table:
+    return Table(
+        Column("ID", 32),
+        Column("STATE", 9),
+        Column("DUE", 11, right=True),
+        Column("RC", 4, right=True),
+        Column("SIZE", 9, right=True),
+        Column("BODY", 0),
+    )
+
+
+def _print_row(table: Table | None, row: MessageRow, at_ms: int) -> None:
+    if table is None:
+        fields = {"id": row.id, "rc": row.rc, "ts": row.fr_ms, **_fields(row)}
+        whole = len(row.preview or b"") == row.size
+        print_json(fields | body_fields("preview", row.preview, whole=whole))
+        return
+    body = UNKNOWN if row.preview is None else text_of(row.preview)
+    table.print(row.id, row.state.value, _due(row, at_ms), count(row.rc), size(row.size), body)
+
+
+def _due(row: MessageRow, at_ms: int) -> str:
+    if row.due_ms is None:
+        return "never"
+    wait_ms = row.due_ms - at_ms
+    return f"in {duration(wait_ms)}" if wait_ms > 0 else f"{duration(-wait_ms)} ago"
+
+
+# So many are received in one call: whoever interrupts the command leaves no more than these hidden and not printed.
+_AT_ONCE = 100
+
+Command = Callable[[Server, argparse.Namespace], None]
+
+
+def run(server: Server, options: argparse.Namespace) -> None:
+    """Run one of the commands; raises ``FailedError`` and ``UsageError``."""
+    commands: dict[str, Command] = {
+        "send": _send,
+        "receive": _receive,
+        "pop": _pop,
+        "delete": _delete,
+        "visibility": _visibility,
+        "peek": peek,
+        "list": list_messages,
+    }
+    commands[options.action](server, options)
+
+
+def _send(server: Server, options: argparse.Namespace) -> None:
+    body = _body(options)
+    with server.calls(changing="message send") as rsmq:
+        try:
+            id = rsmq.send_message(options.name, body, delay=options.delay)
+        except RsmqError as error:
+            raise _failed(server, options, "Failed to send message", error) from error
+    if options.output == "json":
+        fields_json(id=id)
+    else:
+        print(id)
+
+
+def _body(options: argparse.Namespace) -> str | bytes:
+    if (options.message is None) == (options.body_file is None):
+        raise UsageError("message send takes a body: give either -m TEXT or --body-file FILE")
+    if options.message is not None:
+        raw = os.fsencode(options.message)
+    else:
+        try:
+            raw = sys.stdin.buffer.read() if options.body_file == "-" else Path(options.body_file).read_bytes()
+        except (OSError, ValueError) as error:
+            raise FailedError(f"rsmqctl: {shown(options.body_file)}: {getattr(error, 'strerror', error)}") from error
+        except AttributeError:
+            raise FailedError("rsmqctl: standard input is closed: there is no body to send") from None
+    # A text is measured against maxsize as the canonical client measures it; what is none, in bytes.
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        return raw
+
+
+def _receive(server: Server, options: argparse.Namespace) -> None:
+    _print_all(options, _received(server, options))
+
+
+def _received(server: Server, options: argparse.Namespace) -> Iterator[list[Message]]:
+    wanted = options.count or 1
+    seen: set[str] = set()
+    while len(seen) < wanted:
+        with server.calls(changing="message receive") as rsmq:
+            try:
+                count = min(wanted - len(seen), _AT_ONCE)
+                messages = rsmq.receive_messages(options.name, count, vt=options.visibility_timeout)
+            except RsmqError as error:
+                raise _failed(server, options, "Failed to receive a message", error) from error
+        fresh = [message for message in messages if message.id not in seen]
+        yield fresh
+        seen.update(message.id for message in fresh)
+        # With a visibility timeout of 0 the first ones come round again.
+        if len(fresh) < count:
+            return
+
+
+def _pop(server: Server, options: argparse.Namespace) -> None:
+    _print_all(options, _popped(server, options))
+
+
+def _popped(server: Server, options: argparse.Namespace) -> Iterator[list[Message]]:
+    # One by one: what was removed is printed before the next is.
+    for _ in range(options.count or 1):
+        with server.calls(changing="message pop") as rsmq:
+            try:
+                message = rsmq.pop_message(options.name)
+            except RsmqError as error:
+                raise _failed(server, options, "Failed to pop a message", error) from error
+        if message is None:
+            return
+        yield [message]
+
+
+def _print_all(options: argparse.Namespace, batches: Iterator[list[Message]]) -> None:
+    printed = 0
+    for batch in batches:
+        for message in batch:
+            print_message(options, message)
+        sys.stdout.flush()
+        printed += len(batch)
+    if not printed:
+        print_none(options)
+
+
+def _delete(server: Server, options: argparse.Namespace) -> None:
+    beginning = f"Failed to delete message ID: {shown(options.message_id)}"
+    with server.calls(changing="message delete") as rsmq:
+        try:
+            deleted = rsmq.delete_message(options.name, options.message_id)
+        except RsmqError as error:
+            raise _failed_on_id(server, options, beginning, error) from error
+    if not deleted:
+        server.refuse_missing(options.name)
+        raise FailedError(beginning)
+
+
+def _visibility(server: Server, options: argparse.Namespace) -> None:
+    id, vt = options.message_id, options.visibility_timeout
+    beginning = f"Failed to change visibility timeout for message ID: {shown(id)}"
+    with server.calls(changing="message visibility") as rsmq:
+        try:
+            changed = rsmq.change_message_visibility(options.name, id, vt)
+        except RsmqError as error:
+            raise _failed_on_id(server, options, beginning, error) from error
+    if not changed:
+        raise FailedError(beginning)
+    if options.output == "json":
+        fields_json(id=id, vt=vt)
+    else:
+        print_words(f"Message ID: {id} visibility timeout set to {vt}s")
+
+
+def _failed_on_id(server: Server, options: argparse.Namespace, beginning: str, error: RsmqError) -> FailedError:
+    if error.code in ("invalidFormat", "missingParameter"):
+        # The original says first that the queue is not there.
+        server.refuse_missing(options.name)
+        if "qname" not in str(error):
+            return FailedError(beginning)
+    return _failed(server, options, beginning, error)
+
+
+def _failed(server: Server, options: argparse.Namespace, beginning: str, error: RsmqError) -> FailedError:
+    if error.code == "queueNotFound":
+        return server.missing(options.name)
+    return refused(beginning, options.name, error)

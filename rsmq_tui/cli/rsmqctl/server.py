@@ -1,0 +1,181 @@
+"""The server of one `rsmqctl` command, and its output."""
+
+import argparse
+import base64
+import codecs
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from rsmq_tui.cli.errors import UsageError
+from rsmq_tui.cli.output import print_json, print_words, text_of
+from rsmq_tui.cli.servers import profile_of
+from rsmq_tui.monitor.text import SENTENCE_MAX, UNKNOWN, clock, printable
+from rsmq_tui.protocol import SERVER_ERRORS, ExplainedError, Failure, Message, Rsmq, RsmqError, connect, failure_of
+
+_NAME_MAX = 200
+_DEFAULT_NS = "rsmq"
+_REASONS = {
+    "messageTooLong": "the message is longer than the queue's maxsize; `rsmqctl queue set -m` changes that",
+    "wrongType": "a key of this queue holds another type of value than RSMQ's",
+    "invalidValue maxsize": "maxsize must be between 1024 and 65536, or -1 for no limit",
+}
+_PERMISSIONS = "grant it +@read +@write +@scripting +time on the keys of the namespace"
+
+
+class FailedError(Exception):
+    """What was asked for failed, in the one line that says so."""
+
+
+class Server:
+    """The server that the options name; ``rsmq`` are its queues, ``ns`` their namespace.
+
+    Close it with ``close``. Raises ``UsageError`` for options that name none.
+    """
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self.profile = profile_of(options)
+        self.ns = self.profile.ns
+        try:
+            self._client = connect(self.profile.address, self.ns)
+        except ValueError as error:
+            raise UsageError(str(error)) from error
+        # Replies are decoded by the operations alone.
+        self._client.response_callbacks.clear()
+        self.rsmq = Rsmq(self._client, self.ns)
+
+    @contextmanager
+    def calls(self, *, changing: str = "") -> Iterator[Rsmq]:
+        """Give the queues for calls whose errors become a ``FailedError``; ``RsmqError`` is left to the command.
+
+        ``changing`` names the command where it changes something, which a read-only server refuses.
+        """
+        if changing and self.profile.read_only:
+            raise FailedError(
+                f"rsmqctl: this is read-only, and `{changing}` would change the queue; `message peek`, "
+                "`message list` and `queue describe` only read"
+            )
+        try:
+            yield self.rsmq
+        except SERVER_ERRORS as error:
+            raise self.failed(error, changing=bool(changing)) from error
+
+    def missing(self, queue: str) -> FailedError:
+        """Return the error of a queue that is not there."""
+        within = "" if self.ns == _DEFAULT_NS else f" in namespace {printable(self.ns, _NAME_MAX)}"
+        return FailedError(f"No such queue{within}: {shown(queue)}")
+
+    def refuse_missing(self, queue: str) -> None:
+        """Raise the error of a queue that is not there, if it is not; a name that clients cannot write to is looked up.
+
+        To be asked after a call that found nothing, so that a call that does needs one round trip.
+        """
+        with self.calls() as rsmq:
+            try:
+                rsmq.get_queue_attributes(queue)
+            except RsmqError as error:
+                if error.code == "queueNotFound":
+                    raise self.missing(queue) from error
+                if error.code != "invalidFormat":
+                    raise refused(f"Failed to read queue: {shown(queue)}", queue, error) from error
+                if queue not in rsmq.list_queues():
+                    raise self.missing(queue) from error
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._client.close()
+
+    def failed(self, error: BaseException, *, changing: bool = False) -> FailedError:
+        """Return what an error of ``SERVER_ERRORS`` means, and what to try."""
+        failure = failure_of(error)
+        is_unsure = changing and failure.kind in ("timeout", "closed") and not isinstance(error, ExplainedError)
+        # A connection that never came about carried nothing; an ExplainedError says why there is none.
+        return self.told(failure, changing=changing, is_unsure=is_unsure and "connecting" not in str(error))
+
+    def told(self, failure: Failure, *, changing: bool = False, is_unsure: bool = False) -> FailedError:
+        """Return the error that tells a failure; ``is_unsure`` when the change may have been made."""
+        sentence, hint = printable(failure.sentence, SENTENCE_MAX), failure.hint
+        if failure.kind == "noperm":
+            sentence, hint = "this user may not do that", _PERMISSIONS
+        elif failure.kind == "loading":
+            hint = "try again when it has finished"
+        elif failure.kind == "readonly" and changing:
+            hint = "point the URL at the primary"
+        deed, unsure = "change" if changing else "read", ". It is not known whether the change was made." * is_unsure
+        return FailedError(f"rsmqctl: cannot {deed} {self.profile.address.label}: {sentence}; {hint}{unsure}")
+
+
+def refused(beginning: str, queue: str, error: RsmqError) -> FailedError:
+    """Return the error of what the protocol refuses, behind the beginning of its sentence."""
+    if error.code in ("invalidFormat", "missingParameter") and "qname" in str(error):
+        named = "" if beginning.endswith(f": {shown(queue)}") else f" {shown(queue)}:"
+        unless = ", and is not QUEUES" if queue == "QUEUES" else ""
+        return FailedError(f"{beginning}:{named} a queue's name has 1 to 160 letters, digits, _ and -{unless}")
+    words = str(error)
+    item = words.split(" ", 1)[0]
+    return FailedError(f"{beginning}: {_REASONS.get(error.code) or _REASONS.get(f'{error.code} {item}') or words}")
+
+
+def shown(text: str) -> str:
+    """Return a name or an id as it may be printed: one line, harmless, not endless."""
+    return printable(text, _NAME_MAX)
+
+
+def print_attributes(options: argparse.Namespace, fields: dict[str, Any]) -> None:
+    """Print the attributes of a queue; vt and delay are printed as 30.0, as the original does."""
+    for name in ("vt", "delay"):
+        fields[name] = None if fields[name] is None else float(fields[name])
+    if options.output != "text":
+        print_json(fields)
+        return
+    for name, value in fields.items():
+        if name in ("created", "modified") and value is not None:
+            text = clock(value * 1000, date=True).removesuffix(".000")
+        else:
+            text = UNKNOWN if value is None else f"{value:g}" if isinstance(value, float) else str(value)
+        print_words(f"{name:<11}{text}")
+
+
+def print_message(options: argparse.Namespace, message: Message) -> None:
+    """Print a received message."""
+    if options.output != "text":
+        fields = {"id": message.id, **body_fields("message", message.body), "rc": message.rc, "ts": message.fr_ms}
+        print_json(with_exact_last(fields))
+        return
+    print_words(f"id    {message.id}")
+    print_words(f"rc    {message.rc}, first received {clock(message.fr_ms, date=True)}")
+    print_words(f"sent  {clock(message.sent_ms, date=True)}")
+    print_body(message.body)
+
+
+def print_body(body: bytes) -> None:
+    """Print a body for people, with an empty line before and behind."""
+    print()
+    for line in text_of(body).split("\n"):
+        print_words(line)
+    print()
+
+
+def print_none(options: argparse.Namespace) -> None:
+    """Say that there is no message: on stdout as the original does, unless JSON alone was asked for."""
+    sentence = f"No messages on queue: {shown(options.name)}"
+    if options.output == "json":
+        print(sentence, file=sys.stderr)
+    else:
+        print_words(sentence)
+
+
+def body_fields(name: str, body: bytes | None, *, whole: bool = True) -> dict[str, Any]:
+    """Return a body as text, and in base64 too where it is no UTF-8; one not ``whole`` may end within a character."""
+    if body is None:
+        return {name: None}
+    try:
+        return {name: codecs.utf_8_decode(body, "strict", whole)[0]}
+    except UnicodeDecodeError:
+        return {name: body.decode("utf-8", "replace"), f"{name}_base64": base64.b64encode(body).decode()}
+
+
+def with_exact_last(fields: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields with those that the original does not have behind its own."""
+    return dict(sorted(fields.items(), key=lambda field: field[0].endswith("_base64")))

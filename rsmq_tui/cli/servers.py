@@ -1,0 +1,166 @@
+"""The servers that a command is to read."""
+
+import argparse
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rsmq_tui.cli.errors import UsageError
+from rsmq_tui.cli.parsing import DEFAULT_URL
+from rsmq_tui.files import config_folder
+from rsmq_tui.monitor.text import printable
+from rsmq_tui.profiles import Profile
+from rsmq_tui.protocol import Address, QueueReader
+
+if TYPE_CHECKING:
+    from rsmq_tui.monitor.list_poller import ListPoller
+    from rsmq_tui.profiles.config import Config
+    from rsmq_tui.protocol.lists.reader import ListReader
+
+
+def profiles_of(options: argparse.Namespace) -> tuple[Profile, ...]:
+    """Return the servers that were asked for, at least one; raises ``UsageError`` for one that cannot be."""
+    wanted = _names(options)
+    url = getattr(options, "redis_url", None)
+    if url == "":
+        # As a variable that is not set gives it; the default is another server than the one that was meant.
+        raise UsageError("-r is empty: give a URL such as redis://host:6379/0")
+    if wanted and url:
+        raise UsageError("-r and --profile both name a server: give only one of them")
+    config = config_of(options)
+    url = url or os.environ.get("REDIS_URL")
+    if not wanted and not url and config is not None and config.default is not None:
+        wanted = (config.default,)
+    if not wanted:
+        return (_unnamed(url or DEFAULT_URL, config, options),)
+    known = {} if config is None else config.profiles
+    for name in wanted:
+        if name not in known:
+            raise UsageError(_unknown(name, tuple(known), options))
+    naming_ns = frozenset() if config is None else config.naming_ns
+    return tuple(_as_asked(known[name], options, names_ns=name in naming_ns) for name in wanted)
+
+
+def profile_of(options: argparse.Namespace) -> Profile:
+    """Return the one server of a command that works on no more; raises ``UsageError``."""
+    found = profiles_of(options)
+    if len(found) > 1:
+        names = ", ".join(profile.name for profile in found)
+        raise UsageError(f"this works on one server at a time: name one of the profiles {names}")
+    return found[0]
+
+
+def reader_of(profile: Profile, ns: str | None = None) -> QueueReader:
+    """Return a reader of that server, in its first namespace if none is named."""
+    try:
+        return QueueReader(profile.address, profile.ns if ns is None else ns)
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+
+
+def list_poller_of(profile: Profile, place: str = "") -> "ListPoller":
+    """Return a poller of the list queues of that server, of which the profile names some; raises ``UsageError``."""
+    # Whoever watches no lists need not wait for what reads them.
+    from rsmq_tui.monitor.list_poller import ListPoller  # noqa: PLC0415
+    from rsmq_tui.monitor.list_tracker import AGE_BYTES, age_path  # noqa: PLC0415
+
+    age = None if profile.list_age is None else age_path(profile.list_age)
+    reader = list_reader_of(profile, shown_bytes=0 if age is None else AGE_BYTES)
+    return ListPoller(reader, interval_s=profile.interval_s, place=place, thresholds=profile.thresholds, age=age)
+
+
+def list_reader_of(profile: Profile, *, shown_bytes: int = 0) -> "ListReader":
+    """Return a reader of the list queues of that server; raises ``UsageError``."""
+    from rsmq_tui.protocol.lists.reader import ListReader  # noqa: PLC0415 - as above
+
+    try:
+        return ListReader(profile.address, profile.list_names, profile.lists, shown_bytes=shown_bytes)
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+
+
+def config_path(options: argparse.Namespace) -> tuple[Path, bool]:
+    """Return where the configuration file is, and whether somebody said so: then it has to be there."""
+    said = getattr(options, "config", None) or os.environ.get("RSMQ_TUI_CONFIG")
+    return (Path(said).expanduser(), True) if said else (config_folder() / "config.toml", False)
+
+
+def config_of(options: argparse.Namespace) -> "Config | None":
+    """Read the configuration file, if there is one; raises ``UsageError``.
+
+    A command that does not offer profiles reads none.
+    """
+    if not hasattr(options, "profile"):
+        return None
+    path, said = config_path(options)
+    if not said and not path.exists():
+        return None
+    # What reads it costs the first paint some ms, of those who have one.
+    from rsmq_tui.profiles.config import read_config  # noqa: PLC0415
+    from rsmq_tui.profiles.values import ConfigError  # noqa: PLC0415
+
+    try:
+        return read_config(path)
+    except ConfigError as error:
+        raise UsageError(printable(str(error))) from error
+
+
+def _names(options: argparse.Namespace) -> tuple[str, ...]:
+    given = [name.strip() for text in getattr(options, "profile", None) or () for name in text.split(",")]
+    if given and not all(given):
+        raise UsageError("--profile takes profile names separated by commas")
+    return tuple(dict.fromkeys(given))
+
+
+def _unnamed(url: str, config: "Config | None", options: argparse.Namespace) -> Profile:
+    try:
+        address = Address(url)
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+    watched = Profile("", address) if config is None else replace(config.watched, address=address)
+    return _as_asked(watched, options, names_ns=config is not None and "" in config.naming_ns)
+
+
+def _as_asked(profile: Profile, options: argparse.Namespace, *, names_ns: bool) -> Profile:
+    """Return the profile with what the options say otherwise."""
+    ns = getattr(options, "ns", None)
+    if ns is None and not names_ns:
+        ns = os.environ.get("RSMQ_NS")
+    interval_s = getattr(options, "interval", None)
+    said = getattr(options, "lists", None)
+    lists = profile.lists if said is None else _patterns(said)
+    try:
+        names = profile.list_names.for_patterns(lists) if lists else profile.list_names
+    except ValueError as error:
+        raise UsageError(
+            f"lists_processing and lists_leases of {profile.name or 'the configuration'}: {error}"
+        ) from error
+    return replace(
+        profile,
+        namespaces=profile.namespaces if ns is None else (ns,),
+        read_only=profile.read_only or bool(getattr(options, "read_only", False)),
+        interval_s=profile.interval_s if interval_s is None else interval_s,
+        lists=lists,
+        list_names=names,
+    )
+
+
+def _patterns(given: Sequence[str]) -> tuple[str, ...]:
+    if not all(pattern and "\0" not in pattern for pattern in given):
+        raise UsageError("--lists takes a key, or a pattern of keys such as 'queue:*'")
+    return tuple(dict.fromkeys(given))
+
+
+def _unknown(name: str, known: tuple[str, ...], options: argparse.Namespace) -> str:
+    from difflib import get_close_matches  # noqa: PLC0415
+
+    path, _ = config_path(options)
+    if not known:
+        return (
+            f"there is no profile {printable(name)}: {path} defines none; `rsmq-tui profiles example` prints an example"
+        )
+    close = get_close_matches(name, known, n=1)
+    meant = f"did you mean {close[0]}? " if close else ""
+    return f"there is no profile {printable(name)}: {meant}known profiles: {', '.join(known)}"

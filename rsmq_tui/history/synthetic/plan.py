@@ -1,0 +1,643 @@
+"""What is generated: files, queues, their curves over time, and reproducible random numbers.
+
+How a queue behaves over time, as lines from knot to knot: a day of a queue is worked out by itself, in any order.
+
+Consumers are as a look back in time: at a moment they have received what was sent until some time before, their lag,
+and have deleted what they had received a moment ago. A stall is a lag that grows as fast as time goes by; where it
+grows more slowly the queue grows; where it shrinks, they catch up. So the counters, the depth and the ages agree.
+"""
+
+import hashlib
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from enum import Enum, auto
+from typing import NamedTuple
+
+from rsmq_tui.history.names import Place
+from rsmq_tui.history.store import day_of
+from rsmq_tui.protocol.lists.naming import LISTS_NS
+
+_MASK = (1 << 64) - 1
+
+
+def mixed(*parts: int) -> int:
+    """Return 64 bits that depend on all of these numbers."""
+    found = 0x9E3779B97F4A7C15
+    for part in parts:
+        # The finish of splitmix64.
+        found = (found ^ part) * 0xBF58476D1CE4E5B9 & _MASK
+        found = (found ^ found >> 27) * 0x94D049BB133111EB & _MASK
+        found ^= found >> 31
+    return found
+
+
+def share(*parts: int) -> float:
+    """Return a number from 0 up to 1 that depends on all of these."""
+    return mixed(*parts) / 2.0**64
+
+
+def between(least: float, most: float, *parts: int) -> float:
+    """Return a number in between that depends on all of these."""
+    return least + (most - least) * share(*parts)
+
+
+DAY_MS = 86_400_000
+# A recorder seals after ten minutes, or so many rows.
+FILE_MS = 600_000
+_FILE_ROWS = 250_000
+PLACE = Place("made", "redis://queues.example:6379/0", "rsmq")
+LISTS = PLACE._replace(ns=LISTS_NS)
+_FILE_SPANS_MS = (FILE_MS, 300_000, 120_000, 60_000, 30_000, 10_000)
+_GAP_EVERY_MS, _GAP_MS = 5 * DAY_MS, (20 * 60_000, 90 * 60_000)
+_OUTAGE_EVERY_MS, _OUTAGE_MS = 3 * DAY_MS, (2 * 60_000, 12 * 60_000)
+# What each number is drawn for.
+_GAPS, _OUTAGES, _LATE = 101, 102, 103
+
+
+class Span(NamedTuple):
+    """A span of time in ms; its end is not in it."""
+
+    from_ms: int
+    to_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What is asked for. All times are in ms; ``messages_ms`` is None for no inventories. ``lists`` are queues too.
+
+    Whatever the span that is asked for, a moment looks the same: to ask for a later one adds to what is there.
+    """
+
+    from_ms: int
+    to_ms: int
+    queues: int
+    every_ms: int
+    messages_ms: int | None = None
+    seed: int = 1
+    lists: int = 0
+
+    @property
+    def file_ms(self) -> int:
+        """How long the time of one file is."""
+        most = self.every_ms * (_FILE_ROWS // (self.queues + self.lists + 1))
+        return next((span for span in _FILE_SPANS_MS if span <= most), _FILE_SPANS_MS[-1])
+
+    @property
+    def told(self) -> dict[str, int | None]:
+        """What two histories must have in common to be one."""
+        return {
+            "queues": self.queues,
+            "every_ms": self.every_ms,
+            "messages_ms": self.messages_ms,
+            "seed": self.seed,
+            # Without lists it is what it was before there were any.
+            **({"lists": self.lists} if self.lists else {}),
+        }
+
+
+class Times(NamedTuple):
+    """The polls of a file, oldest first: when, and how long after the one before; None where that is unknown."""
+
+    at_ms: list[int]
+    interval_ms: list[int | None]
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """A file of samples, and the inventories of its time: within one run of the recorder, and one day."""
+
+    span: Span
+    recorder: str
+    number: int
+
+    @property
+    def day(self) -> str:
+        """The day that it is of."""
+        return day_of(self.span.from_ms)
+
+    @property
+    def name(self) -> str:
+        """Its name within a day."""
+        return f"{self.recorder}-{self.number:06d}.parquet"
+
+
+class Plan:
+    """The files of a history, and what is in each."""
+
+    def __init__(self, wanted: Wanted) -> None:
+        self.wanted = wanted
+        first = -(-wanted.from_ms // wanted.file_ms)
+        self._files = range(first, max(first, wanted.to_ms // wanted.file_ms))
+        self._gaps: dict[int, Span] = {}
+        # A file that is there is never written again, so each is whole from the start.
+        self.span = Span(first * wanted.file_ms, self._files.stop * wanted.file_ms)
+
+    def files(self) -> Iterator[File]:
+        """Yield the files, oldest first."""
+        file_ms = self.wanted.file_ms
+        for number in self._files:
+            span = Span(number * file_ms, (number + 1) * file_ms)
+            for part in self._recorded(span):
+                run = self._run_of(part.from_ms)
+                begun = self._gap(run - 1).to_ms // file_ms
+                yield File(part, self._recorder(run), number - begun + 1)
+
+    def outages(self, span: Span) -> list[Span]:
+        """Return when the server was down."""
+        return [
+            found
+            for block in range(span.from_ms // _OUTAGE_EVERY_MS - 1, span.to_ms // _OUTAGE_EVERY_MS + 1)
+            if (found := self._outage(block)).from_ms < span.to_ms and found.to_ms > span.from_ms
+        ]
+
+    def polls(self, span: Span) -> tuple[Times, list[int]]:
+        """Return the polls that went well, and when the others failed, of one file."""
+        every_ms = self.wanted.every_ms
+        outages = self.outages(Span(span.from_ms - DAY_MS, span.to_ms))
+        times, failed = Times([], []), []
+        for number in range(span.from_ms // every_ms - 1, -(-span.to_ms // every_ms)):
+            at_ms = self._at_ms(number)
+            if not span.from_ms <= at_ms < span.to_ms:
+                continue
+            if self._is_down(at_ms, outages):
+                failed.append(at_ms)
+                continue
+            before_ms = self._at_ms(number - 1)
+            is_known = (
+                before_ms >= self.span.from_ms
+                and not self._is_down(before_ms, outages)
+                and self._run_of(before_ms) == self._run_of(at_ms)
+            )
+            times.at_ms.append(at_ms)
+            times.interval_ms.append(at_ms - before_ms if is_known else None)
+        return times, failed
+
+    def inventories(self, span: Span) -> list[int]:
+        """Return when the inventories of a file's time began."""
+        messages_ms = self.wanted.messages_ms
+        if messages_ms is None:
+            return []
+        found = range(-(-span.from_ms // messages_ms) * messages_ms, span.to_ms, messages_ms)
+        outages = self.outages(span)
+        return [at_ms for at_ms in found if not self._is_down(at_ms, outages)]
+
+    def _recorded(self, span: Span) -> list[Span]:
+        """Return a span without the gap that may be in it."""
+        found = []
+        left = span
+        for block in range(span.from_ms // _GAP_EVERY_MS - 1, span.to_ms // _GAP_EVERY_MS + 1):
+            gap = self._gap(block)
+            if gap.from_ms < left.to_ms and gap.to_ms > left.from_ms:
+                if gap.from_ms > left.from_ms:
+                    found.append(Span(left.from_ms, gap.from_ms))
+                left = Span(min(gap.to_ms, left.to_ms), left.to_ms)
+        return [*found, left] if left.to_ms > left.from_ms else found
+
+    def _run_of(self, at_ms: int) -> int:
+        """Return the number of the recorder's run: each begins with the end of a gap."""
+        block = at_ms // _GAP_EVERY_MS
+        return block if at_ms < self._gap(block).to_ms else block + 1
+
+    def _recorder(self, run: int) -> str:
+        told = f"{sorted(self.wanted.told.items(), key=str)}:{run}"
+        return hashlib.sha256(told.encode()).hexdigest()[:12]
+
+    def _gap(self, block: int) -> Span:
+        found = self._gaps.get(block)
+        if found is None:
+            found = self._gaps[block] = self._drawn(block, _GAP_EVERY_MS, _GAP_MS, _GAPS)
+        return found
+
+    def _outage(self, block: int) -> Span:
+        return self._drawn(block, _OUTAGE_EVERY_MS, _OUTAGE_MS, _OUTAGES)
+
+    def _drawn(self, block: int, every_ms: int, lasts_ms: tuple[int, int], what: int) -> Span:
+        seed = self.wanted.seed
+        lasts = round(between(*lasts_ms, seed, what, block, 1))
+        start = block * every_ms + round(between(0, every_ms - lasts, seed, what, block, 2))
+        return Span(start, start + lasts)
+
+    def _at_ms(self, number: int) -> int:
+        """Return when a poll was made: a little late, as polls are."""
+        late = min(15, self.wanted.every_ms // 100)
+        return number * self.wanted.every_ms + mixed(self.wanted.seed, _LATE, number) % (late + 1)
+
+    @staticmethod
+    def _is_down(at_ms: int, outages: list[Span]) -> bool:
+        return any(outage.from_ms <= at_ms < outage.to_ms for outage in outages)
+
+
+_WORDS = (
+    *("orders", "emails", "invoices", "thumbnails", "webhooks", "reminders", "exports", "payments", "imports"),
+    *("reports", "refunds", "signups", "audit", "search-index", "push", "billing", "shipping", "returns"),
+)
+
+
+class Role(Enum):
+    """What a queue is like."""
+
+    QUIET = auto()
+    STEADY = auto()
+    BURSTY = auto()
+    STALLING = auto()
+    GROWING = auto()
+    AGED = auto()
+    POISONED = auto()
+    ANEW = auto()
+    """It is created anew every few days."""
+    LETTERS = auto()
+    """Nobody receives from it: a queue of dead letters."""
+
+
+# Which share of all queues is like that; the rest is quiet.
+_SHARES = {
+    Role.STEADY: 0.2,
+    Role.BURSTY: 0.05,
+    Role.STALLING: 0.04,
+    Role.GROWING: 0.005,
+    Role.AGED: 0.01,
+    Role.POISONED: 0.01,
+    Role.ANEW: 0.005,
+    Role.LETTERS: 0.005,
+}
+# Even the smallest history shows something of everything.
+_FIRST = (
+    *(Role.STEADY, Role.STALLING, Role.GROWING, Role.POISONED, Role.BURSTY, Role.QUIET, Role.AGED, Role.ANEW),
+    Role.LETTERS,
+)
+_OF_LISTS = (Role.STEADY, Role.STALLING, Role.GROWING, Role.QUIET)
+_LISTS = 201
+# Messages a second.
+_RATES = {
+    Role.QUIET: (0.0002, 0.01),
+    Role.STEADY: (0.05, 6.0),
+    Role.BURSTY: (0.02, 0.5),
+    Role.STALLING: (0.1, 2.0),
+    Role.GROWING: (0.5, 2.0),
+    Role.AGED: (0.02, 0.3),
+    Role.POISONED: (0.02, 1.0),
+    Role.ANEW: (0.05, 1.0),
+    Role.LETTERS: (0.000_01, 0.0002),
+}
+# Nobody lets it go on for longer than this.
+_POISON_MOST, _POISON_MOST_S = 200, 36_000
+_VTS = (30, 30, 60, 120, 300)
+_SIZES = (65536, 65536, 65536, -1, 10240)
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """A queue: ``rate_s`` messages a second on average, received after ``wait_ms`` and deleted ``hold_ms`` later.
+
+    ``daily`` and ``weekly`` tell how much of the rate comes and goes, ``peak_ms`` when in the day it is highest, and
+    ``again`` which share of the receives is a second one.
+    """
+
+    number: int
+    seed: int
+    name: str
+    role: Role
+    rate_s: float
+    wait_ms: float
+    hold_ms: float
+    daily: float
+    weekly: float
+    peak_ms: float
+    again: float
+    vt_s: float
+    delay_s: float
+    maxsize: int
+
+    @property
+    def poison_most(self) -> int:
+        """How often a poison message is received until somebody deletes it."""
+        return min(_POISON_MOST, int(_POISON_MOST_S / self.vt_s))
+
+
+def queue_of(number: int, seed: int) -> Queue:
+    """Return a queue of a seed; the same, however many there are."""
+    role = _FIRST[number] if number < len(_FIRST) else _role(share(seed, number, 1))
+    least, most = _RATES[role]
+    vt_s = _VTS[int(share(seed, number, 2) * len(_VTS))]
+    return Queue(
+        number,
+        seed,
+        f"{_WORDS[number % len(_WORDS)]}-{number:04d}",
+        role,
+        # As often ten times as much as a tenth.
+        rate_s=least * (most / least) ** share(seed, number, 3),
+        wait_ms=200 * 20 ** share(seed, number, 4),
+        hold_ms=min(100 * 100 ** share(seed, number, 5), vt_s * 300),
+        daily=between(0.3, 0.65, seed, number, 6),
+        weekly=between(0.05, 0.3, seed, number, 7),
+        peak_ms=between(9, 17, seed, number, 8) * 3_600_000,
+        again=0.03 * share(seed, number, 9) ** 2,
+        vt_s=float(vt_s),
+        delay_s=30.0 if share(seed, number, 10) < 0.03 else 0.0,
+        maxsize=_SIZES[int(share(seed, number, 11) * len(_SIZES))],
+    )
+
+
+def list_queue_of(number: int, seed: int) -> Queue:
+    """Return a list queue of a seed: steady, stalling, growing or quiet in turn, and without attributes that delay."""
+    role = _OF_LISTS[number % len(_OF_LISTS)]
+    least, most = _RATES[role]
+    found = queue_of(number, mixed(seed, _LISTS))
+    rate_s = least * (most / least) ** share(found.seed, number, 3)
+    return replace(found, name=f"queue:{found.name}", role=role, rate_s=rate_s, delay_s=0.0)
+
+
+def _role(drawn: float) -> Role:
+    for role, part in _SHARES.items():
+        drawn -= part
+        if drawn < 0:
+            return role
+    return Role.QUIET
+
+
+HOUR_MS, WEEK_MS = 3_600_000, 7 * DAY_MS
+_MINUTE_MS = 60_000
+# No receive for so long, and it is a stall.
+_STALLED_MS = 60_000
+# How much an hour differs from what is usual.
+_UNEVEN, _BURSTS_A_DAY = 0.35, 3
+_POISON_EVERY_MS = DAY_MS
+_LIFE_MS = 4 * DAY_MS
+# Whatever lives for ever was created at the beginning of such a span.
+_ERA_MS = 400 * DAY_MS
+# What each number is drawn for.
+_HOURS, _BURSTS, _LAGS, _POISON, _LIFE = 21, 22, 23, 24, 25
+
+
+class Knots(NamedTuple):
+    """A queue's day: at each of these times its counters and its lag; in between they go in a line.
+
+    ``sent``, ``received`` and ``deleted`` count messages since the queue was created; a step down is where it was
+    created anew, and has two knots at one time. ``events`` says what goes on from each knot to the next.
+    """
+
+    at_ms: list[float]
+    sent: list[float]
+    received: list[float]
+    deleted: list[float]
+    lag_ms: list[float]
+    events: list["Event"]
+
+
+class Event(NamedTuple):
+    """What goes on between two knots; ``poison_ms`` is when the poison message was first received, None for none."""
+
+    is_stalled: bool
+    is_growing: bool
+    poison_ms: float | None
+    poisons: int
+    """How many poison messages there were until now."""
+    created_ms: float
+
+
+class Counts(NamedTuple):
+    """What a queue's counters are at a time, and what goes on."""
+
+    sent: float
+    received: float
+    deleted: float
+    lag_ms: float
+    created_ms: float
+    event: Event
+
+
+class _Lag(NamedTuple):
+    """A time in which consumers fall behind: the lag grows by ``slope`` from ``from_ms`` on, then it is made good."""
+
+    from_ms: float
+    to_ms: float
+    slope: float
+    good_ms: float
+
+
+class Curve:
+    """How one queue behaves."""
+
+    def __init__(self, queue: Queue) -> None:
+        self._queue = queue
+        self._hours: dict[int, float] = {}
+        self._lags: dict[int, list[_Lag]] = {}
+        self._bursts: dict[int, list[tuple[float, float, float]]] = {}
+
+    def day(self, from_ms: int) -> Knots:
+        """Return the day that begins there."""
+        # What was looked up for other days is not needed again soon.
+        for kept in (self._hours, self._lags, self._bursts):
+            if len(kept) > 4_000:
+                kept.clear()
+        to_ms = from_ms + DAY_MS
+        times = {float(at_ms) for at_ms in range(from_ms, to_ms + 1, HOUR_MS)}
+        for lag in self._lags_near(from_ms, to_ms):
+            times.update((lag.from_ms, lag.to_ms, lag.good_ms))
+            if lag.slope == 1:
+                times.add(lag.from_ms + _STALLED_MS)
+        for burst_ms, lasts_ms, _ in self._bursts_of(from_ms // DAY_MS):
+            times.update((burst_ms, burst_ms + lasts_ms))
+        if self._queue.role is Role.POISONED:
+            times.update(at for span in self._poisons(from_ms, to_ms) for at in span)
+        born = self.created_ms(to_ms)
+        inside = sorted(at for at in times if from_ms <= at <= to_ms)
+        knots = Knots([], [], [], [], [], [])
+        for at_ms, next_ms in zip(inside, [*inside[1:], to_ms], strict=True):
+            if at_ms < born < next_ms:
+                self._knot(knots, at_ms, born)
+                self._knot(knots, born, born, before=True)
+                self._knot(knots, born, next_ms)
+            else:
+                self._knot(knots, at_ms, next_ms)
+        return knots
+
+    def counts(self, at_ms: int) -> Counts:
+        """Return what the counters are at a time."""
+        created_ms, lag_ms = self.created_ms(at_ms), self._lag(at_ms)
+        start, received_ms = self._sent(created_ms), at_ms - lag_ms
+        return Counts(
+            self._sent(at_ms) - start,
+            max(0.0, self._sent(received_ms) - start),
+            max(0.0, self._sent(received_ms - self._queue.hold_ms) - start),
+            lag_ms,
+            created_ms,
+            self._event(at_ms, created_ms),
+        )
+
+    def sent_at(self, first: int, last: int, at_ms: int) -> Iterator[float]:
+        """Yield when each of some messages was sent, by their numbers; ``at_ms`` is a time when all of them were."""
+        created_ms = self.created_ms(at_ms)
+        start = self._sent(created_ms)
+        # Back to a time when the first of them was not there.
+        times = [float(at_ms)]
+        counts = [self._sent(at_ms) - start]
+        while counts[-1] >= first and times[-1] > created_ms:
+            before_ms = max(created_ms, (math.ceil(times[-1] / HOUR_MS) - 1) * HOUR_MS)
+            bursts = self._bursts_of(math.floor(before_ms / DAY_MS))
+            edges = [edge for burst_ms, lasts_ms, _ in bursts for edge in (burst_ms, burst_ms + lasts_ms)]
+            times.append(max((edge for edge in edges if before_ms < edge < times[-1]), default=before_ms))
+            counts.append(self._sent(times[-1]) - start)
+        number = len(times) - 1
+        for message in range(first, last + 1):
+            while number > 1 and counts[number - 1] < message:
+                number -= 1
+            since, more = counts[number], counts[number - 1] - counts[number]
+            share_ = (message - since) / more if more > 0 else 1.0
+            yield times[number] + share_ * (times[number - 1] - times[number])
+
+    def created_ms(self, at_ms: float) -> float:
+        """Return when the queue was created that there is at a time."""
+        queue = self._queue
+        if queue.role is not Role.ANEW:
+            era = math.floor(at_ms / _ERA_MS)
+            return era * _ERA_MS - between(1, 90, queue.seed, queue.number, _LIFE) * DAY_MS
+        life = math.floor(at_ms / _LIFE_MS)
+        born = self._born(life)
+        return born if born <= at_ms else self._born(life - 1)
+
+    def _born(self, life: int) -> float:
+        # At least two days apart.
+        queue = self._queue
+        return life * _LIFE_MS + between(0, _LIFE_MS / 2, queue.seed, queue.number, _LIFE, life)
+
+    def _knot(self, knots: Knots, at_ms: float, next_ms: float, *, before: bool = False) -> None:
+        middle_ms = (at_ms + next_ms) / 2
+        created_ms = self.created_ms(at_ms - 1 if before else middle_ms)
+        lag_ms = self._lag(at_ms)
+        start = self._sent(created_ms)
+        received_ms = at_ms - lag_ms
+        knots.at_ms.append(at_ms)
+        knots.sent.append(max(0.0, self._sent(at_ms) - start))
+        knots.received.append(max(0.0, self._sent(received_ms) - start))
+        knots.deleted.append(max(0.0, self._sent(received_ms - self._queue.hold_ms) - start))
+        knots.lag_ms.append(lag_ms)
+        knots.events.append(self._event(middle_ms, created_ms))
+
+    def _event(self, at_ms: float, created_ms: float) -> Event:
+        is_stalled, is_growing = self._queue.role is Role.LETTERS, False
+        for lag in self._lags_near(at_ms, at_ms):
+            if lag.from_ms <= at_ms < lag.to_ms:
+                is_stalled = lag.slope == 1 and at_ms >= lag.from_ms + _STALLED_MS
+                is_growing = lag.slope < 1 or not is_stalled
+        poison_ms, poisons = None, 0
+        if self._queue.role is Role.POISONED:
+            for first_ms, last_ms in self._poisons(at_ms, at_ms):
+                poisons = round(first_ms // _POISON_EVERY_MS) - round(created_ms // _POISON_EVERY_MS)
+                poison_ms = first_ms if first_ms <= at_ms < last_ms else None
+                poisons += first_ms <= at_ms
+        return Event(is_stalled, is_growing, poison_ms, poisons, created_ms)
+
+    def _sent(self, at_ms: float) -> float:
+        """Return how many messages were sent until then, from some beginning on."""
+        hour = math.floor(at_ms / HOUR_MS)
+        first = self._sent_by(hour)
+        found = first + (self._sent_by(hour + 1) - first) * (at_ms / HOUR_MS - hour)
+        if self._queue.role is Role.BURSTY:
+            day = math.floor(at_ms / DAY_MS)
+            bursts = self._bursts_of(day)
+            size = sum(size for _, _, size in bursts)
+            found += day * size
+            for burst_ms, lasts_ms, size in bursts:
+                found += size * min(1.0, max(0.0, (at_ms - burst_ms) / lasts_ms))
+        return found
+
+    def _sent_by(self, hour: int) -> float:
+        found = self._hours.get(hour)
+        if found is None:
+            queue = self._queue
+            smooth = self._smooth(hour)
+            more = _UNEVEN * (self._smooth(hour + 1) - smooth)
+            found = self._hours[hour] = smooth + more * share(queue.seed, queue.number, _HOURS, hour)
+        return found
+
+    def _smooth(self, hour: int) -> float:
+        """Return the messages until an hour: the rate's integral, which goes up and down with the day and the week."""
+        queue, at_ms, turn = self._queue, hour * HOUR_MS, 2 * math.pi
+        daily = queue.daily * DAY_MS / turn * math.sin(turn * (at_ms - queue.peak_ms) / DAY_MS)
+        # 1970 began on a Thursday: the week is highest there.
+        weekly = queue.weekly * WEEK_MS / turn * math.sin(turn * (at_ms % WEEK_MS - DAY_MS / 2) / WEEK_MS)
+        return queue.rate_s / 1000 * (at_ms + daily + weekly)
+
+    def _bursts_of(self, day: int) -> list[tuple[float, float, float]]:
+        """Return when bursts begin, how long they last, and how many messages come in each; as many every day."""
+        queue = self._queue
+        if queue.role is not Role.BURSTY:
+            return []
+        found = self._bursts.get(day)
+        if found is None:
+            size = queue.rate_s * 20_000
+            slot_ms = DAY_MS / _BURSTS_A_DAY
+            starts = (between(0.1, 0.8, queue.seed, queue.number, _BURSTS, day, n) for n in range(_BURSTS_A_DAY))
+            found = [(day * DAY_MS + (n + start) * slot_ms, 5 * _MINUTE_MS, size) for n, start in enumerate(starts)]
+            self._bursts[day] = found
+        return found
+
+    def _lag(self, at_ms: float) -> float:
+        queue = self._queue
+        if queue.role is Role.LETTERS:
+            return at_ms - self.created_ms(at_ms)
+        usual_ms = queue.wait_ms + queue.delay_s * 1000
+        for lag in self._lags_near(at_ms, at_ms):
+            if lag.from_ms <= at_ms <= lag.good_ms:
+                most_ms = (lag.to_ms - lag.from_ms) * lag.slope
+                if at_ms <= lag.to_ms:
+                    return usual_ms + (at_ms - lag.from_ms) * lag.slope
+                return usual_ms + most_ms * (lag.good_ms - at_ms) / (lag.good_ms - lag.to_ms)
+        return usual_ms
+
+    def _lags_near(self, from_ms: float, to_ms: float) -> list[_Lag]:
+        """Return when consumers fall behind, in the weeks of this span; what begins in a week ends in it."""
+        found: list[_Lag] = []
+        for week in range(math.floor(from_ms / WEEK_MS), math.floor(to_ms / WEEK_MS) + 1):
+            lags = self._lags.get(week)
+            if lags is None:
+                # Another thread may do the same, and comes to the same.
+                lags = self._lags[week] = self._lags_of(week)
+            found.extend(lags)
+        return found
+
+    def _lags_of(self, week: int) -> list[_Lag]:
+        queue = self._queue
+
+        def drawn(least: float, most: float, *what: int) -> float:
+            return between(least, most, queue.seed, queue.number, _LAGS, week, *what)
+
+        def lag(start_ms: float, lasts_ms: float, slope: float, catching_up: float) -> _Lag:
+            end_ms = start_ms + lasts_ms
+            return _Lag(start_ms, end_ms, slope, end_ms + lasts_ms * slope / catching_up)
+
+        begin_ms = week * WEEK_MS
+        match queue.role:
+            case Role.STALLING:
+                starts = (
+                    begin_ms + (n + drawn(0, 0.7, n, 1)) * WEEK_MS / 7 for n in range(7) if drawn(0, 1, n, 0) < 0.6
+                )
+                return [lag(at, drawn(5, 45, n, 2) * _MINUTE_MS, 1, drawn(3, 9, n, 3)) for n, at in enumerate(starts)]
+            case Role.GROWING:
+                start_ms = begin_ms + drawn(0.2, 2.5, 1) * DAY_MS
+                return [lag(start_ms, drawn(0.4, 1.5, 2) * DAY_MS, drawn(0.1, 0.3, 3), drawn(2, 4, 4))]
+            case Role.AGED:
+                starts = (begin_ms + (n + drawn(0.3, 0.6, n, 1)) * DAY_MS for n in range(7))
+                return [
+                    lag(at, drawn(1, 2.5, n, 2) * HOUR_MS, drawn(0.2, 0.4, n, 3), drawn(1, 3, n, 4))
+                    for n, at in enumerate(starts)
+                ]
+            case Role.BURSTY:
+                # In some bursts the consumers do not keep up.
+                first = begin_ms // DAY_MS
+                bursts = [burst for day in range(first, first + 7) for burst in self._bursts_of(day)]
+                chosen = [burst for n, burst in enumerate(bursts) if drawn(0, 1, n, 1) < 0.5]
+                return [lag(at_ms, lasts_ms, 0.6, drawn(1, 3, n, 2)) for n, (at_ms, lasts_ms, _) in enumerate(chosen)]
+            case Role.STEADY | Role.POISONED if drawn(0, 1, 0) < 0.25:
+                return [lag(begin_ms + drawn(0, 6.5, 1) * DAY_MS, drawn(2, 15, 2) * _MINUTE_MS, 1, drawn(3, 9, 3))]
+        return []
+
+    def _poisons(self, from_ms: float, to_ms: float) -> list[tuple[float, float]]:
+        """Return when there was a poison message, on every day of this span once."""
+        queue, found = self._queue, []
+        for block in range(math.floor(from_ms / _POISON_EVERY_MS), math.floor(to_ms / _POISON_EVERY_MS) + 1):
+            start = block * _POISON_EVERY_MS + between(0, 0.5, queue.seed, queue.number, _POISON, block) * DAY_MS
+            found.append((start, start + queue.poison_most * queue.vt_s * 1000))
+        return found

@@ -1,0 +1,265 @@
+"""Auditing list queues: what lies in processing and the leases compared, as far as they disagree. It only reads.
+
+Consumers work on meanwhile, and no single look can tell what they are about to finish: an item is leased a moment after
+it was moved. So whatever is doubtful is looked at again, and found only where every look sees it.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncGenerator, Iterable, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from math import inf
+
+from rsmq_tui.monitor.audit.findings import Finding
+from rsmq_tui.monitor.audit.findings import ListFindingKind as Kind
+from rsmq_tui.monitor.audit.rsmq import IDS_SHOWN, AuditProgress
+from rsmq_tui.monitor.peek import PEEK_ERRORS, told
+from rsmq_tui.monitor.text import SENTENCE_MAX, count, duration, plural, printable
+from rsmq_tui.protocol import RsmqError, failure_of, name_bytes
+from rsmq_tui.protocol.lists.inspection import KeyTypes, LeaseMember
+from rsmq_tui.protocol.lists.naming import UNLEASED_SCORE, read_item_id
+from rsmq_tui.protocol.lists.reader import ListReader
+from rsmq_tui.protocol.rsmq.scripts import MICROSECONDS_FROM, SECONDS_BELOW
+
+OVERDUE_MS = 60_000
+# Between two looks: longer than from a move to its lease.
+SETTLING_S = 1.0
+# Where many items have the same bytes, one that is being leased may be taken for another one that was a moment ago.
+_SECOND_LOOKS = 2
+# Of more, in processing or leased, only numbers are told: 100 bytes of memory each.
+COMPARED_MAX = 200_000
+_RIGHT_TYPES = KeyTypes("list", "list", "zset")
+_KEYS = KeyTypes("its key", "its processing key", "its leases key")
+
+
+async def audit_lists(
+    reader: ListReader, queues: Sequence[str] | None = None, *, settling_s: float | None = None
+) -> AsyncGenerator[AuditProgress, None]:
+    """Look at these list queues, or at all that the reader's patterns mean, and for others that are worked on.
+
+    Raises ``PeekError`` when the server cannot be read. Close it with ``aclose`` when leaving early. Where something is
+    doubtful it waits ``settling_s`` and looks again, ``SETTLING_S`` where that is None.
+    """
+    work = _ListAudit(reader, SETTLING_S if settling_s is None else settling_s)
+    try:
+        async with aclosing(work.of_all() if queues is None else work.of(queues)) as steps:
+            async for step in steps:
+                yield step
+    except PEEK_ERRORS as error:
+        raise told(error) from error
+
+
+async def missing_lists(reader: ListReader, queues: Iterable[str]) -> list[str]:
+    """Return those of these list queues that nobody named and that have no key; raises ``PeekError``."""
+    try:
+        await reader.discovery.search()
+        unknown = [queue for queue in queues if name_bytes(queue) not in reader.discovery.names]
+        types = {queue: await reader.leases.types(queue) for queue in unknown}
+    except PEEK_ERRORS as error:
+        raise told(error) from error
+    # Any key may be called like that: without a list there is no list queue.
+    return [queue for queue, found in types.items() if "list" not in found[:2]]
+
+
+@dataclass(slots=True)
+class _Look:
+    """What was seen of a queue: how many there are of each item that is in processing, unleased, or leased in vain.
+
+    ``lasting`` are the leases that were there throughout.
+    """
+
+    items: Counter[str] = field(default_factory=Counter)
+    unleased: Counter[str] = field(default_factory=Counter)
+    lasting: dict[bytes, LeaseMember] = field(default_factory=dict)
+    ids: dict[str, str] = field(default_factory=dict)
+    at_ms: int = 0
+
+    @property
+    def orphans(self) -> Counter[str]:
+        """How many leases of each item are more than there are items."""
+        leased = Counter(member.sha for member in self.lasting.values() if member.sha is not None)
+        return leased - self.items
+
+
+@dataclass(slots=True)
+class _ListAudit:
+    reader: ListReader
+    settling_s: float
+    queues: int = 0
+    examined: int = 0
+    found: int = 0
+    unseen: list[str] = field(default_factory=list)
+
+    async def of_all(self) -> AsyncGenerator[AuditProgress, None]:
+        """Audit all that are watched, and look for others."""
+        await self.reader.discovery.search()
+        if note := self.reader.discovery.note:
+            self.unseen.append(printable(note, SENTENCE_MAX))
+        watched = sorted(name.decode("utf-8", "surrogateescape") for name in self.reader.discovery.names)
+        async with aclosing(self.of(watched)) as steps:
+            async for step in steps:
+                yield step
+        worked_on, note = await self.reader.worked_on()
+        if note is not None and self.reader.discovery.note is None:
+            self.unseen.append(f"not all processing lists of other queues were found: {printable(note, SENTENCE_MAX)}")
+        for queue in sorted(worked_on.difference(watched)):
+            self.queues += 1
+            detail = ""
+            try:
+                detail = f"it holds {plural(await self.reader.leases.processing(queue), 'item')}"
+            except PEEK_ERRORS as error:
+                self._left_out(error, queue)
+            yield self._progress(queue, [Finding(Kind.UNWATCHED, queue, detail=detail)])
+        yield self._progress(None)
+
+    async def of(self, queues: Sequence[str]) -> AsyncGenerator[AuditProgress, None]:
+        """Audit these."""
+        for queue in dict.fromkeys(queues):
+            self.queues += 1
+            findings: list[Finding] = []
+            try:
+                types = await self.reader.leases.types(queue)
+                if wrong := _wrong(types):
+                    findings.append(Finding(Kind.TYPE, queue, len(wrong), detail="; ".join(wrong)))
+                if types.processing == "list" or types.leases == "zset":
+                    async with aclosing(self._inside(queue, types)) as steps:
+                        async for step in steps:
+                            findings += step.findings
+                            yield self._progress(queue)
+            except PEEK_ERRORS as error:
+                self._left_out(error, queue)
+            yield self._progress(queue, findings)
+
+    async def _inside(self, queue: str, types: KeyTypes) -> AsyncGenerator[AuditProgress, None]:
+        """Compare what is in processing with the leases."""
+        if types.processing not in ("list", "none") or types.leases not in ("zset", "none"):
+            self.unseen.append(f"queue {printable(queue, SENTENCE_MAX)}: leases cannot be compared with other types")
+            return
+        look = await self._look(queue)
+        yield self._progress(queue)
+        if look is None:
+            where = f"queue {printable(queue, SENTENCE_MAX)}"
+            self.unseen.append(f"{where}: more than {count(COMPARED_MAX)} items or leases were not compared")
+            return
+        unleased, orphans, lasting = look.unleased, look.orphans, look.lasting
+        for _ in range(_SECOND_LOOKS):
+            if not (unleased or orphans):
+                break
+            await asyncio.sleep(self.settling_s)
+            again = await self._look(queue)
+            if again is not None:
+                unleased, orphans = unleased & again.unleased, orphans & again.orphans
+                lasting = {mark: member for mark, member in lasting.items() if mark in again.lasting}
+                look.ids |= again.ids
+        findings = [*_unleased(queue, unleased, look.ids), *_of_leases(queue, lasting, look.at_ms)]
+        findings += _orphans(queue, orphans, lasting)
+        yield AuditProgress(queue, 0, 0, 0, 0, tuple(findings))
+
+    async def _look(self, queue: str) -> _Look | None:
+        """Look once; None where there is too much to compare."""
+        look = _Look()
+        before = await self._leases(queue, look)
+        if before is None:
+            return None
+        async with aclosing(self.reader.scan.chunks(queue, bodies=False, places=("processing",))) as chunks:
+            async for chunk in chunks:
+                ids, scores = chunk.columns[:2]
+                self.examined += len(chunk)
+                for raw, score in zip(ids, scores, strict=True):
+                    id = read_item_id(raw)
+                    assert id is not None, "what the scan gives"
+                    look.items[id.sha] += 1
+                    # An infinite deadline looks like none.
+                    if score == UNLEASED_SCORE:
+                        look.ids[id.sha] = str(id)
+                if look.items.total() > COMPARED_MAX:
+                    return None
+        after = await self._leases(queue, look)
+        if after is None:
+            return None
+        look.lasting = {mark: member for mark, member in after.items() if mark in before}
+        look.unleased = look.items - Counter(member.sha for member in (before | after).values() if member.sha)
+        return look
+
+    async def _leases(self, queue: str, look: _Look) -> dict[bytes, LeaseMember] | None:
+        """Return the leases by their marks."""
+        found: dict[bytes, LeaseMember] = {}
+        async with aclosing(self.reader.leases.pages(queue)) as pages:
+            async for page in pages:
+                look.at_ms = page.at_ms
+                self.examined += len(page.members)
+                found.update((member.mark, member) for member in page.members)
+                if len(found) > COMPARED_MAX:
+                    return None
+        return found
+
+    def _left_out(self, error: Exception, queue: str) -> None:
+        """Note what could not be looked at, where that is not because the server cannot be read at all."""
+        if not isinstance(error, RsmqError) and failure_of(error).kind not in ("noperm", "crossslot"):
+            raise error
+        where = f"queue {printable(queue, SENTENCE_MAX)}"
+        self.unseen.append(f"{where}: it was not checked: {printable(str(error), SENTENCE_MAX)}")
+
+    def _progress(self, queue: str | None, findings: Sequence[Finding] = ()) -> AuditProgress:
+        self.found += len(findings)
+        return AuditProgress(
+            queue, self.queues, self.examined, 0, self.found, tuple(findings), tuple(dict.fromkeys(self.unseen))
+        )
+
+
+def _wrong(types: KeyTypes) -> list[str]:
+    return [
+        f"{key} is a {found}, not a {right}"
+        for key, found, right in zip(_KEYS, types, _RIGHT_TYPES, strict=True)
+        if found not in (right, "none")
+    ]
+
+
+def _unleased(queue: str, unleased: Counter[str], ids: dict[str, str]) -> Iterable[Finding]:
+    if number := unleased.total():
+        yield Finding(Kind.UNLEASED, queue, number, tuple(ids[sha] for sha in unleased if sha in ids)[:IDS_SHOWN])
+
+
+def _orphans(queue: str, orphans: Counter[str], lasting: dict[bytes, LeaseMember]) -> Iterable[Finding]:
+    """Say which leases have no item; of several of equal items it may be any."""
+    left = Counter(orphans)
+    found = []
+    for member in lasting.values():
+        if member.sha is not None and left[member.sha] > 0:
+            left[member.sha] -= 1
+            found.append(member)
+    yield from _told(Kind.ORPHAN, queue, found)
+
+
+def _of_leases(queue: str, lasting: dict[bytes, LeaseMember], now_ms: int) -> Iterable[Finding]:
+    """Say what is wrong with leases by themselves."""
+    members = list(lasting.values())
+    ours = [member for member in members if member.sha is not None]
+    units: dict[str, list[LeaseMember]] = {"in seconds": [], "in microseconds": [], "infinite": []}
+    overdue: list[LeaseMember] = []
+    first_ms = inf
+    for member in ours:
+        score = float(member.score)
+        if score == inf:
+            units["infinite"].append(member)
+        elif score >= MICROSECONDS_FROM:
+            units["in microseconds"].append(member)
+        elif score < SECONDS_BELOW:
+            units["in seconds"].append(member)
+        elif score <= now_ms - OVERDUE_MS:
+            overdue.append(member)
+            first_ms = min(first_ms, score)
+    if overdue:
+        yield from _told(Kind.OVERDUE, queue, overdue, f"the first {duration(now_ms - first_ms)} ago")
+    odd = [member for found in units.values() for member in found]
+    if odd:
+        detail = ", ".join(f"{count(len(found))} {unit}" for unit, found in units.items() if found)
+        yield from _told(Kind.UNIT, queue, odd, detail)
+    yield from _told(Kind.FORM, queue, [member for member in members if member.sha is None])
+
+
+def _told(kind: Kind, queue: str, members: Sequence[LeaseMember], detail: str = "") -> Iterable[Finding]:
+    if members:
+        ids = tuple(member.token.decode("utf-8", "surrogateescape") for member in members[:IDS_SHOWN])
+        yield Finding(kind, queue, len(members), ids, detail)

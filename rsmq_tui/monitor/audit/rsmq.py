@@ -1,0 +1,588 @@
+"""Auditing a namespace: whether every queue's keys, messages and fields agree.
+
+Auditing a namespace: every queue's keys, messages and fields, as far as they disagree. It only reads.
+
+Each call holds the server for a millisecond or two, however deep the queue; memory stays flat however much is found.
+
+What is wrong with the keys of one queue, seen so that no consumer at work makes it look wrong.
+
+A first look finds what may be wrong; what is told was still so in a second one, which sees all of a message at once.
+Clients exist that write a message's two sides one after the other: what was sent just now may be whole in a moment, and
+is not told. Where no id says when that was, the second look comes later.
+"""
+
+import asyncio
+import re
+import time
+from collections import Counter, defaultdict
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from rsmq_tui.monitor.audit.findings import Finding, FindingKind
+from rsmq_tui.monitor.peek import PEEK_ERRORS, PeekError, told
+from rsmq_tui.monitor.reading import ScoreUnit, score_units
+from rsmq_tui.monitor.text import SENTENCE_MAX, count, duration, plural, printable
+from rsmq_tui.protocol import (
+    SERVER_ERRORS,
+    TIME_FROM,
+    QueueReader,
+    RawMessage,
+    RsmqError,
+    failure_of,
+    leading_int,
+    name_of,
+    sent_ms,
+)
+from rsmq_tui.protocol.keys import RAW_CANONICAL_ID, RAW_ID_OF_ANY_CLIENT
+from rsmq_tui.protocol.rsmq.inspection import INDEX_NAME, NEEDED_ATTRIBUTES, Belonging, QueueLook, stem_of
+
+# How long after the time in its id a message may have one side only: clocks differ, and clients are held up.
+SETTLED_MS = 60_000
+# How long the second look waits for those whose ids carry no time.
+SETTLING_S = 3.0
+# How many of those wait at a time: beyond these, an audit waits once more.
+_WAITING_MAX = 10_000
+# As HINCRBY wants it.
+_WHOLE = re.compile(rb"0|-?[1-9][0-9]{0,18}")
+_RC_MAX = 2**63 - 1
+# ZSCAN takes 0.2 ms for so many.
+_CHUNK_MESSAGES = 125
+_UNITS = {ScoreUnit.SECONDS: FindingKind.SECONDS, ScoreUnit.MICROSECONDS: FindingKind.MICROSECONDS}
+
+
+class Suspect(NamedTuple):
+    """A message that something is wrong with, as it was; one that has no body has no ``size``."""
+
+    kind: FindingKind
+    message: RawMessage
+
+
+class Suspects(NamedTuple):
+    """Part of a queue's messages: how many were looked at, and what is wrong with some; the server's time in ms.
+
+    ``young`` counts those that have no body and were sent too short a time ago to tell.
+    """
+
+    at_ms: int
+    examined: int
+    found: list[Suspect]
+    young: int = 0
+
+
+class LooseFields(NamedTuple):
+    """Part of a queue's fields: how many were looked at, and the names of those that belong to no message.
+
+    ``unknown`` are called as no client calls anything; ``young`` counts those that are too young to tell.
+    """
+
+    examined: int
+    bodies: list[bytes]
+    counters: list[bytes]
+    unknown: list[bytes]
+    young: int = 0
+
+
+def condition_of(look: QueueLook) -> FindingKind | None:
+    """Return what is wrong with a queue as a whole, if anything: of two, the one whose mending mends both."""
+    has_zset, has_hash = look.zset_type == "zset", look.hash_type == "hash"
+    if look.queue == INDEX_NAME:
+        return FindingKind.RESERVED if look.listed or has_hash else None
+    if look.zset_type not in ("none", "zset") or look.hash_type not in ("none", "hash"):
+        return FindingKind.WRONG_TYPE if look.listed or (has_hash and look.attributes) else None
+    if not has_hash:
+        if has_zset:
+            return FindingKind.NO_HASH if look.listed or _are_messages(look) else None
+        return FindingKind.GHOST if look.listed else None
+    if bad_attributes(look):
+        if look.listed or has_zset:
+            return FindingKind.ATTRIBUTES
+        # Without any of them it may be anybody's hash.
+        return FindingKind.REMAINS if look.attributes else None
+    return None if look.listed else FindingKind.UNLISTED
+
+
+def bad_attributes(look: QueueLook) -> list[bytes]:
+    """Return those of vt, delay and maxsize that are missing or no numbers."""
+    return [name for name in NEEDED_ATTRIBUTES if leading_int(look.attributes.get(name)) is None]
+
+
+def holds_messages(look: QueueLook) -> bool:
+    """Tell whether there is anything to look at beyond the keys themselves."""
+    is_readable = look.zset_type in ("none", "zset") and look.hash_type == "hash" and look.queue != INDEX_NAME
+    return is_readable and (look.listed or look.zset_type == "zset" or not bad_attributes(look))
+
+
+async def suspects(reader: QueueReader, queue: str, settling_s: float | None = None) -> AsyncGenerator[Suspects, None]:
+    """Walk through a queue's messages; raises what the reader raises.
+
+    ``settling_s`` is how long the second look waits for ids without a time, SETTLING_S where it is None.
+    """
+    chunks = reader.scan.chunks(queue, counts=True, bodies=False, sizes=True, count=_CHUNK_MESSAGES)
+    waiting: list[RawMessage] = []
+    at_ms = 0
+    async with aclosing(chunks) as walk:
+        async for chunk in walk:
+            at_ms = chunk.at_ms
+            plain: list[RawMessage] = []
+            doubtful: list[RawMessage] = []
+            for message in chunk.messages:
+                (doubtful if _is_doubtful(message) else plain).append(message)
+            found = [Suspect(kind, message) for kind, message in _seen_alone(plain)]
+            young = 0
+            for message, has_body in await _again(reader, queue, doubtful):
+                if has_body:
+                    found += _seen_whole(message)
+                elif (is_young := _is_young(message.id, at_ms)) is None:
+                    waiting.append(message)
+                elif is_young:
+                    young += 1
+                else:
+                    found.append(Suspect(FindingKind.DANGLING, message))
+            yield Suspects(at_ms, len(chunk), found, young)
+            if len(waiting) >= _WAITING_MAX:
+                async for found in _settled(reader, queue, waiting, settling_s):
+                    yield Suspects(at_ms, 0, found)
+                waiting = []
+    async for found in _settled(reader, queue, waiting, settling_s):
+        yield Suspects(at_ms, 0, found)
+
+
+async def _again(reader: QueueReader, queue: str, messages: list[RawMessage]) -> list[tuple[RawMessage, bool]]:
+    """Look at messages once more, each in one step: those that are there still, and whether they have bodies."""
+    sizes = {message.id: message.size for message in messages}
+    return [
+        (RawMessage(id, score, rc, fr, sizes[id], None), has_body)
+        for id, score, has_body, rc, fr in await reader.inspection.members(queue, list(sizes))
+        if score is not None
+    ]
+
+
+async def _settled(
+    reader: QueueReader, queue: str, messages: list[RawMessage], settling_s: float | None
+) -> AsyncGenerator[list[Suspect], None]:
+    """Wait, and yield what is wrong with these messages even then, a few at a time."""
+    if messages:
+        await _settle(settling_s)
+    for start in range(0, len(messages), _CHUNK_MESSAGES):
+        found: list[Suspect] = []
+        for message, has_body in await _again(reader, queue, messages[start : start + _CHUNK_MESSAGES]):
+            found += _seen_whole(message) if has_body else [Suspect(FindingKind.DANGLING, message)]
+        yield found
+
+
+async def loose_fields(
+    reader: QueueReader, queue: str, settling_s: float | None = None
+) -> AsyncGenerator[LooseFields, None]:
+    """Walk through the fields of a queue that belong to no message; raises what the reader raises.
+
+    A counter of such a body is not told: it goes with that. ``settling_s`` is as with ``suspects``.
+    """
+    inspection = reader.inspection
+    # What is sent while this walks is younger still.
+    at_ms = await inspection.clock_ms()
+    waiting: list[bytes] = []
+    async with aclosing(inspection.fields(queue)) as walk:
+        async for names in walk:
+            whose = await inspection.belongings(queue, names)
+            doubtful = [name for name, belonging in zip(names, whose, strict=True) if belonging]
+            told = LooseFields(len(names), [], [], [])
+            young = 0
+            for kind, name in await _loose(reader, queue, doubtful):
+                is_young = _is_young(stem_of(name) or name if kind is FindingKind.STRAY else name, at_ms)
+                if is_young is None:
+                    waiting.append(name)
+                elif is_young:
+                    young += 1
+                else:
+                    _names_of(told, kind).append(name)
+            yield told._replace(young=young)
+            if len(waiting) >= _WAITING_MAX:
+                async for later in _settled_fields(reader, queue, waiting, settling_s):
+                    yield later
+                waiting = []
+    async for later in _settled_fields(reader, queue, waiting, settling_s):
+        yield later
+
+
+async def _settled_fields(
+    reader: QueueReader, queue: str, names: list[bytes], settling_s: float | None
+) -> AsyncGenerator[LooseFields, None]:
+    """Wait, and yield those of these fields that belong to no message even then, a few at a time."""
+    if names:
+        await _settle(settling_s)
+    for start in range(0, len(names), _CHUNK_MESSAGES):
+        told = LooseFields(0, [], [], [])
+        for kind, name in await _loose(reader, queue, names[start : start + _CHUNK_MESSAGES]):
+            _names_of(told, kind).append(name)
+        yield told
+
+
+async def _loose(reader: QueueReader, queue: str, names: list[bytes]) -> list[tuple[FindingKind, bytes]]:
+    """Tell what those of these fields are that belong to no message, each looked at in one step."""
+    found = []
+    for name, belonging in zip(names, await reader.inspection.belongings(queue, names), strict=True):
+        # A canonical id may end as a counter does; that of a canonical id is longer.
+        if belonging is Belonging.BODY or (belonging and RAW_CANONICAL_ID.fullmatch(name)):
+            kind, id = FindingKind.LEAKED, name
+        elif belonging is Belonging.COUNTER:
+            kind, id = FindingKind.STRAY, stem_of(name) or name
+        else:
+            continue
+        # Anybody may keep a field of his own in there, and miss it.
+        found.append((kind if RAW_ID_OF_ANY_CLIENT.fullmatch(id) else FindingKind.UNKNOWN, name))
+    return found
+
+
+async def _settle(settling_s: float | None) -> None:
+    await asyncio.sleep(SETTLING_S if settling_s is None else settling_s)
+
+
+def _names_of(told: LooseFields, kind: FindingKind) -> list[bytes]:
+    match kind:
+        case FindingKind.LEAKED:
+            return told.bodies
+        case FindingKind.STRAY:
+            return told.counters
+    return told.unknown
+
+
+def _is_young(id: bytes, at_ms: int) -> bool | None:
+    """Tell whether an id was made too short a time ago to judge by, or None where it does not say when."""
+    sent = sent_ms(name_of(id), now_ms=at_ms)
+    return None if sent is None else at_ms - sent < SETTLED_MS
+
+
+def _seen_whole(message: RawMessage) -> Iterator[Suspect]:
+    """Yield what is wrong with a message that has a body, seen in one step."""
+    rc = message.rc
+    if rc is not None and not _is_count(rc):
+        yield Suspect(FindingKind.BAD_RC, message)
+    elif rc is not None and message.fr is None and int(rc) > 0:
+        yield Suspect(FindingKind.NO_FR, message)
+    for kind, _ in _seen_alone([message]):
+        yield Suspect(kind, message)
+
+
+def _is_doubtful(message: RawMessage) -> bool:
+    _, _, rc, fr, size, _ = message
+    return not size or (rc is not None and (fr is None or not _is_count(rc)))
+
+
+def _seen_alone(messages: list[RawMessage]) -> Iterator[tuple[FindingKind, RawMessage]]:
+    """Yield what is wrong with an id or a score, which one reply tells whole."""
+    has_units = bool(score_units([message.score for message in messages]))
+    for message in messages:
+        id, score = message.id, message.score
+        if not RAW_CANONICAL_ID.fullmatch(id):
+            yield FindingKind.FOREIGN_ID, message
+        if has_units:
+            for unit in score_units((score,)):
+                yield _UNITS[unit], message
+        if score == b"inf":
+            yield FindingKind.NEVER, message
+
+
+def _is_count(rc: bytes) -> bool:
+    return _WHOLE.fullmatch(rc) is not None and -_RC_MAX <= int(rc) < _RC_MAX
+
+
+def _are_messages(look: QueueLook) -> bool:
+    """Tell whether a zset that no index names looks like a queue's, and not like somebody's list of scores."""
+    if look.head is None or not RAW_ID_OF_ANY_CLIENT.fullmatch(look.head[0]):
+        return False
+    return float(look.head[1]) >= TIME_FROM
+
+
+IDS_SHOWN = 5
+# Clients make a queue in two steps, its hash and then its name: a second look comes so much later.
+_SECOND_LOOK_S = 0.1
+# It costs no time where so many are looked at in between.
+_LOOKS = 5_000
+_REST = "not everything was checked"
+_REFUSED = re.compile(r"run the '([^'\s]+)' command")
+
+
+@dataclass(frozen=True, slots=True)
+class AuditProgress:
+    """How far an audit has come, and what it has found for certain since the last time.
+
+    ``queue`` is the one that is looked at, None while names are looked for; ``queues``, ``examined`` (messages and
+    fields), ``keys`` (those of the server that were passed) and ``found`` count from the start. ``unseen`` are
+    sentences about what could not be looked at, all of them. ``young`` counts what has one side only, and was sent too
+    short a time ago to tell. ``listed`` is how many queues the index names, 0 before that is known or where it was not
+    asked; ``elapsed_s`` is how long the audit has taken.
+    """
+
+    queue: str | None
+    queues: int
+    examined: int
+    keys: int
+    found: int
+    findings: tuple[Finding, ...] = ()
+    unseen: tuple[str, ...] = ()
+    young: int = 0
+    listed: int = 0
+    elapsed_s: float = 0.0
+
+    @property
+    def words(self) -> str:
+        """How far it has come, how fast, and how long the rest takes."""
+        is_known = 0 < self.queues <= self.listed
+        told = f"{count(self.queues)} of {plural(self.listed, 'queue')}" if is_known else plural(self.queues, "queue")
+        per_s = self.queues / self.elapsed_s if self.elapsed_s >= 1 else 0.0
+        if per_s:
+            told += f", {per_s:,.0f}/s" if per_s >= 1 else ""
+            left = self.listed - self.queues
+            if left > 0:
+                told += f", {duration(left / per_s * 1000)} left"
+        return f"{told}, {count(self.examined)} messages and fields checked"
+
+
+async def audit(
+    reader: QueueReader,
+    queues: Sequence[str] | None = None,
+    *,
+    settling_s: float | None = None,
+    limit: int | None = None,
+    seconds: float | None = None,
+) -> AsyncGenerator[AuditProgress, None]:
+    """Look at these queues, or at every queue of the namespace, those that the index does not name among them.
+
+    Raises ``PeekError`` when the server cannot be read, or a queue of these is not there. Close it with ``aclose`` when
+    leaving early. Messages that come, go and are received meanwhile are no findings; to tell, it waits ``settling_s``
+    in a queue with doubtful ids that carry no time (``suspects.SETTLING_S`` where that is None). It ends after
+    ``limit`` queues, and after so many seconds, and says in ``unseen`` what it left.
+    """
+    work = _Audit(reader, settling_s, limit)
+    try:
+        async with aclosing(work.of(queues) if queues is not None else work.of_all()) as steps:
+            async for step in steps:
+                yield step
+                if seconds is not None and step.elapsed_s >= seconds:
+                    yield work.stopped(f"stopped after {duration(seconds * 1000)}, as requested")
+                    return
+        if work.is_cut:
+            yield work.stopped(f"stopped after {plural(work.queues, 'queue')}, as requested")
+    except PEEK_ERRORS as error:
+        raise told(error) from error
+
+
+async def missing(reader: QueueReader, queues: Sequence[str]) -> list[str]:
+    """Return those of these queues of which there is nothing at all; raises ``PeekError``."""
+    try:
+        return await _missing(reader, queues)
+    except PEEK_ERRORS as error:
+        raise told(error) from error
+
+
+async def _missing(reader: QueueReader, queues: Sequence[str]) -> list[str]:
+    looks = await reader.inspection.looks(queues)
+    return [look.queue for look in looks if not look.listed and "none" == look.zset_type == look.hash_type]
+
+
+@dataclass
+class _Audit:
+    """One audit under way; what it counts is in ``AuditProgress``."""
+
+    reader: QueueReader
+    settling_s: float | None
+    limit: int | None = None
+    is_cut: bool = False
+    listed: int = 0
+    started_s: float = field(default_factory=time.monotonic)
+    queues: int = 0
+    examined: int = 0
+    keys: int = 0
+    found: int = 0
+    young: int = 0
+    # What was not looked at, and why -> in which queues, of which the first tells its name.
+    unseen: dict[tuple[str, str], list[str | None]] = field(default_factory=dict)
+
+    async def of(self, queues: Sequence[str]) -> AsyncGenerator[AuditProgress, None]:
+        """Audit these."""
+        names = list(dict.fromkeys(queues))
+        for queue in await _missing(self.reader, names):
+            where = f"{self.reader.label}, ns {self.reader.ns}"
+            raise PeekError(f"queue {printable(queue, SENTENCE_MAX)} does not exist ({where})")
+        async with aclosing(self._queues(names)) as steps:
+            async for step in steps:
+                yield step
+
+    async def of_all(self) -> AsyncGenerator[AuditProgress, None]:
+        """Audit all that there are."""
+        known: set[str] = set()
+        try:
+            async with aclosing(_together(self._listed(), known)) as groups:
+                async for names in groups:
+                    self.listed = max(self.listed, len(known))
+                    async with aclosing(self._queues(names)) as steps:
+                        async for step in steps:
+                            yield step
+                    if self.is_cut:
+                        return
+        except RsmqError as error:
+            if error.code != "wrongType":
+                raise
+            detail = f"{INDEX_NAME} is not a set of names"
+            yield self._progress(None, [Finding(FindingKind.WRONG_TYPE, INDEX_NAME, detail=detail)])
+        wrong: list[str] = []
+        try:
+            async with aclosing(self.reader.inspection.keyed()) as pages:
+                async for passed, names in pages:
+                    self.keys += passed
+                    yield self._progress(None)
+                    # Most are other programs' keys, and asked about only once more.
+                    looks = await self.reader.inspection.looks([name for name in names if name not in known])
+                    new = [look.queue for look in looks if condition_of(look) is not None and not look.listed]
+                    known.update(new)
+                    wrong += new
+                    if len(wrong) >= _LOOKS:
+                        async with aclosing(self._queues(wrong)) as steps:
+                            async for step in steps:
+                                yield step
+                        wrong = []
+                    if self.is_cut:
+                        return
+            async with aclosing(self._queues(wrong)) as steps:
+                async for step in steps:
+                    yield step
+        except SERVER_ERRORS as error:
+            self._left_out(error, "queues missing from the index were not searched for")
+            yield self._progress(None)
+
+    async def _listed(self) -> AsyncGenerator[list[str], None]:
+        try:
+            self.listed = await self.reader.inspection.listed_count()
+            async with aclosing(self.reader.inspection.listed()) as pages:
+                async for names in pages:
+                    yield names
+        except SERVER_ERRORS as error:
+            self._left_out(error, "queues in the index were not checked")
+
+    async def _queues(self, names: Sequence[str]) -> AsyncGenerator[AuditProgress, None]:
+        if self.limit is not None and len(names) > self.limit - self.queues:
+            names, self.is_cut = names[: self.limit - self.queues], True
+        for start in range(0, len(names), _LOOKS):
+            looks = await self.reader.inspection.looks(names[start : start + _LOOKS])
+            doubtful = [look.queue for look in looks if condition_of(look) is not None]
+            again: dict[str, QueueLook] = {}
+            if doubtful:
+                await asyncio.sleep(_SECOND_LOOK_S)
+                again = {look.queue: look for look in await self.reader.inspection.looks(doubtful)}
+            for look in looks:
+                now = again.get(look.queue, look)
+                kind = condition_of(now)
+                findings = []
+                # Of two queues of one name that were made one after the other, neither need be wrong.
+                is_same = now.attributes.get(b"created") == look.attributes.get(b"created")
+                if kind is not None and kind is condition_of(look) and is_same:
+                    findings.append(_whole(kind, now))
+                self.queues += 1
+                yield self._progress(look.queue, findings)
+                if holds_messages(now) and (now.depth or now.fields > len(now.attributes)):
+                    async with aclosing(self._inside(look.queue)) as steps:
+                        async for step in steps:
+                            yield step
+
+    async def _inside(self, queue: str) -> AsyncGenerator[AuditProgress, None]:
+        """Look at a queue's messages, then at its fields."""
+        counts: Counter[FindingKind] = Counter()
+        ids: dict[FindingKind, list[bytes]] = defaultdict(list)
+
+        def take(kind: FindingKind, id: bytes) -> None:
+            counts[kind] += 1
+            if len(ids[kind]) < IDS_SHOWN:
+                ids[kind].append(id)
+
+        try:
+            async with aclosing(suspects(self.reader, queue, self.settling_s)) as messages:
+                async for part in messages:
+                    self.examined += part.examined
+                    self.young += part.young
+                    for kind, message in part.found:
+                        take(kind, message.id)
+                    yield self._progress(queue)
+        except PEEK_ERRORS as error:
+            self._left_out(error, "messages were not checked", queue)
+        try:
+            async with aclosing(loose_fields(self.reader, queue, self.settling_s)) as fields:
+                async for page in fields:
+                    self.examined += page.examined
+                    self.young += page.young
+                    for name in page.bodies:
+                        take(FindingKind.LEAKED, name)
+                    for name in page.counters:
+                        take(FindingKind.STRAY, name)
+                    for name in page.unknown:
+                        take(FindingKind.UNKNOWN, name)
+                    yield self._progress(queue)
+        except PEEK_ERRORS as error:
+            self._left_out(error, "bodies and counters without messages were not searched for", queue)
+        found = [
+            Finding(kind, queue, counts[kind], tuple(map(name_of, ids[kind]))) for kind in FindingKind if counts[kind]
+        ]
+        yield self._progress(queue, found)
+
+    def _left_out(self, error: Exception, what: str, queue: str | None = None) -> None:
+        """Note what could not be looked at, where that is not because the server cannot be read at all."""
+        # Where something else has been put there meanwhile, the next audit says so.
+        if not isinstance(error, RsmqError) and failure_of(error).kind != "noperm":
+            raise error
+        why = printable(str(error), SENTENCE_MAX)
+        refused = _REFUSED.search(why)
+        grant = f"; grant it +{refused[1]}" if refused is not None else ""
+        self.unseen.setdefault((what, why + grant), []).append(queue)
+
+    def _progress(self, queue: str | None, findings: Sequence[Finding] = ()) -> AuditProgress:
+        self.found += len(findings)
+        counts = (self.queues, self.examined, self.keys, self.found)
+        elapsed_s = time.monotonic() - self.started_s
+        return AuditProgress(queue, *counts, tuple(findings), self._unseen(), self.young, self.listed, elapsed_s)
+
+    def stopped(self, why: str) -> AuditProgress:
+        """Return how far it came when it was ended."""
+        self.unseen[_REST, why] = [None]
+        return self._progress(None)
+
+    def _unseen(self) -> tuple[str, ...]:
+        return tuple(f"{_of_queues(queues)}{what}: {why}" for (what, why), queues in self.unseen.items())
+
+
+async def _together(pages: AsyncGenerator[list[str], None], known: set[str]) -> AsyncGenerator[list[str], None]:
+    """Yield the names of some pages, each once, so many together that a second look at them costs no time."""
+    names: list[str] = []
+    async with aclosing(pages) as coming:
+        async for page in coming:
+            names += [name for name in dict.fromkeys(page) if name not in known]
+            known.update(page)
+            if len(names) >= _LOOKS:
+                yield names
+                names = []
+    yield names
+
+
+def _of_queues(queues: Sequence[str | None]) -> str:
+    first = queues[0]
+    if first is None:
+        return ""
+    return f"queue {printable(first, SENTENCE_MAX)}: " if len(queues) == 1 else f"{plural(len(queues), 'queue')}: "
+
+
+def _whole(kind: FindingKind, look: QueueLook) -> Finding:
+    """Say what is wrong with a queue as a whole."""
+    match kind:
+        case FindingKind.NO_HASH:
+            head = () if look.head is None else (name_of(look.head[0]),)
+            return Finding(kind, look.queue, look.depth, head)
+        case FindingKind.WRONG_TYPE:
+            return Finding(kind, look.queue, detail=f"messages are a {look.zset_type}, attributes a {look.hash_type}")
+        case FindingKind.RESERVED:
+            return Finding(kind, look.queue, detail=f"its hash holds {plural(look.fields, 'field')}")
+        case FindingKind.ATTRIBUTES:
+            bad = ", ".join(name.decode() for name in bad_attributes(look))
+            return Finding(kind, look.queue, detail=f"{bad} missing or not a number")
+        case FindingKind.REMAINS:
+            return Finding(kind, look.queue, detail=plural(look.fields, "field"))
+    return Finding(kind, look.queue)

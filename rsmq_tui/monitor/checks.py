@@ -1,0 +1,629 @@
+"""Checking queues once, for a monitoring system: limits, results, and what earlier checks saw."""
+
+import asyncio
+import errno
+import hashlib
+import json
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from contextlib import aclosing, contextmanager, suppress
+from dataclasses import dataclass, field
+from enum import StrEnum
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+from rsmq_tui.files import read_json
+from rsmq_tui.monitor.filters.json_paths import JsonPath
+from rsmq_tui.monitor.filters.language import parse_filter
+from rsmq_tui.monitor.filters.search import search
+from rsmq_tui.monitor.list_tracker import list_trackers
+from rsmq_tui.monitor.model import QueueState, Snapshot, Verdict
+from rsmq_tui.monitor.peek import QUICK_QUEUES, QUICK_SPAN, PeekError
+from rsmq_tui.monitor.poller import LivePoller
+from rsmq_tui.monitor.rsmq_tracker import Sampler
+from rsmq_tui.monitor.text import SENTENCE_MAX, count, duration, plural, printable
+from rsmq_tui.monitor.verdicts import Thresholds, reason
+from rsmq_tui.protocol import SERVER_ERRORS, Failure, QueueReader, RawMessage, Row, failure_of, leading_int
+from rsmq_tui.protocol.lists.naming import LISTS_NS
+from rsmq_tui.protocol.lists.reader import ListReader
+
+
+class Status(StrEnum):
+    """How a check ends, worst first: a server that cannot be read may hide anything, and comes before a warning."""
+
+    CRITICAL = "critical"
+    UNKNOWN = "unknown"
+    WARNING = "warning"
+    OK = "ok"
+
+    @property
+    def exit_status(self) -> int:
+        """The number that monitoring systems know it by."""
+        return {"ok": 0, "warning": 1, "critical": 2, "unknown": 3}[self.value]
+
+    @property
+    def rank(self) -> int:
+        """0 for the worst."""
+        return _RANKS[self]
+
+
+_RANKS = {status: rank for rank, status in enumerate(Status)}
+
+
+def worst(statuses: Iterable[Status]) -> Status:
+    """Return the worst of them, OK where there are none."""
+    return min(statuses, key=lambda status: status.rank, default=Status.OK)
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """From where on a number is a warning, and from where on critical; None for never."""
+
+    warning: int | None = None
+    critical: int | None = None
+
+    @property
+    def least(self) -> int:
+        """The lower of the two."""
+        return min(bound for bound in (self.warning, self.critical) if bound is not None)
+
+    def above(self, value: int) -> tuple[Status, int] | None:
+        """Return what a value beyond a bound is, and that bound; None for a value within both."""
+        return self._judged(lambda bound: value > bound)
+
+    def reached(self, value: int) -> tuple[Status, int] | None:
+        """As ``above``, where the bound itself is too much already."""
+        return self._judged(lambda bound: value >= bound)
+
+    def _judged(self, is_over: Callable[[int], bool]) -> tuple[Status, int] | None:
+        if self.critical is not None and is_over(self.critical):
+            return Status.CRITICAL, self.critical
+        if self.warning is not None and is_over(self.warning):
+            return Status.WARNING, self.warning
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What is checked: ``queues`` are names or patterns, none for all; a limit of None is not looked at.
+
+    ``expired`` is about the leases of list queues. ``scan_limit`` is how many messages of a queue are looked at for
+    ``rc``; ``timeout_s`` is for a whole check.
+    """
+
+    queues: tuple[str, ...] = ()
+    depth: Limit | None = None
+    age_ms: Limit | None = None
+    rc: Limit | None = None
+    stalled_ms: Limit | None = None
+    expired: Limit | None = None
+    scan_limit: int = 100_000
+    timeout_s: float = 10.0
+
+
+if sys.platform != "win32":
+    import fcntl
+
+# A clock that is further ahead than checks may overlap was set back since.
+_OVERLAP_MAX_MS = 60_000
+# The end of the calendar.
+_LAST_MS = 253_402_300_799_999
+# How long another check may hold the file.
+LOCK_WAIT_S = 5.0
+_LOCK_STEP_S = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """Since when, in server time, each queue with ready messages has had no receive, as far as checks have seen.
+
+    ``is_first`` is True where nothing was known before; ``problem`` says why nothing can be kept.
+    """
+
+    since_ms: Mapping[str, int]
+    is_first: bool = False
+    problem: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Record:
+    """``queues`` holds (totalrecv, since_ms) of those that had ready messages at ``at_ms``."""
+
+    at_ms: int
+    queues: dict[str, tuple[int | None, int]] = field(default_factory=dict)
+
+
+class LastSeen:
+    """Keeps what was seen of namespace ``ns`` on ``server`` in a file of its own in ``folder``, made if need be."""
+
+    def __init__(self, folder: Path, server: str, ns: str) -> None:
+        self._server, self._ns = server, ns
+        name = hashlib.sha256(f"{server}\n{ns}".encode("utf-8", "surrogateescape")).hexdigest()[:16]
+        self.path = folder / f"{name}.json"
+
+    def update(self, at_ms: int, queues: Sequence[QueueState]) -> Known:
+        """Take in what one look saw, of all queues of the namespace, and return what is known with it.
+
+        Several programs may do so at once. A file that cannot be read counts as none; queues that are gone, or have
+        nothing ready, are forgotten.
+        """
+        try:
+            with self._locked():
+                earlier = self._read(at_ms)
+                now = _followed(earlier, at_ms, queues)
+                # Another check, which looked later, may have been here first.
+                if earlier is None or earlier.at_ms <= at_ms:
+                    self._write(now)
+        except OSError as error:
+            problem = f"{self.path.parent} cannot be written: {error.strerror or type(error).__name__}"
+            return Known({}, problem=problem)
+        return Known({name: since_ms for name, (_, since_ms) in now.queues.items()}, is_first=earlier is None)
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        descriptor = os.open(self.path.with_suffix(".lock"), os.O_CREAT | os.O_RDWR, 0o600)
+        try:
+            # Elsewhere replacing the file at once must do: the worst is a clock that starts again.
+            if sys.platform != "win32":
+                _lock(descriptor)
+            yield
+        finally:
+            os.close(descriptor)
+
+    def _read(self, at_ms: int) -> _Record | None:
+        try:
+            found = read_json(self.path)
+            if (found["server"], found["ns"]) != (self._server, self._ns):
+                return None
+            queues = {str(name): _entry(*entry) for name, entry in found["queues"].items()}
+            record = _Record(_entry(None, found["at_ms"])[1], queues)
+        except FileNotFoundError:
+            return None
+        except (ValueError, TypeError, LookupError, AttributeError):
+            return None
+        return None if record.at_ms > at_ms + _OVERLAP_MAX_MS else record
+
+    def _write(self, record: _Record) -> None:
+        told = {"server": self._server, "ns": self._ns, "at_ms": record.at_ms, "queues": record.queues}
+        descriptor, name = tempfile.mkstemp(prefix=self.path.stem, dir=self.path.parent)
+        try:
+            with os.fdopen(descriptor, "w", encoding="ascii") as file:
+                # Names may hold bytes that are no UTF-8: escaped, they come back as they are.
+                json.dump(told, file)
+            Path(name).replace(self.path)
+        except BaseException:
+            with suppress(OSError):
+                Path(name).unlink()
+            raise
+
+
+if sys.platform != "win32":
+
+    def _lock(descriptor: int) -> None:
+        """Lock a file; raises OSError when somebody else holds it for long."""
+        give_up_s = time.monotonic() + LOCK_WAIT_S
+        while True:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return
+            except BlockingIOError:
+                if time.monotonic() > give_up_s:
+                    raise OSError(errno.EAGAIN, "another program has locked it") from None
+                time.sleep(_LOCK_STEP_S)
+
+
+def _entry(totalrecv: Any, since_ms: Any) -> tuple[int | None, int]:
+    """Return an entry of the file; raises TypeError or ValueError for what no check has written."""
+    if not isinstance(since_ms, int) or not (totalrecv is None or isinstance(totalrecv, int)):
+        raise TypeError
+    if not 0 <= since_ms <= _LAST_MS:
+        raise ValueError
+    return totalrecv, since_ms
+
+
+def _followed(earlier: _Record | None, at_ms: int, queues: Sequence[QueueState]) -> _Record:
+    """Return what is known after a look: the clock of a queue runs on while nothing is received from it."""
+    known = {} if earlier is None else earlier.queues
+    now = _Record(at_ms)
+    for queue in queues:
+        if queue.ready:
+            totalrecv, since_ms = known.get(queue.name, (None, at_ms))
+            runs_on = queue.name in known and totalrecv == queue.totalrecv
+            now.queues[queue.name] = queue.totalrecv, min(since_ms, at_ms) if runs_on else at_ms
+    return now
+
+
+Scanned = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing that is wrong; ``queue`` is None where it is the server. ``value`` and ``limit`` have ``kind``'s unit.
+
+    ``kind`` is one of broken, poisoned, aged, depth, age_ms, rc, stalled_ms, expired, index, missing, unreachable,
+    timeout, unread and state.
+    """
+
+    status: Status
+    kind: str
+    queue: str | None
+    text: str
+    value: int | None = None
+    limit: int | None = None
+
+
+@dataclass(slots=True)
+class Checked:
+    """What a check of one namespace found.
+
+    ``queues`` are those that were checked, as they were at ``at_ms``; ``poison`` counts the messages that the rc limit
+    is about, and ``idle_ms`` says how long no message was received although some were ready. ``notes`` are sentences
+    about what was not looked at. ``failure`` is the kind of failure that kept it from being read, if one did.
+    """
+
+    server: str
+    ns: str
+    at_ms: int = 0
+    queues: tuple[QueueState, ...] = ()
+    problems: list[Problem] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    poison: dict[str, int] = field(default_factory=dict)
+    idle_ms: dict[str, int] = field(default_factory=dict)
+    failure: str | None = None
+
+    @property
+    def status(self) -> Status:
+        """The worst that was found."""
+        return worst(problem.status for problem in self.problems)
+
+    def add(self, status: Status, kind: str, queue: str | None, text: str, *numbers: int) -> None:
+        """Take note of a problem; the numbers are its value and its limit."""
+        self.problems.append(Problem(status, kind, queue, printable(text, SENTENCE_MAX), *numbers))
+
+    def add_failure(self, failure: Failure) -> None:
+        """Take note that the server cannot be read."""
+        self.failure = failure.kind
+        self.add(Status.UNKNOWN, "unreachable", None, f"{failure.sentence}; {failure.hint}")
+
+
+async def check(
+    reader: QueueReader,
+    limits: Limits,
+    thresholds: Thresholds,
+    last_seen: LastSeen,
+    scanned: Scanned = lambda queue, messages, depth: None,
+) -> Checked:
+    """Check the reader's namespace; what cannot be read is a problem too. ``scanned`` is told how far a scan is."""
+    checked = begun(reader.label, reader.ns, thresholds)
+    return await in_time(_Check(reader, limits, thresholds, last_seen, checked, scanned).run(), checked, limits)
+
+
+def begun(server: str, ns: str, thresholds: Thresholds) -> Checked:
+    """Return a check that has found nothing yet; it notes the thresholds that are not the defaults."""
+    changed = thresholds.changed()
+    return Checked(server, ns, notes=[f"thresholds that differ from the defaults: {changed}"] if changed else [])
+
+
+async def in_time(checking: Coroutine[None, None, None], checked: Checked, limits: Limits) -> Checked:
+    """Let a check run for as long as it may take, and return what it found, the worst first."""
+    try:
+        async with asyncio.timeout(limits.timeout_s):
+            await checking
+    except TimeoutError:
+        words = f"not done within {limits.timeout_s:g} s: check fewer queues, scan less or allow more time"
+        checked.add(Status.UNKNOWN, "timeout", None, words)
+    checked.problems.sort(key=lambda problem: (problem.status.rank, problem.queue or ""))
+    return checked
+
+
+@dataclass(slots=True)
+class _Check:
+    reader: QueueReader
+    limits: Limits
+    thresholds: Thresholds
+    last_seen: LastSeen
+    checked: Checked
+    scanned: Scanned
+
+    async def run(self) -> None:
+        # The poller is only asked once: the reader stays its owner's to close.
+        snapshot = await LivePoller(self.reader, thresholds=self.thresholds).poll()
+        if failure := snapshot.link.failure:
+            self.checked.add_failure(failure)
+            return
+        self.checked.at_ms = snapshot.at_ms
+        self._choose(snapshot)
+        for queue in self.checked.queues:
+            judge(self.checked, queue, self.limits, self.thresholds)
+        try:
+            if self.limits.stalled_ms is not None:
+                await self._judge_idle(snapshot, self.limits.stalled_ms)
+            if self.limits.rc is None:
+                await self._look_at_counts()
+            else:
+                await self._scan_counts(self.limits.rc)
+        except SERVER_ERRORS as error:
+            self.checked.add_failure(failure_of(error))
+
+    def _choose(self, snapshot: Snapshot) -> None:
+        """Take the queues that are asked for; a check of nothing is never OK."""
+        if problem := _index_problem(snapshot, self.reader):
+            self.checked.add(Status.CRITICAL, "index", None, problem)
+            return
+        where = f"in namespace {snapshot.ns}"
+        choose(self.checked, snapshot.queues, self.limits, where)
+        if not snapshot.queues and not self.limits.queues:
+            self.checked.add(Status.UNKNOWN, "missing", None, f"no queues {where}")
+
+    async def _judge_idle(self, snapshot: Snapshot, limit: Limit) -> None:
+        """Find queues that nobody receives from: since the checks before, or as the queue itself proves."""
+        # All queues are remembered, whichever were asked for: another check may be about others.
+        known = await asyncio.to_thread(self.last_seen.update, snapshot.at_ms, snapshot.queues)
+        if known.problem:
+            self.checked.add(
+                Status.UNKNOWN, "state", None, f"--stalled cannot read the state of earlier checks: {known.problem}"
+            )
+        elif known.is_first:
+            self.checked.notes.append("--stalled: this is the first check, with nothing to compare to yet")
+        for queue in self.checked.queues:
+            if not queue.ready:
+                continue
+            idle_ms = snapshot.at_ms - known.since_ms.get(queue.name, snapshot.at_ms)
+            if queue.totalrecv == 0:
+                # Never received from: a message that is ready has waited since it became due.
+                idle_ms = max(idle_ms, queue.waiting_ms(snapshot.at_ms) or 0)
+            self.checked.idle_ms[queue.name] = idle_ms
+            if over := limit.reached(idle_ms):
+                words = f"{plural(queue.ready, 'message')} ready and none received for {duration(idle_ms)}"
+                self.checked.add(over[0], "stalled_ms", queue.name, words, idle_ms, over[1])
+
+    async def _look_at_counts(self) -> None:
+        """Find messages that come back again and again, as far as a quick look at each queue shows them."""
+        rc, depth, seen = self.thresholds.poison_rc, 0, 0
+        depths = {queue.name: queue.depth for queue in self.checked.queues}
+        names = [queue.name for queue in self.checked.queues if queue.depth]
+        for start in range(0, len(names), QUICK_QUEUES):
+            part = names[start : start + QUICK_QUEUES]
+            looks = await self.reader.rows.receive_counts(part, self.checked.at_ms, rc, QUICK_SPAN)
+            for name, (looked, poison, highest) in zip(part, looks, strict=True):
+                depth, seen = depth + (depths[name] or 0), seen + looked
+                if poison:
+                    words = f"{plural(poison, 'message')} received {rc} times or more (up to {count(highest)})"
+                    self.checked.add(Status.WARNING, "poisoned", name, words, highest, rc)
+        if seen < depth:
+            words = f"receive counts: checked {count(seen)} of {plural(depth, 'message')}; --max-rc checks all"
+            self.checked.notes.append(words)
+
+    async def _scan_counts(self, limit: Limit) -> None:
+        """Find them by looking at all messages, up to the limit of a scan."""
+        for queue in self.checked.queues:
+            if not queue.depth:
+                continue
+            try:
+                await self._scan(queue, limit)
+            except PeekError as error:
+                # A broken queue has been told of.
+                if not queue.broken:
+                    self.checked.add(
+                        Status.UNKNOWN, "unread", queue.name, f"its receive counts cannot be read: {error}"
+                    )
+
+    async def _scan(self, queue: QueueState, limit: Limit) -> None:
+        wanted, found, looked = parse_filter(f"rc>={limit.least}"), [0], 0
+        scan = search(self.reader, queue.name, wanted, counts=True, bodies=False, sizes=False)
+        async with aclosing(scan) as coming:
+            async for progress in coming:
+                found += map(_rc, progress.messages)
+                looked = progress.scanned
+                self.scanned(queue.name, looked, progress.depth)
+                if looked >= self.limits.scan_limit and looked < progress.depth:
+                    words = f"{count(looked)} of {count(progress.depth)} messages were checked for --max-rc"
+                    self.checked.notes.append(f"{printable(queue.name)}: {words}; --scan-limit allows more")
+                    break
+        self.checked.poison[queue.name] = len(found) - 1
+        if over := limit.reached(max(found)):
+            many = sum(rc >= over[1] for rc in found)
+            words = f"{plural(many, 'message')} received {over[1]} times or more (up to {count(max(found))})"
+            self.checked.add(over[0], "rc", queue.name, words, max(found), over[1])
+
+
+def choose(
+    checked: Checked, queues: Sequence[QueueState], limits: Limits, where: str, empty: Sequence[str] = ()
+) -> None:
+    """Take the queues that are asked for; those that match a pattern of ``empty`` need not be there."""
+    chosen: set[str] = set()
+    names = {queue.name for queue in queues}
+    for wanted in limits.queues:
+        found = {wanted} & names or (
+            {name for name in names if fnmatchcase(name, wanted)} if _is_glob(wanted) else set()
+        )
+        if not found and (_is_glob(wanted) or not any(fnmatchcase(wanted, pattern) for pattern in empty)):
+            what = "no queue matches this pattern" if _is_glob(wanted) else "no such queue"
+            checked.add(Status.UNKNOWN, "missing", wanted, f"{what} {where}")
+        chosen |= found
+    checked.queues = tuple(queue for queue in queues if not limits.queues or queue.name in chosen)
+
+
+def judge(checked: Checked, queue: QueueState, limits: Limits, thresholds: Thresholds) -> None:
+    """Find what the numbers of a queue say."""
+    one = "item" if queue.kind == "list" else "message"
+    if queue.verdict is Verdict.BROKEN:
+        checked.add(Status.CRITICAL, "broken", queue.name, queue.broken or "its keys disagree")
+    if limits.depth and queue.depth is not None and (over := limits.depth.above(queue.depth)):
+        words = f"{plural(queue.depth, one)} stored, more than {count(over[1])}"
+        checked.add(over[0], "depth", queue.name, words, queue.depth, over[1])
+    waiting_ms = queue.waiting_ms(checked.at_ms)
+    if waiting_ms is None:
+        return
+    waited = f"the first ready {one} has waited {duration(waiting_ms)}"
+    if limits.age_ms is None:
+        if waiting_ms >= thresholds.aged_ms:
+            checked.add(Status.WARNING, "aged", queue.name, waited, waiting_ms, thresholds.aged_ms)
+    elif over := limits.age_ms.above(waiting_ms):
+        words = f"{waited}, longer than {duration(over[1])}"
+        checked.add(over[0], "age_ms", queue.name, words, waiting_ms, over[1])
+
+
+def _rc(message: RawMessage) -> int:
+    return leading_int(message.rc) or 0
+
+
+def _is_glob(text: str) -> bool:
+    return any(sign in text for sign in "*?[")
+
+
+def _index_problem(snapshot: Snapshot, reader: QueueReader) -> str | None:
+    """Return why the names of the queues cannot be read; what else is noted of a server is no problem."""
+    notes: Sequence[str] = snapshot.notes
+    return notes[0] if len(notes) > (reader.scripts_refused is not None) else None
+
+
+# What keeps somebody from a namespace, and not from the server.
+_OF_RSMQ_ALONE = ("noperm", "crossslot")
+_MARK_BYTES = 7
+
+
+async def check_lists(
+    reader: ListReader,
+    patterns: Sequence[str],
+    limits: Limits,
+    thresholds: Thresholds,
+    last_seen: LastSeen,
+    age: JsonPath | None = None,
+) -> Checked:
+    """Check the list queues that the reader's ``patterns`` mean; what cannot be read is a problem too.
+
+    ``age`` is where an item tells when it was made.
+    """
+    checked = begun(reader.label, LISTS_NS, thresholds)
+    work = _ListCheck(reader, patterns, limits, thresholds, last_seen, age, checked)
+    return await in_time(work.run(), checked, limits)
+
+
+def reconcile(found: Sequence[Checked]) -> None:
+    """Forgive places of a server what others of it make good for: of its namespaces, and its lists as the last.
+
+    A queue that was asked for need be in one of them only, not each of them need hold queues, and whoever may read
+    lists need not be able to read what RSMQ keeps.
+    """
+    read = [checked for checked in found if checked.failure is None]
+    nowhere = [{problem.queue for problem in checked.problems if problem.kind == "missing"} for checked in read]
+    missing = set.intersection(*nowhere) if nowhere else set()
+    if any(checked.queues for checked in found):
+        missing.discard(None)
+    *others, lists = found
+    for checked in found:
+        checked.problems = [p for p in checked.problems if p.kind != "missing" or p.queue in missing]
+    for checked in others:
+        if lists.failure is None and checked.failure in _OF_RSMQ_ALONE:
+            refused = [problem for problem in checked.problems if problem.kind == "unreachable"]
+            checked.problems = [problem for problem in checked.problems if problem not in refused]
+            checked.notes += [f"namespace {checked.ns} was not checked: {problem.text}" for problem in refused]
+
+
+@dataclass(slots=True)
+class _ListCheck:
+    reader: ListReader
+    patterns: Sequence[str]
+    limits: Limits
+    thresholds: Thresholds
+    last_seen: LastSeen
+    age: JsonPath | None
+    checked: Checked
+    rows: dict[str, Row] = field(default_factory=dict)
+
+    async def run(self) -> None:
+        checked, limits = self.checked, self.limits
+        try:
+            await self.reader.discovery.search()
+            queues = await self._poll()
+        except SERVER_ERRORS as error:
+            checked.add_failure(failure_of(error))
+            return
+        if note := self.reader.discovery.note:
+            checked.add(Status.UNKNOWN, "unread", None, note)
+        # A list that is empty is no key: what a pattern does not find now need not be wrong.
+        choose(checked, queues, limits, "among the lists", self.patterns)
+        if not queues and not limits.queues:
+            patterns = " or ".join(self.patterns)
+            words = f"no list matches {patterns}: Redis has no key for an empty list, so name the lists to check"
+            checked.add(Status.UNKNOWN, "missing", None, words)
+        for queue in checked.queues:
+            judge(checked, queue, limits, self.thresholds)
+            self._judge_leases(queue)
+        if limits.stalled_ms is not None:
+            await self._judge_idle(queues, limits.stalled_ms)
+        self._note_what_is_unknown()
+
+    async def _poll(self) -> tuple[QueueState, ...]:
+        rows = self.reader.rows
+        index = await rows.index()
+        self.checked.at_ms = index.at_ms
+        sampler = Sampler(self.thresholds, "", list_trackers(self.age))
+        sampler.begin(index.at_ms)
+        async with aclosing(rows.rows(index.at_ms)) as coming:
+            async for names, part in coming:
+                sampler.take(names, part)
+                self.rows.update(zip(names, part, strict=True))
+        return sampler.finish()[0]
+
+    def _judge_leases(self, queue: QueueState) -> None:
+        """Find leases past their deadline: more than allowed, or for so long that no reaper can be there."""
+        checked, limit = self.checked, self.limits.expired
+        if queue.expired is None:
+            return
+        if limit is None:
+            if queue.verdict is Verdict.LEAKING:
+                words = reason(queue, checked.at_ms, self.thresholds)
+                checked.add(Status.WARNING, "expired", queue.name, words, queue.expired)
+        elif over := limit.above(queue.expired):
+            words = f"{plural(queue.expired, 'lease')} past the deadline, more than {count(over[1])}"
+            checked.add(over[0], "expired", queue.name, words, queue.expired, over[1])
+
+    async def _judge_idle(self, queues: Sequence[QueueState], limit: Limit) -> None:
+        """Find lists whose next item is still the one that the checks before saw."""
+        checked = self.checked
+        marked = [queue._replace(totalrecv=self._mark(queue)) for queue in queues]
+        known = await asyncio.to_thread(self.last_seen.update, checked.at_ms, marked)
+        if known.problem:
+            checked.add(
+                Status.UNKNOWN, "state", None, f"--stalled cannot read the state of earlier checks: {known.problem}"
+            )
+        elif known.is_first:
+            checked.notes.append("--stalled: this is the first check of lists, with nothing to compare to yet")
+        for queue in checked.queues:
+            if not queue.ready:
+                continue
+            idle_ms = checked.at_ms - known.since_ms.get(queue.name, checked.at_ms)
+            checked.idle_ms[queue.name] = idle_ms
+            if over := limit.reached(idle_ms):
+                words = (
+                    f"{plural(queue.ready, 'item')} ready and the next one has been the same for {duration(idle_ms)}"
+                )
+                checked.add(over[0], "stalled_ms", queue.name, words, idle_ms, over[1])
+
+    def _mark(self, queue: QueueState) -> int:
+        """Return a number that tells the next item from others; another one each time where it is not known.
+
+        Where the two next items are equal, one of them taken would not show: there the counts tell too.
+        """
+        head = self.rows[queue.name][3]
+        if not isinstance(head, list):
+            return self.checked.at_ms
+        counts = (queue.ready, queue.hidden) if head[2] > 1 else ()
+        told = repr((head[0], head[1], counts)).encode()
+        return int.from_bytes(hashlib.sha1(told, usedforsecurity=False).digest()[:_MARK_BYTES])
+
+    def _note_what_is_unknown(self) -> None:
+        checked, limits = self.checked, self.limits
+        if limits.rc is not None and checked.queues:
+            checked.notes.append("--max-rc does not apply to lists: their items have no receive counts")
+        unknown = sum(bool(queue.ready) and queue.oldest_ready_ms is None for queue in checked.queues)
+        if limits.age_ms is not None and unknown:
+            where = "set lists_age in a profile to the JSON path of the time in an item"
+            checked.notes.append(f"--max-age does not apply to {plural(unknown, 'list')}: age unknown ({where})")

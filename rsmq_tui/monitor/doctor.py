@@ -1,0 +1,517 @@
+"""Whether a server can be watched, what prevents it, and what to do about it."""
+
+import os
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from statistics import median
+
+from rsmq_tui.monitor.list_poller import ListPoller
+from rsmq_tui.monitor.model import Snapshot, Verdict
+from rsmq_tui.monitor.poller import LivePoller
+from rsmq_tui.monitor.text import SENTENCE_MAX, duration, plural, printable, size
+from rsmq_tui.protocol import SERVER_ERRORS, Address, Failure, QueueReader, failure_of
+from rsmq_tui.protocol.diagnosis import Diagnosis, Need, Permissions, Skew, Step
+from rsmq_tui.protocol.lists.reader import ListReader
+
+
+class Level(StrEnum):
+    """How a thing is: ``fail`` keeps the dashboard from working, ``warn`` does not."""
+
+    OK = "ok"
+    WARN = "warn"
+    FAIL = "fail"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that was looked at; ``hint`` says what to do and is empty where there is nothing to do.
+
+    ``name`` names it for programs: an area and a word, such as ``connection.tcp``.
+    """
+
+    name: str
+    level: Level
+    text: str
+    hint: str = ""
+
+    @property
+    def area(self) -> str:
+        """The first part of the name."""
+        return self.name.partition(".")[0]
+
+
+def ok(name: str, text: str, hint: str = "") -> Finding:
+    """Return a thing that is as it should be."""
+    return _finding(name, Level.OK, text, hint)
+
+
+def warn(name: str, text: str, hint: str) -> Finding:
+    """Return a thing that the dashboard works in spite of."""
+    return _finding(name, Level.WARN, text, hint)
+
+
+def fail(name: str, text: str, hint: str) -> Finding:
+    """Return a thing that keeps the dashboard from working."""
+    return _finding(name, Level.FAIL, text, hint)
+
+
+def _finding(name: str, level: Level, text: str, hint: str) -> Finding:
+    # Both may quote a server.
+    return Finding(name, level, printable(text, SENTENCE_MAX), printable(hint, SENTENCE_MAX))
+
+
+_LISTS_SHOWN = 5
+
+
+async def diagnose_lists(
+    reader: ListReader, patterns: Sequence[str], *, interval_s: float = 1.0
+) -> AsyncIterator[Finding]:
+    """Yield what is found about the lists that the reader's ``patterns`` mean; the reader is its owner's to close."""
+    try:
+        await reader.discovery.search()
+    except SERVER_ERRORS as error:
+        failure = failure_of(error)
+        yield fail("lists.found", f"lists cannot be read: {failure.sentence}", failure.hint)
+        return
+    if note := reader.discovery.note:
+        words = printable(note, SENTENCE_MAX)
+        yield warn("lists.search", words, "name them (--lists KEY), narrow the pattern, or grant +scan")
+    poller = ListPoller(reader, interval_s=interval_s, search_every_s=1e9)
+    # The first poll teaches the server the scripts: the second is as all others will be.
+    await poller.poll()
+    snapshot = await poller.poll()
+    for finding in list_findings(snapshot, patterns, interval_s, reader.scripts_refused):
+        yield finding
+
+
+def list_findings(
+    snapshot: Snapshot, patterns: Sequence[str], interval_s: float, scripts_refused: str | None
+) -> Iterator[Finding]:
+    """Say what a poll of the lists brings and takes."""
+    if failure := snapshot.link.failure:
+        yield fail("lists.poll", f"lists cannot be read: {failure.sentence}", failure.hint)
+        return
+    number, poll_ms = plural(len(snapshot.queues), "list"), snapshot.cost.poll_ms
+    meant = printable(", ".join(patterns), SENTENCE_MAX)
+    if snapshot.queues:
+        yield ok("lists.found", f"{number} of {meant}")
+    else:
+        hint = "Redis has no key for an empty list: name it (--lists KEY) to see it, or try another pattern"
+        yield warn("lists.found", f"no list of {meant}", hint)
+    words = f"a poll of {number} takes {poll_ms:.1f} ms"
+    if poll_ms > interval_s * 1000:
+        yield warn("lists.speed", f"{words}, longer than its interval of {interval_s:g} s", "raise --interval")
+    else:
+        yield ok("lists.speed", words)
+    if scripts_refused is not None:
+        words = "scripts are refused: polls of lists take more commands, and nothing can be changed"
+        yield warn("lists.scripts", words, "grant +eval and +evalsha")
+    broken = [queue for queue in snapshot.queues if queue.verdict is Verdict.BROKEN]
+    if broken:
+        names = ", ".join(printable(queue.name, 40) for queue in broken[:_LISTS_SHOWN])
+        more = f" and {len(broken) - _LISTS_SHOWN} more" if len(broken) > _LISTS_SHOWN else ""
+        yield warn(
+            "lists.broken",
+            f"{plural(len(broken), 'list queue')} cannot be read completely: {names}{more}: {broken[0].broken}",
+            "rsmq-tui audit --lists gives details; lists_processing and lists_leases of a profile name the keys",
+        )
+
+
+# A field of INFO that only one kind of server has -> its name. Most of them say a version of Redis too, for clients.
+_KINDS = {
+    "valkey_version": "Valkey",
+    "dragonfly_version": "Dragonfly",
+    "garnet_version": "Garnet",
+    "keydb_version": "KeyDB",
+    "kvrocks_version": "Kvrocks",
+    "redict_version": "Redict",
+    "redis_version": "Redis",
+}
+_NEARLY_FULL = 0.9
+
+
+def server_findings(info: Mapping[str, str], saves: str | None) -> Iterator[Finding]:
+    """Yield what INFO says; ``saves`` is when the server saves by itself, None where it does not say."""
+    yield ok("server.kind", server_kind(info))
+    yield from _role(info)
+    yield from _memory(info)
+    yield from _disk(info, saves)
+
+
+def server_kind(info: Mapping[str, str]) -> str:
+    """Say which server it is, in which version."""
+    kind, version = next(((kind, info[field]) for field, kind in _KINDS.items() if field in info), ("unknown", ""))
+    # KeyDB says Redis' version for its own.
+    if kind == "Redis" and "mvcc_depth" in info:
+        kind = "KeyDB"
+    told = f"{kind} {version}".strip() if kind != "unknown" else "a server that does not report its version"
+    mode = info.get("redis_mode") or info.get("server_mode") or ""
+    return f"{told}, {mode}" if mode else told
+
+
+def _role(info: Mapping[str, str]) -> Iterator[Finding]:
+    match info.get("role"):
+        case "master":
+            yield ok("server.role", "the primary: changes are possible")
+        case "slave":
+            primary = f"{info.get('master_host', '')}:{info.get('master_port', '')}"
+            words = f"a replica of {primary}: it can be watched, and changes will fail"
+            yield warn("server.role", words, "connect to the primary to change something")
+            if info.get("master_link_status") == "down":
+                since_s = _number(info, "master_link_down_since_seconds")
+                words = f"the replica has lost its primary{f' for {duration(since_s * 1000)}' if since_s else ''}"
+                yield warn(
+                    "server.replication", f"{words}: its data is stale", "check the primary and the network to it"
+                )
+    if info.get("loading") not in (None, "0"):
+        yield warn("server.loading", "the server is loading its data into memory", "wait until loading has finished")
+
+
+def _memory(info: Mapping[str, str]) -> Iterator[Finding]:
+    policy, limit, used = info.get("maxmemory_policy"), _number(info, "maxmemory"), _number(info, "used_memory")
+    if policy is None:
+        return
+    if not limit:
+        yield ok("server.memory", f"no memory limit (maxmemory 0, policy {policy})")
+    elif policy != "noeviction":
+        words = f"maxmemory-policy {policy} evicts keys when {size(limit)} are full, including whole queues"
+        yield warn("server.memory", words, "CONFIG SET maxmemory-policy noeviction, and in the server's configuration")
+    elif used is not None and used > _NEARLY_FULL * limit:
+        words = f"{size(used)} of {size(limit)} memory in use: the server refuses messages when it is full"
+        yield warn("server.memory", words, "raise maxmemory, or find the queue that grows")
+    else:
+        yield ok("server.memory", f"{size(used)} of {size(limit)} memory in use, nothing is dropped when it is full")
+
+
+def _disk(info: Mapping[str, str], saves: str | None) -> Iterator[Finding]:
+    if "ok" not in (last := info.get("rdb_last_bgsave_status", "ok")):
+        yield warn("server.disk", f"the last save to disk failed ({last})", "check the server's log: is the disk full?")
+    if info.get("aof_enabled") == "1":
+        if (last := info.get("aof_last_write_status", "ok")) != "ok":
+            yield warn("server.aof", f"the append-only file cannot be written ({last})", "check the server's log")
+        else:
+            yield ok("server.persistence", "an append-only file: messages outlive a restart")
+    elif "aof_enabled" in info:
+        if saves:
+            words = f"snapshots only ({saves}): a crash loses the messages since the last one"
+        elif saves is None:
+            words = "no append-only file: a crash loses the messages since the last snapshot, if there are any"
+        else:
+            words = "nothing is saved to disk: a restart loses every message"
+        yield warn("server.persistence", words, "CONFIG SET appendonly yes, unless the messages may be lost")
+
+
+def _number(info: Mapping[str, str], name: str) -> int | None:
+    with suppress(KeyError, ValueError):
+        return int(info[name])
+    return None
+
+
+_ROUND_TRIPS = 20
+_SLOW_MS = 50.0
+_SKEW_MS = 1_000.0
+_NAMES_SHOWN = 10
+_DONE = {
+    "dns": "the host is known: ",
+    "tcp": "connected to ",
+    "socket": "connected to ",
+    "tls": "encrypted: ",
+    "auth": "access granted ",
+    "redis": "the server ",
+}
+_UNDONE = {
+    "dns": "the host cannot be found",
+    "tcp": "no connection",
+    "socket": "no connection",
+    "route": "no sentinel or node gives the server's address",
+    "tls": "no encryption",
+    "auth": "access refused",
+    "redis": "no Redis reply",
+}
+
+
+async def diagnose(
+    address: Address, ns: str, *, read_only: bool = False, interval_s: float = 1.0, timeout_s: float = 5.0
+) -> AsyncIterator[Finding]:
+    """Yield what is found, as it is found; what comes after a failure of the connection is left out."""
+    diagnosis = Diagnosis(address, ns, timeout_s=timeout_s)
+    try:
+        async for step in diagnosis.approach():
+            yield step_finding(step)
+            if step.failure:
+                return
+        try:
+            async for finding in _of_server(diagnosis):
+                yield finding
+            reader = QueueReader(address, ns, timeout_s=timeout_s)
+            try:
+                async for finding in _of_queues(diagnosis, reader, read_only=read_only, interval_s=interval_s):
+                    yield finding
+            finally:
+                await reader.aclose()
+        except SERVER_ERRORS as error:
+            failure = failure_of(error)
+            yield fail("connection.kept", f"the connection was lost: {failure.sentence}", failure.hint)
+    finally:
+        await diagnosis.aclose()
+
+
+async def _of_server(diagnosis: Diagnosis) -> AsyncIterator[Finding]:
+    try:
+        info = await diagnosis.info()
+    except SERVER_ERRORS as error:
+        if failure_of(error).kind not in ("noperm", "error"):
+            raise
+        words = "this user may not read the version, role, memory and disk of the server (INFO)"
+        yield warn("server.kind", words, "the dashboard works without it; grant +info to let doctor check them")
+    else:
+        for finding in server_findings(info, await diagnosis.saves()):
+            yield finding
+    yield speed_finding(await diagnosis.round_trips_ms(_ROUND_TRIPS))
+    yield skew_finding(await diagnosis.skew())
+
+
+async def _of_queues(
+    diagnosis: Diagnosis, reader: QueueReader, *, read_only: bool, interval_s: float
+) -> AsyncIterator[Finding]:
+    # The first poll connects and teaches the server the scripts: the second is as all others will be.
+    poller = LivePoller(reader)
+    await poller.poll()
+    snapshot = await poller.poll()
+    queue = snapshot.queues[0].name if snapshot.queues else None
+    for finding in permission_findings(await diagnosis.permissions(queue), reader.ns, read_only=read_only):
+        yield finding
+    if await diagnosis.tracks():
+        yield ok("speed.tracking", "the server reports which queues have changed: polls read only these")
+    else:
+        words = "the server does not report which queues have changed (CLIENT TRACKING): each poll reads all of them"
+        yield warn("speed.tracking", words, "this needs Redis or Valkey 7.2 or later, +client|tracking, and no proxy")
+    if failure := snapshot.link.failure:
+        yield fail("queues.poll", f"the queues cannot be read: {failure.sentence}", failure.hint)
+        return
+    for finding in poll_findings(snapshot, interval_s, reader.scripts_refused):
+        yield finding
+    namespaces = await reader.namespaces()
+    yield namespaces_finding(snapshot, namespaces.names, complete=namespaces.complete)
+
+
+def step_finding(step: Step) -> Finding:
+    """Say how a step on the way to the server went."""
+    name = f"connection.{step.name}"
+    if step.failure is None:
+        return ok(name, f"{_DONE.get(step.name, '')}{step.told}")
+    return fail(
+        name, f"{_UNDONE.get(step.name, 'failed')}: {step.failure.sentence} ({step.told})", _hint(step, step.failure)
+    )
+
+
+def _hint(step: Step, failure: Failure) -> str:
+    match step.name, failure.kind:
+        case "redis", "timeout":
+            return "something listens there but does not answer: is it Redis, overloaded, or a TLS port (rediss://)?"
+        case "redis", "closed" | "error":
+            return f"{failure.hint} If it speaks TLS: rediss://" if failure.hint.endswith("?") else failure.hint
+        case "tcp", "timeout":
+            return "no reply at all: is the host up, and does a firewall block the port?"
+    return failure.hint
+
+
+def permission_findings(found: Permissions, ns: str, *, read_only: bool) -> Iterator[Finding]:
+    """Say what the user may do, and what he would have to be granted."""
+    refused = {need: [(c, f) for c, f in found.refused if c.need is need] for need in Need}
+    allowed = {need: any(command.need is need for command in found.allowed) for need in Need}
+    user = found.user or "NAME"
+
+    def grant(need: Need) -> str:
+        commands = " ".join(dict.fromkeys(f"+{command.name}" for command, _ in refused[need]))
+        return f"ACL SETUSER {user} ~{ns}:* {commands}"
+
+    def names(need: Need) -> str:
+        return ", ".join(dict.fromkeys(command.name.upper() for command, _ in refused[need]))
+
+    if refused[Need.POLL]:
+        yield fail(
+            "permissions.poll", f"the state of queues may not be read: {names(Need.POLL)} refused", grant(Need.POLL)
+        )
+    else:
+        yield ok("permissions.poll", "the state of queues may be read")
+    if refused[Need.LOOK]:
+        words = f"some reads of messages are refused: {names(Need.LOOK)} refused"
+        yield warn("permissions.look", words, grant(Need.LOOK))
+    else:
+        yield ok("permissions.look", "messages may be read and searched")
+    if refused[Need.SCRIPTS]:
+        words = f"scripts are refused ({names(Need.SCRIPTS)}): polls take more commands, and nothing can be changed"
+        yield warn("permissions.scripts", words, grant(Need.SCRIPTS))
+    else:
+        yield ok("permissions.scripts", "scripts may be run")
+    if refused[Need.NAMESPACES]:
+        yield warn("permissions.namespaces", "this user may not search for namespaces (SCAN)", grant(Need.NAMESPACES))
+    yield _change_finding(refused[Need.CHANGE], read_only, allowed[Need.CHANGE], grant(Need.CHANGE), names(Need.CHANGE))
+
+
+def _change_finding(
+    refused: Sequence[tuple[object, Failure]], read_only: bool, some_allowed: bool, grant: str, names: str
+) -> Finding:
+    name = "permissions.change"
+    other = next((failure for _, failure in refused if failure.kind != "noperm"), None)
+    if read_only:
+        return ok(name, "nothing will be changed: read-only")
+    if other is not None:
+        return warn(name, f"changes will fail: {other.sentence}", other.hint)
+    if refused:
+        return warn(name, f"changes will fail: {names} refused", f"start with --read-only, or {grant}")
+    if some_allowed:
+        return ok(name, "queues may be changed (checked without changing any)")
+    words = "whether changes are allowed cannot be checked without making one"
+    return warn(
+        name, words, "grant +multi +discard to let doctor check; --read-only makes sure that nothing is changed"
+    )
+
+
+def speed_finding(took_ms: Sequence[float]) -> Finding:
+    """Say how long round trips take."""
+    ordered = sorted(took_ms)
+    # Of a hundred or fewer the slowest is the 99th.
+    p99_ms = ordered[max(0, -(-99 * len(ordered) // 100) - 1)]
+    words = f"a round trip takes {median(ordered):.1f} ms (min {ordered[0]:.1f}, p99 {p99_ms:.1f}, of {len(ordered)})"
+    if median(ordered) > _SLOW_MS:
+        return warn("speed.round_trip", words, "pages and changes will feel slow: run it closer to the server")
+    return ok("speed.round_trip", words)
+
+
+def skew_finding(skew: Skew) -> Finding:
+    """Say how far apart the clocks are."""
+    apart_ms = abs(skew.ahead_ms)
+    where = "with" if apart_ms < 1 else f"{duration(apart_ms)} {'ahead of' if skew.ahead_ms > 0 else 'behind'}"
+    words = f"the server's clock is {where} this machine's (± {skew.uncertainty_ms:.1f} ms)"
+    if apart_ms - skew.uncertainty_ms > _SKEW_MS:
+        hint = "synchronize both with NTP: the dashboard uses the server's clock, but some clients use their own"
+        return warn("speed.clock", words, hint)
+    return ok("speed.clock", words)
+
+
+def poll_findings(snapshot: Snapshot, interval_s: float, scripts_refused: str | None) -> Iterator[Finding]:
+    """Say what a poll of all queues brings and takes."""
+    cost = snapshot.cost
+    words = f"a poll of {plural(len(snapshot.queues), 'queue')} takes {cost.poll_ms:.1f} ms"
+    if cost.poll_ms > interval_s * 1000:
+        yield warn("speed.poll", f"{words}, longer than its interval of {interval_s:g} s", "raise --interval")
+    else:
+        yield ok("speed.poll", words)
+    for note in snapshot.notes[: len(snapshot.notes) - (scripts_refused is not None)]:
+        yield fail("queues.index", note, "another program uses that key: choose another namespace (--ns)")
+
+
+def namespaces_finding(snapshot: Snapshot, names: Sequence[str], *, complete: bool) -> Finding:
+    """Say which namespaces there are, and whether the one that is watched has queues."""
+    shown = ", ".join(printable(name, 40) for name in names[:_NAMES_SHOWN])
+    if len(names) > _NAMES_SHOWN:
+        shown += f" and {len(names) - _NAMES_SHOWN} more"
+    there = f"; namespaces on the server: {shown}" if names else ""
+    there += "" if complete else " (not all keys were scanned)"
+    here = f"{plural(len(snapshot.queues), 'queue')} in namespace {printable(snapshot.ns, 40)}{there}"
+    if snapshot.queues:
+        return ok("queues.found", here)
+    others = [name for name in names if name != snapshot.ns]
+    hint = (
+        f"--ns {others[0]}"
+        if others
+        else "is it the right server, database and namespace? rsmq-tui queues create creates one"
+    )
+    return warn("queues.found", printable(here, SENTENCE_MAX), hint)
+
+
+_GOOD_SIZE = (80, 24)
+
+
+@dataclass(frozen=True, slots=True)
+class Terminal:
+    """What is known of a terminal: whether it is one, its size in cells, its encoding, and the environment."""
+
+    is_terminal: bool
+    columns: int
+    lines: int
+    encoding: str
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+def terminal_findings(terminal: Terminal) -> Iterator[Finding]:
+    """Yield what a terminal can do."""
+    if not terminal.is_terminal:
+        words = "input or output is not a terminal: the dashboard needs one"
+        yield warn(
+            "terminal.tty", words, "run it in a terminal; `rsmq-tui snapshot` and the other commands do not need one"
+        )
+    else:
+        yield _size(terminal)
+    kind = terminal.environment.get("TERM", "")
+    if kind in ("", "dumb", "unknown"):
+        yield warn(
+            "terminal.kind",
+            f"TERM is {kind or 'not set'}: unknown terminal",
+            "export TERM=xterm-256color",
+        )
+    else:
+        yield ok("terminal.kind", f"TERM is {kind}, {_colours(kind, terminal.environment)}")
+    if "utf" in terminal.encoding.lower() and kind != "linux":
+        yield ok("terminal.encoding", f"encoding {terminal.encoding}")
+    else:
+        words = f"encoding {terminal.encoding or 'unknown'}{' on the Linux console' if kind == 'linux' else ''}"
+        yield warn(
+            "terminal.encoding",
+            f"{words}: only ASCII characters are drawn",
+            "export LANG=C.UTF-8, if the font has the signs",
+        )
+    yield _clipboard(kind, terminal.environment)
+
+
+def _size(terminal: Terminal) -> Finding:
+    words = f"{terminal.columns} by {terminal.lines} cells"
+    if terminal.columns < _GOOD_SIZE[0] or terminal.lines < _GOOD_SIZE[1]:
+        return warn("terminal.size", f"{words}: columns and charts will be left out", "make it 80 by 24 or larger")
+    return ok("terminal.size", words)
+
+
+def _colours(kind: str, environment: Mapping[str, str]) -> str:
+    if environment.get("NO_COLOR"):
+        return "no colours, because NO_COLOR is set"
+    if environment.get("COLORTERM", "").lower() in ("truecolor", "24bit"):
+        return "all colours"
+    if "256" in kind or "direct" in kind:
+        return "256 colours (set COLORTERM=truecolor if the terminal has more)"
+    return "16 colours: --theme rsmq-ansi suits it"
+
+
+def _clipboard(kind: str, environment: Mapping[str, str]) -> Finding:
+    words = "copying (y) goes through the terminal, by OSC 52"
+    if environment.get("TMUX"):
+        return ok("terminal.clipboard", f"{words}, and here through tmux", "in tmux it takes `set -g set-clipboard on`")
+    if kind.startswith("screen"):
+        return warn("terminal.clipboard", f"{words}, which GNU screen does not pass on", "tmux does")
+    return ok("terminal.clipboard", words)
+
+
+def folder_findings(state: Path, config: Path) -> Iterator[Finding]:
+    """Yield whether the journal can be written, and whether themes and settings can be read."""
+    if _writable(state):
+        yield ok("folders.state", f"{state} is writable for the journal of changes")
+    else:
+        words = f"{state} cannot be written: changes will be refused, because they could not be undone"
+        yield warn("folders.state", words, "make it writable, or set XDG_STATE_HOME to a folder that is")
+    if not config.exists():
+        yield ok("folders.config", f"{config} does not exist: default settings are used")
+    elif os.access(config, os.R_OK | os.X_OK):
+        yield ok("folders.config", f"{config} holds your settings")
+    else:
+        yield warn("folders.config", f"{config} cannot be read", "make it readable, or set XDG_CONFIG_HOME")
+
+
+def _writable(folder: Path) -> bool:
+    """Tell whether files can be made in a folder, which need not exist yet, without making anything."""
+    while not folder.exists() and folder != folder.parent:
+        folder = folder.parent
+    return folder.is_dir() and os.access(folder, os.W_OK | os.X_OK)

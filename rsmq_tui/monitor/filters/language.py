@@ -1,0 +1,310 @@
+r"""The language of filters, the same on screens and on the command line.
+
+    state:ready|inflight  rc>=5  age>10m  due<30s  size>1k  id:prefix  body:"text"  body~regex  json.a.b=42  word
+
+Terms in a row must all hold, ``!`` before one inverts it, and a word alone is looked for in bodies. In quotes a
+backslash stands for itself, except before a quote or another backslash.
+"""
+
+import difflib
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import NoReturn
+
+from rsmq_tui.monitor.filters.json_paths import JsonPath, JsonPathError, path_text, quoted, read_path, unquote
+from rsmq_tui.monitor.filters.matching import (
+    BodySearch,
+    Matches,
+    Predicate,
+    RegexError,
+    Searched,
+    SentAt,
+    Term,
+    body_search_of,
+    compile_regex,
+    matches_of,
+    predicate_of,
+    searched_of,
+)
+from rsmq_tui.monitor.text import read_size, read_span
+from rsmq_tui.monitor.verdicts import Thresholds
+from rsmq_tui.protocol import ReadField, name_bytes
+from rsmq_tui.protocol.keys import RAW_ID_OF_ANY_CLIENT
+
+TEXT_MAX = 4_000
+_POISON_RC = Thresholds().poison_rc
+STATES = ("ready", "inflight", "delayed", "hidden", "poison", "expired", "unleased")
+# What is not ready in a list queue is in processing.
+_ALSO_CALLED = {"processing": "hidden", "nolease": "unleased"}
+_ORDER = ("=", "!=", ">", ">=", "<", "<=")
+# field -> the operators that it takes; ":" is another way to write the first of them.
+_OPERATORS = {
+    "state": (":",),
+    "rc": _ORDER,
+    "age": _ORDER,
+    "due": _ORDER,
+    "size": _ORDER,
+    "id": (":", "=", "~"),
+    "body": (":", "~"),
+    "json": (":", *_ORDER, "~"),
+}
+_EXAMPLES = {
+    "state": "state:ready, or state:inflight|delayed",
+    "rc": "rc>=5",
+    "age": "age>10m",
+    "due": "due<30s",
+    "size": "size>1k",
+    "id": "id:prefix, id=whole or id~regex",
+    "body": 'body:"text", or body~regex',
+    "json": "json.customer.id=42",
+}
+# Ids that are as long as this begin no other: those of 42 characters, of 2013, are looked for whole.
+_WHOLE_LENGTHS = (32, 36, 42)
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_OPERATOR = re.compile(r">=|<=|!=|[=<>~:]")
+_WORD = re.compile(r"\S*")
+_NUMBER = re.compile(r"-?[0-9]{1,15}")
+
+
+class FilterError(ValueError):
+    """A filter that cannot be read: ``start`` and ``end`` are the characters of ``text`` that are wrong."""
+
+    def __init__(self, message: str, text: str, start: int, end: int) -> None:
+        super().__init__(message)
+        self.message = message
+        self.text = text
+        self.start = start
+        self.end = max(start, end)
+
+    @property
+    def caret_line(self) -> str:
+        """The line that points at what is wrong, to be printed under the text."""
+        return " " * self.start + "^" * max(1, self.end - self.start)
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """A filter that was understood; ``text`` as it was typed, while ``str`` writes it out in full.
+
+    ``needs`` tells what must be read of a message to match it.
+    """
+
+    text: str = field(compare=False)
+    terms: tuple[Term, ...] = ()
+    poison_rc: int = _POISON_RC
+
+    @property
+    def is_empty(self) -> bool:
+        """True when every message matches."""
+        return not self.terms
+
+    def needs(self, *, ages_in_bodies: bool = False) -> frozenset[ReadField]:
+        """Return what must have been read of a message; ``ages_in_bodies``: to tell when it was made, its body."""
+        return frozenset[ReadField]().union(*(term.needs(ages_in_bodies=ages_in_bodies) for term in self.terms))
+
+    @property
+    def ns_per_byte(self) -> int:
+        """What a byte of a body may cost at worst, in ns, when it is matched."""
+        return sum(term.ns_per_byte for term in self.terms)
+
+    @property
+    def pinned_id(self) -> tuple[bytes, bool] | None:
+        """The id that it is about, if any, and whether no other can match: one that is whole begins no longer one."""
+        for term in self.terms:
+            if term.field == "id" and term.operator in ("=", ":") and not term.inverted:
+                id = name_bytes(str(term.value))
+                if term.operator == "=" or RAW_ID_OF_ANY_CLIENT.fullmatch(id):
+                    return id, term.operator == "=" or len(id) in _WHOLE_LENGTHS
+        return None
+
+    def predicate(self, sent_at: SentAt | None = None) -> Predicate:
+        """Return what tells whether a message matches at a server time in ms: made once, and used by one scan.
+
+        ``sent_at`` tells by its body when it was sent, where its id does not.
+        A message whose body is needed but could not be read does not match, whatever the term, inverted or not.
+        """
+        return predicate_of(self.terms, self.poison_rc, sent_at)
+
+    def matches(self, sent_at: SentAt | None = None) -> Matches:
+        """Return what tells which of some messages match, as ``predicate`` tells it of one."""
+        return matches_of(self.terms, self.poison_rc, sent_at)
+
+    def body_search(self) -> BodySearch | None:
+        """Return what finds it in bodies, where nothing else is looked at: faster than ``predicate``."""
+        return body_search_of(self.terms)
+
+    def searched(self, *, ages_in_bodies: bool = False) -> Searched:
+        """Return what tells whether a message could be decided on: nothing but a body that was not read prevents it."""
+        return searched_of(self.terms, self.poison_rc, ages_in_bodies=ages_in_bodies)
+
+    def __str__(self) -> str:
+        return " ".join(map(_written, self.terms))
+
+
+def parse_filter(text: str, poison_rc: int = _POISON_RC) -> Filter:
+    """Read a filter; ``state:poison`` is ``rc >= poison_rc``. Raises ``FilterError`` and nothing else."""
+    if len(text) > TEXT_MAX:
+        raise FilterError(
+            f"a filter can have at most {TEXT_MAX:,} characters, not {len(text):,}", text, TEXT_MAX, len(text)
+        )
+    terms: list[Term] = []
+    at = _spaces_end(text, 0)
+    while at < len(text):
+        term, at = _Reader(text, at).term()
+        terms.append(term)
+        at = _spaces_end(text, at)
+    return Filter(text, tuple(terms), poison_rc)
+
+
+class _Reader:
+    """Reads the one term that begins there."""
+
+    def __init__(self, text: str, start: int) -> None:
+        self._text = text
+        self._start = self._at = start
+
+    def term(self) -> tuple[Term, int]:
+        inverted = False
+        while self._rest("!"):
+            inverted = not inverted
+            self._at += 1
+        term = self._body_of_term()
+        if self._at < len(self._text) and not self._text[self._at].isspace():
+            self._fail("separate terms with a space", self._at, self._word_end(self._at))
+        return replace(term, inverted=term.inverted is not inverted), self._at
+
+    def _body_of_term(self) -> Term:
+        if self._rest('"'):
+            return Term("body", ":", self._value())
+        name = _NAME.match(self._text, self._at)
+        known = name[0].lower() if name else ""
+        after = self._text[name.end() : name.end() + 1] if name else ""
+        if name and known == "json" and (not after or after in ".[=!<>~:" or after.isspace()):
+            self._at = name.end()
+            return self._json()
+        operator = _OPERATOR.match(self._text, name.end()) if name else None
+        if name is None or operator is None:
+            return Term("body", ":", self._value())
+        if known not in _OPERATORS:
+            self._unknown(name)
+        self._at = operator.end()
+        return self._compared(known, operator)
+
+    def _unknown(self, name: re.Match[str]) -> NoReturn:
+        close = difflib.get_close_matches(name[0].lower(), _OPERATORS, n=1, cutoff=0.7)
+        word = self._text[name.start() : self._word_end(name.start())]
+        if "://" in word:
+            meant = f"To look for the text in bodies, quote it: {quoted(word)}"
+        else:
+            # What is no field of messages is mostly one of their bodies.
+            meant = f"Did you mean {close[0] if close else f'json.{name[0]}'}?"
+        self._fail(f'unknown field "{name[0]}". {meant}', name.start(), name.end())
+
+    def _json(self) -> Term:
+        try:
+            path, self._at = read_path(self._text, self._at)
+        except JsonPathError as error:
+            self._fail(str(error), error.at, self._word_end(error.at))
+        operator = _OPERATOR.match(self._text, self._at)
+        if operator is None:
+            return Term("json", "", path=path)
+        self._at = operator.end()
+        return self._compared("json", operator, path)
+
+    def _compared(self, name: str, operator: re.Match[str], path: JsonPath = ()) -> Term:
+        sign, allowed = operator[0], _OPERATORS[name]
+        inverted = False
+        if name in ("state", "id") and sign == "!=":
+            sign, inverted = "=", True
+        if (sign == "=" and name == "state") or (sign == ":" and ":" not in allowed):
+            sign = allowed[0]
+        if sign not in allowed:
+            self._fail(f"{name} does not support {sign}: write {_EXAMPLES[name]}", operator.start(), operator.end())
+        start = self._at
+        is_quoted = self._rest('"')
+        value = self._value()
+        if not value and not is_quoted:
+            self._fail(f"{name}{sign} needs a value: {_EXAMPLES[name]}", operator.start(), operator.end())
+        read = _READERS.get(name)
+        if sign == "~":
+            try:
+                compile_regex(value)
+            except RegexError as error:
+                self._fail(str(error), start, self._at)
+        elif read is not None:
+            found = read(value)
+            if isinstance(found, str):
+                self._fail(found, start, self._at)
+            return Term(name, sign, found, inverted=inverted)
+        return Term(name, sign, value, path, name == "json" and is_quoted, inverted)
+
+    def _value(self) -> str:
+        if not self._rest('"'):
+            start, self._at = self._at, self._word_end(self._at)
+            if start == self._at and start > self._start and self._text[start - 1] == "!":
+                self._fail("! needs a term right after it: !state:ready", self._start, start)
+            return self._text[start : self._at]
+        found = unquote(self._text, self._at)
+        if found is None:
+            self._fail('the quote is not closed: write "text"', self._at, len(self._text))
+        value, self._at = found
+        return value
+
+    def _rest(self, sign: str) -> bool:
+        return self._text.startswith(sign, self._at)
+
+    def _word_end(self, start: int) -> int:
+        found = _WORD.match(self._text, start)
+        return found.end() if found else start
+
+    def _fail(self, message: str, start: int, end: int) -> NoReturn:
+        raise FilterError(message, self._text, start, end)
+
+
+def _spaces_end(text: str, start: int) -> int:
+    while start < len(text) and text[start].isspace():
+        start += 1
+    return start
+
+
+# What reads a field's value: the value, or a sentence that says what is wrong.
+_Value = int | tuple[str, ...]
+
+
+def _read_states(text: str) -> _Value | str:
+    said = text.lower().replace("-", "").split("|")
+    states = tuple(dict.fromkeys(_ALSO_CALLED.get(state, state) for state in said))
+    for state in states:
+        if state not in STATES:
+            close = difflib.get_close_matches(state, STATES, n=1, cutoff=0.5)
+            meant = f"Did you mean {close[0]}?" if close else f"States are {', '.join(STATES)}."
+            return f'unknown state "{state}". {meant}'
+    return states
+
+
+def _read_count(text: str) -> _Value | str:
+    return int(text) if _NUMBER.fullmatch(text) else "a receive count must be a whole number: rc>=5"
+
+
+_READERS: dict[str, Callable[[str], _Value | str]] = {
+    "state": _read_states,
+    "rc": _read_count,
+    "age": read_span,
+    "due": read_span,
+    "size": read_size,
+}
+
+
+def _written(term: Term) -> str:
+    sign = "!" if term.inverted else ""
+    value = term.value
+    if term.field in ("age", "due"):
+        shown = f"{value}ms"
+    elif isinstance(value, tuple):
+        shown = "|".join(value)
+    elif isinstance(value, str) and term.operator and (term.field != "json" or term.is_quoted):
+        shown = quoted(value)
+    else:
+        shown = str(value)
+    return f"{sign}{term.field}{path_text(term.path)}{term.operator}{shown}"

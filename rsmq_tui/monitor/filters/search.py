@@ -1,0 +1,444 @@
+"""Searching a queue, and grouping what it contains."""
+
+import asyncio
+import threading
+import time
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+from contextlib import aclosing, suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Generic, TypeVar, cast
+
+from rsmq_tui.monitor.filters.json_paths import (
+    Absent,
+    JsonPath,
+    JsonPathError,
+    load,
+    path_text,
+    read_path,
+    value_at,
+    value_text,
+)
+from rsmq_tui.monitor.filters.language import Filter
+from rsmq_tui.monitor.filters.matching import Matches, SentAt
+from rsmq_tui.monitor.list_tracker import read_age
+from rsmq_tui.monitor.peek import PEEK_ERRORS, MessageRow, row_of, told
+from rsmq_tui.monitor.text import plural, printable
+from rsmq_tui.protocol import (
+    PREVIEW_BYTES,
+    PeekedMessage,
+    QueueReader,
+    RawMessage,
+    ScanChunk,
+    leading_int,
+    name_of,
+    sent_ms,
+)
+
+T = TypeVar("T")
+
+# Said where a list was read that changed too fast (see ``Progress.begun_anew``).
+INCOMPLETE = "the list changed too fast to read: some items may be missing or listed twice"
+
+# Matching gives way to whatever else waits in the loop after this long.
+_TURN_S = 0.005
+_TURN_MESSAGES = 128
+# What may take longer than this is done in a thread, so that whoever ends the search need not wait for it.
+_TURN_NS_MAX = 20_000_000
+# What a search through bodies has found is asked for whole, so many at a time or after so long.
+_ASKED_AT_ONCE = 100
+_ASKED_EVERY_S = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a search has come, and what it has found since the last time.
+
+    ``scanned``, ``matched`` and ``not_searched`` count from the start; the latter are messages that would have to be
+    read whole and are too long for that. ``depth`` is the queue's now: messages come and go, so that ``scanned`` may
+    end on either side of it. ``begun_anew`` counts how often the place in a list was lost, because it was replaced
+    meanwhile, or more was pushed than a step reads: some may be missed then. ``age`` is where items of a list tell when
+    they were made, if anybody knows.
+    """
+
+    at_ms: int
+    depth: int
+    scanned: int
+    matched: int
+    not_searched: int
+    messages: tuple[RawMessage, ...]
+    begun_anew: int = 0
+    age: JsonPath | None = None
+
+    @property
+    def rows(self) -> tuple[MessageRow, ...]:
+        """The messages found since the last time, as a page shows them."""
+        return tuple(map(self.row, self.messages))
+
+    def row(self, message: RawMessage) -> MessageRow:
+        """Return one of them as a page shows it."""
+        row = found_row(message, self.at_ms)
+        if self.age is None or message.body is None:
+            return row
+        return replace(row, sent_ms=read_age(message.body, message.size, self.age)[0])
+
+
+class UnreadError(RuntimeError):
+    """A filter and a scan that does not read what the filter asks for: a defect, and never a reason to guess."""
+
+
+async def search(
+    reader: QueueReader,
+    queue: str,
+    wanted: Filter,
+    *,
+    limit: int | None = None,
+    counts: bool = True,
+    bodies: bool = True,
+    sizes: bool = True,
+) -> AsyncGenerator[Progress, None]:
+    """Yield what matches, in no order, with each part of the queue that was searched; raises ``PeekError``.
+
+    It ends after ``limit`` matches. ``counts``, ``bodies`` and ``sizes`` read receive counts, bodies and their lengths
+    even where the filter does not need them; what it needs is read whatever they say. Without, the rows say neither in
+    flight nor what is in them; without ``sizes`` either, they say that nothing is. Close it with ``aclose`` when
+    leaving early.
+    """
+    body_search, needs = wanted.body_search(), wanted.needs()
+    counts, bodies, sizes = counts or "counts" in needs, bodies or "body" in needs, sizes or "size" in needs
+    try:
+        if (one := await _pinned(reader, queue, wanted, counts=counts, bodies=bodies, sizes=sizes)) is not None:
+            parts = search_chunks(one, wanted, limit)
+        elif body_search is not None and await reader.bodies.suits(queue):
+            parts = _search_bodies(reader, queue, _Matcher(body_search, wanted.ns_per_byte), limit)
+        else:
+            chunks = reader.scan.chunks(queue, counts=counts, bodies=bodies, sizes=sizes)
+            parts = search_chunks(chunks, wanted, limit)
+        async with aclosing(parts) as coming:
+            async for progress in coming:
+                yield progress
+    except PEEK_ERRORS as error:
+        raise told(error) from error
+
+
+async def _pinned(
+    reader: QueueReader, queue: str, wanted: Filter, *, counts: bool, bodies: bool, sizes: bool
+) -> AsyncGenerator[ScanChunk, None] | None:
+    """Return the one message that a filter is about, which one look finds; None where others may match."""
+    pinned = wanted.pinned_id
+    if pinned is None:
+        return None
+    id, is_whole = pinned
+    chunk = await reader.scan.member(queue, id, counts=counts, bodies=bodies, sizes=sizes)
+
+    async def alone() -> AsyncGenerator[ScanChunk, None]:
+        yield chunk
+
+    return alone() if is_whole or len(chunk) else None
+
+
+async def search_chunks(
+    coming: AsyncGenerator[ScanChunk, None], wanted: Filter, limit: int | None, age: JsonPath | None = None
+) -> AsyncGenerator[Progress, None]:
+    """Yield what matches of each chunk of a scan, until there are ``limit`` matches; it closes the scan.
+
+    Raises ``UnreadError`` where the scan does not read what the filter needs.
+    """
+    needs = wanted.needs(ages_in_bodies=age is not None)
+    matches, body_search = wanted.matches(None if age is None else sent_by(age)), wanted.body_search()
+    in_bodies = None if body_search is None else _Matcher(body_search, wanted.ns_per_byte)
+    searched = wanted.searched(ages_in_bodies=age is not None)
+    scanned = matched = not_searched = 0
+    async with aclosing(coming) as chunks:
+        async for chunk in chunks:
+            if not needs <= chunk.read:
+                raise UnreadError(f"{wanted} needs what was not read: {', '.join(sorted(needs - chunk.read))}")
+            if in_bodies is not None:
+                places = await in_bodies.places(chunk.bodies, chunk.bodies)
+                found = [chunk.message(place) for place in places]
+            else:
+                found = await _matching(chunk, matches, wanted.ns_per_byte)
+            if limit is not None:
+                found = found[: limit - matched]
+            scanned += len(chunk)
+            matched += len(found)
+            if chunk.too_long and "body" in needs:
+                not_searched += sum(not searched(message, chunk.at_ms) for message in chunk.messages)
+            yield Progress(
+                chunk.at_ms, chunk.depth, scanned, matched, not_searched, tuple(found), chunk.begun_anew, age
+            )
+            if limit is not None and matched >= limit:
+                return
+
+
+def sent_by(age: JsonPath) -> SentAt:
+    """Return what tells when a message was sent: a time at that path in its JSON."""
+    return lambda raw, at_ms: None if raw.body is None else read_age(raw.body, raw.size, age)[0]
+
+
+async def _search_bodies(
+    reader: QueueReader, queue: str, matching: "_Matcher[bytes | None]", limit: int | None
+) -> AsyncGenerator[Progress, None]:
+    """Search by walking through the bodies alone; what is found is asked for whole while the walk goes on."""
+    scanned = matched = not_searched = 0
+    ids: list[bytes] = []
+    bodies: list[bytes] = []
+    asked_s = time.monotonic()
+    asking: asyncio.Task[list[RawMessage]] | None = None
+    try:
+        async with aclosing(reader.bodies.chunks(queue)) as chunks:
+            async for chunk in chunks:
+                for place in await matching.places(chunk.bodies, chunk.bodies):
+                    ids.append(chunk.ids[place])
+                    bodies.append(chunk.bodies[place])
+                scanned += len(chunk.ids) + len(chunk.too_long)
+                if chunk.too_long:
+                    unread = await reader.bodies.messages(queue, chunk.too_long, [b""] * len(chunk.too_long))
+                    not_searched += len(unread)
+                found = [] if asking is None else await asking
+                asking = None
+                # A question for each of a few would cost as much as the search.
+                is_due = len(ids) >= _ASKED_AT_ONCE or time.monotonic() - asked_s > _ASKED_EVERY_S
+                is_enough = limit is not None and len(ids) + len(found) >= limit - matched
+                if ids and (chunk.is_last or is_due or is_enough):
+                    asking = asyncio.create_task(reader.bodies.messages(queue, ids, bodies))
+                    ids, bodies, asked_s = [], [], time.monotonic()
+                if asking is not None and (chunk.is_last or is_enough):
+                    found += await asking
+                    asking = None
+                if limit is not None:
+                    found = found[: limit - matched]
+                matched += len(found)
+                yield Progress(chunk.at_ms, chunk.depth, scanned, matched, not_searched, tuple(found))
+                if limit is not None and matched >= limit:
+                    return
+    finally:
+        if asking is not None:
+            asking.cancel()
+            await asyncio.gather(asking, return_exceptions=True)
+
+
+def found_row(message: RawMessage, at_ms: int) -> MessageRow:
+    """Return what a page shows of a message that a scan found."""
+    body = message.body
+    preview = body[:PREVIEW_BYTES] if body is not None else b"" if message.size else None
+    peeked = PeekedMessage(
+        name_of(message.id),
+        message.score.decode("latin-1"),
+        leading_int(message.rc) or 0,
+        leading_int(message.fr),
+        message.size,
+        preview,
+    )
+    return row_of(peeked, at_ms)
+
+
+async def _matching(chunk: ScanChunk, matches: Matches, ns_per_byte: int) -> list[RawMessage]:
+    messages = chunk.messages
+    matcher = _Matcher[RawMessage](lambda some: matches(some, chunk.at_ms), ns_per_byte)
+    return [messages[place] for place in await matcher.places(messages, chunk.bodies)]
+
+
+class _Matcher(Generic[T]):
+    """Tells which of some things match, a few at a time, so that others work in between and a search can be ended.
+
+    ``ns_per_byte`` is what a byte may cost at worst.
+    """
+
+    def __init__(self, match: Callable[[Sequence[T]], list[int]], ns_per_byte: int) -> None:
+        self._match = match
+        self._ns_per_byte = ns_per_byte
+
+    async def places(self, things: Sequence[T], bodies: Sequence[bytes | None]) -> list[int]:
+        """Return which match, by their places; the bodies are theirs."""
+        places: list[int] = []
+        turn_ends_s = time.monotonic() + _TURN_S
+        for start in range(0, len(things), _TURN_MESSAGES):
+            some = things[start : start + _TURN_MESSAGES]
+            if self._is_heavy(bodies[start : start + _TURN_MESSAGES]):
+                found = await abandonable(partial(self._one_by_one, some))
+            else:
+                found = self._match(some)
+            places += [start + place for place in found]
+            if time.monotonic() > turn_ends_s:
+                await asyncio.sleep(0)
+                turn_ends_s = time.monotonic() + _TURN_S
+        return places
+
+    def _is_heavy(self, bodies: Sequence[bytes | None]) -> bool:
+        return self._ns_per_byte > 0 and sum(map(len, filter(None, bodies))) * self._ns_per_byte > _TURN_NS_MAX
+
+    def _one_by_one(self, things: Sequence[T], is_over: threading.Event) -> list[int]:
+        return [place for place, thing in enumerate(things) if not is_over.is_set() and self._match((thing,))]
+
+
+async def abandonable(work: Callable[[threading.Event], T]) -> T:
+    """Do work in a thread of its own, and leave that to itself when this is cancelled: the event tells it then.
+
+    The threads of an executor would be waited for when the loop is closed.
+    """
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[T] = loop.create_future()
+    is_over = threading.Event()
+
+    def settle(result: T | None, error: BaseException | None) -> None:
+        if done.done():
+            return
+        if error is not None:
+            done.set_exception(error)
+        else:
+            done.set_result(cast("T", result))
+
+    def run() -> None:
+        result, failed = None, None
+        try:
+            result = work(is_over)
+        except BaseException as error:
+            failed = error
+        # Whoever abandoned it may have closed the loop.
+        with suppress(RuntimeError):
+            loop.call_soon_threadsafe(settle, result, failed)
+
+    threading.Thread(target=run, name="search", daemon=True).start()
+    try:
+        return await done
+    finally:
+        is_over.set()
+
+
+GROUPS_MAX = 2_000
+OTHER = "(other)"
+SHAPE = "shape"
+_LABEL_MAX = 80
+_KEYS_MAX = 12
+
+
+class GroupingError(ValueError):
+    """What cannot be grouped by; its text says what can be."""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Messages that have something in common: ``bytes`` of their bodies; ``oldest_ms`` is None where no id tells."""
+
+    label: str
+    count: int
+    bytes: int
+    oldest_ms: int | None
+
+    def age_ms(self, at_ms: int) -> int | None:
+        """Return the age of its oldest message at that server time."""
+        return None if self.oldest_ms is None else at_ms - self.oldest_ms
+
+
+class Groups:
+    """Counts messages by ``shape``, or by a place in their JSON such as ``json.customer.type``.
+
+    Past GROUPS_MAX groups whatever is new counts as OTHER. Labels are printable. Raises ``GroupingError`` for anything
+    else to group by.
+    """
+
+    def __init__(self, by: str) -> None:
+        self.by = by
+        self.path: JsonPath | None = None if by == SHAPE else _path_of(by)
+        self.total = 0
+        self._groups: dict[str, list[Any]] = {}
+
+    def add(self, raw: RawMessage, at_ms: int) -> str:
+        """Count a message that was read with its body at that server time; returns the label of its group."""
+        label = _shape(raw) if self.path is None else _value_label(raw, self.path)
+        label = label if label in self._groups or len(self._groups) < GROUPS_MAX else OTHER
+        sent = sent_ms(name_of(raw.id), now_ms=at_ms)
+        self.total += 1
+        group = self._groups.get(label)
+        if group is None:
+            self._groups[label] = [1, raw.size, sent]
+            return label
+        group[0] += 1
+        group[1] += raw.size
+        if sent is not None and (group[2] is None or sent < group[2]):
+            group[2] = sent
+        return label
+
+    async def add_all(self, messages: Iterable[RawMessage], at_ms: int) -> None:
+        """Count messages, and let others work in between."""
+        turn_ends_s = time.monotonic() + _TURN_S
+        for message in messages:
+            self.add(message, at_ms)
+            if time.monotonic() > turn_ends_s:
+                await asyncio.sleep(0)
+                turn_ends_s = time.monotonic() + _TURN_S
+
+    def top(self, count: int) -> tuple[Group, ...]:
+        """Return the largest groups; one more, OTHER, sums up the rest where there are more."""
+        ordered = sorted(
+            (Group(label, *values) for label, values in self._groups.items()),
+            key=lambda group: (group.label == OTHER, -group.count, group.label),
+        )
+        shown, rest = ordered[:count], ordered[count:]
+        if rest:
+            sent = [group.oldest_ms for group in rest if group.oldest_ms is not None]
+            messages, size = sum(group.count for group in rest), sum(group.bytes for group in rest)
+            shown.append(Group(OTHER, messages, size, min(sent, default=None)))
+        return tuple(shown)
+
+
+def _path_of(by: str) -> JsonPath:
+    try:
+        path, end = read_path(by, len("json")) if by.startswith("json") else ((), 0)
+    except JsonPathError as error:
+        raise GroupingError(str(error)) from error
+    if not path or end < len(by):
+        raise GroupingError(f"group by {SHAPE}, or by a JSON path: json.customer.type")
+    return path
+
+
+def _value_label(raw: RawMessage, path: JsonPath) -> str:
+    if raw.body is None:
+        return _without_body(raw)
+    document = load(raw.body)
+    if document is Absent.JSON:
+        return "(not JSON)"
+    value = value_at(document, path)
+    if value is Absent.VALUE:
+        return f"(no {printable(path_text(path), _LABEL_MAX).removeprefix('.')})"
+    if isinstance(value, dict):
+        return _keys(value)
+    if isinstance(value, list):
+        return f"[{plural(len(value), 'item')}]"
+    text = value_text(value)
+    # A text that reads like something else is told from it by its quotes.
+    is_plain = not isinstance(value, str) or (
+        text[:1] not in '([{"' and load(text.encode("utf-8", "replace")) is Absent.JSON
+    )
+    return printable(text if is_plain else f'"{text}"', _LABEL_MAX)
+
+
+def _shape(raw: RawMessage) -> str:
+    body = raw.body
+    if body is None:
+        return _without_body(raw)
+    if not body:
+        return "empty"
+    document = load(body)
+    if isinstance(document, dict):
+        return _keys(document)
+    if isinstance(document, list):
+        return "[list]"
+    if isinstance(document, int | float) and not isinstance(document, bool):
+        return "number"
+    try:
+        body.decode()
+    except UnicodeDecodeError:
+        return "binary"
+    return "binary" if b"\0" in body else "text"
+
+
+def _without_body(raw: RawMessage) -> str:
+    return "(too long)" if raw.size else "missing"
+
+
+def _keys(document: dict[str, Any]) -> str:
+    keys = sorted(document)
+    shown = ", ".join(printable(key, 24) for key in keys[:_KEYS_MAX])
+    return f"{{{shown}{f', … {len(keys)} keys' if len(keys) > _KEYS_MAX else ''}}}"

@@ -1,0 +1,151 @@
+"""Several servers side by side: their snapshots made into one."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from itertools import chain
+
+from rsmq_tui.monitor.model import Cost, Link, Snapshot, Totals, Verdict
+from rsmq_tui.monitor.series import TotalsPoint, Trend
+from rsmq_tui.monitor.text import plural, printable
+from rsmq_tui.protocol.lists.naming import LISTS_NS
+
+_POINT_MS = 1_000
+
+
+class Together:
+    """Keeps the last snapshot of each server, and makes one of all of them whenever one of them has news.
+
+    A server that does not answer keeps its last queues, its counts in the sums, and a note; none waits for another.
+    Their clocks may differ: the time of all is the first one's, and goes on by the local clock that tells how fresh
+    snapshots are.
+    """
+
+    def __init__(self, places: Sequence[str]) -> None:
+        self._last: dict[str, Snapshot | None] = dict.fromkeys(places)
+        self._trend = Trend()
+        self._began: tuple[int, float] | None = None
+
+    def take(self, snapshot: Snapshot) -> Snapshot:
+        """Take the news of one server, and return what is known of all."""
+        self._last[snapshot.place] = snapshot
+        parts = _agreeing([part for part in self._last.values() if part is not None])
+        live = [part for part in parts if part.link.failure is None]
+        at_ms = self._time(snapshot)
+        totals = _totals(parts, live, at_ms)
+        points = self._trend.totals
+        if live and (not points or at_ms - points[-1].at_ms >= _POINT_MS):
+            points.append(
+                TotalsPoint(at_ms, totals.ready, totals.hidden, totals.arrivals_s, totals.deletes_s, totals.receives_s)
+            )
+        return Snapshot(
+            at_ms=at_ms,
+            server=_servers(parts, len(self._last) - len(parts)),
+            ns=_namespaces(parts),
+            queues=tuple(chain.from_iterable(part.queues for part in parts)),
+            totals=totals,
+            trend=self._trend,
+            cost=_cost(parts),
+            link=_link(parts, live),
+            interval_s=max(part.interval_s for part in parts),
+            paused=all(part.paused for part in parts),
+            notes=tuple(chain.from_iterable(_notes(part) for part in parts)),
+            parts=parts,
+        )
+
+    def _time(self, snapshot: Snapshot) -> int:
+        fresh_s = max((part.link.fresh_at_s or 0.0 for part in self._last.values() if part is not None), default=0.0)
+        if self._began is None and snapshot.link.fresh_at_s is not None:
+            self._began = snapshot.at_ms, snapshot.link.fresh_at_s
+        if self._began is None:
+            return snapshot.at_ms
+        began_ms, began_s = self._began
+        return began_ms + round((fresh_s - began_s) * 1000)
+
+
+def _servers(parts: Sequence[Snapshot], unheard: int) -> str:
+    """Name the server, or say how many there are: one may be watched in several namespaces, and for its lists."""
+    labels = {part.server for part in parts}
+    return labels.pop() if len(labels) == 1 and not unheard else plural(len(labels) + unheard, "server")
+
+
+def _namespaces(parts: Sequence[Snapshot]) -> str:
+    names = {part.ns for part in parts}
+    of_rsmq = names - {LISTS_NS}
+    if len(of_rsmq) > 1:
+        return "several namespaces"
+    if not of_rsmq:
+        return LISTS_NS
+    return of_rsmq.pop() + (" and lists" if LISTS_NS in names else "")
+
+
+def _totals(parts: Sequence[Snapshot], live: Sequence[Snapshot], at_ms: int) -> Totals:
+    verdicts = dict.fromkeys(Verdict, 0)
+    for part in live:
+        for verdict, number in part.totals.verdicts.items():
+            verdicts[verdict] += number
+    known = [part for part in parts if part.totals.ready_since_ms is not None]
+    # Clocks differ: ages are compared, not times.
+    oldest = max(known, key=_ready_for_ms, default=None)
+    return Totals(
+        depth=sum(part.totals.depth for part in parts),
+        ready=sum(part.totals.ready for part in parts),
+        hidden=sum(part.totals.hidden for part in parts),
+        arrivals_s=_sum(part.totals.arrivals_s for part in live),
+        deletes_s=_sum(part.totals.deletes_s for part in live),
+        receives_s=_sum(part.totals.receives_s for part in live),
+        oldest=None if oldest is None else _oldest_name(oldest, parts),
+        ready_since_ms=None if oldest is None else at_ms - _ready_for_ms(oldest),
+        verdicts=verdicts,
+    )
+
+
+def _oldest_name(oldest: Snapshot, parts: Sequence[Snapshot]) -> str:
+    """Name a queue, and its server where there are several."""
+    name = oldest.totals.oldest or ""
+    return name if len({part.server for part in parts}) == 1 else f"{name} on {oldest.place}"
+
+
+def _ready_for_ms(part: Snapshot) -> int:
+    return part.at_ms - (part.totals.ready_since_ms or 0)
+
+
+def _sum(rates: Iterable[float | None]) -> float | None:
+    known = [rate for rate in rates if rate is not None]
+    return sum(known) if known else None
+
+
+def _agreeing(parts: Sequence[Snapshot]) -> tuple[Snapshot, ...]:
+    """Give the parts of a server that answers none of them one link: its age, and when it is asked again."""
+    of_server: dict[str, list[Snapshot]] = {}
+    for part in parts:
+        of_server.setdefault(part.server, []).append(part)
+    shared = {
+        server: _link(same, ())
+        for server, same in of_server.items()
+        if len(same) > 1 and all(part.link.failure is not None for part in same)
+    }
+    return tuple(replace(part, link=shared.get(part.server, part.link)) if shared else part for part in parts)
+
+
+def _cost(parts: Sequence[Snapshot]) -> Cost:
+    return Cost(
+        round_trip_ms=max(part.cost.round_trip_ms for part in parts),
+        poll_ms=max(part.cost.poll_ms for part in parts),
+        bytes=sum(part.cost.bytes for part in parts),
+        commands=sum(part.cost.commands for part in parts),
+    )
+
+
+def _link(parts: Sequence[Snapshot], live: Sequence[Snapshot]) -> Link:
+    """Return a link that fails when every server does: what is wrong with some of them is in the notes."""
+    fresh = [part.link.fresh_at_s for part in parts if part.link.fresh_at_s is not None]
+    again = [part.link.retry_at_s for part in parts if part.link.retry_at_s is not None]
+    failure = None if live else parts[0].link.failure
+    return Link(failure, max(fresh, default=None), min(again, default=None) if failure else None)
+
+
+def _notes(part: Snapshot) -> Iterable[str]:
+    place = printable(part.place, 40)
+    if part.link.failure is not None:
+        yield f"{place} is stale ({part.link.failure.sentence})"
+    yield from (f"{place}: {note}" for note in part.notes)

@@ -1,0 +1,394 @@
+"""From the rows of a poll to the states of list queues, and the age of their items."""
+
+import math
+import re
+from datetime import UTC, datetime
+from typing import Any
+
+from rsmq_tui.monitor.filters.json_paths import (
+    Absent,
+    JsonPath,
+    JsonPathError,
+    load,
+    path_text,
+    read_path,
+    value_at,
+    value_text,
+)
+from rsmq_tui.monitor.model import Drain, QueueState, Verdict
+from rsmq_tui.monitor.peek import Look
+from rsmq_tui.monitor.reading import read_score
+from rsmq_tui.monitor.rsmq_tracker import MEASURED_MS, Earlier, NewTracker, References
+from rsmq_tui.monitor.series import ListSample, ListSeries, QueueSeries, Sample, Trend
+from rsmq_tui.monitor.text import printable
+from rsmq_tui.monitor.verdicts import AGED_CLEAR_SHARE, CLEAR_SHARE, Thresholds, net_drain_of
+from rsmq_tui.protocol import MICROSECONDS_FROM, SECONDS_BELOW, Row
+
+# An item is read only as far as this: a JSON text that is longer cannot be read at all.
+AGE_BYTES = 8 << 10
+
+_TIME_FROM = 100_000_000
+_NANOSECONDS_FROM = 100_000_000_000_000_000
+_END_MS = 253_402_300_800_000
+_NUMBER = re.compile(r"\s*([0-9]{1,19}(?:\.[0-9]+)?)\s*")
+
+
+def age_path(text: str) -> JsonPath:
+    """Read where the timestamp is: ``created``, ``json.meta.at`` or ``.meta["at"]``; raises ValueError."""
+    start = text.strip().removeprefix("json")
+    start = start if start[:1] in (".", "[") else "." + text.strip()
+    try:
+        path, end = read_path(start)
+    except JsonPathError as error:
+        raise ValueError(f"must be a JSON path in an item, such as created or meta.at: {error}") from error
+    if end != len(start) or not path:
+        raise ValueError("must be a JSON path in an item, such as created or meta.at")
+    return path
+
+
+def read_age(start: bytes, size: int, path: JsonPath) -> tuple[int | None, str | None]:
+    """Return when an item was made, in ms, or None and a sentence; ``start`` is all of it unless it is long."""
+    if len(start) < size:
+        return None, f"the next item is too long for its age to be read: {size:,} bytes"
+    document = load(start)
+    if document is Absent.JSON:
+        return None, "the next item is not JSON: its age is unknown"
+    value = value_at(document, path)
+    if value is Absent.VALUE:
+        return None, f"the next item has no {printable(path_text(path), 60)}: its age is unknown"
+    at_ms = timestamp_ms(value)
+    if at_ms is None:
+        return (
+            None,
+            f"{printable(path_text(path), 60)} of the next item is not a time: {printable(value_text(value), 40)}",
+        )
+    return at_ms, None
+
+
+def timestamp_ms(value: Any) -> int | None:
+    """Read a time as programs write it: seconds, ms, µs or ns since 1970 by magnitude, or an ISO date."""
+    if isinstance(value, str):
+        number = _NUMBER.fullmatch(value)
+        if number is None:
+            return _iso_ms(value)
+        value = float(number[1])
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        return None
+    if not _TIME_FROM <= value < _NANOSECONDS_FROM * 1000:
+        return None
+    if value < SECONDS_BELOW:
+        found = value * 1000
+    elif value < MICROSECONDS_FROM:
+        found = value
+    else:
+        found = value / (1000 if value < _NANOSECONDS_FROM else 1_000_000)
+    return int(found) if found < _END_MS else None
+
+
+def _iso_ms(text: str) -> int | None:
+    # Go writes nanoseconds; Python reads at most microseconds.
+    try:
+        moment = datetime.fromisoformat(re.sub(r"(\.\d{6})\d+", r"\1", text.strip()))
+        return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
+    except (ValueError, OverflowError):
+        return None
+
+
+_FOREVER = 1 << 62
+# Where nothing was taken for so long, a backlog that does not change is not known to be worked on.
+_STEADY_MS = 60_000
+_ELSEWHERE = (
+    "its name has no hash tag: on a cluster its processing list and its leases may be on other nodes, "
+    "and are not counted"
+)
+
+
+# A limit is so many times what passes between two rounds of a reaper, and at most so many times the threshold.
+_ROUNDS_LATE = 2
+_LATE_MOST = 10
+_ROUNDS_KEPT = 4
+# How much longer the time between two rounds may be than a lease was seen to wait for one.
+_WAIT_SHARE = 4
+
+
+class _Returns:
+    """When expired leases were returned, and so how long they wait for a reaper that comes now and then."""
+
+    __slots__ = ("_overdue_ms", "_rounds_ms", "last_ms")
+
+    def __init__(self) -> None:
+        # The first deadline that had passed at the last poll, and when the lease of such a one was last seen to go.
+        self._overdue_ms: int | None = None
+        self.last_ms: int | None = None
+        self._rounds_ms: tuple[int, ...] = ()
+
+    def follow(self, overdue_ms: int | None, at_ms: int, *, is_resumed: bool) -> None:
+        """Take the first deadline that has passed; ``is_resumed`` says that polls failed since the last one."""
+        before_ms, self._overdue_ms = self._overdue_ms, overdue_ms
+        if before_ms is None or (overdue_ms is not None and overdue_ms <= before_ms):
+            return
+        last_ms, self.last_ms = self.last_ms, at_ms
+        since_ms = before_ms if last_ms is None else last_ms
+        # Leases that had expired by the last return may be the rest of the same round.
+        is_round = last_ms is None or before_ms > last_ms or at_ms - last_ms > max(self._rounds_ms, default=0)
+        # When one was returned during an outage is not known.
+        if is_round and not is_resumed:
+            # Rounds that find nothing are not seen. Neither they nor a late ack make the time between two much longer.
+            round_ms = min(at_ms - since_ms, _WAIT_SHARE * (at_ms - before_ms))
+            self._rounds_ms = (*self._rounds_ms, round_ms)[-_ROUNDS_KEPT:]
+
+    def since_ms(self, overdue_ms: int) -> int:
+        """Return since when leases are expired and none of them is returned."""
+        return overdue_ms if self.last_ms is None else max(overdue_ms, self.last_ms)
+
+    def limit_ms(self, leaking_ms: int) -> int:
+        """Return after how long without a return leases leak, where ``leaking_ms`` is the threshold."""
+        late_ms = _ROUNDS_LATE * max(self._rounds_ms, default=0)
+        return max(leaking_ms, min(late_ms, _LATE_MOST * leaking_ms))
+
+
+def list_trackers(path: JsonPath | None) -> NewTracker:
+    """Return what begins to track a list queue whose items tell at ``path`` when they were made, if there is one."""
+
+    def begin(name: str, trend: Trend, thresholds: Thresholds, place: str) -> ListTracker:
+        return ListTracker(name, trend.add_queue(name, ListSeries), thresholds, place, path)
+
+    return begin
+
+
+class ListTracker(Earlier):
+    """Turns one list queue's raw rows (see ``protocol.lists.rows``) into states, one poll after another.
+
+    Nothing counts what is pushed and taken: that consumers are there shows in the next item being another than before,
+    or in counts that fall. ``stale_from_ms`` is when the state would change although the row did not.
+    """
+
+    __slots__ = (
+        "_age",
+        "_age_key",
+        "_is_idle_longer",
+        "_moved_ms",
+        "_name",
+        "_path",
+        "_place",
+        "_returns",
+        "_taken_ms",
+        "_takes_known_ms",
+        "look",
+        "row",
+        "sample",
+        "state",
+    )
+
+    def __init__(
+        self, name: str, series: QueueSeries, thresholds: Thresholds, place: str = "", path: JsonPath | None = None
+    ) -> None:
+        super().__init__(series, thresholds)
+        self.row: Row | None = None
+        self.sample: Sample | None = None
+        self.state: QueueState | None = None
+        # Items have no receive counts.
+        self.look: Look | None = None
+        self._name = name
+        self._place = place
+        self._path = path
+        self._age_key: list[object] | None = None
+        self._age: tuple[int | None, str | None] = (None, None)
+        # Since when the next item is the same, as far as it is known, and when one was last seen to be taken.
+        self._moved_ms = 0
+        # Whether it was so before, for an unknown time.
+        self._is_idle_longer = False
+        self._taken_ms: int | None = None
+        self._returns = _Returns()
+        # When it will be known whether anybody takes what was ready before the queue was watched; 0 where it is.
+        self._takes_known_ms = 0
+
+    def update(self, row: Row, at_ms: int, references: References) -> QueueState:
+        """Take a poll's row."""
+        before, self.row = self.row, row
+        ready, hidden, leased, head, lease = row
+        if isinstance(ready, bytes) or isinstance(hidden, bytes) or isinstance(leased, bytes):
+            self.sample = None
+            self.stale_from_ms = _FOREVER
+            self.state = self._broken_state(_broken(ready, hidden, leased), ready, hidden)
+            return self.state
+        sample = ListSample(at_ms, ready + (hidden or 0), ready, 0, 0)
+        expired, overdue_ms = (0 if hidden is not None else None, None) if lease is None else _expired(lease)
+        self._follow(before, sample, overdue_ms)
+        earlier = self._sample_at(0, references, sample)
+        net_s = sample.net_since(earlier)
+        trend_s = sample.net_since(self._sample_at(1, references, sample))
+        oldest_ms, problem = self._read_age(head) if head else (None, None)
+        problems: tuple[str, ...] = (problem,) if problem else ()
+        if hidden is None:
+            problems += (_ELSEWHERE,)
+        grows = net_s is not None and net_s > 0 and trend_s is not None and trend_s > 0
+        growth_known_ms = self._growth_known(sample, at_ms - earlier.at_ms, grows=grows)
+        self._follow_troubles(sample, oldest_ms, overdue_ms, references, grows=grows)
+        judged = self._troubles.verdict(
+            at_ms, self._thresholds.clear_ms, self._watched_from_ms, max(growth_known_ms, self._takes_known_ms)
+        )
+        is_worked_on = self._taken_ms is not None and at_ms - self._taken_ms < _STEADY_MS
+        drain, drain_s = net_drain_of(ready, trend_s, net_s, judged, self._thresholds, was_taken=is_worked_on)
+        self.stale_from_ms = self._stale_from(sample, net_s, trend_s, oldest_ms, overdue_ms)
+        # fmt: off
+        self.state = QueueState(
+            self._name, "list", sample.depth, ready, hidden, oldest_ms, None, None, None, None, None, None, None, None,
+            None, None, 0, 0, judged.verdict, judged.since_ms, drain, drain_s, None, problems, self._place, expired,
+            net_s, oldest_ms, judged.pending_since_ms, judged.pending_until_ms,
+            self._moved_ms if ready else None, is_idle_longer=self._is_idle_longer,
+        )
+        # fmt: on
+        return self.state
+
+    def _broken_state(self, broken: str, ready: int | bytes, hidden: int | bytes | None) -> QueueState:
+        ready_count = ready if isinstance(ready, int) else None
+        hidden_count = hidden if isinstance(hidden, int) else None
+        is_known = ready_count is not None and not isinstance(hidden, bytes)
+        # fmt: off
+        return QueueState(
+            self._name, "list", (ready_count or 0) + (hidden_count or 0) if is_known else None, ready_count,
+            hidden_count, None, None, None, None, None, None, None, None, None, None, None, 0, 0, Verdict.BROKEN, None,
+            Drain.UNKNOWN, None, broken, (), self._place,
+        )
+        # fmt: on
+
+    def _follow(self, before: Row | None, sample: ListSample, overdue_ms: int | None) -> None:
+        """Keep the moments that verdicts are made from; ``before`` is the row of the last poll."""
+        at_ms, is_first, row = sample.at_ms, self.sample is None or before is None, self.row
+        was_taken = False
+        if not is_first and before is not None and row is not None and row is not before:
+            was_taken = _was_taken(before, row)
+        if is_first:
+            self._begin_at(sample)
+            self._troubles.forget()
+            self._moved_ms, self._taken_ms = at_ms, None
+            self._returns = _Returns()
+        elif was_taken:
+            self._taken_ms = self._moved_ms = at_ms
+        elif not sample.ready or before is None or before[3] is None or row is None or row[3] is None:
+            self._moved_ms = at_ms
+        self._returns.follow(overdue_ms, at_ms, is_resumed=self._is_resumed)
+        if is_first or self._is_resumed:
+            self._is_resumed = False
+            self._watch_from(at_ms)
+            # What was taken during an outage was taken at some time of it, and nobody knows when.
+            is_unknown = sample.ready and (is_first or was_taken)
+            self._takes_known_ms = at_ms + self._thresholds.stalled_ms if is_unknown else 0
+            self._is_idle_longer = bool(sample.ready) and (self._is_idle_longer or self._moved_ms == at_ms)
+        elif was_taken or not sample.ready:
+            self._takes_known_ms = 0
+            self._is_idle_longer = False
+        self.sample = sample
+
+    def _follow_troubles(
+        self,
+        sample: ListSample,
+        oldest_ms: int | None,
+        overdue_ms: int | None,
+        references: References,
+        *,
+        grows: bool,
+    ) -> None:
+        """Let troubles begin whose conditions hold, and end those that are over."""
+        limits, at_ms = self._thresholds, sample.at_ms
+        idle_ms = at_ms - self._moved_ms if sample.ready else 0
+        unreturned_ms = 0 if overdue_ms is None else at_ms - self._returns.since_ms(overdue_ms)
+        leaking_ms = self._returns.limit_ms(limits.leaking_ms) if unreturned_ms else limits.leaking_ms
+        age_ms = 0 if oldest_ms is None else at_ms - oldest_ms
+        growth = 0.0
+        # Over the whole span, on both sides of its middle, and still; a queue cannot have grown by more than it holds.
+        if grows and sample.depth >= limits.growing_messages:
+            earlier, middle = self._sample_at(2, references, sample), self._sample_at(3, references, sample)
+            growth = limits.growth(earlier, middle, sample)
+        is_stalled, is_leaking = idle_ms >= limits.stalled_ms, unreturned_ms >= leaking_ms
+        is_aged = age_ms >= limits.aged_ms
+        # Most queues have no trouble and get none.
+        if not (self._troubles.episodes or is_stalled or is_leaking or is_aged or growth >= 1):
+            return
+        stalled_since_ms = at_ms - idle_ms if is_stalled else None
+        leaking_since_ms = at_ms - unreturned_ms if is_leaking else None
+        growing_since_ms = at_ms - limits.growing_ms if growth >= 1 else None
+        aged_since_ms = at_ms - age_ms + limits.aged_ms if is_aged else None
+        for verdict, began_ms, is_clear in (
+            (Verdict.STALLED, stalled_since_ms, idle_ms < CLEAR_SHARE * limits.stalled_ms),
+            (Verdict.LEAKING, leaking_since_ms, unreturned_ms < CLEAR_SHARE * leaking_ms),
+            (Verdict.GROWING, growing_since_ms, growth < CLEAR_SHARE),
+            (Verdict.AGED, aged_since_ms, age_ms < AGED_CLEAR_SHARE * limits.aged_ms),
+        ):
+            self._troubles.follow(verdict, began_ms, at_ms, limits.clear_ms, is_clear=is_clear)
+
+    def _read_age(self, head: list[object]) -> tuple[int | None, str | None]:
+        if self._path is None or len(head) < 4:
+            return None, None
+        if head != self._age_key:
+            _, _, _, start = head
+            assert isinstance(start, bytes), "what the row's script returns"
+            self._age_key, self._age = head, read_age(start, int(str(head[0])), self._path)
+        return self._age
+
+    def _stale_from(
+        self,
+        sample: ListSample,
+        net_s: float | None,
+        trend_s: float | None,
+        oldest_ms: int | None,
+        overdue_ms: int | None,
+    ) -> int:
+        if net_s != 0 or trend_s != 0:
+            return 0
+        limits = self._thresholds
+        due = [_FOREVER, *self._troubles.ends_ms(limits.clear_ms)]
+        if self._growth_known_ms:
+            due += [self._growth_known_ms, self._watched_from_ms + MEASURED_MS]
+        if sample.ready:
+            due += [self._moved_ms + limits.stalled_ms, (self._taken_ms or 0) + _STEADY_MS]
+        if overdue_ms is not None:
+            due.append(self._returns.since_ms(overdue_ms) + self._returns.limit_ms(limits.leaking_ms))
+        if oldest_ms is not None:
+            due.append(oldest_ms + limits.aged_ms)
+        return min(moment for moment in due if moment > sample.at_ms)
+
+
+def _broken(ready: int | bytes, hidden: int | bytes | None, leased: int | bytes | None) -> str:
+    """Say which of its keys cannot be read, and why."""
+    words = ""
+    for error, key, kind in (
+        (ready, "its key", "a list"),
+        (hidden, "its processing key", "a list"),
+        (leased, "its leases key", "a sorted set"),
+    ):
+        if isinstance(error, bytes) and not words:
+            if error.startswith(b"WRONGTYPE"):
+                words = f"{key} is not {kind}"
+            else:
+                words = f"{key} cannot be read: {printable(error.decode('utf-8', 'surrogateescape'), 120)}"
+    return words
+
+
+def _was_taken(before: Row, row: Row) -> bool:
+    """Tell whether somebody has worked on the queue between two rows, as far as it can be told.
+
+    Where the two next items are equal, one taken and one pushed look as if nothing had happened: there any change of
+    the counts is taken for work.
+    """
+    if row[0] < before[0] or row[1:3] != before[1:3]:
+        return True
+    head, earlier = row[3], before[3]
+    if head is None or earlier is None:
+        return False
+    if head[:2] != earlier[:2]:
+        return True
+    are_equal = head[2] > 1 or earlier[2] > 1
+    return bool(are_equal and row[0] != before[0])
+
+
+def _expired(lease: list[object]) -> tuple[int, int | None]:
+    """Return how many leases are past their deadline, and since when the first is."""
+    expired, raw = lease
+    assert isinstance(expired, int), "what the row's script returns"
+    assert isinstance(raw, bytes), "what the row's script returns"
+    if not expired:
+        return 0, None
+    overdue_ms, _ = read_score(raw.decode("latin-1"))
+    return expired, None if overdue_ms is None else int(overdue_ms)

@@ -1,0 +1,633 @@
+"""From the rows of a poll to the states of all queues, with totals and recent history."""
+
+from collections.abc import Callable, Iterable, Sequence
+from math import inf
+from typing import NamedTuple, Protocol
+
+from rsmq_tui.monitor.model import Drain, QueueState, Totals, Verdict
+from rsmq_tui.monitor.peek import Look, Looked, Rotation
+from rsmq_tui.monitor.reading import Attributes, read_attributes, read_id, read_score, read_total
+from rsmq_tui.monitor.series import STILL, QueueSeries, Rates, Reference, Sample, TotalsPoint, Trend
+from rsmq_tui.monitor.text import plural
+from rsmq_tui.monitor.verdicts import AGED_CLEAR_SHARE, CLEAR_SHARE, OK, Judgement, Thresholds, Troubles, drain_of
+from rsmq_tui.protocol import TIME_FROM, MessagePage, PageLook, Row
+
+
+class RunningTotals:
+    """A poll is ``begin``, then ``replace`` for each new state, then ``totals``.
+
+    A state that is not replaced in a poll has no rates, or rates of 0: only those of new ones are added up.
+    """
+
+    def __init__(self) -> None:
+        self._depth = self._ready = self._hidden = 0
+        self._measured = 0
+        self._arrivals_s = self._deletes_s = self._receives_s = 0.0
+        self._verdicts = dict.fromkeys(Verdict, 0)
+        # Since when a message has been ready for the longest time, and its queue; None when that has to be looked for.
+        self._oldest: tuple[float, str] | None = None
+
+    def begin(self) -> None:
+        """Start a poll."""
+        self._arrivals_s = self._deletes_s = self._receives_s = 0.0
+
+    def replace(self, before: QueueState | None, after: QueueState | None) -> None:
+        """Put one state of a queue in the place of another; None before it came and when it is gone."""
+        if before is not None:
+            self._verdicts[before.verdict] -= 1
+            self._depth -= before.depth or 0
+            self._ready -= before.ready or 0
+            self._hidden -= before.hidden or 0
+            self._measured -= before.arrivals_s is not None
+        if after is not None:
+            self._verdicts[after.verdict] += 1
+            self._depth += after.depth or 0
+            self._ready += after.ready or 0
+            self._hidden += after.hidden or 0
+            if after.arrivals_s is not None:
+                self._measured += 1
+                self._arrivals_s += after.arrivals_s
+                self._deletes_s += after.deletes_s or 0.0
+                self._receives_s += after.receives_s or 0.0
+        if self._oldest is not None:
+            self._follow_oldest(self._oldest, before, after)
+
+    def totals(self, states: Iterable[QueueState]) -> Totals:
+        """Return the sums; these are all the states that they are made of, in order."""
+        if self._oldest is None:
+            self._oldest = _oldest_of(states)
+        since_ms, name = self._oldest
+        return Totals(
+            depth=self._depth,
+            ready=self._ready,
+            hidden=self._hidden,
+            arrivals_s=self._arrivals_s if self._measured else None,
+            deletes_s=self._deletes_s if self._measured else None,
+            receives_s=self._receives_s if self._measured else None,
+            oldest=name or None,
+            ready_since_ms=int(since_ms) if name else None,
+            verdicts=self._verdicts.copy(),
+        )
+
+    def _follow_oldest(self, oldest: tuple[float, str], before: QueueState | None, after: QueueState | None) -> None:
+        since_ms = None if after is None else after.ready_since_ms
+        if after is not None and since_ms is not None and (since_ms, after.name) <= oldest:
+            self._oldest = since_ms, after.name
+        elif before is not None and before.name == oldest[1]:
+            self._oldest = None
+
+
+def _oldest_of(states: Iterable[QueueState]) -> tuple[float, str]:
+    """Return the smallest time and its queue, the first in order of several; infinite and nameless if none is ready."""
+    oldest_ms, oldest = inf, ""
+    for state in states:
+        since_ms = state.ready_since_ms
+        if since_ms is not None and since_ms < oldest_ms:
+            oldest_ms, oldest = since_ms, state.name
+    return oldest_ms, oldest
+
+
+# The buckets for rates, for the drain, and for growth over the whole of its span and over the latter half.
+References = tuple[Reference | None, Reference | None, Reference | None, Reference | None]
+
+
+# A queue that did not grow over so long does not: whatever begins now takes ``growing_ms`` to be told.
+MEASURED_MS = 10_000
+
+
+class Earlier:
+    """What trackers of all kinds keep of a queue: its series, its first sample since the last break, its troubles.
+
+    It also knows since when the queue is watched, and whether that is enough to tell that it does not grow.
+    """
+
+    __slots__ = (
+        "_earlier",
+        "_first",
+        "_growth_known_ms",
+        "_is_resumed",
+        "_may_grow",
+        "_thresholds",
+        "_troubles",
+        "_watched_from_ms",
+        "series",
+        "stale_from_ms",
+    )
+
+    def __init__(self, series: QueueSeries, thresholds: Thresholds) -> None:
+        self.series = series
+        self.stale_from_ms = 0
+        self._thresholds = thresholds
+        self._troubles = Troubles()
+        self._first: Sample | None = None
+        # What each reference says of this queue, and of which bucket that is.
+        self._earlier: list[tuple[int, Sample] | None] = [None] * 4
+        self._is_resumed = False
+        self._watched_from_ms = 0
+        # When it will be known that the queue does not grow; 0 where it is.
+        self._growth_known_ms = 0
+        self._may_grow = False
+
+    def resume(self) -> None:
+        """Tell that polls failed until now."""
+        self._is_resumed = True
+        self.stale_from_ms = 0
+
+    def _watch_from(self, from_ms: int) -> None:
+        """Begin to watch: whether the queue grew before is not known."""
+        self._watched_from_ms = from_ms
+        self._growth_known_ms = from_ms + self._thresholds.growing_ms
+        self._may_grow = False
+        self._troubles.forget(Verdict.GROWING)
+
+    def _growth_known(self, sample: Sample, measured_ms: int, *, grows: bool) -> int:
+        """Return when it is known whether the queue grows, 0 for now.
+
+        It is known when the queue was watched for ``growing_ms``, and before that, when it did not grow over what was
+        measured. A queue that holds too few messages for it may be told not to grow yet.
+        """
+        if not self._growth_known_ms:
+            return 0
+        limits = self._thresholds
+        is_measured = measured_ms >= min(MEASURED_MS, limits.growing_ms // 2)
+        if sample.at_ms >= self._growth_known_ms or (is_measured and not grows):
+            self._growth_known_ms = 0
+            return 0
+        self._may_grow = self._may_grow or sample.depth >= limits.growing_messages
+        return self._growth_known_ms if self._may_grow else 0
+
+    def _begin_at(self, sample: Sample | None) -> None:
+        """Forget the past before a sample; None where there is none."""
+        self._first = sample
+        self._earlier = [None] * 4
+
+    def _sample_at(self, which: int, references: References, sample: Sample) -> Sample:
+        """Return a reference's sample, or the first one for a queue that is younger than that bucket.
+
+        Without a bucket, at the start or after a gap, it is the sample itself: no rate is made from before.
+        """
+        reference = references[which]
+        if reference is None:
+            return sample
+        known = self._earlier[which]
+        if known is not None and known[0] == reference.at_ms:
+            return known[1]
+        first = self._first or sample
+        earlier = self.series.at(reference.bucket)
+        if earlier is None or earlier.at_ms < first.at_ms:
+            earlier = first
+        self._earlier[which] = reference.at_ms, earlier
+        return earlier
+
+
+_FOREVER = 1 << 62
+_DIGITS_MAX = 15
+# The elements of a row of a queue that holds messages; one more where the first of them has no body.
+_WHOLE_ROW = 5
+
+
+class _Head(NamedTuple):
+    """When the first message was sent, when it became due, and what is odd about it."""
+
+    sent_ms: int | None = None
+    due_ms: int | None = None
+    problems: tuple[str, ...] = ()
+
+
+_NO_HEAD = _Head()
+
+
+class QueueTracker(Earlier):
+    """Turns one queue's raw rows into states, one poll after another.
+
+    ``stale_from_ms`` is when the state would change although the row did not: until then an unchanged row costs one
+    comparison, which is what keeps 10,000 quiet queues cheap. ``look`` is what looks at its messages found.
+    """
+
+    __slots__ = (
+        "_attributes",
+        "_created_ms",
+        "_head",
+        "_head_key",
+        "_is_idle_longer",
+        "_last_receive_ms",
+        "_name",
+        "_place",
+        "_raw_fields",
+        "_ready_since_ms",
+        "_receives_known_ms",
+        "look",
+        "row",
+        "sample",
+        "state",
+    )
+
+    def __init__(self, name: str, series: QueueSeries, thresholds: Thresholds, place: str = "") -> None:
+        super().__init__(series, thresholds)
+        self.row: Row | None = None
+        self.sample: Sample | None = None
+        self.state: QueueState | None = None
+        self.look = Look()
+        self._name = name
+        self._place = place
+        self._raw_fields: list[bytes | None] = []
+        self._attributes = Attributes()
+        self._head_key: tuple[bytes, bytes] | None = None
+        self._head = _NO_HEAD
+        self._last_receive_ms = 0
+        self._ready_since_ms: int | None = None
+        # Whether it was so before, for an unknown time.
+        self._is_idle_longer = False
+        # When it will be known whether anybody receives what was ready before the queue was watched; 0 where it is.
+        self._receives_known_ms = 0
+        # When it was created, if that is no longer ago than growing takes to be told: then it was empty.
+        self._created_ms: int | None = None
+
+    @classmethod
+    def beginning(cls, name: str, trend: Trend, thresholds: Thresholds, place: str) -> "QueueTracker":
+        """Begin to track a queue in that past of all queues."""
+        return cls(name, trend.add_queue(name), thresholds, place)
+
+    def update(self, row: Row, at_ms: int, references: References) -> QueueState:
+        """Take a poll's row."""
+        self.row = row
+        fields, depth = row[0], row[1]
+        broken = self._broken(fields, depth)
+        if broken is not None:
+            self.sample = self._first = None
+            self.stale_from_ms = _FOREVER
+            self.state = self._broken_state(broken, depth)
+            return self.state
+        problems: list[str] = []
+        totalsent = _total("totalsent", fields[5], problems)
+        totalrecv = _total("totalrecv", fields[6], problems)
+        hidden = row[4] if depth else 0
+        sample = Sample(at_ms, depth, depth - hidden, totalsent or 0, totalrecv or 0)
+        head = self._read_head(row, at_ms) if depth else _NO_HEAD
+        sent_ms, due_ms = head[:2] if sample.ready else (None, None)
+        self._follow(sample, due_ms, never_received=totalrecv == 0)
+        earlier = self._sample_at(0, references, sample)
+        rates = sample.rates_since(earlier)
+        trend = sample.rates_since(self._sample_at(1, references, sample))
+        grows = rates is not None and rates.arrivals_s > rates.deletes_s
+        growth_known_ms = 0
+        if self._growth_known_ms:
+            growth_known_ms = self._growth_known(sample, at_ms - earlier.at_ms, grows=grows)
+        self._follow_troubles(sample, due_ms, references, grows=grows)
+        if depth and len(row) > _WHOLE_ROW:
+            self.look.take_headless(at_ms)
+        found = self.look.found
+        limits = self._thresholds
+        bodiless = _bodiless(found.missing, depth) if found.missing else None
+        known_ms = max(growth_known_ms, self._receives_known_ms)
+        if bodiless:
+            judged = Judgement(Verdict.BROKEN)
+        elif known_ms <= at_ms and not self._troubles.episodes:
+            judged = OK
+        else:
+            judged = self._troubles.verdict(at_ms, limits.clear_ms, self._watched_from_ms, known_ms)
+        drain, drain_s = drain_of(sample.ready, trend, rates, judged, limits)
+        self.stale_from_ms = self._stale_from(sample, rates, trend, due_ms)
+        attributes = self._attributes
+        arrivals_s, deletes_s, receives_s = rates or (None, None, None)
+        self.state = QueueState(
+            self._name,
+            "rsmq",
+            depth,
+            sample.ready,
+            hidden,
+            sent_ms,
+            attributes.vt_s,
+            attributes.delay_s,
+            attributes.maxsize,
+            attributes.created_ms,
+            attributes.modified_ms,
+            totalsent,
+            totalrecv,
+            arrivals_s,
+            deletes_s,
+            receives_s,
+            found.poison,
+            found.highest_rc,
+            judged.verdict,
+            judged.since_ms,
+            drain,
+            drain_s,
+            bodiless,
+            (*attributes.problems, *problems, *head.problems),
+            self._place,
+            None,
+            None,
+            due_ms,
+            judged.pending_since_ms,
+            judged.pending_until_ms,
+            self._idle_since_ms(),
+            found.missing,
+            found.looked,
+            found.looked_all_ms,
+            self._is_idle_longer,
+        )
+        return self.state
+
+    def _broken(self, fields: list[bytes | None] | bytes, depth: int | bytes) -> str | None:
+        """Say why a queue cannot be read, or take its attributes."""
+        if isinstance(fields, bytes):
+            self._raw_fields, self._attributes = [], Attributes()
+            return "its attributes key is not a hash"
+        attributes = fields[:5]
+        if attributes != self._raw_fields:
+            self._raw_fields = attributes
+            self._attributes = read_attributes(attributes)
+        if isinstance(depth, bytes):
+            return "its messages key is not a sorted set"
+        if self._attributes.broken is None:
+            return None
+        if not any(fields):
+            return (
+                f"it holds {depth:,} message ids but its attributes hash is gone: clients answer queueNotFound"
+                if depth
+                else "it is listed but has no keys: clients answer queueNotFound"
+            )
+        return self._attributes.broken
+
+    def _broken_state(self, broken: str, depth: int | bytes) -> QueueState:
+        attributes = self._attributes
+        # fmt: off
+        return QueueState(
+            self._name, "rsmq", depth if isinstance(depth, int) else None, None, None, None,
+            attributes.vt_s, attributes.delay_s, attributes.maxsize, attributes.created_ms, attributes.modified_ms,
+            None, None, None, None, None, 0, 0, Verdict.BROKEN, None, Drain.UNKNOWN, None, broken, attributes.problems,
+            self._place,
+        )
+        # fmt: on
+
+    def _follow(self, sample: Sample, due_ms: int | None, *, never_received: bool) -> None:
+        """Keep the moments that verdicts are made from."""
+        before, at_ms = self.sample, sample.at_ms
+        self.sample = sample
+        if (
+            self._first is None
+            or before is None
+            or sample.totalsent < before.totalsent
+            or sample.totalrecv < before.totalrecv
+        ):
+            self._begin(sample, due_ms, never_received=never_received)
+            return
+        was_received = sample.totalrecv > before.totalrecv
+        if was_received:
+            self._last_receive_ms = at_ms
+            self._receives_known_ms = 0
+            self._is_idle_longer = False
+        if not sample.ready:
+            self._ready_since_ms = None
+            self._receives_known_ms = 0
+            self._is_idle_longer = False
+        elif self._ready_since_ms is None:
+            self._ready_since_ms = at_ms
+        if self._is_resumed:
+            self._is_resumed = False
+            self._watch_from(at_ms)
+            # It grew at some time of the outage or before, which tells nothing of now.
+            self._created_ms = None
+            # It was received from at some time of the outage, and nobody knows when.
+            self._receives_known_ms = at_ms + self._thresholds.stalled_ms if was_received and sample.ready else 0
+            if self._idle_since_ms() == at_ms:
+                self._is_idle_longer = True
+
+    def _begin(self, sample: Sample, due_ms: int | None, *, never_received: bool) -> None:
+        """Begin with a queue that is new, readable again, or deleted and created again: nothing of the past counts.
+
+        A message that is ready and was never received has waited since it became due. Where others were received, it
+        is not known when: unless the first one became due lately, since the first is received first.
+        """
+        at_ms, limits, created_ms = sample.at_ms, self._thresholds, self._attributes.created_ms
+        self._begin_at(sample)
+        self._is_resumed = False
+        self.look = Look()
+        self._troubles.forget()
+        is_new = created_ms is not None and at_ms - limits.growing_ms < created_ms <= at_ms
+        self._created_ms = created_ms if is_new else None
+        self._watch_from(at_ms if self._created_ms is None else self._created_ms)
+        self._receives_known_ms = 0
+        self._is_idle_longer = False
+        self._ready_since_ms = at_ms if sample.ready else None
+        if due_ms is not None and (never_received or at_ms - due_ms < limits.stalled_ms):
+            self._ready_since_ms = min(due_ms, at_ms)
+        elif sample.ready:
+            self._receives_known_ms = at_ms + limits.stalled_ms
+            self._is_idle_longer = True
+        self._last_receive_ms = at_ms if self._ready_since_ms is None else self._ready_since_ms
+
+    def _idle_since_ms(self) -> int | None:
+        """Return since when messages are ready and none was received; None where none is ready."""
+        return None if self._ready_since_ms is None else max(self._last_receive_ms, self._ready_since_ms)
+
+    def _read_head(self, row: Row, at_ms: int) -> _Head:
+        key = (row[2], row[3])
+        if key != self._head_key:
+            due_ms, due_problem = read_score(row[3].decode("latin-1"))
+            sent_ms, id_problem = read_id(row[2].decode("utf-8", "surrogateescape"), at_ms)
+            # A score such as 0, by hand, says 'at once' and tells no time.
+            visible_ms = int(due_ms) if due_ms is not None and due_ms >= TIME_FROM else None
+            sent_ms = visible_ms if sent_ms is None else int(sent_ms)
+            problems = tuple(problem for problem in (due_problem, id_problem) if problem)
+            self._head_key = key
+            self._head = _Head(sent_ms, sent_ms if visible_ms is None else visible_ms, problems)
+        return self._head
+
+    def _follow_troubles(self, sample: Sample, due_ms: int | None, references: References, *, grows: bool) -> None:
+        """Let troubles begin whose conditions hold, and end those that are over."""
+        limits, at_ms, poison = self._thresholds, sample.at_ms, self.look.found.poison
+        idle_ms = 0 if self._ready_since_ms is None else at_ms - max(self._last_receive_ms, self._ready_since_ms)
+        waiting_ms = 0 if due_ms is None else at_ms - due_ms
+        # A queue cannot have grown by more than it holds.
+        growth = self._growth(sample, references) if grows and sample.depth >= limits.growing_messages else 0.0
+        is_stalled, is_aged = idle_ms >= limits.stalled_ms, waiting_ms >= limits.aged_ms
+        # Most queues have no trouble and get none.
+        if not (self._troubles.episodes or is_stalled or is_aged or poison or growth >= 1):
+            return
+        stalled_ms = at_ms - idle_ms if is_stalled else None
+        growing_ms = at_ms - limits.growing_ms if growth >= 1 else None
+        poisoned_ms = at_ms if poison else None
+        aged_ms = at_ms - waiting_ms + limits.aged_ms if is_aged else None
+        for verdict, began_ms, is_clear in (
+            (Verdict.STALLED, stalled_ms, idle_ms < CLEAR_SHARE * limits.stalled_ms),
+            (Verdict.GROWING, growing_ms, growth < CLEAR_SHARE),
+            (Verdict.POISONED, poisoned_ms, not poison),
+            (Verdict.AGED, aged_ms, waiting_ms < AGED_CLEAR_SHARE * limits.aged_ms),
+        ):
+            self._troubles.follow(verdict, began_ms, at_ms, limits.clear_ms, is_clear=is_clear)
+
+    def _growth(self, sample: Sample, references: References) -> float:
+        earlier = self._sample_at(2, references, sample)
+        if earlier.at_ms > sample.at_ms - self._thresholds.growing_ms:
+            if self._created_ms is None:
+                return 0.0
+            earlier = Sample(self._created_ms, 0, 0, 0, 0)
+        return self._thresholds.growth(earlier, self._sample_at(3, references, sample), sample)
+
+    def _stale_from(self, sample: Sample, rates: Rates | None, trend: Rates | None, due_ms: int | None) -> int:
+        if rates != STILL or trend != STILL:
+            return 0
+        limits = self._thresholds
+        due = [_FOREVER, *self._troubles.ends_ms(limits.clear_ms)]
+        if (idle_since_ms := self._idle_since_ms()) is not None:
+            due.append(idle_since_ms + limits.stalled_ms)
+        if due_ms is not None:
+            due.append(due_ms + limits.aged_ms)
+        if self._growth_known_ms:
+            due += [self._growth_known_ms, self._watched_from_ms + MEASURED_MS]
+            if self._first is not None:
+                due.append(self._first.at_ms + MEASURED_MS)
+        return min(moment for moment in due if moment > sample.at_ms)
+
+
+def _bodiless(missing: int, depth: int) -> str | None:
+    """Say that messages have no body, where some have none."""
+    if not missing or not depth:
+        return None
+    has = "has" if missing == 1 else "have"
+    return f"{plural(missing, 'message')} {has} no body: consumers receive only an id"
+
+
+def _total(name: str, raw: bytes | None, problems: list[str]) -> int | None:
+    # Nearly every counter is a plain number.
+    if raw is not None and len(raw) <= _DIGITS_MAX and raw.isdigit():
+        return int(raw)
+    return read_total(name, raw, problems)
+
+
+# Rates are made over about ten seconds, the outlook of a backlog over a minute.
+RATE_SPAN_MS = 10_000
+DRAIN_SPAN_MS = 60_000
+
+
+class Tracker(Protocol):
+    """What is remembered of one queue between polls, as ``QueueTracker`` says."""
+
+    row: Row | None
+    sample: Sample | None
+    series: QueueSeries
+    stale_from_ms: int
+    state: QueueState | None
+
+    def update(self, row: Row, at_ms: int, references: References) -> QueueState:
+        """Take a poll's row."""
+        ...
+
+    @property
+    def look(self) -> Look | None:
+        """What looks at its messages found; None where there are no looks."""
+        ...
+
+    def resume(self) -> None:
+        """Tell that polls failed until now."""
+        ...
+
+
+NewTracker = Callable[[str, Trend, Thresholds, str], Tracker]
+
+
+class Sampler:
+    """Keeps a tracker for each queue; a poll is ``begin``, then ``take`` for its rows as they come, then ``finish``.
+
+    ``place`` tells which of several servers the queues are on; ``new_tracker`` knows the kind of their rows.
+    """
+
+    def __init__(
+        self, thresholds: Thresholds, place: str = "", new_tracker: NewTracker = QueueTracker.beginning
+    ) -> None:
+        self.trend = Trend()
+        self._thresholds = thresholds
+        self._place = place
+        self._new_tracker = new_tracker
+        self._trackers: dict[str, Tracker] = {}
+        self._states: list[QueueState] = []
+        self._totals = RunningTotals()
+        self._rotation = Rotation()
+        self._at_ms = 0
+        self._references: References = (None, None, None, None)
+
+    def begin(self, at_ms: int) -> None:
+        """Start a poll made at that server time."""
+        self._at_ms = at_ms
+        self._states = []
+        self._totals.begin()
+        growing_ms = self._thresholds.growing_ms
+        reference = self.trend.reference
+        self._references = (
+            reference(at_ms, RATE_SPAN_MS),
+            reference(at_ms, DRAIN_SPAN_MS),
+            reference(at_ms, growing_ms),
+            reference(at_ms, growing_ms // 2),
+        )
+
+    def take(self, names: Sequence[str], rows: Iterable[Row]) -> None:
+        """Take the rows of these queues."""
+        trackers, at_ms, keep = self._trackers, self._at_ms, self._states.append
+        for name, row in zip(names, rows, strict=True):
+            tracker = trackers.get(name)
+            if tracker is None:
+                tracker = trackers[name] = self._new_tracker(name, self.trend, self._thresholds, self._place)
+            before = tracker.state
+            if before is not None and at_ms < tracker.stale_from_ms and (row is tracker.row or row == tracker.row):
+                keep(before)
+                continue
+            state = tracker.update(row, at_ms, self._references)
+            self._totals.replace(before, state)
+            keep(state)
+
+    def finish(self) -> tuple[tuple[QueueState, ...], Totals]:
+        """End the poll: forget queues that are gone, keep the counters, and return the states and their sums."""
+        states = tuple(self._states)
+        if len(states) != len(self._trackers):
+            for name in self._trackers.keys() - {state.name for state in states}:
+                self._totals.replace(self._trackers.pop(name).state, None)
+                self.trend.remove_queue(name)
+        if self.trend.is_due(self._at_ms):
+            self.trend.open_bucket(self._at_ms)
+            for tracker in self._trackers.values():
+                tracker.series.append(tracker.sample)
+        totals = self._totals.totals(states)
+        self.trend.totals.append(
+            TotalsPoint(
+                self._at_ms, totals.ready, totals.hidden, totals.arrivals_s, totals.deletes_s, totals.receives_s
+            )
+        )
+        return states, totals
+
+    def resume(self, at_ms: int) -> None:
+        """Tell that polls failed until now."""
+        self.trend.resume(at_ms)
+        for tracker in self._trackers.values():
+            tracker.resume()
+
+    def looks(self, names: Sequence[str]) -> tuple[Sequence[str], list[MessagePage]]:
+        """Return whose receive counts to look at in this poll, and which pages of messages; the next poll tells."""
+        return self._rotation.quick(names), self._rotation.pages(names, self._trackers, self._at_ms)
+
+    def take_receive_counts(self, names: Sequence[str], counts: Iterable[Sequence[int]]) -> None:
+        """Take what a look at the receive counts of these queues found: looked at, poison, highest."""
+        for name, (looked, poison, highest_rc) in zip(names, counts, strict=True):
+            tracker = self._trackers.get(name)
+            if tracker is not None and tracker.look is not None and tracker.sample is not None:
+                before = tracker.look.found
+                tracker.look.take_counts(looked, poison, highest_rc, tracker.sample.depth, self._at_ms)
+                _spread(tracker, before)
+
+    def take_pages(self, pages: Iterable[tuple[MessagePage, PageLook]]) -> None:
+        """Take what a look at pages of messages found."""
+        for page, found in pages:
+            tracker = self._trackers.get(page.queue)
+            if tracker is not None and tracker.look is not None:
+                before = tracker.look.found
+                tracker.look.take_page(found, tracker.row, self._at_ms)
+                _spread(tracker, before)
+
+
+def _spread(tracker: Tracker, before: Looked) -> None:
+    """Let the next poll make another state where a look found something else, or found trouble anew."""
+    found = tracker.look.found if tracker.look is not None else before
+    is_same = found[:-1] == before[:-1] and (found.looked_all_ms is None) == (before.looked_all_ms is None)
+    if not is_same or (found != before and (found.poison or found.missing)):
+        tracker.stale_from_ms = 0

@@ -1,0 +1,216 @@
+"""Numbers, times and untrusted text in words."""
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+UNKNOWN = "–"
+# A sentence may quote the server, which may say anything.
+SENTENCE_MAX = 300
+
+# 9,999 years: a score by hand may be any number.
+_CALENDAR_MS = 315_537_897_600_000
+_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
+_INVISIBLE = {"Cf", "Cs", "Co", "Cn"}
+_MARKS = {"Mn", "Mc", "Me"}
+# Jamo that complete a syllable and skin colours: they take no room either.
+_WITHOUT_WIDTH = frozenset(
+    chr(code)
+    for first, last in ((0x1160, 0x11FF), (0xD7B0, 0xD7FB), (0xFFA0, 0xFFA0), (0x1F3FB, 0x1F3FF))
+    for code in range(first, last + 1)
+)
+# Scripts that stack four or five marks on one letter exist; a thousand overwrite the lines around, and take a
+# terminal, as well as whoever measures the text, all the time in the world.
+_STACKED_MAX = 8
+
+
+def count(value: float | None) -> str:
+    """Say a number of messages, with thousands separators: 38,112."""
+    return UNKNOWN if value is None else f"{value:,.0f}"
+
+
+def compact(value: float | None) -> str:
+    """Say a number in at most six characters: 38,112, then 381k, 38.1M."""
+    if value is None:
+        return UNKNOWN
+    if value < 100_000:
+        return f"{value:,.0f}"
+    for limit, divisor, unit in ((1e6, 1e3, "k"), (1e9, 1e6, "M"), (1e12, 1e9, "G")):
+        if value < limit:
+            scaled = value / divisor
+            return f"{scaled:.1f}{unit}" if scaled < 100 else f"{scaled:.0f}{unit}"
+    return f"{value:.0e}"
+
+
+def rate(per_s: float | None) -> str:
+    """Say a rate in messages per second with one decimal: 812.0."""
+    if per_s is None:
+        return UNKNOWN
+    return f"{per_s:,.1f}" if per_s < 100_000 else compact(per_s)
+
+
+def net(per_s: float | None) -> str:
+    """Say a net rate with its sign, since that is the news, in at most seven characters: +1.2, -1,204."""
+    if per_s is None:
+        return UNKNOWN
+    words = rate(abs(per_s)) if abs(per_s) < 999.95 else compact(abs(per_s))
+    return words if words == "0.0" else f"{'-' if per_s < 0 else '+'}{words}"
+
+
+def duration(ms: float | None) -> str:
+    """Say a span of time in its two largest units: 850 ms, 12 s, 41m, 2h 14m, 3d 4h; beyond the calendar, unknown."""
+    if ms is None or ms > _CALENDAR_MS:
+        return UNKNOWN
+    if ms < 1000:
+        return f"{max(0, ms):.0f} ms"
+    total_s = int(ms // 1000)
+    minutes, s = divmod(total_s, 60)
+    hours, minutes = divmod(minutes, 60)
+    days, hours = divmod(hours, 24)
+    if days:
+        return f"{days}d {hours}h" if days < 1000 else f"{days:,}d"
+    if hours:
+        return f"{hours}h {minutes}m"
+    if minutes:
+        return f"{minutes}m {s}s" if minutes < 10 else f"{minutes}m"
+    return f"{s} s"
+
+
+def ago(ms: float | None) -> str:
+    """Say how long ago something was: 12 s ago; what was less than a second ago was just now."""
+    return "just now" if ms is not None and ms < 1000 else f"{duration(ms)} ago"
+
+
+def seconds(value: float | None) -> str:
+    """Say a setting in seconds: 30 s, 15.5 s, 2h 0m."""
+    if value is None:
+        return UNKNOWN
+    return f"{value:g} s" if value < 600 else duration(value * 1000)
+
+
+def size(bytes_: int | None) -> str:
+    """Say a number of bytes: 212 B, 4.2 KiB, 12.0 MiB."""
+    if bytes_ is None:
+        return UNKNOWN
+    scaled = float(bytes_)
+    for unit in _UNITS[:-1]:
+        if scaled < 1000:
+            return f"{scaled:.0f} {unit}" if unit == "B" else f"{scaled:.1f} {unit}"
+        scaled /= 1024
+    return f"{scaled:,.1f} {_UNITS[-1]}"
+
+
+def clock(at_ms: float | None, *, date: bool = False) -> str:
+    """Say a moment in UTC: 19:46:02.121, or with its date; a moment beyond the calendar is said as unknown."""
+    if at_ms is None:
+        return UNKNOWN
+    try:
+        moment = datetime.fromtimestamp(at_ms / 1000, UTC)
+    except (OverflowError, OSError, ValueError):
+        return UNKNOWN
+    return f"{moment:{'%Y-%m-%d ' if date else ''}%H:%M:%S}.{moment.microsecond // 1000:03d}"
+
+
+def plural(number: float, noun: str) -> str:
+    """Say a number of things: 1 message, 3 messages."""
+    return f"{count(number)} {noun}" if number == 1 else f"{count(number)} {noun}s"
+
+
+def printable(text: str, limit: int | None = None) -> str:
+    """Make untrusted text harmless on a terminal: one line, no control, no bidirectional override, no lone surrogate.
+
+    Control characters become their Unicode pictures (␛), bytes that were not UTF-8 become \\xNN, other invisible or
+    reordering characters become \\uNNNN, as do marks beyond the eighth on one letter. ``limit`` cuts the text to that
+    many characters, with … in the last place.
+    """
+    if limit is not None and len(text) > limit:
+        text = text[: limit - 1] + "…"
+    if text.isascii() and text.isprintable():
+        return text
+    shown = "".join(_shown(text))
+    # Pictures may be longer than what they stand for.
+    return shown if limit is None or len(shown) <= limit else shown[: limit - 1] + "…"
+
+
+def _shown(text: str) -> Iterator[str]:
+    """Yield what stands for each character."""
+    stacked = 0
+    for character in text:
+        category = unicodedata.category(character)
+        stacked = stacked + 1 if category in _MARKS or character in _WITHOUT_WIDTH else 0
+        is_harmless = character.isprintable() and category not in _INVISIBLE and stacked <= _STACKED_MAX
+        yield character if is_harmless else _pictured(character)
+
+
+def _pictured(character: str) -> str:
+    code = ord(character)
+    if code < 0x20:
+        return chr(0x2400 + code)
+    if code == 0x7F:
+        return "␡"
+    if 0xDC80 <= code <= 0xDCFF:
+        return f"\\x{code - 0xDC00:02x}"
+    if character.isspace():
+        return " "
+    return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"
+
+
+_UNITS_MS = {
+    unit: unit_ms
+    for unit_ms, units in (
+        (1, "ms msec millisecond milliseconds"),
+        (1_000, "s sec secs second seconds"),
+        (60_000, "m min mins minute minutes"),
+        (3_600_000, "h hr hrs hour hours"),
+        (86_400_000, "d day days"),
+    )
+    for unit in units.split()
+}
+_PART = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,3})?) ?([a-z]{1,12})")
+_SPAN = re.compile(rf"-?{_PART.pattern}(?: ?{_PART.pattern})*|-?0")
+_SECONDS = re.compile(r"-?[0-9]{1,12}(?:\.[0-9]{1,9})?")
+_WHOLE_SECONDS_MAX = 9_999_999
+_EXAMPLES = "30s, 10m, 1h30m, 2d"
+
+_SIZE = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,3})?)(?:([kmgt])(?:i?b)?|b)?", re.IGNORECASE)
+_SIZES = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+
+
+def read_span(text: str) -> int | str:
+    """Return a duration that has a unit in ms, or a sentence that says how one is written; 0 needs no unit."""
+    parts = _PART.findall(text)
+    if not _SPAN.fullmatch(text) or any(unit not in _UNITS_MS for _, unit in parts):
+        return f"a duration has a unit: 250ms, {_EXAMPLES}"
+    span_ms = sum(float(number) * _UNITS_MS[unit] for number, unit in parts)
+    return round(-span_ms if text.startswith("-") else span_ms)
+
+
+def read_seconds(text: str) -> float | str:
+    """Return a duration in seconds, or a sentence that says how one is written; a number alone is in seconds."""
+    if _SECONDS.fullmatch(text):
+        return float(text)
+    span_ms = read_span(text)
+    if isinstance(span_ms, str):
+        return f"a duration is a number of seconds, or has a unit: {_EXAMPLES}"
+    return span_ms / 1000
+
+
+def read_whole_seconds(text: str) -> int | str:
+    """As ``read_seconds``, for the whole seconds that an RSMQ queue takes: 0 to 9,999,999."""
+    value_s = read_seconds(text)
+    if isinstance(value_s, str):
+        return value_s
+    # A number alone is written as the original rsmqctl wants it: 5.0 is refused, 0.5m is not.
+    is_whole = value_s == int(value_s) and not ("." in text and text[-1].isdigit())
+    if not 0 <= value_s <= _WHOLE_SECONDS_MAX or not is_whole:
+        return f"a duration must be a whole number of seconds from 0 to {_WHOLE_SECONDS_MAX:,}"
+    return int(value_s)
+
+
+def read_size(text: str) -> int | str:
+    """Return a size in bytes, or a sentence that says how one is written."""
+    found = _SIZE.fullmatch(text)
+    if found is None:
+        return "a size must be a number of bytes, or have a unit of 1024: 512, 64k, 1m"
+    return round(float(found[1]) * _SIZES[(found[2] or "").lower()])

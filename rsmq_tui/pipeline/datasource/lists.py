@@ -1,0 +1,198 @@
+"""The table ``messages`` of list queues, and pushing rows to them."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from contextlib import aclosing, suppress
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceReader, InputPartition, WriterCommitMessage
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
+
+from rsmq_tui.history.names import stored_name, stored_text
+from rsmq_tui.history.rows import repeated
+from rsmq_tui.monitor.peek import MessageState, state_of
+from rsmq_tui.monitor.reading import read_score
+from rsmq_tui.monitor.text import SENTENCE_MAX, plural, printable
+from rsmq_tui.pipeline.datasource.bridge import iterate_with, opened_lists
+from rsmq_tui.pipeline.datasource.messages import MessagePartition, Piece, packed
+from rsmq_tui.pipeline.datasource.options import ERRORS, NEW, Options, SourceError, briefly, told
+from rsmq_tui.pipeline.datasource.writing import Written, check_all_sent, check_written, outgoing_rows
+from rsmq_tui.protocol import RsmqError, ScanChunk, connect, name_bytes, name_of
+from rsmq_tui.protocol.lists.client import ListQueue
+from rsmq_tui.protocol.lists.naming import LISTS_NS
+from rsmq_tui.protocol.lists.reader import ListReader
+
+_LEASED = (MessageState.IN_FLIGHT, MessageState.EXPIRED)
+
+
+class ListMessageReader(DataSourceReader):
+    """Reads the items of one list queue, or of all that option ``lists`` means, each queue in one task.
+
+    A position is all that tells where an item is, and every pop shifts it: no part of a list stays what it is while
+    another task reads the other, so that a list is not split. An item that is there throughout comes once, be it in the
+    queue or in processing; of those with the same bytes only the number counts. Its ``id`` says where it was and which
+    bytes it had; ``due_ms`` is the deadline of its lease. What a list does not know is null: sent_ms, rc, fr_ms.
+    """
+
+    def __init__(self, options: Options, schema: StructType) -> None:
+        self._options = options
+        self._schema = schema
+
+    @briefly
+    def partitions(self) -> list[InputPartition]:
+        """Split the work; raises ``SourceError``."""
+        return asyncio.run(self._plan())
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of one partition; raises ``SourceError``."""
+        assert isinstance(partition, MessagePartition)
+        schema = to_arrow_schema(self._schema, timezone="UTC")
+        yield from iterate_with(
+            opened_lists(self._options), lambda reader: self._batches(reader, partition.pieces, schema)
+        )
+
+    async def _plan(self) -> list[InputPartition]:
+        async with aclosing(opened_lists(self._options)) as reader:
+            try:
+                await reader.discovery.search()
+                index = await reader.rows.index()
+                pieces = []
+                async with aclosing(reader.rows.rows(index.at_ms)) as coming:
+                    async for names, rows in coming:
+                        # A count that cannot be read is told by the task.
+                        sizes = (sum(each for each in row[:2] if isinstance(each, int)) for row in rows)
+                        pieces += [Piece(name, size=size) for name, size in zip(names, sizes, strict=True)]
+            except ERRORS as error:
+                raise told(error, reader.label) from None
+        return list(packed(pieces, self._options.partitions))
+
+    async def _batches(
+        self, reader: ListReader, pieces: tuple[Piece, ...], schema: pa.Schema
+    ) -> AsyncGenerator[pa.RecordBatch, None]:
+        bodies = "body" in schema.names
+        for piece in pieces:
+            try:
+                chunks = reader.scan.chunks(piece.queue, bodies=bodies, count=self._options.chunk)
+                async with aclosing(chunks):
+                    async for chunk in chunks:
+                        yield _batch(reader, piece.queue, chunk, schema)
+            except RsmqError as error:
+                if self._options.queue is None and error.code == "wrongType":
+                    # It is no list queue: the table of queues says what is wrong with it.
+                    continue
+                raise told(error, reader.label, f"queue {piece.queue}") from None
+
+
+def _batch(reader: ListReader, queue: str, chunk: ScanChunk, schema: pa.Schema) -> pa.RecordBatch:
+    ids, scores, _, _, sizes, bodies = chunk.columns
+    count = len(chunk)
+    states = [state_of(score, None, chunk.at_ms, id) for score, id in zip(scores, ids, strict=True)]
+    same = {
+        "at_ms": chunk.at_ms,
+        "server": stored_text(reader.label),
+        "ns": stored_name(LISTS_NS),
+        "queue": stored_name(queue),
+    }
+    found = {
+        "id": [name_of(id) for id in ids],
+        "due_ms": [_due_ms(score) if state in _LEASED else None for score, state in zip(scores, states, strict=True)],
+        "state": list(map(str, states)),
+        "size": sizes,
+        "body": bodies,
+    }
+    arrays = [
+        pa.array(found[each.name], each.type) if each.name in found else repeated(same.get(each.name), each.type, count)
+        for each in schema
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _due_ms(score: bytes) -> int | None:
+    due_ms, _ = read_score(score.decode("latin-1"))
+    with suppress(OverflowError, ValueError):
+        return None if due_ms is None else int(due_ms)
+    return None
+
+
+_PUSH_ITEMS = 500
+_PUSH_BYTES = 1 << 20
+
+
+class ListWriter(DataSourceArrowWriter):
+    """Pushes rows: the column ``body``, and where there is such a column to the row's ``queue``, the key of a list.
+
+    Each row is pushed at least once, at the end that consumers do not take from: a task that fails midway is run again
+    from its first row. Rows of a partition keep their order. A list that is not there comes into being; a row for a key
+    of another type is refused, and the write fails when all others are pushed. Lists delay nothing and keep no ids.
+    """
+
+    def __init__(self, options: Options, schema: StructType) -> None:
+        if options.ids != NEW or options.run is not None:
+            raise SourceError("rows are pushed to a list at least once: leave options ids and run out")
+        if options.delay_s is not None or "delay_s" in schema.names:
+            raise SourceError("lists have no delay: leave delay_s out")
+        check_written(schema, options)
+        if options.server.address().cluster:
+            raise SourceError("lists of a cluster cannot be written: each list may be on another node")
+        self._options = options
+        self._check_server()
+
+    @briefly
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
+        """Push the rows of one partition; raises ``SourceError``."""
+        done = Written("")
+        address = self._options.server.address()
+        with connect(address, self._options.ns) as client:
+            try:
+                for batch in iterator:
+                    groups: dict[str, list[str | bytes]] = {}
+                    for row in outgoing_rows(batch, self._options, done.refuse):
+                        groups.setdefault(row.queue, []).append(row.body)
+                    for queue, items in groups.items():
+                        self._push(ListQueue(client, name_bytes(queue), names=self._options.list_names), items, done)
+            except ERRORS as error:
+                sent = plural(done.sent, "item")
+                raise told(error, address.label, f"this task had pushed {sent}") from None
+        return done
+
+    @briefly
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Raise ``SourceError`` where rows could not be pushed."""
+        check_all_sent([message for message in messages if isinstance(message, Written)])
+
+    def _push(self, queue: ListQueue, items: Sequence[str | bytes], done: Written) -> None:
+        for part in _parts(items):
+            try:
+                queue.push(*part)
+            except RsmqError as error:
+                done.refuse(len(part), printable(f"queue {queue.key}: {error}", SENTENCE_MAX))
+            else:
+                done.sent += len(part)
+
+    def _check_server(self) -> None:
+        """Find out before any task is started whether there is a server, and nothing else at the list's key."""
+        options = self._options
+        address = options.server.address()
+        with connect(address, options.ns) as client:
+            try:
+                ListQueue(client, name_bytes(options.queue or "queue"), names=options.list_names).length()
+            except RsmqError as error:
+                if options.queue is not None:
+                    raise told(error, address.label, f"queue {printable(options.queue)}") from None
+            except ERRORS as error:
+                raise told(error, address.label) from None
+
+
+def _parts(items: Sequence[str | bytes]) -> Iterator[list[str | bytes]]:
+    """Yield as much as one command should take."""
+    part: list[str | bytes] = []
+    size = 0
+    for item in items:
+        if part and (len(part) >= _PUSH_ITEMS or size + len(item) > _PUSH_BYTES):
+            yield part
+            part, size = [], 0
+        part.append(item)
+        size += len(item)
+    if part:
+        yield part

@@ -1,0 +1,213 @@
+"""Work plan: which hours of samples and days of messages a run has to compute again.
+
+Which hours of samples have to be worked anew, and which samples that takes.
+
+An hour is a number: how many were over since 1970, UTC.
+"""
+
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import date, timedelta
+
+import pyarrow.parquet as pq
+
+from rsmq_tui.history.analysis.schema import BY_DAY, LIFECYCLE, POISON_DAYS
+from rsmq_tui.history.analysis.tables import Manifest
+from rsmq_tui.history.schema import MESSAGES, SAMPLES
+from rsmq_tui.history.store import SealedFile, Store
+from rsmq_tui.monitor.text import plural
+from rsmq_tui.pipeline.folder import Folder
+
+TABLES = (SAMPLES, MESSAGES)
+"""The tables of a history."""
+
+DAY_MS = 86_400_000
+_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+
+
+def day_in(name: str) -> str | None:
+    """Return the day that a file of a history belongs to, by its name; None for a file that is none of a history."""
+    parts = name.split("/")
+    if len(parts) != 3 or not parts[1].startswith("day=") or parts[2].startswith(("_", ".")):
+        return None
+    day = parts[1].removeprefix("day=")
+    return day if _is_day(day) else None
+
+
+def source_of(table: str) -> str:
+    """Return which table of a history a table by day is made of."""
+    return MESSAGES if table in (LIFECYCLE, POISON_DAYS) else SAMPLES
+
+
+def days_to_work(touched: Iterable[str], held: Collection[str]) -> list[str]:
+    """Return the days of messages to work anew, of those that the history holds, where files of some days are new.
+
+    What an inventory tells of a day's messages may come from the first one of the day after.
+    """
+    wanted = {day for one in touched for day in (one, shifted(one, -1))}
+    return sorted(wanted.intersection(held))
+
+
+def days_to_read(days: Collection[str], held: Collection[str]) -> list[str]:
+    """Return the days of messages to read for working some."""
+    after = {shifted(day, 1) for day in days}
+    return sorted({*days, *after.intersection(held)})
+
+
+def shifted(day: str, days: int) -> str:
+    """Return the day so many days later; at the calendar's ends the day itself."""
+    try:
+        return (date.fromisoformat(day) + timedelta(days)).isoformat()
+    except OverflowError:
+        return day
+
+
+def midnight_ms(day: str) -> int:
+    """Return when a day begins."""
+    return (date.fromisoformat(day) - date(1970, 1, 1)).days * DAY_MS
+
+
+def _is_day(text: str) -> bool:
+    if not _DAY.fullmatch(text):
+        return False
+    try:
+        date.fromisoformat(text)
+    except ValueError:
+        return False
+    return True
+
+
+HOUR_MS = 3_600_000
+_A_DAY = 24
+_AT_ONCE = 8
+
+
+def hours_of(days: Iterable[str]) -> set[int]:
+    """Return all hours of some days."""
+    return {midnight_ms(day) // HOUR_MS + hour for day in days for hour in range(_A_DAY)}
+
+
+def days_of(hours: Iterable[int]) -> list[str]:
+    """Return the days that some hours are of."""
+    return [(date(1970, 1, 1) + timedelta(number)).isoformat() for number in sorted({hour // _A_DAY for hour in hours})]
+
+
+def hours_to_work(touched: Iterable[int], held: Iterable[str]) -> set[int]:
+    """Return the hours to work anew where samples of some hours are new, of the days that the history holds.
+
+    The first samples of an hour may follow on the last ones of the hour before.
+    """
+    return {hour for one in touched for hour in (one, one + 1)} & hours_of(held)
+
+
+def hours_to_read(hours: Collection[int], held: Collection[str]) -> list[str]:
+    """Return the days to read for working some hours: an hour needs the one before."""
+    wanted = set(days_of(hours))
+    before = {shifted(day, -1) for day in wanted if midnight_ms(day) // HOUR_MS in hours}
+    return sorted((wanted | before).intersection(held))
+
+
+def hours_in(store: Store, names: Sequence[str], column: str) -> dict[str, set[int]]:
+    """Return the hours of the rows in each of some files, by a column that holds moments.
+
+    Where a file does not tell, it is all hours of its day: its folder's name.
+    """
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        return dict(zip(names, pool.map(lambda name: _hours_in(store, name, column), names), strict=True))
+
+
+def _hours_in(store: Store, name: str, column: str) -> set[int]:
+    whole = hours_of([name.rsplit("/", 2)[-2].removeprefix("day=")])
+    try:
+        with pq.ParquetFile(store.open(name)) as file:
+            spans = _spans_in(file.metadata, column)
+    except Exception:
+        # Whatever is wrong with it, it is found and told when it is read to its end.
+        return whole
+    return {hour for hour in whole for first_ms, last_ms in spans if first_ms // HOUR_MS <= hour <= last_ms // HOUR_MS}
+
+
+def _spans_in(footer: pq.FileMetaData, column: str) -> list[tuple[int, int]]:
+    """Return the first and the last moment of each group of rows; raises where one does not tell."""
+    place = next(number for number in range(footer.num_columns) if footer.schema.column(number).path == column)
+    groups = [footer.row_group(number) for number in range(footer.num_row_groups)]
+    told = [group.column(place).statistics for group in groups if group.num_rows]
+    if not all(one is not None and one.has_min_max for one in told):
+        raise ValueError("not all is told")
+    return [(int(one.min), int(one.max)) for one in told]
+
+
+Held = Mapping[str, Sequence[SealedFile]]
+
+
+@dataclass(frozen=True, slots=True)
+class ToDo:
+    """The hours and days to work anew, and the days to read for that, of each table of a history.
+
+    ``days`` are those that hours or messages to work are of. ``partly`` are the days of samples of which some hours
+    stay as they are stored.
+    """
+
+    hours: frozenset[int]
+    days: Mapping[str, list[str]]
+    read: Mapping[str, list[str]]
+    partly: frozenset[str]
+
+    def __bool__(self) -> bool:
+        return any(self.days.values())
+
+    def amount(self, table: str) -> str:
+        """Return how much of a table of a history it is, in words."""
+        if table == SAMPLES and self.partly:
+            return plural(len(self.hours), "hour")
+        return plural(len(self.days[table]), "day")
+
+
+def to_do(
+    history: Folder, held: Held, new: Mapping[str, Collection[str]], before: Manifest | None, anew: Collection[str]
+) -> ToDo:
+    """Return what there is to do where some files are new; of the tables ``anew`` it is all that is held.
+
+    ``before`` tells what is stored: of a day of samples that it does not have, all hours are worked.
+    """
+    there = {table: {file.day for file in held[table]} for table in TABLES}
+    worked = hours_to_work(_hours(history, held, new.get(SAMPLES, ()), anew), there[SAMPLES])
+    worked |= hours_of(day for day in days_of(worked) if before is None or not is_stored(before, SAMPLES, day))
+    touched = there[MESSAGES] if MESSAGES in anew else {day for name in new.get(MESSAGES, ()) if (day := day_in(name))}
+    message_days = days_to_work(touched, there[MESSAGES])
+    return _reading(worked, message_days, there)
+
+
+def with_whole_days(todo: ToDo, held: Held, wanted: Collection[str]) -> ToDo:
+    """Return the same with all hours of some days, and with the hours that follow on these."""
+    there = {table: {file.day for file in held[table]} for table in TABLES}
+    worked = todo.hours | hours_to_work(hours_of(wanted), there[SAMPLES])
+    return _reading(worked, todo.days[MESSAGES], there)
+
+
+def is_stored(before: Manifest, source: str, day: str) -> bool:
+    """Tell whether any table by day, of a table of a history, has files of a day."""
+    return any(before.files(table, day, day) for table in BY_DAY if source_of(table) == source)
+
+
+def _reading(worked: Collection[int], message_days: list[str], there: Mapping[str, set[str]]) -> ToDo:
+    sample_days = days_of(worked)
+    return ToDo(
+        frozenset(worked),
+        {SAMPLES: sample_days, MESSAGES: message_days},
+        {SAMPLES: hours_to_read(worked, there[SAMPLES]), MESSAGES: days_to_read(message_days, there[MESSAGES])},
+        frozenset(day for day in sample_days if not hours_of([day]) <= set(worked)),
+    )
+
+
+def _hours(history: Folder, held: Held, new: Collection[str], anew: Collection[str]) -> set[int]:
+    files = held[SAMPLES]
+    if SAMPLES in anew:
+        return hours_of({file.day for file in files})
+    names = {file.name for file in files}
+    # Of a file that is gone, or called otherwise than its note says, only the day is known.
+    unknown = {day for name in new if name not in names and (day := day_in(name))}
+    found = hours_in(history.store, sorted(names.intersection(new)), "at_ms")
+    return hours_of(unknown).union(*found.values())

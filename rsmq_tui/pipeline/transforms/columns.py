@@ -1,0 +1,74 @@
+"""Columns of the tables, and sentences made by column expressions."""
+
+from functools import cache
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as sf
+
+from rsmq_tui.history.analysis.schema import BY_DAY, SCHEMAS
+from rsmq_tui.monitor.text import UNKNOWN
+
+DAY = "day"
+"""The column in front of the tables that are kept by day: such as 2031-05-17, UTC."""
+
+_NAMES = {pa.string(): "string", pa.int64(): "bigint", pa.float64(): "double", pa.binary(): "binary"}
+_NAMES |= {pa.bool_(): "boolean"}
+
+
+@cache
+def columns_of(table: str) -> dict[str, str]:
+    """Return the columns of a table in their order, each with Spark's name of its type; ``day`` first, if by day."""
+    promised = {field.name: _name_of(field.type) for field in SCHEMAS[table]}
+    return {DAY: "string", **promised} if table in BY_DAY else promised
+
+
+def conform(df: DataFrame, table: str) -> DataFrame:
+    """Return the columns that a table promises, in its order and of its types; raises where one is missing."""
+    return df.select(*(sf.col(f"`{name}`").cast(kind).alias(name) for name, kind in columns_of(table).items()))
+
+
+def _name_of(kind: pa.DataType) -> str:
+    if pa.types.is_list(kind):
+        return f"array<{_name_of(kind.value_type)}>"
+    return _NAMES[kind]
+
+
+# As in monitor/wording: 9,999 years.
+_CALENDAR_MS = 315_537_897_600_000
+_SECOND_MS, _MINUTE_MS, _HOUR_MS, _DAY_MS = 1000, 60_000, 3_600_000, 86_400_000
+
+
+def count(number: Column) -> Column:
+    """Say a number of messages, with thousands separators: 38,112."""
+    return sf.coalesce(sf.format_number(number, 0), sf.lit(UNKNOWN))
+
+
+def plural(number: Column, noun: str) -> Column:
+    """Say a number of things: 1 message, 3 messages."""
+    return sf.concat(count(number), sf.when(number == 1, f" {noun}").otherwise(f" {noun}s"))
+
+
+def rate(per_s: Column) -> Column:
+    """Say a rate: 3.4 below ten messages a second, 1,211 from there on."""
+    return sf.when(per_s < 10, sf.format_number(per_s, 1)).otherwise(count(per_s))
+
+
+def duration(ms: Column) -> Column:
+    """Say a span of whole milliseconds in its two largest units, as ``monitor.wording.duration`` does."""
+    days, hours = _whole(ms, _DAY_MS), _whole(ms % _DAY_MS, _HOUR_MS)
+    minutes, seconds = _whole(ms % _HOUR_MS, _MINUTE_MS), _whole(ms % _MINUTE_MS, _SECOND_MS)
+    return (
+        sf.when(ms.isNull() | (ms > _CALENDAR_MS), UNKNOWN)
+        .when(ms < _SECOND_MS, sf.concat(sf.greatest(ms, sf.lit(0)).cast("string"), sf.lit(" ms")))
+        .when(ms < _MINUTE_MS, sf.concat(seconds, sf.lit(" s")))
+        .when(ms < 10 * _MINUTE_MS, sf.concat(minutes, sf.lit("m "), seconds, sf.lit("s")))
+        .when(ms < _HOUR_MS, sf.concat(minutes, sf.lit("m")))
+        .when(ms < _DAY_MS, sf.concat(hours, sf.lit("h "), minutes, sf.lit("m")))
+        .when(ms < 1000 * _DAY_MS, sf.concat(days, sf.lit("d "), hours, sf.lit("h")))
+        .otherwise(sf.concat(sf.format_number(sf.floor(ms / _DAY_MS), 0), sf.lit("d")))
+    )
+
+
+def _whole(ms: Column, unit_ms: int) -> Column:
+    return sf.floor(ms / unit_ms).cast("string")

@@ -1,0 +1,369 @@
+"""The tables over all days: queues, baselines, anomalies, forecasts and advice.
+
+Which visibility timeout a queue should have, by how long its messages were held.
+
+The holding time counts from the first receive until the message was deleted, whatever happened in between: of a message
+that came back it holds the wait for the next receive as well. A vt that covers it is on the safe side.
+
+What is usual for a queue at each hour of the week: the median of its hourly means, and how far they lie from it.
+
+Both are medians, so that a bad hour moves neither. The hours that are judged by them are among those that they are of.
+
+When a queue that grows reaches its limits: a straight line through its last hours.
+
+The line is of least squares. It counts as growth where chance alone would make one so straight in fewer than 1 of 20
+cases (a one-sided t-test of the correlation): a queue that only wavers, or that jumped once, does not grow.
+"""
+
+from collections.abc import Mapping
+from itertools import chain
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as sf
+
+from rsmq_tui.history.analysis.schema import (
+    ADVICE,
+    ANOMALIES,
+    BASELINE,
+    EPISODES,
+    FORECAST,
+    LIFECYCLE,
+    POISON,
+    POISON_DAYS,
+    QUEUES,
+    ROLLUP_1H,
+    VERDICT_RUNS,
+)
+from rsmq_tui.monitor import text
+from rsmq_tui.pipeline.increment import HOUR_MS
+from rsmq_tui.pipeline.state import Settings
+from rsmq_tui.pipeline.transforms.columns import conform, count, duration, plural
+from rsmq_tui.pipeline.transforms.episodes import episodes_of
+from rsmq_tui.pipeline.transforms.inventories import day_name, poison
+from rsmq_tui.pipeline.transforms.samples import DAY_MS, MINUTE_MS, PLACE, QUEUE
+
+
+def joined(*parts: Column | str) -> Column:
+    """Return a sentence made of columns and plain words; null where a part is."""
+    return sf.concat(*(sf.lit(part) if isinstance(part, str) else part for part in parts))
+
+
+def share(value: Column) -> Column:
+    """Say a share of things: 12 %, less than 1 %, none."""
+    return (
+        sf.when(value <= 0, "none").when(value < 0.01, "less than 1 %").otherwise(joined(count(value * 100), " %"))
+    )  # fmt: skip
+
+
+def seconds(value: Column) -> Column:
+    """Say a setting in seconds: 30 s, 15.5 s, 2h 0m."""
+    number = sf.when(value == sf.floor(value), sf.floor(value).cast("string")).otherwise(
+        sf.round(value, 3).cast("string")
+    )  # fmt: skip
+    return sf.when(value < 600, joined(number, " s")).when(value >= 600, duration(rounded(value * 1000)))
+
+
+def rounded(value: Column) -> Column:
+    """Return a number as a whole one; null where it does not fit into one."""
+    return sf.round(value).try_cast("bigint")
+
+
+def per_hour(value: Column) -> Column:
+    """Say a number of messages that come in an hour: 1,204/h, or 3.4/h where they are few."""
+    return joined(sf.when(value < 10, sf.format_number(value, 1)).otherwise(count(value)), "/h")
+
+
+def minute(at_ms: Column) -> Column:
+    """Say a moment to the minute: 2031-05-17 21:50 UTC, whatever the session's time zone."""
+    minutes = sf.floor(sf.pmod(at_ms, sf.lit(DAY_MS)) / MINUTE_MS)
+    clock = sf.format_string("%02d:%02d", sf.floor(minutes / 60), sf.pmod(minutes, sf.lit(60)))
+    return joined(day_name(sf.floor(at_ms / DAY_MS)), " ", clock, " UTC")
+
+
+METRICS = ("depth", "oldest_ready_age_ms", "arrivals_s", "deletes_s", "receives_s")
+HOUR_OF_WEEK = "hour_of_week"
+_WEEK_HOURS = 168
+# 1970 began on a Thursday.
+_FIRST_HOUR_OF_WEEK = 72
+
+
+def compared(hours: DataFrame) -> DataFrame:
+    """Return every hour of ``rollup_1h`` and metric whose mean is known, next to what is usual at its hour of the week.
+
+    One pass over all metrics, and one shuffle: by queue and hour of the week.
+    """
+    usual = Window.partitionBy(*QUEUE, HOUR_OF_WEEK)
+    found = hours.where(sf.col("queue").isNotNull()).select(
+        *QUEUE,
+        "bucket_ms",
+        sf.pmod(sf.floor(sf.col("bucket_ms") / HOUR_MS) + _FIRST_HOUR_OF_WEEK, sf.lit(_WEEK_HOURS)).alias(HOUR_OF_WEEK),
+        *(sf.col(f"{metric}_mean").alias(metric) for metric in METRICS),
+    )
+    with_medians = found.withColumns(
+        {f"{metric}_median": sf.median(metric).over(usual) for metric in METRICS}
+        | {f"{metric}_hours": sf.count(metric).over(usual) for metric in METRICS}
+    )
+    with_deviations = with_medians.withColumns(
+        {
+            f"{metric}_mad": sf.median(sf.abs(sf.col(metric) - sf.col(f"{metric}_median"))).over(usual)
+            for metric in METRICS
+        }
+    )
+    return with_deviations.select(
+        *QUEUE, "bucket_ms", HOUR_OF_WEEK, sf.inline(sf.array(*map(_baseline_text, METRICS)))
+    ).where(sf.col("value").isNotNull())  # fmt: skip
+
+
+def baseline(hours: DataFrame) -> DataFrame:
+    """Return the table ``baseline``, from ``rollup_1h`` of all days."""
+    # All rows of a group say the same of it.
+    same = [sf.max(name).alias(name) for name in ("hours", "median", "mad")]
+    return conform(compared(hours).groupBy(*QUEUE, HOUR_OF_WEEK, "metric").agg(*same), BASELINE)
+
+
+def _baseline_text(metric: str) -> Column:
+    """Return one metric of an hour."""
+    return sf.struct(
+        sf.lit(metric).alias("metric"),
+        sf.col(metric).alias("value"),
+        *(sf.col(f"{metric}_{name}").alias(name) for name in ("hours", "median", "mad")),
+    )
+
+
+HOURS_MIN = 3
+"""So many hours, each of another week, have to be known before one of them can be called unusual."""
+
+SIGMAS_IN_MAD = 1.4826
+"""The standard deviation of what is normally distributed, in median absolute deviations."""
+
+SHARE_OF_MEDIAN = 0.05
+FLOORS = {"depth": 1.0, "oldest_ready_age_ms": 5_000.0, "arrivals_s": 0.01, "deletes_s": 0.01, "receives_s": 0.01}
+"""A deviation counts as no smaller than this, nor than that share of the median: a queue that is the same each week
+would else be unusual at its first change by one message."""
+
+
+def anomalies(hours: DataFrame, score: float) -> DataFrame:
+    """Return the table ``anomalies``, from ``rollup_1h`` of all days: hours that are ``score`` deviations away or more.
+
+    The judged hour is among those that the median is of. That is a median's strength: one of three moves it by little.
+    """
+    floors = sf.create_map(*chain.from_iterable((sf.lit(metric), sf.lit(floor)) for metric, floor in FLOORS.items()))
+    deviation = sf.greatest(
+        sf.col("mad") * SIGMAS_IN_MAD, sf.abs("median") * SHARE_OF_MEDIAN, floors[sf.col("metric")]
+    )  # fmt: skip
+    judged = compared(hours).where(sf.col("hours") >= HOURS_MIN)
+    scored = judged.withColumn("score", (sf.col("value") - sf.col("median")) / deviation)
+    return conform(scored.where(sf.abs("score") >= score), ANOMALIES)
+
+
+DEPTH, AGE = "depth", "oldest_ready_age_ms"
+
+HOURS = 6
+"""The trend is that of so many hours, as far as they are known."""
+
+R2_MIN = {3: 0.9755, 4: 0.810, 5: 0.649, 6: 0.532}
+"""By the number of known hours, how much of the variance the line has to explain; with fewer hours nothing is said."""
+
+GROWTH_MIN_H = {DEPTH: 0.1, AGE: 1_000.0}
+"""What grows by less in an hour does not grow."""
+
+HORIZON_MS = 365 * 24 * HOUR_MS
+"""Nothing is foretold that is further away."""
+
+
+def forecast(hours: DataFrame, settings: Settings) -> DataFrame:
+    """Return the table ``forecast``, from ``rollup_1h`` of all days.
+
+    It tells of queues that were there in the last hour of their place, or in the one before. Time is that of the last
+    sample: the mean of an hour counts for the middle between the hour's beginning and its last sample.
+    """
+    limits = {DEPTH: settings.depth_limit, AGE: settings.age_limit_ms}
+    trends = _trends(_series(hours, {metric: limit for metric, limit in limits.items() if limit is not None}))
+    is_age = sf.col("metric") == AGE
+    grows = (sf.col("slope_h") >= sf.when(is_age, GROWTH_MIN_H[AGE]).otherwise(GROWTH_MIN_H[DEPTH])) & (
+        sf.col("r2") >= sf.lit([R2_MIN.get(hours, 1.0) for hours in range(HOURS + 1)])[sf.col("hours").cast("int")]
+    )
+    left_ms = (sf.col("limit") - sf.col("intercept")) / sf.col("slope_h") * HOUR_MS
+    # The line may be through before the last sample is.
+    reaches_ms = sf.greatest(sf.col("at_ms") + rounded(left_ms), sf.col("now_ms"))
+    found = trends.withColumns(
+        {
+            "is_over": sf.col("value") >= sf.col("limit"),
+            "grows": grows,
+            "line_ms": sf.when(grows & (left_ms < HORIZON_MS), reaches_ms),
+            "slope_s": sf.col("slope_h") / (HOUR_MS / 1000),
+            "slope_ms": rounded(sf.col("slope_h")),
+        }
+    )
+    reaches = sf.when(sf.col("is_over"), sf.col("at_ms")).otherwise(sf.col("line_ms"))
+    return conform(found.withColumns({"reaches_ms": reaches, "told": _forecast_text()}), FORECAST)
+
+
+def _series(hours: DataFrame, limits: dict[str, int]) -> DataFrame:
+    """Return the hourly means of each metric with a limit, and what all hours of a queue have to tell of them."""
+    of_queue = Window.partitionBy(*QUEUE)
+    queues = hours.where(sf.col("queue").isNotNull())
+    newest = queues.groupBy(*PLACE).agg(sf.max("bucket_ms").alias("newest_ms"))
+    bucket = sf.col("bucket_ms")
+
+    def told(metric: str) -> Column:
+        mean = sf.col(f"{metric}_mean")
+        fields = {
+            "metric": sf.lit(metric),
+            "value": mean,
+            "limit": sf.lit(float(limits[metric])),
+            "amount": sf.lit(_amount(metric, limits[metric])),
+            "below_ms": sf.col(f"{metric}_below_ms"),
+        }
+        return sf.struct(*(field.alias(name) for name, field in fields.items()))
+
+    below = {
+        f"{metric}_below_ms": sf.max(sf.when(sf.col(f"{metric}_mean") < limit, bucket)).over(of_queue)
+        for metric, limit in limits.items()
+    }
+    return (
+        queues.withColumns(
+            {"at_ms": sf.max(bucket).over(of_queue), "now_ms": sf.max("last_ms").over(of_queue), **below}
+        )
+        .join(sf.broadcast(newest), on=list(PLACE))
+        .where(sf.col("at_ms") >= sf.col("newest_ms") - HOUR_MS)
+        .select(*QUEUE, "bucket_ms", "last_ms", "at_ms", "now_ms", sf.inline(sf.array(*map(told, limits))))
+    )
+
+
+def _trends(series: DataFrame) -> DataFrame:
+    """Return the line through the last hours of each queue and metric, in hours from ``at_ms`` on."""
+    bucket, at_ms, value = sf.col("bucket_ms"), sf.col("at_ms"), sf.col("value")
+    last_ms = sf.coalesce("last_ms", bucket + HOUR_MS)
+    y = sf.when(bucket > at_ms - HOURS * HOUR_MS, value)
+    x = ((bucket - at_ms) / 2 + (last_ms - at_ms) / 2) / HOUR_MS
+    is_over = (value >= sf.col("limit")) & (sf.col("below_ms").isNull() | (bucket > sf.col("below_ms")))
+    return (
+        series.groupBy(*QUEUE, "metric", "limit", "amount", "at_ms", "now_ms")
+        .agg(
+            sf.count(y).alias("hours"),
+            sf.max(sf.when(bucket == at_ms, value)).alias("value"),
+            sf.regr_slope(y, x).alias("slope_h"),
+            sf.regr_intercept(y, x).alias("intercept"),
+            sf.regr_r2(y, x).alias("r2"),
+            sf.min(sf.when(is_over, bucket)).alias("since_ms"),
+        )
+        .where(sf.col("value").isNotNull() & (sf.col("hours") >= min(R2_MIN)))
+    )
+
+
+def _forecast_text() -> Column:
+    line_ms, now_ms, amount = sf.col("line_ms"), sf.col("now_ms"), sf.col("amount")
+    is_age = sf.col("metric") == AGE
+    speed = sf.when(is_age, joined(duration(sf.col("slope_ms")), "/h")).otherwise(per_hour(sf.col("slope_h")))
+    there = sf.when(is_age, joined("an age of ", amount)).otherwise(amount)
+    course = (
+        sf.when(line_ms.isNull(), joined("does not reach ", there, " within a year"))
+        .when(line_ms <= now_ms, joined("is about to reach ", there))
+        .otherwise(joined("reaches ", there, " in ", duration(line_ms - now_ms), " (", minute(line_ms), ")"))
+    )
+    return (
+        sf.when(sf.col("is_over"), joined("over the limit of ", amount, " since ", minute(sf.col("since_ms"))))
+        .when(sf.col("grows"), joined("at +", speed, " it ", course))
+        .otherwise(sf.lit("does not grow"))
+    )
+
+
+def _amount(metric: str, limit: int) -> str:
+    return text.duration(limit) if metric == AGE else text.plural(limit, "message")
+
+
+def queues(hours: DataFrame) -> DataFrame:
+    """Return the table ``queues``, from ``rollup_1h`` of all days."""
+    return conform(
+        hours.where(sf.col("queue").isNotNull())
+        .groupBy(*QUEUE)
+        .agg(
+            sf.min("bucket_ms").alias("first_ms"),
+            sf.max("last_ms").alias("last_ms"),
+            sf.sum("samples").alias("samples"),
+            sf.max("depth_max").alias("peak_depth"),
+            *(last_known(name) for name in ("kind", "last_depth")),
+        ),
+        QUEUES,
+    )
+
+
+def last_known(name: str) -> Column:
+    """Return the aggregate that tells a column of ``rollup_1h`` in the last hour that knows it."""
+    return sf.max_by(name, sf.when(sf.col(name).isNotNull(), sf.col("bucket_ms"))).alias(name)
+
+
+KNOWN_MIN = 20
+"""With fewer holding times than this nothing is advised."""
+
+_COVERED = 0.99
+_EXPIRED_MAX = 0.01
+
+
+def advice(lifecycle: DataFrame, hours: DataFrame) -> DataFrame:
+    """Return the table ``advice``, from ``lifecycle`` and ``rollup_1h`` of all days, for queues with inventories.
+
+    Where hardly any message came back, the vt that is set covers them: no holding time that inventories hours apart
+    tell says it better.
+    """
+    attributes = hours.where(sf.col("queue").isNotNull()).groupBy(*QUEUE).agg(last_known("vt_s"))
+    found = (
+        lifecycle.groupBy(*QUEUE)
+        .agg(
+            sf.coalesce(sf.sum("final_received"), sf.lit(0)).alias("received"),
+            sf.sum("final_expired").alias("expired"),
+            sf.count("holding_ms_sketch").alias("sketches"),
+            sf.kll_merge_agg_double("holding_ms_sketch").alias("sketch"),
+        )
+        .join(attributes, on=list(QUEUE), how="left")
+    )
+    is_known = sf.col("sketches") > 0
+    known = found.withColumns(
+        {
+            "known": sf.coalesce(sf.when(is_known, sf.kll_sketch_get_n_double("sketch")), sf.lit(0)),
+            "holding_ms_p99": sf.when(is_known, sf.kll_sketch_get_quantile_double("sketch", sf.lit(_COVERED))),
+            "expired_share": sf.when(sf.col("received") > 0, sf.col("expired") / sf.col("received")),
+        }
+    )
+    enough = sf.col("known") >= KNOWN_MIN
+    covering_s = sf.ceil(sf.col("holding_ms_p99") / 1000).cast("double")
+    # A holding time may be off by half the time between two inventories, and is never less than that.
+    advised_s = sf.when(_is_enough(), sf.least(covering_s, sf.col("vt_s"))).otherwise(covering_s)
+    advised = known.withColumn("advised_vt_s", sf.when(enough, advised_s))
+    return conform(advised.withColumn("told", _advice_text()), ADVICE)
+
+
+def _advice_text() -> Column:
+    vt_s, advised_s, expired = sf.col("vt_s"), sf.col("advised_vt_s"), sf.coalesce("expired_share", sf.lit(0.0))
+    came_back = joined(share(expired), " of ", plural(sf.col("received"), "received message"), " became visible again")
+    covers = joined("vt ", seconds(vt_s), " covers 99 % of the holding times")
+    now = sf.coalesce(joined(" (now ", seconds(vt_s), ")"), sf.lit(""))
+    would_cover = joined("; a vt of ", seconds(advised_s), now, " would cover 99 %")
+    is_covered = sf.col("holding_ms_p99") <= vt_s * 1000
+    is_enough = joined("vt ", seconds(vt_s), " is enough: ", came_back)
+    return (
+        sf.when(advised_s.isNull(), joined("not enough data (", count(sf.col("known")), " completed)"))
+        .when(is_covered & (expired > 0), joined(covers, ", but ", came_back))
+        .when(is_covered, covers)
+        .when(_is_enough(), is_enough)
+        .otherwise(joined(came_back, " before they were deleted", would_cover))
+    )
+
+
+def _is_enough() -> Column:
+    return sf.coalesce((sf.col("expired_share") <= _EXPIRED_MAX) & sf.col("vt_s").isNotNull(), sf.lit(False))
+
+
+def whole_tables(tables: Mapping[str, DataFrame], settings: Settings) -> dict[str, DataFrame]:
+    """Return every table that is not kept by day; ``tables`` are those that are, with all of their days."""
+    hours, lifecycle = tables[ROLLUP_1H], tables[LIFECYCLE]
+    return {
+        QUEUES: queues(hours),
+        EPISODES: episodes_of(tables[VERDICT_RUNS]),
+        BASELINE: baseline(hours),
+        ANOMALIES: anomalies(hours, settings.anomaly_score),
+        FORECAST: forecast(hours, settings),
+        POISON: poison(tables[POISON_DAYS], lifecycle),
+        ADVICE: advice(lifecycle, hours),
+    }

@@ -1,0 +1,109 @@
+"""The connections to one address: one server's, or those of each node of a cluster."""
+
+from collections.abc import Hashable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+
+from redis.asyncio import Redis
+
+from rsmq_tui.protocol.address import Address, Node
+from rsmq_tui.protocol.connections.connect import Traffic, connect_async, search_async
+from rsmq_tui.protocol.connections.script_runner import ScriptRunner
+from rsmq_tui.protocol.connections.topology import ClusterRoute, FixedRoute, Route, Slots, slot_of
+from rsmq_tui.protocol.errors import SERVER_ERRORS
+from rsmq_tui.protocol.polling import TrackedConnection
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """What speaks to one server: a client, the scripts that are run by it, and the connection for polls beside it."""
+
+    client: Redis
+    runner: ScriptRunner
+    tracked: TrackedConnection
+
+
+class Links:
+    """Makes what speaks to the servers of an address, each when it is first needed; ``traffic`` counts for all.
+
+    A namespace of a cluster is found anew each time that a connection is made, so that it may move. Close them with
+    ``aclose``.
+    """
+
+    def __init__(self, address: Address, *, timeout_s: float, traffic: Traffic) -> None:
+        self._address = address
+        self._timeout_s = timeout_s
+        self._traffic = traffic
+        self._cluster = ClusterRoute(address.cluster, None) if address.cluster else None
+        self._links: dict[Hashable, Link] = {}
+        self._slots: Slots | None = None
+
+    @property
+    def is_cluster(self) -> bool:
+        """Whether keys are on several servers."""
+        return self._cluster is not None
+
+    def of(self, ns: str) -> Link:
+        """Return what speaks to the server that holds a namespace; where none can hold it whole, connecting fails."""
+        if self._cluster is None:
+            return self._link(None, None, None)
+        slot = slot_of(ns)
+        return self._link(ns if slot is None else slot, ns, None)
+
+    async def slots(self) -> Slots:
+        """Return which node of the cluster holds which slots, as known; raises ``ExplainedError``."""
+        if self._slots is None:
+            assert self._cluster is not None, "only a cluster has slots"
+            self._slots = await search_async(self._address, self._cluster.slots(), self._timeout_s, self._traffic)
+        return self._slots
+
+    def forget_slots(self) -> None:
+        """Ask the cluster anew when next somebody wants to know who holds what."""
+        self._slots = None
+
+    def at(self, node: Node) -> Link:
+        """Return what speaks to a node of the cluster."""
+        return self._link(node, None, FixedRoute(node))
+
+    async def holder(self, key: bytes) -> Link:
+        """Return what speaks to the server that holds a key, as far as known; raises ``ExplainedError``."""
+        if self._cluster is None:
+            return self._link(None, None, None)
+        slots = await self.slots()
+        return self.at(slots.holder(key) or slots.ranges[0][1])
+
+    async def everywhere(self) -> tuple[Link, ...]:
+        """Return what speaks to every server that holds keys; raises ``ExplainedError``."""
+        if self._cluster is None:
+            return (self._link(None, None, None),)
+        masters = await search_async(self._address, self._cluster.masters(), self._timeout_s, self._traffic)
+        gone = [node for node in self._links if isinstance(node, Node) and node not in masters]
+        # A node that has left holds nothing more to read; closing cannot fail what is asked here.
+        with suppress(*SERVER_ERRORS):
+            await _close([self._links.pop(node) for node in gone])
+        return tuple(self.at(node) for node in masters)
+
+    async def aclose(self) -> None:
+        """Close all connections; when each is closed, it raises what the first raised that would not be."""
+        await _close(tuple(self._links.values()))
+
+    def _link(self, key: int | str | Node | None, ns: str | None, route: Route | None) -> Link:
+        link = self._links.get(key)
+        if link is None:
+            client = connect_async(self._address, ns, timeout_s=self._timeout_s, traffic=self._traffic, route=route)
+            # Replies are decoded by ``replies`` alone.
+            client.response_callbacks.clear()
+            runner = ScriptRunner(client, self._traffic)
+            link = self._links[key] = Link(client, runner, TrackedConnection(client, self._traffic))
+        return link
+
+
+async def _close(links: Iterable[Link]) -> None:
+    first: BaseException | None = None
+    for close in [close for link in links for close in (link.tracked.aclose, link.client.aclose)]:
+        try:
+            await close()
+        except BaseException as error:
+            first = first or error
+    if first is not None:
+        raise first

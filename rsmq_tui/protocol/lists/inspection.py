@@ -1,0 +1,169 @@
+"""Inspecting list queues: their leases, and the clients that wait on them.
+
+Who is waiting on lists: the clients that the server has blocked, asked for on demand only.
+
+CLIENT LIST tells that a client waits and with which command, not on which keys: no reply of Redis tells that. What is
+counted here waits on some list of this database, not on a queue that could be named.
+"""
+
+import re
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass
+from hashlib import sha1
+from typing import NamedTuple
+
+from redis import Redis
+from redis.asyncio import Redis as AsyncRedis
+
+from rsmq_tui.protocol.connections.script_runner import AsyncRunner, Runner, ScriptRunner
+from rsmq_tui.protocol.keys import name_of
+from rsmq_tui.protocol.lists.naming import ListNames, item_sha, leased_item
+from rsmq_tui.protocol.lists.pages import ask, list_keys, telling_wrong_types
+from rsmq_tui.protocol.replies import clock_ms, decode_blob, decoded
+from rsmq_tui.protocol.rsmq.operations import Operation
+from rsmq_tui.protocol.rsmq.scan import CHUNK_MESSAGES, CHUNK_MESSAGES_MIN, SCAN_BODY_BYTES
+
+_SHOWN_BYTES = 22
+
+
+class LeaseMember(NamedTuple):
+    """A member of the leases: ``sha`` is that of its item, None where the member is of another form than ours.
+
+    ``mark`` tells it from all others, ``token`` is what of it may be shown.
+    """
+
+    mark: bytes
+    token: bytes
+    sha: str | None
+    score: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class LeasePage:
+    """Some members, in no order, as they were at ``at_ms``."""
+
+    at_ms: int
+    members: tuple[LeaseMember, ...]
+
+
+class KeyTypes(NamedTuple):
+    """What Redis says that the keys of a list queue hold; ``none`` where there is no such key."""
+
+    queue: str
+    processing: str
+    leases: str
+
+
+class ListLeases:
+    """Reads types and leases of list queues; raises ``wrongType`` where the leases are something else."""
+
+    def __init__(self, runner: ScriptRunner, names: ListNames) -> None:
+        self._runner = runner
+        self._names = names
+
+    async def types(self, queue: str) -> KeyTypes:
+        """Return what the three keys hold."""
+        # On a cluster each of them may be elsewhere.
+        found = [(await ask(self._runner, ("TYPE", key)))[0] for key in list_keys(self._names, queue)]
+        return KeyTypes(*(bytes(each).decode("latin-1") for each in found))
+
+    async def processing(self, queue: str) -> int:
+        """Return how many items are in processing."""
+        with telling_wrong_types():
+            (found,) = await ask(self._runner, ("LLEN", list_keys(self._names, queue)[1]))
+        return int(found)
+
+    async def pages(self, queue: str) -> AsyncGenerator[LeasePage, None]:
+        """Yield all leases; one may come twice, and what comes and goes meanwhile or not."""
+        key = list_keys(self._names, queue)[2]
+        cursor, count = b"0", CHUNK_MESSAGES_MIN
+        while True:
+            at_ms, cursor, found = await self._page(key, cursor, count)
+            scores = zip(found[::2], found[1::2], strict=True)
+            yield LeasePage(at_ms, tuple(_member(member, score) for member, score in scores))
+            if int(cursor) == 0:
+                return
+            longest = max(map(len, found[::2]), default=1)
+            count = max(CHUNK_MESSAGES_MIN, min(CHUNK_MESSAGES, SCAN_BODY_BYTES // (longest or 1)))
+
+    async def _page(self, key: bytes, cursor: bytes, count: int) -> tuple[int, bytes, list[bytes]]:
+        with telling_wrong_types():
+            (cursor, found), clock = await ask(self._runner, ("ZSCAN", key, cursor, "COUNT", count), ("TIME",))
+        return clock_ms(clock), cursor, found
+
+
+def _member(member: bytes, score: bytes) -> LeaseMember:
+    item = leased_item(member)
+    mark = sha1(member, usedforsecurity=False).digest()
+    return LeaseMember(mark, member[:_SHOWN_BYTES], None if item is None else item_sha(item), score)
+
+
+_WAITING = frozenset(("blpop", "brpop", "blmove", "brpoplpush", "blmpop"))
+# Names hold no space: the server does not let a client give itself one that does.
+_FIELD = re.compile(r"([a-z-]+)=([^ ]*)")
+
+
+class BlockedConsumer(NamedTuple):
+    """A client that waits: ``command`` is what it waits with, ``waited_s`` for how long; ``name`` is its own word."""
+
+    id: int
+    address: str
+    name: str
+    command: str
+    waited_s: int
+
+
+# What to ask: which database this connection is in, and who is connected.
+COMMANDS: tuple[tuple[str, ...], ...] = (("CLIENT", "INFO"), ("CLIENT", "LIST", "TYPE", "NORMAL"))
+
+
+def read_blocked(info: bytes, clients: bytes) -> list[BlockedConsumer]:
+    """Read the replies to ``COMMANDS``: who waits on lists of that database, the longest first."""
+    return decoded(_read, (info, clients))
+
+
+def _read(replies: tuple[bytes, bytes]) -> list[BlockedConsumer]:
+    info, clients = replies
+    database = _fields(name_of(info)).get("db")
+    found = []
+    for line in name_of(clients).splitlines():
+        fields = _fields(line)
+        command = fields.get("cmd", "")
+        if command in _WAITING and "b" in fields.get("flags", "") and fields.get("db") == database:
+            found.append(
+                BlockedConsumer(
+                    int(fields["id"]), fields.get("addr", ""), fields.get("name", ""), command, int(fields["idle"])
+                )
+            )
+    return sorted(found, key=lambda consumer: -consumer.waited_s)
+
+
+def blocked_consumers(client: Redis) -> list[BlockedConsumer]:
+    """Return who waits on lists of the database that a client is in, the longest first.
+
+    The server sends a line for each of its clients. redis-py's exceptions say so where the user may not read them.
+    """
+    return _Asker(client).ask()
+
+
+async def blocked_consumers_async(client: AsyncRedis) -> list[BlockedConsumer]:
+    """As ``blocked_consumers``, for asyncio."""
+    return await _AsyncAsker(client).ask()
+
+
+class _Asker(Runner):
+    def ask(self) -> list[BlockedConsumer]:
+        return read_blocked(*(self._run(each) for each in _asking()))
+
+
+class _AsyncAsker(AsyncRunner):
+    async def ask(self) -> list[BlockedConsumer]:
+        return read_blocked(*[await self._run(each) for each in _asking()])
+
+
+def _asking() -> list[Operation[bytes]]:
+    return [Operation(None, (), command, decode_blob) for command in COMMANDS]
+
+
+def _fields(line: str) -> dict[str, str]:
+    return dict(_FIELD.findall(line))

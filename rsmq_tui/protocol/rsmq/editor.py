@@ -1,0 +1,167 @@
+"""Carrying out guarded changes on one server, each exactly once, and reading what they will change byte for byte."""
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from redis.asyncio import Redis
+
+from rsmq_tui.protocol.address import Address
+from rsmq_tui.protocol.connections.connect import TIMEOUT_S
+from rsmq_tui.protocol.editing import Batch, Carrier
+from rsmq_tui.protocol.errors import RsmqError
+from rsmq_tui.protocol.keys import ATTRIBUTE_FIELDS, Keys, name_bytes
+from rsmq_tui.protocol.lists.edits import ListBatch, are_there
+from rsmq_tui.protocol.replies import clock_ms
+from rsmq_tui.protocol.rsmq.edits import EditKind, FieldBatch, LooseBatch, MessageBatch, Outcome
+from rsmq_tui.protocol.rsmq.inspection import FIELD_NAMES, is_queue
+from rsmq_tui.protocol.rsmq.operations import Operation, RawMessage
+
+_FIELDS = tuple(name.encode() for name in ATTRIBUTE_FIELDS)
+# Strays may be whole bodies, of half a gigabyte each: names and lengths come first, then as many values as this holds.
+_FIELDS_PER_CALL = 100
+_VALUE_BYTES_PER_CALL = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class QueueFields:
+    """What a queue's hash says of the queue itself, raw, and whether the index names it.
+
+    ``attributes`` holds the fields that are there; ``depth`` is the number of messages.
+    """
+
+    attributes: dict[bytes, bytes]
+    listed: bool
+    depth: int
+
+    @property
+    def exists(self) -> bool:
+        """True for what every client takes for a queue."""
+        return is_queue(self.attributes)
+
+
+class QueueEditor(Carrier):
+    """Changes the queues of ``ns`` on a server. Close it with ``aclose``; raises ValueError for a URL that is none.
+
+    Every method raises redis-py's errors when the server cannot be asked, and ``RsmqError`` for what it refuses.
+    """
+
+    def __init__(self, server: Address | str, ns: str = "rsmq", *, timeout_s: float = TIMEOUT_S) -> None:
+        super().__init__(server, ns, timeout_s=timeout_s)
+        self._keys = Keys(ns)
+
+    def within(self, ns: str) -> "QueueEditor":
+        """Return an editor for another namespace that shares the connections of this one."""
+        return QueueEditor.beside(self, ns)
+
+    @classmethod
+    def beside(cls, other: Carrier, ns: str) -> "QueueEditor":
+        """Return an editor of a namespace that shares the connections of another editor."""
+        editor = object.__new__(cls)
+        editor.share(other, ns)
+        editor._keys = Keys(ns)
+        return editor
+
+    async def fields(self, queue: str) -> QueueFields:
+        """Read a queue's own fields, its place in the index and its depth."""
+        zset, attributes = self._keys.messages(queue), self._keys.attributes(queue)
+        values, listed, depth = await self._read(
+            ("HMGET", attributes, *_FIELDS), ("SISMEMBER", self._keys.index, name_bytes(queue)), ("ZCARD", zset)
+        )
+        there = {name: value for name, value in zip(_FIELDS, values, strict=True) if value is not None}
+        return QueueFields(there, bool(listed), depth)
+
+    async def messages(self, queue: str, ids: Sequence[bytes]) -> tuple[int, list[RawMessage | None]]:
+        """Read the server's clock in ms and these messages whole, None for those that are not in the queue.
+
+        All bodies come in one reply: ask for no more at a time than the server can copy in a moment.
+        """
+        if not ids:
+            return await self.clock_us() // 1000, []
+        zset, attributes = self._keys.messages(queue), self._keys.attributes(queue)
+        names = [name for id in ids for name in (id, id + b":rc", id + b":fr")]
+        clock, values, *scores = await self._read(
+            ("TIME",), ("HMGET", attributes, *names), *(("ZSCORE", zset, id) for id in ids)
+        )
+        found: list[RawMessage | None] = []
+        for number, (id, score) in enumerate(zip(ids, scores, strict=True)):
+            body, rc, fr = values[3 * number : 3 * number + 3]
+            found.append(None if score is None else RawMessage(id, score, rc, fr, len(body or b""), body))
+        return clock_ms(clock), found
+
+    async def seen(self, queue: str, ids: Sequence[bytes]) -> tuple[int, list[RawMessage | None]]:
+        """Read the server's clock in ms and these messages as ``messages``, but without their bodies."""
+        if not ids:
+            return await self.clock_us() // 1000, []
+        zset, attributes = self._keys.messages(queue), self._keys.attributes(queue)
+        names = [name for id in ids for name in (id + b":rc", id + b":fr")]
+        clock, values, *rest = await self._read(
+            ("TIME",),
+            ("HMGET", attributes, *names),
+            *(("ZSCORE", zset, id) for id in ids),
+            *(("HSTRLEN", attributes, id) for id in ids),
+        )
+        found: list[RawMessage | None] = []
+        for number, id in enumerate(ids):
+            score, size = rest[number], rest[len(ids) + number]
+            rc, fr = values[2 * number : 2 * number + 2]
+            found.append(None if score is None else RawMessage(id, score, rc, fr, size, None))
+        return clock_ms(clock), found
+
+    async def values(self, queue: str, ids: Sequence[bytes]) -> tuple[int, list[tuple[Any, Any, Any]]]:
+        """Read the server's clock in ms and each id's raw body, rc and fr."""
+        if not ids:
+            return await self.clock_us() // 1000, []
+        names = [name for id in ids for name in (id, id + b":rc", id + b":fr")]
+        clock, values = await self._read(("TIME",), ("HMGET", self._keys.attributes(queue), *names))
+        return clock_ms(clock), list(zip(values[::3], values[1::3], values[2::3], strict=True))
+
+    async def stray_fields(self, queue: str, cursor: int) -> tuple[int, dict[bytes, int]]:
+        """Read how long some fields are that are no attributes; the cursor is 0 at first and at the end."""
+        attributes = self._keys.attributes(queue)
+        script = FIELD_NAMES.text
+        ((following, names, _, _),) = await self._read(("EVAL", script, 1, attributes, cursor, _FIELDS_PER_CALL))
+        names = [name for name in names if name not in _FIELDS]
+        sizes = await self._read(*(("HSTRLEN", attributes, name) for name in names)) if names else []
+        return int(following), dict(zip(names, sizes, strict=True))
+
+    async def field_values(self, queue: str, sizes: Mapping[bytes, int]) -> AsyncIterator[dict[bytes, bytes]]:
+        """Read fields of these sizes, about a megabyte at a time; what is gone is left out."""
+        attributes, part, heavy = self._keys.attributes(queue), list[bytes](), 0
+        for name, size in [*sizes.items(), (b"", _VALUE_BYTES_PER_CALL)]:
+            if part and heavy + size > _VALUE_BYTES_PER_CALL:
+                (values,) = await self._read(("HMGET", attributes, *part))
+                yield {name: value for name, value in zip(part, values, strict=True) if value is not None}
+                part, heavy = [], 0
+            part.append(name)
+            heavy += size
+
+    async def look(self, batch: Batch) -> str:
+        """Return what a void call may have done before: an outcome, empty when all is as it was."""
+        attributes = self._keys.attributes(batch.queue)
+        try:
+            if isinstance(batch, FieldBatch):
+                listed, *values = await self._read(
+                    ("SISMEMBER", self._keys.index, name_bytes(batch.queue)),
+                    *(("HGET", attributes, name) for name, _, _ in batch.fields),
+                )
+                return batch.traces(values, bool(listed))
+            if isinstance(batch, LooseBatch):
+                return batch.traces(await self._read(*(("HGET", attributes, name) for name, _, _ in batch.fields)))
+            if isinstance(batch, ListBatch):
+                return batch.traces(await are_there(self._read, batch))
+            zset, ids = self._keys.messages(batch.queue), batch.ids
+            rcs, *scores = await self._read(
+                ("HMGET", attributes, *(id + b":rc" for id in ids)), *(("ZSCORE", zset, id) for id in ids)
+            )
+        except RsmqError:
+            # Something else is there by that name.
+            is_put = isinstance(batch, MessageBatch) and batch.kind is EditKind.PUT
+            return "" if is_put else Outcome.DONE * batch.size
+        return batch.traces(zip(scores, rcs, strict=True))
+
+    def _operation(self, batch: Batch, token: str) -> Operation[str]:
+        return batch.operation(self._keys, self._keys.marker(token))
+
+    def _place(self, token: str) -> tuple[Redis, bytes]:
+        return self._client, self._keys.marker(token)

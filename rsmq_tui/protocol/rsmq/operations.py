@@ -1,0 +1,382 @@
+"""Every operation of RSMQ as a value that a client runs, and what operations take and give.
+
+Every operation of the protocol, written once, as a value that a client only has to run.
+
+An ``Operation`` says which script or command to send, with which keys and arguments, and how to read the reply. The
+functions below validate and build them; ``Rsmq`` and ``AsyncRsmq`` run them. Nothing here does I/O.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from itertools import islice
+from typing import Any, Generic, NamedTuple, NoReturn, TypeVar
+
+from redis.exceptions import ResponseError
+
+from rsmq_tui.protocol import validation
+from rsmq_tui.protocol.errors import rsmq_error
+from rsmq_tui.protocol.keys import Keys, name_of, random_suffix, sent_ms
+from rsmq_tui.protocol.replies import decoded
+from rsmq_tui.protocol.rsmq import scripts
+from rsmq_tui.protocol.rsmq.scripts import Script
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A received message.
+
+    ``rc`` counts receives, this one included; ``fr_ms`` is when it was first received and ``sent_ms`` when it was
+    sent, both in ms since the epoch; ``sent_ms`` is None where the id carries no plausible time.
+    """
+
+    id: str
+    body: bytes
+    rc: int
+    fr_ms: int
+    sent_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class StoredMessage:
+    """A message as it lies in a queue: ``due_ms`` is its score, ``rc`` 0 and ``fr_ms`` None until the first receive."""
+
+    id: str
+    body: bytes
+    due_ms: int
+    rc: int = 0
+    fr_ms: int | None = None
+
+
+class RawMessage(NamedTuple):
+    """A message as its keys hold it, byte for byte: what scans read, and what compare-and-set compares.
+
+    ``rc`` and ``fr`` are the raw fields, None where absent (or not asked for); ``size`` is the body's length in bytes,
+    and ``body`` None where there is none, where it was not asked for, or where it was too long to be read.
+    """
+
+    id: bytes
+    score: bytes
+    rc: bytes | None
+    fr: bytes | None
+    size: int
+    body: bytes | None
+
+
+# Makes a RawMessage of its fields in order. Calling the class takes three times as long, and there may be millions.
+raw_message = partial(tuple.__new__, RawMessage)
+
+
+@dataclass(frozen=True, slots=True)
+class QueueAttributes:
+    """A queue's attributes, under the canonical client's names.
+
+    ``vt`` and ``delay`` are in seconds, ``maxsize`` in characters (-1: unlimited), ``created`` and ``modified`` in
+    seconds since the epoch; ``totalrecv`` counts deliveries. ``msgs`` counts every stored message and ``hiddenmsgs``
+    those whose score lies after the server's time, to the millisecond. A field that another client left out or wrote
+    in a way that starts with no number is None, where the canonical client gives NaN; a text date, as Go writes it, is
+    the moment that it means, where that client gives its year.
+    """
+
+    vt: int | None
+    delay: int | None
+    maxsize: int | None
+    totalrecv: int
+    totalsent: int
+    created: int | None
+    modified: int | None
+    msgs: int
+    hiddenmsgs: int
+
+
+T = TypeVar("T")
+Item = TypeVar("Item")
+Argument = bytes | str | int
+
+# A batch goes to the server in chunks of this many messages and about this many body bytes, so that one call holds the
+# server for little more than a millisecond.
+CHUNK_MESSAGES = 500
+CHUNK_BYTES = 1_000_000
+_TEXT_DATE = re.compile(rb"\s*\d{4}-\d\d-\d\d")
+
+
+class Operation(NamedTuple, Generic[T]):
+    """One round trip: ``script`` with ``keys`` and ``arguments``, or, where it is None, a command in ``arguments``."""
+
+    script: Script | None
+    keys: tuple[bytes, ...]
+    arguments: tuple[Argument, ...]
+    read: Callable[[Any], T]
+
+    def decode(self, reply: Any) -> T:
+        """Read the reply; raises redis-py's ``InvalidResponse`` for one that is of another shape."""
+        return decoded(self.read, reply)
+
+    @property
+    def by_sha(self) -> tuple[Argument, ...]:
+        """The command to send first."""
+        if self.script is None:
+            return self.arguments
+        return ("EVALSHA", self.script.sha, len(self.keys), *self.keys, *self.arguments)
+
+    @property
+    def by_text(self) -> tuple[Argument, ...]:
+        """The command to send when the server does not know the script: it runs it and learns it."""
+        if self.script is None:
+            return self.arguments
+        return ("EVAL", self.script.text, len(self.keys), *self.keys, *self.arguments)
+
+
+def raise_refusal(error: ResponseError) -> NoReturn:
+    """Raise the ``RsmqError`` that a server error stands for, or the error itself where it is none of ours."""
+    refusal = re.match(r"RSMQ (\w+) ?(\w*)", str(error))
+    if refusal:
+        raise rsmq_error(refusal[1], item=refusal[2], low=0, high=validation.SECONDS_MAX) from None
+    if "WRONGTYPE" in str(error):
+        raise rsmq_error("wrongType") from error
+    raise error
+
+
+def list_queues(keys: Keys) -> Operation[list[str]]:
+    """SMEMBERS of the index, sorted (the server keeps no order)."""
+    return Operation(None, (), ("SMEMBERS", keys.index), lambda reply: sorted(name_of(name) for name in reply))
+
+
+def create_queue(keys: Keys, queue: str, vt: int, delay: int, maxsize: int) -> Operation[None]:
+    """HSET of the five fields in the canonical order, and SADD to the index, atomically."""
+    validation.queue_name(queue)
+    arguments = (queue, validation.seconds("vt", vt), validation.seconds("delay", delay), validation.maxsize(maxsize))
+    return Operation(scripts.CREATE_QUEUE, (keys.attributes(queue), keys.index), arguments, _nothing)
+
+
+def delete_queue(keys: Keys, queue: str) -> Operation[None]:
+    """DEL of both keys and SREM from the index, atomically."""
+    validation.queue_name(queue)
+    return Operation(scripts.DELETE_QUEUE, (*_of(keys, queue), keys.index), (queue,), _nothing)
+
+
+def get_queue_attributes(keys: Keys, queue: str) -> Operation[QueueAttributes]:
+    """The attributes, the totals, ZCARD and ZCOUNT."""
+    validation.queue_name(queue)
+    return Operation(scripts.ATTRIBUTES, _of(keys, queue), (), _read_attributes)
+
+
+def set_queue_attributes(
+    keys: Keys, queue: str, vt: int | None, delay: int | None, maxsize: int | None
+) -> Operation[QueueAttributes]:
+    """HSET of ``modified`` and of what is given; replies as ``get_queue_attributes``."""
+    if vt is None and delay is None and maxsize is None:
+        raise rsmq_error("noAttributeSupplied")
+    validation.queue_name(queue)
+    arguments: list[Argument] = []
+    if vt is not None:
+        arguments += ["vt", validation.seconds("vt", vt)]
+    if maxsize is not None:
+        arguments += ["maxsize", validation.maxsize(maxsize)]
+    if delay is not None:
+        arguments += ["delay", validation.seconds("delay", delay)]
+    return Operation(scripts.ATTRIBUTES, _of(keys, queue), tuple(arguments), _read_attributes)
+
+
+def send_messages(
+    keys: Keys, queue: str, bodies: Iterable[str | bytes], delay: int | None, realtime: bool
+) -> Iterator[Operation[list[str]]]:
+    """Sends in chunks; the first chunk already carries the size of the longest body of all."""
+    if isinstance(bodies, str | bytes):
+        raise TypeError("send_messages takes many bodies; send_message sends one")
+    validation.queue_name(queue)
+    given_delay: Argument = "" if delay is None else validation.seconds("delay", delay)
+    encoded = [validation.body_bytes(body) for body in bodies]
+    longest = max((size for _, size in encoded), default=0)
+    channel = keys.channel(queue) if realtime else b""
+    for chunk in chunked(encoded, weight=lambda item: len(item[0])):
+        pairs = (part for body, _ in chunk for part in (random_suffix(), body))
+        yield Operation(scripts.SEND, _of(keys, queue), (given_delay, longest, channel, *pairs), _read_ids)
+
+
+def send_message(keys: Keys, queue: str, body: str | bytes, delay: int | None, realtime: bool) -> Operation[str]:
+    """Sends one message."""
+    validation.queue_name(queue)
+    given_delay: Argument = "" if delay is None else validation.seconds("delay", delay)
+    encoded, size = validation.body_bytes(body)
+    channel = keys.channel(queue) if realtime else b""
+    arguments = (given_delay, size, channel, random_suffix(), encoded)
+    return Operation(scripts.SEND, _of(keys, queue), arguments, lambda reply: reply[0].decode())
+
+
+def receive_message(keys: Keys, queue: str, vt: int | None) -> Operation[Message | None]:
+    """The first ready message, hidden for ``vt`` seconds from now."""
+    return Operation(scripts.RECEIVE, _of(keys, queue), _to_receive(queue, 1, vt), _read_first)
+
+
+def receive_messages(keys: Keys, queue: str, count: int, vt: int | None) -> Operation[list[Message]]:
+    """Up to ``count`` ready messages, hidden for ``vt`` seconds from now."""
+    return Operation(scripts.RECEIVE, _of(keys, queue), _to_receive(queue, count, vt), _read_messages)
+
+
+def pop_message(keys: Keys, queue: str) -> Operation[Message | None]:
+    """The first ready message, removed."""
+    validation.queue_name(queue)
+    return Operation(scripts.POP, _of(keys, queue), (1,), _read_first)
+
+
+def delete_message(keys: Keys, queue: str, value: str) -> Operation[bool]:
+    """Deletes one message."""
+    validation.queue_name(queue)
+    return Operation(scripts.DELETE, _of(keys, queue), (validation.message_id(value),), _read_flag)
+
+
+def change_message_visibility(keys: Keys, queue: str, value: str, vt: int) -> Operation[bool]:
+    """Changes the visibility of one message."""
+    validation.queue_name(queue)
+    identity, given_vt = validation.message_id(value), validation.seconds("vt", vt)
+    return Operation(scripts.VISIBILITY, _of(keys, queue), (given_vt, identity), _read_flag)
+
+
+def delete_messages(keys: Keys, queue: str, ids: Iterable[str]) -> Iterator[Operation[list[bool]]]:
+    """Deletes in chunks."""
+    validation.queue_name(queue)
+    for chunk in chunked([validation.message_id(value) for value in ids]):
+        yield Operation(scripts.DELETE, _of(keys, queue), tuple(chunk), _read_flags)
+
+
+def change_visibility_of(keys: Keys, queue: str, ids: Iterable[str], vt: int) -> Iterator[Operation[list[bool]]]:
+    """Visibility changes in chunks."""
+    validation.queue_name(queue)
+    checked = [validation.message_id(value) for value in ids]
+    checked_vt = validation.seconds("vt", vt)
+    for chunk in chunked(checked):
+        yield Operation(scripts.VISIBILITY, _of(keys, queue), (checked_vt, *chunk), _read_flags)
+
+
+def restore_messages(keys: Keys, queue: str, messages: Iterable[StoredMessage]) -> Iterator[Operation[list[bool]]]:
+    """Exact writes in chunks; an id that is already in the queue is left alone."""
+    validation.queue_name(queue)
+    for chunk in chunked(list(messages), weight=lambda message: len(message.body)):
+        fields = (
+            part
+            for message in chunk
+            for part in (
+                validation.message_id(message.id),
+                message.body,
+                message.due_ms,
+                message.rc,
+                "" if message.fr_ms is None else message.fr_ms,
+            )
+        )
+        yield Operation(scripts.RESTORE, _of(keys, queue), tuple(fields), _read_flags)
+
+
+def leading_int(raw: bytes | None) -> int | None:
+    """Read a number as JavaScript's parseInt does, which is how the canonical client reads every field."""
+    found = re.match(rb"\s*([+-]?\d{1,18})", raw or b"")
+    return int(found[1]) if found else None
+
+
+def text_date_ms(raw: bytes | None) -> int | None:
+    """Read a date that is a text (RFC 3339, as Go writes it), in ms since the epoch; None for anything else.
+
+    One without a time zone is taken for UTC.
+    """
+    # Go writes nanoseconds; Python reads at most microseconds.
+    text = re.sub(rb"(\.\d{6})\d+", rb"\1", (raw or b"").strip())
+    if not _TEXT_DATE.match(text):
+        return None
+    try:
+        moment = datetime.fromisoformat(text.decode("latin-1"))
+    except ValueError:
+        return None
+    return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
+
+
+def _of(keys: Keys, queue: str) -> tuple[bytes, bytes]:
+    return keys.messages(queue), keys.attributes(queue)
+
+
+def _to_receive(queue: str, count: int, vt: int | None) -> tuple[Argument, Argument]:
+    validation.queue_name(queue)
+    if count < 1:
+        raise ValueError("count must be at least 1")
+    return "" if vt is None else validation.seconds("vt", vt), count
+
+
+def chunked(items: Sequence[Item], weight: Callable[[Item], int] | None = None) -> Iterator[list[Item]]:
+    """Split into runs of at most CHUNK_MESSAGES items and about CHUNK_BYTES of weight."""
+    if weight is None:
+        rest = iter(items)
+        while chunk := list(islice(rest, CHUNK_MESSAGES)):
+            yield chunk
+        return
+    chunk, heavy = [], 0
+    for item in items:
+        if chunk and (len(chunk) == CHUNK_MESSAGES or heavy + weight(item) > CHUNK_BYTES):
+            yield chunk
+            chunk, heavy = [], 0
+        chunk.append(item)
+        heavy += weight(item)
+    if chunk:
+        yield chunk
+
+
+def _nothing(_reply: Any) -> None:
+    return None
+
+
+def _read_ids(reply: Any) -> list[str]:
+    return [value.decode() for value in reply]
+
+
+def _read_flag(reply: Any) -> bool:
+    return bool(reply[0] == 1)
+
+
+def _read_flags(reply: Any) -> list[bool]:
+    return [value == 1 for value in reply]
+
+
+def _read_messages(reply: Any) -> list[Message]:
+    now_ms = int(reply[0])
+    return [_read_message(fields, now_ms) for fields in reply[1]]
+
+
+def _read_first(reply: Any) -> Message | None:
+    return _read_message(reply[1][0], int(reply[0])) if reply[1] else None
+
+
+def _read_message(fields: Any, now_ms: int) -> Message:
+    raw_id, body, rc, fr = fields
+    identity = name_of(raw_id)
+    first_ms = leading_int(fr)
+    return Message(
+        id=identity,
+        body=body,
+        rc=rc,
+        fr_ms=now_ms if first_ms is None else first_ms,
+        sent_ms=sent_ms(identity, now_ms=now_ms),
+    )
+
+
+def _date_s(raw: bytes | None) -> int | None:
+    if not _TEXT_DATE.match(raw or b""):
+        return leading_int(raw)
+    date_ms = text_date_ms(raw)
+    return None if date_ms is None else date_ms // 1000
+
+
+def _read_attributes(reply: Any) -> QueueAttributes:
+    fields, msgs, hidden = reply
+    vt, delay, maxsize, totalrecv, totalsent = map(leading_int, fields[:5])
+    created, modified = map(_date_s, fields[5:])
+    return QueueAttributes(
+        vt=vt,
+        delay=delay,
+        maxsize=maxsize,
+        totalrecv=totalrecv or 0,
+        totalsent=totalsent or 0,
+        created=created,
+        modified=modified,
+        msgs=msgs,
+        hiddenmsgs=hidden,
+    )

@@ -1,0 +1,270 @@
+"""Peeking: one page of a queue's messages, or one message whole, read without changing anything.
+
+A page is found by rank, which costs the same at any depth. Bodies are read for one page only, cut by the server, and
+not at all where they are very long.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from redis.exceptions import ResponseError
+
+from rsmq_tui.protocol.connections.script_runner import ScriptRunner, ScriptsRefusedError
+from rsmq_tui.protocol.errors import rsmq_error
+from rsmq_tui.protocol.keys import Keys, name_bytes, name_of
+from rsmq_tui.protocol.replies import clock_ms
+from rsmq_tui.protocol.rsmq import scripts
+from rsmq_tui.protocol.rsmq.operations import leading_int
+
+PREVIEW_BYTES = 240
+# HGET copies a whole body inside the server: one page may make it copy this much, one body at most a quarter of it.
+PAGE_BODY_BYTES = 4_000_000
+BODY_BYTES_MAX = 64_000_000
+
+Part = Literal["all", "ready", "hidden"]
+Where = Literal["first", "last", "after", "before", "at"]
+
+
+@dataclass(frozen=True, slots=True)
+class Anchor:
+    """A place in a queue's order: a raw score and an id, which need not be there any more."""
+
+    score: str
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
+class PeekedMessage:
+    """A message as it lies in the queue; ``score`` is raw, ``preview`` None when the body is missing.
+
+    ``preview`` is empty where ``size`` is not 0 when the body is too long to be read for a page.
+    """
+
+    id: str
+    score: str
+    rc: int
+    fr_ms: int | None
+    size: int
+    preview: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class RawPage:
+    """One page at one moment: ``start`` is the rank of its first message, ``depth`` and ``ready`` count the queue."""
+
+    at_ms: int
+    depth: int
+    ready: int
+    start: int
+    messages: tuple[PeekedMessage, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class WholeMessage:
+    """One message; ``score`` is None when it has left the queue, ``body`` None when it is missing or too long."""
+
+    at_ms: int
+    id: str
+    score: str | None
+    rc: int
+    fr_ms: int | None
+    size: int
+    body: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class PresentMessage:
+    """Where a message is now, and how often it was received; ``score`` is raw."""
+
+    score: str
+    rc: int
+    fr_ms: int | None
+
+
+class QueuePages:
+    """Reads pages and messages of one namespace; raises ``wrongType`` where a key of the queue is something else."""
+
+    def __init__(self, runner: ScriptRunner, keys: Keys) -> None:
+        self._runner = runner
+        self._keys = keys
+
+    async def page(
+        self, queue: str, *, part: Part = "all", where: Where = "first", anchor: Anchor | None = None, count: int
+    ) -> RawPage:
+        """Read up to ``count`` messages of the part, relative to the anchor."""
+        place = anchor or Anchor("0", "")
+        arguments = (
+            part,
+            where,
+            place.score,
+            name_bytes(place.id),
+            count,
+            PREVIEW_BYTES,
+            PAGE_BODY_BYTES // 4,
+            PAGE_BODY_BYTES,
+        )
+        try:
+            try:
+                now, depth, ready, start, rows = await self._runner.run(scripts.PAGE, self._of(queue), arguments)
+            except ScriptsRefusedError:
+                return await self._page_plainly(queue, part, where, place, count)
+        except ResponseError as error:
+            if "WRONGTYPE" in str(error):
+                raise rsmq_error("wrongType") from error
+            raise
+        return RawPage(int(now), depth, ready, start, tuple(_peeked(*row) for row in rows))
+
+    async def message(self, queue: str, id: str, *, with_body: bool = True) -> WholeMessage:
+        """Read one message, and its body unless that is longer than BODY_BYTES_MAX or not wanted."""
+        identity, longest = name_bytes(id), BODY_BYTES_MAX if with_body else -1
+        try:
+            try:
+                now, score, rc, fr, size, body = await self._runner.run(
+                    scripts.MESSAGE, self._of(queue), (identity, longest)
+                )
+            except ScriptsRefusedError:
+                now, score, rc, fr, size, body = await self._message_plainly(queue, identity, longest)
+        except ResponseError as error:
+            if "WRONGTYPE" in str(error):
+                raise rsmq_error("wrongType") from error
+            raise
+        return WholeMessage(
+            int(now), id, None if score is None else score.decode(), leading_int(rc) or 0, leading_int(fr), size, body
+        )
+
+    async def present(self, queue: str, ids: Sequence[str]) -> tuple[int, tuple[PresentMessage | None, ...]]:
+        """Read where these messages are, all in one round trip, and when that was; None for one that has left."""
+        zset, attributes = self._of(queue)
+        names = list(map(name_bytes, ids))
+        if not names:
+            return 0, ()
+        counters = [name + suffix for name in names for suffix in (b":rc", b":fr")]
+        clock, scores, counts = await self._runner.commands(
+            ("TIME",), ("ZMSCORE", zset, *names), ("HMGET", attributes, *counters)
+        )
+        if isinstance(scores, ResponseError) and "WRONGTYPE" not in str(scores):
+            # Before Redis 6.2, or not allowed.
+            scores = _whole(await self._runner.commands(*(("ZSCORE", zset, name) for name in names)))
+        try:
+            _whole([clock, scores, counts])
+        except ResponseError as error:
+            if "WRONGTYPE" in str(error):
+                raise rsmq_error("wrongType") from error
+            raise
+        found = zip(scores, counts[::2], counts[1::2], strict=True)
+        return clock_ms(clock), tuple(
+            None if score is None else PresentMessage(_score_text(score), leading_int(rc) or 0, leading_int(fr))
+            for score, rc, fr in found
+        )
+
+    async def due_counts(self, queue: str, bounds_ms: tuple[int, ...]) -> tuple[int, ...]:
+        """Count the messages that are visible by each bound, then all of them."""
+        zset = self._keys.messages(queue)
+        try:
+            try:
+                reply = await self._runner.run(scripts.DUE_COUNTS, (zset,), bounds_ms)
+            except ScriptsRefusedError:
+                commands = [("ZCOUNT", zset, "-inf", bound) for bound in bounds_ms]
+                reply = _whole(await self._runner.commands(*commands, ("ZCARD", zset)))
+        except ResponseError as error:
+            if "WRONGTYPE" in str(error):
+                raise rsmq_error("wrongType") from error
+            raise
+        return tuple(int(count) for count in reply)
+
+    def _of(self, queue: str) -> tuple[bytes, bytes]:
+        return self._keys.messages(queue), self._keys.attributes(queue)
+
+    async def _page_plainly(self, queue: str, part: Part, where: Where, anchor: Anchor, count: int) -> RawPage:
+        zset, attributes = self._of(queue)
+        clock, depth = _whole(await self._runner.commands(("TIME",), ("ZCARD", zset)))
+        now = clock_ms(clock)
+        ready, rank, score, below = _whole(
+            await self._runner.commands(
+                ("ZCOUNT", zset, "-inf", now),
+                ("ZRANK", zset, name_bytes(anchor.id)),
+                ("ZSCORE", zset, name_bytes(anchor.id)),
+                ("ZCOUNT", zset, "-inf", f"({anchor.score}"),
+            )
+        )
+        # One that was received since then lies elsewhere: its old place is what is meant.
+        if score is None or float(score) != float(anchor.score):
+            rank = None
+        low, high = (ready if part == "hidden" else 0), (ready if part == "ready" else depth)
+        # Without scripts a vanished anchor is placed before all messages of its score.
+        at = below if rank is None else rank
+        start = {
+            "first": low,
+            "last": high - count,
+            "after": at if rank is None else at + 1,
+            "before": at - count,
+            "at": at,
+        }[where]
+        start = max(low, min(start, high - 1))
+        stop = min(start + count, high) - 1
+        found: list[bytes] = []
+        if stop >= start:
+            (found,) = _whole(await self._runner.commands(("ZRANGE", zset, start, stop, "WITHSCORES")))
+        ids = found[::2]
+        replies = _whole(
+            await self._runner.commands(
+                *(("HMGET", attributes, identity + b":rc", identity + b":fr") for identity in ids),
+                *(("HSTRLEN", attributes, identity) for identity in ids),
+                *(("HEXISTS", attributes, identity) for identity in ids),
+            )
+        )
+        counts, sizes, there = (replies[len(ids) * part : len(ids) * (part + 1)] for part in range(3))
+        bodies = await self._bodies_plainly(attributes, ids, sizes)
+        messages = []
+        for number, (identity, score) in enumerate(zip(ids, found[1::2], strict=True)):
+            body = bodies.get(identity, b"") if there[number] else None
+            preview = None if body is None else body[:PREVIEW_BYTES]
+            rc, fr = counts[number]
+            messages.append(_peeked(identity, score, rc, fr, sizes[number], preview))
+        return RawPage(now, depth, ready, start, tuple(messages))
+
+    async def _bodies_plainly(self, attributes: bytes, ids: list[bytes], sizes: list[int]) -> dict[bytes, bytes | None]:
+        """Read the bodies that a page may look at."""
+        budget = PAGE_BODY_BYTES
+        short: list[bytes] = []
+        for identity, size in zip(ids, sizes, strict=True):
+            if 0 < size <= min(budget, PAGE_BODY_BYTES // 4):
+                budget -= size
+                short.append(identity)
+        bodies = _whole(await self._runner.commands(*(("HGET", attributes, identity) for identity in short)))
+        return dict(zip(short, bodies, strict=True))
+
+    async def _message_plainly(self, queue: str, identity: bytes, longest: int) -> tuple[Any, ...]:
+        zset, attributes = self._of(queue)
+        clock, score, (rc, fr), size = _whole(
+            await self._runner.commands(
+                ("TIME",),
+                ("ZSCORE", zset, identity),
+                ("HMGET", attributes, identity + b":rc", identity + b":fr"),
+                ("HSTRLEN", attributes, identity),
+            )
+        )
+        body = None
+        if size <= longest:
+            (body,) = _whole(await self._runner.commands(("HGET", attributes, identity)))
+        return clock_ms(clock), score, rc, fr, size, body
+
+
+def _score_text(score: bytes | float) -> str:
+    # RESP3 has a type for it.
+    return score.decode() if isinstance(score, bytes) else repr(score).removesuffix(".0")
+
+
+def _whole(replies: list[Any]) -> list[Any]:
+    """Return the replies; raise the first that is an error."""
+    for reply in replies:
+        if isinstance(reply, Exception):
+            raise reply
+    return replies
+
+
+def _peeked(
+    identity: bytes, score: bytes, rc: bytes | None, fr: bytes | None, size: int, preview: bytes | None
+) -> PeekedMessage:
+    return PeekedMessage(name_of(identity), score.decode(), leading_int(rc) or 0, leading_int(fr), size, preview)

@@ -1,0 +1,351 @@
+"""The read side of one namespace on one server, and the rows that its polls read.
+
+Reading all queues of a namespace: the clock, and the index if it changed, in one round trip; then the queues.
+
+Only what changed since the last poll is read, as far as the server tells (see ``tracked``); else everything is.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain
+from math import inf
+from typing import NamedTuple
+
+from redis.exceptions import ResponseError
+
+from rsmq_tui.protocol.address import Address
+from rsmq_tui.protocol.connections.connect import TIMEOUT_S, Traffic
+from rsmq_tui.protocol.connections.pool import Links
+from rsmq_tui.protocol.connections.script_runner import Call, ScriptCall, ScriptRunner, ScriptsRefusedError
+from rsmq_tui.protocol.errors import failure_of
+from rsmq_tui.protocol.keys import ATTRIBUTE_FIELDS, Keys, name_of
+from rsmq_tui.protocol.polling import Index, PolledRows, QueueKeys, TrackedConnection, as_data
+from rsmq_tui.protocol.replies import COUNT_MAX, blob, clock_ms, count, due_ms, misshapen, optional_blobs
+from rsmq_tui.protocol.rsmq import scripts
+from rsmq_tui.protocol.rsmq.inspection import QueueInspection
+from rsmq_tui.protocol.rsmq.operations import leading_int
+from rsmq_tui.protocol.rsmq.pages import QueuePages
+from rsmq_tui.protocol.rsmq.scan import QueueScan
+from rsmq_tui.protocol.rsmq.scan_strategies import BodyScan, QueueFronts, QueueRanges
+from rsmq_tui.protocol.rsmq.scripts import MICROSECONDS_FROM, RC_MAX, SECONDS_BELOW, Row, Script
+
+# An index of up to so many names is read in every poll, changed or not: it costs nothing, and a permission that was
+# taken away shows at once.
+_SHORT_INDEX = 250
+
+
+class MessagePage(NamedTuple):
+    """A page of a queue's messages in the order of their scores: ``size`` of them behind a score and an id, if any."""
+
+    queue: str
+    behind: tuple[bytes, bytes] | None
+    size: int
+
+
+class PageLook(NamedTuple):
+    """What a look at a page found.
+
+    ``poison`` are the ids that were received too often, ``missing`` those that have no body, ``last`` is the score and
+    the id to go on behind, and ``is_last`` says that there is nothing behind them.
+    """
+
+    looked: int
+    highest_rc: int
+    poison: tuple[bytes, ...]
+    missing: tuple[bytes, ...]
+    last: tuple[bytes, bytes]
+    is_last: bool
+
+
+_are_attributes = optional_blobs(len(ATTRIBUTE_FIELDS))
+
+
+class RsmqLayout:
+    """The zset and the attributes hash of each queue of a namespace."""
+
+    script: Script = scripts.QUEUE_ROWS
+
+    def __init__(self, keys: Keys) -> None:
+        self._keys = keys
+
+    def keys(self, name: str) -> QueueKeys:
+        """Return the zset and the attributes hash."""
+        return self._keys.messages(name), self._keys.attributes(name)
+
+    def calls(self, names: Sequence[str], keys: Sequence[QueueKeys], now_ms: int) -> Sequence[Call]:
+        """Return one call for all."""
+        return ((list(chain.from_iterable(keys)), (now_ms,)),)
+
+    async def read_plainly(
+        self, runner: ScriptRunner, names: Sequence[str], keys: Sequence[QueueKeys], now_ms: int
+    ) -> list[Row]:
+        """Read the rows of these queues by plain commands."""
+        commands: list[Sequence[bytes | str | int]] = []
+        for zset, attributes in keys:
+            commands += (
+                ("HMGET", attributes, *ATTRIBUTE_FIELDS),
+                ("ZCARD", zset),
+                ("ZRANGE", zset, 0, 0, "WITHSCORES"),
+                ("ZCOUNT", zset, f"({now_ms}", "+inf"),
+            )
+        replies = await runner.commands(*commands)
+        rows = []
+        for number, (zset, _) in enumerate(keys):
+            fields, depth, head, hidden = (as_data(reply) for reply in replies[4 * number : 4 * number + 4])
+            if error := next((reply for reply in (depth, head, hidden) if isinstance(reply, bytes)), None):
+                rows.append([fields, error])
+                continue
+            # Other clients work between these commands: what they say need not agree.
+            if not head or not depth:
+                rows.append([fields, 0])
+                continue
+            if not SECONDS_BELOW <= float(head[1]) < MICROSECONDS_FROM:
+                hidden = await _hidden_in_other_units(runner, zset, now_ms)
+            rows.append([fields, depth, head[0], head[1], min(hidden, depth), 0])
+        heads = [(number, row[2]) for number, row in enumerate(rows) if len(row) > 2 and isinstance(row[0], list)]
+        bodiless = await _without_body(runner, [(*keys[number], id) for number, id in heads])
+        for number, id in heads:
+            if (keys[number][0], id) in bodiless:
+                rows[number].append(1)
+        return rows
+
+    def settle(self, name: str, row: Row, before: Row, now_ms: int) -> float:
+        """Take off a row's end when time alone will change it; a row that cannot be relied on is read each time."""
+        if not isinstance(row, list) or len(row) not in (2, 6, 7):
+            raise misshapen("in the row of a queue")
+        due = row.pop(5) if len(row) > 2 else b""
+        if type(row[0]) is bytes or type(row[1]) is bytes:
+            return 0
+        return inf if due == b"" else due_ms(due)
+
+    def is_row(self, row: Row) -> bool:
+        """Tell whether a settled row is one as ``read_scripts`` says."""
+        if len(row) == 2:
+            return (blob(row[0]) or _are_attributes(row[0])) and (count(row[1]) or blob(row[1]))
+        # Written out: it is asked of each row that is read.
+        fields, depth, first, score, hidden = row[:5]
+        return (
+            (type(depth), type(first), type(score), type(hidden)) == (int, bytes, bytes, int)
+            and 0 <= hidden <= depth <= COUNT_MAX
+            and score.isascii()
+            and (type(fields) is bytes or _are_attributes(fields))
+            and (len(row) == 5 or row[5] == 1)
+        )
+
+
+class QueueRows(PolledRows):
+    """Reads the rows of every queue of one namespace.
+
+    A poll is ``index``, then ``rows``; polls may not overlap.
+    """
+
+    def __init__(self, connection: TrackedConnection, runner: ScriptRunner, keys: Keys) -> None:
+        super().__init__(connection, runner, RsmqLayout(keys))
+        self._keys = keys
+        self._index_known = False
+
+    async def index(self) -> Index:
+        """Read the names, sorted, and the clock; raises redis-py's errors when the server cannot be read."""
+        read_names = ("SMEMBERS", self._keys.index)
+        asked_at_once = not self._index_known
+        clock, *members = await self._connection.begin(("TIME",), *([read_names] if asked_at_once else []))
+        at_ms = clock_ms(clock)
+        changed = self._learn_what_changed()
+        if changed is None or self._keys.index in changed or self._known.begins_anew:
+            self._index_known = False
+        if not members and not self._index_known:
+            members = await self._connection.commands(read_names)
+        for found in members:
+            self._index_known = False
+            if isinstance(found, ResponseError) and "WRONGTYPE" in str(found):
+                self._known.keep(frozenset())
+                return Index(at_ms, (), f"{name_of(self._keys.index)} is not a set of names: {found}")
+            if isinstance(found, Exception):
+                raise found
+            self._known.keep(frozenset(found))
+            self._index_known = self._connection.tracks and len(found) > _SHORT_INDEX
+        return Index(at_ms, self._known.names)
+
+    async def receive_counts(self, names: Sequence[str], now_ms: int, threshold: int, span: int) -> list[list[int]]:
+        """For each queue, look at up to ``2 * span`` messages around the first hidden one.
+
+        Returns for each: how many were looked at, how many have ``rc >= threshold``, the highest ``rc``.
+        """
+        return (await self.looks(names, (), now_ms, threshold, span))[0]
+
+    async def looks(
+        self, names: Sequence[str], pages: Sequence[MessagePage], now_ms: int, threshold: int, span: int
+    ) -> tuple[list[list[int]], list[PageLook]]:
+        """Look at messages in one round trip: those around the first hidden ones, as ``receive_counts``, and pages.
+
+        Of a page it tells the receive counts, and which messages have no body.
+        """
+        calls: list[ScriptCall] = []
+        if names:
+            calls.append((scripts.RECEIVE_COUNTS, self._keys_of(names), (now_ms, threshold, span)))
+        if pages:
+            wanted = [value for page in pages for value in (*(page.behind or (b"", b"")), page.size)]
+            keys = self._keys_of([page.queue for page in pages])
+            calls.append((scripts.MESSAGE_PAGES, keys, (threshold, *wanted)))
+        try:
+            replies = await self._runner.run_all(calls) if calls else []
+        except ScriptsRefusedError:
+            counts = [await self._receive_counts_plainly(name, now_ms, threshold, span) for name in names]
+            return counts, [await self._page_plainly(page, threshold) for page in pages]
+        return replies[0] if names else [], [_page_look(*found) for found in replies[-1]] if pages else []
+
+    def _keys_of(self, names: Sequence[str]) -> list[bytes]:
+        return [key for name in names for key in (self._keys.messages(name), self._keys.attributes(name))]
+
+    async def _page_plainly(self, page: MessagePage, threshold: int) -> PageLook:
+        zset, attributes = self._keys.messages(page.queue), self._keys.attributes(page.queue)
+        start = 0
+        if page.behind is not None:
+            score, id = page.behind
+            now_at, rank, before = await self._runner.commands(
+                ("ZSCORE", zset, id), ("ZRANK", zset, id), ("ZCOUNT", zset, "-inf", b"(" + score)
+            )
+            is_there = isinstance(now_at, bytes) and float(now_at) == float(score) and isinstance(rank, int)
+            start = rank + 1 if is_there else before if isinstance(before, int) else 0
+        found, depth = await self._runner.commands(
+            ("ZRANGE", zset, start, start + page.size - 1, "WITHSCORES"), ("ZCARD", zset)
+        )
+        if not isinstance(found, list) or not found:
+            return PageLook(0, 0, (), (), page.behind or (b"", b""), is_last=True)
+        ids = found[::2]
+        (raw,) = await self._runner.commands(("HMGET", attributes, *(id + b":rc" for id in ids)))
+        if isinstance(raw, Exception):
+            return PageLook(0, 0, (), (), page.behind or (b"", b""), is_last=True)
+        counts = [min(leading_int(value) or 0, RC_MAX) for value in raw]
+        bodiless = await _without_body(self._runner, [(zset, attributes, id) for id in ids])
+        poison = tuple(id for id, count in zip(ids, counts, strict=True) if count >= threshold)
+        missing = tuple(id for id in ids if (zset, id) in bodiless)
+        return PageLook(len(ids), max(0, *counts), poison, missing, (found[-1], ids[-1]), start + len(ids) >= depth)
+
+    async def _receive_counts_plainly(self, name: str, now_ms: int, threshold: int, span: int) -> list[int]:
+        zset, attributes = self._keys.messages(name), self._keys.attributes(name)
+        (ready,) = await self._runner.commands(("ZCOUNT", zset, "-inf", now_ms))
+        if not isinstance(ready, int):
+            return [0, 0, 0]
+        (ids,) = await self._runner.commands(("ZRANGE", zset, max(0, ready - span), ready + span - 1))
+        if not isinstance(ids, list) or not ids:
+            return [0, 0, 0]
+        (raw,) = await self._runner.commands(("HMGET", attributes, *(value + b":rc" for value in ids)))
+        if isinstance(raw, Exception):
+            return [0, 0, 0]
+        counts = [min(leading_int(value) or 0, RC_MAX) for value in raw]
+        return [len(ids), sum(1 for count in counts if count >= threshold), max(0, *counts)]
+
+
+def _page_look(
+    looked: int, highest: int, poison: list[bytes], missing: list[bytes], score: bytes, id: bytes, is_last: int
+) -> PageLook:
+    return PageLook(looked, highest, tuple(poison), tuple(missing), (score, id), bool(is_last))
+
+
+async def _without_body(runner: ScriptRunner, wanted: Sequence[tuple[bytes, bytes, bytes]]) -> set[tuple[bytes, bytes]]:
+    """Return those of some messages (zset, hash, id) that have no body, as zset and id.
+
+    A message may be deleted between these commands: it has to be there after its body was not.
+    """
+    if not wanted:
+        return set()
+    commands: list[Sequence[bytes | str | int]] = []
+    for zset, attributes, id in wanted:
+        commands += (("HEXISTS", attributes, id), ("ZSCORE", zset, id))
+    replies = await runner.commands(*commands)
+    pairs = zip(wanted, replies[::2], replies[1::2], strict=True)
+    return {(zset, id) for (zset, _, id), has_body, score in pairs if has_body == 0 and isinstance(score, bytes)}
+
+
+async def _hidden_in_other_units(runner: ScriptRunner, zset: bytes, now_ms: int) -> int:
+    counts = await runner.commands(
+        ("ZCOUNT", zset, f"({now_ms // 1000}", f"({SECONDS_BELOW}"),
+        ("ZCOUNT", zset, f"({now_ms}", f"({MICROSECONDS_FROM}"),
+        ("ZCOUNT", zset, f"({now_ms}000", "+inf"),
+    )
+    return sum(count for count in counts if isinstance(count, int))
+
+
+_SCAN_COUNT = 1000
+_SCAN_CALLS_MAX = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Namespaces:
+    """The namespaces that a scan found; ``complete`` is False when it stopped before the end of a large keyspace."""
+
+    names: tuple[str, ...]
+    complete: bool
+
+
+class QueueReader:
+    """Reads the queues of ``ns`` on a server: ``rows`` for all of them, ``pages`` and ``scan`` for one.
+
+    ``inspection`` tells whether their keys agree. ``traffic`` counts what it has cost. Close it with ``aclose``. Raises
+    ValueError for a URL that cannot be one.
+    """
+
+    def __init__(self, server: Address | str, ns: str = "rsmq", *, timeout_s: float = TIMEOUT_S) -> None:
+        self.traffic = Traffic()
+        address = Address.of(server)
+        self.label = address.label
+        self._links = Links(address, timeout_s=timeout_s, traffic=self.traffic)
+        self.watch(ns)
+
+    def watch(self, ns: str) -> None:
+        """Read another namespace of the same server from now on."""
+        self.ns = ns
+        link = self._links.of(ns)
+        self._runner = link.runner
+        self.rows = QueueRows(link.tracked, self._runner, Keys(ns))
+        self.pages = QueuePages(self._runner, Keys(ns))
+        self.scan = QueueScan(self._runner, Keys(ns))
+        self.ranges = QueueRanges(self._runner, Keys(ns))
+        self.fronts = QueueFronts(self._runner, Keys(ns))
+        self.bodies = BodyScan(self._runner, Keys(ns))
+        self.inspection = QueueInspection(self._runner, Keys(ns))
+
+    def within(self, ns: str) -> "QueueReader":
+        """Return a reader of another namespace that shares the connections of this one, which reads on in its own."""
+        other = object.__new__(QueueReader)
+        other.traffic, other.label = self.traffic, self.label
+        other._links = self._links
+        other.watch(ns)
+        return other
+
+    @property
+    def scripts_refused(self) -> str | None:
+        """Why scripts cannot be used here, once that is known."""
+        return self._runner.refused
+
+    async def namespaces(self) -> Namespaces:
+        """Look for sets named ``*:QUEUES`` by SCAN, on demand only; at most about 500,000 keys of a server are passed.
+
+        In a cluster every node that holds keys is looked at.
+        """
+        found: set[str] = set()
+        complete = True
+        for link in await self._links.everywhere():
+            complete = await self._add_namespaces(link.runner, found) and complete
+        return Namespaces(tuple(sorted(found)), complete)
+
+    async def _add_namespaces(self, runner: ScriptRunner, found: set[str]) -> bool:
+        """Add those of one server, and tell whether these are all."""
+        cursor: int | str | bytes = 0
+        for _ in range(_SCAN_CALLS_MAX):
+            (reply,) = await runner.commands(("SCAN", cursor, "MATCH", "*:QUEUES", "COUNT", _SCAN_COUNT, "TYPE", "set"))
+            if isinstance(reply, ResponseError) and failure_of(reply).kind in ("noperm", "error"):
+                # It may not be used, or not like this; anything else will pass.
+                return False
+            if isinstance(reply, Exception):
+                raise reply
+            cursor, keys = reply
+            found.update(name_of(key).removesuffix(":QUEUES") for key in keys)
+            if int(cursor) == 0:
+                return True
+        return False
+
+    async def aclose(self) -> None:
+        """Close all connections."""
+        await self._links.aclose()

@@ -1,0 +1,521 @@
+"""Scanning: every message of a queue, once, in chunks, and in shares for several readers.
+
+Scanning: every message of a queue, once, without changing anything and without holding the server for long.
+
+Consumers move scores all the time, so that neither ranks nor scores are places to go on from. ZSCAN's cursor is: what
+is there throughout is returned at least once. It is returned again only when the table shrinks meanwhile.
+
+Shares of one scan, for several readers at once: each message is in exactly one of them, wherever its score moves.
+
+A server walks a table by counting its cursor up from the highest bit down (Pieter Noordhuis' way, in Redis since 2.8
+and in Valkey). Read from that side cursors only rise, and a share of all positions is a share of the hashes of the ids,
+whatever size the table has or gets meanwhile. So a scan may begin at any such position, and end at another. What a
+server answers is checked against that, so that one which counts otherwise is noticed at its first step.
+"""
+
+import asyncio
+from array import array
+from collections import deque
+from collections.abc import AsyncGenerator, Coroutine, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain, compress
+from typing import Any, Literal, NamedTuple, TypeVar
+
+from redis.exceptions import InvalidResponse, ResponseError
+
+from rsmq_tui.protocol.connections.connect import ReplyTooLongError, replies_of_at_most
+from rsmq_tui.protocol.connections.script_runner import ScriptRunner, ScriptsRefusedError, raise_first
+from rsmq_tui.protocol.keys import Keys
+from rsmq_tui.protocol.replies import clock_ms
+from rsmq_tui.protocol.rsmq.operations import RawMessage, raw_message
+from rsmq_tui.protocol.rsmq.scripts import SIZES
+from rsmq_tui.protocol.validation import is_limited
+
+# Of what may be left unread of a message: both counters, the length of its body, and the body.
+ReadField = Literal["counts", "size", "body"]
+
+
+@dataclass(frozen=True, slots=True)
+class ScanChunk:
+    """Some messages in no order: ``at_ms`` is the server's time and ``depth`` the queue's when they were found.
+
+    ``columns`` holds one sequence for each field of ``RawMessage``: who looks for a few of many makes only these.
+    ``too_long`` counts those whose body was asked for and is longer than ``scan.SCAN_BODY_BYTES``: theirs is None.
+    ``begun_anew`` counts how often the place in a list was lost so far, and it was read from the start.
+    ``read`` says what was read of them besides ids and scores: what was not looks as if it were not there, or 0.
+    """
+
+    at_ms: int
+    depth: int
+    columns: tuple[Sequence[Any], ...]
+    too_long: int = 0
+    begun_anew: int = 0
+    read: frozenset[ReadField] = frozenset()
+
+    def __len__(self) -> int:
+        return len(self.columns[0])
+
+    @property
+    def bodies(self) -> Sequence[bytes | None]:
+        """The bodies alone."""
+        return self.columns[-1]
+
+    @property
+    def messages(self) -> list[RawMessage]:
+        """All of them."""
+        return list(map(raw_message, zip(*self.columns, strict=True)))
+
+    def message(self, index: int) -> RawMessage:
+        """Return one of them."""
+        message: RawMessage = raw_message([column[index] for column in self.columns])
+        return message
+
+
+WINDOW_IDS = 65_536
+# A table holds at most 35 messages a bucket in Valkey, 5 in Redis, and twice as many while it grows.
+_BUCKET_MAX = 128
+
+
+class Seen:
+    """What a scan has returned, so that it is not returned again.
+
+    A table that shrinks to some buckets has the scan go back to the start of one of these. What had been returned of
+    it lies among the last ``window`` ids, except where a deep queue shrank to next to nothing: only then the hashes of
+    all ids are asked.
+    """
+
+    def __init__(self, window: int) -> None:
+        self._window = window
+        self._recent: set[bytes] = set()
+        # The same as it came, to tell afterwards what was there before.
+        self._came: list[Sequence[bytes]] = []
+        self._before: set[bytes] = set()
+        self._hashes: list[array[int]] = []
+        self._deepest = 0
+
+    def fresh(self, found: Sequence[bytes], depth: int) -> list[bool] | None:
+        """Tell which of these ids are new, or None for all; the queue held ``depth`` messages at that moment."""
+        self._deepest = max(self._deepest, depth)
+        recent, before = self._recent, self._before
+        count = len(recent)
+        # Most ids are new: to add them and look how many came to it takes a third of the time of asking for each first.
+        recent.update(found)
+        collapsed = bool(self._hashes) and depth * self._window <= _BUCKET_MAX * self._deepest
+        fresh: list[bool] | None = None
+        if collapsed or len(recent) < count + len(found) or not before.isdisjoint(found):
+            recent = self._recent = set(chain.from_iterable(self._came))
+            old = self._old(found) if collapsed else set()
+            fresh = []
+            for id in found:
+                is_fresh = id not in recent and id not in before and hash(id) not in old
+                if is_fresh:
+                    recent.add(id)
+                fresh.append(is_fresh)
+            found = list(compress(found, fresh))
+        self._came.append(found)
+        if len(recent) >= self._window:
+            # Python's hash of bytes has 64 bits and a secret of this process: nobody can make two ids collide.
+            self._hashes.append(array("q", map(hash, before)))
+            self._before, self._recent, self._came = recent, set(), []
+        return fresh
+
+    def _old(self, ids: Sequence[bytes]) -> set[int]:
+        wanted = {hash(id) for id in ids}
+        return {old for run in self._hashes for old in wanted.intersection(run)} if wanted else wanted
+
+
+_BITS = 64
+# A table with fewer buckets than a scan has parts would be walked by several of these. Servers keep at most 35
+# messages in a bucket, and let a table be eight times as wide as it need be before they shrink it.
+MESSAGES_PER_PART_MIN = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class ScanPart:
+    """The part ``index`` of ``count`` of a scan; ``count`` is a power of two."""
+
+    index: int = 0
+    count: int = 1
+
+    def __post_init__(self) -> None:
+        if self.count & (self.count - 1) or not 0 <= self.index < self.count:
+            raise ValueError(f"there is no part {self.index} of {self.count}")
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it is the whole scan, whose cursors mean nothing to us."""
+        return self.count == 1
+
+    @property
+    def first(self) -> bytes:
+        """The cursor to begin with."""
+        return b"%d" % _turned(self._begin)
+
+    @property
+    def next_first(self) -> bytes:
+        """The cursor with which the next part begins."""
+        return b"%d" % _turned(self._end)
+
+    def has_reached_end(self, following: bytes) -> bool:
+        """Tell whether a step that leads to that cursor is the last of this part."""
+        return int(following) == 0 or (not self.is_whole and _turned(int(following)) >= self._end)
+
+    def oversteps(self, following: bytes) -> bool:
+        """Tell whether a step that leads to that cursor went beyond the end of this part."""
+        return int(following) != 0 and not self.is_whole and _turned(int(following)) > self._end
+
+    def check_step(self, cursor: bytes, following: bytes) -> None:
+        """Raise redis-py's ``InvalidResponse`` where a server does not count as it has to for parts."""
+        if self.is_whole or int(following) == 0:
+            return
+        if int(following) >= 1 << _BITS or _turned(int(following)) <= _turned(int(cursor)):
+            raise InvalidResponse("this server's scans cannot be split into parts")
+
+    @property
+    def _begin(self) -> int:
+        return self.index * (1 << _BITS) // self.count
+
+    @property
+    def _end(self) -> int:
+        return (self.index + 1) * (1 << _BITS) // self.count
+
+
+def has_passed(cursor: bytes, other: bytes) -> bool:
+    """Tell whether a scan that is at a cursor has walked through all that lies before another."""
+    return _turned(int(cursor)) >= _turned(int(other))
+
+
+WHOLE = ScanPart()
+
+
+def _turned(cursor: int) -> int:
+    """Return the number whose bits are those of a cursor in the other direction."""
+    return int(f"{cursor % (1 << _BITS):0{_BITS}b}"[::-1], 2)
+
+
+T = TypeVar("T")
+
+# How many messages a round trip takes. On two cores over loopback, ZSCAN takes 1 µs a message.
+CHUNK_MESSAGES = 500
+CHUNK_MESSAGES_MIN = 10
+# What one call may copy, and with that the longest body that a scan reads: a server copies a gigabyte a second.
+SCAN_BODY_BYTES = 1_000_000
+# Bodies of a queue that limits them are read without being measured, so many by a call: 250 of 64 KiB take 1.5 ms.
+# After the first reply they are as many as make SCAN_BODY_BYTES; one of more bytes than this is not read to its end.
+_BODIES_PER_CALL = 250
+UNMEASURED_BYTES_MAX = 4_000_000
+_COUNTS_PER_CALL = 250
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """What is read of a queue; ``measured`` says that bodies are measured before they are read."""
+
+    zset: bytes
+    attributes: bytes
+    counts: bool
+    bodies: bool
+    measured: bool
+
+    @property
+    def read(self) -> frozenset[ReadField]:
+        """What is known of messages that were read as that."""
+        told: dict[ReadField, bool] = {
+            "counts": self.counts,
+            "size": self.bodies or self.measured,
+            "body": self.bodies,
+        }
+        return frozenset(field for field, is_read in told.items() if is_read)
+
+
+class _Group(NamedTuple):
+    """Messages that were found, and are read in one round trip; ``sizes`` is None where they were not measured."""
+
+    at_ms: int
+    depth: int
+    ids: Sequence[bytes]
+    scores: Sequence[bytes]
+    sizes: Sequence[int] | None = None
+
+    @property
+    def short(self) -> Sequence[bytes]:
+        """The ids whose bodies are not too long to be read."""
+        if self.sizes is None:
+            return self.ids
+        return [id for id, size in zip(self.ids, self.sizes, strict=True) if size <= SCAN_BODY_BYTES]
+
+
+class QueueScan:
+    """Scans queues of one namespace; raises ``wrongType`` where a key of the queue is something else."""
+
+    def __init__(self, runner: ScriptRunner, keys: Keys) -> None:
+        self._runner = runner
+        self._keys = keys
+
+    async def chunks(
+        self,
+        queue: str,
+        *,
+        counts: bool,
+        bodies: bool,
+        sizes: bool = False,
+        count: int = CHUNK_MESSAGES,
+        part: ScanPart = WHOLE,
+    ) -> AsyncGenerator[ScanChunk, None]:
+        """Yield every message that is in the queue throughout once, and others at most once; a few at a time.
+
+        ``rc`` and ``fr`` are read only with ``counts``, bodies only with ``bodies``; sizes are known with bodies, or
+        with ``sizes``, which costs more than short bodies do. A round trip takes about ``count`` messages, fewer where
+        bodies are long; a small queue comes whole. The next is under way while the caller works on a chunk. A message
+        that leaves before its body is read is left out. Close it with ``aclose`` when leaving early. It remembers up to
+        131,072 ids, and 8 bytes of each before.
+
+        Several readers may take a ``part`` each: together these are the whole, under the same promise, for as long as
+        the queue holds MESSAGES_PER_PART_MIN for each part; when it has shrunk below, one may come in several parts.
+        """
+        wanted = await self._wanted(queue, counts, bodies, sizes)
+        seen, step = Seen(WINDOW_IDS), count
+        waiting: deque[_Group] = deque()
+        cursor: bytes | None = part.first
+        looking: asyncio.Task[tuple[bytes | None, _Group]] | None = None
+        before: asyncio.Task[ScanChunk] | None = None
+        reading: asyncio.Task[ScanChunk] | None = None
+        try:
+            while True:
+                if looking is not None:
+                    cursor, found = await looking
+                    looking = None
+                    fresh = _fresh(found, seen)
+                    waiting.extend(_groups(fresh) if bodies and wanted.measured else (fresh,))
+                    step = fitting(fresh.sizes, count) if wanted.measured else step
+                # Messages that wait are read before more are looked for.
+                if cursor is not None and len(waiting) <= 1:
+                    looking = await sent(self._runner, self._look(wanted, cursor, step, part))
+                before, reading = reading, None
+                if waiting:
+                    reading = await sent(self._runner, self._read(wanted, waiting.popleft()))
+                if before is not None:
+                    chunk = await before
+                    step = fitting(chunk.columns[4], count) if bodies and not wanted.measured else step
+                    yield chunk
+                elif looking is None and reading is None:
+                    return
+        finally:
+            under_way = [task for task in (looking, before, reading) if task is not None]
+            for task in under_way:
+                task.cancel()
+            await asyncio.gather(*under_way, return_exceptions=True)
+
+    async def member(self, queue: str, id: bytes, *, counts: bool, bodies: bool, sizes: bool) -> ScanChunk:
+        """Look up one message by its id, as ``chunks`` would read it; nothing is in the chunk where it is not there."""
+        time, depth, score = await self._ask(
+            ("TIME",), ("ZCARD", self._keys.messages(queue)), ("ZSCORE", self._keys.messages(queue), id)
+        )
+        row = [] if score is None else [(id, score, None, None, 0, None)]
+        columns = tuple([list(column) for column in zip(*row, strict=True)] or [[] for _ in range(6)])
+        found = ScanChunk(clock_ms(time), depth, columns)
+        return await self.read(queue, found, counts=counts, bodies=bodies, sizes=sizes)
+
+    async def read(self, queue: str, found: ScanChunk, *, counts: bool, bodies: bool, sizes: bool) -> ScanChunk:
+        """Read more of messages that were found without it, as ``chunks`` does; what was read before is kept."""
+        wanted = await self._wanted(queue, counts, bodies, sizes)
+        ids, scores, rcs, frs, _, _ = found.columns
+        group = _Group(found.at_ms, found.depth, ids, scores, await self._sizes(wanted, ids))
+        groups = _groups(group) if bodies and wanted.measured else (group,)
+        parts = [await self._read(wanted, each) for each in groups]
+        columns = tuple([value for part in parts for value in part.columns[place]] for place in range(6))
+        if not counts:
+            kept = dict(zip(ids, zip(rcs, frs, strict=True), strict=True))
+            columns = (*columns[:2], *([kept[id][place] for id in columns[0]] for place in range(2)), *columns[4:])
+        read = wanted.read | (found.read & {"counts"})
+        return ScanChunk(found.at_ms, found.depth, columns, sum(part.too_long for part in parts), read=read)
+
+    async def _wanted(self, queue: str, counts: bool, bodies: bool, sizes: bool) -> _Wanted:
+        zset, attributes = self._keys.messages(queue), self._keys.attributes(queue)
+        measured = sizes
+        if bodies:
+            (maxsize,) = await self._ask(("HGET", attributes, "maxsize"))
+            measured = sizes or not is_limited(maxsize)
+        return _Wanted(zset, attributes, counts, bodies, measured)
+
+    async def _look(self, wanted: _Wanted, cursor: bytes, step: int, part: ScanPart) -> tuple[bytes | None, _Group]:
+        """Take a step from the cursor, and return where to go on and what is there."""
+        time, depth, (following, found) = await self._ask(
+            ("TIME",), ("ZCARD", wanted.zset), ("ZSCAN", wanted.zset, cursor, "COUNT", step)
+        )
+        part.check_step(cursor, following)
+        ids, scores = found[::2], found[1::2]
+        if part.oversteps(following):
+            beyond = await self._beyond(wanted, following, step, part)
+            kept = [id not in beyond for id in ids]
+            ids, scores = list(compress(ids, kept)), list(compress(scores, kept))
+        at_ms = clock_ms(time)
+        group = _Group(at_ms, depth, ids, scores, await self._sizes(wanted, ids))
+        return None if part.has_reached_end(following) else following, group
+
+    async def _sizes(self, wanted: _Wanted, ids: Sequence[bytes]) -> list[int] | None:
+        return await sizes_of(self._runner, wanted.attributes, ids) if wanted.measured else None
+
+    async def _beyond(self, wanted: _Wanted, reached: bytes, step: int, part: ScanPart) -> set[bytes]:
+        """Return what lies from the end of the part to the cursor: no server stops where a part ends."""
+        beyond: set[bytes] = set()
+        cursor = part.next_first
+        while int(cursor) != 0 and not has_passed(cursor, reached):
+            before, ((cursor, found),) = cursor, await self._ask(("ZSCAN", wanted.zset, cursor, "COUNT", step))
+            part.check_step(before, cursor)
+            beyond.update(found[::2])
+        return beyond
+
+    async def _read(self, wanted: _Wanted, group: _Group) -> ScanChunk:
+        """Read what is wanted of a group, a moment after it was found: bodies never change."""
+        if wanted.measured or not wanted.bodies:
+            return await self._read_group(wanted, group)
+        try:
+            with replies_of_at_most(UNMEASURED_BYTES_MAX):
+                chunk = await self._read_group(wanted, group)
+            refuse_long(chunk.columns[5])
+            return chunk
+        except ReplyTooLongError:
+            sizes = await sizes_of(self._runner, wanted.attributes, group.ids)
+            groups = _groups(group._replace(sizes=sizes))
+            return _joined(group, [await self._read_group(replace(wanted, measured=True), each) for each in groups])
+
+    async def _read_group(self, wanted: _Wanted, group: _Group) -> ScanChunk:
+        short = group.short if wanted.bodies else []
+        per_call = len(short) if wanted.measured else _BODIES_PER_CALL
+        commands: list[Sequence[bytes | str | int]] = []
+        commands += [("HMGET", wanted.attributes, *part) for part in _parts(short, per_call)]
+        for part in _parts(group.ids if wanted.counts else (), _COUNTS_PER_CALL):
+            names = [b""] * (2 * len(part))
+            names[::2], names[1::2] = [id + b":rc" for id in part], [id + b":fr" for id in part]
+            commands.append(("HMGET", wanted.attributes, *names))
+        values = [value for reply in await self._ask(*commands) for value in reply] if commands else []
+        read, counts = values[: len(short)], values[len(short) :]
+        ids, sizes = group.ids, group.sizes
+        nothing: list[bytes | None] = [None] * len(ids)
+        rcs, frs = (counts[::2], counts[1::2]) if wanted.counts else (nothing, nothing)
+        if not wanted.bodies:
+            known = [0] * len(ids) if sizes is None else sizes
+            columns = (ids, group.scores, rcs, frs, known, nothing)
+            return ScanChunk(group.at_ms, group.depth, columns, read=wanted.read)
+        if None not in read and len(read) == len(ids):
+            known = list(map(len, read))
+            columns = (ids, group.scores, rcs, frs, known, read)
+            return ScanChunk(group.at_ms, group.depth, columns, read=wanted.read)
+        bodies = dict(zip(group.short, read, strict=True))
+        without = [id for id, body in bodies.items() if body is None]
+        # Either the message has left the queue since it was found, or it has lost its body long ago.
+        scores = await self._ask(*(("ZSCORE", wanted.zset, id) for id in without)) if without else []
+        left = {id for id, score in zip(without, scores, strict=True) if score is None}
+        known = [len(bodies.get(id) or b"") for id in ids] if sizes is None else sizes
+        there = [id not in left for id in ids]
+        columns = (ids, group.scores, rcs, frs, known, [bodies.get(id) for id in ids])
+        kept = tuple(list(compress(column, there)) for column in columns)
+        return ScanChunk(group.at_ms, group.depth, kept, len(ids) - len(read), read=wanted.read)
+
+    async def _ask(self, *commands: Sequence[bytes | str | int]) -> list[Any]:
+        """Send plain commands, which every server and proxy knows; raises the first error among the replies."""
+        replies = await self._runner.commands(*commands)
+        raise_first(replies)
+        return replies
+
+
+def refuse_long(bodies: Sequence[bytes | None]) -> None:
+    """Raise ``ReplyTooLongError`` for a body of more than SCAN_BODY_BYTES, which a scan does not return."""
+    if max(map(len, filter(None, bodies)), default=0) > SCAN_BODY_BYTES:
+        raise ReplyTooLongError("a body is longer than a scan reads")
+
+
+async def sizes_of(runner: ScriptRunner, attributes: bytes, names: Sequence[bytes]) -> list[int]:
+    """Return how many bytes these fields of a hash hold, 0 where one is not there."""
+    if not names:
+        return []
+    try:
+        sizes: list[int] = await runner.run(SIZES, (attributes,), names)
+    except ScriptsRefusedError:
+        sizes = await runner.commands(*(("HSTRLEN", attributes, name) for name in names))
+        raise_first(sizes)
+    except ResponseError as error:
+        raise_first((error,))
+        raise
+    if len(sizes) != len(names):
+        raise ValueError("not a length for each field")
+    return sizes
+
+
+async def bounded_values(runner: ScriptRunner, attributes: bytes, names: Sequence[bytes]) -> list[bytes | int | None]:
+    """Read fields of a hash; of one longer than SCAN_BODY_BYTES its length only, None for one that is not there."""
+    sizes = await sizes_of(runner, attributes, names)
+    found: dict[bytes, bytes | int | None] = {}
+    group: list[bytes] = []
+    budget = SCAN_BODY_BYTES
+    for number, (name, size) in enumerate(zip(names, sizes, strict=True), 1):
+        if size > SCAN_BODY_BYTES:
+            found[name] = size
+        else:
+            group.append(name)
+            budget -= size
+        if group and (number == len(names) or budget < min(SCAN_BODY_BYTES, sizes[number])):
+            (values,) = replies = await runner.commands(("HMGET", attributes, *group))
+            raise_first(replies)
+            found.update(zip(group, values, strict=True))
+            group, budget = [], SCAN_BODY_BYTES
+    return [found[name] for name in names]
+
+
+async def sent(runner: ScriptRunner, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+    """Begin to ask; the question goes out before the last answer is read: else the server and we take turns."""
+    task = asyncio.create_task(work)
+    try:
+        await runner.until_sent(task)
+    except asyncio.CancelledError:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        raise
+    return task
+
+
+def _joined(group: _Group, parts: Sequence[ScanChunk]) -> ScanChunk:
+    """Join what was read of the parts of a group."""
+    columns = tuple([value for part in parts for value in part.columns[place]] for place in range(6))
+    too_long = sum(part.too_long for part in parts)
+    return ScanChunk(group.at_ms, group.depth, columns, too_long, read=parts[0].read)
+
+
+def _fresh(found: _Group, seen: Seen) -> _Group:
+    """Leave out what was returned before."""
+    fresh = seen.fresh(found.ids, found.depth)
+    if fresh is None:
+        return found
+    sizes = None if found.sizes is None else list(compress(found.sizes, fresh))
+    return found._replace(ids=list(compress(found.ids, fresh)), scores=list(compress(found.scores, fresh)), sizes=sizes)
+
+
+def _groups(group: _Group) -> Iterator[_Group]:
+    """Split what was found and measured into groups whose bodies one call may read."""
+    sizes, start, budget = group.sizes or (), 0, SCAN_BODY_BYTES
+    for stop, size in enumerate(sizes):
+        if size > SCAN_BODY_BYTES:
+            continue
+        if size > budget:
+            yield _cut(group, start, stop)
+            start, budget = stop, SCAN_BODY_BYTES
+        budget -= size
+    if start < len(sizes) or not sizes:
+        yield _cut(group, start, len(sizes))
+
+
+def _cut(group: _Group, start: int, stop: int) -> _Group:
+    sizes = None if group.sizes is None else group.sizes[start:stop]
+    return group._replace(ids=group.ids[start:stop], scores=group.scores[start:stop], sizes=sizes)
+
+
+def fitting(sizes: Sequence[int] | None, count: int) -> int:
+    """Return how many messages of such sizes a round trip may take: those that wait for their bodies take memory."""
+    total = sum(sizes or ())
+    return min(count, max(CHUNK_MESSAGES_MIN, len(sizes) * SCAN_BODY_BYTES // total)) if sizes and total else count
+
+
+def _parts(items: Sequence[bytes], size: int) -> Iterator[Sequence[bytes]]:
+    for start in range(0, len(items), size or 1):
+        yield items[start : start + size]

@@ -1,0 +1,360 @@
+"""Scans in other orders: from the front, by a range of scores, and by bodies.
+
+Scanning by bodies: the hash that holds them is walked once, and only what was chosen is asked for whole.
+
+For a search that looks at nothing but bodies this takes half of the server's time that a walk through the messages
+takes: their bodies come along instead of being fetched. A body stays where it is for as long as its message is there.
+Where ``maxsize`` says that bodies are short they are read without being measured; a step that is long all the same is
+not read to its end, but measured and read again without what is long.
+"""
+
+import asyncio
+from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import AsyncGenerator, Iterable, Sequence
+from itertools import compress
+from typing import Any, NamedTuple
+
+from redis.exceptions import InvalidResponse, ResponseError
+
+from rsmq_tui.protocol.connections.connect import ReplyTooLongError, replies_of_at_most
+from rsmq_tui.protocol.connections.script_runner import ScriptRunner, raise_first
+from rsmq_tui.protocol.keys import QUEUE_FIELDS, Keys
+from rsmq_tui.protocol.replies import clock_ms
+from rsmq_tui.protocol.rsmq.inspection import COUNTER_SUFFIXES
+from rsmq_tui.protocol.rsmq.operations import RawMessage
+from rsmq_tui.protocol.rsmq.scan import (
+    CHUNK_MESSAGES,
+    UNMEASURED_BYTES_MAX,
+    WINDOW_IDS,
+    ScanChunk,
+    ScanPart,
+    Seen,
+    bounded_values,
+    fitting,
+    refuse_long,
+    sent,
+)
+from rsmq_tui.protocol.validation import is_limited
+
+# How far a page reaches back into the one before: what consumers take from the front meanwhile shifts all ranks.
+_OVERLAP = 50
+_RECENT_IDS = 65_536
+
+
+class QueueFronts:
+    """Walks through queues of one namespace; raises ``wrongType`` where a key of the queue is something else."""
+
+    def __init__(self, runner: ScriptRunner, keys: Keys) -> None:
+        self._runner = runner
+        self._keys = keys
+
+    async def depth(self, queue: str) -> int:
+        """Return how many messages a queue holds."""
+        (depth,) = await self._ask(("ZCARD", self._keys.messages(queue)))
+        return int(depth)
+
+    async def chunks(self, queue: str, count: int = CHUNK_MESSAGES) -> AsyncGenerator[ScanChunk, None]:
+        """Yield ids and scores, those due first at the front, about ``count`` at a time.
+
+        Whatever stays where it is comes once, and what becomes due later meanwhile once at most. ``QueueScan.read``
+        reads more of them. It remembers 8 bytes of each, and up to 65,536 ids.
+        """
+        zset, met = self._keys.messages(queue), _Met()
+        start, last = 0, (float("-inf"), b"")
+        while True:
+            asked = count + _OVERLAP if start else count
+            at_ms, depth, found = await self._page(zset, start, start + asked - 1)
+            ids, scores = found[::2], found[1::2]
+            places = list(zip(map(float, scores), ids, strict=True))
+            if start and (not places or places[0] > last):
+                # Something in between may have been passed over.
+                start = max(0, min(start, depth) - count)
+                continue
+            is_last = len(ids) < asked
+            first = bisect_right(places, last)
+            fresh = [place for place in range(first, len(ids)) if met.is_new(ids[place])]
+            if fresh:
+                nothing: list[bytes | None] = [None] * len(fresh)
+                chosen = [ids[place] for place in fresh], [scores[place] for place in fresh]
+                yield ScanChunk(at_ms, depth, (*chosen, nothing, nothing, [0] * len(fresh), nothing))
+            if is_last:
+                return
+            last = max(last, places[-1])
+            start = max(start + len(ids) - _OVERLAP, 1)
+
+    async def _page(self, zset: bytes, start: int, stop: int) -> tuple[int, int, list[bytes]]:
+        time, depth, found = await self._ask(("TIME",), ("ZCARD", zset), ("ZRANGE", zset, start, stop, "WITHSCORES"))
+        return clock_ms(time), depth, found
+
+    async def _ask(self, *commands: Sequence[bytes | str | int]) -> list[Any]:
+        replies = await self._runner.commands(*commands)
+        raise_first(replies)
+        return replies
+
+
+class _Met:
+    """Which ids have come, in little memory: what is received while a queue is read lies further back then."""
+
+    def __init__(self) -> None:
+        self._recent: set[bytes] = set()
+        self._runs: list[array[int]] = []
+
+    def is_new(self, id: bytes) -> bool:
+        """Tell whether an id comes for the first time."""
+        if id in self._recent or (self._runs and _is_in(hash(id), self._runs)):
+            return False
+        self._recent.add(id)
+        if len(self._recent) >= _RECENT_IDS:
+            # Python's hash of bytes has 64 bits and a secret of this process: nobody can make two ids collide.
+            self._runs.append(array("q", sorted(map(hash, self._recent))))
+            self._recent = set()
+        return True
+
+
+def _is_in(value: int, runs: Iterable["array[int]"]) -> bool:
+    for run in runs:
+        place = bisect_left(run, value)
+        if place < len(run) and run[place] == value:
+            return True
+    return False
+
+
+_QUEUES_PER_TRIP = 250
+
+
+class ScoreRange(NamedTuple):
+    """Scores from ``low`` to ``high``, as the server writes bounds: ``(`` before one leaves it out."""
+
+    low: bytes = b"-inf"
+    high: bytes = b"+inf"
+
+
+class QueueSize(NamedTuple):
+    """How many messages a queue holds, and how many of them are in each of the ranges that were asked for.
+
+    ``exists`` tells whether it has attributes; ``problem`` is why its messages cannot be counted, or None.
+    """
+
+    depth: int
+    in_ranges: tuple[int, ...]
+    exists: bool
+    problem: str | None = None
+
+
+class QueueRanges:
+    """Counts and reads ranges of scores; raises ``wrongType`` where a key of the queue is something else."""
+
+    def __init__(self, runner: ScriptRunner, keys: Keys) -> None:
+        self._runner = runner
+        self._keys = keys
+
+    async def now_ms(self) -> int:
+        """Return the server's time."""
+        (time,) = await self._ask(("TIME",))
+        return clock_ms(time)
+
+    async def sizes(self, queues: Sequence[str], ranges: Sequence[ScoreRange] = ()) -> list[QueueSize]:
+        """Count the messages of queues; a key of another type is told in the queue's place."""
+        found: list[QueueSize] = []
+        for start in range(0, len(queues), _QUEUES_PER_TRIP):
+            part = queues[start : start + _QUEUES_PER_TRIP]
+            commands: list[Sequence[Any]] = []
+            for queue in part:
+                zset = self._keys.messages(queue)
+                commands += (("EXISTS", self._keys.attributes(queue)), ("ZCARD", zset))
+                commands += (("ZCOUNT", zset, *bounds) for bounds in ranges)
+            replies = await self._runner.commands(*commands)
+            width = 2 + len(ranges)
+            found += (_size(replies[place : place + width]) for place in range(0, len(replies), width))
+        return found
+
+    async def scores_at(self, queue: str, bounds: ScoreRange, size: int, every: int) -> list[bytes]:
+        """Return each so manieth score of a range, which holds ``size`` messages: where it may be cut."""
+        zset = self._keys.messages(queue)
+        (before,) = await self._ask(("ZCOUNT", zset, "-inf", _below(bounds.low)))
+        ranks = range(before + every, before + size, every)
+        replies = await self._ask(*(("ZRANGE", zset, rank, rank, "WITHSCORES") for rank in ranks)) if ranks else []
+        return [reply[1] for reply in replies if reply]
+
+    async def can_split(self, queue: str) -> bool:
+        """Tell whether this server's scans can be split into parts, by a look at how it counts in this queue."""
+        part = ScanPart(1, 2)
+        ((following, _),) = await self._ask(("ZSCAN", self._keys.messages(queue), part.first, "COUNT", 1))
+        try:
+            part.check_step(part.first, following)
+        except InvalidResponse:
+            return False
+        return not part.has_reached_end(following)
+
+    async def _page(self, zset: bytes, low: bytes, high: bytes, count: int) -> tuple[int, int, list[bytes]]:
+        time, depth, found = await self._ask(
+            ("TIME",), ("ZCARD", zset), ("ZRANGEBYSCORE", zset, low, high, "WITHSCORES", "LIMIT", 0, count)
+        )
+        return clock_ms(time), depth, found
+
+    async def chunks(
+        self, queue: str, bounds: ScoreRange, *, remember: bool, count: int = CHUNK_MESSAGES
+    ) -> AsyncGenerator[ScanChunk, None]:
+        """Yield every message whose score is and stays in the range, rising; a few at a time.
+
+        Only ids and scores are read: ``QueueScan.read`` reads more. With ``remember`` a message whose score rises
+        within the range comes once too; that takes some 100 bytes for each. A round trip takes about ``count``
+        messages, and all those that have the same score.
+        """
+        zset, low, wanted = self._keys.messages(queue), bounds.low, count
+        # What came already: of all, or of those with the score from which the next question begins.
+        seen: set[int] = set()
+        while True:
+            at_ms, depth, found = await self._page(zset, low, bounds.high, wanted)
+            ids, scores = found[::2], found[1::2]
+            fresh = [hash(id) not in seen for id in ids] if seen else [True] * len(ids)
+            if any(fresh):
+                new_ids, new_scores = list(compress(ids, fresh)), list(compress(scores, fresh))
+                nothing: list[bytes | None] = [None] * len(new_ids)
+                yield ScanChunk(at_ms, depth, (new_ids, new_scores, nothing, nothing, [0] * len(new_ids), nothing))
+            if len(ids) < wanted:
+                return
+            if remember:
+                seen.update(map(hash, ids))
+            else:
+                seen = {hash(id) for id, score in zip(ids, scores, strict=True) if score == scores[-1]}
+            # Those with the last score are asked for again: some of them may be yet to come. Where they are all that
+            # came, more has to be asked for at once.
+            wanted = wanted * 4 if scores[0] == scores[-1] else count
+            low = scores[-1]
+
+    async def _ask(self, *commands: Sequence[bytes | str | int]) -> list[Any]:
+        replies = await self._runner.commands(*commands)
+        raise_first(replies)
+        return replies
+
+
+def _size(replies: Sequence[Any]) -> QueueSize:
+    exists, *counts = replies
+    for reply in replies:
+        if isinstance(reply, Exception) and "WRONGTYPE" not in str(reply):
+            raise reply
+    if wrong := next((reply for reply in counts if isinstance(reply, Exception)), None):
+        return QueueSize(0, (0,) * (len(counts) - 1), bool(exists), str(wrong))
+    depth, *in_ranges = counts
+    return QueueSize(depth, tuple(in_ranges), bool(exists))
+
+
+def _below(low: bytes) -> bytes:
+    """Return the upper bound of what lies below a lower bound."""
+    return low[1:] if low.startswith(b"(") else b"(" + low
+
+
+# How many fields a step takes: half of a queue's may be counters. The first is small, as its bodies may be long.
+_STEP_FIELDS = 750
+_FIRST_STEP_FIELDS = 100
+# Ids of this length may end as the names of counters do, but theirs are longer.
+_ID_LENGTH = 32
+
+
+class BodyChunk(NamedTuple):
+    """Some bodies by id, in no order: ``at_ms`` is the server's time and ``depth`` the queue's when they were read.
+
+    ``too_long`` are the ids of bodies that are longer than SCAN_BODY_BYTES, which are not read.
+    """
+
+    at_ms: int
+    depth: int
+    ids: Sequence[bytes]
+    bodies: Sequence[bytes]
+    is_last: bool
+    too_long: Sequence[bytes] = ()
+
+
+class BodyScan:
+    """Scans the bodies of queues of one namespace; raises ``wrongType`` where a key of the queue is something else."""
+
+    def __init__(self, runner: ScriptRunner, keys: Keys) -> None:
+        self._runner = runner
+        self._keys = keys
+
+    async def suits(self, queue: str) -> bool:
+        """Tell whether its hash may be walked, and its bodies are short if its clients heed ``maxsize``."""
+        attributes = self._keys.attributes(queue)
+        maxsize, walked = await self._runner.commands(
+            ("HGET", attributes, "maxsize"), ("HSCAN", attributes, 0, "COUNT", 1, "NOVALUES")
+        )
+        return is_limited(maxsize) and not isinstance(walked, Exception)
+
+    async def chunks(self, queue: str, count: int = _STEP_FIELDS) -> AsyncGenerator[BodyChunk, None]:
+        """Yield every body that is there throughout once, and others at most once; a few at a time.
+
+        A body may be that of no message: ``messages`` tells. A step takes about ``count`` fields, fewer where bodies
+        are long; a small queue comes whole. The next is under way while the caller works. Close it with ``aclose``.
+        """
+        seen = Seen(WINDOW_IDS)
+        looking: asyncio.Task[tuple[bytes, BodyChunk]] | None = None
+        try:
+            looking = await sent(self._runner, self._look(queue, b"0", min(count, _FIRST_STEP_FIELDS)))
+            while looking is not None:
+                cursor, chunk = await looking
+                looking = None
+                if not chunk.is_last:
+                    step = fitting(list(map(len, chunk.bodies)), count)
+                    looking = await sent(self._runner, self._look(queue, cursor, step))
+                fresh = seen.fresh(chunk.ids, chunk.depth)
+                if fresh is not None:
+                    ids, bodies = list(compress(chunk.ids, fresh)), list(compress(chunk.bodies, fresh))
+                    chunk = chunk._replace(ids=ids, bodies=bodies)
+                yield chunk
+        finally:
+            if looking is not None:
+                looking.cancel()
+                await asyncio.gather(looking, return_exceptions=True)
+
+    async def messages(self, queue: str, ids: Sequence[bytes], bodies: Sequence[bytes]) -> list[RawMessage]:
+        """Return the messages that these bodies are of, with their scores and counts; of no message, none."""
+        zset, attributes = self._keys.messages(queue), self._keys.attributes(queue)
+        counters = [id + suffix for id in ids for suffix in (b":rc", b":fr")]
+        scores, counts = await self._runner.commands(("ZMSCORE", zset, *ids), ("HMGET", attributes, *counters))
+        if isinstance(scores, ResponseError) and "WRONGTYPE" not in str(scores):
+            # Before Redis 6.2, or not allowed.
+            scores = await self._ask(*(("ZSCORE", zset, id) for id in ids))
+        raise_first((scores, counts))
+        rows = zip(ids, scores, counts[::2], counts[1::2], bodies, strict=True)
+        return [RawMessage(id, score, rc, fr, len(body), body) for id, score, rc, fr, body in rows if score is not None]
+
+    async def _look(self, queue: str, first: bytes, fields: int) -> tuple[bytes, BodyChunk]:
+        """Take a step from a cursor, and return where to go on and what is there."""
+        zset, attributes = self._keys.messages(queue), self._keys.attributes(queue)
+        scan: list[bytes | str | int] = ["HSCAN", attributes, first, "COUNT", fields]
+        too_long: list[bytes] = []
+        try:
+            with replies_of_at_most(UNMEASURED_BYTES_MAX):
+                clock, depth, (cursor, found) = await self._ask(("TIME",), ("ZCARD", zset), scan)
+            ids, bodies = _bodies(found[::2], found[1::2])
+            refuse_long(bodies)
+        except ReplyTooLongError:
+            clock, depth, (cursor, names) = await self._ask(("TIME",), ("ZCARD", zset), (*scan, "NOVALUES"))
+            values = await bounded_values(self._runner, attributes, names)
+            too_long = [name for name, value in zip(names, values, strict=True) if isinstance(value, int)]
+            read = {name: value for name, value in zip(names, values, strict=True) if isinstance(value, bytes)}
+            ids, bodies = _bodies(list(read), list(read.values()))
+        chunk = BodyChunk(clock_ms(clock), depth, ids, bodies, int(cursor) == 0, [*filter(_is_id, too_long)])
+        return cursor, chunk
+
+    async def _ask(self, *commands: Sequence[bytes | str | int]) -> list[Any]:
+        replies = await self._runner.commands(*commands)
+        raise_first(replies)
+        return replies
+
+
+def _is_id(name: bytes) -> bool:
+    return name not in QUEUE_FIELDS and (len(name) == _ID_LENGTH or not name.endswith(COUNTER_SUFFIXES))
+
+
+def _bodies(names: Sequence[bytes], values: Sequence[bytes]) -> tuple[list[bytes], list[bytes]]:
+    """Return the ids and the bodies among fields: the others are attributes and counters."""
+    if len(names) != len(values):
+        raise ValueError("columns of different lengths")
+    if QUEUE_FIELDS.isdisjoint(names):
+        are_bodies = [len(name) == _ID_LENGTH or not name.endswith(COUNTER_SUFFIXES) for name in names]
+    else:
+        are_bodies = [_is_id(name) for name in names]
+    return list(compress(names, are_bodies)), list(compress(values, are_bodies))

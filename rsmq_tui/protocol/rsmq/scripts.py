@@ -1,0 +1,593 @@
+"""The Lua of operations and reads.
+
+The Lua of the operations: real keys in KEYS, values in ARGV, and the time read inside.
+
+Every script that works on one queue takes KEYS[1], the zset of ids, and KEYS[2], the attributes hash: two real keys of
+one slot, so that a namespace with a hash tag works on Redis Cluster. TIME is the server's, so one operation is one
+round trip. A refusal comes back as the error ``RSMQ <code>``.
+
+The Lua of the reads: one call for many queues or for one page, and nothing of it writes.
+
+Whatever is wrong with one key comes back as data in that key's place (``pcall``), so that it never disturbs the rest.
+"""
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from rsmq_tui.protocol.keys import ATTRIBUTE_FIELDS, FOREIGN_FIELDS
+from rsmq_tui.protocol.replies import (
+    Argument,
+    Shape,
+    array,
+    blob,
+    blobs,
+    count,
+    either,
+    integer,
+    moment,
+    number,
+    optional,
+    record,
+)
+
+ReplyShape = Callable[[Sequence[bytes], Sequence[Argument]], Shape]
+
+
+def _anything(keys: Sequence[bytes], arguments: Sequence[Argument]) -> Shape:
+    return lambda reply: True
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """A Lua text and its SHA1, which EVALSHA wants.
+
+    ``reply`` tells from the keys and arguments of a call what shape the reply to it has; that of a script which an
+    ``Operation`` runs is decoded by the operation.
+    """
+
+    text: str
+    reply: ReplyShape = field(default=_anything, repr=False, compare=False)
+    sha: str = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "sha", hashlib.sha1(self.text.encode(), usedforsecurity=False).hexdigest())
+
+
+_NOW = """
+local time = redis.call('TIME')
+local now_us = time[1] * 1000000 + time[2]
+local now = math.floor(now_us / 1000)
+local function int(n) return string.format('%.0f', n) end
+local now_ms = int(now)
+"""
+
+# The canonical client's _getQueue: a queue exists when these three fields do. Its parseInt takes 15.5 for 15.
+_QUEUE = """
+local q = redis.call('HMGET', KEYS[2], 'vt', 'delay', 'maxsize')
+if not (q[1] and q[2] and q[3]) then return redis.error_reply('RSMQ queueNotFound') end
+local function seconds(given, name, default)
+  if given ~= '' then return tonumber(given) end
+  local n = tonumber(default)
+  if not n or n ~= n or n < 0 or n >= 10000000 then return nil, redis.error_reply('RSMQ invalidValue ' .. name) end
+  return math.floor(n)
+end
+"""
+
+# A member of the zset may be named as a field of the queue is, which is then no body of it.
+IS_QUEUE_FIELD = f"""
+local is_queue_field = {{{", ".join(f"{name} = true" for name in (*ATTRIBUTE_FIELDS, *FOREIGN_FIELDS))}}}
+"""
+
+# ZMSCORE is there since Redis 6.2.
+SCORES_OF = """
+local function scores_of(key, names)
+  local scores = redis.pcall('ZMSCORE', key, unpack(names))
+  if scores.err then
+    scores = {}
+    for n = 1, #names do scores[n] = redis.call('ZSCORE', key, names[n]) end
+  end
+  return scores
+end
+"""
+
+# KEYS[1] attributes hash, KEYS[2] index; ARGV queue, vt, delay, maxsize.
+# A hash that has a vt is a queue, listed or not. Of one that has none, the fields that are there are kept, as all
+# clients keep them. Unlike the canonical client, a refusal changes nothing.
+CREATE_QUEUE = Script("""
+if redis.call('HEXISTS', KEYS[1], 'vt') == 1 then return redis.error_reply('RSMQ queueExists') end
+local sec = redis.call('TIME')[1]
+redis.call('SADD', KEYS[2], ARGV[1])
+local fields = {'vt', ARGV[2], 'delay', ARGV[3], 'maxsize', ARGV[4], 'created', sec, 'modified', sec}
+for i = 1, #fields, 2 do redis.call('HSETNX', KEYS[1], fields[i], fields[i + 1]) end
+return 1
+""")
+
+# KEYS[1] zset, KEYS[2] attributes hash, KEYS[3] index; ARGV queue. As the canonical client does, a name left in the
+# index without its keys is removed, although the queue is then not found. Keys of another type are not a queue's: ZCARD
+# and HLEN refuse them before anything is removed.
+DELETE_QUEUE = Script("""
+redis.call('ZCARD', KEYS[1])
+redis.call('HLEN', KEYS[2])
+redis.call('SREM', KEYS[3], ARGV[1])
+if redis.call('DEL', KEYS[2], KEYS[1]) == 0 then return redis.error_reply('RSMQ queueNotFound') end
+return 1
+""")
+
+# ARGV (name, value)* of attributes to set, in the canonical order vt, maxsize, delay; none of them only reads.
+# Everything is read before anything is set, so that a wrong type changes nothing.
+ATTRIBUTES = Script(
+    _NOW
+    + """
+local msgs, hidden = redis.call('ZCARD', KEYS[1]), redis.call('ZCOUNT', KEYS[1], '(' .. int(now), '+inf')
+if #ARGV > 0 then
+  local q = redis.call('HMGET', KEYS[2], 'vt', 'delay', 'maxsize')
+  if not (q[1] and q[2] and q[3]) then return redis.error_reply('RSMQ queueNotFound') end
+  redis.call('HSET', KEYS[2], 'modified', time[1])
+  for i = 1, #ARGV, 2 do redis.call('HSET', KEYS[2], ARGV[i], ARGV[i + 1]) end
+end
+local fields = redis.call('HMGET', KEYS[2], 'vt', 'delay', 'maxsize', 'totalrecv', 'totalsent', 'created', 'modified')
+if not fields[1] then return redis.error_reply('RSMQ queueNotFound') end
+return {fields, msgs, hidden}
+"""
+)
+
+# ARGV delay or '', size of the longest body. Each further id of a batch is to be a microsecond later, so that a batch
+# keeps its order among equal scores.
+_BEFORE_SENDING = """
+local delay, refused = seconds(ARGV[1], 'delay', q[2])
+if refused then return refused end
+local maxsize = tonumber(q[3])
+if maxsize and maxsize ~= -1 and tonumber(ARGV[2]) > maxsize then return redis.error_reply('RSMQ messageTooLong') end
+local digits = '0123456789abcdefghijklmnopqrstuvwxyz'
+local function base36(n)
+  local out = {}
+  for i = 10, 1, -1 do
+    local d = n % 36
+    out[i] = string.sub(digits, d + 1, d + 1)
+    n = (n - d) / 36
+  end
+  return table.concat(out)
+end
+local due = int(now + delay * 1000)
+local ids = {}
+"""
+
+# ARGV as above, channel or '', then (suffix, body)*. Returns the ids.
+# A total that is no number stays as it is: the messages are stored by then, and an error would have them sent again.
+SEND = Script(
+    _NOW
+    + _QUEUE
+    + _BEFORE_SENDING
+    + """
+for i = 4, #ARGV, 2 do
+  local id = base36(now_us + #ids) .. ARGV[i]
+  redis.call('ZADD', KEYS[1], due, id)
+  redis.call('HSET', KEYS[2], id, ARGV[i + 1])
+  ids[#ids + 1] = id
+end
+redis.pcall('HINCRBY', KEYS[2], 'totalsent', #ids)
+if ARGV[3] ~= '' then redis.pcall('PUBLISH', ARGV[3], redis.call('ZCARD', KEYS[1])) end
+return ids
+"""
+)
+
+# KEYS[3] the set of what was sent before; ARGV as above, how many seconds to keep it, then (mark, suffix, body)*. Sends
+# those whose mark is not in the set, and returns 1 for each of them, else 0. ZCARD refuses a wrong type before anything
+# is marked.
+SEND_ONCE = Script(
+    _NOW
+    + _QUEUE
+    + _BEFORE_SENDING
+    + """
+redis.call('ZCARD', KEYS[1])
+local out = {}
+for i = 4, #ARGV, 3 do
+  local fresh = redis.call('SADD', KEYS[3], ARGV[i])
+  if fresh == 1 then
+    local id = base36(now_us + #ids) .. ARGV[i + 1]
+    redis.call('ZADD', KEYS[1], due, id)
+    redis.call('HSET', KEYS[2], id, ARGV[i + 2])
+    ids[#ids + 1] = id
+  end
+  out[#out + 1] = fresh
+end
+redis.call('EXPIRE', KEYS[3], ARGV[3])
+if #ids > 0 then redis.pcall('HINCRBY', KEYS[2], 'totalsent', #ids) end
+return out
+"""
+)
+
+# Shared by receive and pop: walk the ready messages in the canonical order, score then id. An id without a body
+# cannot be delivered; it must not block those behind it either (it stops some clients for good). Nor must a total or
+# a count that is no number: a message would be hidden and not delivered, each time again.
+_TAKE = """
+local out, seen = {}, {}
+for pass = 1, 100 do
+  local ids = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', now_ms, 'LIMIT', 0, wanted - #out)
+  local fresh = false
+  for _, id in ipairs(ids) do
+    if not seen[id] then
+      seen[id], fresh = true, true
+      local found = redis.call('HMGET', KEYS[2], id, id .. ':rc', id .. ':fr')
+      if is_queue_field[id] then found[1] = false end
+      settle(id, found[1])
+      if found[1] then
+        redis.pcall('HINCRBY', KEYS[2], 'totalrecv', 1)
+        out[#out + 1] = {id, found[1], count(id, found[2], found[3])}
+      end
+      forget(id, found[2], found[3])
+    end
+  end
+  if #out >= wanted or not fresh then break end
+end
+return {now_ms, out}
+"""
+
+# ARGV vt or '', how many. A body-less id is hidden as a received one would be, but at least for a second.
+RECEIVE = Script(
+    _NOW
+    + _QUEUE
+    + IS_QUEUE_FIELD
+    + """
+local vt, refused = seconds(ARGV[1], 'vt', q[1])
+if refused then return refused end
+local wanted = tonumber(ARGV[2])
+local function settle(id, body)
+  redis.call('ZADD', KEYS[1], int(now + (body and vt or math.max(vt, 1)) * 1000), id)
+end
+local function count(id, rc, fr)
+  if not rc then
+    redis.call('HSET', KEYS[2], id .. ':rc', '1', id .. ':fr', now_ms)
+    return 1, now_ms
+  end
+  local n = redis.pcall('HINCRBY', KEYS[2], id .. ':rc', 1)
+  if type(n) ~= 'number' then
+    redis.call('HSET', KEYS[2], id .. ':rc', '1')
+    n = 1
+  end
+  if n > 1 and fr then return n, fr end
+  redis.call('HSET', KEYS[2], id .. ':fr', now_ms)
+  return n, now_ms
+end
+local function forget() end
+"""
+    + _TAKE
+)
+
+# ARGV how many. A body-less id is removed, as the canonical client's pop does.
+POP = Script(
+    _NOW
+    + _QUEUE
+    + IS_QUEUE_FIELD
+    + """
+local wanted = tonumber(ARGV[1])
+local function settle(id) redis.call('ZREM', KEYS[1], id) end
+local function count(id, rc, fr)
+  local n = rc and redis.pcall('HINCRBY', KEYS[2], id .. ':rc', 1)
+  if type(n) ~= 'number' then n = 1 end
+  return n, n > 1 and fr or now_ms
+end
+-- Never a field of the queue, nor the body of a message that is named as a counter of this one (`a:rc` beside `a`).
+local function forget(id, rc, fr)
+  local mine = {}
+  if not is_queue_field[id] then mine[1] = id end
+  for suffix, value in pairs({[':rc'] = rc, [':fr'] = fr}) do
+    if value and not redis.call('ZSCORE', KEYS[1], id .. suffix) then mine[#mine + 1] = id .. suffix end
+  end
+  if #mine > 0 then redis.call('HDEL', KEYS[2], unpack(mine)) end
+end
+"""
+    + _TAKE
+)
+
+# ARGV ids. 1 where the id was in the zset and had fields, else 0, as the canonical client's deleteMessage. Fields of an
+# id that is not in the zset are removed, as that client does, only if nothing but a message can be named so.
+# The body of a message that is named as another's counter (`a:rc` beside `a`) stays when that one is deleted.
+# HLEN refuses a wrong type before anything is removed; names of fields of the queue are refused by the client.
+DELETE = Script(
+    SCORES_OF
+    + """
+redis.call('HLEN', KEYS[2])
+local counters, out = {}, {}
+for i, id in ipairs(ARGV) do counters[2 * i - 1], counters[2 * i] = id .. ':rc', id .. ':fr' end
+local is_message = scores_of(KEYS[1], counters)
+for i, id in ipairs(ARGV) do
+  local removed, fields = redis.call('ZREM', KEYS[1], id), 0
+  if removed == 1 or (#id == 32 and string.find(id, '^%w+$')) then
+    local mine = {id}
+    for n = 2 * i - 1, 2 * i do
+      if not is_message[n] then mine[#mine + 1] = counters[n] end
+    end
+    fields = redis.call('HDEL', KEYS[2], unpack(mine))
+  end
+  out[i] = (removed == 1 and fields > 0) and 1 or 0
+end
+return out
+"""
+)
+
+# ARGV vt, ids. Visibility counts from now; 0 where the id is not in the queue.
+VISIBILITY = Script(
+    _NOW
+    + _QUEUE
+    + """
+local due = int(now + ARGV[1] * 1000)
+local out = {}
+for i = 2, #ARGV do
+  local known = redis.call('ZSCORE', KEYS[1], ARGV[i])
+  if known then redis.call('ZADD', KEYS[1], due, ARGV[i]) end
+  out[i - 1] = known and 1 or 0
+end
+return out
+"""
+)
+
+# ARGV (id, body, due ms, rc, fr ms or '')*. Writes each message exactly; an id that is already there is left alone, and
+# so is one whose fields belong to another message (`a:rc` beside `a`).
+RESTORE = Script(
+    _NOW
+    + _QUEUE
+    + """
+local out = {}
+local function is_there(id) return redis.call('ZSCORE', KEYS[1], id) end
+for i = 1, #ARGV, 5 do
+  local id = ARGV[i]
+  local owner, added = string.match(id, '^(.*):[rf][cr]$'), 0
+  if not (owner and is_there(owner) or is_there(id .. ':rc') or is_there(id .. ':fr')) then
+    added = redis.call('ZADD', KEYS[1], 'NX', ARGV[i + 2], id)
+  end
+  if added == 1 then
+    redis.call('HSET', KEYS[2], id, ARGV[i + 1])
+    if ARGV[i + 3] ~= '0' then redis.call('HSET', KEYS[2], id .. ':rc', ARGV[i + 3]) end
+    if ARGV[i + 4] ~= '' then redis.call('HSET', KEYS[2], id .. ':fr', ARGV[i + 4]) end
+  end
+  out[#out + 1] = added
+end
+return out
+"""
+)
+
+
+# Scores are milliseconds, but clients exist that write seconds or microseconds. By magnitude, below SECONDS_BELOW they
+# can only be seconds (or a mistake long past), from MICROSECONDS_FROM on only microseconds.
+SECONDS_BELOW = 100_000_000_000
+MICROSECONDS_FROM = 100_000_000_000_000
+# Below this they are no time in seconds after 1973: 0, negative numbers and -inf are a way to say 'at once'.
+TIME_FROM = 100_000_000
+
+# A receive count by hand may have any number of digits; up to here a double, which is all that Lua has, is exact.
+RC_MAX = 999_999_999_999_999
+
+# [fields, depth, first id, first score, hidden]; the last three only for a queue that holds messages, and after them 1
+# where the first message has no body.
+# ``fields`` are the raw ATTRIBUTE_FIELDS, or an error text; ``depth`` is a number, or an error text.
+Row = list[Any]
+
+_MAYBE = optional(blob)
+
+
+def _is_empty(reply: Any) -> bool:
+    return bool(reply == b"")
+
+
+# Of a page: id, score, rc, fr, size, preview.
+_PEEKED = record(blob, number, _MAYBE, _MAYBE, count, _MAYBE)
+
+_FIELDS = ", ".join(f"'{name}'" for name in ATTRIBUTE_FIELDS)
+
+# KEYS (zset, attributes hash)*; ARGV now ms. For each queue a Row; that of one which holds messages also says when time
+# alone will next change it, before the last element: the smallest score above now, '' for never, or 0 where that is not
+# looked for.
+# The first score tells the unit of all: only a queue that starts below milliseconds is counted in each unit's range.
+QUEUE_ROWS = Script(
+    f"""
+local now, now_ms = ARGV[1], tonumber(ARGV[1])
+local after = '(' .. now
+local call, pcall = redis.call, redis.pcall
+local function hidden_of(zset, depth, first)
+  local score = tonumber(first)
+  if score >= {SECONDS_BELOW} and score < {MICROSECONDS_FROM} then
+    if score > now_ms then return depth, first end
+    local hidden = call('ZCOUNT', zset, after, '+inf')
+    if hidden == 0 then return 0, '' end
+    return hidden, call('ZRANGE', zset, depth - hidden, depth - hidden, 'WITHSCORES')[2]
+  end
+  return call('ZCOUNT', zset, '(' .. string.sub(now, 1, -4), '({SECONDS_BELOW}')
+    + call('ZCOUNT', zset, after, '({MICROSECONDS_FROM}')
+    + call('ZCOUNT', zset, after .. '000', '+inf'), 0
+end
+local function row_of(zset, attributes)
+  local fields = pcall('HMGET', attributes, {_FIELDS})
+  local depth = pcall('ZCARD', zset)
+  if fields.err then fields = fields.err end
+  if type(depth) == 'table' then return {{fields, depth.err}} end
+  if depth == 0 then return {{fields, depth}} end
+  local head = call('ZRANGE', zset, 0, 0, 'WITHSCORES')
+  local hidden, due = hidden_of(zset, depth, head[2])
+  local is_bodiless = type(fields) == 'table' and call('HEXISTS', attributes, head[1]) == 0
+  return {{fields, depth, head[1], head[2], hidden, due, is_bodiless and 1 or nil}}
+end
+local out = {{}}
+for n = 1, #KEYS / 2 do out[n] = row_of(KEYS[2 * n - 1], KEYS[2 * n]) end
+return out
+""",
+    # Rows that changed are looked at one by one, when they are taken.
+    reply=lambda keys, arguments: array(lambda row: type(row) is list, len(keys) // 2),
+)
+
+# KEYS as above; ARGV now ms, threshold, span. Looks at the receive counts of up to 2 * span messages around the first
+# hidden one: that is where messages that keep coming back lie, in flight or just visible again.
+# For each queue: how many were looked at, how many of them reach the threshold, the highest count.
+RECEIVE_COUNTS = Script(
+    f"""
+local now, threshold, span = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
+local out = {{}}
+for i = 1, #KEYS, 2 do
+  local row = {{0, 0, 0}}
+  local ready = redis.pcall('ZCOUNT', KEYS[i], '-inf', now)
+  if type(ready) == 'number' then
+    local ids = redis.call('ZRANGE', KEYS[i], math.max(0, ready - span), ready + span - 1)
+    for n = 1, #ids do ids[n] = ids[n] .. ':rc' end
+    local counts = #ids > 0 and redis.pcall('HMGET', KEYS[i + 1], unpack(ids)) or {{}}
+    if not counts.err then
+      row[1] = #ids
+      for n = 1, #ids do
+        local rc = math.min(tonumber(string.match(counts[n] or '', '^%s*([+-]?%d+)')) or 0, {RC_MAX})
+        if rc >= threshold then row[2] = row[2] + 1 end
+        if rc > row[3] then row[3] = rc end
+      end
+    end
+  end
+  out[#out + 1] = row
+end
+return out
+""",
+    reply=lambda keys, arguments: array(record(count, count, integer), len(keys) // 2),
+)
+
+# KEYS as above; ARGV threshold, then for each queue: score and id of the message before the page, '' and '' for none,
+# and how many to look at. A message that has gone counts as where it was. Scores only rise as messages are received, so
+# that pages in their order pass over nothing that stays in the queue.
+# For each queue: how many were looked at, the highest count, the ids that reach the threshold, those without a body,
+# the last score and id, and 1 where no message lies behind them, else 0.
+MESSAGE_PAGES = Script(
+    f"""
+local call, pcall, threshold = redis.call, redis.pcall, tonumber(ARGV[1])
+local function rank_behind(zset, score, id)
+  if id == '' then return 0 end
+  local now_at = call('ZSCORE', zset, id)
+  if now_at and tonumber(now_at) == tonumber(score) then return call('ZRANK', zset, id) + 1 end
+  return call('ZCOUNT', zset, '-inf', '(' .. score)
+end
+local function page_of(zset, attributes, score, id, size)
+  local depth = pcall('ZCARD', zset)
+  local start = type(depth) == 'number' and rank_behind(zset, score, id) or 0
+  local found = type(depth) == 'number' and call('ZRANGE', zset, start, start + size - 1, 'WITHSCORES') or {{}}
+  local names = {{}}
+  for n = 1, #found, 2 do names[#names + 1] = found[n] .. ':rc' end
+  local counts = #names > 0 and pcall('HMGET', attributes, unpack(names)) or {{}}
+  if #names == 0 or counts.err then return {{0, 0, {{}}, {{}}, score, id, 1}} end
+  local highest, poison, missing = 0, {{}}, {{}}
+  for n = 1, #names do
+    local one = found[2 * n - 1]
+    local rc = math.min(tonumber(string.match(counts[n] or '', '^%s*([+-]?%d+)')) or 0, {RC_MAX})
+    if rc > highest then highest = rc end
+    if rc >= threshold then poison[#poison + 1] = one end
+    if call('HEXISTS', attributes, one) == 0 then missing[#missing + 1] = one end
+  end
+  return {{#names, highest, poison, missing, found[#found], found[#found - 1], start + #names >= depth and 1 or 0}}
+end
+local out = {{}}
+for n = 1, #KEYS / 2 do
+  out[n] = page_of(KEYS[2 * n - 1], KEYS[2 * n], ARGV[3 * n - 1], ARGV[3 * n], tonumber(ARGV[3 * n + 1]))
+end
+return out
+""",
+    reply=lambda keys, arguments: array(
+        record(count, integer, blobs, blobs, either(number, _is_empty), blob, count), len(keys) // 2
+    ),
+)
+
+# KEYS[1] zset, KEYS[2] attributes hash; ARGV part (all, ready, hidden), where (first, last, after, before), anchor
+# score, anchor id, how many, preview bytes, longest body to preview, most body bytes to look at.
+# The page is found by rank; an anchor that has left the queue is placed by bisection on (score, id).
+PAGE = Script(
+    """
+local time = redis.call('TIME')
+local now = string.format('%.0f', math.floor((time[1] * 1000000 + time[2]) / 1000))
+local depth = redis.call('ZCARD', KEYS[1])
+local ready = redis.call('ZCOUNT', KEYS[1], '-inf', now)
+local low, high = 0, depth
+if ARGV[1] == 'ready' then high = ready elseif ARGV[1] == 'hidden' then low = ready end
+-- Lua compares strings by the server's locale, a zset by their bytes.
+local function is_before(one, other)
+  for i = 1, math.min(#one, #other) do
+    local a, b = string.byte(one, i), string.byte(other, i)
+    if a ~= b then return a < b end
+  end
+  return #one < #other
+end
+local function rank_of(score, id)
+  -- One that was received since then lies elsewhere: its old place is what is meant.
+  local now_at = redis.call('ZSCORE', KEYS[1], id)
+  if now_at and tonumber(now_at) == tonumber(score) then return redis.call('ZRANK', KEYS[1], id), true end
+  local from = redis.call('ZCOUNT', KEYS[1], '-inf', '(' .. score)
+  local to = redis.call('ZCOUNT', KEYS[1], '-inf', score)
+  while from < to do
+    local middle = math.floor((from + to) / 2)
+    if is_before(redis.call('ZRANGE', KEYS[1], middle, middle)[1], id) then from = middle + 1 else to = middle end
+  end
+  return from, false
+end
+local count, start = tonumber(ARGV[5]), low
+if ARGV[2] == 'last' then
+  start = high - count
+elseif ARGV[2] == 'after' then
+  local rank, there = rank_of(ARGV[3], ARGV[4])
+  start = there and rank + 1 or rank
+elseif ARGV[2] == 'before' then
+  start = rank_of(ARGV[3], ARGV[4]) - count
+elseif ARGV[2] == 'at' then
+  start = rank_of(ARGV[3], ARGV[4])
+end
+start = math.max(low, math.min(start, high - 1))
+local stop = math.min(start + count, high) - 1
+local rows = {}
+local budget = tonumber(ARGV[8])
+local found = stop >= start and redis.call('ZRANGE', KEYS[1], start, stop, 'WITHSCORES') or {}
+for i = 1, #found, 2 do
+  local id = found[i]
+  local meta = redis.call('HMGET', KEYS[2], id .. ':rc', id .. ':fr')
+  local size = redis.call('HSTRLEN', KEYS[2], id)
+  local preview = false
+  if size > 0 or redis.call('HEXISTS', KEYS[2], id) == 1 then
+    preview = ''
+    if size <= tonumber(ARGV[7]) and size <= budget then
+      budget = budget - size
+      preview = string.sub(redis.call('HGET', KEYS[2], id), 1, tonumber(ARGV[6]))
+    end
+  end
+  rows[#rows + 1] = {id, found[i + 1], meta[1], meta[2], size, preview}
+end
+return {now, depth, ready, start, rows}
+""",
+    reply=lambda keys, arguments: record(moment, count, count, count, array(_PEEKED)),
+)
+
+# KEYS[1] zset, KEYS[2] attributes hash; ARGV id, the longest body to return.
+MESSAGE = Script(
+    """
+local time = redis.call('TIME')
+local now = string.format('%.0f', math.floor((time[1] * 1000000 + time[2]) / 1000))
+local score = redis.call('ZSCORE', KEYS[1], ARGV[1])
+local meta = redis.call('HMGET', KEYS[2], ARGV[1] .. ':rc', ARGV[1] .. ':fr')
+local size = redis.call('HSTRLEN', KEYS[2], ARGV[1])
+local body = false
+if size <= tonumber(ARGV[2]) then body = redis.call('HGET', KEYS[2], ARGV[1]) end
+return {now, score, meta[1], meta[2], size, body}
+""",
+    reply=lambda keys, arguments: record(moment, optional(number), _MAYBE, _MAYBE, count, _MAYBE),
+)
+
+# KEYS[1] zset; ARGV upper bounds in ms, rising. How many messages become visible up to each bound, and the depth.
+DUE_COUNTS = Script(
+    """
+local out = {}
+for i, bound in ipairs(ARGV) do out[i] = redis.call('ZCOUNT', KEYS[1], '-inf', bound) end
+out[#out + 1] = redis.call('ZCARD', KEYS[1])
+return out
+""",
+    reply=lambda keys, arguments: array(count, len(arguments) + 1),
+)
+
+# KEYS hash; ARGV names of fields. For each, how many bytes it holds, 0 where it is not there.
+SIZES = Script(
+    """
+local out = {}
+for n = 1, #ARGV do out[n] = redis.call('HSTRLEN', KEYS[1], ARGV[n]) end
+return out
+""",
+    reply=lambda keys, arguments: array(count, len(arguments)),
+)

@@ -1,0 +1,32 @@
+"""What went wrong with a change, in words for people."""
+
+from rsmq_tui.monitor.peek import PeekError
+from rsmq_tui.monitor.text import SENTENCE_MAX, printable
+from rsmq_tui.protocol import SERVER_ERRORS, RsmqError, failure_of
+from rsmq_tui.triage.journal_db import JournalError
+
+# Whatever was refused here was wanted for a change; the same user may well look at queues.
+_NO_PERMISSION = (
+    "this user may not change the queues: grant it +@read +@write +@scripting +@connection +time on the keys of the "
+    "namespace, or start with --read-only"
+)
+
+
+class TriageError(Exception):
+    """A change that cannot be made, in words for people; nothing was changed."""
+
+
+# What preparing or carrying out a change can raise; everything else is a defect of ours.
+EXPECTED: tuple[type[Exception], ...] = (TriageError, RsmqError, JournalError, PeekError, *SERVER_ERRORS)
+
+
+def told(error: Exception) -> str:
+    """Say what an expected error means, in one line."""
+    if isinstance(error, RsmqError | JournalError | PeekError | TriageError):
+        return printable(str(error), SENTENCE_MAX)
+    if isinstance(error, OSError) and error.filename is not None:
+        return printable(f"{error.filename}: {error.strerror}", SENTENCE_MAX)
+    failure = failure_of(error)
+    if failure.kind == "noperm":
+        return _NO_PERMISSION
+    return printable(f"{failure.sentence}: {failure.hint}", SENTENCE_MAX)

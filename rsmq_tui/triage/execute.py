@@ -1,0 +1,479 @@
+"""Executing a change, its progress, and the recovery of interrupted ones."""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import groupby, islice
+from operator import itemgetter
+from typing import Any
+
+from rsmq_tui.protocol import REPLY_ERRORS, SERVER_ERRORS, RawMessage, RsmqError
+from rsmq_tui.protocol.editing import Batch, Carrier, VoidedError
+from rsmq_tui.protocol.keys import another_id
+from rsmq_tui.protocol.lists.editor import editor_of
+from rsmq_tui.protocol.lists.edits import ListBatch
+from rsmq_tui.protocol.rsmq.edits import Edit, MessageBatch, Outcome, letters_of
+from rsmq_tui.triage.change import NOT_CARRIED_OUT, Change, Entry, Report, State, Tally
+from rsmq_tui.triage.errors import EXPECTED, TriageError, told
+from rsmq_tui.triage.journal import AuditLog, DamagedError, Journal
+from rsmq_tui.triage.journal_db import JournalError, JournalGoneError
+from rsmq_tui.triage.plan import Prepared
+from rsmq_tui.triage.scope import Preview
+
+_MARKERS_PER_CALL = 500
+SETTLED = "settled"
+
+
+async def recover(editor: Carrier, journal: Journal, audit: AuditLog) -> list[Change]:
+    """Settle every unfinished change on the editor's server, and return them; raises what these three raise.
+
+    A batch whose call is not known to have been carried out is asked about: it was, with that outcome, or from then on
+    never will be. Nothing is lost and nothing done twice, whenever the program ended. Where nothing tells whether it
+    was, because the server has lost what such calls leave, all that is not as it was before counts as done but
+    unsettled: consumers may have taken it.
+    """
+    recovered = []
+    for change in await asyncio.to_thread(journal.unfinished, editor.label):
+        try:
+            await _settle(editor_of(editor, change.ns), journal, change)
+            if change.state is State.RUNNING:
+                tally = await asyncio.to_thread(_tally, journal, change)
+                await asyncio.to_thread(journal.finish, change.change, State.INTERRUPTED, **tally.counts)
+        except DamagedError:
+            # Shown as such: what is damaged keeps nobody from undoing the others.
+            await asyncio.to_thread(journal.set_aside, change.change, State.RUNNING)
+            continue
+        now = await asyncio.to_thread(journal.change, change.change)
+        if now is None:
+            continue
+        if not now.audited:
+            await asyncio.to_thread(journal.audit, now.change, partial(_write_line, audit))
+        recovered.append(now)
+    await _remove_markers(editor, journal)
+    return recovered
+
+
+async def settled(editor: Carrier, entry: Entry) -> Entry:
+    """Find out what became of a batch whose reply was not seen; raises what the editor raises.
+
+    Its outcome is then known or, where the server has lost what would tell, guessed from what is there: ``unsure``.
+    """
+    left = await editor.settle(entry.token)
+    if left is not None and _is_outcome(entry, left):
+        return replace(entry, outcome=left)
+    seen = await editor.look(entry.batch)
+    return replace(entry, outcome=seen or NOT_CARRIED_OUT, unsure=seen != NOT_CARRIED_OUT)
+
+
+def _is_outcome(entry: Entry, left: str) -> bool:
+    """Tell whether that is what a call leaves: somebody else may have written to its marker, and then nothing tells."""
+    # Behind an @ earlier versions wrote numbers.
+    try:
+        return left == NOT_CARRIED_OUT or bool(entry.batch.read(left.partition("@")[0].encode()))
+    except SERVER_ERRORS:
+        return False
+
+
+def is_void(entry: Entry) -> bool:
+    """Tell whether the call of a settled batch is forbidden from now on, because it was not seen to be carried out."""
+    return entry.outcome == NOT_CARRIED_OUT or entry.unsure
+
+
+def _write_line(audit: AuditLog, change: Change) -> None:
+    # The line may be there, when the program ended before the journal knew.
+    ended = SETTLED if change.settled else None
+    if not audit.has(change, ended):
+        audit.write(change, ended or change.state)
+
+
+async def _settle(editor: Carrier, journal: Journal, change: Change) -> None:
+    entries = journal.entries(change.change)
+    while group := await asyncio.to_thread(_some, entries):
+        spent: list[str] = []
+        void: list[str] = []
+        found: list[Entry] = []
+        for entry in group:
+            known = entry
+            if entry.outcome is None:
+                known = await settled(editor, entry)
+                found.append(known)
+            # A call that was given up stays forbidden: it may be on its way still.
+            (void if is_void(known) else spent).append(entry.token)
+        if found or void:
+            await asyncio.to_thread(journal.settle, change.change, found, void)
+        await editor.forget(spent)
+
+
+async def _remove_markers(editor: Carrier, journal: Journal) -> None:
+    """Remove some of the markers that are no longer needed."""
+    left = await asyncio.to_thread(journal.left_markers, editor.label, _MARKERS_PER_CALL)
+    for ns, markers in groupby(sorted(left), key=itemgetter(0)):
+        tokens = [token for _, token in markers]
+        await editor_of(editor, ns).forget(tokens)
+        await asyncio.to_thread(journal.drop_markers, tokens)
+
+
+def _tally(journal: Journal, change: Change) -> Tally:
+    tally = Tally(planned=change.planned)
+    for entry in journal.entries(change.change):
+        tally.take(entry.letters, unsure=entry.unsure)
+    return tally
+
+
+def _some(entries: Iterator[Entry]) -> list[Entry]:
+    # Each holds its messages: only a few at a time.
+    return list(islice(entries, 4))
+
+
+# So many batches are written to disk at a time: waiting for the disk costs more than the server does.
+GROUP_BATCHES = 8
+# The calls of a group are out after some turns of the loop; connections that are yet to be made take longer.
+_TURNS_TO_SEND, _TURNS_QUIET = 40, 4
+# How often, and how long after, the server is asked what became of a call whose reply was lost.
+_SETTLE_WAITS_S = (0.2, 0.5, 1.0, 2.0, 4.0)
+# In which the server says that it did nothing of it: all that it may refuse is refused before the first write.
+_REFUSALS: tuple[type[Exception], ...] = (RsmqError, *REPLY_ERRORS)
+
+# What ends a change, and is told.
+_ENDS: tuple[type[Exception], ...] = (VoidedError, *EXPECTED)
+
+
+@dataclass(slots=True)
+class _Group:
+    """Batches that are written to disk together, and what was sorted out on the way to them."""
+
+    entries: list[tuple[Prepared, Entry]] = field(default_factory=list)
+    sorted_out: list[tuple[str, str]] = field(default_factory=list)
+    changed: list[bytes] = field(default_factory=list)
+    failed: Counter[str] = field(default_factory=Counter)
+    notes: list[str] = field(default_factory=list)
+    alone: bool = False
+    is_last: bool = False
+
+    def take(self, step: Prepared, entry_of: Callable[[Prepared, Batch], Entry]) -> None:
+        """Add a step."""
+        self.sorted_out.append((step.sorted_out, step.left))
+        self.changed += step.changed
+        self.failed.update(step.failed)
+        if step.note:
+            self.notes.append(step.note)
+        self.alone = step.alone
+        if step.batch is not None:
+            self.entries.append((step, entry_of(step, step.batch)))
+
+
+class Runner:
+    """Carries out the batches of one change, each exactly once.
+
+    ``tally`` counts as it goes. ``stop`` ends it after the group that is under way. ``stopped`` then says in a sentence
+    why it did not come to its end, or is None; ``is_kept`` whether it is in the journal, and so can be undone.
+    """
+
+    def __init__(self, editor: Carrier, journal: Journal, change: int, tally: Tally) -> None:
+        self.tally = tally
+        self.change = change
+        self.stopped: str | None = None
+        self.is_kept = True
+        self.journal = journal
+        self._editor = editor
+        self._number = 0
+        self._stopping = False
+        self._held: Prepared | None = None
+        self._outcomes: list[tuple[int, str]] = []
+        self._spent: list[str] = []
+
+    def stop(self) -> None:
+        """Ask to end soon."""
+        self._stopping = True
+
+    async def run(self, steps: AsyncGenerator[Prepared, None]) -> AsyncIterator[Tally]:
+        """Carry out what is prepared, yielding the tally after each group; what goes wrong ends it with a sentence."""
+        ahead: asyncio.Task[_Group] | None = None
+        try:
+            while True:
+                group = await (ahead or self._next(steps))
+                if self._stopping:
+                    self._drop(entry for _, entry in group.entries)
+                    ahead = None
+                    self.stopped = "cancelled"
+                    break
+                # While the server is at work on one group, the next is read and written to disk.
+                ahead = None if group.alone or group.is_last else asyncio.create_task(self._next_behind(steps))
+                await self._refuse_if_gone(group)
+                await self._carry_out(group)
+                yield self.tally
+                if group.is_last:
+                    break
+                if self._stopping:
+                    self.stopped = "cancelled"
+                    break
+        except VoidedError:
+            self.stopped = "another rsmq-tui treated this change as abandoned"
+        except EXPECTED as error:
+            self.fail(error)
+        finally:
+            if ahead is not None:
+                await self._give_up(ahead)
+            await steps.aclose()
+        yield self.tally
+
+    def fail(self, error: Exception) -> None:
+        """Note what went wrong; the first error is what is told."""
+        self.stopped = self.stopped or told(error)
+        self.is_kept = self.is_kept and not isinstance(error, JournalGoneError)
+
+    async def finish(self) -> None:
+        """Write down how it ended; raises ``JournalError``."""
+        state = State.STOPPED if self.stopped else State.DONE
+        await asyncio.to_thread(self.journal.record, self.change, self._outcomes)
+        await self._forget(self._spent)
+        await asyncio.to_thread(self.journal.finish, self.change, state, **self.tally.counts)
+
+    def leave(self) -> None:
+        """Note that nobody works on it any more, however it ended."""
+        self.journal.leave(self.change)
+
+    async def _next(self, steps: AsyncIterator[Prepared]) -> "_Group":
+        """Prepare the next group, and write it to disk."""
+        group = await self._gather(steps)
+        await self._write(group.entries)
+        return group
+
+    async def _next_behind(self, steps: AsyncIterator[Prepared]) -> "_Group":
+        """As ``_next``, once the calls of the group before are out: else the server would wait for our work first."""
+        sent, quiet = self._editor.traffic.bytes_sent, 0
+        for _ in range(_TURNS_TO_SEND):
+            await asyncio.sleep(0)
+            before, sent = sent, self._editor.traffic.bytes_sent
+            quiet = quiet + 1 if sent == before else 0
+            if quiet == _TURNS_QUIET:
+                break
+        return await self._next(steps)
+
+    async def _gather(self, steps: AsyncIterator[Prepared]) -> "_Group":
+        group = _Group()
+        if self._held is not None:
+            group.take(self._held, self._entry)
+            self._held = None
+            return group
+        async for step in steps:
+            if step.alone and group.entries:
+                self._held = step
+                return group
+            group.take(step, self._entry)
+            if step.alone or len(group.entries) == GROUP_BATCHES:
+                return group
+            # Preparing takes as long as the server's work: replies, and screens, come in between.
+            await asyncio.sleep(0)
+        group.is_last = True
+        return group
+
+    def _entry(self, step: Prepared, batch: Batch) -> Entry:
+        self._number += 1
+        return Entry(self._number, self._editor.new_token(batch), batch, None, step.undoes, step.counted, step.renames)
+
+    async def _write(self, entries: Sequence[tuple[Prepared, Entry]]) -> None:
+        """Write batches to disk, and what became of earlier ones; then the server may forget these."""
+        if not entries:
+            return
+        # First of all: whatever is in the journal can be settled, whenever this ends.
+        await self._announce([entry.token for _, entry in entries])
+        outcomes, self._outcomes = self._outcomes, []
+        spent, self._spent = self._spent, []
+        try:
+            await asyncio.to_thread(self.journal.write, self.change, [entry for _, entry in entries], outcomes)
+        except BaseException:
+            self._outcomes[:0], self._spent[:0] = outcomes, spent
+            raise
+        await self._forget(spent)
+
+    async def _refuse_if_gone(self, group: "_Group") -> None:
+        """Raise ``JournalError`` where what comes next could not be undone."""
+        try:
+            await asyncio.to_thread(self.journal.refuse_if_gone, self.change)
+        except JournalError:
+            self._drop(entry for _, entry in group.entries)
+            raise
+
+    async def _carry_out(self, group: "_Group") -> None:
+        for letters, left in group.sorted_out:
+            self.tally.take(letters, left=left)
+        self.tally.failed.update(group.failed)
+        self.tally.notes += group.notes
+        self._note_changed(group.changed)
+        entries = group.entries
+        while entries:
+            outcomes = await self._apply_all([entry for _, entry in entries])
+            again = []
+            for (step, entry), outcome in zip(entries, outcomes, strict=True):
+                if isinstance(outcome, BaseException):
+                    continue
+                self._outcomes.append((entry.number, outcome))
+                self._spent.append(entry.token)
+                if step.heard is not None:
+                    step.heard(outcome)
+                renamed = _renamed(step, entry.batch, outcome)
+                if renamed is not None:
+                    again.append((step, self._entry(step, renamed)))
+                if step.counted:
+                    letters = outcome if renamed is None else outcome.replace(Outcome.TAKEN, "")
+                    self.tally.take(letters, left=step.left)
+                    self._note_changed(_changed(entry.batch, outcome))
+            for outcome in outcomes:
+                if isinstance(outcome, BaseException):
+                    raise outcome
+            await self._write(again)
+            entries = again
+
+    def _note_changed(self, ids: Iterable[bytes]) -> None:
+        if self.tally.changed is not None:
+            self.tally.changed += ids
+
+    async def _apply_all(self, entries: Sequence[Entry]) -> list[str | BaseException]:
+        """Carry batches out at once, or those of list queues in order: what goes shifts what is behind it."""
+        if not any(isinstance(entry.batch, ListBatch) for entry in entries):
+            return await asyncio.gather(*(self._apply(entry) for entry in entries), return_exceptions=True)
+        outcomes: list[str | BaseException] = []
+        for number, entry in enumerate(entries):
+            try:
+                outcomes.append(await self._apply(entry))
+            except _ENDS as error:
+                left = entries[number + 1 :]
+                self._drop(left)
+                return [*outcomes, error, *([error] * len(left))]
+        return outcomes
+
+    async def _give_up(self, ahead: "asyncio.Task[_Group]") -> None:
+        """Note that what was written ahead is not carried out."""
+        (group,) = await asyncio.gather(ahead, return_exceptions=True)
+        if isinstance(group, _Group):
+            self._drop(entry for _, entry in group.entries)
+
+    def _drop(self, entries: Iterable[Entry]) -> None:
+        """Note that batches were not, and will not be, sent."""
+        for entry in entries:
+            self._outcomes.append((entry.number, NOT_CARRIED_OUT))
+            self._spent.append(entry.token)
+
+    async def _apply(self, entry: Entry) -> str:
+        """Carry a batch out; when the reply is lost, find out what became of it."""
+        try:
+            return await self._editor.apply(entry.batch, entry.token)
+        except _REFUSALS:
+            self._drop([entry])
+            raise
+        except SERVER_ERRORS as error:
+            unknown = entry.batch.size if entry.counted else 0
+            self.tally.unknown += unknown
+            for wait_s in _SETTLE_WAITS_S:
+                try:
+                    found = await settled(self._editor, entry)
+                except SERVER_ERRORS:
+                    await asyncio.sleep(wait_s)
+                    continue
+                self.tally.unknown -= unknown
+                if not is_void(found) and found.outcome is not None:
+                    return found.outcome
+                await asyncio.to_thread(self.journal.settle, self.change, [found], [entry.token])
+                self.tally.take(found.letters, unsure=found.unsure)
+                break
+            raise error
+
+    async def _announce(self, tokens: Sequence[str]) -> None:
+        try:
+            await self._editor.announce(tokens)
+        except SERVER_ERRORS:
+            # The call that comes next meets the same, and tells it.
+            return
+
+    async def _forget(self, spent: Sequence[str]) -> None:
+        """Remove what finished calls left on the server; their outcomes are on disk by now."""
+        try:
+            await self._editor.forget(spent)
+        except SERVER_ERRORS:
+            # The change is done and told: they are removed another day.
+            await asyncio.to_thread(self.journal.leave_markers, self.change, spent)
+
+
+def _changed(batch: Batch, outcome: str) -> Iterator[bytes]:
+    """Walk through the ids of those messages of a batch that were not what had been seen."""
+    is_of_rsmq = isinstance(batch, MessageBatch) or (isinstance(batch, ListBatch) and batch.ns is not None)
+    if isinstance(batch, MessageBatch | ListBatch) and is_of_rsmq and Outcome.CHANGED in outcome:
+        places = zip(batch.edits, letters_of(outcome), strict=True)
+        yield from (before.id for (before, _), letter in places if letter == Outcome.CHANGED and before is not None)
+
+
+def _renamed(step: Prepared, batch: Batch, outcome: str) -> MessageBatch | None:
+    """Return the batch for those of its messages whose ids are taken, under other ids of the same time."""
+    if not step.renames or Outcome.TAKEN not in outcome or not isinstance(batch, MessageBatch):
+        return None
+    edits = tuple(
+        Edit(before, _under_another_id(after))
+        for (before, after), letter in zip(batch.edits, letters_of(outcome), strict=True)
+        if letter == Outcome.TAKEN and after is not None
+    )
+    return replace(batch, edits=edits)
+
+
+def _under_another_id(message: RawMessage) -> RawMessage:
+    return message._replace(id=another_id(message.id))
+
+
+_Steps = Callable[[Preview], Coroutine[Any, Any, tuple[Runner, AsyncGenerator[Prepared, None]]]]
+_Finished = Callable[[Runner], Coroutine[Any, Any, None]]
+
+
+class Run:
+    """One change being made: iterate for the tally after each group of batches; afterwards there is a ``report``.
+
+    ``cancel`` ends it soon, with everything told and undoable that was done by then.
+    """
+
+    def __init__(self, preview: Preview, steps: _Steps, finished: _Finished) -> None:
+        self.preview = preview
+        self.report: Report | None = None
+        self._steps, self._finished = steps, finished
+        self._runner: Runner | None = None
+        self._cancelled = False
+
+    def cancel(self) -> None:
+        """Ask to end soon."""
+        self._cancelled = True
+        if self._runner is not None:
+            self._runner.stop()
+
+    async def __aiter__(self) -> AsyncIterator[Tally]:
+        preview = self.preview
+        try:
+            self._runner, steps = await self._steps(preview)
+        except EXPECTED as error:
+            preview.close()
+            raise TriageError(told(error)) from error
+        except BaseException:
+            preview.close()
+            raise
+        runner = self._runner
+        if self._cancelled:
+            runner.stop()
+        try:
+            async for tally in runner.run(steps):
+                yield tally
+            await self._finished(runner)
+        except EXPECTED as error:
+            runner.fail(error)
+        finally:
+            preview.close()
+            runner.leave()
+        action = preview.action
+        change = runner.change if runner.is_kept else None
+        self.report = Report(action.name, action.past, action.queue, runner.tally, change, runner.stopped)
+
+    async def to_end(self) -> Report:
+        """Run without looking at the progress."""
+        async for _ in self:
+            pass
+        if self.report is None:
+            raise RuntimeError("a run without an end")
+        return self.report

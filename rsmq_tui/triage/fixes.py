@@ -1,0 +1,295 @@
+"""Fixing what an audit found, and previewing it."""
+
+from collections import Counter
+from collections.abc import AsyncGenerator, Callable, Iterator
+from contextlib import aclosing
+from dataclasses import replace
+from decimal import Decimal
+from typing import NamedTuple
+
+from rsmq_tui.monitor.audit.findings import FindingKind
+from rsmq_tui.monitor.audit.rsmq import bad_attributes, condition_of, loose_fields, suspects
+from rsmq_tui.monitor.text import printable
+from rsmq_tui.protocol import QueueReader, RawMessage, leading_int, make_id, name_of, sent_ms
+from rsmq_tui.protocol.rsmq.editor import QueueEditor
+from rsmq_tui.protocol.rsmq.edits import (
+    Edit,
+    EditKind,
+    FieldBatch,
+    FieldEdit,
+    LooseBatch,
+    LooseKind,
+    MessageBatch,
+    Outcome,
+)
+from rsmq_tui.protocol.rsmq.inspection import COUNTER_SUFFIXES, QueueLook
+from rsmq_tui.triage.actions import Fix
+from rsmq_tui.triage.errors import TriageError
+from rsmq_tui.triage.plan import CHUNK_MESSAGES, MOVE_MESSAGES, STRAY_BYTES, Prepared, strays
+from rsmq_tui.triage.scope import Preview
+
+TOO_LONG = "too long for the journal: deleteMessage with its id removes it, without undo"
+# What queues are made with by the canonical client.
+_DEFAULTS = {b"vt": b"30", b"delay": b"0", b"maxsize": b"65536"}
+_TOTALS = (b"totalsent", b"totalrecv")
+
+# What is mended in one walk; one after the other, since each changes what the next compares.
+WALKS = (
+    frozenset({FindingKind.DANGLING, FindingKind.BAD_RC, FindingKind.NO_FR}),
+    frozenset({FindingKind.SECONDS, FindingKind.MICROSECONDS, FindingKind.NEVER}),
+    frozenset({FindingKind.FOREIGN_ID}),
+)
+LOOSE = frozenset({FindingKind.LEAKED, FindingKind.STRAY})
+
+
+async def prepare_fix(editor: QueueEditor, reader: QueueReader, action: Fix) -> AsyncGenerator[Prepared, None]:
+    """Prepare the mending of one queue; raises what the editor and the reader raise."""
+    queue, kinds = action.queue, action.kinds
+    (look,) = await reader.inspection.looks([queue])
+    now = condition_of(look)
+    for kind in kinds & _WHOLE.keys():
+        if kind is not now:
+            yield Prepared(sorted_out=Outcome.GONE if now is None else Outcome.CHANGED)
+            continue
+        async for prepared in _WHOLE[kind](editor, reader, look):
+            yield prepared
+    if kinds & _WHOLE.keys():
+        yield Prepared(alone=True)
+        (look,) = await reader.inspection.looks([queue])
+    for walk in WALKS:
+        if wanted := walk & kinds:
+            async for prepared in _mended(reader, look, wanted):
+                yield prepared
+            yield Prepared(alone=True)
+    if wanted := LOOSE & kinds:
+        async for prepared in _loosened(reader, queue, wanted):
+            yield prepared
+
+
+async def _mended(
+    reader: QueueReader, look: QueueLook, wanted: frozenset[FindingKind]
+) -> AsyncGenerator[Prepared, None]:
+    """Prepare what is wrong with messages that are in the queue."""
+    async with aclosing(suspects(reader, look.queue)) as parts:
+        async for part in parts:
+            for kind in sorted(wanted):
+                found = [suspect.message for suspect in part.found if suspect.kind is kind]
+                size = MOVE_MESSAGES if kind is FindingKind.FOREIGN_ID else CHUNK_MESSAGES
+                for start in range(0, len(found), size):
+                    yield _mending(kind, look, found[start : start + size], part.at_ms)
+
+
+def _mending(kind: FindingKind, look: QueueLook, messages: list[RawMessage], at_ms: int) -> Prepared:
+    queue, must_exist = look.queue, look.exists
+    match kind:
+        case FindingKind.DANGLING:
+            edits = tuple(Edit(message._replace(size=0), None) for message in messages)
+            return Prepared(MessageBatch(EditKind.DROP, queue, edits, must_exist=must_exist))
+        case FindingKind.BAD_RC:
+            fields = tuple(FieldEdit(message.id + b":rc", message.rc, None) for message in messages)
+            return Prepared(LooseBatch(LooseKind.OWNED, queue, fields))
+        case FindingKind.NO_FR:
+            fields = tuple(FieldEdit(message.id + b":fr", None, b"%d" % at_ms) for message in messages)
+            return Prepared(LooseBatch(LooseKind.OWNED, queue, fields))
+        case FindingKind.FOREIGN_ID:
+            free = [message for message in messages if not _is_held(message, at_ms)]
+            edits = tuple(
+                Edit(message, message._replace(id=_canonical_id(message.id, at_ms, number)))
+                for number, message in enumerate(free)
+            )
+            batch = MessageBatch(EditKind.MOVE, queue, edits, queue, must_exist) if edits else None
+            # A consumer deletes them by the ids that it knows.
+            return Prepared(batch, Outcome.CHANGED * (len(messages) - len(free)), renames=True)
+    edits = tuple(Edit(message, message._replace(score=_milliseconds(kind, message, at_ms))) for message in messages)
+    return Prepared(MessageBatch(EditKind.RESCORE, queue, edits, must_exist=must_exist))
+
+
+def _milliseconds(kind: FindingKind, message: RawMessage, at_ms: int) -> bytes:
+    if kind is FindingKind.NEVER:
+        return b"%d" % at_ms
+    factor = Decimal(1000) if kind is FindingKind.SECONDS else Decimal("0.001")
+    return b"%d" % int(Decimal(message.score.decode()) * factor)
+
+
+def _is_held(message: RawMessage, at_ms: int) -> bool:
+    return float(message.score) > at_ms and (leading_int(message.rc) or 0) > 0
+
+
+def _canonical_id(id: bytes, at_ms: int, number: int) -> bytes:
+    """Return a canonical id of the same time, or of now where the id tells none; each a microsecond later."""
+    time_ms = sent_ms(name_of(id), now_ms=at_ms) or at_ms
+    return make_id(time_ms * 1000 + number % 1000).encode()
+
+
+async def _loosened(reader: QueueReader, queue: str, wanted: frozenset[FindingKind]) -> AsyncGenerator[Prepared, None]:
+    """Prepare the removal of fields that belong to no message; the counters of a body go before it does."""
+    async with aclosing(loose_fields(reader, queue)) as pages:
+        async for page in pages:
+            if FindingKind.LEAKED in wanted and page.bodies:
+                counters = [name + suffix for name in page.bodies for suffix in COUNTER_SUFFIXES]
+                served = await _removals(reader, queue, counters)
+                for prepared in served:
+                    prepared.counted, prepared.alone = False, True
+                    prepared.failed.clear()
+                    yield prepared
+                for prepared in await _removals(reader, queue, page.bodies):
+                    yield prepared
+            if FindingKind.STRAY in wanted and page.counters:
+                for prepared in await _removals(reader, queue, page.counters):
+                    yield prepared
+
+
+async def _removals(reader: QueueReader, queue: str, names: list[bytes]) -> list[Prepared]:
+    values = await reader.inspection.values(queue, names)
+    found = [(name, value) for name, value in zip(names, values, strict=True) if isinstance(value, bytes)]
+    steps = [
+        Prepared(LooseBatch(LooseKind.STRAY, queue, tuple(FieldEdit(name, value, None) for name, value in part)))
+        for part in _parts(found)
+    ]
+    too_long = sum(isinstance(value, int) for value in values)
+    return [*steps, Prepared(failed=Counter({TOO_LONG: too_long}))] if too_long else steps
+
+
+def _parts(fields: list[tuple[bytes, bytes]]) -> Iterator[list[tuple[bytes, bytes]]]:
+    part: list[tuple[bytes, bytes]] = []
+    heavy = 0
+    for name, value in fields:
+        if part and (len(part) == CHUNK_MESSAGES or heavy + len(value) > STRAY_BYTES):
+            yield part
+            part, heavy = [], 0
+        part.append((name, value))
+        heavy += len(value)
+    if part:
+        yield part
+
+
+async def _complete(editor: QueueEditor, _: QueueReader, look: QueueLook) -> AsyncGenerator[Prepared, None]:
+    """Put in what is missing, and the name into the index."""
+    seconds = b"%d" % (await editor.clock_us() // 1_000_000)
+    values = {name: _DEFAULTS[name] for name in bad_attributes(look)}
+    values |= {name: seconds for name in (b"created", b"modified") if name not in look.attributes}
+    fields = [FieldEdit(name, look.attributes.get(name), value) for name, value in values.items()]
+    # Where these have moved since, somebody uses the queue, and nobody takes it back.
+    fields += [FieldEdit(name, look.attributes.get(name), look.attributes.get(name)) for name in _TOTALS]
+    batch = FieldBatch(look.queue, tuple(fields), look.listed, listed_after=True, held=look.depth > 0)
+    yield Prepared(batch, alone=True)
+
+
+async def _list(editor: QueueEditor, _: QueueReader, look: QueueLook) -> AsyncGenerator[Prepared, None]:
+    fields = tuple(FieldEdit(name, look.attributes[name], look.attributes[name]) for name in _DEFAULTS)
+    yield Prepared(FieldBatch(look.queue, fields, listed_before=False, listed_after=True), alone=True)
+
+
+async def _forget(editor: QueueEditor, _: QueueReader, look: QueueLook) -> AsyncGenerator[Prepared, None]:
+    """Take a name out of the index, where there is no queue."""
+    yield Prepared(_unlisting(look), alone=True)
+
+
+async def _drop(editor: QueueEditor, reader: QueueReader, look: QueueLook) -> AsyncGenerator[Prepared, None]:
+    """Take the ids away whose bodies went with the hash, and then the name."""
+    async with aclosing(suspects(reader, look.queue)) as parts:
+        async for part in parts:
+            if part.young:
+                yield Prepared(sorted_out=Outcome.CHANGED * part.young)
+            messages = [suspect.message for suspect in part.found if suspect.kind is FindingKind.DANGLING]
+            for start in range(0, len(messages), CHUNK_MESSAGES):
+                yield _mending(FindingKind.DANGLING, look, messages[start : start + CHUNK_MESSAGES], part.at_ms)
+    if look.listed:
+        yield Prepared(alone=True)
+        yield Prepared(_unlisting(look), counted=False, alone=True)
+
+
+async def _clear(editor: QueueEditor, _: QueueReader, look: QueueLook) -> AsyncGenerator[Prepared, None]:
+    """Take away a hash without messages, and the name."""
+    async for part in strays(editor, look.queue):
+        fields = tuple(FieldEdit(name, value, None) for name, value in part.items())
+        yield Prepared(LooseBatch(LooseKind.STRAY, look.queue, fields), counted=False)
+    yield Prepared(alone=True)
+    fields = tuple(FieldEdit(name, value, None) for name, value in look.attributes.items())
+    yield Prepared(FieldBatch(look.queue, fields, look.listed, listed_after=False, empty=True), alone=True)
+
+
+def _unlisting(look: QueueLook) -> FieldBatch:
+    fields = tuple(FieldEdit(name, None, None) for name in (*_DEFAULTS, *_TOTALS))
+    return FieldBatch(look.queue, fields, look.listed, listed_after=False, empty=True)
+
+
+_WHOLE = {
+    FindingKind.ATTRIBUTES: _complete,
+    FindingKind.UNLISTED: _list,
+    FindingKind.GHOST: _forget,
+    FindingKind.NO_HASH: _drop,
+    FindingKind.REMAINS: _clear,
+    FindingKind.RESERVED: _clear,
+}
+
+
+_NOTE = "Each problem is checked again, and fixed only if it still exists."
+
+
+async def preview_of_fix(
+    reader: QueueReader, base: Preview, action: Fix, seeing: Callable[[int, int, int], None]
+) -> Preview:
+    """Find out what a fix would do; ``seeing`` is told how many were looked at, of about how many, and what is wrong.
+
+    Raises ``TriageError``, and what the reader raises.
+    """
+    if action.ns not in (None, base.ns):
+        found_in = printable(f"this was found in namespace {action.ns}, but changes now go to {base.ns}")
+        raise TriageError(f"{found_in}: run the audit again first")
+    if not any(finding.fix is not None for finding in action.findings):
+        raise TriageError("none of this has an automatic fix; check it manually")
+    counts: Counter[FindingKind] = Counter()
+    async with aclosing(_counts_now(reader, action)) as looks:
+        async for look in looks:
+            counts = look.counts
+            seeing(look.examined, look.about, counts.total())
+    mended = [
+        replace(finding, count=counts[kind])
+        for finding in action.findings
+        if isinstance(kind := finding.kind, FindingKind) and counts[kind]
+    ]
+    what = "; ".join(finding.what for finding in mended) or "nothing to fix: all problems are gone"
+    notes = tuple(f"{finding.kind}: {finding.fix}." for finding in mended)
+    return replace(base, count=counts.total(), what=printable(what), notes=(*notes, _NOTE))
+
+
+class _Counted(NamedTuple):
+    """How much is wrong so far, by kind: ``examined`` messages and fields were looked at, of ``about`` so many."""
+
+    examined: int
+    about: int
+    counts: Counter[FindingKind]
+
+
+async def _counts_now(reader: QueueReader, action: Fix) -> AsyncGenerator[_Counted, None]:
+    """Count what a fix would find; the last that is yielded counts all. Raises what the reader raises.
+
+    It does not wait for ids without a time as the fix does: what is whole by then is only counted too much.
+    """
+    queue, kinds = action.queue, action.kinds
+    (look,) = await reader.inspection.looks([queue])
+    now = condition_of(look)
+    counts: Counter[FindingKind] = Counter()
+    if now is not None and now in kinds and now is not FindingKind.WRONG_TYPE:
+        counts[now] = look.depth if now is FindingKind.NO_HASH else 1
+    in_messages, in_fields = kinds & frozenset().union(*WALKS), kinds & LOOSE
+    if now is FindingKind.NO_HASH and now in kinds:
+        # Counted above, each of them.
+        in_messages -= {FindingKind.DANGLING}
+    about = look.depth * bool(in_messages) + look.fields * bool(in_fields)
+    examined = 0
+    yield _Counted(examined, about, counts)
+    if in_messages:
+        async with aclosing(suspects(reader, queue, 0)) as parts:
+            async for part in parts:
+                examined += part.examined
+                counts.update(suspect.kind for suspect in part.found if suspect.kind in in_messages)
+                yield _Counted(examined, about, counts)
+    if in_fields:
+        async with aclosing(loose_fields(reader, queue, 0)) as pages:
+            async for page in pages:
+                examined += page.examined
+                found = {FindingKind.LEAKED: len(page.bodies), FindingKind.STRAY: len(page.counters)}
+                counts.update({kind: count for kind, count in found.items() if kind in in_fields})
+                yield _Counted(examined, about, counts)

@@ -1,0 +1,591 @@
+"""The journal's SQLite file: tables, transactions and checksums.
+
+The tables of the journal, and how batches are written to rows and read back, each with a checksum.
+
+A file has a version, and every change and batch a checksum of what is never changed in it: a row that is damaged, or
+that somebody else has written, is found out before anything is done by it.
+"""
+
+import json
+import os
+import sqlite3
+import threading
+import time
+from array import array
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from hashlib import sha256
+from itertools import accumulate, pairwise
+from pathlib import Path
+from typing import Any, cast
+
+from rsmq_tui.protocol import RawMessage, name_bytes, name_of
+from rsmq_tui.protocol.editing import Batch
+from rsmq_tui.protocol.lists.edits import TAKEN_BACK, ListBatch, ListKind
+from rsmq_tui.protocol.lists.naming import ListNames
+from rsmq_tui.protocol.rsmq.edits import (
+    Edit,
+    EditKind,
+    FieldBatch,
+    FieldEdit,
+    LooseBatch,
+    LooseKind,
+    MessageBatch,
+    Outcome,
+    letters_of,
+)
+
+_ABSENT = -1
+
+
+def pack(columns: Sequence[Sequence[bytes | None]]) -> bytes:
+    """Return columns of the same length as one byte string."""
+    rows = len(columns[0]) if columns else 0
+    parts = [array("q", (len(columns), rows)).tobytes()]
+    for column in columns:
+        absent = column.count(None)
+        if absent == rows:
+            parts.append(array("q", (_ABSENT,)).tobytes())
+            continue
+        if not absent:
+            values = cast("Sequence[bytes]", column)
+            parts += (array("q", (rows, *map(len, values))).tobytes(), b"".join(values))
+            continue
+        lengths = array("q", [_ABSENT if value is None else len(value) for value in column])
+        parts += (array("q", (rows,)).tobytes(), lengths.tobytes(), b"".join(filter(None, column)))
+    return b"".join(parts)
+
+
+def unpack(packed: bytes) -> list[list[bytes | None]]:
+    """Return the columns; raises ValueError for what ``pack`` did not make."""
+    (columns, rows), place = _numbers(packed, 0, 2)
+    if min(columns, rows) < 0 or rows * array("q").itemsize > len(packed):
+        raise ValueError("more rows than it can hold")
+    found: list[list[bytes | None]] = []
+    for _ in range(columns):
+        (present,), place = _numbers(packed, place, 1)
+        if present == _ABSENT:
+            found.append([None] * rows)
+            continue
+        lengths, place = _numbers(packed, place, rows)
+        if present != rows or min(lengths, default=0) < _ABSENT:
+            raise ValueError("invalid lengths")
+        ends = list(accumulate((max(0, length) for length in lengths), initial=place))
+        found.append(
+            [
+                None if length == _ABSENT else packed[start:end]
+                for length, (start, end) in zip(lengths, pairwise(ends), strict=True)
+            ]
+        )
+        place = ends[-1]
+    if place != len(packed):
+        raise ValueError("cut short, or too long")
+    return found
+
+
+def _numbers(packed: bytes, place: int, count: int) -> tuple[Sequence[int], int]:
+    numbers: array[int] = array("q")
+    end = place + count * numbers.itemsize
+    numbers.frombytes(packed[place:end])
+    if len(numbers) != count:
+        raise ValueError("cut short")
+    return numbers, end
+
+
+VERSION = 4
+# "rsmq", in the file's header.
+APPLICATION_ID = 0x72736D71
+
+# outcome: NULL until it is known, '' for a call that was never carried out, else its letters; unsure: nothing but what
+# is there told them. settled: the audit log has a line of the change, and some of it became known later.
+# markers: what was left on a server that is to be removed, but not at once: it may forbid a call that is on its way.
+# undoes: no reference, because what was undone is dropped first; the numbers of changes never come again.
+# edits: packed columns. Of messages what each was (id, score, rc, fr, size, body; no id where it was not there) and
+# what it becomes (id, score, rc, fr); a body is kept only of what is taken away. Of fields: name, value, new value.
+# must_exist and sent say of a batch of fields whether it must be empty, and whether its messages came before the queue.
+# lists: of a batch of list queues, how their keys are named, the namespaces of what is a queue of RSMQ, and to which
+# end items go, as JSON. Earlier versions did not tell the end, and kept places in ids: nothing needs these.
+# checksum: of the columns in _SEALED, or 'none' in a row that was written before there were any; outcome_checksum: of
+# outcome and unsure.
+# written: how many batches the change has, NULL where nobody has counted.
+# counted_ms: the journal's own time, in clock, when the change was last worked on. It runs only while it is looked at,
+# a day at most between two looks, so that a clock that jumps makes nothing old.
+# The first version was never released; the second knew no list queues, the third no checksums.
+SCHEMA = """
+CREATE TABLE changes (
+    change INTEGER PRIMARY KEY AUTOINCREMENT,
+    at_ms INTEGER NOT NULL,
+    name TEXT NOT NULL,
+    past TEXT NOT NULL,
+    who TEXT NOT NULL,
+    host TEXT NOT NULL,
+    pid INTEGER NOT NULL,
+    alive_ms INTEGER NOT NULL,
+    profile TEXT NOT NULL,
+    server TEXT NOT NULL,
+    run_id TEXT,
+    ns TEXT NOT NULL,
+    queue TEXT NOT NULL,
+    target TEXT,
+    what TEXT NOT NULL,
+    planned INTEGER NOT NULL,
+    done INTEGER NOT NULL DEFAULT 0,
+    skipped INTEGER NOT NULL DEFAULT 0,
+    failed INTEGER NOT NULL DEFAULT 0,
+    unsure INTEGER NOT NULL DEFAULT 0,
+    state TEXT NOT NULL DEFAULT 'running',
+    undoes INTEGER,
+    audited INTEGER NOT NULL DEFAULT 0,
+    settled INTEGER NOT NULL DEFAULT 0,
+    checksum TEXT NOT NULL DEFAULT 'none',
+    written INTEGER,
+    counted_ms INTEGER NOT NULL DEFAULT 0
+);
+CREATE TABLE batches (
+    change INTEGER NOT NULL REFERENCES changes (change) ON DELETE CASCADE,
+    number INTEGER NOT NULL,
+    token TEXT NOT NULL,
+    undoes INTEGER,
+    counted INTEGER NOT NULL,
+    renames INTEGER NOT NULL,
+    kind TEXT NOT NULL,
+    queue TEXT NOT NULL,
+    target TEXT,
+    must_exist INTEGER NOT NULL,
+    sent INTEGER NOT NULL,
+    listed_before INTEGER NOT NULL,
+    listed_after INTEGER NOT NULL,
+    outcome TEXT,
+    unsure INTEGER NOT NULL DEFAULT 0,
+    edits BLOB NOT NULL,
+    lists TEXT,
+    checksum TEXT NOT NULL DEFAULT 'none',
+    outcome_checksum TEXT NOT NULL DEFAULT 'none',
+    UNIQUE (change, number)
+);
+CREATE TABLE markers (
+    token TEXT PRIMARY KEY,
+    server TEXT NOT NULL,
+    ns TEXT NOT NULL,
+    at_ms INTEGER NOT NULL
+);
+CREATE TABLE clock (last_ms INTEGER NOT NULL, counted_ms INTEGER NOT NULL);
+INSERT INTO clock VALUES (0, 0)
+"""
+
+# From each version to the next.
+MIGRATIONS = {
+    2: ("ALTER TABLE batches ADD COLUMN lists TEXT",),
+    3: (
+        "ALTER TABLE changes ADD COLUMN checksum TEXT NOT NULL DEFAULT 'none'",
+        "ALTER TABLE changes ADD COLUMN written INTEGER",
+        "ALTER TABLE changes ADD COLUMN counted_ms INTEGER NOT NULL DEFAULT 0",
+        "ALTER TABLE batches ADD COLUMN checksum TEXT NOT NULL DEFAULT 'none'",
+        "ALTER TABLE batches ADD COLUMN outcome_checksum TEXT NOT NULL DEFAULT 'none'",
+        "CREATE TABLE clock (last_ms INTEGER NOT NULL, counted_ms INTEGER NOT NULL)",
+        "INSERT INTO clock VALUES (0, 0)",
+    ),
+}
+
+# fmt: off
+_SEALED = {
+    "changes": ("change", "at_ms", "name", "past", "who", "host", "profile", "server", "run_id", "ns", "queue",
+                "target", "what", "planned", "undoes"),
+    "batches": ("change", "number", "token", "undoes", "counted", "renames", "kind", "queue", "target", "must_exist",
+                "sent", "listed_before", "listed_after", "lists", "edits"),
+}
+COLUMNS = {
+    "changes": (*_SEALED["changes"], "pid", "alive_ms", "done", "skipped", "failed", "unsure", "state", "audited",
+                "settled", "checksum", "written", "counted_ms"),
+    "batches": (*_SEALED["batches"], "outcome", "unsure", "checksum", "outcome_checksum"),
+    "markers": ("token", "server", "ns", "at_ms"),
+    "clock": ("last_ms", "counted_ms"),
+}
+# The columns that a version brought; one of a table that was not there before stands for all of it.
+BROUGHT = {
+    3: {("batches", "lists")},
+    4: {("changes", "checksum"), ("changes", "written"), ("changes", "counted_ms"), ("batches", "checksum"),
+        ("batches", "outcome_checksum"), ("clock", "last_ms"), ("clock", "counted_ms")},
+}
+# fmt: on
+_UNSEALED = "none"
+_CHECKSUM_CHARS = 32
+
+FIELDS = "fields"
+_BEFORE = 6
+
+
+class DamageError(ValueError):
+    """A row is not what was written, or not what anybody of ours would write."""
+
+
+def checksum(*values: object) -> str:
+    """Return the checksum of values as SQLite holds them; one of another type has another checksum."""
+    sealed = sha256()
+    for value in values:
+        raw = value if isinstance(value, bytes) else str(int(value) if isinstance(value, bool) else value).encode()
+        kind = b"n" if value is None else b"b" if isinstance(value, bytes) else b"t" if isinstance(value, str) else b"i"
+        sealed.update(b"%b%d:" % (kind, len(raw)))
+        sealed.update(raw)
+    return sealed.hexdigest()[:_CHECKSUM_CHARS]
+
+
+def sealed(table: str, row: Mapping[str, object]) -> str:
+    """Return the checksum of a row of ``changes`` or ``batches``."""
+    return checksum(*(row[name] for name in _SEALED[table]))
+
+
+def outcome_checksum(row: object, outcome: object, unsure: object) -> str:
+    """Return the checksum of a batch's outcome, which belongs to the row with that checksum."""
+    return checksum(row, outcome, unsure)
+
+
+def refuse_damaged(table: str, row: Mapping[str, object]) -> None:
+    """Raise ``DamageError`` for a row that is not as it was written; one without a checksum is believed."""
+    if row["checksum"] not in (_UNSEALED, sealed(table, row)):
+        raise DamageError("its checksum does not match")
+    if table == "batches" and row["outcome"] is not None:
+        wanted = outcome_checksum(row["checksum"], row["outcome"], row["unsure"])
+        is_old = row["checksum"] == row["outcome_checksum"] == _UNSEALED
+        if not is_old and row["outcome_checksum"] != wanted:
+            raise DamageError("the checksum of its outcome does not match")
+
+
+def stored_name(name: str | None) -> str | bytes | None:
+    """Return what a table holds of a queue's name: bytes where it is no UTF-8, which SQLite does not take for text."""
+    try:
+        return None if name is None else name_bytes(name).decode()
+    except UnicodeDecodeError:
+        return name_bytes(name or "")
+
+
+def known_name(stored: object) -> str:
+    """Return the name of which that is held; raises ``DamageError``."""
+    if not isinstance(stored, str | bytes):
+        raise DamageError("it has no name")
+    return name_of(stored) if isinstance(stored, bytes) else stored
+
+
+def batch_row(batch: Batch) -> dict[str, object]:
+    """Return what the table of batches holds of a batch itself, by column."""
+    row: dict[str, object] = {
+        "kind": str(FIELDS if isinstance(batch, FieldBatch) else batch.kind),
+        "queue": stored_name(batch.queue),
+        "target": None,
+        "must_exist": 0,
+        "sent": 0,
+        "listed_before": 0,
+        "listed_after": 0,
+        "lists": None,
+        "edits": _packed_edits(batch),
+    }
+    if isinstance(batch, FieldBatch):
+        # A batch of fields has its own two meanings of these columns.
+        row |= {"must_exist": int(batch.empty), "sent": int(batch.held)}
+        row |= {"listed_before": int(batch.listed_before), "listed_after": int(batch.listed_after)}
+    elif isinstance(batch, ListBatch):
+        told = {"names": asdict(batch.names), "ns": batch.ns, "target_ns": batch.target_ns, "first": batch.first}
+        row |= {"target": stored_name(batch.target), "sent": batch.sent, "lists": json.dumps(told)}
+    elif isinstance(batch, MessageBatch):
+        row |= {"target": stored_name(batch.target), "must_exist": int(batch.must_exist), "sent": batch.sent}
+    return row
+
+
+def _packed_edits(batch: Batch) -> bytes:
+    """Return what the table of batches holds of its edits."""
+    if isinstance(batch, FieldBatch | LooseBatch):
+        return pack(list(zip(*batch.fields, strict=True)) or [(), (), ()])
+    before = _columns([edit.before for edit in batch.edits])
+    after = _columns([edit.after for edit in batch.edits])
+    if isinstance(batch, ListBatch) and batch.kind is not ListKind.REMOVE:
+        # What stays on the server is not kept here as well.
+        before[5] = [None] * batch.size
+    before[4] = [b"%d" % (edit.before or edit.after or _NOTHING).size for edit in batch.edits]
+    return pack([*before, *after[:4]])
+
+
+def batch_of(row: Mapping[str, Any]) -> Batch:
+    """Read a batch back; a message that it put there comes without its body. Raises ``DamageError``."""
+    refuse_damaged("batches", row)
+    try:
+        batch = _batch_of(row)
+        if row["outcome"]:
+            _refuse_outcome(batch, row["outcome"])
+    except DamageError:
+        raise
+    # Rows of before there were checksums may hold anything that somebody has written there.
+    except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError) as error:
+        raise DamageError("it holds nothing that rsmq-tui writes") from error
+    return batch
+
+
+def _refuse_outcome(batch: Batch, outcome: str) -> None:
+    """Raise an error for an outcome that is not one of that batch."""
+    letters = letters_of(outcome)
+    if len(letters) != batch.size or not {*letters} <= {*Outcome, TAKEN_BACK}:
+        raise DamageError("it has an outcome of another batch")
+    batch.inverse(outcome)
+
+
+def _batch_of(row: Mapping[str, Any]) -> Batch:
+    columns = unpack(row["edits"])
+    queue = known_name(row["queue"])
+    if row["kind"] == FIELDS or row["kind"] in set(LooseKind):
+        fields = tuple(FieldEdit(name or b"", *values) for name, *values in zip(*columns, strict=True))
+        if row["kind"] != FIELDS:
+            return LooseBatch(LooseKind(row["kind"]), queue, fields)
+        listed = bool(row["listed_before"]), bool(row["listed_after"])
+        return FieldBatch(queue, fields, *listed, bool(row["must_exist"]), bool(row["sent"]))
+    sizes = [int(size or 0) for size in columns[4]]
+    before = [
+        None if id is None else RawMessage(id, score or b"", rc, fr, size, body)
+        for id, score, rc, fr, size, body in zip(*columns[:4], sizes, columns[5], strict=True)
+    ]
+    after = [
+        None if id is None else RawMessage(id, score or b"", rc, fr, size, None)
+        for id, score, rc, fr, size in zip(*columns[_BEFORE:], sizes, strict=True)
+    ]
+    edits = tuple(map(Edit, before, after))
+    target = None if row["target"] is None else known_name(row["target"])
+    sent = int(row["sent"])
+    if row["lists"] is not None:
+        told = json.loads(row["lists"])
+        names = ListNames(**told["names"])
+        namespaces = told["ns"], told["target_ns"]
+        if not all(isinstance(text, str) for text in (*asdict(names).values(), *filter(None, namespaces))):
+            raise DamageError("its list queues have no names")
+        is_first = told.get("first", False)
+        if not isinstance(is_first, bool):
+            raise DamageError("it does not say to which end items go")
+        return ListBatch(ListKind(row["kind"]), queue, edits, names, target, *namespaces, sent, is_first)
+    batch = MessageBatch(EditKind(row["kind"]), queue, edits, target, bool(row["must_exist"]), sent)
+    has = [(edit.before is not None, edit.after is not None) for edit in edits]
+    if {*has} - {_SIDES.get(batch.kind, (True, True))} or (target is None) is (batch.kind is EditKind.MOVE):
+        raise DamageError("its messages are not what such a batch is for")
+    return batch
+
+
+def new_ids(packed: bytes) -> list[bytes]:
+    """Return the ids that the messages of a batch have afterwards."""
+    return [id for id in unpack(packed)[_BEFORE] if id is not None]
+
+
+# Whether messages are there before and after.
+_SIDES = {EditKind.REMOVE: (True, False), EditKind.DROP: (True, False), EditKind.PUT: (False, True)}
+_NOTHING = RawMessage(b"", b"", None, None, 0, None)
+
+
+def _columns(messages: list[RawMessage | None]) -> list[list[bytes | None]]:
+    there = [message for message in messages if message is not None]
+    if not there:
+        return [[None] * len(messages) for _ in _NOTHING]
+    if len(there) < len(messages):
+        raise ValueError("a batch whose messages are of two kinds")
+    return [list(column) for column in zip(*there, strict=True)]
+
+
+_OPENING_S, _OPENING_WAIT_S = 10.0, 0.02
+# How long another program may hold the file locked.
+LOCK_WAIT_S = 5.0
+
+_MOVE_AWAY = "move it away to start a new one"
+# What SQLite's primary result codes mean to people.
+_REASONS = {
+    sqlite3.SQLITE_BUSY: "another program has locked it",
+    sqlite3.SQLITE_LOCKED: "another program has locked it",
+    sqlite3.SQLITE_READONLY: "it is read-only",
+    sqlite3.SQLITE_PERM: "it is read-only",
+    sqlite3.SQLITE_CANTOPEN: "it, or its folder, cannot be opened for writing",
+    sqlite3.SQLITE_FULL: "the disk is full",
+    sqlite3.SQLITE_CORRUPT: f"it is damaged; {_MOVE_AWAY}",
+    sqlite3.SQLITE_NOTADB: f"it is not a journal of rsmq-tui, or it is damaged; {_MOVE_AWAY}",
+}
+
+
+class JournalError(Exception):
+    """The journal cannot be written or read, in words for people: nothing is changed without it."""
+
+
+class JournalGoneError(JournalError):
+    """What is being written to is no longer in the journal, so that it could not be undone."""
+
+
+class JournalFile:
+    """The SQLite file ``path``, which is made if need be; raises ``JournalError``. Close it with ``close``.
+
+    May be used from several threads, and by several processes at once.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._lock = threading.RLock()
+        with self.told():
+            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            # Bodies may be anybody's secrets: the file is the user's alone from its first byte on.
+            descriptor = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
+            try:
+                self._identity = _identity(os.fstat(descriptor))
+            finally:
+                os.close(descriptor)
+            self.db = sqlite3.connect(path, timeout=LOCK_WAIT_S, isolation_level=None, check_same_thread=False)
+            self.db.row_factory = sqlite3.Row
+            self.db.text_factory = _text
+            self.db.create_function("outcome_checksum", 3, outcome_checksum, deterministic=True)
+            try:
+                self._open()
+            except BaseException:
+                self.db.close()
+                raise
+
+    @property
+    def is_in_place(self) -> bool:
+        """True while this is the file that is found at ``path``, and not one that was removed or replaced."""
+        try:
+            return _identity(self.path.stat()) == self._identity
+        except OSError:
+            return False
+
+    def refuse_if_removed(self) -> None:
+        """Raise ``JournalGoneError`` when the file was removed or replaced: what is written there nobody ever finds."""
+        if not self.is_in_place:
+            raise JournalGoneError(
+                f"the journal {self.path} was removed or replaced: what this change did can no longer be undone"
+            )
+
+    def size_bytes(self) -> int:
+        """Return how much of the file is in use."""
+        pages, free, size = (
+            self.db.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "freelist_count", "page_size")
+        )
+        return int((pages - free) * size)
+
+    def close(self) -> None:
+        """Close the file, when nobody is at work in it any more."""
+        with self._lock:
+            self.db.close()
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Do all of it or nothing, in the file that is found at ``path``."""
+        with self._lock:
+            self.refuse_if_removed()
+            self.db.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+            except BaseException:
+                # A full disk has ended it already.
+                if self.db.in_transaction:
+                    self.db.execute("ROLLBACK")
+                raise
+            self.db.execute("COMMIT")
+
+    @contextmanager
+    def told(self) -> Iterator[None]:
+        """Raise what goes wrong as ``JournalError``."""
+        # A thread whose caller was cancelled works on: to close the file under it would end the program.
+        try:
+            with self._lock:
+                yield
+        except (sqlite3.Error, OSError, ValueError, OverflowError) as error:
+            raise self.error(error) from error
+
+    def error(self, error: Exception) -> JournalError:
+        """Return an error of the file in words."""
+        reason = str(error)
+        if isinstance(error, sqlite3.Error):
+            # Errors of the module itself, as for a closed file, have no code.
+            reason = _REASONS.get(getattr(error, "sqlite_errorcode", 0) & 0xFF, reason)
+        elif isinstance(error, OSError):
+            reason = error.strerror or type(error).__name__
+        return JournalError(f"the journal {self.path} cannot be used: {reason}")
+
+    def _prepare_file(self) -> None:
+        # SQLite does not wait for others who open a new file at the same moment, whatever its timeout.
+        give_up_s = time.monotonic() + min(_OPENING_S, LOCK_WAIT_S)
+        while True:
+            try:
+                # Before anything is written: it may be somebody else's.
+                self._version()
+                if self.db.execute("PRAGMA auto_vacuum").fetchone()[0] == 0:
+                    self.db.execute("PRAGMA auto_vacuum = INCREMENTAL")
+                self.db.execute("PRAGMA journal_mode = WAL")
+                return
+            except sqlite3.OperationalError as error:
+                if "locked" not in str(error) or time.monotonic() > give_up_s:
+                    raise
+                time.sleep(_OPENING_WAIT_S)
+
+    def _open(self) -> None:
+        self.db.execute("PRAGMA trusted_schema = OFF")
+        self.db.execute("PRAGMA foreign_keys = ON")
+        self._prepare_file()
+        # Written means written: a crash of the machine loses no batch that the server was asked for.
+        self.db.execute("PRAGMA synchronous = FULL")
+        if self._version() < VERSION:
+            with self.transaction():
+                self._migrate(self._version())
+            self._version()
+
+    def _version(self) -> int:
+        """Return the version of what is in the file, 0 for nothing; raises ``JournalError`` for what is not ours."""
+        # Its parts are read as of one moment: somebody else may be making the file just now.
+        with self._snapshot():
+            version = int(self.db.execute("PRAGMA user_version").fetchone()[0])
+            application = self.db.execute("PRAGMA application_id").fetchone()[0]
+            kinds = {row[0] for row in self.db.execute("SELECT type FROM sqlite_master")}
+            has_columns = not version or self._has_columns(version)
+        if application == APPLICATION_ID and version > VERSION:
+            raise JournalError(f"{self.path} was written by a newer rsmq-tui: upgrade this one")
+        if application == APPLICATION_ID:
+            is_ours = bool(version)
+        else:
+            # Before the fourth version a journal had nothing but its number.
+            is_ours = not application and (version in MIGRATIONS or not (version or kinds))
+        # With a trigger, what is written is not what will be there.
+        if not is_ours or kinds & {"trigger", "view"} or not has_columns:
+            raise self._foreign()
+        return version
+
+    @contextmanager
+    def _snapshot(self) -> Iterator[None]:
+        if self.db.in_transaction:
+            yield
+            return
+        self.db.execute("BEGIN")
+        try:
+            yield
+        finally:
+            if self.db.in_transaction:
+                self.db.execute("ROLLBACK")
+
+    def _has_columns(self, version: int) -> bool:
+        """Tell whether the tables are those of that version."""
+        later = {pair for number, pairs in BROUGHT.items() if number > version for pair in pairs}
+        wanted = {(table, column) for table, columns in COLUMNS.items() for column in columns} - later
+        there = {(table, row["name"]) for table in COLUMNS for row in self.db.execute(f"PRAGMA table_info({table})")}
+        return wanted <= there
+
+    def _migrate(self, version: int) -> None:
+        for number in range(version, VERSION) if version else ():
+            for statement in MIGRATIONS[number]:
+                self.db.execute(statement)
+        for statement in () if version else SCHEMA.split(";"):
+            self.db.execute(statement)
+        self.db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        self.db.execute(f"PRAGMA user_version = {VERSION}")
+
+    def _foreign(self) -> JournalError:
+        return JournalError(f"the journal {self.path} cannot be used: it is not a journal of rsmq-tui; {_MOVE_AWAY}")
+
+
+def _identity(found: os.stat_result) -> tuple[int, int]:
+    return found.st_dev, found.st_ino
+
+
+def _text(raw: bytes) -> str | bytes:
+    """Read a text of the file; what is no UTF-8 stays bytes, and is then found to be damaged."""
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        return raw

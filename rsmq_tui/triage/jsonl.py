@@ -1,0 +1,141 @@
+"""Messages as lines of JSON, and back, with every field as it was.
+
+One object a line: ``id``, ``score``, ``rc`` and ``fr`` as numbers where they are plain numbers (else as text, raw).
+``rc`` is 0 where a message has none, and "0" where that is what it has; ``fr`` is left out where it is absent. ``body``
+is a text, or ``body_base64`` where it is no UTF-8; ``sent_ms`` is for the reader.
+"""
+
+import base64
+import binascii
+import json
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from rsmq_tui.monitor.text import printable
+from rsmq_tui.protocol import RawMessage, sent_ms
+from rsmq_tui.triage.errors import TriageError
+
+_SHOWN_CHARS = 60
+# What ZADD takes, and some more of what floats are.
+_SCORE = re.compile(rb"[+-]?(?:[0-9]{1,400}(?:\.[0-9]{0,400})?(?:[eE][+-]?[0-9]{1,9})?|inf(?:inity)?)", re.IGNORECASE)
+
+
+class FileSeen(NamedTuple):
+    """Which file was read, and how it was then."""
+
+    inode: int
+    size: int
+    mtime_ns: int
+
+
+def to_line(message: RawMessage, at_ms: int) -> str:
+    """Return a message as one line of JSON, without the line's end."""
+    # Escaped, so that no body can reach a terminal or break a line.
+    return json.dumps(to_fields(message, at_ms), ensure_ascii=True)
+
+
+def to_fields(message: RawMessage, at_ms: int) -> dict[str, Any]:
+    """Return what is in a message's line."""
+    line: dict[str, Any] = {"id": _text(message.id), "score": _number(message.score)}
+    sent = sent_ms(_text(message.id), now_ms=at_ms)
+    if sent is not None:
+        line["sent_ms"] = sent
+    line["rc"] = _rc(message.rc)
+    if message.fr is not None:
+        line["fr"] = _number(message.fr)
+    if message.body is not None:
+        try:
+            line["body"] = message.body.decode()
+        except UnicodeDecodeError:
+            line["body_base64"] = base64.b64encode(message.body).decode()
+    return line
+
+
+def from_line(line: str) -> RawMessage:
+    """Read a message back; raises ValueError with a sentence."""
+    try:
+        fields = json.loads(line)
+    except (ValueError, RecursionError):
+        raise ValueError("not a JSON object") from None
+    if not isinstance(fields, dict):
+        raise ValueError("not a JSON object")
+    if fields.get("too_long"):
+        raise ValueError("its body was too long to be listed: export it")
+    id, score = fields.get("id"), fields.get("score", "")
+    if not isinstance(id, str):
+        raise ValueError('no "id"')
+    raw_score = b"" if isinstance(score, bool) else _raw(score) or b""
+    if not _SCORE.fullmatch(raw_score):
+        raise ValueError('"score" is not a number')
+    body = _body(fields)
+    rc = fields.get("rc")
+    raw_rc = None if type(rc) is int and rc == 0 else _raw(rc)
+    return RawMessage(_bytes(id), raw_score, raw_rc, _raw(fields.get("fr")), len(body or b""), body)
+
+
+def file_seen(stat: os.stat_result) -> FileSeen:
+    """Return what tells a file from another, or from itself when it was written to."""
+    return FileSeen(stat.st_ino, stat.st_size, stat.st_mtime_ns)
+
+
+def read_file(path: Path, seen: FileSeen | None = None) -> Iterator[RawMessage]:
+    """Walk through the messages of an export; raises ``TriageError`` that names the line, and OSError.
+
+    Where it was seen before, another file is refused.
+    """
+    with path.open(encoding="utf-8", errors="surrogateescape") as lines:
+        if seen is not None and file_seen(os.fstat(lines.fileno())) != seen:
+            raise TriageError(f"{path} changed since the preview: preview it again")
+        for number, line in enumerate(lines, 1):
+            if not line.strip():
+                continue
+            try:
+                yield from_line(line)
+            except ValueError as error:
+                shown = printable(line.strip(), _SHOWN_CHARS)
+                raise TriageError(f"{path}, line {number}: {error}: {shown}") from None
+
+
+def _body(fields: dict[str, Any]) -> bytes | None:
+    if "body_base64" in fields:
+        try:
+            return base64.b64decode(fields["body_base64"], validate=True)
+        except (binascii.Error, TypeError, ValueError):
+            raise ValueError('"body_base64" is not base64') from None
+    body = fields.get("body")
+    if body is None:
+        return None
+    if not isinstance(body, str):
+        raise ValueError('"body" is not a string')
+    return _bytes(body)
+
+
+def _text(raw: bytes) -> str:
+    return raw.decode("utf-8", "surrogateescape")
+
+
+def _bytes(text: str) -> bytes:
+    try:
+        return text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        raise ValueError("half a character (a lone surrogate)") from None
+
+
+def _number(raw: bytes) -> int | str:
+    text = _text(raw)
+    return int(text) if text.isdecimal() and text.isascii() and str(int(text[:30])) == text else text
+
+
+def _rc(raw: bytes | None) -> int | str:
+    return 0 if raw is None else "0" if raw == b"0" else _number(raw)
+
+
+def _raw(value: Any) -> bytes | None:
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        raise ValueError(f"neither a number nor a string: {printable(repr(value), _SHOWN_CHARS)}")
+    return _bytes(value if isinstance(value, str) else str(value) if isinstance(value, int) else repr(value))

@@ -1,0 +1,229 @@
+"""Finding out what a change of a list queue would do: which items it is for, and what one call will cost."""
+
+import asyncio
+from dataclasses import replace
+
+from rsmq_tui.monitor.filters.search import INCOMPLETE
+from rsmq_tui.monitor.peek import MessageState
+from rsmq_tui.monitor.text import plural, printable, size
+from rsmq_tui.protocol import RsmqError
+from rsmq_tui.protocol.lists.editor import ListEditor, ListFacts
+from rsmq_tui.protocol.rsmq.editor import QueueEditor
+from rsmq_tui.triage.actions import (
+    Ack,
+    Action,
+    Copy,
+    CreateQueue,
+    Delete,
+    DeleteQueue,
+    Fix,
+    Hide,
+    Import,
+    MessageAction,
+    Move,
+    Pop,
+    PurgeList,
+    Push,
+    Redrive,
+    Release,
+    Requeue,
+    Send,
+    SetAttributes,
+    Target,
+    Trim,
+    target_of_list,
+)
+from rsmq_tui.triage.errors import TriageError
+from rsmq_tui.triage.journal import Journal
+from rsmq_tui.triage.jsonl import file_seen
+from rsmq_tui.triage.lists.select import HOLDS_AT_MOST_MS, Area, ListSelection, Search, select, walk_ms
+from rsmq_tui.triage.lists.transfer import refuse_other_slots, refuse_unreadable
+from rsmq_tui.triage.lists.undo import PUT_BACK
+from rsmq_tui.triage.preview import SeeingCallback, check_room, counted, what_of
+from rsmq_tui.triage.scope import Everything, Preview, Scope
+
+_REFUSED: dict[type[Action], str] = {
+    CreateQueue: "a list queue is created by its first item",
+    SetAttributes: "a list queue has no attributes",
+    DeleteQueue: "a list queue exists only while it has items: purge it",
+    Redrive: "items of a list do not record their source queue: move them to a named queue",
+    Fix: "list queues have no automatic fixes",
+}
+STILL_THERE = (
+    "Items are identified by their bytes; of equal items any are changed, as many as were counted. Items that "
+    "consumers have taken by then are skipped and counted."
+)
+_ONLY_PROCESSING = (Requeue, Release, Hide, Ack)
+
+
+async def preview_of_lists(
+    editor: ListEditor,
+    search: Search,
+    ns: str,
+    journal: Journal,
+    profile: str,
+    action: Action,
+    scope: Scope | None,
+    seeing: SeeingCallback,
+) -> Preview:
+    """Find out what an action would do; ``ns`` is what targets of RSMQ are in that say none.
+
+    Raises ``TriageError``, and what the editor and the search raise.
+    """
+    _check(editor, action)
+    facts = await editor.facts(action.queue)
+    base = Preview(
+        action=action,
+        what=printable(_what(action, scope)),
+        server=editor.label,
+        ns=editor.ns,
+        profile=profile,
+        at_ms=await editor.clock_us() // 1000,
+        count=1,
+        keep_days=journal.keep_days,
+    )
+    if not isinstance(action, MessageAction):
+        return await _of_sending(base, action, facts, seeing)
+    if not facts.depth:
+        raise TriageError("there is no list queue with that key")
+    notes = [*await _target_notes(editor, action, ns), STILL_THERE]
+    if not isinstance(action, Copy | Hide):
+        notes.append(PUT_BACK)
+    area, scope = _area(action), None if isinstance(action, Pop | Trim | PurgeList) else scope
+    selection = ListSelection()
+    try:
+        found = await select(editor, search, action.queue, scope, area, selection, seeing)
+        takes = isinstance(action, Delete | Pop | Trim | Ack)
+        check_room(journal, selection, selection.bytes if takes else 0)
+    except BaseException:
+        selection.close()
+        raise
+    if found.is_incomplete:
+        notes.append(f"{INCOMPLETE[0].upper()}{INCOMPLETE[1:]}.")
+    if found.not_meant:
+        notes.append(_not_meant(action, found.not_meant))
+    if isinstance(action, Requeue) and selection.states[MessageState.IN_FLIGHT]:
+        notes.append("Running leases end: a consumer may still finish such an item, which is then processed twice.")
+    if not isinstance(action, Copy) and selection.counts["q"]:
+        notes += _cost_notes(selection, facts)
+    return replace(
+        base,
+        at_ms=selection.at_ms or base.at_ms,
+        count=selection.count,
+        selection=selection,
+        elsewhere=found.elsewhere,
+        unsearched=found.unsearched,
+        notes=tuple(notes),
+    )
+
+
+def _check(editor: ListEditor, action: Action) -> None:
+    refusal = _REFUSED.get(type(action))
+    if refusal is not None:
+        raise TriageError(refusal)
+    if not action.queue:
+        raise TriageError("name the list queue by its whole key")
+    owner = editor.names.owner(action.queue)
+    if owner is not None:
+        raise TriageError(f"that key belongs to the list queue {printable(owner)}: name the queue")
+    if isinstance(action, Send) and action.delay_s:
+        raise TriageError("an item of a list cannot be delayed")
+    if isinstance(action, Pop) and action.count < 1:
+        raise TriageError("the number to pop must be 1 or more")
+    if isinstance(action, Trim) and action.keep < 0:
+        raise TriageError("the number to keep must be 0 or more")
+    refuse_other_slots(editor, editor.names, [action.queue], [])
+
+
+def _area(action: Action) -> Area:
+    match action:
+        case Requeue() | Release() | Hide() | Ack():
+            return Area(queue=False)
+        case Pop(count=count):
+            return Area(processing=False, most=count)
+        case Trim(keep=keep, keep_oldest=True):
+            return Area(processing=False, first=keep)
+        case Trim(keep=keep):
+            return Area(processing=False, spared=keep)
+        case PurgeList(processing=processing):
+            return Area(processing=processing)
+        case _ if action.name == "purge":
+            return Area(processing=False)
+    return Area()
+
+
+def _what(action: Action, scope: Scope | None) -> str:
+    match action:
+        case Pop(count=count):
+            return f"the {count:,} that would be taken next"
+        case Trim(keep=keep, keep_oldest=keep_oldest):
+            return f"all but the {keep:,} that " + ("would be taken next" if keep_oldest else "were sent last")
+        case PurgeList(processing=True):
+            return "every item of the queue, and those in processing"
+        case _ if action.name == "purge":
+            return "every item of the queue; those in processing stay"
+        case _ if isinstance(action, _ONLY_PROCESSING) and scope in (None, Everything()):
+            return "every item in processing"
+    return what_of(action, scope)
+
+
+async def _of_sending(base: Preview, action: Action, facts: ListFacts, seeing: SeeingCallback) -> Preview:
+    notes = () if facts.ready else ("The list does not exist now: the first item creates it.",)
+    match action:
+        case Send(bodies=bodies):
+            if not bodies:
+                raise TriageError("nothing to send: give a body")
+            where = "taken next" if isinstance(action, Push) and action.first else "taken last"
+            told = f"{size(sum(map(len, bodies)))} in all, {where}"
+            return replace(base, count=len(bodies), what=told, notes=notes)
+        case Import(path=path):
+            seen = file_seen(await asyncio.to_thread(path.stat))
+            count = await counted(path, seen, seeing)
+            if not count:
+                raise TriageError(f"{path} has no messages")
+            told = "They are added at the end, in the order of the file, without their ids, receive counts and times."
+            return replace(base, count=count, what=printable(f"from {path}"), notes=(*notes, told), file=seen)
+    raise TriageError(f"{action.verb.lower()} is not for list queues")
+
+
+async def _target_notes(editor: ListEditor, action: Action, ns: str) -> list[str]:
+    if not isinstance(action, Move):
+        return []
+    to = target_of_list(action.target, ns)
+    if to.ns is None:
+        if to.queue == action.queue and not isinstance(action, Copy):
+            raise TriageError("the target is the queue itself")
+        owner = editor.names.owner(to.queue)
+        if owner is not None:
+            raise TriageError(f"the target key belongs to the list queue {printable(owner)}: name the queue")
+        refuse_other_slots(editor, editor.names, [action.queue, to.queue], [])
+        await refuse_unreadable(editor, to)
+        return ["They are added at its end, in their order."]
+    return await _rsmq_notes(editor, action, to)
+
+
+async def _rsmq_notes(editor: ListEditor, action: Action, to: Target) -> list[str]:
+    refuse_other_slots(editor, editor.names, [action.queue], [to])
+    try:
+        exists = (await QueueEditor.beside(editor, to.ns or "").fields(to.queue)).exists
+    except RsmqError as error:
+        raise TriageError(f"{to.text}: {error}") from error
+    if not exists:
+        where = f"in namespace {printable(to.ns or '')}"
+        raise TriageError(f"queue {printable(to.queue)} does not exist {where}: create it first")
+    return ["Each becomes a new message, sent now and ready at once."]
+
+
+def _not_meant(action: Action, number: int) -> str:
+    if isinstance(action, _ONLY_PROCESSING):
+        return f"{plural(number, 'item')} of these in the queue are left out: this applies only to items in processing."
+    return f"{plural(number, 'item')} of these are left out."
+
+
+def _cost_notes(selection: ListSelection, facts: ListFacts) -> list[str]:
+    """Say what one call costs, where the list is so long that it cannot be kept short."""
+    call_ms = walk_ms(min(selection.deepest, facts.ready // 2))
+    is_whole = selection.counts["q"] >= facts.ready
+    if call_ms <= HOLDS_AT_MOST_MS or is_whole:
+        return []
+    return [f"Each call walks the list: about {call_ms:,.0f} ms, in which the server does nothing else."]

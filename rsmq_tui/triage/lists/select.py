@@ -1,0 +1,577 @@
+"""Selecting and finding the items of a list queue that a change is for.
+
+Finding the items of a list queue that a change names by their values, and how many of them one call may take.
+
+A list is read in windows, from the end that consumers take from to the other, in places that are counted from that
+other end: what consumers take shifts none of them. What producers push shifts all, so windows overlap, and what is read
+twice is counted once. Whatever a pass misses, the next one finds.
+"""
+
+from collections import Counter
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from functools import partial
+from os import SEEK_END
+from typing import NamedTuple
+
+from rsmq_tui.monitor.filters.language import Filter, parse_filter
+from rsmq_tui.monitor.filters.search import Progress
+from rsmq_tui.protocol import RawMessage
+from rsmq_tui.protocol.lists.editor import ListEditor
+from rsmq_tui.protocol.lists.edits import ListBatch, Steps, Window
+from rsmq_tui.protocol.lists.naming import (
+    READY_SCORE,
+    UNLEASED_SCORE,
+    ItemId,
+    area_of,
+    digest_of,
+    item_digest,
+    item_id,
+    position_of,
+    read_item_id,
+)
+from rsmq_tui.protocol.lists.naming import Area as AreaLetter
+from rsmq_tui.protocol.rsmq.edits import Edit, Outcome, letters_of
+from rsmq_tui.triage.errors import TriageError
+from rsmq_tui.triage.plan import Prepared
+from rsmq_tui.triage.preview import Seeing, SeeingCallback
+from rsmq_tui.triage.scope import Everything, Marked, Matching, Named, Scope, Selection
+
+
+class _Block(NamedTuple):
+    first: int
+    place: int
+
+
+class ListSelection(Selection):
+    """Items of one list queue; ``counts`` says how many of each area, ``q`` and ``p``, and ``deepest`` the last.
+
+    ``ready`` is how many items the queue held when they were found, for their ids count from the one that is taken
+    next, and ``newest`` the SHA1 of the one that was pushed last, in 20 bytes.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.counts: dict[AreaLetter, int] = {"q": 0, "p": 0}
+        self.deepest = 0
+        self.ready = 0
+        self.newest = b""
+        self._places: dict[AreaLetter, list[_Block]] = {"q": [], "p": []}
+
+    def add(self, messages: Iterable[RawMessage], at_ms: int) -> None:
+        """Add items that were read at that server time."""
+        areas: dict[AreaLetter, list[tuple[int, RawMessage]]] = {"q": [], "p": []}
+        for message in messages:
+            areas[area_of(message.id)].append((position_of(message.id), message))
+        for area, found in areas.items():
+            if found:
+                found.sort(key=lambda pair: pair[0])
+                self._places[area].append(_Block(found[0][0], self._file.seek(0, SEEK_END)))
+                self.counts[area] += len(found)
+                if area == "q":
+                    self.deepest = max(self.deepest, found[-1][0])
+                super().add([message for _, message in found], at_ms)
+
+    def items(self, area: AreaLetter) -> Iterator[RawMessage]:
+        """Walk through the items of an area in order of position."""
+        for _, place in sorted(self._places[area]):
+            yield from next(self._blocks(place))
+
+
+# One call holds the server for some ms, and no longer than HOLDS_AT_MOST_MS where a list is short enough for that.
+HOLDS_AT_MOST_MS = 50
+MAX_ITEMS = 2_000
+MAX_BYTES = 1_000_000
+_MAX_SPAN_ITEMS, _MAX_SPAN_BYTES = 8_000, 2_000_000
+_LOOKUPS_US = 4_000.0
+# About what the server needs: to walk past an item while comparing it, to get to one by its place, for a command.
+_WALK_US, _INDEX_US, _COMMAND_US = 0.05, 0.0003, 2.0
+
+# What producers push between two reads, and between a read and its call, may shift items so far.
+_OVERLAP_ITEMS = 250
+_SLACK_ITEMS, _SLACK_BYTES = 500, 4_000_000
+# How often the whole list is looked through for what calls have missed.
+_PASSES = 8
+# Stretches of a list that lie nearer to each other than that are read as one; so much of it is read whole.
+_JOINED_ITEMS = 2_000
+_MUCH = 0.1
+
+EVERYWHERE = 2**40
+MOVED_ON = "the list changed too fast to find them"
+
+# Makes the batch for the values of a part, in the order in which they are taken, and the window in which they lie.
+Make = Callable[[list[bytes], Window], Awaitable[Prepared]]
+
+
+class Span(NamedTuple):
+    """A stretch of a list, both ends included, in places from 0 on: that of the item which was pushed last."""
+
+    near: int
+    far: int
+
+
+class Sighting(NamedTuple):
+    """An item that was seen, and its place then; ``passed`` is how many bytes of items were read up to it."""
+
+    place: int
+    body: bytes
+    passed: int = 0
+
+
+@dataclass(slots=True)
+class Part:
+    """Items that one call takes, what is taken first at first."""
+
+    items: list[Sighting] = field(default_factory=list)
+    heavy: int = 0
+    # How many items this change takes first from behind them, and how long the items are that lie around.
+    behind: int = 0
+    longest: int = 1
+
+    def window(self, spared: int) -> Window:
+        """Return where the call is to look for them."""
+        slack = min(_SLACK_ITEMS, _SLACK_BYTES // self.longest)
+        return Window(self.items[-1].place - self.behind, self.items[0].place - self.behind, slack, spared)
+
+    def takes(self, item: Sighting, in_front: int) -> bool:
+        """Tell whether one call may take that too, where so many items lie before all of them that stay."""
+        if not self.items:
+            return True
+        number, span = len(self.items) + 1, self.items[0].place - item.place + 1
+        if number > MAX_ITEMS or self.heavy + len(item.body) > MAX_BYTES:
+            return False
+        if span > _MAX_SPAN_ITEMS or item.passed - self.items[0].passed > _MAX_SPAN_BYTES:
+            return False
+        depth = min(in_front + span, self.items[0].place + 1)
+        return number * (_COMMAND_US + depth * _INDEX_US) <= _LOOKUPS_US
+
+    def add(self, item: Sighting) -> None:
+        """Add an item that is taken later than all of them."""
+        self.items.append(item)
+        self.heavy += len(item.body)
+
+
+def walk_ms(place: int) -> float:
+    """Return about how long the walk from the end of a list to a place takes, in which the server does nothing else."""
+    return place * _WALK_US / 1000
+
+
+def spans_of(positions: Iterable[int], ready: int, *, is_still: bool = True) -> list[Span]:
+    """Return the stretches in which items lie, by their positions in order, counted from what is taken next.
+
+    ``is_still`` says that nothing was pushed since. Else stretches are wider, and there are none where they would be
+    much of the list: what is looked for everywhere comes in order.
+    """
+    slack = 0 if is_still else _SLACK_ITEMS
+    spans: list[Span] = []
+    for position in positions:
+        place = max(0, ready - 1 - position)
+        if spans and spans[-1].near - place <= _JOINED_ITEMS:
+            spans[-1] = Span(min(place, spans[-1].near), max(place + slack, spans[-1].far))
+        else:
+            spans.append(Span(place, place + slack))
+    is_much = sum(span.far - span.near for span in spans) > ready * _MUCH
+    return [] if is_much and not is_still else spans
+
+
+class Look:
+    """A look at a list: ``steps`` is how much to read at once, ``longest`` the length of the longest item read last.
+
+    ``has_gaps`` says that it may have passed over items: more were pushed between two reads than these overlap.
+    """
+
+    def __init__(self, steps: Steps | None = None) -> None:
+        self.steps = steps or Steps()
+        self.has_gaps = False
+        self.longest = 1
+
+
+async def windows(
+    editor: ListEditor, queue: str, area: AreaLetter, span: Span, look: Look
+) -> AsyncGenerator[tuple[int, int, list[bytes]], None]:
+    """Walk through a stretch of a list from what is taken first on; yields its length, and items from a place down.
+
+    Where no more than _OVERLAP_ITEMS are pushed between two reads each item comes once, whatever consumers take. Where
+    more are pushed some are passed over, and where others take items out of the midst some may come twice: ``look``
+    tells.
+    """
+    steps, far = look.steps, span.far
+    tail: list[bytes] = []
+    length = await length_of(editor, queue, area)
+    while far >= span.near:
+        is_end = far >= length - 1
+        far = min(far, length - 1)
+        near = max(span.near, far - steps.items + 1)
+        # What was pushed since the list was counted may have shifted its end.
+        length, items = await editor.places(queue, area, near, EVERYWHERE if is_end else far + len(tail))
+        steps.learn(items)
+        look.longest = max(map(len, items), default=1) or 1
+        # Without a push these are the last of those before.
+        known = again = min(len(tail), max(0, len(items) - (far - near + 1)))
+        while again and items[:again] != tail[len(tail) - again :]:
+            again -= 1
+        look.has_gaps = look.has_gaps or (known > 0 and again == 0)
+        yield length, near + len(items) - 1 - again, items[again:]
+        tail = items[len(items) - min(len(items), _OVERLAP_ITEMS, steps.items // 4) :]
+        far = near - 1
+
+
+async def length_of(editor: ListEditor, queue: str, area: AreaLetter) -> int:
+    """Return how many items are in the queue, or in processing."""
+    facts = await editor.facts(queue)
+    return facts.processing if area == "p" else facts.ready
+
+
+async def sightings(
+    editor: ListEditor, queue: str, area: AreaLetter, wanted: Counter[bytes], spans: Sequence[Span], look: Look
+) -> AsyncGenerator[tuple[int, list[Sighting]], None]:
+    """Walk through stretches of a list, the furthest first, and yield its length and those that are wanted.
+
+    ``wanted`` counts the SHA1s of values in 20 bytes; each item that is seen is taken from it, and it ends when none is
+    left. What is in no stretch is left there.
+    """
+    left, passed = wanted.total(), 0
+    for span in spans:
+        if not left:
+            return
+        async with aclosing(windows(editor, queue, area, span, look)) as coming:
+            async for length, first, items in coming:
+                found = []
+                for number, body in enumerate(items):
+                    passed += len(body)
+                    digest = item_digest(body)
+                    if meant := wanted.get(digest):
+                        if meant == 1:
+                            del wanted[digest]
+                        else:
+                            wanted[digest] = meant - 1
+                        left -= 1
+                        found.append(Sighting(first - number, body, passed))
+                yield length, found
+                if not left:
+                    return
+
+
+async def parts(
+    editor: ListEditor, queue: str, area: AreaLetter, wanted: Counter[bytes], spans: Sequence[Span], look: Look
+) -> AsyncGenerator[Part, None]:
+    """Walk through those that are wanted in parts that one call takes each, what is taken first at first."""
+    part, claimed, before = Part(), 0, 0
+    async with aclosing(sightings(editor, queue, area, wanted, spans, look)) as seen:
+        async for length, found in seen:
+            before = before or length
+            for item in found:
+                if part.items and item.place >= part.items[-1].place:
+                    # Pushes have shifted what was read twice.
+                    yield part
+                    part = Part()
+                # What this change takes from before them is no longer there then.
+                first = part.items[0] if part.items else item
+                if not part.takes(item, max(0, before - 1 - first.place - (claimed - len(part.items)))):
+                    yield part
+                    part = Part()
+                part.add(item)
+                part.longest = max(part.longest, look.longest)
+                claimed += 1
+    if part.items:
+        yield part
+
+
+class Finding:
+    """Finds what is ``wanted`` in a list, which counts the SHA1s of values in 20 bytes.
+
+    It looks in those ``spans`` first. ``spared`` items are left alone at the end that producers push to. ``backwards``
+    gives those that are taken last first. ``again`` is told of each edit that missed its item.
+    """
+
+    def __init__(
+        self,
+        editor: ListEditor,
+        queue: str,
+        area: AreaLetter,
+        wanted: Counter[bytes],
+        spans: Sequence[Span] = (),
+        *,
+        spared: int = 0,
+        backwards: bool = False,
+        again: Callable[[Edit], None] = lambda edit: None,
+    ) -> None:
+        self._editor, self._queue, self._area = editor, queue, area
+        self._wanted, self._spans, self._spared, self._backwards = wanted, spans, spared, backwards
+        self._again = again
+        self._missed: Counter[bytes] = Counter()
+        self._steps = Steps()
+
+    async def passes(self, make: Make) -> AsyncGenerator[Prepared, None]:
+        """Have batches made of all that is there; what is not there in a look at the whole list is told to be gone."""
+        if self._spans:
+            async with aclosing(self._one_pass(make, self._spans)) as steps:
+                async for prepared in steps:
+                    yield prepared
+        for _ in range(_PASSES):
+            if not self._wanted:
+                return
+            whole = Span(self._spared, EVERYWHERE)
+            async with aclosing(self._one_pass(make, [whole], is_whole=True)) as steps:
+                async for prepared in steps:
+                    yield prepared
+        if moved_on := self._wanted.total():
+            yield Prepared(sorted_out=Outcome.CHANGED * moved_on, left=MOVED_ON)
+
+    async def _one_pass(
+        self, make: Make, spans: Sequence[Span], *, is_whole: bool = False
+    ) -> AsyncGenerator[Prepared, None]:
+        look = Look(self._steps)
+        found = parts(self._editor, self._queue, self._area, self._wanted, spans, look)
+        if self._backwards:
+            found = _turned([part async for part in found])
+        async with aclosing(found) as coming:
+            async for part in coming:
+                prepared = await make([item.body for item in part.items], part.window(self._spared))
+                if isinstance(prepared.batch, ListBatch) and prepared.batch.takes_from_list:
+                    prepared.heard = partial(self._hear, prepared.batch.edits)
+                yield prepared
+        # What became of them is known when this is over.
+        yield Prepared(alone=True)
+        if is_whole and not look.has_gaps:
+            if gone := self._wanted.total():
+                yield Prepared(sorted_out=Outcome.GONE * gone)
+            self._wanted.clear()
+        self._wanted.update(self._missed)
+        self._missed.clear()
+
+    def _hear(self, edits: Sequence[Edit], outcome: str) -> None:
+        for edit, letter in zip(edits, letters_of(outcome), strict=True):
+            if letter == Outcome.MISSED and edit.before is not None:
+                self._missed[digest_of(edit.before.id)] += 1
+                self._again(edit)
+
+
+async def _turned(found: Sequence[Part]) -> AsyncGenerator[Part, None]:
+    behind = 0
+    for part in reversed(found):
+        part.behind, behind = behind, behind + len(part.items)
+        yield part
+
+
+def cut(items: Iterable[bytes]) -> Iterator[list[bytes]]:
+    """Cut items into those that one call may add at an end."""
+    part: list[bytes] = []
+    heavy = 0
+    for item in items:
+        if part and (len(part) == MAX_ITEMS or heavy + len(item) > MAX_BYTES):
+            yield part
+            part, heavy = [], 0
+        part.append(item)
+        heavy += len(item)
+    if part:
+        yield part
+
+
+# What finds the items of a queue that match.
+Search = Callable[[str, Filter], AsyncGenerator[Progress, None]]
+
+
+class Area(NamedTuple):
+    """Which items an action may be for: those in the queue, and those in processing.
+
+    Of the queue not the ``first`` that are taken next, nor the ``spared`` that were sent last, and at most ``most``.
+    """
+
+    queue: bool = True
+    processing: bool = True
+    first: int = 0
+    spared: int = 0
+    most: int | None = None
+
+
+class Found(NamedTuple):
+    """What was left out: items that are no longer what was shown, that are elsewhere, that could not be searched.
+
+    ``is_incomplete`` says that the list changed too fast to read all of it.
+    """
+
+    elsewhere: int = 0
+    not_meant: int = 0
+    unsearched: int = 0
+    is_incomplete: bool = False
+
+
+async def select(
+    editor: ListEditor,
+    search: Search,
+    queue: str,
+    scope: Scope | None,
+    area: Area,
+    selection: ListSelection,
+    seeing: SeeingCallback,
+) -> Found:
+    """Select what a scope means, as far as it is in the area; raises what the editor and the search raise."""
+    adding = _Adding(area, selection)
+    elsewhere = unsearched = begun_anew = 0
+    look = Look()
+    walked = _walked(scope, area)
+    match scope if walked is None else walked:
+        case Marked(messages=messages):
+            elsewhere = await _named(editor, queue, [(shown.id, shown.score) for shown in messages], adding)
+        case Named(ids=ids):
+            elsewhere = await _named(editor, queue, [(id, None) for id in dict.fromkeys(ids)], adding)
+        case Matching(filter=wanted, limit=limit) if walked is not None or wanted.text.strip():
+            found_by = search(queue, wanted)
+            async with aclosing(found_by) as found:
+                async for part in found:
+                    matching = part.messages if limit is None else part.messages[: max(0, limit - adding.taken)]
+                    adding.add(matching, part.at_ms)
+                    unsearched, begun_anew = part.not_searched, part.begun_anew
+                    seeing(Seeing(part.scanned, part.depth, adding.taken))
+                    if limit is not None and adding.taken >= limit:
+                        break
+        case Matching() | Everything() | None:
+            limit = scope.limit if isinstance(scope, Matching) else None
+            async with aclosing(_everything(editor, queue, area, limit, look)) as parts:
+                async for scanned, depth, at_ms, items in parts:
+                    adding.add(items, at_ms)
+                    seeing(Seeing(scanned, depth, adding.taken))
+    selection.ready, newest = await editor.places(queue, "q", 0, 0)
+    selection.newest = item_digest(newest[0]) if newest else b""
+    return Found(elsewhere, adding.not_meant, unsearched, is_incomplete=begun_anew > 0 or look.has_gaps)
+
+
+def _walked(scope: Scope | None, area: Area) -> Matching | None:
+    """Return what to search for where all is meant, whole or in the queue: that gives each once, whoever takes some."""
+    is_all = scope is None or isinstance(scope, Everything)
+    if isinstance(scope, Matching):
+        is_all = scope.limit is None and not scope.filter.text.strip()
+    if not is_all or not area.queue or area.first or area.spared or area.most is not None:
+        return None
+    return Matching(parse_filter("" if area.processing else "state:ready"), None)
+
+
+class _Adding:
+    """Adds to a selection what is in the area."""
+
+    def __init__(self, area: Area, selection: ListSelection) -> None:
+        self.not_meant = self.taken = 0
+        self._area, self._selection = area, selection
+
+    def add(self, messages: Sequence[RawMessage], at_ms: int) -> None:
+        meant = [message for message in messages if self._is_meant(message)]
+        self.not_meant += len(messages) - len(meant)
+        self.taken += len(meant)
+        self._selection.add(meant, at_ms)
+
+    def _is_meant(self, message: RawMessage) -> bool:
+        return self._area.queue if area_of(message.id) == "q" else self._area.processing
+
+
+async def _named(editor: ListEditor, queue: str, named: Iterable[tuple[str, str | None]], adding: _Adding) -> int:
+    """Select items by their ids (and deadlines, where they were shown); returns how many are not there any more.
+
+    Of equal items as many are meant as were named.
+    """
+    left = 0
+    ids = [(_known(id), score) for id, score in named]
+    at_ms = await editor.clock_us() // 1000
+    worked_on = [(id, score) for id, score in ids if id.place == "processing"]
+    if worked_on:
+        processing: dict[str, list[RawMessage]] = {}
+        async for _, _, _, items in _processing(editor, queue, at_ms):
+            for there in items:
+                processing.setdefault(there.id[-40:].decode(), []).append(there)
+        found = []
+        for id, score in worked_on:
+            there_now = processing.get(id.sha, [])
+            same = [there for there in there_now if score is None or _is_same(score, there.score)]
+            item = _nearest(same, id)
+            if item is not None:
+                there_now.remove(item)
+                found.append(item)
+        left += len(worked_on) - len(found)
+        adding.add(found, at_ms)
+    queued = sorted(id for id, _ in ids if id.place == "queue")
+    if queued:
+        left += await _queued_named(editor, queue, queued, adding, at_ms)
+    return left
+
+
+async def _queued_named(editor: ListEditor, queue: str, named: Sequence[ItemId], adding: _Adding, at_ms: int) -> int:
+    """Look where they were shown first, then everywhere."""
+    wanted = Counter(bytes.fromhex(id.sha) for id in named)
+    ready = (await editor.facts(queue)).ready
+    for spans in (spans_of((id.position for id in named), ready), [Span(0, EVERYWHERE)]):
+        async with aclosing(sightings(editor, queue, "q", wanted, spans, Look())) as seen:
+            async for length, found in seen:
+                items = [_queued(max(0, length - 1 - place), body) for place, body, _ in found]
+                adding.add(items, at_ms)
+    return wanted.total()
+
+
+def _nearest(items: Sequence[RawMessage], id: ItemId) -> RawMessage | None:
+    return min(items, key=lambda item: abs(position_of(item.id) - id.position), default=None)
+
+
+def _is_same(shown: str, now: bytes) -> bool:
+    try:
+        return shown == now.decode("latin-1") or float(shown) == float(now) or shown == "nan"
+    except ValueError:
+        return False
+
+
+def _known(id: str) -> ItemId:
+    known = read_item_id(id)
+    if known is None:
+        raise TriageError("the id of a list's item is like q:0:SHA1: its place, its position and the SHA1 of its bytes")
+    return known
+
+
+def _queued(position: int, body: bytes) -> RawMessage:
+    return RawMessage(item_id("queue", position, body).encode(), READY_SCORE, None, None, len(body), body)
+
+
+_Part = tuple[int, int, int, list[RawMessage]]
+
+
+async def _everything(
+    editor: ListEditor, queue: str, area: Area, limit: int | None, look: Look
+) -> AsyncGenerator[_Part, None]:
+    """Walk through the area, or with a limit through so many that are taken next, in that order."""
+    facts = await editor.facts(queue)
+    first = facts.ready - 1 - area.first
+    number = max(0, first - area.spared + 1) if area.queue else 0
+    number = min([number, *(most for most in (area.most, limit) if most is not None)])
+    depth = number + (facts.processing if area.processing else 0)
+    scanned = 0
+    if number:
+        async with aclosing(windows(editor, queue, "q", Span(area.spared, first), look)) as coming:
+            async for length, place, items in coming:
+                bodies = items[: number - scanned]
+                scanned += len(bodies)
+                at_ms = await editor.clock_us() // 1000
+                start = max(0, length - 1 - place)
+                yield scanned, depth, at_ms, [_queued(start + at, body) for at, body in enumerate(bodies)]
+                if scanned == number:
+                    break
+    if area.processing and (limit is None or scanned < limit):
+        at_ms = await editor.clock_us() // 1000
+        async for seen, _, _, found in _processing(editor, queue, at_ms):
+            yield scanned + seen, depth, at_ms, found if limit is None else found[: limit - scanned]
+            if limit is not None and scanned + seen >= limit:
+                return
+
+
+async def _processing(editor: ListEditor, queue: str, at_ms: int) -> AsyncGenerator[_Part, None]:
+    """Walk through what is in processing, the oldest first, each with the deadline of its lease."""
+    leases = await editor.leases(queue)
+    number = (await editor.facts(queue)).processing
+    seen = 0
+    async with aclosing(windows(editor, queue, "p", Span(0, number - 1), Look())) as coming:
+        async for _, _, items in coming:
+            found = []
+            for at, body in enumerate(items, seen):
+                left = leases.get(body)
+                score = left.pop(0)[1] if left else UNLEASED_SCORE
+                id = item_id("processing", at, body).encode()
+                found.append(RawMessage(id, score, None, None, len(body), body))
+            seen += len(items)
+            yield seen, number, at_ms, found

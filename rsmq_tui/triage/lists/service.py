@@ -1,0 +1,214 @@
+"""The service for changes and exports of list queues."""
+
+from collections import Counter
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from contextlib import aclosing
+from pathlib import Path
+
+from rsmq_tui.monitor.filters.json_paths import JsonPath
+from rsmq_tui.monitor.filters.language import Filter
+from rsmq_tui.monitor.filters.search import Progress
+from rsmq_tui.monitor.list_poller import search_lists
+from rsmq_tui.protocol import Address, RawMessage
+from rsmq_tui.protocol.editing import Carrier
+from rsmq_tui.protocol.lists.editor import ListEditor
+from rsmq_tui.protocol.lists.naming import LISTS_NS, ListNames, digest_of, item_digest, position_of
+from rsmq_tui.protocol.lists.naming import Area as Letter
+from rsmq_tui.protocol.lists.reader import ListReader
+from rsmq_tui.triage.actions import Action
+from rsmq_tui.triage.journal import KEEP_DAYS, LIMIT_BYTES, Journal
+from rsmq_tui.triage.jsonl import to_line
+from rsmq_tui.triage.lists.plan import prepare_lists
+from rsmq_tui.triage.lists.preview import preview_of_lists
+from rsmq_tui.triage.lists.select import (
+    EVERYWHERE,
+    Area,
+    ListSelection,
+    Look,
+    Search,
+    Span,
+    select,
+    sightings,
+    spans_of,
+)
+from rsmq_tui.triage.plan import Prepared
+from rsmq_tui.triage.preview import Seeing
+from rsmq_tui.triage.scope import Preview, Scope
+from rsmq_tui.triage.service import Exporting, Triage
+
+_AREAS: tuple[Letter, ...] = ("q", "p")
+_PART_ITEMS, _PART_BYTES = 2_000, 4_000_000
+_SLACK_ITEMS = 1_000
+
+
+class ListExport:
+    """Hands the items of a list queue that a scope means, as lines, to ``write``: in the order in which they are taken.
+
+    ``written`` counts lines, ``gone`` items that were named and are not there, ``cut`` those too long to be read, and
+    ``unsearched`` those that could not be matched. ``is_incomplete`` says that the list changed too fast to read all of
+    it. Iterate over it for its progress. Raises what the editor, the search and ``write`` raise.
+    """
+
+    def __init__(
+        self,
+        editor: ListEditor,
+        search: Search,
+        queue: str,
+        scope: Scope | None,
+        write: Callable[[str], object],
+    ) -> None:
+        self.written = self.cut = self.gone = self.unsearched = 0
+        self.is_incomplete = False
+        self._editor, self._search, self._queue, self._scope = editor, search, queue, scope
+        self._write = write
+        # How far items have been pushed on since their places were noted.
+        self._drift = 0
+
+    async def __aiter__(self) -> AsyncGenerator[Seeing, None]:
+        selection = ListSelection()
+        try:
+            found = await select(
+                self._editor, self._search, self._queue, self._scope, Area(), selection, lambda _: None
+            )
+            self.gone, self.unsearched = found.elsewhere, found.unsearched
+            self.is_incomplete = found.is_incomplete
+            depth = selection.count + self.gone
+            for area in _AREAS:
+                for part in _parts(selection.items(area)):
+                    for item in await self._with_bodies(part, area, selection.ready):
+                        self._write(to_line(item._replace(rc=None, fr=None), selection.at_ms) + "\n")
+                        self.written += 1
+                    yield Seeing(self.written, depth, self.written)
+            yield Seeing(depth, depth, self.written)
+        finally:
+            selection.close()
+
+    async def _with_bodies(self, part: list[RawMessage], area: Letter, ready: int) -> list[RawMessage]:
+        """Return those whose bytes are known or can be read still; the others are counted as gone."""
+        unread = [item for item in part if item.body is None]
+        if not unread:
+            return part
+        wanted = Counter(digest_of(item.id) for item in unread)
+        read: dict[bytes, bytes] = {}
+        there: Counter[bytes] = Counter()
+        known = spans_of((position_of(item.id) for item in unread), ready) if area == "q" else []
+        near = [
+            Span(max(0, span.near + self._drift - _SLACK_ITEMS), span.far + self._drift + _SLACK_ITEMS)
+            for span in known
+        ]
+        for spans in (near, [Span(0, EVERYWHERE)]):
+            async with aclosing(sightings(self._editor, self._queue, area, wanted, spans, Look())) as seen:
+                async for _, found in seen:
+                    for place, body, _ in found:
+                        digest = item_digest(body)
+                        read[digest] = body
+                        there[digest] += 1
+                        self._drift = place - known[-1].near if known else 0
+        self.gone += wanted.total()
+        whole = []
+        for item in part:
+            digest = digest_of(item.id)
+            if item.body is not None:
+                whole.append(item)
+            elif there[digest]:
+                there[digest] -= 1
+                whole.append(item._replace(body=read[digest]))
+        return whole
+
+
+def _parts(items: Iterator[RawMessage]) -> Iterator[list[RawMessage]]:
+    """Cut items into those whose bodies may be in memory at once."""
+    part: list[RawMessage] = []
+    heavy = 0
+    for item in items:
+        if part and (len(part) == _PART_ITEMS or heavy + item.size > _PART_BYTES):
+            yield part
+            part, heavy = [], 0
+        part.append(item)
+        heavy += item.size
+    if part:
+        yield part
+
+
+class ListTriage(Triage):
+    """Changes the list queues of one server, or refuses to when it is read-only.
+
+    ``names`` tells their keys, ``ns`` is the namespace of RSMQ that targets are in which do not say one, and ``age``
+    where the JSON of an item tells when it was made. Every method raises ``TriageError``. Close it with ``aclose``.
+    """
+
+    def __init__(
+        self,
+        server: Address | str,
+        names: ListNames,
+        folder: Path,
+        *,
+        patterns: Sequence[str] = (),
+        ns: str = "rsmq",
+        age: JsonPath | None = None,
+        read_only: bool = False,
+        profile: str = "",
+        keep_days: int | None = KEEP_DAYS,
+        limit_bytes: int = LIMIT_BYTES,
+    ) -> None:
+        super().__init__(
+            server,
+            LISTS_NS,
+            folder,
+            read_only=read_only,
+            profile=profile,
+            keep_days=keep_days,
+            limit_bytes=limit_bytes,
+            engine=ListEngine(server, names, ns, patterns, age),
+        )
+
+
+class ListEngine:
+    """Knows the list queues of a server; raises ValueError for a URL that is none."""
+
+    def __init__(
+        self,
+        server: Address | str,
+        names: ListNames,
+        ns: str,
+        patterns: Sequence[str] = (),
+        age: JsonPath | None = None,
+    ) -> None:
+        self._age = age
+        self._server, self._names, self._ns, self._patterns = server, names, ns, patterns
+        self._editor = ListEditor(server, names)
+        self._opened: ListReader | None = None
+
+    @property
+    def editor(self) -> Carrier:
+        """What carries its changes out."""
+        return self._editor
+
+    def watch(self, ns: str) -> None:
+        """Nothing: list queues are in no namespace."""
+
+    async def preview(
+        self, journal: Journal, profile: str, action: Action, scope: Scope | None, seeing: Callable[[Seeing], None]
+    ) -> Preview:
+        """Find out what an action would do."""
+        editor = self._editor.at(action.queue)
+        return await preview_of_lists(editor, self._search, self._ns, journal, profile, action, scope, seeing)
+
+    def prepare(self, editor: Carrier, journal: Journal, preview: Preview) -> AsyncGenerator[Prepared, None]:
+        """Prepare the batches of what was previewed."""
+        return prepare_lists(self._editor.at(preview.action.queue), self._ns, preview)
+
+    def export(self, queue: str, scope: Scope | None, write: Callable[[str], object]) -> Exporting:
+        """Hand what a scope means to ``write``."""
+        return ListExport(self._editor.at(queue), self._search, queue, scope, write)
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._editor.aclose()
+        if self._opened is not None:
+            await self._opened.aclose()
+
+    def _search(self, queue: str, wanted: Filter) -> AsyncGenerator[Progress, None]:
+        if self._opened is None:
+            self._opened = ListReader(self._server, self._names, self._patterns)
+        return search_lists(self._opened, queue, wanted, age=self._age)

@@ -1,0 +1,148 @@
+"""Between list queues and RSMQ's: what goes from one to the other, both ways, is in one or the other at any time."""
+
+from collections.abc import AsyncGenerator, Sequence
+from itertools import islice
+
+from rsmq_tui.monitor.text import printable
+from rsmq_tui.protocol import RawMessage, RsmqError, make_id, validation
+from rsmq_tui.protocol.editing import Carrier
+from rsmq_tui.protocol.keys import Keys, name_bytes
+from rsmq_tui.protocol.lists.editor import ListEditor
+from rsmq_tui.protocol.lists.edits import ListBatch, ListKind, list_item
+from rsmq_tui.protocol.lists.naming import ListNames
+from rsmq_tui.protocol.rsmq.editor import QueueEditor
+from rsmq_tui.protocol.rsmq.edits import Edit, Outcome
+from rsmq_tui.triage.actions import Copy, Move, Target
+from rsmq_tui.triage.errors import TriageError
+from rsmq_tui.triage.plan import CHUNK_BYTES, MOVE_MESSAGES, NO_TARGET, TOO_LONG, Prepared, Targets
+from rsmq_tui.triage.scope import Guard, Selection
+
+NO_BODY = "it has no body"
+
+
+class Outgoing:
+    """Where items of a list queue go: to a list, or to a queue of RSMQ under new ids of the server's time."""
+
+    def __init__(self, editor: ListEditor, to: Target) -> None:
+        self._editor = editor
+        self._to = to
+        self._rsmq = None if to.ns is None else QueueEditor.beside(editor, to.ns)
+        self._maxsize: int | None = None
+        self._exists: bool | None = None
+
+    async def fitting(self, items: Sequence[RawMessage], prepared: Prepared) -> list[RawMessage]:
+        """Return what the target takes; the others are counted as failed."""
+        if self._rsmq is None:
+            return list(items)
+        if self._exists is None:
+            there = await self._rsmq.fields(self._to.queue)
+            self._exists = there.exists
+            self._maxsize = await Targets(self._rsmq, there).maxsize(self._to.queue)
+        if not self._exists:
+            prepared.failed[NO_TARGET] += len(items)
+            return []
+        limit = self._maxsize
+        fitting = [item for item in items if limit is None or validation.stored_size(item.body or b"") <= limit]
+        if len(fitting) < len(items):
+            prepared.failed[TOO_LONG] += len(items) - len(fitting)
+        return fitting
+
+    async def afters(self, items: Sequence[RawMessage]) -> list[RawMessage]:
+        """Return what items are in the target."""
+        if self._rsmq is None:
+            return [list_item(item.body or b"") for item in items]
+        at_us = await self._rsmq.clock_us()
+        score = b"%d" % (at_us // 1000)
+        # A microsecond apart, so that they keep their order among equal scores.
+        return [
+            RawMessage(make_id(at_us + number).encode(), score, None, None, item.size, item.body)
+            for number, item in enumerate(items)
+        ]
+
+    def puts(self, afters: Sequence[RawMessage]) -> ListBatch:
+        """Return the batch that puts them there, for copies."""
+        edits, to = tuple(Edit(None, after) for after in afters), self._to
+        return ListBatch(ListKind.PUT, to.queue, edits, self._editor.names, ns=to.ns, sent=0 if to.ns is None else 1)
+
+
+async def prepare_to_list(
+    editor: QueueEditor, names: ListNames, action: Move, to: Target, selection: Selection, guard: Guard
+) -> AsyncGenerator[Prepared, None]:
+    """Prepare what goes from a queue of RSMQ to a list: to the end that is taken last, in the order of delivery."""
+    messages = iter(sorted((message._replace(body=None) for message in selection), key=_delivery))
+    while chunk := list(islice(messages, MOVE_MESSAGES)):
+        heavy = 0
+        part: list[RawMessage] = []
+        for message in chunk:
+            if part and heavy + message.size > CHUNK_BYTES:
+                yield await _to_list(editor, names, action, to, part, guard)
+                part, heavy = [], 0
+            part.append(message)
+            heavy += message.size
+        yield await _to_list(editor, names, action, to, part, guard)
+
+
+async def _to_list(
+    editor: QueueEditor, names: ListNames, action: Move, to: Target, seen: Sequence[RawMessage], guard: Guard
+) -> Prepared:
+    prepared, befores = Prepared(), []
+    at_ms, whole = await editor.messages(action.queue, [message.id for message in seen])
+    for message, now in zip(seen, whole, strict=True):
+        letter = guard.letter(message, now, at_ms)
+        if now is None or letter is not Outcome.DONE:
+            prepared.sort_out(message, letter)
+        elif now.body is None:
+            prepared.failed[NO_BODY] += 1
+        else:
+            befores.append(now)
+    if not befores:
+        return prepared
+    afters = [list_item(before.body or b"") for before in befores]
+    if isinstance(action, Copy):
+        edits = tuple(Edit(None, after) for after in afters)
+        prepared.batch = ListBatch(ListKind.PUT, to.queue, edits, names)
+    else:
+        edits = tuple(map(Edit, befores, afters))
+        prepared.batch = ListBatch(
+            ListKind.MOVE, action.queue, edits, names, to.queue, ns=editor.ns, conditions=guard.conditions
+        )
+    return prepared
+
+
+async def list_target_notes(editor: QueueEditor, names: ListNames, action: Move, to: Target) -> list[str]:
+    """Say what becomes of messages that go to a list; raises ``TriageError`` where they cannot."""
+    owner = names.owner(to.queue)
+    if not to.queue or owner is not None:
+        told = (
+            f"the target belongs to {printable(owner or '')}"
+            if to.queue
+            else "name the list as list: and its whole key"
+        )
+        raise TriageError(told)
+    refuse_other_slots(editor, names, [to.queue], [Target(action.queue, editor.ns)])
+    await refuse_unreadable(ListEditor.beside(editor, names), to)
+    return ["They are added at its end, in the order of delivery. Lists have no receive counts; undo restores them."]
+
+
+async def refuse_unreadable(editor: ListEditor, to: Target) -> None:
+    """Raise ``TriageError``, which names the target, where one of its keys is no list's; or what the editor raises."""
+    try:
+        await editor.facts(to.queue)
+    except RsmqError as error:
+        raise TriageError(f"{printable(to.text)}: {error}") from error
+
+
+def refuse_other_slots(editor: Carrier, names: ListNames, lists: Sequence[str], queues: Sequence[Target]) -> None:
+    """Raise ``TriageError`` where, in a cluster, one call cannot have all keys of these queues."""
+    keys = [key for name in lists for key in (name_bytes(name), names.processing_key(name), names.leases_key(name))]
+    keys += [names.marker(name, "x") for name in lists]
+    keys += [Keys(to.ns or "").messages(to.queue) for to in queues] + [Keys(to.ns or "").index for to in queues]
+    if not editor.can_reach_at_once(*keys):
+        told = " and ".join([*lists, *(to.text for to in queues)])
+        raise TriageError(
+            f"in this cluster the keys of {told} are on several servers: name them with one hash tag, as queue:{{x}}"
+        )
+
+
+def _delivery(message: RawMessage) -> tuple[float, bytes]:
+    return float(message.score), message.id

@@ -1,0 +1,136 @@
+"""Taking changes of list queues back: in parts that one call can do, and what was not taken back before."""
+
+import asyncio
+from collections import Counter, deque
+from collections.abc import AsyncGenerator
+from dataclasses import replace
+
+from rsmq_tui.protocol.editing import Carrier
+from rsmq_tui.protocol.lists.editor import ListEditor
+from rsmq_tui.protocol.lists.edits import TAKEN_BACK, ListBatch, ListKind, Window
+from rsmq_tui.protocol.lists.naming import Area, area_of, digest_of, item_digest
+from rsmq_tui.protocol.rsmq.editor import QueueEditor
+from rsmq_tui.protocol.rsmq.edits import Edit, Outcome, letters_of
+from rsmq_tui.triage.change import Entry
+from rsmq_tui.triage.journal import Journal
+from rsmq_tui.triage.lists.select import Finding, Span
+from rsmq_tui.triage.plan import Prepared
+
+PUT_BACK = (
+    "What goes back into a list goes to the end that consumers take from: what was taken off first is next again."
+)
+
+
+class ListUndo:
+    """Takes the batches of one change of list queues back, from the last to the first."""
+
+    def __init__(self, editor: Carrier, journal: Journal, change: int) -> None:
+        self._editor, self._journal, self._change = editor, journal, change
+        # Where the batch before lay: this one lies beside it.
+        self._beside: Span | None = None
+
+    async def steps(self, entry: Entry) -> AsyncGenerator[Prepared, None]:
+        """Prepare the way back of one batch, as far as it was not gone before."""
+        batch = entry.batch
+        if not isinstance(batch, ListBatch) or not entry.outcome:
+            return
+        left = await asyncio.to_thread(still_done, self._journal, self._change, entry)
+        inverse = batch.inverse(left)
+        if inverse is None:
+            return
+        lists = ListEditor.beside(self._editor, inverse.names)
+        # Everything before must be done: what is found then holds for all of its parts.
+        yield Prepared(alone=True)
+        if inverse.takes_from_list:
+            async for prepared in self._from_list(lists, inverse, was_first=batch.first):
+                yield prepared
+        elif inverse.kind is ListKind.REMOVE:
+            yield await _from_rsmq(lists, inverse)
+        else:
+            yield Prepared(inverse)
+
+    async def _from_list(
+        self, lists: ListEditor, inverse: ListBatch, *, was_first: bool
+    ) -> AsyncGenerator[Prepared, None]:
+        """Prepare taking items out of a list again: any of their values, as often as they were put there."""
+        area: Area = area_of(inverse.befores[0].id)
+        meant: dict[bytes, deque[Edit]] = {}
+        for edit in inverse.edits:
+            if edit.before is not None:
+                meant.setdefault(digest_of(edit.before.id), deque()).append(edit)
+
+        async def make(bodies: list[bytes], window: Window) -> Prepared:
+            self._beside = Span(window.near, window.far)
+            edits = []
+            for body in bodies:
+                before, after = meant[item_digest(body)].popleft()
+                if before is not None:
+                    edits.append(Edit(before._replace(body=body, size=len(body)), after))
+            return Prepared(replace(inverse, edits=tuple(edits), window=window))
+
+        def again(edit: Edit) -> None:
+            if edit.before is not None:
+                meant[digest_of(edit.before.id)].append(edit)
+
+        wanted = Counter({digest: len(edits) for digest, edits in meant.items()})
+        spans = [] if area == "p" else [await self._likely(lists, inverse, was_first=was_first)]
+        finding = Finding(lists, inverse.queue, area, wanted, spans, again=again, backwards=inverse.first)
+        async for prepared in finding.passes(make):
+            yield prepared
+
+    async def _likely(self, lists: ListEditor, inverse: ListBatch, *, was_first: bool) -> Span:
+        """Return where items lie that were put there: beside those of the batch before, or else at an end."""
+        if self._beside is not None:
+            near, far = self._beside
+            return Span(max(0, near - inverse.size), far + inverse.size)
+        if not was_first:
+            return Span(0, inverse.size - 1)
+        ready = (await lists.facts(inverse.queue)).ready
+        return Span(max(0, ready - inverse.size), max(0, ready - 1))
+
+
+def still_done(journal: Journal, change: int, entry: Entry) -> str:
+    """Return the outcome of a batch without what earlier, unfinished undoing has taken back."""
+    if not isinstance(entry.batch, ListBatch) or not entry.outcome:
+        return entry.outcome or ""
+    letters = letters_of(entry.outcome)
+    inverse = entry.batch.inverse(entry.outcome)
+    if inverse is None:
+        return entry.outcome
+    back = Counter(
+        _key(edit) for other, undo in journal.undos_of(change, entry.number) for edit in _done(journal, other, undo)
+    )
+    places = [number for number, letter in enumerate(letters) if letter == Outcome.DONE]
+    marks = list(letters)
+    for place, edit in zip(places, inverse.edits, strict=True):
+        if back[_key(edit)]:
+            back[_key(edit)] -= 1
+            marks[place] = TAKEN_BACK
+    return "".join(marks) + entry.outcome[len(letters) :]
+
+
+def _done(journal: Journal, change: int, entry: Entry) -> list[Edit]:
+    batch = entry.batch
+    if not isinstance(batch, ListBatch) or not entry.outcome:
+        return []
+    letters = letters_of(still_done(journal, change, entry))
+    return [edit for edit, letter in zip(batch.edits, letters, strict=True) if letter == Outcome.DONE]
+
+
+def _key(edit: Edit) -> tuple[bytes | None, bytes | None]:
+    return edit.before and edit.before.id, edit.after and edit.after.id
+
+
+async def _from_rsmq(lists: ListEditor, inverse: ListBatch) -> Prepared:
+    """Prepare taking messages away that were put there; their bodies are read, so that this can be undone as well."""
+    queues = QueueEditor.beside(lists, inverse.ns or "")
+    _, whole = await queues.messages(inverse.queue, [before.id for before in inverse.befores])
+    prepared, edits = Prepared(), []
+    for before, now in zip(inverse.befores, whole, strict=True):
+        if now is None or now.body is None:
+            prepared.sorted_out += Outcome.GONE
+        else:
+            edits.append(Edit(before._replace(body=now.body, size=now.size), None))
+    if edits:
+        prepared.batch = replace(inverse, edits=tuple(edits))
+    return prepared

@@ -1,0 +1,694 @@
+"""From an action to the batches that the server is asked for, a chunk at a time."""
+
+import asyncio
+import re
+from collections import Counter, deque
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Generic, TypeVar
+
+from rsmq_tui.monitor.filters.json_paths import JsonPath, JsonPathError, load, read_path, value_at
+from rsmq_tui.monitor.reading import score_like, score_units
+from rsmq_tui.protocol import RawMessage, RsmqError, make_id, rsmq_error, validation
+from rsmq_tui.protocol.editing import Batch
+from rsmq_tui.protocol.rsmq.editor import QueueEditor, QueueFields
+from rsmq_tui.protocol.rsmq.edits import Condition, Edit, EditKind, FieldBatch, FieldEdit, MessageBatch, Outcome
+from rsmq_tui.protocol.rsmq.operations import raw_message
+from rsmq_tui.triage.actions import (
+    Action,
+    Copy,
+    CreateQueue,
+    Delete,
+    DeleteQueue,
+    Fix,
+    Hide,
+    Import,
+    MessageAction,
+    Move,
+    Redrive,
+    Release,
+    Send,
+    SetAttributes,
+    target_of_rsmq,
+)
+from rsmq_tui.triage.change import OF_QUEUE
+from rsmq_tui.triage.errors import TriageError
+from rsmq_tui.triage.journal import Journal
+from rsmq_tui.triage.jsonl import read_file
+from rsmq_tui.triage.scope import Guard, Preview, Selection
+
+T = TypeVar("T")
+
+
+async def ahead(
+    items: AsyncGenerator[T, None], count: int, weigh: Callable[[T], int] = lambda item: 0, heavy: int = 1
+) -> AsyncGenerator[T, None]:
+    """Walk through what a generator makes, in its order, and let it make more meanwhile; raises what it raises.
+
+    At most ``count`` wait to be taken, and no more is made while those weigh ``heavy`` or more. What one of them asks
+    a server for is answered before the work on those before it keeps the server busy. Close it with ``aclose`` when
+    leaving early: nothing is made any more then.
+    """
+    made: _Made[T] = _Made(count, weigh, heavy)
+    making = asyncio.create_task(made.fill(items))
+    try:
+        while await made.has_more():
+            yield made.take()
+        # Whatever ended it, and be it that somebody cancelled it: else nobody would be told.
+        await making
+    finally:
+        making.cancel()
+        await asyncio.gather(making, return_exceptions=True)
+
+
+class _Made(Generic[T]):
+    """What waits to be taken."""
+
+    def __init__(self, count: int, weigh: Callable[[T], int], heavy: int) -> None:
+        self._waiting: deque[tuple[T, int]] = deque()
+        self._count, self._weigh, self._heavy = count, weigh, heavy
+        self._weight = 0
+        self._is_over = False
+        self._changed = asyncio.Event()
+
+    async def fill(self, items: AsyncGenerator[T, None]) -> None:
+        """Make them, as far ahead as there is room."""
+        try:
+            async with aclosing(items):
+                async for item in items:
+                    weight = self._weigh(item)
+                    self._waiting.append((item, weight))
+                    self._weight += weight
+                    self._changed.set()
+                    while len(self._waiting) >= self._count or self._weight >= self._heavy:
+                        await self._change()
+        finally:
+            self._is_over = True
+            self._changed.set()
+
+    async def has_more(self) -> bool:
+        """Wait for the next, and tell whether there is one."""
+        while not self._waiting and not self._is_over:
+            await self._change()
+        return bool(self._waiting)
+
+    def take(self) -> T:
+        """Return the next."""
+        item, weight = self._waiting.popleft()
+        self._weight -= weight
+        self._changed.set()
+        return item
+
+    async def _change(self) -> None:
+        self._changed.clear()
+        await self._changed.wait()
+
+
+_TARGETS_KNOWN = 1_000
+# A UTF-16 code unit, in which maxsize is measured, takes up to three bytes of UTF-8.
+_BYTES_PER_UNIT = 3
+
+
+class Targets:
+    """What is known of the queues that messages go to."""
+
+    def __init__(self, editor: QueueEditor, own: QueueFields) -> None:
+        self._editor = editor
+        self._own = own
+        self._known: dict[str, QueueFields] = {}
+
+    async def fields(self, queue: str) -> QueueFields:
+        """Return a queue's fields, as they were when it was asked for lately; raises ``RsmqError`` where it is none."""
+        if queue not in self._known:
+            validation.queue_name(queue)
+            if len(self._known) >= _TARGETS_KNOWN:
+                self._known.clear()
+            self._known[queue] = await self._editor.fields(queue)
+        return self._known[queue]
+
+    async def maxsize(self, queue: str) -> int | None:
+        """Return the longest body that a queue takes, in UTF-16 code units, or None where there is no limit."""
+        raw = (await self.fields(queue)).attributes.get(b"maxsize", b"")
+        limit = int(raw) if raw.isdigit() else -1
+        return None if limit < 0 else limit
+
+    async def fitting(self, queue: str, target: str, messages: Sequence[RawMessage]) -> list[RawMessage]:
+        """Return those of a queue's messages that a target takes; bodies are read where their lengths do not tell."""
+        limit = await self.maxsize(target)
+        if limit is None or all(message.size <= limit for message in messages):
+            return list(messages)
+        unsure = [message.id for message in messages if limit < message.size <= limit * _BYTES_PER_UNIT]
+        read = (await self._editor.values(queue, unsure))[1] if unsure else ()
+        units = {id: validation.stored_size(body or b"") for id, (body, _, _) in zip(unsure, read, strict=True)}
+        return [message for message in messages if units.get(message.id, message.size) <= limit]
+
+    async def create(self, queue: str) -> FieldBatch | None:
+        """Return the batch that makes a queue with our own attributes, or None where it is there."""
+        there = await self.fields(queue)
+        if there.exists:
+            return None
+        seconds = b"%d" % (await self._editor.clock_us() // 1_000_000)
+        values = {name: self._own.attributes.get(name, b"0") for name in (b"vt", b"delay", b"maxsize")}
+        values |= {b"created": seconds, b"modified": seconds}
+        self._known[queue] = QueueFields(values, listed=True, depth=0)
+        return creation(queue, values, there)
+
+
+def creation(queue: str, values: dict[bytes, bytes], there: QueueFields) -> FieldBatch:
+    """Return the batch that makes a queue with those fields, where there is none."""
+    fields = [FieldEdit(name, there.attributes.get(name), value) for name, value in values.items()]
+    # With totals as they are: where they have moved since, somebody uses the queue, and nobody takes it back.
+    totals = {name: there.attributes.get(name) for name in (b"totalsent", b"totalrecv")}
+    fields += [FieldEdit(name, total, total) for name, total in totals.items()]
+    return FieldBatch(queue, tuple(fields), there.listed, listed_after=True)
+
+
+_CHUNK_MESSAGES = 2_000
+_CHUNK_BYTES = 1 << 40
+# So many queues are looked up for a preview; hardly ever did dead letters come from more.
+_WAYS_TOLD = 20
+
+_WORDS = r"(?:dlq|dead[-_]?letters?|dead|failed|failures|poison(?:ed)?)"
+_SUFFIX = re.compile(rf"(.+?)[-_]{_WORDS}(?:[-_]queue)?", re.IGNORECASE)
+_PREFIX = re.compile(rf"{_WORDS}[-_](.+)", re.IGNORECASE)
+
+
+class Origins:
+    """Tells for the messages of a dead-letter queue which queue each goes back to."""
+
+    def __init__(self, action: Redrive, journal: Journal, server: str, ns: str) -> None:
+        self._action = action
+        self._journal = journal
+        self._server, self._ns = server, ns
+        self._moved: dict[bytes, str] | None = None
+        self._named = name_without_dead(action.queue)
+        self._path = None if action.origin is None else _path_of(action.origin)
+
+    @property
+    def need_bodies(self) -> bool:
+        """True where the bodies tell, and must be there."""
+        return self._action.target is None and self._path is not None
+
+    async def of(self, messages: Sequence[RawMessage]) -> dict[bytes, str]:
+        """Return the queue of each message that it is known of, by id."""
+        if self._action.target is not None:
+            return dict.fromkeys((message.id for message in messages), self._action.target)
+        found: dict[bytes, str] = {}
+        for message in messages:
+            said = self._named if self._path is None else _said(message.body, self._path)
+            if said is not None:
+                found[message.id] = said
+        if self._path is None:
+            if self._moved is None:
+                self._moved = await asyncio.to_thread(self._journal.sources, self._server, self._ns, self._action.queue)
+            found |= {message.id: self._moved[message.id] for message in messages if message.id in self._moved}
+        return found
+
+
+async def origin_notes(editor: QueueEditor, journal: Journal, action: Redrive, selection: Selection) -> tuple[str, ...]:
+    """Say where dead letters would go, and of how many nothing says it; raises what editor and journal raise."""
+    if action.target is not None:
+        return ()
+    if action.origin is not None:
+        _path_of(action.origin)
+        return (
+            f"Each goes to the queue at {action.origin} in its body. Bodies are read when the change runs: a message"
+            " that names no queue, or one that does not exist, fails and stays here.",
+        )
+    named = name_without_dead(action.queue)
+    known = "" if named is None else f", else to {named}, by the name of this queue"
+    notes = [f"Each goes to its source queue, as recorded in the journal{known}."]
+    origins = Origins(action, journal, editor.label, editor.ns)
+    ways: Counter[str] = Counter()
+    for chunk in selection.chunks(_CHUNK_MESSAGES, _CHUNK_BYTES):
+        found = await origins.of(chunk)
+        ways.update(found.get(message.id, action.queue) for message in chunk)
+        # There may be millions.
+        await asyncio.sleep(0)
+    lost = ways.pop(action.queue, 0)
+    if lost:
+        notes.append(f"{_of(lost, selection.count)} no known origin: {_fail(lost)}.")
+    for queue, count in ways.most_common(_WAYS_TOLD):
+        try:
+            wrong = "" if (await editor.fields(queue)).exists else "which does not exist"
+        except RsmqError:
+            wrong = "which is not a queue"
+        if wrong:
+            notes.append(f"{_of(count, selection.count)} to go to {queue}, {wrong}: {_fail(count)}.")
+    return tuple(notes)
+
+
+def _of(count: int, whole: int) -> str:
+    if count == whole:
+        return "It has" if count == 1 else f"All {count:,} have"
+    return f"{count:,} of these {'has' if count == 1 else 'have'}"
+
+
+def _fail(count: int) -> str:
+    return "it fails and stays here" if count == 1 else "they fail and stay here"
+
+
+def name_without_dead(queue: str) -> str | None:
+    """Return what a dead-letter queue's name says of its origin: ``orders`` for ``orders-dlq`` and ``dead-orders``."""
+    known = _SUFFIX.fullmatch(queue) or _PREFIX.fullmatch(queue)
+    return known[1] if known else None
+
+
+def _said(body: bytes | None, path: JsonPath) -> str | None:
+    value = value_at(load(body or b""), path)
+    return value if isinstance(value, str) else None
+
+
+def _path_of(origin: str) -> JsonPath:
+    text = f".{origin.removeprefix('json').removeprefix('.')}"
+    try:
+        path, end = read_path(text)
+    except JsonPathError as error:
+        raise TriageError(f"{origin} is not a JSON path: {error}") from error
+    if not path or end < len(text):
+        raise TriageError(f"{origin} is not a JSON path such as meta.queue")
+    return path
+
+
+# One call holds the server for a millisecond or two: a move is five commands a message, the others one or two.
+CHUNK_MESSAGES = 250
+MOVE_MESSAGES = 100
+CHUNK_BYTES = 1_000_000
+# Fields that are compared byte for byte take four times as long.
+STRAY_BYTES = 250_000
+
+TOO_LONG = "longer than the target's maxsize"
+NO_TARGET = "the target queue does not exist"
+NO_QUEUE = "the target is not a queue"
+NO_ORIGIN = "its source queue is unknown"
+LEFT_ANOTHER = f"{OF_QUEUE}not changed: it was recreated"
+LEFT_CHANGED = f"{OF_QUEUE}not changed: its attributes have changed"
+LEFT_GONE = f"{OF_QUEUE}already deleted"
+KEPT = f"{OF_QUEUE}kept: it holds messages"
+KEPT_CHANGED = f"{OF_QUEUE}kept: it received messages or was changed at the last moment"
+
+# So many batches are prepared while those before are carried out: what is asked for them would else wait behind those.
+AHEAD_BATCHES = 8
+# Bodies that wait like that: one alone may have half a gigabyte.
+AHEAD_BYTES = 4_000_000
+
+# What is compared of a queue that is deleted: one of the same name that was made since is another.
+_IDENTITY = (b"created", b"vt", b"delay", b"maxsize")
+
+_NOTHING = RawMessage(b"", b"", None, None, 0, None)
+# As raw_message.
+_edit = partial(tuple.__new__, Edit)
+
+
+@dataclass(slots=True)
+class Prepared:
+    """A batch to carry out, and the messages that were sorted out before: the letters of those that may not change.
+
+    ``changed`` are the ids of those of them that are not what was seen.
+    ``left`` says why those of them, or of the batch, are left alone, where it is not for what became of messages;
+    ``failed`` counts by reason those that cannot be done at all. ``counted`` says whether the batch is what people
+    asked for, or only serves it; ``renames`` that a message whose id is taken gets another one. ``alone`` asks for
+    everything before it to be carried out first, and for it itself before the next is prepared. ``undoes`` is the
+    number of the batch that it takes back, in the change that is being undone. ``heard`` is told the outcome. ``note``
+    is a sentence for the report.
+    """
+
+    batch: Batch | None = None
+    sorted_out: str = ""
+    changed: list[bytes] = field(default_factory=list)
+    left: str = ""
+    failed: Counter[str] = field(default_factory=Counter)
+    counted: bool = True
+    renames: bool = False
+    alone: bool = False
+    undoes: int | None = None
+    heard: Callable[[str], None] | None = None
+    note: str = ""
+
+    def sort_out(self, message: RawMessage, letter: Outcome) -> None:
+        """Leave a message alone."""
+        self.sorted_out += letter
+        if letter is Outcome.CHANGED:
+            self.changed.append(message.id)
+
+
+async def prepare_messages(
+    editor: QueueEditor,
+    journal: Journal,
+    action: MessageAction,
+    selection: Selection,
+    seen: QueueFields | None,
+    guard: Guard,
+) -> AsyncGenerator[Prepared, None]:
+    """Prepare a change of messages; ``seen`` is what the queue was then. Raises what the editor raises."""
+    own = await editor.fields(action.queue)
+    if isinstance(action, DeleteQueue) and (left := _why_left(own, seen)):
+        yield Prepared(sorted_out=Outcome.CHANGED * (selection.count + 1), left=left)
+        return
+    targets = Targets(editor, own)
+    if isinstance(action, Move) and action.create and action.target != action.queue:
+        made = await targets.create(action.target)
+        if made is not None:
+            yield Prepared(made, counted=False, alone=True)
+    changes = _changes(editor, journal, action, selection, own, targets, guard)
+    async with aclosing(ahead(changes, AHEAD_BATCHES, _bytes_of, AHEAD_BYTES)) as coming:
+        async for prepared in coming:
+            yield prepared
+    if isinstance(action, DeleteQueue):
+        async for prepared in _last_of(editor, action.queue, seen):
+            yield prepared
+
+
+def _bytes_of(prepared: Prepared) -> int:
+    """Return how many bytes of bodies a batch holds, which is in either side of an edit, or in both the same."""
+    if not isinstance(prepared.batch, MessageBatch):
+        return 0
+    return sum([len((before or after or _NOTHING).body or b"") for before, after in prepared.batch.edits])
+
+
+async def _changes(
+    editor: QueueEditor,
+    journal: Journal,
+    action: MessageAction,
+    selection: Selection,
+    own: QueueFields,
+    targets: Targets,
+    guard: Guard,
+) -> AsyncGenerator[Prepared, None]:
+    """Prepare what becomes of each message, a chunk of them at a time."""
+    origins: Origins | None = None
+    size = MOVE_MESSAGES if isinstance(action, Move | Redrive) else CHUNK_MESSAGES
+    for counted in selection.chunks(size, CHUNK_BYTES):
+        chunk = counted
+        if guard.ages is not None:
+            at_ms = await editor.clock_us() // 1000
+            chunk = [message for message in counted if guard.ages(message, at_ms)]
+            yield Prepared(sorted_out=Outcome.UNMATCHED * (len(counted) - len(chunk)))
+        if not chunk:
+            continue
+        match action:
+            case Delete() | DeleteQueue():
+                yield await removal_of(editor, action.queue, chunk, own.exists, conditions=guard.conditions)
+            case Hide() | Release():
+                later_ms = action.seconds * 1000 if isinstance(action, Hide) else 0
+                yield await _rescore(editor, action.queue, chunk, own.exists, later_ms, guard)
+            case Copy(target=target):
+                yield await _copies(editor, action.queue, target, chunk, targets, guard)
+            case Move(target=target):
+                yield await _move(action.queue, target, chunk, targets, guard)
+            case Redrive():
+                origins = origins or Origins(action, journal, editor.label, editor.ns)
+                async for prepared in _redrive(editor, action.queue, chunk, targets, origins, guard):
+                    yield prepared
+
+
+def puts(queue: str, messages: Iterable[RawMessage], *, sent: int = 0) -> Iterator[MessageBatch]:
+    """Walk through the batches that put messages into a queue as they are."""
+    chunk: list[Edit] = []
+    heavy = 0
+    for message in messages:
+        if chunk and (len(chunk) == CHUNK_MESSAGES or heavy + message.size > CHUNK_BYTES):
+            yield MessageBatch(EditKind.PUT, queue, tuple(chunk), sent=sent)
+            chunk, heavy = [], 0
+        chunk.append(Edit(None, message))
+        heavy += message.size
+    if chunk:
+        yield MessageBatch(EditKind.PUT, queue, tuple(chunk), sent=sent)
+
+
+async def removal_of(
+    editor: QueueEditor,
+    queue: str,
+    seen: Sequence[RawMessage],
+    exists: bool,
+    sent: int = 0,
+    conditions: tuple[Condition, ...] | None = None,
+) -> Prepared:
+    """Prepare the removal of messages that are still what was seen, or meet conditions; the journal gets the bodies."""
+    unread = [message.id for message in seen if message.body is None]
+    read = dict(zip(unread, (await editor.values(queue, unread))[1], strict=True)) if unread else {}
+    if seen and not read:
+        whole_edits = tuple([_edit((message, None)) for message in seen])
+        whole_batch = MessageBatch(
+            EditKind.REMOVE, queue, whole_edits, must_exist=exists, sent=sent, conditions=conditions
+        )
+        return Prepared(whole_batch)
+    prepared, edits = Prepared(), []
+    for message in seen:
+        whole = message
+        if message.id in read:
+            body, rc, fr = read[message.id]
+            if (conditions is None and rc != message.rc) or (body is None and message.size):
+                # Left out of the journal, and seen for what it is by the next look.
+                prepared.sort_out(message, Outcome.CHANGED if rc is not None or body is not None else Outcome.GONE)
+                continue
+            whole = raw_message((message.id, message.score, rc, fr, len(body or b""), body))
+        edits.append(_edit((whole, None)))
+    if edits:
+        prepared.batch = MessageBatch(
+            EditKind.REMOVE, queue, tuple(edits), must_exist=exists, sent=sent, conditions=conditions
+        )
+    return prepared
+
+
+async def _rescore(
+    editor: QueueEditor, queue: str, chunk: list[RawMessage], exists: bool, later_ms: int, guard: Guard
+) -> Prepared:
+    at_ms = await editor.clock_us() // 1000
+    scores = [message.score for message in chunk]
+    due_ms = at_ms + later_ms
+    dues = [score_like(score, due_ms) for score in scores] if score_units(scores) else [b"%d" % due_ms] * len(chunk)
+    edits = [
+        _edit((raw_message((id, score, rc, None, size, None)), raw_message((id, due, rc, None, size, None))))
+        for (id, score, rc, _, size, _), due in zip(chunk, dues, strict=True)
+    ]
+    return Prepared(MessageBatch(EditKind.RESCORE, queue, tuple(edits), must_exist=exists, conditions=guard.conditions))
+
+
+async def _move(queue: str, target: str, chunk: list[RawMessage], targets: Targets, guard: Guard) -> Prepared:
+    prepared, fitting = await _fitting(queue, target, chunk, targets)
+    edits = [_edit((message, message)) for message in (message._replace(body=None) for message in fitting)]
+    if edits:
+        is_guarded = guard.conditions is not None
+        prepared.batch = MessageBatch(
+            EditKind.MOVE, queue, tuple(edits), target, conditions=guard.conditions, keeps=is_guarded
+        )
+        prepared.renames = True
+    return prepared
+
+
+async def _copies(
+    editor: QueueEditor, queue: str, target: str, chunk: list[RawMessage], targets: Targets, guard: Guard
+) -> Prepared:
+    prepared, fitting = await _fitting(queue, target, chunk, targets)
+    at_ms, whole = await editor.messages(queue, [message.id for message in fitting])
+    edits = []
+    for number, (message, now) in enumerate(zip(fitting, whole, strict=True)):
+        letter = guard.letter(message, now, at_ms)
+        if now is None or letter is not Outcome.DONE:
+            prepared.sort_out(message, letter)
+            continue
+        within = target == queue
+        id = make_id(at_ms * 1000 + number).encode() if within else now.id
+        score = score_like(now.score, at_ms) if within else b"%d" % at_ms
+        edits.append(Edit(None, now._replace(id=id, rc=None, fr=None, score=score)))
+    if edits:
+        prepared.batch = MessageBatch(EditKind.PUT, target, tuple(edits))
+        prepared.renames = True
+    return prepared
+
+
+async def _redrive(
+    editor: QueueEditor, queue: str, chunk: list[RawMessage], targets: Targets, origins: Origins, guard: Guard
+) -> AsyncGenerator[Prepared, None]:
+    read = editor.messages if origins.need_bodies else editor.seen
+    at_ms, whole = await read(queue, [message.id for message in chunk])
+    left = Prepared()
+    ways: dict[str, list[RawMessage]] = {}
+    known = await origins.of([message for message in whole if message is not None])
+    for message, now in zip(chunk, whole, strict=True):
+        letter = guard.letter(message, now, at_ms)
+        if now is None or letter is not Outcome.DONE:
+            left.sort_out(message, letter)
+        elif (target := known.get(now.id, queue)) == queue:
+            left.failed[NO_ORIGIN] += 1
+        else:
+            ways.setdefault(target, []).append(now._replace(body=None))
+    batches = []
+    for target, messages in ways.items():
+        try:
+            prepared, fitting = await _fitting(queue, target, messages, targets)
+        except RsmqError:
+            # Bodies may name anything.
+            left.failed[NO_QUEUE] += len(messages)
+            continue
+        left.failed.update(prepared.failed)
+        edits = [Edit(before, before._replace(score=b"%d" % at_ms, rc=None, fr=None)) for before in fitting]
+        if edits:
+            batches.append(MessageBatch(EditKind.MOVE, queue, tuple(edits), target, conditions=guard.conditions))
+    yield left
+    for batch in batches:
+        yield Prepared(batch, renames=True)
+
+
+async def _fitting(
+    queue: str, target: str, chunk: list[RawMessage], targets: Targets
+) -> tuple[Prepared, list[RawMessage]]:
+    """Sort out what the target does not take."""
+    prepared = Prepared()
+    if not (await targets.fields(target)).exists:
+        prepared.failed[NO_TARGET] += len(chunk)
+        return prepared, []
+    fitting = await targets.fitting(queue, target, chunk)
+    if len(fitting) < len(chunk):
+        prepared.failed[TOO_LONG] += len(chunk) - len(fitting)
+    return prepared, fitting
+
+
+async def _last_of(editor: QueueEditor, queue: str, seen: QueueFields | None) -> AsyncGenerator[Prepared, None]:
+    """Prepare what is left of a queue when its messages are gone: stray fields, then the queue itself."""
+    yield Prepared(alone=True)
+    there = await editor.fields(queue)
+    if there.depth:
+        yield Prepared(sorted_out=Outcome.CHANGED, left=_why_left(there, seen) or KEPT)
+        return
+    listed = there.listed
+    async for part in strays(editor, queue):
+        fields = tuple(FieldEdit(name, value, None) for name, value in part.items())
+        yield Prepared(FieldBatch(queue, fields, listed, listed, empty=True), counted=False, alone=True)
+    last = await editor.fields(queue)
+    if left := _why_left(last, seen):
+        yield Prepared(sorted_out=Outcome.CHANGED, left=left)
+        return
+    fields = tuple(FieldEdit(name, value, None) for name, value in last.attributes.items())
+    yield Prepared(FieldBatch(queue, fields, last.listed, False, empty=True), left=KEPT_CHANGED)
+
+
+async def strays(editor: QueueEditor, queue: str) -> AsyncIterator[dict[bytes, bytes]]:
+    """Walk through all fields of a queue that are no attributes, as many at a time as one call takes."""
+    part: dict[bytes, bytes] = {}
+    heavy = 0
+    cursor: int | None = None
+    while cursor != 0:
+        cursor, sizes = await editor.stray_fields(queue, cursor or 0)
+        # What a scan returns once more must not come again when it is gone.
+        sizes = {name: size for name, size in sizes.items() if name not in part}
+        async for found in editor.field_values(queue, sizes):
+            for name, value in found.items():
+                if part and (len(part) == CHUNK_MESSAGES or heavy + len(value) > STRAY_BYTES):
+                    yield part
+                    part, heavy = {}, 0
+                part[name] = value
+                heavy += len(value)
+    if part:
+        yield part
+
+
+def _why_left(now: QueueFields, seen: QueueFields | None) -> str:
+    """Say why a queue is not deleted that is no longer what was seen; nothing where it is."""
+    if seen is None or all(now.attributes.get(name) == seen.attributes.get(name) for name in _IDENTITY):
+        return ""
+    if not now.exists:
+        return LEFT_GONE
+    return LEFT_CHANGED if now.attributes.get(b"created") == seen.attributes.get(b"created") else LEFT_ANOTHER
+
+
+async def prepare_other(editor: QueueEditor, preview: Preview) -> AsyncGenerator[Prepared, None]:
+    """Prepare such a change; raises what the editor raises, and ``RsmqError`` for what the protocol refuses."""
+    action = preview.action
+    match action:
+        case Send():
+            messages = await _new_messages(editor, action)
+            there = await _existing(editor, action.queue)
+            if b"totalsent" not in there.attributes:
+                # Taking back the first messages takes the total back as well, where there was none.
+                total = (FieldEdit(b"totalsent", None, b"0"),)
+                yield Prepared(FieldBatch(action.queue, total, there.listed, there.listed), counted=False, alone=True)
+            for batch in puts(action.queue, messages, sent=1):
+                yield Prepared(batch)
+        case Import():
+            await _existing(editor, action.queue)
+            for batch in puts(action.queue, read_file(action.path, preview.file)):
+                yield Prepared(batch)
+        case CreateQueue():
+            yield Prepared(await _creation(editor, action))
+        case SetAttributes():
+            yield Prepared(await _setting(editor, action, preview.fields))
+        case _:
+            raise TypeError(f"not prepared here: {action}")
+
+
+def check(action: Action) -> None:
+    """Raise ``RsmqError`` where the protocol would refuse an action whatever the server holds."""
+    if isinstance(action, Fix):
+        # What is wrong with a queue may be its name.
+        return
+    validation.queue_name(action.queue)
+    match action:
+        case Move(target=str() as target) if target_of_rsmq(target, "").ns is None:
+            return
+        case Move(target=str() as target) | Redrive(target=str() as target):
+            validation.queue_name(target)
+        case Send():
+            if action.delay_s is not None:
+                validation.seconds("delay", action.delay_s)
+        case CreateQueue() | SetAttributes():
+            if isinstance(action, SetAttributes) and action.vt is action.delay is action.maxsize is None:
+                raise rsmq_error("noAttributeSupplied")
+            for name, value in (("vt", action.vt), ("delay", action.delay)):
+                if value is not None:
+                    validation.seconds(name, value)
+            if action.maxsize is not None:
+                validation.maxsize(action.maxsize)
+
+
+async def _existing(editor: QueueEditor, queue: str) -> QueueFields:
+    there = await editor.fields(queue)
+    if not there.exists:
+        raise rsmq_error("queueNotFound")
+    return there
+
+
+async def _new_messages(editor: QueueEditor, action: Send) -> Iterator[RawMessage]:
+    there = await _existing(editor, action.queue)
+    longest = max((validation.stored_size(body) for body in action.bodies), default=0)
+    limit = there.attributes.get(b"maxsize", b"-1")
+    if limit.isdigit() and longest > int(limit):
+        raise rsmq_error("messageTooLong")
+    at_us = await editor.clock_us()
+    delay = there.attributes.get(b"delay", b"0") if action.delay_s is None else b"%d" % action.delay_s
+    due_ms = at_us // 1000 + (int(delay) if delay.isdigit() else 0) * 1000
+    # A microsecond apart, so that they keep their order among equal scores.
+    return (
+        RawMessage(make_id(at_us + number).encode(), b"%d" % due_ms, None, None, len(body), body)
+        for number, body in enumerate(action.bodies)
+    )
+
+
+async def _creation(editor: QueueEditor, action: CreateQueue) -> FieldBatch:
+    there = await editor.fields(action.queue)
+    if b"vt" in there.attributes:
+        raise rsmq_error("queueExists")
+    seconds = b"%d" % (await editor.clock_us() // 1_000_000)
+    values = {
+        b"vt": b"%d" % action.vt,
+        b"delay": b"%d" % action.delay,
+        b"maxsize": b"%d" % action.maxsize,
+        b"created": seconds,
+        b"modified": seconds,
+    }
+    return creation(action.queue, values, there)
+
+
+async def _setting(editor: QueueEditor, action: SetAttributes, seen: QueueFields | None) -> FieldBatch:
+    now = await _existing(editor, action.queue)
+    # What has changed since people saw it is left alone.
+    there = seen or now
+    values = {b"modified": b"%d" % (await editor.clock_us() // 1_000_000)}
+    for name, value in ((b"vt", action.vt), (b"maxsize", action.maxsize), (b"delay", action.delay)):
+        if value is not None:
+            values[name] = b"%d" % value
+    fields = tuple(FieldEdit(name, there.attributes.get(name), value) for name, value in values.items())
+    return FieldBatch(action.queue, fields, there.listed, there.listed)

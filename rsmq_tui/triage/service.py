@@ -1,0 +1,403 @@
+"""The service through which every change goes: preview, run, undo and recovery, for each kind of queue."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+from functools import partial
+from pathlib import Path
+from typing import Protocol
+
+from rsmq_tui.monitor.filters.language import parse_filter
+from rsmq_tui.monitor.text import plural
+from rsmq_tui.protocol import Address, QueueReader
+from rsmq_tui.protocol.editing import Carrier
+from rsmq_tui.protocol.lists.editor import ListEditor, editor_of
+from rsmq_tui.protocol.lists.naming import LISTS_NS, ListNames
+from rsmq_tui.protocol.rsmq.editor import QueueEditor
+from rsmq_tui.triage.actions import Action, Copy, Fix, Hide, Import, MessageAction, Move, Send, Undo, target_of_rsmq
+from rsmq_tui.triage.change import Change, State, Tally
+from rsmq_tui.triage.errors import EXPECTED, TriageError
+from rsmq_tui.triage.errors import told as words
+from rsmq_tui.triage.execute import Run, Runner, recover
+from rsmq_tui.triage.export import Export, Exported, MarkedExport, whole_file
+from rsmq_tui.triage.fixes import prepare_fix
+from rsmq_tui.triage.journal import KEEP_DAYS, LIMIT_BYTES, AuditLog, Journal, damage_words
+from rsmq_tui.triage.journal_db import JournalError
+from rsmq_tui.triage.lists.transfer import prepare_to_list
+from rsmq_tui.triage.lists.undo import PUT_BACK
+from rsmq_tui.triage.plan import Prepared, prepare_messages, prepare_other
+from rsmq_tui.triage.preview import Seeing, preview_of
+from rsmq_tui.triage.scope import Marked, Matching, Named, Preview, Scope
+from rsmq_tui.triage.undo import LeftToUndo, left_to_undo, prepare_undo, removal_notes, undo_summary
+
+
+class Exporting(Protocol):
+    """Hands messages to a file as lines; iterate over it for its progress."""
+
+    written: int
+    cut: int
+    gone: int
+    unsearched: int
+    is_incomplete: bool
+
+    def __aiter__(self) -> AsyncGenerator[Seeing, None]:
+        """Write them."""
+        ...
+
+
+class Engine(Protocol):
+    """What knows a kind of queues; every method raises what its editor raises, and ``TriageError``."""
+
+    @property
+    def editor(self) -> Carrier:
+        """What carries its changes out."""
+        ...
+
+    def watch(self, ns: str) -> None:
+        """Change the queues of another namespace from now on, where there are some."""
+        ...
+
+    async def preview(
+        self, journal: Journal, profile: str, action: Action, scope: Scope | None, seeing: Callable[[Seeing], None]
+    ) -> Preview:
+        """Find out what an action would do."""
+        ...
+
+    def prepare(self, editor: Carrier, journal: Journal, preview: Preview) -> AsyncGenerator[Prepared, None]:
+        """Prepare the batches of what was previewed."""
+        ...
+
+    def export(self, queue: str, scope: Scope | None, write: Callable[[str], object]) -> Exporting:
+        """Hand what a scope means to ``write``."""
+        ...
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        ...
+
+
+class RsmqEngine:
+    """Knows RSMQ's queues of a namespace; raises ValueError for a URL that is none."""
+
+    def __init__(self, server: Address | str, ns: str, names: ListNames) -> None:
+        self._editor = QueueEditor(server, ns)
+        self._reader = QueueReader(server, ns)
+        self._names = names
+
+    @property
+    def editor(self) -> Carrier:
+        """What carries its changes out."""
+        return self._editor
+
+    def watch(self, ns: str) -> None:
+        """Change the queues of another namespace from now on."""
+        self._editor = self._editor.within(ns)
+        self._reader = self._reader.within(ns)
+
+    async def preview(
+        self, journal: Journal, profile: str, action: Action, scope: Scope | None, seeing: Callable[[Seeing], None]
+    ) -> Preview:
+        """Find out what an action would do."""
+        return await preview_of(self._editor, self._reader, journal, profile, action, scope, seeing, self._names)
+
+    def prepare(self, editor: Carrier, journal: Journal, preview: Preview) -> AsyncGenerator[Prepared, None]:
+        """Prepare the batches of what was previewed."""
+        action = preview.action
+        queues = editor if isinstance(editor, QueueEditor) else QueueEditor.beside(editor, preview.ns)
+        if isinstance(action, MessageAction):
+            if preview.selection is None:
+                raise TypeError("a preview of messages without a selection")
+            if isinstance(action, Move) and (to := target_of_rsmq(action.target, preview.ns)).ns is None:
+                return prepare_to_list(queues, self._names, action, to, preview.selection, preview.guard)
+            return prepare_messages(queues, journal, action, preview.selection, preview.fields, preview.guard)
+        if isinstance(action, Fix):
+            return prepare_fix(queues, self._reader.within(preview.ns), action)
+        return prepare_other(queues, preview)
+
+    def export(self, queue: str, scope: Scope | None, write: Callable[[str], object]) -> Exporting:
+        """Hand what a scope means to ``write``."""
+        match scope:
+            case Marked(messages=messages):
+                return MarkedExport(self._editor, queue, [message.id for message in messages], write)
+            case Named(ids=ids):
+                return MarkedExport(self._editor, queue, ids, write)
+            case Matching(filter=wanted, limit=limit):
+                return Export(self._reader, queue, wanted, write, limit)
+        return Export(self._reader, queue, parse_filter(""), write, None)
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._editor.aclose()
+        await self._reader.aclose()
+
+
+def carrier(editor: Carrier, ns: str, queue: str) -> Carrier:
+    """Return what changes a queue of that namespace, or a list queue, over the connections of an editor."""
+    found = editor if editor.ns == ns else editor_of(editor, ns)
+    return found.at(queue) if isinstance(found, ListEditor) else found
+
+
+def notes_of_undo(change: Change) -> tuple[str, ...]:
+    """Say what people should know before they take a change of list queues back."""
+    is_put_back = change.ns == LISTS_NS and change.name not in (Copy.name, Send.name, Import.name, Hide.name)
+    return (PUT_BACK,) if is_put_back else ()
+
+
+READ_ONLY = "read-only: nothing can be changed"
+_LEFT_ALONE = "Messages changed since are skipped and listed."
+_ANOTHER_SERVER = (
+    "The server at this address was restarted or replaced since the change: check that it is the right one."
+)
+
+
+class Triage:
+    """Changes the queues of one namespace on one server, or refuses to when it is read-only.
+
+    ``folder`` holds the journal and the audit log; nothing is made there before the first preview. ``engine`` knows the
+    kind of queues, RSMQ's without; ``names`` tells the keys of list queues that messages are moved to. Every method
+    raises ``TriageError``. Close it with ``aclose``.
+    """
+
+    def __init__(
+        self,
+        server: Address | str,
+        ns: str,
+        folder: Path,
+        *,
+        read_only: bool = False,
+        profile: str = "",
+        keep_days: int | None = KEEP_DAYS,
+        limit_bytes: int = LIMIT_BYTES,
+        engine: Engine | None = None,
+        names: ListNames | None = None,
+    ) -> None:
+        self.read_only = read_only
+        self.profile = profile
+        self.folder = folder
+        self._keep_days, self._limit_bytes = keep_days, limit_bytes
+        self._engine = engine or RsmqEngine(server, ns, names or ListNames())
+        self._journal: Journal | None = None
+        self._opened: list[Journal] = []
+        self._audit = AuditLog(folder / "audit.jsonl")
+        self._opening = asyncio.Lock()
+
+    @property
+    def server(self) -> str:
+        """The server's label, without user and password."""
+        return self._editor.label
+
+    @property
+    def ns(self) -> str:
+        """The namespace."""
+        return self._editor.ns
+
+    @property
+    def _editor(self) -> Carrier:
+        return self._engine.editor
+
+    def watch(self, ns: str) -> None:
+        """Change the queues of another namespace from now on."""
+        self._engine.watch(ns)
+
+    async def preview(
+        self, action: Action, scope: Scope | None = None, seeing: Callable[[Seeing], None] = lambda _: None
+    ) -> Preview:
+        """Find out exactly what an action would do; ``seeing`` is told how far the look has come.
+
+        What earlier changes on this server left unsettled is settled first.
+        """
+        self._refuse_if_read_only()
+        try:
+            journal = await self._open()
+            await self._recover(journal)
+            return await self._engine.preview(journal, self.profile, action, scope, seeing)
+        except EXPECTED as error:
+            raise TriageError(words(error)) from error
+
+    async def preview_undo(
+        self, change: int | None = None, *, queue: str | None = None, unsettled: bool = False
+    ) -> Preview:
+        """Find out what taking back a change would do: that one, or the last (of that queue).
+
+        Messages that the change or a consumer may have taken away are ``unsettled``: put back only if that is said.
+        """
+        self._refuse_if_read_only()
+        try:
+            journal = await self._open()
+            await self._recover(journal)
+            found = await self._undoable(journal, change, queue, unsettled=unsettled)
+            left = await asyncio.to_thread(left_to_undo, journal, found.change, unsettled=unsettled)
+            if left.unsettled and not left.planned:
+                raise TriageError(_unsettled_words(found, left, unsettled=False))
+            editor = carrier(self._editor, found.ns, found.queue)
+            _, run_id = await editor.clock_and_run_id()
+            told = notes_of_undo(found)
+            if change is None:
+                damaged = await asyncio.to_thread(journal.damaged_since, found.change)
+                told = (*told, *(f"{damage_words(number).capitalize()}." for number in damaged))
+        except EXPECTED as error:
+            raise TriageError(words(error)) from error
+        summary = undo_summary(found)
+        notes = [_LEFT_ALONE, *told, *removal_notes(left)]
+        if left.unsettled:
+            notes.append(f"{_unsettled_words(found, left, unsettled=unsettled)}.")
+        elif found.doubt:
+            notes.append(f"{found.doubt[0].upper()}{found.doubt[1:]}: another client may have done it.")
+        if None not in (run_id, found.run_id) and run_id != found.run_id:
+            notes.append(_ANOTHER_SERVER)
+        return Preview(
+            action=Undo(queue=found.queue, change=found.change, summary=summary, unsettled=unsettled),
+            what=summary,
+            server=self.server,
+            ns=found.ns,
+            profile=self.profile,
+            at_ms=found.at_ms,
+            count=left.planned,
+            keep_days=journal.keep_days,
+            notes=tuple(notes),
+        )
+
+    def run(self, preview: Preview) -> Run:
+        """Carry out what was previewed: iterate over the run for its progress, then read its ``report``."""
+        self._refuse_if_read_only()
+        return Run(preview, self._steps, self._finished)
+
+    async def export(self, queue: str, scope: Scope | None, path: Path) -> AsyncGenerator[Exported, None]:
+        """Write messages to a file as lines of JSON, yielding how far it is; the server is not changed."""
+        try:
+            with whole_file(path) as write:
+                exporting = self._engine.export(queue, scope, write)
+                async with aclosing(exporting.__aiter__()) as seen:
+                    async for seeing in seen:
+                        yield Exported(
+                            seeing,
+                            exporting.written,
+                            exporting.cut,
+                            exporting.gone,
+                            exporting.unsearched,
+                            exporting.is_incomplete,
+                        )
+        except EXPECTED as error:
+            raise TriageError(words(error)) from error
+
+    async def recover(self) -> list[Change]:
+        """Settle what earlier runs left unfinished on this server, and return those changes."""
+        if self.read_only:
+            return []
+        try:
+            if not (self.folder / "journal.sqlite").exists():
+                return []
+            return await self._recover(await self._open())
+        except EXPECTED as error:
+            raise TriageError(words(error)) from error
+
+    async def aclose(self) -> None:
+        """Close the connections and the journal."""
+        await self._engine.aclose()
+        async with self._opening:
+            for journal in self._opened:
+                await asyncio.to_thread(journal.close)
+
+    def _refuse_if_read_only(self) -> None:
+        if self.read_only:
+            raise TriageError(READ_ONLY)
+
+    async def _open(self) -> Journal:
+        async with self._opening:
+            # One that was removed is not closed yet: a change that still runs learns by it that it has to stop.
+            if self._journal is None or not self._journal.is_in_place:
+                path = self.folder / "journal.sqlite"
+                opening = partial(Journal, path, keep_days=self._keep_days, limit_bytes=self._limit_bytes)
+                self._journal = await asyncio.to_thread(opening)
+                self._opened.append(self._journal)
+            return self._journal
+
+    async def _recover(self, journal: Journal) -> list[Change]:
+        found = await recover(self._editor, journal, self._audit)
+        await asyncio.to_thread(journal.prune)
+        return found
+
+    async def _undoable(self, journal: Journal, change: int | None, queue: str | None, *, unsettled: bool) -> Change:
+        if change is None:
+            found = await asyncio.to_thread(journal.last_undoable, self.server, self.ns, queue)
+            if found is None:
+                where = f"queue {queue}" if queue else f"namespace {self.ns}"
+                damaged = [damage_words(number) for number in await asyncio.to_thread(journal.damaged_since, 0)]
+                raise TriageError("; ".join([f"nothing to undo in {where} on {self.server}", *damaged[-1:]]))
+            return found
+        found = await asyncio.to_thread(journal.change, change)
+        if found is None:
+            raise JournalError(f"no change {change} in the journal: rsmq-tui journal lists them")
+        if found.state is State.DAMAGED:
+            raise JournalError(damage_words(change))
+        if found.server != self.server:
+            raise TriageError(f"change {change} was made on {found.server}, not on {self.server}")
+        # What was settled may have been taken back already, and the rest left.
+        is_rest = unsettled and found.unsure and found.state is State.UNDONE
+        if found.state is State.UNDONE and not is_rest:
+            raise JournalError(f"change {change} was already undone")
+        if not (found.can_be_undone or is_rest):
+            raise JournalError(f"change {change} cannot be undone: it is {found.state}, with {found.done:,} done")
+        return found
+
+    async def _steps(self, preview: Preview) -> tuple[Runner, AsyncGenerator[Prepared, None]]:
+        journal, action = await self._open(), preview.action
+        editor = carrier(self._editor, preview.ns, action.queue)
+        undoes = action.change if isinstance(action, Undo) else None
+        if isinstance(action, Undo):
+            if await asyncio.to_thread(journal.change, action.change) is None:
+                raise TriageError(f"change {action.change} is no longer in the journal")
+            steps = prepare_undo(editor, journal, action.change, unsettled=action.unsettled)
+        else:
+            steps = self._engine.prepare(editor, journal, preview)
+        target = action.to if isinstance(action, MessageAction) else None
+        at_us, run_id = await editor.clock_and_run_id()
+        begin = partial(
+            journal.begin,
+            at_ms=at_us // 1000,
+            name=action.name,
+            past=action.past,
+            profile=preview.profile,
+            server=self.server,
+            ns=preview.ns,
+            queue=action.queue,
+            target=target,
+            what=preview.what,
+            planned=preview.count,
+            undoes=undoes,
+            run_id=run_id,
+        )
+        change = await _begun(journal, begin)
+        tally = Tally(planned=preview.count, changed=[] if preview.left_is_asked else None)
+        return Runner(editor, journal, change, tally), steps
+
+    async def _finished(self, runner: Runner) -> None:
+        journal = runner.journal
+        await runner.finish()
+        write = partial(self._audit.write, ended=runner.stopped or State.DONE)
+        await asyncio.to_thread(journal.audit, runner.change, write)
+        await asyncio.to_thread(journal.prune)
+
+
+def _unsettled_words(change: Change, left: LeftToUndo, *, unsettled: bool) -> str:
+    """Say what nobody knows of a change, and what that means for an undo."""
+    some = f"{plural(left.unsettled, 'message')} of change {change.change}"
+    told = f"{some} may have been consumed instead of {change.past}"
+    if unsettled:
+        return f"{told}: they are put back anyway"
+    return f"{told}, so they are not put back; rsmq-tui undo {change.change} --unsettled puts them back"
+
+
+async def _begun(journal: Journal, begin: Callable[[], int]) -> int:
+    """Begin a change; when this is cancelled, a thread does so nevertheless, and nobody works on it."""
+    beginning = asyncio.ensure_future(asyncio.to_thread(begin))
+    try:
+        return await asyncio.shield(beginning)
+    except asyncio.CancelledError:
+        beginning.add_done_callback(partial(_leave, journal))
+        raise
+
+
+def _leave(journal: Journal, beginning: "asyncio.Future[int]") -> None:
+    if not beginning.cancelled() and beginning.exception() is None:
+        journal.leave(beginning.result())

@@ -1,0 +1,266 @@
+"""The audit screen: findings in a table, their details, and fixes."""
+
+import textwrap
+import time
+from collections.abc import Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from textual import on, work
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.geometry import Size
+from textual.strip import Strip
+
+from rsmq_tui.monitor import PeekError, Snapshot
+from rsmq_tui.monitor.text import count, plural, printable
+from rsmq_tui.tui.keys import Where, bindings_of
+from rsmq_tui.tui.screen import DashboardScreen
+from rsmq_tui.tui.widgets.painted import Painted, Piece
+from rsmq_tui.tui.widgets.row_table import Column, RowTable
+from rsmq_tui.tui.widgets.status_line import StatusLine
+from rsmq_tui.tui.widgets.text_lines import ChangeTold, KeyHints, TextLine
+
+if TYPE_CHECKING:
+    from rsmq_tui.monitor.audit.findings import Finding
+    from rsmq_tui.monitor.audit.rsmq import AuditProgress
+
+
+@dataclass(frozen=True, slots=True)
+class FindingContext:
+    """What the cells need besides their finding."""
+
+    ascii_only: bool = False
+
+
+def finding_key(finding: "Finding") -> str:
+    """Return what tells a finding from all others."""
+    return f"{finding.kind} {finding.queue}"
+
+
+def _severity(finding: "Finding", context: FindingContext) -> Piece:
+    is_error = finding.severity == "error"
+    sign = ("x" if is_error else "!") if context.ascii_only else ("✗" if is_error else "▲")
+    return f"{sign} {finding.severity}", "verdict-broken" if is_error else "verdict-growing"
+
+
+FINDING_COLUMNS: tuple[Column["Finding", FindingContext], ...] = (
+    Column("severity", "SEVERITY", 9, _severity),
+    Column("queue", "QUEUE", 16, lambda finding, _: (finding.queue or "(no name)", "strong"), most=32),
+    Column("what", "WHAT", 20, lambda finding, _: (finding.what, ""), grow=True),
+    Column("fix", "FIX", 8, lambda finding, _: (_fix(finding), "muted"), drop=1),
+)
+
+
+def _fix(finding: "Finding") -> str:
+    if finding.fix is None:
+        return "manual"
+    return "on request" if finding.asks else "f fixes"
+
+
+_LABEL = 10
+_LINES_MAX = 12
+
+
+class DetailLines(Painted):
+    """Shows pairs of a label and its words, as high as they need."""
+
+    DEFAULT_CSS = """
+    DetailLines { height: auto; max-height: 50%; }
+    """
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._pairs: Sequence[tuple[str, str]] = ()
+
+    def show(self, pairs: Sequence[tuple[str, str]]) -> None:
+        """Show these pairs; the words are harmless already."""
+        if pairs != self._pairs:
+            self._pairs = pairs
+            self.repaint_all()
+            self.refresh(layout=True)
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        """Tell how many lines there are."""
+        return len(self._lines_for(width))
+
+    def paint(self) -> list[Strip]:
+        """Paint the pairs."""
+        return [
+            self.line([(f" {label:<{_LABEL}}", "muted"), (words, "")])
+            for label, words in self._lines_for(self.size.width)
+        ]
+
+    def _lines_for(self, width: int) -> list[tuple[str, str]]:
+        lines: list[tuple[str, str]] = []
+        for label, words in self._pairs:
+            wrapped = textwrap.wrap(words, max(10, width - _LABEL - 2), break_on_hyphens=False) or [""]
+            lines += [(label if not number else "", part) for number, part in enumerate(wrapped)]
+        return lines[:_LINES_MAX]
+
+
+# What is found beyond these is only counted.
+FINDINGS_MAX = 10_000
+_SHOWN_EVERY_S = 0.1
+_DETAILS = ("which", "made by", "effect", "fix")
+
+
+class AuditScreen(DashboardScreen):
+    """Findings of one queue, or of all of a namespace, as an audit finds them."""
+
+    WHERE: ClassVar[tuple[Where, ...]] = ("audit", "table")
+    BINDINGS: ClassVar[list[BindingType]] = bindings_of("audit")
+
+    def __init__(self, queue: str | None, place: str = "") -> None:
+        super().__init__(place)
+        self.queue = queue
+        self.table = RowTable(FINDING_COLUMNS, FindingContext(), id="findings", on_open=self._open)
+        self._title = TextLine(id="title")
+        self._details = DetailLines(id="details")
+        self._found: list[Finding] = []
+        self._progress: AuditProgress | None = None
+        self._is_running = False
+        self._is_asked_again = False
+        self._ns: str | None = None
+        self._error: str | None = None
+        self._told: ChangeTold | None = None
+
+    def compose(self) -> ComposeResult:
+        """Status, how far it is, findings, what is known of the one under the cursor, hints."""
+        yield StatusLine().data_bind(DashboardScreen.snapshot)
+        yield self._title
+        yield self.table
+        yield self._details
+        yield KeyHints("table", "audit", "app")
+
+    def on_mount(self) -> None:
+        """Begin to look."""
+        self.table.focus()
+        # What was told before is no reason to look once more.
+        self._told = self.dashboard.change_told
+        self._audit()
+
+    def show_snapshot(self, snapshot: Snapshot) -> None:
+        """Show what was found; polls tell nothing of it, but that it is another namespace's by now."""
+        if self._ns is not None and snapshot.ns != self._ns:
+            self._ns = None
+            self._audit()
+        self._show()
+
+    def rest(self) -> None:
+        """Look again."""
+        self._audit()
+
+    def _open(self, finding: "Finding") -> None:
+        self.dashboard.open_queue(finding.queue, self.site.place)
+
+    @on(RowTable.Moved)
+    def _follow_cursor(self) -> None:
+        self._show_details()
+
+    def action_fix(self) -> None:
+        """Show what mending what was found in the queue under the cursor would do."""
+        chosen = self.table.cursor_row
+        if chosen is None:
+            self.notify("there is nothing to fix", severity="warning", markup=False)
+            return
+        if chosen.fix is None:
+            self.notify("there is no safe fix: check it manually", severity="warning", markup=False)
+            return
+        # What may be right for other clients is mended only where the cursor is on it.
+        others = [finding for finding in self._found if finding.queue == chosen.queue and finding is not chosen]
+        findings = [chosen, *(finding for finding in others if finding.fix is not None and not finding.asks)]
+        self.dashboard.fix(chosen.queue, tuple(findings), self._ns, self.site.place)
+
+    def action_undo(self) -> None:
+        """Take the last change back."""
+        self.dashboard.undo(self.queue, self.site.place)
+
+    def _tell_change(self, told: ChangeTold | None) -> None:
+        super()._tell_change(told)
+        if told is None or told.is_running or told is self._told:
+            return
+        self._told = told
+        if self._is_running:
+            self._is_asked_again = True
+        else:
+            self._audit()
+
+    @work(group="audit", exclusive=True)
+    async def _audit(self) -> None:
+        # One that was cancelled may take a moment to end, and must not tell of what it finds in the newer one.
+        found: list[Finding] = []
+        self._found = found
+        self._progress, self._error, self._is_running, self._is_asked_again = None, None, True, False
+        self._ns = self.snapshot.ns if self.snapshot is not None else None
+        self._show()
+        queues = None if self.queue is None else (self.queue,)
+        shown_s = 0.0
+        try:
+            async with aclosing(self.site.source.audit(queues)) as steps:
+                async for progress in steps:
+                    if self._found is not found:
+                        return
+                    self._progress = progress
+                    found += progress.findings[: FINDINGS_MAX - len(found)]
+                    # All that is listed is looked at each time that it is shown.
+                    if time.monotonic() >= shown_s + _SHOWN_EVERY_S:
+                        self._show()
+                        shown_s = time.monotonic()
+        except PeekError as error:
+            if self._found is found:
+                self._error = str(error)
+        finally:
+            if self._found is found:
+                self._is_running = False
+        if self._found is not found:
+            return
+        self._show()
+        if self._is_asked_again:
+            self._audit()
+
+    def _show(self) -> None:
+        self._title.show(self._head())
+        self.table.empty_text = [("  No problems found.", "ready")] if self._is_clean else []
+        keys = [finding_key(finding) for finding in self._found]
+        self.table.show(self._found, keys, FindingContext(self.dashboard.ascii_only))
+        self._show_details()
+
+    @property
+    def _is_clean(self) -> bool:
+        progress = self._progress
+        is_seen = progress is not None and not progress.unseen
+        return is_seen and not (self._is_running or self._error or self._found)
+
+    def _head(self) -> list[Piece]:
+        back = " < " if self.dashboard.ascii_only else " ◀ "
+        where = f" on {printable(self.site.title(self._ns or ''), 40)}" if self.site.place else ""
+        what = f"all queues{where}" if self.queue is None else f"{printable(self.queue, 60)}{where}"
+        pieces: list[Piece] = [(f"{back}audit of {what}   ", "strong")]
+        if self._error is not None:
+            return [*pieces, (printable(self._error, 200), "alarm")]
+        progress = self._progress
+        if progress is not None:
+            looked = f"{plural(progress.queues, 'queue')}, {count(progress.examined)} messages and fields checked"
+            told = progress.words if self._is_running else looked
+            pieces.append((f"{told} · {plural(progress.found, 'finding')}", ""))
+            if progress.found > FINDINGS_MAX:
+                pieces.append((f" · first {count(FINDINGS_MAX)} shown", "muted"))
+            if progress.young:
+                pieces.append((f" · {count(progress.young)} sent less than a minute ago: not checked", "muted"))
+            pieces += [(f"   ! {printable(sentence, 120)}", "alarm") for sentence in progress.unseen]
+        if self._is_running:
+            where = "" if progress is None or progress.queue is None else f" {printable(progress.queue, 40)}"
+            pieces.append((f"   checking{where} …", "muted"))
+        return pieces
+
+    def _show_details(self) -> None:
+        finding = self.table.cursor_row
+        if finding is None:
+            self._details.show(())
+            return
+        more = ", …" if finding.ids and finding.count > len(finding.ids) else ""
+        fix = finding.fix or finding.hint or "no safe fix: check it manually"
+        values = (", ".join(printable(id, 60) for id in finding.ids) + more, finding.maker, finding.effect, fix)
+        self._details.show([(label, printable(value)) for label, value in zip(_DETAILS, values, strict=True) if value])

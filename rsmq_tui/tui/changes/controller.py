@@ -1,0 +1,389 @@
+"""From a key to a change: ask, preview, run, and report."""
+
+import asyncio
+from collections.abc import Coroutine
+from contextlib import aclosing, suppress
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from textual.screen import ModalScreen
+from textual.worker import Worker
+
+from rsmq_tui.monitor import Snapshot
+from rsmq_tui.monitor.filters.search import INCOMPLETE
+from rsmq_tui.monitor.text import count, plural, printable
+from rsmq_tui.tui.servers import Site
+from rsmq_tui.tui.widgets.text_lines import ChangeTold
+
+if TYPE_CHECKING:
+    from rsmq_tui.monitor.audit.findings import Finding
+    from rsmq_tui.triage.actions import Action
+    from rsmq_tui.triage.change import Change, Report
+    from rsmq_tui.triage.execute import Run
+    from rsmq_tui.triage.export import Exported
+    from rsmq_tui.triage.scope import Preview, Scope
+    from rsmq_tui.tui.app import RsmqApp
+    from rsmq_tui.tui.changes.confirm import Look, LookWider
+    from rsmq_tui.tui.changes.forms import FormScreen
+
+
+# What is told while a change of that name runs.
+DOING = {
+    "delete": "deleting",
+    "purge": "deleting",
+    "hide": "hiding",
+    "release": "releasing",
+    "move": "moving",
+    "copy": "copying",
+    "redrive": "redriving",
+    "send": "sending",
+    "create": "creating",
+    "set": "changing",
+    "delete-queue": "deleting",
+    "import": "importing",
+    "undo": "putting back",
+    "fix": "fixing",
+    "pop": "taking off",
+    "trim": "trimming",
+    "requeue": "putting back",
+    "ack": "acking",
+}
+
+# By their names, changes after which a message is no longer in its queue.
+_TAKING = ("delete", "purge", "delete-queue", "move", "redrive", "ack", "pop", "trim")
+
+
+def end_of(report: "Report") -> ChangeTold:
+    """Say what a change came to."""
+    undoes = " · u undoes" if report.undoable and report.name != "undo" else ""
+    is_alarm = bool(report.tally.failed) or report.stopped not in (None, "cancelled")
+    taken = report.tally.done if report.name in _TAKING else 0
+    retries = f" · L retries the {count(len(report.changed))} received or changed" if report.changed else ""
+    return ChangeTold(report.sentence + retries + undoes, is_alarm=is_alarm, taken=taken, change=report.change)
+
+
+def meant_by(scope: "Scope | None") -> str:
+    """Say which messages a form is for; nothing where it is for none in particular."""
+    from rsmq_tui.triage.scope import Everything, Marked, Matching  # noqa: PLC0415 - only a change needs it
+
+    match scope:
+        case Marked(messages=(message,)):
+            return f"the message {message.id}"
+        case Marked(messages=messages):
+            return f"the {plural(len(messages), 'marked message')}"
+        case Matching(filter=wanted) if wanted.text.strip():
+            return f"all that match {wanted.text.strip()}, in the whole queue"
+        case Matching() | Everything():
+            return "every message of the queue"
+    return ""
+
+
+def end_of_export(exported: "Exported | None", path: Path) -> ChangeTold:
+    """Say what an export wrote, and what it left out."""
+    if exported is None:
+        return ChangeTold(f"exported {plural(0, 'message')} to {path}")
+    # What could not be matched may not have been wanted: it is no part of the whole.
+    whole = exported.written + exported.cut + exported.gone
+    some = f"{count(exported.written)} of " if exported.written < whole else ""
+    reasons = (
+        (exported.cut, "too long to read"),
+        (exported.gone, "gone meanwhile"),
+        (exported.unsearched, "too long to search"),
+    )
+    left_out = ", ".join(f"{count(number)} {reason}" for number, reason in reasons if number)
+    but = f" (left out: {left_out})" if left_out else ""
+    missing = f"; {INCOMPLETE}" if exported.is_incomplete else ""
+    words = f"exported {some}{plural(whole, 'message')}{but} to {path}{missing}"
+    return ChangeTold(words, is_alarm=bool(left_out or missing))
+
+
+def interrupted(change: "Change", ns: str) -> str:
+    """Say what is known of a change that was interrupted before."""
+    what = f"{change.past} {count(change.done)} of {count(change.planned)} in {printable(change.queue, 60)}"
+    if change.ns != ns:
+        what += f" (namespace {printable(change.ns, 40)})"
+    if change.doubt:
+        what += f" ({change.doubt})"
+    undoes = "; u undoes it" if change.can_be_undone and change.ns == ns else ""
+    return f"A change was interrupted: {what}{undoes}"
+
+
+# How long the end of a change is told.
+TOLD_S = 30.0
+# How long quitting waits for what is under way; what is unknown then is found out at the next start.
+_QUIT_S = 10.0
+_GIVE_UP_S = 1.0
+
+
+class Changes:
+    """Makes the changes that an app's user asks for, one at a time, each on one of its sites."""
+
+    def __init__(self, app: "RsmqApp") -> None:
+        self._app = app
+        self._run: Run | None = None
+        self._worker: Worker[None] | None = None
+        self._is_stopping = False
+        self._ended = asyncio.Event()
+        self._recovered: set[str] = set()
+        self._skipped: tuple[Site, Action, Scope] | None = None
+
+    @property
+    def is_running(self) -> bool:
+        """True while a change is being made."""
+        # One that was only just begun is not what Textual calls running.
+        return self._worker is not None and not self._worker.is_finished
+
+    def ask(
+        self, site: Site, name: str, queue: str, scope: "Scope | None", body: bytes | None, about: str = ""
+    ) -> bool:
+        """Ask for what the action of that name needs, then show what it would do; False where it may not begin.
+
+        ``about`` says what it is for, where ``scope`` does not.
+        """
+        if not self._may_begin(site):
+            return False
+        # Imported when first needed, as all that only a change needs.
+        from rsmq_tui.tui.changes import forms as change_forms  # noqa: PLC0415
+        from rsmq_tui.tui.changes import list_forms  # noqa: PLC0415
+        from rsmq_tui.tui.changes.forms import FormScreen  # noqa: PLC0415
+
+        snapshot = self._app.snapshot
+        forms = list_forms if site.is_of_lists else change_forms
+        form = forms.form_of(name, queue, snapshot and snapshot.part(site.place), body)
+        if form is None:
+            self._preview(site, forms.plain_action(name, queue), scope)
+            return True
+        where = f"on {printable(site.place, 40)}: " if site.place else ""
+        screen: FormScreen[Action] = FormScreen(
+            form,
+            lambda action: self._preview(site, action, scope, screen),
+            note=f"{where}preview first",
+            about=about or meant_by(scope),
+        )
+        self._app.push_screen(screen)
+        return True
+
+    def fix(self, site: Site, queue: str, findings: "tuple[Finding, ...]", ns: str | None) -> None:
+        """Show what mending these findings would do."""
+        if self._may_begin(site):
+            from rsmq_tui.triage.actions import Fix  # noqa: PLC0415
+
+            self._preview(site, Fix(queue=queue, findings=findings, ns=ns), None)
+
+    def undo(self, site: Site, queue: str | None) -> None:
+        """Show what taking back the last change would do."""
+        if self._may_begin(site):
+            self._confirm(site, "Undo", lambda _: site.triage.preview_undo(queue=queue))
+
+    def retry_skipped(self) -> None:
+        """Show what the last change would do to the messages that it skipped because they were received meanwhile."""
+        if self._skipped is None:
+            self._app.notify("no skipped message can be retried", severity="warning", markup=False)
+            return
+        site, action, scope = self._skipped
+        if self._may_begin(site):
+            self._preview(site, action, scope)
+
+    def export(self, site: Site, queue: str, scope: "Scope | None") -> None:
+        """Ask for a file, then write messages to it; that changes nothing, and may be done where nothing else may."""
+        if not site.can_export or self._is_busy() or self._has_dialog or self._is_between(site):
+            return
+        from rsmq_tui.tui.changes.forms import (  # noqa: PLC0415
+            FormScreen,
+            export_form,
+        )
+
+        def begin(path: Path) -> None:
+            if self._is_busy() or self._app.screen is not screen:
+                return
+            screen.dismiss()
+            self._start(site, self._export(site, queue, scope, path), "exporting", None)
+
+        screen = FormScreen(
+            export_form(queue),
+            begin,
+            yes="Export",
+            note="the server is not changed",
+            about=meant_by(scope),
+        )
+        self._app.push_screen(screen)
+
+    def cancel(self) -> None:
+        """Ask what is running to end soon."""
+        now = self._app.change_told
+        self._is_stopping = True
+        if self._run is not None:
+            self._run.cancel()
+        if now is not None and now.is_running:
+            self._tell(replace(now, is_stopping=True))
+
+    async def stop(self) -> None:
+        """Cancel what is running, and wait for the part of it that is under way; raises TimeoutError."""
+        self.cancel()
+        async with asyncio.timeout(_QUIT_S):
+            await self._ended.wait()
+
+    def follow(self, site: Site, snapshot: Snapshot) -> None:
+        """Once a server is there and shown, find out what became of changes that were interrupted."""
+        # Two namespaces of one server have one journal.
+        if (
+            site.can_change
+            and site.can_export
+            and snapshot.server not in self._recovered
+            and snapshot.link.failure is None
+        ):
+            self._recovered.add(snapshot.server)
+            self._app.call_after_refresh(lambda: self._app.run_worker(self._recover(site), group="recover"))
+
+    async def aclose(self) -> None:
+        """Give up what is still running; it is settled at the next start."""
+        if self._worker is not None and self.is_running:
+            self._worker.cancel()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_GIVE_UP_S):
+                    await self._ended.wait()
+
+    def _may_begin(self, site: Site) -> bool:
+        if not site.can_change:
+            from rsmq_tui.triage.service import READ_ONLY  # noqa: PLC0415
+
+            self._app.notify(READ_ONLY, severity="warning", markup=False)
+            return False
+        return not self._is_busy() and not self._has_dialog and not self._is_between(site)
+
+    def _is_between(self, site: Site) -> bool:
+        """Tell, and say, that the screen still shows another namespace than the one that would be changed."""
+        snapshot = self._app.snapshot and self._app.snapshot.part(site.place)
+        awaited = None if snapshot is None else site.awaited_ns(snapshot.ns)
+        if snapshot is not None and awaited is not None:
+            shown, coming = (printable(ns, 40) or "(no prefix)" for ns in (snapshot.ns, awaited))
+            words = f"namespace {shown} is still shown: wait until {coming} is loaded"
+            self._app.notify(words, severity="warning", markup=False)
+        return awaited is not None
+
+    def _is_busy(self) -> bool:
+        if self.is_running:
+            self._app.notify("a change is running: esc cancels it", severity="warning", markup=False)
+        return self.is_running
+
+    @property
+    def _has_dialog(self) -> bool:
+        return isinstance(self._app.screen, ModalScreen)
+
+    def _preview(
+        self, site: Site, action: "Action", scope: "Scope | None", behind: "FormScreen[Any] | None" = None
+    ) -> None:
+        if behind is not None and self._app.screen is not behind:
+            return
+        look = partial(site.triage.preview, action)
+        self._confirm(site, action.verb, partial(look, scope), scope, behind, look)
+
+    def _confirm(
+        self,
+        site: Site,
+        verb: str,
+        look: "Look",
+        scope: "Scope | None" = None,
+        behind: "FormScreen[Any] | None" = None,
+        look_wider: "LookWider | None" = None,
+    ) -> None:
+        from rsmq_tui.tui.changes.confirm import ConfirmScreen  # noqa: PLC0415
+
+        screen = ConfirmScreen(verb, look, site.colour, look_wider)
+        self._app.push_screen(screen, partial(self._begin, site, scope, behind))
+
+    def _begin(
+        self, site: Site, scope: "Scope | None", behind: "FormScreen[Any] | None", preview: "Preview | None"
+    ) -> None:
+        # Without a change, a form behind it is as it was: what was typed is not lost.
+        if preview is None:
+            return
+        if self._is_busy():
+            preview.close()
+            return
+        if behind is not None:
+            behind.dismiss()
+        self._run = run = site.triage.run(preview)
+        self._skipped = None
+        self._start(site, self._make(site, run, scope), DOING[preview.action.name], preview.count)
+
+    def _start(self, site: Site, work: Coroutine[Any, Any, ChangeTold], words: str, planned: int | None) -> None:
+        self._is_stopping = False
+        self._ended.clear()
+        self._tell(ChangeTold(words, is_running=True, planned=planned))
+        self._worker = self._app.run_worker(self._to_end(site, work), name=words, group="change")
+
+    async def _to_end(self, site: Site, work: Coroutine[Any, Any, ChangeTold]) -> None:
+        from rsmq_tui.triage.errors import TriageError  # noqa: PLC0415
+
+        try:
+            told = await work
+        except TriageError as error:
+            told = ChangeTold(f"it failed: {error}", is_alarm=True)
+        finally:
+            self._run = None
+            self._ended.set()
+            site.source.wake()
+        self._tell(told)
+
+    async def _make(self, site: Site, run: "Run", scope: "Scope | None") -> ChangeTold:
+        from rsmq_tui.triage.actions import Undo  # noqa: PLC0415
+
+        words = DOING[run.preview.action.name]
+        async for tally in run:
+            counts = {"skipped": tally.skipped.total(), "failed": tally.failed.total()}
+            self._tell_progress(words, tally.handled, tally.planned, **counts)
+        if run.report is None:
+            raise RuntimeError("a change without an end")
+        action, told = run.preview.action, end_of(run.report)
+        if run.report.retry is not None:
+            self._skipped = site, action, run.report.retry
+        undone = action.change if isinstance(action, Undo) and run.report.tally.done else None
+        return replace(told, scope=scope, undone=undone)
+
+    async def _export(self, site: Site, queue: str, scope: "Scope | None", path: Path) -> ChangeTold:
+        exported: Exported | None = None
+        async with aclosing(site.triage.export(queue, scope, path)) as parts:
+            async for exported in parts:
+                seeing = exported.seeing
+                left_out = exported.cut + exported.gone + exported.unsearched
+                self._tell_progress("exporting", seeing.scanned, max(seeing.scanned, seeing.depth), skipped=left_out)
+                if self._is_stopping:
+                    return ChangeTold("export cancelled: no file was written")
+        return end_of_export(exported, path)
+
+    async def _recover(self, site: Site) -> None:
+        from rsmq_tui.triage.change import State  # noqa: PLC0415
+        from rsmq_tui.triage.errors import TriageError  # noqa: PLC0415
+
+        try:
+            found = await site.triage.recover()
+        except TriageError as error:
+            self._app.notify(printable(str(error)), title="Interrupted changes could not be read", markup=False)
+            return
+        for change in found:
+            if change.state is State.INTERRUPTED:
+                self._app.notify(interrupted(change, site.triage.ns), severity="warning", markup=False, timeout=20)
+
+    def _tell_progress(self, words: str, handled: int, planned: int, *, skipped: int = 0, failed: int = 0) -> None:
+        told = ChangeTold(
+            words,
+            is_running=True,
+            handled=handled,
+            planned=planned,
+            skipped=skipped,
+            failed=failed,
+            is_stopping=self._is_stopping,
+        )
+        self._tell(told)
+
+    def _tell(self, told: ChangeTold) -> None:
+        self._app.change_told = told
+        if not told.is_running:
+            self._app.set_timer(TOLD_S, partial(self._forget, told))
+
+    def _forget(self, told: ChangeTold) -> None:
+        if self._app.change_told is told:
+            self._app.change_told = None

@@ -1,0 +1,362 @@
+"""Forms of changes: what is asked, how answers become actions, and the screen of a form."""
+
+import asyncio
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar, Generic, Literal, TypeVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widget import Widget
+from textual.widgets import Button, Input, Static
+
+from rsmq_tui.monitor import QueueState, Snapshot
+from rsmq_tui.monitor.text import printable, read_whole_seconds
+from rsmq_tui.triage.actions import (
+    Action,
+    Copy,
+    CreateQueue,
+    Delete,
+    DeleteQueue,
+    Hide,
+    Import,
+    Move,
+    Purge,
+    Redrive,
+    Release,
+    Send,
+    SetAttributes,
+)
+from rsmq_tui.tui.keys import bindings_of
+from rsmq_tui.tui.widgets.controls import BodyArea, ChoiceInput, DialogButton, TickBox
+
+T = TypeVar("T")
+
+HIDE_SECONDS = ("30", "300", "3600")
+_NAME_MAX = 60
+_ON = "yes"
+
+# What was typed into each field, by its id; a switch that is on holds "yes", and a body is bytes.
+Answers = Mapping[str, str | bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One thing to ask for; ``choices`` are suggestions, ``hint`` is what an empty field means."""
+
+    id: str
+    label: str
+    value: str = ""
+    hint: str = ""
+    choices: tuple[str, ...] = ()
+    kind: Literal["text", "switch", "body"] = "text"
+    body: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class Form(Generic[T]):
+    """Fields under a title; ``build`` makes what is asked for of the answers, or raises ValueError or OSError."""
+
+    title: str
+    fields: tuple[Field, ...]
+    build: Callable[[Answers], T]
+
+
+def plain_action(name: str, queue: str) -> Action:
+    """Return the action of that name, which needs nothing but a queue."""
+    plain = {"delete": Delete, "release": Release, "purge": Purge, "delete-queue": DeleteQueue}
+    return plain[name](queue=queue)
+
+
+def form_of(name: str, queue: str, snapshot: Snapshot | None, body: bytes | None) -> Form[Action] | None:
+    """Return the form of the action of that name, or None where there is nothing to ask for."""
+    queues = snapshot.queues if snapshot else ()
+    # Only what can be a queue's name is worth suggesting; nothing else may reach an input either.
+    names = tuple(queue.name for queue in queues if queue.name.isascii() and queue.name.isprintable())
+    others = tuple(name for name in names if name != queue)
+    shown = printable(queue, _NAME_MAX)
+    match name:
+        case "hide":
+            seconds = Field("seconds", "seconds from now", HIDE_SECONDS[0], choices=HIDE_SECONDS)
+            return Form(f"Hide messages of {shown}", (seconds,), lambda got: _hide(queue, got))
+        case "move":
+            return Form(f"Move messages of {shown}", _target(others), lambda got: _move(Move, queue, got))
+        case "copy":
+            return Form(f"Copy messages of {shown}", _target(names), lambda got: _move(Copy, queue, got))
+        case "redrive":
+            to = Field("target", "to queue", hint="the source queue of each message", choices=others)
+            origin = Field("origin", "or as named in", hint="a JSON path in the body, such as meta.queue")
+            return Form(f"Redrive {shown}", (to, origin), lambda got: _redrive(queue, got))
+        case "send":
+            fields = (
+                Field("body", "body", kind="body", body=body or b""),
+                Field("file", "or a file", hint="path of a file to send as one message"),
+                Field("delay", "delay in s", hint="the queue's delay"),
+            )
+            return Form(f"Send a message to {shown}", fields, lambda got: _send(queue, got))
+        case "create":
+            wanted = (Field("name", "name", hint="letters, digits, - and _"), *_attributes("30", "0", "65536"))
+            return Form("Create a queue", wanted, _create)
+        case "set":
+            state = next((state for state in queues if state.name == queue), None)
+            return Form(f"Attributes of {shown}", _attributes(*_now(state)), lambda got: _set(queue, state, got))
+        case "import":
+            file = Field("file", "file", hint="path of an export (one JSON object per line)")
+            return Form(f"Import into {shown}", (file,), lambda got: Import(queue=queue, path=_path(got, "file")))
+    return None
+
+
+def export_form(queue: str) -> Form[Path]:
+    """Return the form of an export, which gives the path of a file that is not there."""
+    safe = "".join(character if character.isalnum() and character.isascii() else "-" for character in queue)
+    file = Field("file", "file", f"{safe[:_NAME_MAX]}.jsonl", hint="path of a file to write")
+    return Form(f"Export messages of {printable(queue, _NAME_MAX)}", (file,), _new_path)
+
+
+def _target(names: tuple[str, ...]) -> tuple[Field, ...]:
+    return (
+        Field("target", "to queue", choices=names, hint="name of a queue"),
+        Field("create", "create it if missing", kind="switch"),
+    )
+
+
+def _attributes(vt: str, delay: str, maxsize: str) -> tuple[Field, ...]:
+    return (
+        Field("vt", "vt in s", vt),
+        Field("delay", "delay in s", delay),
+        Field("maxsize", "maxsize (-1 none)", maxsize),
+    )
+
+
+def _now(state: QueueState | None) -> tuple[str, str, str]:
+    if state is None:
+        return "", "", ""
+    return _plain(state.vt_s), _plain(state.delay_s), _plain(state.maxsize)
+
+
+def _plain(value: float | None) -> str:
+    return "" if value is None or not math.isfinite(value) else f"{value:.0f}"
+
+
+def _hide(queue: str, got: Answers) -> Hide:
+    return Hide(queue=queue, seconds=_seconds(got, "seconds"))
+
+
+def _move(kind: type[Move], queue: str, got: Answers) -> Move:
+    target = _text(got, "target")
+    if not target:
+        raise ValueError("enter the name of a queue; ↓ shows suggestions")
+    return kind(queue=queue, target=target, create=_text(got, "create") == _ON)
+
+
+def _redrive(queue: str, got: Answers) -> Redrive:
+    target, origin = _text(got, "target") or None, _text(got, "origin") or None
+    if target and origin:
+        raise ValueError("either a queue or a path, not both")
+    return Redrive(queue=queue, target=target, origin=origin)
+
+
+def _send(queue: str, got: Answers) -> Send:
+    delay_s = _seconds(got, "delay") if _text(got, "delay") else None
+    return Send(queue=queue, bodies=(sent_body(got),), delay_s=delay_s)
+
+
+def sent_body(got: Answers) -> bytes:
+    """Return what is to be sent: a body as it was typed, or a file; raises ValueError or OSError."""
+    body, file = got["body"], _text(got, "file")
+    if file and body:
+        raise ValueError("either a body or a file, not both")
+    return _read(_path(got, "file")) if file else body if isinstance(body, bytes) else body.encode()
+
+
+def _create(got: Answers) -> CreateQueue:
+    name = _text(got, "name")
+    if not name:
+        raise ValueError("a queue needs a name")
+    return CreateQueue(
+        queue=name, vt=_seconds(got, "vt"), delay=_seconds(got, "delay"), maxsize=_number(got, "maxsize")
+    )
+
+
+def _set(queue: str, state: QueueState | None, got: Answers) -> SetAttributes:
+    # What was not touched is not written: another client may have its reasons for it.
+    now = dict(zip(("vt", "delay", "maxsize"), _now(state), strict=True))
+    changed = {
+        name: (_number if name == "maxsize" else _seconds)(got, name)
+        for name in now
+        if _text(got, name) not in ("", now[name])
+    }
+    if not changed:
+        raise ValueError("nothing was changed")
+    return SetAttributes(queue=queue, **changed)
+
+
+def _read(path: Path) -> bytes:
+    if not path.is_file():
+        raise ValueError(f"{printable(str(path), _NAME_MAX)} is not a file")
+    return path.read_bytes()
+
+
+def _path(got: Answers, id: str) -> Path:
+    text = _text(got, id)
+    if not text:
+        raise ValueError("enter the path of a file")
+    return Path(text).expanduser()
+
+
+def _new_path(got: Answers) -> Path:
+    path = _path(got, "file")
+    if path.exists():
+        raise ValueError(f"{printable(path.name, _NAME_MAX)} already exists")
+    return path.absolute()
+
+
+def _seconds(got: Answers, id: str) -> int:
+    seconds = read_whole_seconds(_text(got, id))
+    if isinstance(seconds, str):
+        raise ValueError(f"{id}: {seconds}")
+    return seconds
+
+
+def _number(got: Answers, id: str) -> int:
+    try:
+        return int(_text(got, id))
+    except ValueError:
+        raise ValueError(f"{id} must be a whole number") from None
+
+
+def whole_number(got: Answers, id: str, *, least: int) -> int:
+    """Return a number of things; raises ValueError."""
+    number = _number(got, id)
+    if number < least:
+        raise ValueError(f"{id} must be a whole number, {least} or more")
+    return number
+
+
+def _text(got: Answers, id: str) -> str:
+    value = got.get(id, "")
+    return "" if isinstance(value, bytes) else value.strip()
+
+
+_SENTENCE_MAX = 300
+_ABOUT_MAX = 140
+
+
+class FormScreen(ModalScreen[None], Generic[T]):
+    """Asks for a form's fields and hands what they make to ``go_on``; it stays, so that one can come back to it.
+
+    ``about`` says what it is for: the screen behind it may not be the one that its reader thinks of.
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = bindings_of("modal")
+
+    def __init__(
+        self,
+        form: Form[T],
+        go_on: Callable[[T], None],
+        *,
+        yes: str = "Preview",
+        note: str = "preview first",
+        about: str = "",
+    ) -> None:
+        super().__init__()
+        self._form = form
+        self._go_on = go_on
+        self._yes, self._note, self._about = yes, note, printable(about, _ABOUT_MAX)
+        self._is_warned = False
+
+    def compose(self) -> ComposeResult:
+        """The fields, what is wrong with them, buttons."""
+        with Vertical(classes="dialog"):
+            if self._about:
+                with Horizontal(classes="about"):
+                    yield Static("for", classes="label")
+                    yield Static(Content(self._about), id="about")
+            with VerticalScroll(classes="fields", can_focus=False):
+                for field in self._form.fields:
+                    with Vertical(classes="field") if field.kind == "body" else Horizontal(classes="field"):
+                        if field.kind != "switch":
+                            yield Static(Content(field.label), classes="label")
+                        yield _entry(field)
+            yield Static(id="problem", markup=False)
+            with Horizontal(classes="buttons"):
+                yield DialogButton("Cancel", id="cancel")
+                yield DialogButton(self._yes, id="yes")
+
+    def on_mount(self) -> None:
+        """Begin in the first field."""
+        dialog = self.query_one(".dialog")
+        dialog.border_title = Content(self._form.title)
+        dialog.border_subtitle = Content(self._note)
+        first = self.query_one(f"#{self._form.fields[0].id}")
+        first.focus()
+
+    @on(Button.Pressed, "#cancel")
+    def _cancel(self) -> None:
+        self.dismiss()
+
+    @on(Input.Submitted)
+    @on(TickBox.Submitted)
+    @on(Button.Pressed, "#yes")
+    def _submit(self) -> None:
+        self.run_worker(self._build(self._answers()), group="form", exclusive=True)
+
+    def action_close(self) -> None:
+        """Close; a text that was written is only dropped when it is asked for twice."""
+        written = any(area.is_edited for area in self.query(BodyArea))
+        if written and not self._is_warned:
+            self._is_warned = True
+            self._tell("Press esc again to close and discard the text.")
+            return
+        self.dismiss()
+
+    async def _build(self, answers: Answers) -> None:
+        try:
+            # It may read a file.
+            made = await asyncio.to_thread(self._form.build, answers)
+        except (ValueError, OSError) as error:
+            self._tell(str(error))
+            return
+        self._tell("")
+        self._go_on(made)
+
+    def _tell(self, sentence: str) -> None:
+        self.query_one("#problem", Static).update(Content(printable(sentence, _SENTENCE_MAX)))
+
+    def _answers(self) -> Answers:
+        return {field.id: _answer(self.query_one(f"#{field.id}")) for field in self._form.fields}
+
+
+def _entry(field: Field) -> Widget:
+    if field.kind == "switch":
+        return TickBox(Content(field.label), id=field.id, compact=True)
+    if field.kind == "body":
+        return BodyArea(field.body, id=field.id)
+    return ChoiceInput(
+        field.value,
+        choices=field.choices,
+        placeholder=_placeholder(field),
+        id=field.id,
+    )
+
+
+def _placeholder(field: Field) -> str:
+    suggests = "↓ suggests" if field.choices else ""
+    return " · ".join(filter(None, (field.hint, suggests)))
+
+
+def _answer(entry: Widget) -> str | bytes:
+    match entry:
+        case TickBox(value=value):
+            return "yes" if value else ""
+        case BodyArea(body=body):
+            return body
+        case Input(value=value):
+            return value
+    raise TypeError(f"no answer in {entry}")

@@ -1,0 +1,61 @@
+"""What a change of a list queue has to be asked for, where that is not what is asked of RSMQ's queues."""
+
+from dataclasses import replace
+
+from rsmq_tui.monitor import Snapshot
+from rsmq_tui.monitor.text import printable
+from rsmq_tui.triage.actions import Ack, Action, Delete, Pop, Purge, PurgeList, Push, Requeue, Send, Trim
+from rsmq_tui.tui.changes import forms
+from rsmq_tui.tui.changes.forms import Answers, Field, Form, sent_body, whole_number
+
+_ON = "yes"
+_NAME_MAX = 60
+
+
+def plain_action(name: str, queue: str) -> Action:
+    """Return the action of that name, which needs nothing but a queue."""
+    plain: dict[str, type[Action]] = {"delete": Delete, "requeue": Requeue, "ack": Ack}
+    return plain[name](queue=queue)
+
+
+def form_of(name: str, queue: str, snapshot: Snapshot | None, body: bytes | None) -> Form[Action] | None:
+    """Return the form of the action of that name on a list queue, or None where there is nothing to ask for."""
+    shown = printable(queue, _NAME_MAX)
+    match name:
+        case "send":
+            fields = (
+                Field("body", "item", kind="body", body=body or b""),
+                Field("file", "or a file", hint="path of a file to send as one message"),
+                Field("first", "at the front (next to be taken)", kind="switch"),
+            )
+            return Form(f"Push an item to {shown}", fields, lambda got: _push(queue, got))
+        case "pop":
+            count = Field("count", "how many", "1")
+            return Form(f"Pop items from {shown}", (count,), lambda got: Pop(queue=queue, count=_count(got, "count")))
+        case "trim":
+            trimmed = (Field("keep", "keep", hint="how many items"), Field("oldest", "keep the oldest", kind="switch"))
+            return Form(f"Trim {shown}", trimmed, lambda got: _trim(queue, got))
+        case "purge":
+            processing = Field("processing", "also items in processing", kind="switch")
+            return Form(f"Purge {shown}", (processing,), lambda got: _purge(queue, got))
+        case "move" | "copy":
+            form = forms.form_of(name, queue, snapshot, body)
+            # A list is made by its first item, and a queue of RSMQ has attributes that somebody has to choose.
+            return form and replace(form, fields=(replace(form.fields[0], hint="a key, or rsmq:queue"),))
+    return forms.form_of(name, queue, snapshot, body)
+
+
+def _push(queue: str, got: Answers) -> Send:
+    return Push(queue=queue, bodies=(sent_body(got),), first=got.get("first") == _ON)
+
+
+def _trim(queue: str, got: Answers) -> Trim:
+    return Trim(queue=queue, keep=whole_number(got, "keep", least=0), keep_oldest=got.get("oldest") == _ON)
+
+
+def _purge(queue: str, got: Answers) -> Purge:
+    return PurgeList(queue=queue, processing=got.get("processing") == _ON)
+
+
+def _count(got: Answers, id: str) -> int:
+    return whole_number(got, id, least=1)

@@ -1,0 +1,150 @@
+"""Dialogs of all screens: help and the choice of a namespace."""
+
+from collections.abc import Iterable, Sequence
+from textwrap import wrap
+from typing import ClassVar
+
+from textual import on, work
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widgets import OptionList
+from textual.widgets.option_list import Option
+
+from rsmq_tui.monitor import PeekError, Source, Verdict
+from rsmq_tui.monitor.text import printable
+from rsmq_tui.tui.keys import NO_CHANGES, Usable, Where, bindings_of, keys_of
+from rsmq_tui.tui.theme import MEANINGS, verdict_words
+from rsmq_tui.tui.widgets.painted import Piece
+from rsmq_tui.tui.widgets.text_view import LineView, PieceLines
+
+_TITLES: dict[Where, str] = {
+    "overview": "Overview",
+    "queue": "Queue",
+    "message": "Message",
+    "audit": "Audit",
+    "history": "History",
+    "table": "Rows",
+    "lines": "Lines",
+    "replay": "Replay",
+    "diff": "Two times",
+    "change": "While a change runs",
+    "app": "Everywhere",
+}
+_WORDS = (
+    ("ready", "a consumer would get it now"),
+    ("hidden", "not visible yet: in flight (received, not deleted) or delayed (never received)"),
+    ("waiting", "how long the first ready message has been ready: the longest wait of all that are"),
+    ("oldest", "age of the first ready message, from when it was sent"),
+    ("in/s out/s recv/s", "arrivals, deletes and receives per second, over the last ten seconds"),
+    ("in, 10 min", "arrivals in each of the last ten minutes, scaled from zero; light bars are high for this queue"),
+    ("drains in", "time until no message is ready, at the current rates of arrivals and deletes"),
+    ("–", "unknown"),
+)
+
+_INDENT = 3
+# How wide the names are at least, and what their meanings need beside them.
+_BESIDE = 16
+_LEAST_MEANING = 24
+
+
+class HelpScreen(ModalScreen[None]):
+    """Lists the keys of the places given that are ``usable`` there; in a replay its own come first."""
+
+    BINDINGS: ClassVar[list[BindingType]] = bindings_of("modal")
+
+    def __init__(self, where: Iterable[Where], usable: Usable = NO_CHANGES) -> None:
+        super().__init__()
+        self._usable = usable
+        self._where = (*where, "change", "app")
+        self._view = LineView()
+
+    def compose(self) -> ComposeResult:
+        """One view of lines."""
+        yield self._view
+
+    def on_mount(self) -> None:
+        """Begin at the top."""
+        self._view.border_title = "Help"
+        self._view.focus()
+
+    @on(LineView.Resized)
+    def _fill(self) -> None:
+        """Set all of it out for the width that there is."""
+        ascii_only = bool(getattr(self.app, "ascii_only", False))
+        is_replay = getattr(self.app, "replay", None) is not None
+        lines: list[list[Piece]] = []
+        for where in ("replay", *self._where) if is_replay else self._where:
+            keys = keys_of(where, usable=self._usable)
+            lines += self._part(_TITLES[where], [((key.shown, "strong"), key.help) for key in keys])
+        verdicts = (((verdict_words(each, ascii_only), f"verdict-{each}"), MEANINGS[each]) for each in Verdict)
+        lines += self._part("Verdicts, worst first", list(verdicts))
+        lines += self._part("Words", [((word, "strong"), meaning) for word, meaning in _WORDS])
+        self._view.show(PieceLines(lines[1:]), stay=True)
+
+    def _part(self, title: str, rows: Sequence[tuple[Piece, str]]) -> list[list[Piece]]:
+        """Set out a part: each name, and beside it, or below where that leaves little room, what it means."""
+        if not rows:
+            return []
+        lines: list[list[Piece]] = [[], [(f" {title}", "head")]]
+        width, beside = self._view.size.width, max(_BESIDE, *(len(name) + 1 for (name, _), _ in rows))
+        is_narrow = width < _INDENT + beside + _LEAST_MEANING
+        indent = _INDENT * 2 if is_narrow else _INDENT + beside
+        for (name, token), meaning in rows:
+            wrapped = wrap(meaning, max(1, width - indent - 1))
+            lines.append([(f"{'':{_INDENT}}{name:<{beside}}", token)])
+            if not is_narrow:
+                lines[-1].append((wrapped.pop(0), ""))
+            lines += [[(f"{'':{indent}}{line}", "")] for line in wrapped]
+        return lines
+
+    def action_close(self) -> None:
+        """Close."""
+        self.dismiss()
+
+
+class NamespaceScreen(ModalScreen[str | None]):
+    """Gives the namespace that was chosen, or None."""
+
+    BINDINGS: ClassVar[list[BindingType]] = bindings_of("modal")
+
+    def __init__(self, source: Source) -> None:
+        super().__init__()
+        self._source = source
+        self._names: tuple[str, ...] = ()
+
+    def compose(self) -> ComposeResult:
+        """A list."""
+        yield OptionList(markup=False)
+
+    def on_mount(self) -> None:
+        """Begin to look."""
+        options = self.query_one(OptionList)
+        options.border_title = "Namespaces on this server"
+        options.border_subtitle = "scanning …"
+        self._look()
+
+    @on(OptionList.OptionSelected)
+    def _choose(self, event: OptionList.OptionSelected) -> None:
+        self.dismiss(self._names[event.option_index] if event.option_index < len(self._names) else None)
+
+    def action_close(self) -> None:
+        """Close without a choice."""
+        self.dismiss(None)
+
+    @work(group="namespaces", exclusive=True)
+    async def _look(self) -> None:
+        options = self.query_one(OptionList)
+        try:
+            found = await self._source.namespaces()
+        except PeekError as error:
+            options.border_subtitle = Content(printable(str(error), 50))
+            return
+        self._names = found.names
+        options.add_options([Option(printable(name, 54) or "(no prefix)") for name in found.names])
+        options.highlighted = 0 if found.names else None
+        options.border_subtitle = "enter switches" if found.names else "none found"
+        if not found.complete:
+            options.border_subtitle += " · not all keys were scanned"
+        options.focus()

@@ -1,0 +1,288 @@
+"""Which analysis and range of time is shown, and loading it in a thread."""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, TypeVar
+
+from rsmq_tui.history.analysis.values import (
+    DAY_MS,
+    HOUR_MS,
+    Advice,
+    Anomaly,
+    Band,
+    Episode,
+    Forecast,
+    HeatMap,
+    Line,
+    Poison,
+    QueueFacts,
+    QueueRef,
+    TimeRange,
+)
+from rsmq_tui.history.moments import MomentError, read_end, read_moment
+from rsmq_tui.history.names import HistoryError
+from rsmq_tui.monitor.text import clock, duration
+
+if TYPE_CHECKING:
+    from rsmq_tui.history.analysis.reading import Analysis
+
+
+LEAST_MS = 60_000
+PRESETS = (
+    ("last hour", HOUR_MS),
+    ("last day", DAY_MS),
+    ("last week", 7 * DAY_MS),
+    ("last 30 days", 30 * DAY_MS),
+    ("all", None),
+)
+_BETWEEN = re.compile(r"\s*(?:–|—|\.\.+|\bto\b|\s-\s)\s*")
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """Where the answers of the past lie: an ``analysis``, and the ``history`` that it was made of, to replay.
+
+    Both are paths or URLs. Without ``history``, the one is meant that the analysis names.
+    """
+
+    analysis: str
+    history: str | None = None
+
+
+def last(length_ms: int | None, whole: TimeRange) -> TimeRange:
+    """Return the last part of that length, or the whole."""
+    if length_ms is None or length_ms >= whole.length_ms:
+        return whole
+    return TimeRange(whole.to_ms - length_ms, whole.to_ms)
+
+
+def shifted(span: TimeRange, step: int, whole: TimeRange) -> TimeRange:
+    """Return the range half its length later (``step`` 1) or earlier (-1), as far as the whole reaches."""
+    return _within(span.from_ms + step * span.length_ms // 2, span.length_ms, whole)
+
+
+def zoomed(span: TimeRange, step: int, whole: TimeRange) -> TimeRange:
+    """Return the middle half of the range (``step`` 1), or one twice as long (-1), at least a minute."""
+    length_ms = max(LEAST_MS, span.length_ms // 2 if step > 0 else span.length_ms * 2)
+    return _within(span.from_ms + (span.length_ms - length_ms) // 2, length_ms, whole)
+
+
+def said(span: TimeRange) -> str:
+    """Say a range: 05-17 09:00 – 05-18 09:00 UTC, 1d 0h."""
+    with_seconds = span.length_ms < 10 * LEAST_MS
+    return f"{moment(span.from_ms, with_seconds)} – {moment(span.to_ms, with_seconds)} UTC, {duration(span.length_ms)}"
+
+
+def moment(at_ms: int | None, with_seconds: bool = False) -> str:
+    """Say a moment without its year: 05-17 09:00."""
+    words = clock(at_ms, date=True)
+    return words if len(words) < 19 else words[5 : 19 if with_seconds else 16]
+
+
+def _within(from_ms: int, length_ms: int, whole: TimeRange) -> TimeRange:
+    if length_ms >= whole.length_ms:
+        return whole
+    from_ms = max(whole.from_ms, min(from_ms, whole.to_ms - length_ms))
+    return TimeRange(from_ms, from_ms + length_ms)
+
+
+def read_range(text: str, whole: TimeRange) -> TimeRange:
+    """Read a range as people write it: 05-17 09:00 – 11:00 with the year before it, 09:00 .. 11:00, -2h.
+
+    One moment alone is where it begins. Raises ``MomentError``.
+    """
+    first, *others = _BETWEEN.split(text.strip(), maxsplit=1)
+    from_ms = read_moment(first, whole.to_ms)
+    end = others[0].strip() if others else ""
+    to_ms = read_end(end, from_ms, whole.to_ms) if end else whole.to_ms
+    if to_ms <= from_ms and end:
+        raise MomentError("the range ends before it begins: write the earlier time first")
+    if not whole.holds(from_ms, to_ms):
+        raise MomentError(f"no data for that time: the analysis covers {said(whole)}")
+    return TimeRange(from_ms, max(to_ms, from_ms + LEAST_MS))
+
+
+T = TypeVar("T")
+_RATES = ("arrivals_s", "deletes_s", "receives_s")
+MISSING = "to read an analysis, install the extra `history`: pip install 'rsmq-tui[history]'"
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What is to be shown: a range, None for the last day, and the queues that charts are of, None for all.
+
+    ``points`` is how many of them a line should have; a heat map is made only where it ``is_heat``. A greater ``look``
+    asks for a newer run.
+    """
+
+    span: TimeRange | None = None
+    refs: tuple[QueueRef, ...] | None = None
+    metric: str = "depth"
+    points: int = 200
+    is_heat: bool = False
+    is_weekly: bool = False
+    look: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Lists:
+    """What there is in a range, of all queues."""
+
+    span: TimeRange | None = None
+    queues: tuple[QueueFacts, ...] = ()
+    episodes: tuple[Episode, ...] = ()
+    poison: tuple[Poison, ...] = ()
+    advice: tuple[Advice, ...] = ()
+    forecasts: tuple[Forecast, ...] = ()
+    anomalies: tuple[Anomaly, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """The charts of some queues: a metric, its 95th percentile and what is usual, where it is of one, and the rates."""
+
+    metric: Line
+    p95: Line | None
+    usual: Band | None
+    rates: tuple[Line, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What is known by now, and for which wish; ``failure`` says why nothing is."""
+
+    wanted: Wanted
+    label: str = ""
+    history: str = ""
+    made_ms: int | None = None
+    whole: TimeRange | None = None
+    span: TimeRange | None = None
+    lists: Lists = Lists()
+    lines: Lines | None = None
+    heat: HeatMap | None = None
+    problems: Sequence[str] = ()
+    failure: str | None = None
+
+
+class Loader:
+    """Reads the analysis at ``out``; used by one thread at a time. It opens it when it is first asked."""
+
+    def __init__(self, out: str) -> None:
+        self._out = out
+        self._analysis: Analysis | None = None
+        self._look = 0
+        self._kept: dict[str, tuple[object, object]] = {}
+        self._failed: list[str] = []
+
+    def load(self, wanted: Wanted, default: Callable[[TimeRange], TimeRange]) -> Shown:
+        """Return what is wanted; ``default`` chooses a range where none is. What goes wrong is in the answer.
+
+        A part that cannot be read is missing, and one of the problems; the others are there.
+        """
+        self._failed = []
+        try:
+            return self._load(self._opened(wanted.look), wanted, default)
+        except ImportError:
+            return Shown(wanted, failure=MISSING)
+        except HistoryError as error:
+            return Shown(wanted, failure=str(error))
+        except Exception as error:
+            # What a damaged file holds may be anything, and filesystems have errors of their own.
+            return Shown(wanted, failure=f"{self._label} cannot be shown: {_why(error)}")
+
+    @property
+    def _label(self) -> str:
+        return self._out if self._analysis is None else self._analysis.label
+
+    def _opened(self, look: int) -> "Analysis":
+        if self._analysis is None:
+            from rsmq_tui.history.analysis.reading import Analysis  # noqa: PLC0415 - its packages may be missing
+
+            self._analysis = Analysis(self._out)
+        elif look != self._look and self._analysis.renew():
+            self._kept.clear()
+        self._look = look
+        return self._analysis
+
+    def _load(self, analysis: "Analysis", wanted: Wanted, default: Callable[[TimeRange], TimeRange]) -> Shown:
+        whole = analysis.span()
+        shown = Shown(wanted, analysis.label, analysis.history, analysis.made_ms, whole)
+        if whole is None:
+            return replace(shown, problems=analysis.problems)
+        span = wanted.span or default(whole)
+        run = analysis.made_ms
+        lists = self._keep("lists", (run, span), lambda: self._lists(analysis, span))
+        subject = (run, span, wanted.refs, wanted.metric)
+        lines = self._keep(
+            "lines",
+            (*subject, wanted.points),
+            lambda: self._part("the charts", lambda: _lines(analysis, wanted, span), _no_lines(wanted)),
+        )
+        heat = None
+        if wanted.is_heat:
+            heat = self._keep(
+                "heat",
+                (*subject, wanted.is_weekly),
+                lambda: self._part(
+                    "the heat map",
+                    lambda: analysis.heat(wanted.refs, wanted.metric, span, by_week=wanted.is_weekly),
+                    HeatMap(wanted.metric, wanted.is_weekly, ()),
+                ),
+            )
+        problems = (*analysis.problems, *self._failed)
+        return replace(shown, span=span, lists=lists, lines=lines, heat=heat, problems=problems)
+
+    def _lists(self, analysis: "Analysis", span: TimeRange) -> Lists:
+        none: tuple[()] = ()
+        return Lists(
+            span,
+            analysis.queues(),
+            self._part("the episodes", lambda: analysis.episodes(span), none),
+            self._part("the poison messages", lambda: analysis.poison(span), none),
+            self._part("the advice", analysis.advice, none),
+            self._part("the forecasts", analysis.forecasts, none),
+            self._part("the unusual hours", lambda: analysis.anomalies(span), none),
+        )
+
+    def _part(self, name: str, make: Callable[[], T], none: T) -> T:
+        """Make a part, or say why it cannot be shown."""
+        try:
+            return make()
+        except HistoryError:
+            # That is of all of it.
+            raise
+        except Exception as error:
+            # Whatever is wrong with one table, the others are shown.
+            self._failed.append(f"{name} cannot be shown: {_why(error)}")
+            return none
+
+    def _keep(self, name: str, key: object, make: Callable[[], T]) -> T:
+        kept = self._kept.get(name)
+        if kept is not None and kept[0] == key:
+            return kept[1]  # type: ignore[return-value] # what is kept under a name is of one kind
+        failed = len(self._failed)
+        made = make()
+        if len(self._failed) == failed:
+            # Otherwise it may do better the next time.
+            self._kept[name] = key, made
+        return made
+
+
+def _why(error: Exception) -> str:
+    return next(iter(str(error).splitlines()), "") or type(error).__name__
+
+
+def _no_lines(wanted: Wanted) -> Lines:
+    metric, *rates = (Line(name, "mean", 0, ()) for name in (wanted.metric, *_RATES))
+    return Lines(metric, None, None, tuple(rates))
+
+
+def _lines(analysis: "Analysis", wanted: Wanted, span: TimeRange) -> Lines:
+    refs, metric = wanted.refs, wanted.metric
+    asked = [(metric, "mean"), *((rate, "mean") for rate in _RATES)]
+    if refs is None or len(refs) != 1:
+        line, *rates = analysis.lines(refs, asked, span, points=wanted.points)
+        return Lines(line, None, None, tuple(rates))
+    line, *rates, p95 = analysis.lines(refs, [*asked, (metric, "p95")], span, points=wanted.points)
+    return Lines(line, p95, analysis.band(refs[0], metric, span), tuple(rates))

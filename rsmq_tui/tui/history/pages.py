@@ -1,0 +1,325 @@
+"""The pages of the history screen and their columns."""
+
+from collections.abc import Callable, Mapping, Sequence, Set
+from dataclasses import dataclass, field
+from typing import Any
+
+from rich.cells import cell_len
+
+from rsmq_tui.history.analysis.values import AGE, OPEN, Advice, Anomaly, Episode, Forecast, Poison, QueueFacts, QueueRef
+from rsmq_tui.history.names import Place
+from rsmq_tui.monitor import Verdict
+from rsmq_tui.monitor.text import UNKNOWN, compact, count, duration, rate, seconds, size
+from rsmq_tui.tui.history.loading import Lists, moment
+from rsmq_tui.tui.theme import verdict_words
+from rsmq_tui.tui.widgets.painted import Piece
+from rsmq_tui.tui.widgets.row_table import Column
+
+METRIC_WORDS = {
+    "depth": "depth",
+    AGE: "oldest ready",
+    "arrivals_s": "arrivals/s",
+    "deletes_s": "deletes/s",
+    "receives_s": "receives/s",
+    "redeliveries_s": "redeliveries/s",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class PastContext:
+    """What the cells of the history's tables need besides their row."""
+
+    several: bool = False
+    ascii_only: bool = False
+    marked: Set[QueueRef] = frozenset()
+    # Which verdict an episode of a queue that ended then went over into.
+    became: Mapping[tuple[QueueRef | None, int], str] = field(default_factory=dict)
+
+    def name(self, ref: QueueRef) -> str:
+        """Return a queue's name, with its place where there are several."""
+        return f"{ref.queue} · {self.place(ref.place)}" if self.several else ref.queue
+
+    def place(self, place: Place) -> str:
+        """Return a place's name."""
+        return f"{place.profile or place.server} {place.ns}"
+
+
+@dataclass(frozen=True, slots=True)
+class QueueRow:
+    """A queue, and what it went through in the range."""
+
+    facts: QueueFacts
+    worst: str
+    episodes: int
+    trouble_ms: int
+
+
+def trouble_words(verdict: str, ascii_only: bool) -> str:
+    """Return a verdict's sign and word; the word comes from a file, and may be any."""
+    try:
+        return verdict_words(Verdict(verdict), ascii_only)
+    except ValueError:
+        return f"{'X' if ascii_only else '✗'} {verdict}"
+
+
+def trouble_token(verdict: str) -> str:
+    """Return the style of a verdict; that of a place that is down is one of them too."""
+    return f"verdict-{verdict}" if verdict in tuple(Verdict) else "verdict-broken"
+
+
+def rank(verdict: str) -> int:
+    """Return how bad a verdict is; 0 is the worst."""
+    return list(Verdict).index(Verdict(verdict)) if verdict in tuple(Verdict) else 0
+
+
+def metric_value(metric: str, value: float | None) -> str:
+    """Say a value of a metric."""
+    if value is None:
+        return UNKNOWN
+    return duration(value) if metric == AGE else rate(value) if metric.endswith("_s") else compact(value)
+
+
+def _worst(row: QueueRow, context: PastContext) -> Piece:
+    return trouble_words(row.worst, context.ascii_only), trouble_token(row.worst)
+
+
+def _mark(row: QueueRow, context: PastContext) -> Piece:
+    is_marked = row.facts.ref in context.marked
+    return ("*" if context.ascii_only else "●", "strong") if is_marked else ("", "")
+
+
+QUEUE_COLUMNS: tuple[Column[QueueRow, PastContext], ...] = (
+    Column("mark", "", 1, _mark),
+    Column("worst", "WORST", 10, _worst),
+    Column("queue", "QUEUE", 12, lambda row, context: (context.name(row.facts.ref), "strong"), grow=True),
+    Column("trouble", "TROUBLE", 8, lambda row, _: (duration(row.trouble_ms) if row.episodes else "", ""), right=True),
+    Column("episodes", "EPISODES", 8, lambda row, _: (count(row.episodes), ""), drop=2, right=True),
+    Column("peak", "PEAK", 7, lambda row, _: (compact(row.facts.peak_depth), ""), drop=1, right=True),
+    Column("last", "LAST", 7, lambda row, _: (compact(row.facts.last_depth), ""), drop=4, right=True),
+    Column("seen", "LAST SEEN", 11, lambda row, _: (moment(row.facts.last_ms), "muted"), drop=3, right=True),
+)
+
+
+def _episode_name(row: Episode, context: PastContext) -> Piece:
+    if row.ref is None:
+        return f"(all of {context.place(row.place)})", "muted"
+    return context.name(row.ref), "strong"
+
+
+def _lasted(row: Episode, _: PastContext) -> Piece:
+    words = duration(row.length_ms)
+    return (words, "") if row.ended == "over" else (f">{words}", "")
+
+
+def _recovered(row: Episode, context: PastContext) -> Piece:
+    if (verdict := context.became.get((row.ref, row.end_ms))) is not None:
+        return f"became {verdict}", trouble_token(verdict)
+    if row.recovered_ms is not None:
+        after_ms = row.recovered_ms - row.end_ms
+        return duration(after_ms) if after_ms > 0 else "0 s", ""
+    return ("ongoing", "alarm") if row.ended == OPEN else (UNKNOWN, "muted")
+
+
+EPISODE_COLUMNS: tuple[Column[Episode, PastContext], ...] = (
+    Column(
+        "verdict",
+        "VERDICT",
+        10,
+        lambda row, context: (trouble_words(row.verdict, context.ascii_only), trouble_token(row.verdict)),
+    ),
+    Column("queue", "QUEUE", 10, _episode_name, most=24),
+    Column("start", "BEGAN", 11, lambda row, _: (moment(row.start_ms), "")),
+    Column("lasted", "LASTED", 8, _lasted, drop=2, right=True),
+    Column("recovered", "RECOVERED", 15, _recovered, drop=5, right=True),
+    Column("peak", "PEAK", 7, lambda row, _: (compact(row.peak_depth), ""), drop=4, right=True),
+    Column("age", "OLDEST", 8, lambda row, _: (duration(row.peak_age_ms), ""), drop=6, right=True),
+    Column("affected", "AFFECTED", 8, lambda row, _: (compact(row.affected), ""), drop=7, right=True),
+    Column("cause", "CAUSE", 16, lambda row, _: (row.cause, "muted"), drop=3, grow=True),
+)
+
+
+def _there(row: Poison, _: PastContext) -> Piece:
+    return (UNKNOWN, "muted") if row.is_there is None else ("there", "alarm") if row.is_there else ("gone", "muted")
+
+
+POISON_COLUMNS: tuple[Column[Poison, PastContext], ...] = (
+    Column("queue", "QUEUE", 12, lambda row, context: (context.name(row.ref), "strong"), most=30),
+    Column("rc", "RC", 5, lambda row, _: (count(row.rc), "verdict-poisoned"), right=True),
+    Column("there", "NOW", 6, _there),
+    Column("sent", "SENT", 11, lambda row, _: (moment(row.sent_ms), ""), drop=3, right=True),
+    Column("first", "FIRST SEEN", 11, lambda row, _: (moment(row.first_seen_ms), ""), drop=4, right=True),
+    Column("last", "LAST SEEN", 11, lambda row, _: (moment(row.last_seen_ms), ""), drop=2, right=True),
+    Column("size", "SIZE", 9, lambda row, _: (size(row.size), ""), drop=5, right=True),
+    Column("id", "ID", 12, lambda row, _: (row.id, "muted"), grow=True),
+)
+
+
+def _share(row: Advice, _: PastContext) -> Piece:
+    return (UNKNOWN, "muted") if row.expired_share is None else (f"{100 * row.expired_share:.1f}%", "")
+
+
+ADVICE_COLUMNS: tuple[Column[Advice, PastContext], ...] = (
+    Column("queue", "QUEUE", 12, lambda row, context: (context.name(row.ref), "strong"), most=30),
+    Column("vt", "VT", 8, lambda row, _: (seconds(row.vt_s), ""), right=True),
+    Column("advised", "ADVISED", 8, lambda row, _: (seconds(row.advised_vt_s), "strong"), right=True),
+    Column("expired", "CAME BACK", 9, _share, drop=1, right=True),
+    Column("held", "P99 HELD", 8, lambda row, _: (duration(row.holding_ms_p99), ""), drop=3, right=True),
+    Column("received", "RECEIVED", 8, lambda row, _: (compact(row.received), ""), drop=4, right=True),
+    Column("told", "ADVICE", 16, lambda row, _: (row.told, "muted"), drop=2, grow=True),
+)
+
+
+def _growth(row: Forecast, _: PastContext) -> Piece:
+    if row.slope_s is None:
+        return UNKNOWN, "muted"
+    hourly = row.slope_s * 3600
+    words = duration(abs(hourly)) if row.metric == AGE else compact(abs(hourly))
+    return f"{'-' if hourly < 0 else '+'}{words}", ""
+
+
+def _reaches(row: Forecast, _: PastContext) -> Piece:
+    return ("never", "muted") if row.reaches_ms is None else (moment(row.reaches_ms), "")
+
+
+FORECAST_COLUMNS: tuple[Column[Forecast, PastContext], ...] = (
+    Column("queue", "QUEUE", 12, lambda row, context: (context.name(row.ref), "strong"), most=30),
+    Column("metric", "METRIC", 12, lambda row, _: (METRIC_WORDS.get(row.metric, row.metric), ""), drop=2),
+    Column("reaches", "REACHES", 11, _reaches),
+    Column("limit", "LIMIT", 8, lambda row, _: (metric_value(row.metric, row.limit), ""), drop=1, right=True),
+    Column("value", "NOW", 8, lambda row, _: (metric_value(row.metric, row.value), ""), drop=4, right=True),
+    Column("growth", "AN HOUR", 8, _growth, drop=5, right=True),
+    Column("told", "FORECAST", 16, lambda row, _: (row.told, "muted"), drop=3, grow=True),
+)  # fmt: skip
+
+ANOMALY_COLUMNS: tuple[Column[Anomaly, PastContext], ...] = (
+    Column("hour", "HOUR", 11, lambda row, _: (moment(row.bucket_ms), "")),
+    Column("queue", "QUEUE", 12, lambda row, context: (context.name(row.ref), "strong"), grow=True),
+    Column("metric", "METRIC", 14, lambda row, _: (METRIC_WORDS.get(row.metric, row.metric), ""), drop=3),
+    Column("value", "WAS", 8, lambda row, _: (metric_value(row.metric, row.value), ""), drop=1, right=True),
+    Column("usual", "USUAL", 8, lambda row, _: (metric_value(row.metric, row.median), "muted"), drop=2, right=True),
+    Column("score", "SCORE", 7, lambda row, _: (f"{row.score:+,.1f}", ""), drop=4, right=True),
+)
+
+
+CHARTED = ("depth", AGE, "arrivals_s", "deletes_s", "receives_s", "redeliveries_s")
+HEAT = "heat"
+_INVENTORIES = "this page needs message inventories: rsmq-tui record --messages 5m"
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """One page. Of each row, ``ref`` names the queue, ``at_ms`` a moment to replay, ``told`` what is said of it."""
+
+    id: str
+    title: str
+    columns: tuple[Column[Any, Any], ...] = ()
+    rows: Callable[[Lists], Sequence[Any]] = lambda _: ()
+    count: Callable[[Lists], int] = lambda _: 0
+    ref: Callable[[Any], QueueRef | None] = lambda row: row.ref
+    at_ms: Callable[[Any], int | None] = lambda _: None
+    told: Callable[[Any], str] = lambda _: ""
+    empty: str = ""
+
+
+def queue_rows(lists: Lists) -> list[QueueRow]:
+    """Return the queues, those first that were longest in the worst trouble."""
+    of_queue: dict[QueueRef, list[Episode]] = {}
+    for episode in lists.episodes:
+        if episode.ref is not None:
+            of_queue.setdefault(episode.ref, []).append(episode)
+    rows = []
+    for facts in lists.queues:
+        episodes = of_queue.get(facts.ref, [])
+        worst = min((episode.verdict for episode in episodes), key=rank, default=Verdict.OK.value)
+        trouble_ms = sum(
+            episode.length_ms if lists.span is None else episode.within(lists.span) for episode in episodes
+        )
+        rows.append(QueueRow(facts, worst, len(episodes), trouble_ms))
+    rows.sort(key=lambda row: (rank(row.worst), -row.trouble_ms, -(row.facts.peak_depth or 0), row.facts.ref.queue))
+    return rows
+
+
+PAGES = (
+    Page(
+        "queues",
+        "Queues",
+        QUEUE_COLUMNS,
+        queue_rows,
+        lambda lists: len(lists.queues),
+        ref=lambda row: row.facts.ref,
+        empty="The analysis contains no queues.",
+    ),
+    Page(HEAT, "Heat map", empty="No data for this time."),
+    Page(
+        "episodes",
+        "Episodes",
+        EPISODE_COLUMNS,
+        lambda lists: lists.episodes[::-1],
+        lambda lists: len(lists.episodes),
+        at_ms=lambda row: row.start_ms,
+        told=lambda row: row.cause,
+        empty="No queue had a problem in this time.",
+    ),
+    Page(
+        "poison",
+        "Poison",
+        POISON_COLUMNS,
+        lambda lists: lists.poison,
+        lambda lists: len(lists.poison),
+        at_ms=lambda row: row.first_seen_ms,
+        told=lambda row: row.id,
+        empty=f"No poison messages in this time; {_INVENTORIES}.",
+    ),
+    Page(
+        "advice",
+        "Advice",
+        ADVICE_COLUMNS,
+        lambda lists: lists.advice,
+        lambda lists: len(lists.advice),
+        told=lambda row: row.told,
+        empty=f"No advice on visibility timeouts; {_INVENTORIES}.",
+    ),
+    Page(
+        "forecasts",
+        "Forecasts",
+        FORECAST_COLUMNS,
+        lambda lists: lists.forecasts,
+        lambda lists: len(lists.forecasts),
+        told=lambda row: row.told,
+        empty="No forecasts: they need at least one day of history.",
+    ),
+    Page(
+        "unusual",
+        "Unusual hours",
+        ANOMALY_COLUMNS,
+        lambda lists: lists.anomalies,
+        lambda lists: len(lists.anomalies),
+        at_ms=lambda row: row.bucket_ms,
+        empty="No hour of this time was unusual. A baseline needs some weeks of history.",
+    ),
+)
+
+
+def key_of(page: Page, row: Any) -> str:
+    """Return what tells a row from the others of its page."""
+    if page.id == "queues":
+        return repr(row.facts.ref)
+    parts = (getattr(row, name, None) for name in ("place", "queue", "ref", "verdict", "start_ms", "id", "metric"))
+    return repr((*parts, getattr(row, "bucket_ms", None)))
+
+
+def tab_pieces(chosen: Page, lists: Lists | None, told: Sequence[str], width: int) -> list[Piece]:
+    """Write the pages with their numbers, and what is told of the chosen one.
+
+    Where not all fit, the chosen one says which of them it is.
+    """
+    numbers = {} if lists is None else {page.id: page.count(lists) for page in PAGES if page.id != HEAT}
+    words = [f"{page.title} {compact(numbers[page.id])}" if page.id in numbers else page.title for page in PAGES]
+    pieces: list[Piece] = [(" ", "")]
+    for page, text in zip(PAGES, words, strict=True):
+        pieces.append((f"[ {text} ]", "strong") if page is chosen else (f"  {text}  ", "muted"))
+    room = width - sum(map(cell_len, told))
+    if sum(len(text) for text, _ in pieces) > room:
+        place = PAGES.index(chosen)
+        pieces = [(f" [ {words[place]} ]", "strong"), (f" {place + 1}/{len(PAGES)}", "muted")]
+    return [*pieces, *((text, "muted") for text in told)]

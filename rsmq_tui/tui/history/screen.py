@@ -1,0 +1,596 @@
+"""The history screen: a range of time of an analysis, and the dialog that chooses the range."""
+
+import asyncio
+import textwrap
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, ClassVar
+
+from textual import events, on, work
+from textual.app import App, ComposeResult
+from textual.binding import BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widgets import Input, OptionList
+
+from rsmq_tui.history.analysis.values import DAY_MS, Episode, QueueFacts, QueueRef, TimeRange
+from rsmq_tui.history.moments import MomentError
+from rsmq_tui.monitor import Snapshot
+from rsmq_tui.monitor.text import clock, plural, printable
+from rsmq_tui.tui.history.charts import HeatView, PastCharts
+from rsmq_tui.tui.history.loading import (
+    PRESETS,
+    Lists,
+    Loader,
+    Past,
+    Shown,
+    Wanted,
+    last,
+    read_range,
+    said,
+    shifted,
+    zoomed,
+)
+from rsmq_tui.tui.history.pages import (
+    CHARTED,
+    HEAT,
+    PAGES,
+    Page,
+    PastContext,
+    key_of,
+    tab_pieces,
+    trouble_token,
+    trouble_words,
+)
+from rsmq_tui.tui.keys import Where, bindings_of
+from rsmq_tui.tui.replay.session import open_replay
+from rsmq_tui.tui.screen import DashboardScreen
+from rsmq_tui.tui.widgets.painted import Piece
+from rsmq_tui.tui.widgets.row_table import RowTable
+from rsmq_tui.tui.widgets.text_lines import KeyHints, TextLine
+
+
+class RangedScreen(DashboardScreen):
+    """Shows the past, and has the keys that change which range of it."""
+
+    is_of_past = True
+
+    @property
+    def whole(self) -> TimeRange | None:
+        """All the time that is known, None where that is nothing."""
+        raise NotImplementedError
+
+    @property
+    def span(self) -> TimeRange | None:
+        """The range that is shown, or asked for."""
+        raise NotImplementedError
+
+    def show_span(self, span: TimeRange) -> None:
+        """Show another range."""
+        raise NotImplementedError
+
+    def show_snapshot(self, snapshot: Snapshot) -> None:
+        """Polls tell nothing of the past."""
+
+    @property
+    def can_change(self) -> bool:
+        """Nothing of the past can be changed."""
+        return False
+
+    def action_shift(self, step: int) -> None:
+        """Show an earlier or later time."""
+        if self.whole is not None and self.span is not None:
+            self.show_span(shifted(self.span, step, self.whole))
+
+    def action_zoom(self, step: int) -> None:
+        """Show less time, or more."""
+        if self.whole is not None and self.span is not None:
+            self.show_span(zoomed(self.span, step, self.whole))
+
+    def action_range(self) -> None:
+        """Ask for a range."""
+
+        if self.whole is not None:
+            self.app.push_screen(RangeScreen(self.whole), self._take_range)
+
+    def _take_range(self, span: TimeRange | None) -> None:
+        if span is not None:
+            self.show_span(span)
+
+
+class RangeScreen(ModalScreen[TimeRange | None]):
+    """Gives the range that was chosen of the ``whole``, or None."""
+
+    BINDINGS: ClassVar[list[BindingType]] = bindings_of("modal")
+
+    def __init__(self, whole: TimeRange) -> None:
+        super().__init__()
+        self._whole = whole
+        self._entry = Input(
+            placeholder="21:50 – 22:30, 2031-05-17 21:50, -2h", id="from-to", compact=True, select_on_focus=False
+        )
+        self._told = TextLine(id="told")
+
+    def compose(self) -> ComposeResult:
+        """The usual ranges, and a line to type one."""
+        with Vertical():
+            yield OptionList(*(Content(words) for words, _ in PRESETS), markup=False)
+            yield self._entry
+            yield self._told
+
+    def on_mount(self) -> None:
+        """Begin in the list; what is typed goes to the line."""
+        box = self.query_one(Vertical)
+        box.border_title = "Time range, UTC"
+        box.border_subtitle = Content("enter selects · or type a range")
+        self._told.show([(f" recorded: {said(self._whole)}", "muted")])
+        self.query_one(OptionList).focus()
+
+    def on_key(self, event: events.Key) -> None:
+        """What is typed in the list begins a range."""
+        character = event.character or ""
+        begins = character.isdigit() or character in {"-", "–"}
+        # What was typed before the line had the focus belongs to it too.
+        goes_on = bool(self._entry.value) and event.is_printable
+        if self._entry.has_focus or not (begins or goes_on):
+            return
+        self._entry.value += character
+        self._entry.cursor_position = len(self._entry.value)
+        self.set_focus(self._entry)
+        event.stop()
+
+    @on(OptionList.OptionSelected)
+    def _choose(self, event: OptionList.OptionSelected) -> None:
+        if self._entry.value:
+            self._take(self._entry.value)
+        else:
+            self.dismiss(last(PRESETS[event.option_index][1], self._whole))
+
+    @on(Input.Submitted)
+    def _submit(self, event: Input.Submitted) -> None:
+        self._take(event.value)
+
+    def _take(self, text: str) -> None:
+        try:
+            self.dismiss(read_range(text, self._whole))
+        except MomentError as error:
+            self._told.show([(f" {printable(str(error), 200)}", "alarm")])
+
+    def action_close(self) -> None:
+        """Close without a choice."""
+        self.dismiss(None)
+
+
+_NARROW = 60
+
+
+def source_pieces(shown: Shown, out: str) -> list[Piece]:
+    """Say which analysis is shown, that it is not live, and what is missing in it."""
+    made = "" if shown.made_ms is None else f"   created {clock(shown.made_ms, date=True)[:16]} UTC"
+    pieces: list[Piece] = [
+        (" rsmq-tui  ", "strong"),
+        (f"HISTORY (read-only) · {printable(shown.label or out, 60)}", ""),
+        (made, "muted"),
+    ]
+    # Each begins with where the analysis is, which is said already.
+    problems = [printable(problem.removeprefix(f"{shown.label}/"), 120) for problem in shown.problems]
+    more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+    return [*pieces, *((f"   ! {problem}{more}", "alarm") for problem in problems[:1])]
+
+
+def range_pieces(span: TimeRange | None, marked: str, width: int, *, ascii_only: bool) -> list[Piece]:
+    """Say which range is shown, and what is marked."""
+    back = "<" if ascii_only else "◀"
+    head = f" {back} history  " if width >= _NARROW else f" {back} "
+    return [
+        (head, "strong"),
+        ("" if span is None else said(span), ""),
+        (f"   {marked} marked" if marked else "", "strong"),
+    ]
+
+
+def queues_words(refs: Sequence[QueueRef], known: int, context: PastContext) -> str:
+    """Name a queue, or say how many of the ``known`` ones are meant."""
+    if len(refs) == 1:
+        return printable(context.name(refs[0]), 60)
+    return f"all {plural(len(refs), 'queue')}" if len(refs) == known else plural(len(refs), "queue")
+
+
+def row_pieces(page: Page, row: Any, *, ascii_only: bool) -> list[Piece]:
+    """Say in full what a row of a page cuts off; nothing where there is none."""
+    if row is None:
+        return []
+    pieces: list[Piece] = [(" ", "")]
+    if isinstance(row, Episode):
+        words = trouble_words(row.verdict, ascii_only)
+        pieces.append((f"{printable(words, 30)} ", trouble_token(row.verdict)))
+    return [*pieces, (printable(page.told(row), 300), "")]
+
+
+def why_empty(shown: Shown, page: Page, typed: str, width: int, of: str = "") -> list[Piece]:
+    """Say why a page has no rows, ``of`` one queue or of all, and what to do, in lines of that width."""
+    told = _why_empty(shown, page, typed, of)
+    return [(f"  {line}", style) for words, style in told for line in _wrapped(words, width)]
+
+
+def _why_empty(shown: Shown, page: Page, typed: str, of: str) -> list[Piece]:
+    if shown.failure is not None:
+        return [(printable(shown.failure, 300), "alarm"), ("r retries.", "muted")]
+    if shown.made_ms is None:
+        return [("loading …", "muted")]
+    if shown.whole is None:
+        history, out = printable(shown.history, 100) or "DIR", printable(shown.label, 100)
+        return [
+            ("This analysis is empty. Record some history, then run:", "muted"),
+            (f"rsmq-tui pipeline run --history {history} --out {out}", ""),
+        ]
+    if typed:
+        return [(f"Nothing matches {printable(typed, 60)}. Press esc to see all.", "muted")]
+    if of:
+        return [(f"{of} had no problems in this time. Press esc to go back.", "muted")]
+    return [(page.empty, "muted")]
+
+
+def _wrapped(words: str, width: int) -> list[str]:
+    return textwrap.wrap(words, max(12, width - 4), break_on_hyphens=False)
+
+
+class PastChoice:
+    """The marks, the queues of the row that was last under the cursor, and what is left out.
+
+    That is what does not match the words that are ``typed``, and the episodes of others than the ``only`` queue.
+    """
+
+    def __init__(self) -> None:
+        self.marked: dict[QueueRef, None] = {}
+        self.refs: tuple[QueueRef, ...] = ()
+        self.only: QueueRef | None = None
+        self.typed = ""
+        self._before: tuple[Page, dict[QueueRef, None]] | None = None
+
+    def narrow(self, ref: QueueRef, page: Page) -> None:
+        """Look at the episodes of one queue, from that page."""
+        self._before = page, self.marked
+        self.only, self.marked = ref, {ref: None}
+
+    def widen(self) -> Page | None:
+        """Look at all again, with the marks of before; return the page that one came from, None where it is so."""
+        before, self._before, self.only = self._before, None, None
+        if before is None:
+            return None
+        page, self.marked = before
+        return page
+
+    def rows(self, page: Page, lists: Lists, name: Callable[[QueueRef], str]) -> list[Any]:
+        """Return the rows of a page that are looked at, and pass the filter by their queue's ``name``."""
+        return [row for row in page.rows(lists) if self._holds(row) and self.passes(page.ref(row), name)]
+
+    def passes(self, ref: QueueRef | None, name: Callable[[QueueRef], str]) -> bool:
+        """Tell whether a queue, or what is of none, passes the filter."""
+        return passes("" if ref is None else name(ref), self.typed)
+
+    def _holds(self, row: Any) -> bool:
+        """Tell whether an episode is of the queue that is looked at, or of all queues of its place."""
+        only = self.only
+        return only is None or row.ref == only or (row.ref is None and row.place == only.place)
+
+    def follow(self, page: Page, row: Any, queues: Iterable[QueueFacts]) -> tuple[QueueRef, ...]:
+        """Return the queues that charts are of, now that this row is under the cursor; None is no row."""
+        refs = tuple(self.marked)
+        if not refs and row is not None:
+            ref = page.ref(row)
+            if ref is not None:
+                refs = (ref,)
+            elif isinstance(row, Episode):
+                refs = tuple(facts.ref for facts in queues if facts.ref.place == row.place)
+        self.refs = refs or self.refs
+        return self.refs
+
+    def toggle(self, ref: QueueRef) -> None:
+        """Mark a queue, or take the mark off."""
+        if ref in self.marked:
+            del self.marked[ref]
+        else:
+            self.marked[ref] = None
+
+    def toggle_all(self, refs: Sequence[QueueRef], name: Callable[[QueueRef], str]) -> None:
+        """Mark those that pass the filter and no other; take all marks off where these are marked already."""
+        refs = [ref for ref in refs if self.passes(ref, name)]
+        self.marked = {} if set(refs) == set(self.marked) else dict.fromkeys(refs)
+
+    def begin_with(self, wanted: tuple[str, str, str], shown: Shown) -> bool:
+        """Mark a queue by its server, namespace and name, or one of that name elsewhere; tell whether there is one."""
+        server, ns, queue = wanted
+        found = [facts.ref for facts in shown.lists.queues if facts.ref.queue == queue]
+        here = [ref for ref in found if (ref.server, ref.ns) == (server, ns)] or found[:1]
+        self.marked = dict.fromkeys(here)
+        return bool(found)
+
+
+def passes(name: str, typed: str) -> bool:
+    """Tell whether a name holds each word that was typed, and none of those that a ! stands before."""
+    shown = name.lower()
+    # A word that is only begun says nothing yet.
+    words = [word for word in typed.lower().split() if word != "!"]
+    return all((word[1:] not in shown) if word.startswith("!") else word in shown for word in words)
+
+
+def jump(app: App[None], history: str, at_ms: int, queue: str | None) -> None:
+    """Replay that moment of a history; where none is known, say so in one line."""
+    if history:
+        open_replay(app, history, at_ms, queue)
+        return
+    words = f"cannot replay {clock(at_ms, date=True)[:16]}: name the folder of the history with --history"
+    app.notify(words, severity="warning", markup=False)
+
+
+# Nobody asks for it.
+_NOTHING = Wanted(points=0)
+_FEWEST_POINTS, _MOST_POINTS = 40, 400
+
+
+class HistoryScreen(RangedScreen):
+    """Charts, episodes, a heat map, and what else an analysis holds.
+
+    ``queue`` names one to begin with: its server, namespace and name.
+    """
+
+    WHERE: ClassVar[tuple[Where, ...]] = ("history", "table")
+    BINDINGS: ClassVar[list[BindingType]] = bindings_of("history")
+
+    def __init__(self, past: Past, queue: tuple[str, str, str] | None = None) -> None:
+        super().__init__()
+        self._past = past
+        self._wanted_queue = queue
+        self._loader = Loader(past.analysis)
+        self._shown = Shown(_NOTHING)
+        self._asked = Wanted(refs=())
+        self._is_loading = False
+        self._page = PAGES[0]
+        self._choice = PastChoice()
+        self._listed: tuple[object, ...] = ()
+        self._where = TextLine(id="where")
+        self._title = TextLine(id="title")
+        self._tabs = TextLine(id="tabs")
+        self._told = TextLine(id="why")
+        self.charts = PastCharts()
+        self.heat = HeatView(id="heat")
+        self.tables: dict[str, RowTable[Any, PastContext]] = {
+            page.id: RowTable(page.columns, PastContext(), id=f"past-{page.id}", on_open=self._open)
+            for page in PAGES
+            if page.columns
+        }
+
+    def compose(self) -> ComposeResult:
+        """Where the numbers come from, the range, charts, pages, hints."""
+        yield self._where
+        yield self._title
+        yield self.charts
+        yield self._tabs
+        yield Input(placeholder="words in a queue's name; !word excludes", id="filter", compact=True)
+        yield from self.tables.values()
+        yield self.heat
+        yield self._told
+        yield KeyHints("table", "history", "app")
+
+    def on_mount(self) -> None:
+        """Begin to read."""
+        self._turn_to(self._page)
+
+    def on_resize(self) -> None:
+        """Let lines have as many points as there is room for."""
+        self._ask()
+
+    def rest(self) -> None:
+        """Look for a newer run."""
+        self._ask(look=self._asked.look + 1)
+
+    @property
+    def whole(self) -> TimeRange | None:
+        """All the time that the analysis covers."""
+        return self._shown.whole
+
+    @property
+    def span(self) -> TimeRange | None:
+        """The range that is asked for, or else shown."""
+        return self._asked.span or self._shown.span
+
+    def show_span(self, span: TimeRange) -> None:
+        """Ask for another range."""
+        self._ask(span=span)
+
+    @on(RowTable.Moved)
+    def _follow_cursor(self) -> None:
+        self._tell_row()
+        self._chart_cursor()
+
+    def _open(self, row: Any) -> None:
+        at_ms, ref = self._page.at_ms(row), self._page.ref(row)
+        if at_ms is not None:
+            history = self._past.history or self._shown.history
+            jump(self.app, history, at_ms, None if ref is None else ref.queue)
+        elif ref is not None:
+            self._choice.narrow(ref, self._page)
+            self._turn_to(next(page for page in PAGES if page.id == "episodes"))
+
+    @on(Input.Changed, "#filter")
+    def _filter_as_typed(self, event: Input.Changed) -> None:
+        self._choice.typed = event.value
+        self._show_rows()
+
+    @on(Input.Submitted, "#filter")
+    def _keep_filter(self) -> None:
+        if not self._choice.typed:
+            self.query_one("#filter").display = False
+        self._focus_page()
+
+    def action_filter(self) -> None:
+        """Open the filter."""
+        entry = self.query_one("#filter")
+        entry.display = True
+        self.set_focus(entry)
+
+    def action_clear(self) -> None:
+        """Go back from the episodes of one queue; clear the marks, then the filter; then leave."""
+        entry = self.query_one("#filter", Input)
+        if not entry.has_focus and (page := self._choice.widen()) is not None:
+            self._turn_to(page)
+        elif self._choice.marked and not entry.has_focus:
+            self._choice.marked = {}
+            self._marks_changed()
+        elif entry.display:
+            entry.value = ""
+            entry.display = False
+            self._focus_page()
+        elif len(self.app.screen_stack) > 1:
+            # Alone it is left by q: escape must not end the program.
+            self.app.call_later(self.app.run_action, "leave")
+
+    def action_mark(self) -> None:
+        """Mark the queue of the row, or take the mark off."""
+        ref = None if self._row is None else self._page.ref(self._row)
+        if ref is None:
+            return
+        self._choice.toggle(ref)
+        self._marks_changed()
+        if self._page.id in self.tables:
+            self.tables[self._page.id].action_cursor(1)
+
+    def action_mark_all(self) -> None:
+        """Mark all queues that pass the filter; take all marks off where they are marked already."""
+        self._choice.toggle_all([facts.ref for facts in self._shown.lists.queues], self._cells.name)
+        self._marks_changed()
+
+    def action_turn_page(self, step: int) -> None:
+        """Show another page."""
+        self._choice.widen()
+        self._turn_to(PAGES[(PAGES.index(self._page) + step) % len(PAGES)])
+
+    def action_metric(self) -> None:
+        """Chart the next metric."""
+        self._ask(metric=CHARTED[(CHARTED.index(self._asked.metric) + 1) % len(CHARTED)])
+
+    def action_weekly(self) -> None:
+        """Fold the heat map by day, or by weekday."""
+        self._ask(is_weekly=not self._asked.is_weekly)
+        if self._page.id != HEAT:
+            self._turn_to(next(page for page in PAGES if page.id == HEAT))
+
+    @property
+    def _row(self) -> Any:
+        table = self.tables.get(self._page.id)
+        return None if table is None else table.cursor_row
+
+    @property
+    def _cells(self) -> PastContext:
+        places = {facts.ref.place for facts in self._shown.lists.queues}
+        became = {(episode.ref, episode.start_ms): episode.verdict for episode in self._shown.lists.episodes}
+        return PastContext(len(places) > 1, self.dashboard.ascii_only, frozenset(self._choice.marked), became)
+
+    def _turn_to(self, page: Page) -> None:
+        self._page = page
+        for name, table in self.tables.items():
+            table.display = name == page.id
+        self.heat.display = page.id == HEAT
+        self._focus_page()
+        self._ask(is_heat=page.id == HEAT)
+        self._show_rows()
+        self._chart_cursor()
+
+    def _focus_page(self) -> None:
+        self.set_focus(self.heat if self._page.id == HEAT else self.tables[self._page.id])
+
+    def _marks_changed(self) -> None:
+        self._listed = ()
+        self._show_rows()
+        self._chart_cursor()
+
+    def _chart_cursor(self) -> None:
+        """Let the charts be of what is marked, or else of what is under the cursor."""
+        self._ask(refs=self._choice.follow(self._page, self._row, self._shown.lists.queues))
+
+    def _ask(self, **news: Any) -> None:
+        """Let something else be read; what was asked before and is not read yet is not read any more."""
+        points = max(_FEWEST_POINTS, min(_MOST_POINTS, self.size.width))
+        self._asked = replace(self._asked, points=points, **news)
+        if not self._is_loading and self._asked != self._shown.wanted:
+            self._is_loading = True
+            self._load()
+        self._tell()
+
+    @work(group="history")
+    async def _load(self) -> None:
+        try:
+            while self._asked != self._shown.wanted:
+                self._shown = await asyncio.to_thread(self._loader.load, self._asked, partial(last, DAY_MS))
+                self._show()
+        finally:
+            self._is_loading = False
+            self._tell()
+
+    def _show(self) -> None:
+        """Show what has been read."""
+        shown = self._shown
+        self._mark_wanted()
+        self._show_rows()
+        self._chart_cursor()
+        if shown.lines is not None and shown.span is not None and shown.wanted.refs:
+            self.charts.show(shown.lines, self._words_of(shown.wanted.refs), shown.span)
+        if self._page.id == HEAT:
+            heat = shown.heat if shown.wanted.is_heat or shown.failure else None
+            words = self._words_of(shown.wanted.refs or ())
+            self.heat.show_heat(heat, words, printable(shown.failure or self._page.empty, 300))
+
+    def _show_rows(self) -> None:
+        """Show the rows of the page, unless they are there already."""
+        page, shown = self._page, self._shown
+        self._tell()
+        if page.id == HEAT:
+            self._tell_row()
+            return
+        only = self._choice.only
+        listed = (page.id, shown.lists, self._choice.typed, only, shown.failure, shown.made_ms, self.size.width)
+        table = self.tables[page.id]
+        if listed == self._listed:
+            table.show(table.rows, table.keys, self._cells)
+        else:
+            self._listed = listed
+            table.empty_text = why_empty(shown, page, self._choice.typed, self.size.width, of=self._of)
+            rows = self._choice.rows(page, shown.lists, self._cells.name)
+            table.show(rows, [key_of(page, row) for row in rows], self._cells)
+        self._tell_row()
+
+    def _mark_wanted(self) -> None:
+        """Begin with the queue that the screen was opened for."""
+        if self._wanted_queue is None or not self._shown.lists.queues:
+            return
+        wanted, self._wanted_queue = self._wanted_queue, None
+        if not self._choice.begin_with(wanted, self._shown):
+            words = f"the analysis does not contain queue {printable(wanted[2], 60)}"
+            self.notify(words, severity="warning", markup=False)
+
+    def _words_of(self, refs: Sequence[QueueRef]) -> str:
+        """Name some queues."""
+        return queues_words(refs, len(self._shown.lists.queues), self._cells)
+
+    @property
+    def _of(self) -> str:
+        """The queue whose episodes are listed; empty where all are."""
+        return "" if self._choice.only is None else self._words_of((self._choice.only,))
+
+    def _tell(self) -> None:
+        """Say where the numbers come from, of which time they are, and what is still being read."""
+        shown = self._shown
+        self._where.show(source_pieces(shown, self._past.analysis))
+        marked = self._words_of(tuple(self._choice.marked)) if self._choice.marked else ""
+        width, ascii_only = self.size.width, self.dashboard.ascii_only
+        self._title.show(range_pieces(self.span, marked, width, ascii_only=ascii_only))
+        told = [f"   of {self._of}"] if self._of else []
+        told += ["   loading …"] if self._is_loading else []
+        self._tabs.show(tab_pieces(self._page, shown.lists if shown.whole else None, told, width))
+
+    def _tell_row(self) -> None:
+        """Say in full what the row under the cursor cuts off."""
+        self._told.show(row_pieces(self._page, self._row, ascii_only=self.dashboard.ascii_only))

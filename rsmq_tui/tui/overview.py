@@ -1,0 +1,398 @@
+"""The overview: all queues, what is wrong now, and whether it is getting better."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import ClassVar, Literal
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import Horizontal
+from textual.reactive import reactive
+from textual.strip import Strip
+from textual.widgets import Input
+
+from rsmq_tui.charts import Series
+from rsmq_tui.monitor import QueueState, Snapshot, Verdict, reason
+from rsmq_tui.monitor.text import compact, duration, printable, rate
+from rsmq_tui.tui.columns import SPARK_MS, QueueContext, columns_of, sort_queues, spark_pieces
+from rsmq_tui.tui.keys import Usable, Where, bindings_of
+from rsmq_tui.tui.screen import NO_SERVER, DashboardScreen
+from rsmq_tui.tui.servers import Site, are_of_one_server
+from rsmq_tui.tui.theme import sign, verdict_words
+from rsmq_tui.tui.widgets.charts import ChartPanel, SparkPanel
+from rsmq_tui.tui.widgets.painted import Painted, Piece
+from rsmq_tui.tui.widgets.row_table import Column, RowTable
+from rsmq_tui.tui.widgets.status_line import StatusLine, age_words, stale_words, why_empty
+from rsmq_tui.tui.widgets.text_lines import KeyHints, TextLine
+
+
+def changed_verdicts(before: Snapshot | None, now: Snapshot) -> frozenset[str]:
+    """Return the keys of the queues that were there at the last poll and have another verdict now."""
+    if before is None or before is now or before.ns != now.ns:
+        return frozenset()
+    # Most of 10,000 states are the very same objects, and need no look.
+    before_ids, now_ids = set(map(id, before.queues)), set(map(id, now.queues))
+    verdicts = {queue.key: queue.verdict for queue in before.queues if id(queue) not in now_ids}
+    fresh = (queue for queue in now.queues if id(queue) not in before_ids) if verdicts else ()
+    return frozenset(queue.key for queue in fresh if verdicts.get(queue.key, queue.verdict) is not queue.verdict)
+
+
+def are_same(one: Sequence[object], other: Sequence[object]) -> bool:
+    """Tell whether two rows of states are the very same ones."""
+    return len(one) == len(other) and all(map(_is, one, other))
+
+
+def _is(one: object, other: object) -> bool:
+    return one is other
+
+
+def matching_queues(queues: Sequence[QueueState], wanted: str) -> list[QueueState]:
+    """Return the queues whose name or server holds each word, or whose verdict begins with it; with a ! the others."""
+    rows = list(queues)
+    for word in wanted.lower().split():
+        excluded, part = word.startswith("!"), word.removeprefix("!")
+        if part:
+            rows = [queue for queue in rows if _holds(queue, part) != excluded]
+    return rows
+
+
+def _holds(queue: QueueState, part: str) -> bool:
+    return part in queue.name.lower() or part in queue.place.lower() or queue.verdict.startswith(part)
+
+
+class NowPanel(Painted):
+    """Ready, hidden, the oldest ready message, the rates, and how many queues are in which trouble."""
+
+    DEFAULT_CSS = """
+    NowPanel { border: round $rule; border-title-color: $quiet; padding: 0 1; }
+    """
+    snapshot: reactive[Snapshot | None] = reactive(None, repaint=False)
+
+    def on_mount(self) -> None:
+        """Name the panel."""
+        self.border_title = "Now, and the last 10 min"
+
+    def watch_snapshot(self) -> None:
+        """Show the news."""
+        self.repaint()
+
+    def paint(self) -> list[Strip]:
+        """Paint one fact a line."""
+        snapshot = self.snapshot
+        if snapshot is None or snapshot.link.fresh_at_s is None:
+            return []
+        totals = snapshot.totals
+        age = None if totals.ready_since_ms is None else snapshot.at_ms - totals.ready_since_ms
+        where = f"  in {printable(totals.oldest, 24)}" if totals.oldest else ""
+        lines: list[list[Piece]] = [
+            [("ready   ", "muted"), (f"{compact(totals.ready):>9} ", "strong"), *self._past(snapshot, "ready")],
+            [("hidden  ", "muted"), (f"{compact(totals.hidden):>9} ", "strong"), *self._past(snapshot, "hidden")],
+            [("waiting ", "muted"), (f"{duration(age):>9}", "strong"), (where, "muted")],
+            [("in      ", "muted"), (f"{rate(totals.arrivals_s):>9}", "strong"), ("/s", "muted")],
+            [("out     ", "muted"), (f"{rate(totals.deletes_s):>9}", "strong"), ("/s", "muted")],
+            self._verdicts(snapshot),
+        ]
+        return [self.line(pieces) for pieces in lines]
+
+    def _past(self, snapshot: Snapshot, name: Literal["ready", "hidden"]) -> list[Piece]:
+        """Draw how much it was, and say what the highest of it was."""
+        points = [point for point in snapshot.trend.totals if point.at_ms > snapshot.at_ms - SPARK_MS]
+        values = [point.ready if name == "ready" else point.hidden for point in points]
+        pieces = spark_pieces([point.at_ms for point in points], values, snapshot.at_ms, ascii_only=self.ascii_only)
+        # Where several servers are watched, the sums of the past lag a little behind those of now.
+        now = snapshot.totals.ready if name == "ready" else snapshot.totals.hidden
+        highest = max((value for value in (*values, now) if value is not None), default=None)
+        return [*pieces, (f" max {compact(highest)}", "muted")]
+
+    def _verdicts(self, snapshot: Snapshot) -> list[Piece]:
+        counts = snapshot.totals.verdicts
+        return [
+            (f"{sign(verdict, self.ascii_only)} {counts[verdict]}  ", f"verdict-{verdict}")
+            for verdict in Verdict
+            if counts.get(verdict)
+        ]
+
+
+# Rows keep their places for this long after the cursor was moved, so that nothing moves under it.
+REST_S = 3.0
+# How often the ages of servers that do not answer are brought up to date.
+_COUNT_S = 0.5
+_CHART_STEP_MS = 5_000
+
+
+class OverviewScreen(DashboardScreen):
+    """The table of all queues below the sums and the throughput."""
+
+    WHERE: ClassVar[tuple[Where, ...]] = ("overview", "table")
+    BINDINGS: ClassVar[list[BindingType]] = bindings_of("overview")
+
+    def __init__(self, sites: Sequence[Site]) -> None:
+        super().__init__()
+        self._sites = sites
+        self.table = RowTable(_columns(sites), QueueContext(Snapshot(0, "", ""), {}), id="queues", on_open=self._open)
+        self.chart = ChartPanel("Messages a second, 10 min", ("series-first", "series-second"), id="throughput")
+        self.sparks = SparkPanel(("ready",), ("hidden",), ("arrivals/s", "deletes/s"), id="sparks")
+        self._why = TextLine(id="why")
+        self._filter = ""
+        self._sort: str | None = None
+        self._reverse = False
+        self._moved_s = -REST_S
+        self._seen: Sequence[QueueState] = ()
+        self._last: Snapshot | None = None
+        self._arranged_for: tuple[object, ...] | None = None
+        self._chart_at = 0
+
+    def compose(self) -> ComposeResult:
+        """Status, sums and chart, table, hints."""
+        yield StatusLine().data_bind(OverviewScreen.snapshot)
+        with Horizontal(id="charts"):
+            yield self.chart
+            yield NowPanel().data_bind(OverviewScreen.snapshot)
+        yield self.sparks
+        yield Input(placeholder="words in a queue's name or verdict; !word excludes", id="filter", compact=True)
+        yield self.table
+        yield self._why
+        yield KeyHints("table", "overview", "app")
+
+    def on_mount(self) -> None:
+        """Begin in the table."""
+        self.table.focus()
+        self.set_interval(_COUNT_S, self._count_on)
+
+    def show_snapshot(self, snapshot: Snapshot) -> None:
+        """Show the sums, the chart and the rows."""
+        if self.dashboard.sites is not self._sites:
+            # Another place appeared in a replay.
+            self._sites = self.dashboard.sites
+            self.table.columns = _columns(self._sites)
+        self._show_chart(snapshot)
+        self._tell_sums(snapshot)
+        context = QueueContext(
+            snapshot,
+            {site.place: site.title(snapshot.part(site.place).ns) for site in self.dashboard.sites},
+            changed_verdicts(self._last, snapshot),
+            self.dashboard.ascii_only,
+            self.dashboard.clock_times,
+            self._stale(snapshot),
+        )
+        self._last = snapshot
+        self.table.empty_text = why_empty(snapshot, self._filter, self.dashboard.replay)
+        rows = self._arranged(snapshot)
+        keys = self.table.keys if rows is self.table.rows else [queue.key for queue in rows]
+        self.table.show(rows, keys, context)
+        self._tell_why()
+
+    def _stale(self, snapshot: Snapshot) -> dict[str, str]:
+        """Say how old the numbers are of those of several servers that do not answer, by their places."""
+        failing = (part for part in snapshot.parts if part.link.failure is not None)
+        return {part.place: age_words(part, self.dashboard) for part in failing}
+
+    def _count_on(self) -> None:
+        """Bring the ages of servers that do not answer up to date: the next poll may be half a minute away."""
+        stale = {} if self.snapshot is None or not self.is_current else self._stale(self.snapshot)
+        if stale:
+            self.table.context = replace(self.table.context, stale=stale)
+            self.table.repaint()
+            self._tell_why()
+
+    def rest(self) -> None:
+        """Let the rows be sorted at once."""
+        self._moved_s = -REST_S
+
+    def _open(self, queue: QueueState) -> None:
+        self.dashboard.open_queue(queue.name, queue.place)
+
+    @on(RowTable.Moved)
+    def _keep_places(self) -> None:
+        self._moved_s = self.dashboard.clock()
+        self._tell_why()
+
+    @on(RowTable.Resized)
+    def _fit_why(self) -> None:
+        self._tell_why()
+
+    @on(RowTable.HeadClicked)
+    def _sort_by_click(self, event: RowTable.HeadClicked) -> None:
+        self._reverse = not self._reverse if self._sort == event.column else False
+        self._sort = event.column
+        self._rearrange()
+
+    @on(Input.Changed, "#filter")
+    def _filter_as_typed(self, event: Input.Changed) -> None:
+        self._filter = event.value
+        self._rearrange()
+
+    @on(Input.Submitted, "#filter")
+    def _keep_filter(self) -> None:
+        self.set_focus(self.table)
+        if not self._filter:
+            self.query_one("#filter").display = False
+
+    def action_filter(self) -> None:
+        """Open the filter, at once: what is typed next must not reach the table."""
+        entry = self.query_one("#filter")
+        entry.display = True
+        self.set_focus(entry)
+
+    def action_clear(self) -> None:
+        """Clear the filter; if there is none, sort by trouble again."""
+        entry = self.query_one("#filter", Input)
+        if entry.display:
+            entry.value = ""
+            entry.display = False
+            self.set_focus(self.table)
+        else:
+            self._sort, self._reverse = None, False
+            self._rearrange()
+
+    def action_sort_next(self) -> None:
+        """Sort by the next column; after the last one by trouble again."""
+        columns = (None, *(column.id for column in self.table.columns))
+        self._sort = columns[(columns.index(self._sort) + 1) % len(columns)]
+        self._reverse = False
+        self._rearrange()
+
+    def action_sort_reverse(self) -> None:
+        """Turn the order around."""
+        self._reverse = not self._reverse
+        self._rearrange()
+
+    def action_change(self, name: str) -> None:
+        """Ask for a change of the queue under the cursor, or for a queue to create."""
+        queue, place = self._queue_for(name), self.chosen_place
+        if queue is not None and place is not None:
+            self.dashboard.ask_change(name, queue, place=place)
+
+    def action_undo(self) -> None:
+        """Take back the last change."""
+        place = self._place_for_key()
+        if place is not None:
+            self.dashboard.undo(None, place)
+
+    def action_audit(self) -> None:
+        """Audit all queues on the server of the queue under the cursor."""
+        place = self._place_for_key()
+        if place is not None:
+            self.dashboard.open_audit(None, place)
+
+    def action_export(self) -> None:
+        """Write all messages of the queue under the cursor to a file."""
+        queue, place = self._queue_for("export"), self.chosen_place
+        if queue is not None and place is not None:
+            self.dashboard.export(queue, None, place)
+
+    @property
+    def chosen_place(self) -> str | None:
+        """The server of the queue under the cursor, or the only one."""
+        if len(self.dashboard.sites) == 1:
+            return self.dashboard.sites[0].place
+        return None if self.table.cursor_row is None else self.table.cursor_row.place
+
+    @property
+    def usable(self) -> Usable:
+        """Which keys have a use here: of those for one kind of queue, the ones of the row under the cursor."""
+        row, known = self.table.cursor_row, super().usable
+        return known if row is None else replace(known, kinds=frozenset({row.kind}))
+
+    def _place_for_key(self) -> str | None:
+        if self.chosen_place is None:
+            self.notify(NO_SERVER, severity="warning", markup=False)
+        return self.chosen_place
+
+    def _queue_for(self, name: str) -> str | None:
+        if name == "create":
+            return None if self._place_for_key() is None else ""
+        if self.table.cursor_row is None:
+            self.notify("no queue is selected", severity="warning", markup=False)
+            return None
+        # While a dialog is open the rows behind it go on, and its queue stays the one under the cursor.
+        self.table.place_cursor(self.table.cursor_index)
+        return self.table.cursor_row.name
+
+    def _tell_why(self) -> None:
+        """Say in a sentence why the queue under the cursor has its verdict, and what is odd about it."""
+        self.query_one(KeyHints).repaint()
+        queue, snapshot = self.table.cursor_row, self.snapshot
+        if queue is None or snapshot is None:
+            self._why.show([])
+            return
+        part, ascii_only = snapshot.part(queue.place), self.dashboard.ascii_only
+        is_stale = queue.place in self.table.context.stale
+        words = reason(queue, part.at_ms, self.dashboard.site(queue.place).source.thresholds)
+        where = "" if are_of_one_server(self._sites) else f" on {printable(self.table.context.titles[queue.place], 40)}"
+        pieces: list[Piece] = [
+            (f" {verdict_words(queue.verdict, ascii_only)} ", "muted" if is_stale else f"verdict-{queue.verdict}"),
+            (f"{printable(queue.name, 40)}{where}: ", ""),
+        ]
+        if is_stale:
+            # Its verdict was the last, and need not be true any more.
+            pieces.append((f"{'X' if ascii_only else '✗'} {stale_words(part, self.dashboard)} · ", "alarm"))
+        pieces.append((words, "muted" if is_stale else ""))
+        if queue.problems:
+            pieces.append((f"   ! {'; '.join(queue.problems)}", "verdict-aged"))
+        self._why.show(pieces, self._free_lines)
+
+    @property
+    def _free_lines(self) -> int:
+        """How many lines there are at the bottom that no row needs, that of the words itself included."""
+        return self.table.size.height + self._why.size.height - 1 - max(1, len(self.table.rows))
+
+    def _rearrange(self) -> None:
+        self.rest()
+        self._arranged_for = None
+        if self.snapshot is not None:
+            self.show_snapshot(self.snapshot)
+
+    def _arranged(self, snapshot: Snapshot) -> Sequence[QueueState]:
+        """Return the rows in order: sorted while the cursor rests, else in the places that they have."""
+        resting = self.dashboard.clock() - self._moved_s >= REST_S
+        wanted = (self._filter, self._sort, self._reverse, resting)
+        if wanted == self._arranged_for and are_same(snapshot.queues, self._seen):
+            return self.table.rows
+        self._arranged_for, self._seen = wanted, snapshot.queues
+        rows = matching_queues(snapshot.queues, self._filter)
+        if resting:
+            downwards = sort_queues(rows, self._sort, self._reverse)
+            self.table.sorted_by = None if self._sort is None else (self._sort, downwards)
+        else:
+            places = {name: place for place, name in enumerate(self.table.keys)}
+            rows.sort(key=lambda queue: places.get(queue.key, len(places)))
+        return rows
+
+    def _show_chart(self, snapshot: Snapshot) -> None:
+        # One dot of the chart stands for several seconds: drawing it at each poll would change nothing but the cost.
+        step = snapshot.at_ms // _CHART_STEP_MS
+        early = len(snapshot.trend.totals) < 10
+        if step == self._chart_at and not early:
+            return
+        self._chart_at = step
+        points = snapshot.trend.totals
+        rates = (
+            Series("arrivals/s", [(point.at_ms, point.arrivals_s) for point in points]),
+            Series("deletes/s", [(point.at_ms, point.deletes_s) for point in points]),
+        )
+        counts = (
+            Series("ready", [(point.at_ms, point.ready) for point in points]),
+            Series("hidden", [(point.at_ms, point.hidden) for point in points]),
+        )
+        self.chart.show(rates, snapshot.at_ms)
+        self.sparks.show((*counts, *rates), snapshot.at_ms)
+
+    def _tell_sums(self, snapshot: Snapshot) -> None:
+        if snapshot.link.fresh_at_s is None:
+            return
+        totals = snapshot.totals
+        self.sparks.tell(
+            {
+                "ready": totals.ready,
+                "hidden": totals.hidden,
+                "arrivals/s": totals.arrivals_s,
+                "deletes/s": totals.deletes_s,
+            }
+        )
+
+
+def _columns(sites: Sequence[Site]) -> tuple[Column[QueueState, QueueContext], ...]:
+    lists = any(site.is_of_lists for site in sites)
+    return columns_of(several_servers=not are_of_one_server(sites), lists=lists)

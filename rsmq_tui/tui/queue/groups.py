@@ -1,0 +1,175 @@
+"""Groups of messages: what a queue consists of."""
+
+import json
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import ClassVar
+
+from textual import on, work
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widgets import Input
+
+from rsmq_tui.monitor import Filter, Group, GroupingError, Groups, PeekError, Source
+from rsmq_tui.monitor.filters.json_paths import JsonPath, path_text, quoted
+from rsmq_tui.monitor.filters.search import OTHER
+from rsmq_tui.monitor.text import compact, count, duration, printable, size
+from rsmq_tui.tui.keys import bindings_of
+from rsmq_tui.tui.widgets.painted import Piece
+from rsmq_tui.tui.widgets.row_table import Column, RowTable
+from rsmq_tui.tui.widgets.text_lines import TextLine
+
+_CUT = "…"
+
+
+@dataclass(frozen=True, slots=True)
+class GroupContext:
+    """What the cells of the group table need besides their group."""
+
+    at_ms: int
+    total: int
+
+    def share(self, group: Group) -> str:
+        """Say how much of the whole a group is: 12.5%."""
+        return f"{100 * group.count / self.total:.1f}%" if self.total else ""
+
+
+GROUP_COLUMNS: tuple[Column[Group, GroupContext], ...] = (
+    Column("label", "GROUP", 10, lambda group, _: (group.label, ""), grow=True),
+    Column("count", "COUNT", 7, lambda group, _: (compact(group.count), "strong"), right=True),
+    Column("share", "SHARE", 6, lambda group, context: (context.share(group), ""), right=True),
+    Column("bytes", "BYTES", 9, lambda group, _: (size(group.bytes), ""), drop=2, right=True),
+    Column(
+        "oldest", "OLDEST", 8, lambda group, context: (duration(group.age_ms(context.at_ms)), ""), drop=1, right=True
+    ),
+)
+
+
+def term_of(label: str, path: JsonPath | None, labels: frozenset[str]) -> str | None:
+    """Return the filter that finds the messages of a group; None where none does exactly that.
+
+    ``labels`` are those of all groups: unquoted, 42 finds the text "42" too.
+    """
+    if path is None or label == OTHER:
+        return None
+    place = f"json{path_text(path)}"
+    if label == f"(no {printable(path_text(path)).removeprefix('.')})":
+        # What is not JSON has no such place either.
+        return f"!{place}" if "(not JSON)" not in labels else None
+    if label[:1] in ("(", "{", "[") or label.endswith(_CUT) or label != _as_it_was(label):
+        return None
+    if label[:1] == label[-1:] == '"' and len(label) > 1:
+        return f"{place}={quoted(label[1:-1])}"
+    if not _is_json(label):
+        return f"{place}={quoted(label)}"
+    text_too = f'"{label}"'
+    return f"{place}={label}" + (f" !{place}={text_too}" if text_too in labels else "")
+
+
+def _is_json(label: str) -> bool:
+    try:
+        json.loads(label)
+    except ValueError:
+        return False
+    return True
+
+
+def _as_it_was(label: str) -> str:
+    """Return the label without what may stand for something that cannot be shown."""
+    return "" if "\\" in label or any("\u2400" <= character <= "\u2421" for character in label) else label
+
+
+_GROUPS_SHOWN = 200
+_FOLLOW_S = 0.2
+_FIRST = "json.type"
+
+
+class GroupScreen(ModalScreen[str | None]):
+    """Asks what to group by, and counts what matches; gives the filter of the group that was chosen, or None."""
+
+    BINDINGS: ClassVar[list[BindingType]] = bindings_of("modal")
+
+    def __init__(self, source: Source, queue: str, wanted: Filter) -> None:
+        super().__init__()
+        self.table: RowTable[Group, GroupContext] = RowTable(
+            GROUP_COLUMNS, GroupContext(0, 0), id="groups", on_open=self._choose
+        )
+        self._entry = Input(_FIRST, placeholder="json.customer.type, or shape", id="by", compact=True)
+        self._told = TextLine(id="counted")
+        self._source, self._queue, self._wanted = source, queue, wanted
+        self._groups: Groups | None = None
+        self._at_ms = 0
+        self._words: Piece = (" enter counts", "muted")
+        self._shown_total = -1
+
+    def compose(self) -> ComposeResult:
+        """What to group by, how far the count is, and the groups."""
+        with Vertical():
+            yield self._entry
+            yield self._told
+            yield self.table
+
+    def on_mount(self) -> None:
+        """Ask first."""
+        box = self.query_one(Vertical)
+        of = f" of what matches {self._wanted.text}" if self._wanted.text else ""
+        box.border_title = Content(printable(f"Group {self._queue}{of} by", 80))
+        self.table.empty_text = []
+        self._ticking = self.set_interval(_FOLLOW_S, self._show)
+        self._entry.focus()
+        self._show()
+
+    @on(Input.Submitted)
+    def _count_by(self, event: Input.Submitted) -> None:
+        try:
+            groups = Groups(event.value.strip())
+        except GroupingError as error:
+            self._words = (f" {printable(str(error), 200)}", "alarm")
+            self._show()
+            return
+        self._groups, self._at_ms, self._shown_total = groups, 0, -1
+        self._count(groups)
+        self.set_focus(self.table)
+
+    def _choose(self, group: Group) -> None:
+        groups = self._groups
+        if groups is None:
+            return
+        # All labels, not only those in sight.
+        labels = frozenset(group.label for group in groups.top(groups.total))
+        term = term_of(group.label, groups.path, labels)
+        if term is None:
+            self.notify("no filter matches exactly this group", severity="warning", markup=False)
+        else:
+            self.dismiss(term)
+
+    def action_close(self) -> None:
+        """Close without a choice."""
+        self.dismiss(None)
+
+    @work(group="group", exclusive=True)
+    async def _count(self, groups: Groups) -> None:
+        try:
+            async with aclosing(self._source.search(self._queue, self._wanted)) as found:
+                async for progress in found:
+                    await groups.add_all(progress.messages, progress.at_ms)
+                    self._at_ms = progress.at_ms
+                    scanned = f"{count(progress.scanned)} of {count(progress.depth)}"
+                    self._words = (f" {count(groups.total)} counted · scanned {scanned}", "muted")
+        except PeekError as error:
+            self._words = (f" {printable(str(error), 200)}", "alarm")
+        else:
+            self._words = (f" {count(groups.total)} counted · enter filters by a group", "muted")
+        self._show()
+
+    def _show(self) -> None:
+        self._told.show([self._words])
+        groups = self._groups
+        if groups is None or groups.total == self._shown_total:
+            return
+        self._shown_total = groups.total
+        rows = groups.top(_GROUPS_SHOWN)
+        self.table.show(rows, [group.label for group in rows], GroupContext(self._at_ms, groups.total))

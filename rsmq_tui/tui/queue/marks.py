@@ -1,0 +1,263 @@
+"""Marks of messages, and the actions on those that are marked."""
+
+from collections.abc import Iterable, Sequence, Set
+from typing import ClassVar
+
+from textual import work
+
+from rsmq_tui.monitor import Filter, MessageRow, Page, PeekError
+from rsmq_tui.monitor.list_poller import follow_items
+from rsmq_tui.monitor.text import count
+from rsmq_tui.protocol import name_bytes
+from rsmq_tui.protocol.lists.naming import order_of
+from rsmq_tui.triage.scope import Everything, Marked, Matching, Scope, Shown
+from rsmq_tui.tui.screen import DashboardScreen
+
+
+class Marks:
+    """Marks by id, each with what was shown when it was made; or everything that matches, and no marks.
+
+    A range is open from ``start_range`` until its end is marked: rows between are told by ``ranged``. Once everything
+    was marked and no longer is, an action is for nothing until there are marks, or ``clear`` begins anew.
+    """
+
+    def __init__(self) -> None:
+        self._shown: dict[str, Shown] = {}
+        self._range: tuple[str, int] | None = None
+        self._elsewhere: set[str] = set()
+        self.is_all = self.is_all_ended = False
+
+    def __len__(self) -> int:
+        """How many messages are marked one by one."""
+        return len(self._shown)
+
+    @property
+    def ids(self) -> Set[str]:
+        """The ids of those that are marked."""
+        return self._shown.keys()
+
+    @property
+    def has_range(self) -> bool:
+        """True while a range is open."""
+        return self._range is not None
+
+    def toggle(self, row: MessageRow) -> None:
+        """Mark a message, or take its mark away."""
+        self.is_all = self.is_all_ended = False
+        if self._shown.pop(row.id, None) is None:
+            self._shown[row.id] = shown(row)
+        self._elsewhere.discard(row.id)
+
+    def mark(self, rows: Iterable[MessageRow]) -> None:
+        """Mark messages as they are shown now."""
+        self.is_all = self.is_all_ended = False
+        for row in rows:
+            self._shown[row.id] = shown(row)
+            self._elsewhere.discard(row.id)
+
+    def mark_or_clear(self, rows: Sequence[MessageRow]) -> None:
+        """Mark messages, or take their marks away when all of them are marked."""
+        if rows and all(row.id in self._shown for row in rows):
+            for row in rows:
+                del self._shown[row.id]
+        else:
+            self.mark(rows)
+
+    def mark_all(self) -> None:
+        """Mark everything that matches, in the whole queue; marks on single messages end."""
+        self.clear()
+        self.is_all = True
+
+    def end_all(self) -> bool:
+        """Mark nothing where everything was marked, and tell whether it was: nobody knows what is left to be meant."""
+        if not self.is_all:
+            return False
+        self.is_all, self.is_all_ended = False, True
+        return True
+
+    def lose(self, id: str) -> None:
+        """Forget a message that has left the queue."""
+        self._shown.pop(id, None)
+
+    def keep(self, id: str) -> None:
+        """Remember that a message is still in the queue, though not where it was when it was marked."""
+        self._elsewhere.add(id)
+
+    def follow(self, before: Sequence[MessageRow], now: Sequence[MessageRow]) -> None:
+        """Go with items of lists that have moved between two looks: their ids say where they lay."""
+        ids = {row.id for row in now}
+        moved = [row.id for row in before if row.id in self._shown and row.id not in ids]
+        for id, row in follow_items(moved, [row for row in now if row.id not in self._shown]):
+            del self._shown[id]
+            self._elsewhere.discard(id)
+            self._shown[row.id] = shown(row)
+
+    def clear(self) -> bool:
+        """Take all marks away, and tell whether there were any."""
+        had_any = bool(self._shown) or self.is_all or self.is_all_ended
+        self._shown.clear()
+        self._elsewhere.clear()
+        self._range = None
+        self.is_all = self.is_all_ended = False
+        return had_any
+
+    def start_range(self, id: str, index: int) -> None:
+        """Open a range at a row."""
+        self._range = id, index
+
+    def end_range(self) -> bool:
+        """Close the range without marking it, and tell whether one was open."""
+        was_open, self._range = self._range is not None, None
+        return was_open
+
+    def ranged(self, rows: Sequence[MessageRow], keys: Sequence[str], cursor: int) -> Sequence[MessageRow]:
+        """Return the rows from the start of the range to the cursor; where the start has left, its place counts."""
+        if self._range is None:
+            return ()
+        start_id, place = self._range
+        start = keys.index(start_id) if start_id in keys else min(place, len(keys) - 1)
+        return rows[min(start, cursor) : max(start, cursor) + 1]
+
+    def missing(self, page: Page) -> list[str]:
+        """Return the ids of those that should be on that page, by what was shown of them, and are not."""
+        here = {row.id for row in page.rows}
+        if len(page.rows) == page.depth:
+            return [id for id in self._shown if id not in here]
+        if not page.rows:
+            return []
+        is_end = page.is_last and page.request.part == "all"
+        first = (float("-inf"), b"") if page.is_first else _place(shown(page.rows[0]))
+        last = (float("inf"), b"") if is_end else _place(shown(page.rows[-1]))
+        return [
+            id
+            for id, seen in self._shown.items()
+            if id not in here and id not in self._elsewhere and first <= _place(seen) <= last
+        ]
+
+    def scope(self, wanted: Filter, row: MessageRow | None) -> Scope | None:
+        """Return what an action is for: the marks, else all that match, else the row under the cursor."""
+        if self._shown:
+            return Marked(tuple(self._shown.values()))
+        if self.is_all:
+            return all_of(wanted)
+        return None if row is None or self.is_all_ended else Marked((shown(row),))
+
+    def words(self, wanted: Filter, known: int | None, *, is_final: bool) -> str:
+        """Say what is marked, if anything: ``known`` of all that match are known, more may come."""
+        if self.is_all:
+            what = "in the queue" if wanted.is_empty else "matching"
+            number = "" if known is None else f"{count(known)}{'' if is_final else '+'} "
+            return f"all {number}{what}"
+        if self.is_all_ended:
+            return "all unmarked"
+        return f"{count(len(self._shown))} marked" if self._shown else ""
+
+
+def all_of(wanted: Filter) -> Scope:
+    """Return all that matches, in the whole queue."""
+    return Everything() if wanted.is_empty else Matching(wanted)
+
+
+def shown(row: MessageRow) -> Shown:
+    """Return what a row shows of its message."""
+    return Shown(row.id, row.score, row.rc or 0)
+
+
+def _place(seen: Shown) -> tuple[float, bytes]:
+    order = order_of(name_bytes(seen.id))
+    try:
+        return float(seen.score), order
+    except ValueError:
+        return float("inf"), order
+
+
+# These are for messages; any other change is for the queue.
+_FOR_MESSAGES = ("delete", "hide", "release", "move", "copy", "redrive", "requeue", "ack")
+
+
+class ActingScreen(DashboardScreen):
+    """A screen of the messages of one queue.
+
+    ``scope`` says which of them a change is for, and ``chosen_id`` which one a key for a single message is for;
+    ``asked`` is the scope of the last change that was asked for from here.
+    """
+
+    NOTHING_TO_COPY: ClassVar[str] = "there is no message to copy here"
+
+    def __init__(self, queue: str, place: str) -> None:
+        super().__init__(place)
+        self.queue = queue
+        self.asked: Scope | None = None
+
+    @property
+    def scope(self) -> Scope | None:
+        """What a change is for; None where there is nothing."""
+        raise NotImplementedError
+
+    @property
+    def chosen_id(self) -> str | None:
+        """The one message that is meant; None where there is none."""
+        raise NotImplementedError
+
+    @property
+    def why_nothing(self) -> str:
+        """Why there is nothing to change."""
+        raise NotImplementedError
+
+    @property
+    def chosen_queue(self) -> tuple[str, str, str] | None:
+        """The queue whose messages these are."""
+        return None if self.snapshot is None else (self.snapshot.server, self.snapshot.ns, self.queue)
+
+    def action_change(self, name: str) -> None:
+        """Ask for a change of what is meant here, or of the queue."""
+        scope = self.scope if name in _FOR_MESSAGES else None
+        if name in _FOR_MESSAGES and scope is None:
+            self.notify(self.why_nothing, severity="warning", markup=False)
+            return
+        # One that is refused must not stand for the one that is under way.
+        if self.dashboard.ask_change(name, self.queue, scope, place=self.site.place):
+            self.asked = scope
+
+    def action_edit(self) -> None:
+        """Edit a copy of the one message."""
+        if self.chosen_id is None:
+            self.notify(self.NOTHING_TO_COPY, severity="warning", markup=False)
+        else:
+            self._edit(self.chosen_id)
+
+    def action_undo(self) -> None:
+        """Take the last change of this queue back."""
+        self.dashboard.undo(self.queue, self.site.place)
+
+    def action_retry_skipped(self) -> None:
+        """Ask again for what the last change skipped because it was received meanwhile."""
+        self.dashboard.retry_skipped()
+
+    def action_copy_id(self) -> None:
+        """Copy the id of the one message."""
+        if self.chosen_id is not None:
+            self.dashboard.copy_text(self.chosen_id, "the id")
+
+    @work(group="edit", exclusive=True)
+    async def _edit(self, id: str) -> None:
+        body = await self.body_of(id)
+        # Whoever has gone on to something else meanwhile is not disturbed there.
+        if body is not None and self.is_active:
+            self._edit_body(id, body)
+
+    def _edit_body(self, id: str, body: bytes) -> None:
+        about = f"a copy of the message {id}"
+        self.dashboard.ask_change("send", self.queue, body=body, about=about, place=self.site.place)
+
+    async def body_of(self, id: str) -> bytes | None:
+        """Read a body whole; say why where there is none."""
+        try:
+            view = await self.site.source.read(self.queue, id)
+        except PeekError as error:
+            self.notify(str(error), severity="warning", markup=False)
+            return None
+        if view.body is None:
+            why = "is too long to read" if view.size else "no longer has a body"
+            self.notify(f"that message {why}", severity="warning", markup=False)
+        return view.body

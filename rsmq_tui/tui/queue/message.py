@@ -1,0 +1,303 @@
+"""One message whole: what is known of it, its body as JSON, text or hex, and the keys that change it."""
+
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.content import Content
+from textual.worker import Worker
+
+from rsmq_tui.monitor import MessageRow, MessageState, MessageView, PeekError, Snapshot
+from rsmq_tui.monitor.peek import place_of
+from rsmq_tui.monitor.poller import ReadsAgain
+from rsmq_tui.monitor.text import clock, duration, plural, printable, size
+from rsmq_tui.triage.scope import Marked, Scope
+from rsmq_tui.tui.keys import Where, bindings_of
+from rsmq_tui.tui.queue.marks import ActingScreen, shown
+from rsmq_tui.tui.screen import DashboardScreen
+from rsmq_tui.tui.theme import MESSAGE_TOKENS
+from rsmq_tui.tui.widgets.painted import Piece
+from rsmq_tui.tui.widgets.status_line import StatusLine
+from rsmq_tui.tui.widgets.text_lines import ChangeTold, KeyHints, TextLine
+from rsmq_tui.tui.widgets.text_view import LineView, PieceLines, View, first_view, lines_of
+
+_VIEWS = tuple(View)
+
+
+class MessageScreen(ActingScreen):
+    """Shows a message, and what is known of it as of the last poll: a change is for that, and for nothing else.
+
+    It is read whole when it is opened and by ``r``. All but its body is read again with each poll, after each change,
+    and when whatever lay over it has closed. Where it has left its queue the body stays, unless a change from here took
+    it: of a list, another item with the same bytes would be found in its place, so only the undo of that change brings
+    it back.
+    """
+
+    WHERE: ClassVar[tuple[Where, ...]] = ("message", "lines")
+    BINDINGS: ClassVar[list[BindingType]] = bindings_of("message")
+
+    def __init__(self, queue: str, id: str, place: str = "") -> None:
+        super().__init__(queue, place)
+        self.message_id = id
+        self.body_view = LineView(id="body")
+        self._title = TextLine(id="title")
+        self._facts = TextLine(id="facts")
+        self._hints = KeyHints("message", "lines", "app")
+        self._message: MessageView | None = None
+        self._view = View.PRETTY
+        self._width = 0
+        self._error: str | None = None
+        self._is_taken = False
+        self._taken_by: int | None = None
+        self._problem: str | None = None
+        self._laid_out: tuple[object, ...] = ()
+        self._reading: Worker[None] | None = None
+        self._read_for_ms: int | None = None
+        self._ns: str | None = None
+
+    def compose(self) -> ComposeResult:
+        """Status, title, facts, body, hints."""
+        yield StatusLine().data_bind(DashboardScreen.snapshot)
+        yield self._title
+        yield self._facts
+        yield self.body_view
+        yield self._hints
+
+    def on_mount(self) -> None:
+        """Read the message."""
+        self.body_view.border_title = "reading …"
+        self.body_view.focus()
+        self._fetch()
+
+    def on_screen_resume(self) -> None:
+        """Read the message again: a dialog was in front, and something may have become of it."""
+        self._read_again()
+
+    def rest(self) -> None:
+        """Read the message again, with its body."""
+        if not (self._is_taken and self._is_item):
+            self._fetch()
+
+    @on(LineView.Resized)
+    def _wrap_anew(self) -> None:
+        if self.body_view.size.width != self._width:
+            self._show_body(stay=True)
+
+    def show_snapshot(self, snapshot: Snapshot) -> None:
+        """Tell the message's state as of now, and offer the keys that go with it."""
+        if self._ns not in (None, snapshot.ns):
+            # A queue of the same name in another namespace is another queue.
+            self._message, self._is_taken = None, False
+            self._fetch()
+        elif snapshot.at_ms != self._read_for_ms and not snapshot.paused:
+            self._follow()
+        self._ns, self._read_for_ms = snapshot.ns, snapshot.at_ms
+        back = " < " if self.dashboard.ascii_only else " ◀ "
+        self._title.show([(f"{back}{printable(self.queue, 60)} ", "muted"), (printable(self.message_id, 60), "strong")])
+        # What it was is no news: what is told is of the moment that it was read at, but for a recording, which goes on.
+        message = self._message if self._shown_in is None else None
+        self._facts.show(self._fact_pieces(snapshot.at_ms if message is None else message.at_ms))
+        self._hints.repaint()
+
+    def leads_somewhere(self, action: str) -> bool:
+        """Tell whether a key's action does more here than to say why it does nothing."""
+        if self._message is None and self._error is None:
+            # It is being read.
+            return True
+        name = action.partition("(")[0]
+        if name == "change":
+            return self._row is not None
+        return self._body is not None if name in ("edit", "copy_body", "view") else True
+
+    def action_view(self, step: int) -> None:
+        """Look at the body in another way."""
+        self._view = _VIEWS[(_VIEWS.index(self._view) + step) % len(_VIEWS)]
+        self._show_body()
+
+    def action_copy_body(self) -> None:
+        """Copy the body that is shown."""
+        if self._body is None:
+            self.notify(f"nothing to copy: {self._why_no_body()}", severity="warning", markup=False)
+        else:
+            self.dashboard.copy_text(self._body.decode("utf-8", "replace"), "the body")
+
+    def action_edit(self) -> None:
+        """Edit a copy of the message, with the body that is shown."""
+        if self._body is not None:
+            self._edit_body(self.message_id, self._body)
+            return
+        why = self.why_nothing if self._row is None else self._why_no_body()
+        self.notify(f"nothing to copy: {why}", severity="warning", markup=False)
+
+    @property
+    def scope(self) -> Scope | None:
+        """The message, as it is shown."""
+        row = self._row
+        return None if row is None else Marked((shown(row),))
+
+    @property
+    def chosen_id(self) -> str | None:
+        """The message."""
+        return self.message_id
+
+    @property
+    def why_nothing(self) -> str:
+        """Why there is nothing to change."""
+        is_gone = self._is_taken or self._message is not None
+        return "this message is no longer in the queue" if is_gone else "this message could not be read"
+
+    @property
+    def _is_item(self) -> bool:
+        return place_of(self.message_id) is not None
+
+    @property
+    def _body(self) -> bytes | None:
+        """The body that is shown; None where there is none, or where a change from here took it."""
+        return None if self._message is None or self._is_taken else self._message.body
+
+    @property
+    def _row(self) -> MessageRow | None:
+        return None if self._message is None or self._is_taken else self._message.row
+
+    def _tell_change(self, told: ChangeTold | None) -> None:
+        super()._tell_change(told)
+        if told is None or told.is_running or self._shown_in is not None:
+            return
+        if told.taken and told.scope is not None and told.scope is self.asked:
+            # What was read before is old.
+            self._is_taken, self._taken_by = True, told.change
+            self.workers.cancel_group(self, "message")
+            self._show_body()
+            self._refresh_words()
+        elif self._is_taken and told.undone is not None and told.undone == self._taken_by:
+            self._is_taken = False
+            self._fetch()
+        else:
+            self._read_again()
+
+    def _follow(self) -> None:
+        """Read it again for a poll: no question while one is under way, nor while a change may be taking an item."""
+        told = self.dashboard.change_told
+        is_changing = self._is_item and told is not None and told.is_running
+        if not is_changing and (self._reading is None or self._reading.is_finished):
+            self._read_again()
+
+    def _read_again(self) -> None:
+        """Read anew what has become of it; of a list's item that was gone, only what has its bytes could be found."""
+        message, source = self._message, self.site.source
+        is_gone = message is not None and self._row is None
+        if message is not None and isinstance(source, ReadsAgain) and not (is_gone and self._is_item):
+            self._begin(lambda: source.read_again(self.queue, message))
+
+    def _fetch(self) -> None:
+        self._begin(lambda: self.site.source.read(self.queue, self.message_id))
+
+    def _begin(self, ask: Callable[[], Awaitable[MessageView]]) -> None:
+        # One that takes its place may come before it has begun.
+        self._reading = self.run_worker(partial(self._read, ask), group="message", exclusive=True)
+
+    async def _read(self, ask: Callable[[], Awaitable[MessageView]]) -> None:
+        before, was_taken = self._message, self._is_taken
+        try:
+            self._message = found = await ask()
+        except PeekError as error:
+            self._problem = str(error)
+            if before is None:
+                self._error = self._problem
+        else:
+            self._error = self._problem = None
+            # An item of a list may lie elsewhere by now.
+            self.message_id = found.id
+            # The id of a message is its own for ever.
+            self._is_taken = was_taken and (found.row is None or self._is_item)
+            if found.body is not None and (before is None or before.body is None):
+                self._view = first_view(found.body)
+        # Setting a long body out takes a while.
+        if self._laid_out != self._body_facts:
+            self._show_body(stay=before is not None)
+        self._refresh_words()
+
+    def _show_body(self, *, stay: bool = False) -> None:
+        view, body = self.body_view, self._body
+        self._laid_out = self._body_facts
+        if body is None:
+            view.border_title = Content(self._why_no_body())
+            view.show(PieceLines(()))
+            return
+        self._width = view.size.width
+        if not self._width:
+            return
+        lines = lines_of(body, self._view, self._width)
+        tabs = " · ".join(f"[{choice}]" if choice is self._view else choice.value for choice in _VIEWS)
+        view.border_title = Content(tabs if self._row is not None else f"{tabs} · {self.why_nothing}")
+        view.show(lines, stay=stay)
+
+    @property
+    def _body_facts(self) -> tuple[object, ...]:
+        """What tells how the body is shown, or why there is none."""
+        message = self._message
+        known = () if message is None else (message.body, message.size, message.row is None)
+        return (*known, self._is_taken, self._error)
+
+    def _why_no_body(self) -> str:
+        message = self._message
+        if self._error is not None:
+            return printable(self._error, 100)
+        if message is None:
+            return "reading …"
+        if self._row is None:
+            return f"this message is no longer in the queue {printable(self.queue, 40)}"
+        if message.size and self.dashboard.replay is not None:
+            return f"its body of {size(message.size)} was not recorded; record with --messages 5m --bodies"
+        return f"its body of {size(message.size)} is too long to show" if message.size else "it has no body"
+
+    def _fact_pieces(self, at_ms: int) -> list[Piece]:
+        message, row = self._message, self._row
+        if message is None:
+            return []
+        if row is None:
+            kept = "" if self._is_taken or message.body is None else " · this was its body"
+            resend = " · e sends a copy" if kept and self.can_change else ""
+            return [(" no longer in the queue", "alarm"), (f"{kept}{resend}", "")]
+        due_ms = row.due_ms
+        if row.is_item:
+            due = _lease(row, at_ms)
+        elif due_ms is None:
+            due = "never visible"
+        elif due_ms > at_ms:
+            due = f"visible in {duration(due_ms - at_ms)}"
+        else:
+            due = f"visible for {duration(at_ms - due_ms)}"
+        sent = "sent at an unknown time" if row.sent_ms is None else f"sent {clock(row.sent_ms, date=True)}"
+        state = row.state_at(at_ms)
+        told = (due, sent, *_receives(row), size(message.size))
+        as_of = f" as of {clock(at_ms)}: {printable(self._problem, 60)} ·" if self._problem else ""
+        return [
+            (as_of, "alarm"),
+            (f" {state.value}", MESSAGE_TOKENS[state]),
+            ("".join(f" · {words}" for words in told), ""),
+        ]
+
+
+def _receives(row: MessageRow) -> tuple[str, ...]:
+    """Say how often a message was received; nothing where nobody counts."""
+    if row.rc is None:
+        return ()
+    first = f"received {plural(row.rc, 'time')}, first {clock(row.fr_ms, date=True)}"
+    return (first if row.rc else "never received",)
+
+
+def _lease(row: MessageRow, at_ms: int) -> str:
+    """Say where an item of a list is, and until when."""
+    if row.state is MessageState.READY:
+        return "waiting for a consumer"
+    if row.state is MessageState.UNLEASED:
+        return "in processing without a lease; a reaper adds one"
+    if row.due_ms is None:
+        return "in processing, until an unknown time"
+    if row.due_ms > at_ms:
+        return f"its lease ends in {duration(row.due_ms - at_ms)}"
+    return f"its lease expired {duration(at_ms - row.due_ms)} ago; a reaper returns the item"

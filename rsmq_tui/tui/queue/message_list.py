@@ -1,0 +1,423 @@
+"""The table of a queue's messages: pages, search results, tabs and marks."""
+
+from collections.abc import Callable, Mapping, Sequence, Set
+from dataclasses import replace
+
+from textual import on, work
+from textual.app import ComposeResult
+from textual.containers import Vertical
+
+from rsmq_tui.monitor import Filter, MessageRow, Page, PageRequest, PeekError, QueueState, Snapshot
+from rsmq_tui.monitor.poller import ReadsRowsAgain
+from rsmq_tui.monitor.text import count, printable
+from rsmq_tui.protocol import Part
+from rsmq_tui.tui.columns import MESSAGE_COLUMNS, MessageContext
+from rsmq_tui.tui.queue.search import (
+    MISSING_MAX,
+    TABS,
+    Hits,
+    SearchedMessages,
+    Searches,
+    Stage,
+    Tab,
+    alone_pieces,
+    known_numbers,
+    nothing_found,
+    nothing_in,
+    search_pieces,
+    shown_numbers,
+    tab_pieces,
+    told_number,
+)
+from rsmq_tui.tui.widgets.filter_line import FilterLine
+from rsmq_tui.tui.widgets.row_table import RowTable
+from rsmq_tui.tui.widgets.text_lines import TextLine
+
+
+class Pager:
+    """The page of one queue that is read again at each poll, from its first message on.
+
+    So it stays where it is while messages before it come and go. A reply to an older question is dropped. A question
+    that failed leaves the last page, with the sentence why, and it is that page which is asked for next.
+    """
+
+    def __init__(self, queue: str) -> None:
+        self._queue = queue
+        # Nothing is asked for before it is known how many rows are in sight.
+        self.request = PageRequest(queue, count=0)
+        self.page: Page | None = None
+        self.error: str | None = None
+        self.pending: PageRequest | None = None
+        self._page_again = self.request
+
+    @property
+    def is_stale(self) -> bool:
+        """True when the page could not be read again."""
+        return self.page is not None and self.error is not None
+
+    @property
+    def place(self) -> str:
+        """Where in its part of the queue the page is: 1–20 of 3,021."""
+        page = self.page
+        if page is None or not page.rows:
+            return ""
+        low = page.ready if page.request.part == "hidden" else 0
+        high = page.ready if page.request.part == "ready" else page.depth
+        first = page.start - low + 1
+        return f"{count(first)}–{count(first + len(page.rows) - 1)} of {count(high - low)}"
+
+    def staleness(self, now_ms: int) -> str:
+        """Say for how long the page could not be read again, and why; nothing where it could."""
+        if self.page is None or self.error is None:
+            return ""
+        return f"stale {max(0, now_ms - self.page.at_ms) / 1000:.0f} s: {self.error}"
+
+    def ask(self, request: PageRequest, rows: int) -> PageRequest:
+        """Return the question for so many rows of a page; answers to older ones do not count any more."""
+        self.request = self.pending = replace(request, count=rows)
+        return self.pending
+
+    def of_part(self, part: Part) -> PageRequest:
+        """Return the request for the first page of a part."""
+        return PageRequest(self._queue, part)
+
+    def turned(self, step: int) -> PageRequest | None:
+        """Return the request for the next page or the one before; None where there is none."""
+        page = self.page
+        if page is None or not page.rows or (page.is_last if step > 0 else page.is_first):
+            return None
+        if step > 0:
+            return replace(self.request, where="after", anchor=page.rows[-1].anchor)
+        return replace(self.request, where="before", anchor=page.rows[0].anchor)
+
+    def take(self, request: PageRequest, page: Page) -> bool:
+        """Take a page; False when something else was asked meanwhile."""
+        if not self._is_answered(request):
+            return False
+        self.error, self.page = None, page
+        if page.rows and not page.is_first:
+            self.request = replace(request, where="at", anchor=page.rows[0].anchor)
+        else:
+            self.request = PageRequest(self._queue, request.part, count=request.count)
+        self._page_again = self.request
+        return True
+
+    def fail(self, request: PageRequest, error: str) -> bool:
+        """Take a failure; False when something else was asked meanwhile."""
+        if not self._is_answered(request):
+            return False
+        self.error = error
+        if self.page is not None:
+            self.request = self._page_again
+        return True
+
+    def _is_answered(self, request: PageRequest) -> bool:
+        """Take an answer; False when something else was asked meanwhile, for a cancelled worker may come this far."""
+        if self.pending is not request:
+            return False
+        self.pending = None
+        return True
+
+
+class ListHead(Vertical):
+    """Two lines, of which the second is there only while a filter is typed or something was searched for."""
+
+    DEFAULT_CSS = """
+    ListHead { height: auto; }
+    """
+
+    def __init__(self, tabs: Sequence[Tab]) -> None:
+        super().__init__()
+        self.tabs = tabs
+        self.filter_line = FilterLine()
+        self._tabs = TextLine(id="tabs")
+        self._told = TextLine(id="search")
+        self._told.display = False
+
+    def compose(self) -> ComposeResult:
+        """Tabs, then the filter or the search."""
+        yield self._tabs
+        yield self.filter_line
+        yield self._told
+
+    def show_tabs(self, chosen: Tab, numbers: Mapping[str, str], marked: str, place: str = "", stale: str = "") -> None:
+        """Show the tabs; what is ``stale`` says so in place of the other tabs, to be seen on a narrow screen too."""
+        if not stale:
+            self._tabs.show(tab_pieces(self.tabs, chosen, numbers, marked, place, self.size.width))
+            return
+        alone, _ = alone_pieces(self.tabs, chosen, numbers)
+        told = [(f"   {marked}", "strong")] if marked else []
+        cross = "X" if self._tabs.ascii_only else "✗"
+        self._tabs.show([alone, *told, (f" {cross} {printable(stale, 230)}", "alarm")])
+
+    def show_search(self, hits: Hits, typed: str, noun: str, now_ms: int) -> None:
+        """Show how a search stands, whose matches go by that noun."""
+        self._told.display = not self.filter_line.is_open
+        ascii_only, width = self._told.ascii_only, self.size.width
+        self._told.show(search_pieces(hits, typed, noun, now_ms, width, ascii_only=ascii_only))
+
+    def hide_search(self) -> None:
+        """Show no search."""
+        self._told.display = False
+
+
+class MessageList(SearchedMessages):
+    """Shows a tab of a queue: in pages that are read again at each poll, or, filtered, what a search of it found."""
+
+    def __init__(
+        self, queue: str, place: str = "", tabs: Sequence[Tab] = TABS, *, on_open: Callable[[MessageRow], None]
+    ) -> None:
+        super().__init__(queue, place, tabs[0])
+        self.table = RowTable(MESSAGE_COLUMNS, MessageContext(0, 0), id="messages", on_open=on_open)
+        self.head = ListHead(tabs)
+        self._pager = Pager(queue)
+        self._state: QueueState | None = None
+        self._read_for_ms: int | None = None
+        self._is_following, self._followed_for_ms = False, 0
+        self._unleased: int | None = None
+
+    def compose(self) -> ComposeResult:
+        """Tabs and filter, messages."""
+        yield self.head
+        yield self.table
+
+    def on_mount(self) -> None:
+        """Begin in the table."""
+        self.table.empty_text = [("  Reading …", "muted")]
+        self.table.focus()
+
+    def show_snapshot(self, snapshot: Snapshot, state: QueueState | None) -> None:
+        """Tell the time that has passed, and read the page again."""
+        before = self._snapshot
+        is_elsewhere = before is not None and snapshot.ns != before.ns
+        self._snapshot, self._state = snapshot, state
+        if self._dashboard.replay is not None and before is not None and snapshot.at_ms < before.at_ms:
+            self._forget_later(snapshot.at_ms)
+        if is_elsewhere:
+            # A queue of the same name in another namespace is another queue.
+            self.marks.clear()
+            self._searches = Searches()
+            self.apply(self.typed)
+        self.show()
+        # A poll does not ask again while a reply is under way: on a slow link none would ever come in.
+        is_news = snapshot.at_ms != self._read_for_ms and self._pager.pending is None
+        if is_news and self._pager.request.count and not self._is_search:
+            self._read(self._pager.request)
+        self._search_after_failure(snapshot)
+        self._follow_found()
+
+    def tell_unleased(self, number: int | None) -> None:
+        """Show how many items of a list have no lease."""
+        self._unleased = number
+        self._show_head()
+
+    def show(self) -> None:
+        """Show the tabs and the rows, with their marks."""
+        self._show_head()
+        hits = self._found
+        self.table.set_class(self._pager.is_stale if hits is None else hits.is_stale, "-stale")
+        if hits is not None:
+            self._show_hits(hits)
+        else:
+            self._show_page()
+
+    def choose_tab(self, step: int) -> None:
+        """Show the next tab or the one before."""
+        self.end_search()
+        tabs = self.head.tabs
+        self._tab = tabs[(tabs.index(self._tab) + step) % len(tabs)]
+        self._begin()
+
+    def apply(self, typed: Filter) -> None:
+        """Show only what matches; an empty filter shows all."""
+        self.end_search()
+        self.typed = typed
+        self._searches.forget()
+        self._begin()
+
+    def turn(self, step: int) -> None:
+        """Turn to the next page or the one before; an open range goes on there."""
+        if self._is_search:
+            self.table.action_page(step)
+            return
+        request = self._pager.turned(step)
+        if request is None:
+            return
+        edge = len(self.table.keys) - 1 if step > 0 else 0
+        if self.marks.has_range:
+            self.marks.mark(self.marks.ranged(self.table.rows, self.table.keys, edge))
+        self._read(request, cursor=0 if step > 0 else self.table.visible_rows - 1)
+
+    @on(RowTable.Overrun)
+    def _turn_on(self, event: RowTable.Overrun) -> None:
+        self.turn(event.step)
+
+    @on(RowTable.Moved)
+    def _stretch_range(self) -> None:
+        if self.marks.has_range:
+            self.show()
+
+    @on(RowTable.Resized)
+    def _fill(self) -> None:
+        if self.table.visible_rows != self._pager.request.count and not self._is_search:
+            self._read(self._pager.request)
+        else:
+            self._show_head()
+
+    def _begin(self) -> None:
+        """Show what another tab or filter asks for; marks stay, but all that matches is something else now."""
+        self.marks.end_range()
+        if self.marks.is_all:
+            self.marks.clear()
+        if self._is_search and self._found is None:
+            self._search()
+        elif self._tab.part is not None and not self._is_search:
+            self._read(self._pager.of_part(self._tab.part), cursor=0)
+        self.show()
+
+    def _forget_later(self, at_ms: int) -> None:
+        """Forget what was read of a later time than that: nothing of it was there yet."""
+        page, part = self._pager.page, self._tab.part
+        self._searches.forget_later(at_ms)
+        if self._is_search and self._found is None:
+            self._search()
+        elif not self._is_search and part is not None and page is not None and page.at_ms > at_ms:
+            self._pager = Pager(self._queue)
+            self._read(self._pager.of_part(part))
+
+    def _read(self, request: PageRequest, cursor: int | None = None) -> None:
+        """Ask for a page, and where its cursor then goes; the worker of an older question is cancelled."""
+        self._read_for_ms = self._snapshot.at_ms if self._snapshot else None
+        self._fetch(self._pager.ask(request, self.table.visible_rows), cursor)
+
+    @work(group="peek", exclusive=True)
+    async def _fetch(self, request: PageRequest, cursor: int | None) -> None:
+        try:
+            page = await self._dashboard.site(self._place).source.peek(request)
+        except PeekError as error:
+            if self._pager.fail(request, str(error)):
+                if self._pager.page is not None and not self._is_search:
+                    # It is still that of another tab.
+                    self._tab = next(tab for tab in self.head.tabs if tab.part == self._pager.request.part)
+                self.show()
+            return
+        before = () if self._pager.page is None else self._pager.page.rows
+        if not self._pager.take(request, page):
+            return
+        self.marks.follow(before, page.rows)
+        self.show()
+        if cursor is not None and not self._is_search:
+            self.table.place_cursor(cursor)
+            if self.marks.has_range and self.table.cursor_key is not None:
+                self.marks.start_range(self.table.cursor_key, self.table.cursor_index)
+                self.show()
+        if missing := self.marks.missing(page)[:MISSING_MAX]:
+            self._look_for(missing)
+
+    def _show_hits(self, hits: Hits) -> None:
+        hits.arrange()
+        nothing = nothing_found(hits) or nothing_in(self._tab, self.typed)
+        words = printable(hits.error, 200) or ("Searching …" if hits.is_running else nothing)
+        self.table.empty_text = [(f"  {words}", "alarm" if hits.error else "muted")]
+        listed = hits.listed
+        self._show_rows(listed.rows, listed.keys, hits.at_ms, listed.gone, listed.unknown)
+
+    def _follow_found(self) -> None:
+        """Ask what has become of the found messages in sight; no question while one is under way."""
+        hits = self._found
+        gone: Set[str] = frozenset() if hits is None else hits.listed.gone
+        # In place of an item that is gone, another one with the same bytes would be found.
+        rows = [row for row in self.table.rows_in_sight if not (row.is_item and row.id in gone)]
+        source = self._dashboard.site(self._place).source
+        at_ms = self._now_ms(0)
+        is_due = bool(rows) and at_ms != self._followed_for_ms and not self._is_following
+        if hits is not None and is_due and isinstance(source, ReadsRowsAgain):
+            self._is_following, self._followed_for_ms = True, at_ms
+            self._read_found(source, hits.listed, rows)
+
+    @work(group="found", exclusive=True)
+    async def _read_found(self, source: ReadsRowsAgain, hits: Hits, rows: Sequence[MessageRow]) -> None:
+        try:
+            again = await source.rows_again(self._queue, rows)
+        except PeekError:
+            # The status line says what is wrong with the server, and the next poll asks again.
+            return
+        finally:
+            self._is_following = False
+        before = hits.rows
+        hits.take_again(again)
+        self.marks.follow(before, hits.rows)
+        for id, row in again.rows.items():
+            if row is None:
+                self.marks.lose(id)
+        self.show()
+
+    def _show_page(self) -> None:
+        page, error = self._pager.page, self._pager.error
+        if page is not None:
+            self.table.empty_text = [(f"  {nothing_in(self._tab, self.typed)}", "muted")]
+            self._show_rows(page.rows, [row.id for row in page.rows], page.at_ms)
+        elif error is not None:
+            self.table.empty_text = [(f"  {printable(error, 200)}", "alarm")]
+            self.table.show((), (), self.table.context)
+
+    def _show_rows(
+        self,
+        rows: Sequence[MessageRow],
+        keys: Sequence[str],
+        at_ms: int,
+        gone: Set[str] = frozenset(),
+        unknown: Set[str] = frozenset(),
+    ) -> None:
+        app, marks = self._dashboard, self.marks
+        context = MessageContext(
+            self._now_ms(at_ms),
+            app.site(self._place).source.thresholds.poison_rc,
+            app.clock_times,
+            app.ascii_only,
+            marks.ids,
+            all_marked=marks.is_all,
+            gone=gone,
+            unknown=unknown,
+        )
+        self.table.show(rows, keys, context)
+        if marks.has_range:
+            # Its end is where the cursor is among these rows.
+            ranged = frozenset(row.id for row in marks.ranged(rows, keys, self.table.cursor_index))
+            self.table.show(rows, keys, replace(context, ranged=ranged))
+
+    def _show_head(self) -> None:
+        pager, state, hits = self._pager, self._state, self._found
+        now = pager.page if hits is None else None
+        depth, ready = (now.depth, now.ready) if now else (state.depth, state.ready) if state else (None, None)
+        is_sure = self._snapshot is not None and self._snapshot.link.failure is None
+        numbers = self._searches.numbers
+        known = {"all": depth, "ready": ready}
+        numbers |= {name: told_number(number, is_sure=is_sure) for name, number in known.items()}
+        if state is not None:
+            # What a page counted is of another moment than the poll: all tabs are to be of one.
+            read = state if now is None else state._replace(depth=depth, ready=ready, hidden=now.depth - now.ready)
+            numbers |= known_numbers(read, numbers, is_sure=is_sure)
+        if self._unleased is not None:
+            numbers["no lease"] = told_number(self._unleased, is_sure=is_sure)
+        if now is not None:
+            poison_rc = self._dashboard.site(self._place).source.thresholds.poison_rc
+            shown = shown_numbers(now, self._now_ms(now.at_ms), poison_rc)
+            numbers |= {name: told_number(number, is_sure=is_sure) for name, number in shown.items()}
+        if hits is None:
+            marked = self.marks.words(self.wanted, ready if self._tab.term else depth, is_final=True)
+            self.head.show_tabs(self._tab, numbers, marked, pager.place, pager.staleness(self._now_ms(0)))
+            self.head.hide_search()
+            return
+        noun, now_ms = "match", self._now_ms(hits.at_ms)
+        if self.typed.is_empty:
+            noun = self._tab.name
+            if not hits.error:
+                found = hits.matched if hits.stage is Stage.DONE else None
+                numbers[noun] = told_number(found, is_sure=is_sure and hits.is_of_now(now_ms))
+        marked = self.marks.words(self.wanted, None if hits.error else hits.matched, is_final=hits.stage is Stage.DONE)
+        self.head.show_tabs(self._tab, numbers, marked)
+        self.head.show_search(hits, self.typed.text, noun, now_ms)
+
+    def _now_ms(self, at_ms: int) -> int:
+        return max(at_ms, self._snapshot.at_ms if self._snapshot else 0)

@@ -1,0 +1,350 @@
+"""The screen of one queue: verdict, recent history and messages."""
+
+from collections.abc import Iterable
+from typing import ClassVar
+
+from textual import on, work
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import Horizontal
+
+from rsmq_tui.charts import Series
+from rsmq_tui.monitor import (
+    MessageRow,
+    PeekError,
+    QueuePoint,
+    QueueState,
+    Snapshot,
+    Source,
+    Thresholds,
+    parse_filter,
+    reason,
+)
+from rsmq_tui.monitor.poller import KnowsWaiters
+from rsmq_tui.monitor.text import UNKNOWN, clock, count, net, plural, printable, seconds, size
+from rsmq_tui.triage.scope import Scope
+from rsmq_tui.tui.keys import Where, bindings_of
+from rsmq_tui.tui.queue.groups import GroupScreen
+from rsmq_tui.tui.queue.marks import ActingScreen, all_of
+from rsmq_tui.tui.queue.message_list import MessageList
+from rsmq_tui.tui.queue.search import LIST_TABS, TABS
+from rsmq_tui.tui.replay.banner import inventory_pieces
+from rsmq_tui.tui.screen import DashboardScreen
+from rsmq_tui.tui.theme import sign
+from rsmq_tui.tui.widgets.charts import BarPanel, ChartPanel, SparkPanel
+from rsmq_tui.tui.widgets.filter_line import FilterLine
+from rsmq_tui.tui.widgets.painted import Piece
+from rsmq_tui.tui.widgets.status_line import StatusLine
+from rsmq_tui.tui.widgets.text_lines import ChangeTold, KeyHints, TextLine
+
+
+def title_pieces(
+    queue: str, state: QueueState | None, snapshot: Snapshot, thresholds: Thresholds, *, ascii_only: bool
+) -> list[Piece]:
+    """Say the queue's name, its verdict and why."""
+    pieces: list[Piece] = [(" < " if ascii_only else " ◀ ", "muted"), (printable(queue, 80), "strong")]
+    if state is not None:
+        words = reason(state, snapshot.at_ms, thresholds)
+        pieces.append((f"   {sign(state.verdict, ascii_only)} {state.verdict}", f"verdict-{state.verdict}"))
+        pieces.append((f": {words}", ""))
+    elif snapshot.link.fresh_at_s is not None:
+        pieces.append(("   this queue is gone: it was deleted, or its namespace was switched", "alarm"))
+    return pieces
+
+
+def fact_pieces(state: QueueState | None) -> list[Piece]:
+    """Say its attributes and counters, and what is odd about it."""
+    if state is None:
+        return []
+    words = _list_words(state) if state.kind == "list" else _rsmq_words(state)
+    pieces: list[Piece] = [(f" {words}", "muted")]
+    if state.problems:
+        pieces.append((f"   ! {'; '.join(state.problems)}", "verdict-aged"))
+    return pieces
+
+
+def _rsmq_words(state: QueueState) -> str:
+    maxsize = "unlimited" if state.maxsize == -1 else size(state.maxsize)
+    return (
+        f"vt {seconds(state.vt_s)} · delay {seconds(state.delay_s)} · max {maxsize}"
+        f" · sent {count(state.totalsent)} · received {count(state.totalrecv)}"
+        f" · created {clock(state.created_ms, date=True)[:16]}"
+    )
+
+
+def _list_words(state: QueueState) -> str:
+    expired = UNKNOWN if state.expired is None else plural(state.expired, "lease")
+    return f"a Redis List · {count(state.hidden)} in processing · {expired} expired · depth {net(state.net_s)}/s"
+
+
+def past_series(
+    points: Iterable[QueuePoint], *, of_list: bool = False
+) -> tuple[tuple[Series, ...], tuple[Series, ...]]:
+    """Return what was in it, and what came and went a second; of a list only what is left of both is known."""
+    known = list(points)
+    counts = (
+        Series("ready", [(point.at_ms, point.ready) for point in known]),
+        Series("hidden", [(point.at_ms, point.hidden) for point in known]),
+    )
+    if of_list:
+        fills = Series("fills", [(point.at_ms, _above_zero(point.net_s)) for point in known])
+        drains = Series("drains", [(point.at_ms, _above_zero(point.net_s, -1)) for point in known])
+        return counts, (fills, drains)
+    rates = (
+        Series("arrivals", [(point.at_ms, point.arrivals_s) for point in known]),
+        Series("deletes", [(point.at_ms, point.deletes_s) for point in known]),
+        Series("receives", [(point.at_ms, point.receives_s) for point in known]),
+    )
+    return counts, rates
+
+
+def _above_zero(per_s: float | None, sign: int = 1) -> float | None:
+    return None if per_s is None else max(0.0, sign * per_s)
+
+
+def present_numbers(state: QueueState | None) -> dict[str, float | None]:
+    """Return the present value of each line of the past."""
+    if state is None:
+        return {}
+    return {
+        "ready": state.ready,
+        "hidden": state.hidden,
+        "arrivals/s": state.arrivals_s,
+        "deletes/s": state.deletes_s,
+        "receives/s": state.receives_s,
+        "fills/s": _above_zero(state.net_s),
+        "drains/s": _above_zero(state.net_s, -1),
+    }
+
+
+async def told_waiters(source: Source) -> str:
+    """Say how many consumers are blocked on lists of a server, or why that is not known."""
+    if not isinstance(source, KnowsWaiters):
+        return "only consumers of Redis lists can be blocked"
+    try:
+        waiting = await source.blocked()
+    except PeekError as error:
+        return printable(str(error), 200)
+    return f"{plural(waiting, 'consumer')} blocked on lists of this server; Redis does not say which"
+
+
+_CHART_STEP_MS = 5_000
+
+
+class QueueScreen(ActingScreen):
+    """Attributes, charts and messages of one queue, and the keys that mark messages and ask for changes."""
+
+    WHERE: ClassVar[tuple[Where, ...]] = ("queue", "table")
+    BINDINGS: ClassVar[list[BindingType]] = bindings_of("queue")
+
+    def __init__(self, queue: str, place: str = "", *, of_lists: bool = False) -> None:
+        super().__init__(queue, place)
+        self.messages = MessageList(queue, place, LIST_TABS if of_lists else TABS, on_open=self._open)
+        self._title = TextLine(id="title")
+        self._facts = TextLine(id="facts")
+        self._depth = ChartPanel("Messages, 10 min", ("series-first", "series-third"), id="depth")
+        self._rates = ChartPanel(
+            "Messages a second, 10 min", ("series-first", "series-second", "series-third"), id="rates"
+        )
+        self._due = BarPanel("Leases that end in" if of_lists else "Messages visible in")
+        rates = ("fills/s", "drains/s") if of_lists else ("arrivals/s", "deletes/s", "receives/s")
+        self._sparks = SparkPanel(("ready",), ("hidden",), rates, id="sparks")
+        self._of_lists = of_lists
+        self._charts_at = 0
+        self._due_for_ms: int | None = None
+        self._is_counting = False
+
+    def compose(self) -> ComposeResult:
+        """Status, title, charts, facts, messages, hints."""
+        yield StatusLine().data_bind(DashboardScreen.snapshot)
+        yield self._title
+        with Horizontal(id="charts"):
+            yield self._depth
+            yield self._rates
+            yield self._due
+        yield self._sparks
+        yield self._facts
+        yield self.messages
+        yield KeyHints("table", "queue", "app")
+
+    def show_snapshot(self, snapshot: Snapshot) -> None:
+        """Show the queue's state and its messages."""
+        ascii_only, thresholds = self.dashboard.ascii_only, self.site.source.thresholds
+        state = next((queue for queue in snapshot.queues if queue.name == self.queue), None)
+        self._title.show(title_pieces(self.queue, state, snapshot, thresholds, ascii_only=ascii_only))
+        replaying = self.dashboard.replay
+        recorded = [] if replaying is None else inventory_pieces(replaying, self.place or "", self.queue)
+        # What does not fit is cut off at the right, and that must not be when they were there.
+        self._facts.show([*recorded, *fact_pieces(state)])
+        self._show_charts(snapshot, state)
+        self.messages.show_snapshot(snapshot, state)
+
+    def rest(self) -> None:
+        """Search again, where a search was made."""
+        self.messages.search_again()
+
+    def _open(self, message: MessageRow) -> None:
+        self.dashboard.open_message(self.queue, message.id, self.site.place)
+
+    @on(FilterLine.Applied)
+    def _apply(self, event: FilterLine.Applied) -> None:
+        self._close_filter()
+        self.messages.apply(event.wanted)
+
+    def action_part(self, step: int) -> None:
+        """Show the next tab, or the one before."""
+        self.messages.choose_tab(step)
+
+    def action_turn(self, step: int) -> None:
+        """Turn to the next page or the one before."""
+        self.messages.turn(step)
+
+    def action_filter(self) -> None:
+        """Open the filter."""
+        messages = self.messages
+        messages.head.filter_line.poison_rc = self.site.source.thresholds.poison_rc
+        messages.head.filter_line.open(messages.typed.text)
+        messages.show()
+
+    def action_clear(self) -> None:
+        """Undo one step: what is typed, the search under way, the range, the marks, the filter; then go back."""
+        messages = self.messages
+        if messages.head.filter_line.is_open:
+            self._close_filter()
+        elif messages.end_search():
+            return
+        elif messages.marks.end_range() or messages.marks.clear():
+            messages.show()
+        elif not messages.typed.is_empty:
+            messages.apply(parse_filter(""))
+        else:
+            self.app.pop_screen()
+
+    def action_mark(self) -> None:
+        """Mark the message under the cursor, or take its mark off, and go on to the next; or end a range."""
+        messages, table = self.messages, self.messages.table
+        if messages.marks.end_all():
+            messages.show()
+        elif messages.marks.has_range:
+            self.action_range()
+        elif table.cursor_row is not None:
+            messages.marks.toggle(table.cursor_row)
+            messages.show()
+            table.action_cursor(1)
+
+    def action_range(self) -> None:
+        """Begin a range, or mark all from there on."""
+        marks, table = self.messages.marks, self.messages.table
+        if marks.end_all():
+            pass
+        elif marks.has_range:
+            marks.mark(marks.ranged(table.rows, table.keys, table.cursor_index))
+            marks.end_range()
+        elif table.cursor_key is not None:
+            marks.start_range(table.cursor_key, table.cursor_index)
+        self.messages.show()
+
+    def action_mark_page(self) -> None:
+        """Mark all rows that are here, or take their marks off."""
+        if not self.messages.marks.end_all():
+            self.messages.marks.mark_or_clear(self.messages.table.rows)
+        self.messages.show()
+
+    def action_mark_all(self) -> None:
+        """Mark all matching messages in the whole queue."""
+        self.messages.marks.mark_all()
+        self.messages.show()
+
+    def action_export(self) -> None:
+        """Write what is marked, or else all that matches, to a file: that takes nothing away."""
+        marks, wanted = self.messages.marks, self.messages.wanted
+        self.dashboard.export(self.queue, marks.scope(wanted, None) or all_of(wanted), self.site.place)
+
+    def action_audit(self) -> None:
+        """Audit this queue."""
+        self.dashboard.open_audit(self.queue, self.site.place)
+
+    def action_group(self) -> None:
+        """Count messages by a field of their JSON."""
+        self.app.push_screen(GroupScreen(self.site.source, self.queue, self.messages.wanted), self._narrow)
+
+    def action_copy_body(self) -> None:
+        """Copy the body of the message under the cursor."""
+        if self.messages.table.cursor_key is not None:
+            self._copy_body(self.messages.table.cursor_key)
+
+    @property
+    def scope(self) -> Scope | None:
+        """What is marked, or all that matches, or the message under the cursor."""
+        return self.messages.marks.scope(self.messages.wanted, self.messages.table.cursor_row)
+
+    @property
+    def chosen_id(self) -> str | None:
+        """The message under the cursor."""
+        return self.messages.table.cursor_key
+
+    @property
+    def why_nothing(self) -> str:
+        """Why there is nothing to change."""
+        left = self.messages.marks.is_all_ended
+        return "nothing is marked: space marks a message, esc starts over" if left else "there is no message here"
+
+    def _narrow(self, term: str | None) -> None:
+        """Filter by a group too."""
+        if term is not None:
+            text = f"{self.messages.typed.text} {term}".strip()
+            self.messages.apply(parse_filter(text, self.site.source.thresholds.poison_rc))
+
+    def _close_filter(self) -> None:
+        self.messages.head.filter_line.close()
+        self.set_focus(self.messages.table)
+        self.messages.show()
+
+    def _tell_change(self, told: ChangeTold | None) -> None:
+        super()._tell_change(told)
+        if told is None or told.is_running:
+            return
+        # What was asked for has been done to what was marked, and what was found is not what it was.
+        if told.scope is not None and told.scope is self.asked:
+            self.asked = None
+            self.messages.marks.clear()
+        self.messages.search_again()
+
+    @work(group="copy", exclusive=True)
+    async def _copy_body(self, id: str) -> None:
+        body = await self.body_of(id)
+        if body is not None:
+            self.dashboard.copy_text(body.decode("utf-8", "replace"), "the body")
+
+    @work(group="blocked", exclusive=True)
+    async def action_blocked(self) -> None:
+        """Count the consumers that wait on lists."""
+        self.notify(await told_waiters(self.site.source), markup=False)
+
+    def _show_charts(self, snapshot: Snapshot, state: QueueState | None) -> None:
+        self._sparks.tell(present_numbers(state))
+        # As for pages: no question while one is under way.
+        if snapshot.at_ms != self._due_for_ms and not self._is_counting:
+            self._due_for_ms, self._is_counting = snapshot.at_ms, True
+            self._count_due(snapshot.at_ms)
+        step = snapshot.at_ms // _CHART_STEP_MS
+        if step == self._charts_at:
+            return
+        self._charts_at = step
+        counts, rates = past_series(snapshot.trend.queue(self.queue), of_list=self._of_lists)
+        self._depth.show(counts, snapshot.at_ms)
+        self._rates.show(rates, snapshot.at_ms)
+        self._sparks.show((*counts, *rates), snapshot.at_ms)
+
+    @work(group="due", exclusive=True)
+    async def _count_due(self, at_ms: int) -> None:
+        try:
+            due = await self.site.source.due(self.queue, at_ms)
+        except PeekError:
+            self._due.add_class("-stale")
+        else:
+            self._due.remove_class("-stale")
+            self._due.show(due)
+            self.messages.tell_unleased(dict(due).get("no lease") if self._of_lists else None)
+        finally:
+            self._is_counting = False

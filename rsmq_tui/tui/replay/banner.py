@@ -1,0 +1,153 @@
+"""What is said of a replay, and the line that says: this is not live."""
+
+from typing import TYPE_CHECKING, cast
+
+from rich.cells import cell_len
+from textual.color import Color
+from textual.strip import Strip
+
+from rsmq_tui.monitor import Snapshot
+from rsmq_tui.monitor.text import clock, duration, plural, printable
+from rsmq_tui.tui.servers import Dashboard
+from rsmq_tui.tui.widgets.painted import Painted, Piece
+
+if TYPE_CHECKING:
+    from rsmq_tui.history.replay.player import Player
+    from rsmq_tui.history.replay.polls import Change
+    from rsmq_tui.tui.replay.session import Replaying
+
+
+_CHANGES_TOLD = 2
+# What is nearer than this to the speed that was asked for is that speed.
+_AS_ASKED = 0.95
+
+
+def moment_words(at_ms: int) -> str:
+    """Say a moment: 2031-05-17 21:50:05 UTC."""
+    return f"{clock(at_ms, date=True)[:19]} UTC"
+
+
+def span_words(replaying: "Replaying") -> str:
+    """Say what was recorded: of 2031-05-10 08:00 … 2031-05-18 12:00."""
+    span = replaying.span
+    return f"of {clock(span.from_ms, date=True)[:16]} … {clock(span.to_ms, date=True)[:16]}"
+
+
+def speed_words(player: "Player") -> str:
+    """Say how fast it plays: x60, and how fast really where that is slower."""
+    words, real = f"x{player.speed:g}", player.real_speed
+    return words if real > _AS_ASKED * player.speed else f"{words} (actual x{real:{',.0f' if real >= 10 else '.2g'}})"
+
+
+def told_words(replaying: "Replaying") -> str:
+    """Say what changed at the moment that was gone to, or what was left out; nothing where there is nothing to say."""
+    told = replaying.told
+    if told.looking_ms is not None:
+        return f"searching for a change at {clock(told.looking_ms, date=True)[:16]} …"
+    if told.changes:
+        words = ", ".join(map(_change_words, told.changes[:_CHANGES_TOLD]))
+        more = len(told.changes) - _CHANGES_TOLD
+        return f"{words}, and {more} more" if more > 0 else words
+    if told.sought:
+        return "no verdict changes after this" if told.sought > 0 else "no verdict changed before this"
+    if told.skipped is not None:
+        lasted = duration(told.skipped.to_ms - told.skipped.from_ms)
+        return f"skipped {lasted} from {clock(told.skipped.from_ms)[:8]}: nothing was recorded"
+    return ""
+
+
+def freshness(snapshot: Snapshot, replaying: "Replaying", *, ascii_only: bool) -> Piece:
+    """Say how the numbers of a recorded poll are to be taken."""
+    link = snapshot.link
+    if not snapshot.at_ms:
+        # One of several places, which was recorded later only.
+        return "nothing was recorded here before this time ", "alarm"
+    if link.failure is None:
+        return f"recorded every {round(snapshot.interval_s, 1):g} s ", "muted"
+    sign = "X" if ascii_only else "✗"
+    return f"{sign} {outage_words(snapshot, replaying)} ", "alarm"
+
+
+def outage_words(snapshot: Snapshot, replaying: "Replaying") -> str:
+    """Say that the numbers are not of the moment that is shown, since when, and why."""
+    link = snapshot.link
+    why = printable(link.failure.sentence if link.failure else "", 80)
+    if link.failure is not None and link.failure.kind == "gap":
+        return why
+    if link.fresh_at_s is None:
+        return f"down: {why}"
+    return f"down, numbers {duration(replaying.position_ms - link.fresh_at_s * 1000)} old: {why}"
+
+
+def empty_words(snapshot: Snapshot, replaying: "Replaying") -> list[Piece]:
+    """Say why a replay shows no queue."""
+    if snapshot.link.failure is not None:
+        return [
+            (f"  No data for this time: {outage_words(snapshot, replaying)}.", "alarm"),
+            ("  Press ] for the next poll, } for the next change.", "muted"),
+        ]
+    return [("  No queues existed at this time.", "muted")]
+
+
+def inventory_pieces(replaying: "Replaying", place: str, queue: str) -> list[Piece]:
+    """Say of when the messages are that are listed; nothing where none are."""
+    at_ms = replaying.inventory_ms(place, queue)
+    if at_ms is None:
+        return []
+    ago = duration(max(0, replaying.position_ms - at_ms))
+    return [(f"   messages as of {clock(at_ms)[:8]}, {ago} before", "alarm")]
+
+
+def problem_words(problems: list[str]) -> str:
+    """Say that files were left out."""
+    return f"{plural(len(problems), 'file')} left out" if problems else ""
+
+
+def _change_words(change: "Change") -> str:
+    where = printable(change.place.profile or change.place.server, 30)
+    if change.queue is None:
+        return f"{where} is down" if change.after == "down" else f"{where} answers again"
+    before = f"{change.before} → " if change.before else "new, "
+    return f"{printable(change.queue, 30)}: {before}{change.after}"
+
+
+_TICK_S = 0.25
+
+
+class ReplayBanner(Painted):
+    """Shows ``REPLAY 2031-05-17 21:50:05 UTC · x60 · playing · of …`` on a ground that nothing live has.
+
+    What does not fit goes from the right; that it is a replay, and of when, always stays.
+    """
+
+    DEFAULT_CSS = """
+    ReplayBanner { height: 1; dock: top; }
+    """
+
+    def on_mount(self) -> None:
+        """Follow what is shown, and a search, which shows nothing while it looks."""
+        self.watch(self.app, "snapshot", self.repaint)
+        self.set_interval(_TICK_S, self.repaint)
+
+    def paint(self) -> list[Strip]:
+        """Paint the line."""
+        replaying = cast("Dashboard", self.app).replay
+        if replaying is None:
+            return []
+        player, width = replaying.player, self.size.width
+        sign = ("=" if self.ascii_only else "‖") if not player.is_playing else ">" if self.ascii_only else "▶"
+        state = "playing" if player.is_playing else "paused"
+        parts = [f" REPLAY {moment_words(replaying.position_ms)}", speed_words(player), f"{sign} {state}"]
+        told, problems = told_words(replaying), problem_words(replaying.problems)
+        marked = "" if replaying.marked is None else f"marked {moment_words(replaying.marked.at_ms)[11:19]}"
+        parts += [part for part in (told, marked, problems) if part]
+        words = " · ".join(parts)
+        while len(parts) > 1 and cell_len(words) + 1 > width:
+            parts.pop()
+            words = " · ".join(parts)
+        right = f"{span_words(replaying)} "
+        if cell_len(words) + cell_len(right) + 1 > width:
+            right = ""
+        gap = " " * max(0, width - cell_len(words) - cell_len(right))
+        ground: Piece = (f"{words}{gap}{right}", Color.parse(self.app.theme_variables["replay"]).hex6.lower())
+        return [self.line([ground])]

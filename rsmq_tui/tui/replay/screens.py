@@ -1,0 +1,232 @@
+"""The screens of a replay: two times side by side, and the dialog that asks for a time."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from rich.cells import cell_len
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import BindingType
+
+from rsmq_tui.history.moments import read_moment
+from rsmq_tui.history.replay.diff import Diff, QueueDiff, diff_of
+from rsmq_tui.monitor import Snapshot
+from rsmq_tui.monitor.text import UNKNOWN, clock, compact, count, duration, plural, printable
+from rsmq_tui.tui.changes.forms import Answers, Field, Form, FormScreen
+from rsmq_tui.tui.keys import Where, bindings_of
+from rsmq_tui.tui.replay.session import Replaying
+from rsmq_tui.tui.screen import DashboardScreen
+from rsmq_tui.tui.theme import sign
+from rsmq_tui.tui.widgets.painted import Piece
+from rsmq_tui.tui.widgets.row_table import Column, RowTable
+from rsmq_tui.tui.widgets.status_line import StatusLine
+from rsmq_tui.tui.widgets.text_lines import KeyHints, TextLine
+
+_LEAST_NAME, _MOST_NAME = 10, 40
+
+
+@dataclass(frozen=True, slots=True)
+class DiffContext:
+    """What the cells need besides their queue: what each server is called, and whether only ASCII may be drawn."""
+
+    titles: Mapping[str, str] = field(default_factory=dict)
+    ascii_only: bool = False
+
+
+def delta(change: int | None) -> str:
+    """Say a difference in at most seven characters: +211, -1,204, 0."""
+    if change is None:
+        return UNKNOWN
+    return f"{'+' if change > 0 else '-'}{compact(abs(change))}" if change else "0"
+
+
+def _verdict(queue: QueueDiff, context: DiffContext) -> Piece:
+    then, now = queue.then, queue.now
+    if then is None and now is not None:
+        return f"new: {sign(now.verdict, context.ascii_only)} {now.verdict}", f"verdict-{now.verdict}"
+    if now is None:
+        return "gone", "alarm"
+    words = f"{sign(now.verdict, context.ascii_only)} {now.verdict}"
+    if then is None or not queue.has_other_verdict:
+        return words, "muted"
+    return f"{then.verdict} → {words}", f"verdict-{now.verdict}"
+
+
+def _count(name: str, title: str, drop: int) -> tuple[Column[QueueDiff, DiffContext], ...]:
+    def then(queue: QueueDiff, _: DiffContext) -> Piece:
+        return compact(queue.numbers(name)[0]), "muted"
+
+    def now(queue: QueueDiff, _: DiffContext) -> Piece:
+        return compact(queue.numbers(name)[1]), ""
+
+    def change(queue: QueueDiff, _: DiffContext) -> Piece:
+        moved = queue.change(name)
+        return delta(moved), "strong" if moved else "muted"
+
+    return (
+        Column(f"{name}-then", title, 6, then, drop=drop and drop + 1, right=True),
+        Column(f"{name}-now", "LATER", 6, now, drop=drop, right=True),
+        Column(f"{name}-change", "±", 7, change, drop=drop, right=True),
+    )
+
+
+def _oldest(when: str) -> Column[QueueDiff, DiffContext]:
+    title = "WAITING" if when == "then" else "LATER"
+    return Column(f"oldest-{when}", title, 8, lambda queue, _: (duration(queue.age_ms(when)), ""), drop=6, right=True)
+
+
+_VERDICT: Column[QueueDiff, DiffContext] = Column("verdict", "VERDICT", 21, _verdict)
+_READY, _DEPTH = _count("ready", "READY", 2), _count("depth", "DEPTH", 0)
+_SERVER: Column[QueueDiff, DiffContext] = Column(
+    "server", "SERVER", 10, lambda queue, context: (context.titles.get(queue.state.place, ""), "muted"), drop=1
+)
+
+
+def diff_columns(servers: int, names: int = 0, room: int = 0) -> tuple[Column[QueueDiff, DiffContext], ...]:
+    """Return the columns; with several servers, each queue's stands before it.
+
+    ``names`` is how wide the names are, and ``room`` how wide the screen is: of the other columns, only the verdicts,
+    the depths and the ready messages are worth more than the end of a name.
+    """
+    left = room - sum(column.width + 1 for column in (_VERDICT, *_READY, *_DEPTH, *((_SERVER,) if servers > 1 else ())))
+    width = max(_LEAST_NAME, min(names, left - 1, _MOST_NAME))
+    return (
+        _VERDICT,
+        *((_SERVER,) if servers > 1 else ()),
+        Column("queue", "QUEUE", width, lambda queue, _: (queue.state.name, "strong"), grow=True, middle=True),
+        *_READY,
+        *_count("hidden", "HIDDEN", 8),
+        *_DEPTH,
+        _oldest("then"),
+        _oldest("now"),
+    )
+
+
+_NAME_MAX = 160
+
+
+class DiffScreen(DashboardScreen):
+    """The instant that was marked and the one that is shown, queue by queue; it follows while the replay goes on."""
+
+    WHERE: ClassVar[tuple[Where, ...]] = ("diff", "table")
+    BINDINGS: ClassVar[list[BindingType]] = bindings_of("diff")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.table = RowTable(diff_columns(1), DiffContext(), id="diff", on_open=self._open)
+        self._title = TextLine(id="title")
+        self._names = 0
+        self._sums = TextLine(id="sums")
+        self._why = TextLine(id="why")
+
+    def compose(self) -> ComposeResult:
+        """Status, the two instants, the sums, the queues, the name under the cursor, hints."""
+        yield StatusLine().data_bind(DashboardScreen.snapshot)
+        yield self._title
+        yield self._sums
+        yield self.table
+        yield self._why
+        yield KeyHints("table", "diff", "app")
+
+    def on_mount(self) -> None:
+        """Begin in the table."""
+        self.table.focus()
+
+    def show_snapshot(self, snapshot: Snapshot) -> None:
+        """Compare with what is shown now."""
+        replaying = self.dashboard.replay
+        if replaying is None or replaying.marked is None:
+            return
+        marked = replaying.marked
+        diff = diff_of(marked.snapshot, snapshot, marked.at_ms, replaying.position_ms)
+        self._title.show(self._instants(diff))
+        self._sums.show(_sums(diff))
+        titles = {site.place: site.title(snapshot.part(site.place).ns) for site in self.dashboard.sites}
+        self._names = max((cell_len(printable(queue.state.name, _NAME_MAX)) for queue in diff.queues), default=0)
+        self._lay_out()
+        self.table.empty_text = [("  There are no queues at either time.", "muted")]
+        keys = [queue.key for queue in diff.queues]
+        self.table.show(diff.queues, keys, DiffContext(titles, self.dashboard.ascii_only))
+        self._tell_row()
+
+    @on(RowTable.Resized)
+    def _lay_out(self) -> None:
+        """Give the names the room that there is; where there is little, the line below has the one under the cursor."""
+        self.table.columns = diff_columns(len(self.dashboard.sites), self._names, self.size.width)
+        self.table.repaint()
+
+    @on(RowTable.Moved)
+    def _tell_row(self) -> None:
+        """Say the name of the queue under the cursor in full."""
+        queue = self.table.cursor_row
+        if queue is None:
+            self._why.show([])
+            return
+        title = self.table.context.titles.get(queue.state.place, "")
+        where = f" on {printable(title, 40)}" if queue.state.place else ""
+        self._why.show([(f" {printable(queue.state.name, _NAME_MAX)}", "strong"), (where, "")])
+
+    def _open(self, queue: QueueDiff) -> None:
+        if queue.now is None and queue.then is not None:
+            self.notify("that queue does not exist at the later time", severity="warning", markup=False)
+            return
+        self.dashboard.open_queue(queue.state.name, queue.state.place)
+
+    def _instants(self, diff: Diff) -> list[Piece]:
+        back = " < " if self.dashboard.ascii_only else " ◀ "
+        now = clock(diff.now_ms, date=True)[:19]
+        # The date of the later one is said where it is another.
+        same_day = clock(diff.then_ms, date=True)[:10] == now[:10]
+        instants = f"{clock(diff.then_ms, date=True)[:19]} → {now[11:] if same_day else now} UTC"
+        told = [
+            f"{plural(diff.other_verdicts, 'verdict')} changed" if diff.other_verdicts else "",
+            f"{count(diff.appeared)} new" if diff.appeared else "",
+            f"{count(diff.vanished)} gone" if diff.vanished else "",
+        ]
+        words = " · ".join([plural(len(diff.queues), "queue"), *filter(None, told)])
+        return [(back, "muted"), (instants, "strong"), (f"   {duration(diff.now_ms - diff.then_ms)}   {words}", "")]
+
+
+def _sums(diff: Diff) -> list[Piece]:
+    pieces: list[Piece] = []
+    for name in ("ready", "hidden", "depth"):
+        then, now = diff.sums(name)
+        pieces += [(f"   {name} {count(then)} → {count(now)} ", ""), (f"({delta(now - then)})", "strong")]
+    return pieces
+
+
+_DAY_MS = 86_400_000
+_NOTE = "21:50 · 2031-05-17 21:50 · -10m · +1h, in UTC"
+
+
+def seek_screen(replaying: Replaying) -> FormScreen[int]:
+    """Return a dialog that goes to the time that is typed."""
+    span = replaying.span
+    ends = tuple(clock(at_ms, date=True)[:19] for at_ms in span)
+    field = Field("time", "time", hint="21:50 or -10m", choices=("-10m", "+10m", "-1h", "+1h", *ends))
+
+    def go(at_ms: int) -> None:
+        screen.dismiss()
+        replaying.player.seek(at_ms)
+
+    form = Form("Go to a time", (field,), lambda answers: _time_ms(answers, replaying))
+    screen = FormScreen(form, go, yes="Go", note=_NOTE)
+    return screen
+
+
+def _time_ms(answers: Answers, replaying: Replaying) -> int:
+    """Return the time that was typed; raises ``ValueError`` for one of which nothing was recorded."""
+    text, now_ms, span = str(answers["time"]).strip(), replaying.position_ms, replaying.span
+    if text in ("now", "end"):
+        return span.to_ms
+    if text[:1] in ("-", "+"):
+        # As far as there is something.
+        return max(span.from_ms, min(read_moment(text, now_ms), span.to_ms))
+    # A time of day is that of the day that is shown.
+    at_ms = read_moment(text, now_ms // _DAY_MS * _DAY_MS + _DAY_MS - 1)
+    # Whoever types the last minute means the last poll in it.
+    if not span.from_ms - 60_000 < at_ms <= span.to_ms + 60_000:
+        first, last = (clock(end_ms, date=True)[:19] for end_ms in span)
+        raise ValueError(f"nothing was recorded at {clock(at_ms, date=True)[:19]}; recorded: {first} to {last}")
+    return at_ms

@@ -1,0 +1,190 @@
+"""A replay as the dashboard shows it: opened for the command, or at a moment from any screen.
+
+``open_replay(app, history, at_ms, queue)`` is what a screen calls: it shows the same dashboard on recorded time, paused
+at that moment, over the screens that are there; q leads back to them.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from textual.app import App
+
+from rsmq_tui.history.names import HistoryError
+from rsmq_tui.monitor import Snapshot
+from rsmq_tui.monitor.series import Trend
+from rsmq_tui.monitor.text import printable
+from rsmq_tui.tui.servers import Site
+
+if TYPE_CHECKING:
+    from rsmq_tui.history.names import Place
+    from rsmq_tui.history.reading import History, Span
+    from rsmq_tui.history.replay.player import Player, ReplaySource, Told
+    from rsmq_tui.tui.replay.host import ReplayHost
+
+
+@dataclass(frozen=True, slots=True)
+class Marked:
+    """An instant to compare with: what was shown at that moment."""
+
+    at_ms: int
+    snapshot: Snapshot
+
+
+class Replaying:
+    """What the app and its screens know of a replay: its player, its sites, and the instant that was marked.
+
+    ``source_of`` makes what screens ask of a place.
+    """
+
+    def __init__(self, player: "Player", source_of: "Callable[[Place], ReplaySource]", label: str) -> None:
+        self.player = player
+        self.sites: tuple[Site, ...] = ()
+        self.label = label
+        self.marked: Marked | None = None
+        self._source_of = source_of
+        self._labels: Mapping[Place, str] = {}
+        # By all the labels that they ever had: screens that are open may know an older one.
+        self._places: dict[str, Place] = {}
+        self._sources: dict[Place, ReplaySource] = {}
+        self.follow()
+
+    def follow(self) -> bool:
+        """Take in places that were found meanwhile, and tell whether there were some.
+
+        One that was alone has a label from then on.
+        """
+        labels = self.player.replay.labels
+        if labels is self._labels:
+            return False
+        self._labels = labels
+        for place, label in labels.items():
+            self._places[label] = place
+            if place not in self._sources:
+                self._sources[place] = self._source_of(place)
+        self.sites = tuple(
+            Site(self._sources[place], place=label, name=place.profile, ns=place.ns, read_only=True)
+            for place, label in labels.items()
+        )
+        if self.marked is not None and not self.marked.snapshot.parts:
+            self.marked = Marked(self.marked.at_ms, _relabelled(self.marked.snapshot, self.label_of("")))
+        return True
+
+    def label_of(self, label: str) -> str:
+        """Return what a place is called by now that was called so; raises ``LookupError``."""
+        return self._labels[self._places[label]]
+
+    @property
+    def sites_by_label(self) -> "dict[str, Site]":
+        """The sites by what they are called, and were."""
+        by_label = {site.place: site for site in self.sites}
+        return {label: by_label[self.label_of(label)] for label in self._places}
+
+    @property
+    def position_ms(self) -> int:
+        """The moment that is shown."""
+        return self.player.position_ms
+
+    @property
+    def span(self) -> "Span":
+        """What was recorded."""
+        return self.player.replay.span
+
+    @property
+    def told(self) -> "Told":
+        """What there is to say besides what is shown."""
+        return self.player.told
+
+    @property
+    def problems(self) -> list[str]:
+        """A sentence for each file that was left out."""
+        return self.player.replay.timeline.history.problems
+
+    def mark(self, snapshot: Snapshot) -> None:
+        """Remember what is shown, without its past."""
+        parts = tuple(replace(part, trend=Trend()) for part in snapshot.parts)
+        self.marked = Marked(self.position_ms, replace(snapshot, trend=Trend(), parts=parts))
+
+    def place(self, label: str) -> "Place":
+        """Return the recorded place that a screen knows by that label; raises ``LookupError``."""
+        return self._places[label]
+
+    def inventory_ms(self, place: str, queue: str) -> int | None:
+        """Return when the messages were written down that were last looked at in a queue; None where none were."""
+        return self._sources[self._places[place]].seen.get(queue)
+
+    def close(self) -> None:
+        """End it."""
+        self.player.close()
+
+
+def start_replay(
+    history: str | Path,
+    *,
+    from_ms: int | None = None,
+    to_ms: int | None = None,
+    speed: float = 60.0,
+    playing: bool = True,
+) -> Replaying:
+    """Open a history and go to ``from_ms``, or to an hour before its end; raises ``HistoryError``. It reads files."""
+    from rsmq_tui.history.reading import History  # noqa: PLC0415 - Arrow is loaded where something is replayed
+
+    return replaying_of(History(history), from_ms=from_ms, to_ms=to_ms, speed=speed, playing=playing)
+
+
+def replaying_of(
+    history: "History",
+    *,
+    from_ms: int | None = None,
+    to_ms: int | None = None,
+    speed: float = 60.0,
+    playing: bool = True,
+    clock: Callable[[], float] = time.monotonic,
+) -> Replaying:
+    """Replay a history that is open; ``clock`` is a monotonic clock in seconds. Raises ``HistoryError``."""
+    from rsmq_tui.history.replay.messages import Inventories  # noqa: PLC0415
+    from rsmq_tui.history.replay.player import (  # noqa: PLC0415
+        Player,
+        ReplaySource,
+    )
+    from rsmq_tui.history.replay.replay import Replay  # noqa: PLC0415
+
+    replay = Replay(history, from_ms=from_ms, to_ms=to_ms)
+    player = Player(replay, speed=speed, playing=playing, clock=clock)
+    inventories = Inventories(history)
+    return Replaying(player, lambda place: ReplaySource(player, place, inventories), history.label)
+
+
+def open_replay(app: App[None], history: str, at_ms: int, queue: str | None = None) -> None:
+    """Show a moment of a history over the screens of the dashboard, paused; that of a queue where one is named.
+
+    It returns at once. Where the history cannot be read, a toast says why.
+    """
+    host = cast("ReplayHost", app)
+    host.run_worker(_open(host, history, at_ms, queue), group="replay", exclusive=True)
+
+
+async def _open(host: "ReplayHost", history: str, at_ms: int, queue: str | None) -> None:
+    try:
+        replaying = await asyncio.to_thread(start_replay, history, from_ms=at_ms, playing=False)
+    except ImportError:
+        words = "to replay a history, install the extra `history`: pip install 'rsmq-tui[history]'"
+        host.notify(words, severity="warning", markup=False)
+        return
+    except HistoryError as error:
+        host.notify(printable(str(error), 300), severity="warning", markup=False)
+        return
+    except Exception as error:
+        # What a damaged file holds may be anything, and filesystems have errors of their own.
+        words = f"this history cannot be replayed: {str(error) or type(error).__name__}"
+        host.notify(printable(words, 300), severity="warning", markup=False)
+        return
+    host.enter_replay(replaying, queue)
+
+
+def _relabelled(snapshot: Snapshot, label: str) -> Snapshot:
+    """Return the snapshot of a place that is called so."""
+    return replace(snapshot, place=label, queues=tuple(queue._replace(place=label) for queue in snapshot.queues))

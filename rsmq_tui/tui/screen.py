@@ -1,0 +1,134 @@
+"""What all full screens share: the snapshot, the line at the top, and what is told of a change at the bottom."""
+
+from typing import TYPE_CHECKING, ClassVar, cast
+
+from textual.reactive import var
+from textual.screen import Screen
+from textual.widgets import Input
+
+from rsmq_tui.monitor import Snapshot
+from rsmq_tui.tui.keys import Usable, Where, can_be_used
+from rsmq_tui.tui.servers import Dashboard, Site
+from rsmq_tui.tui.widgets.text_lines import ChangeLine, ChangeTold, KeyHints
+
+if TYPE_CHECKING:
+    from rsmq_tui.tui.replay.session import Replaying
+
+NO_SERVER = "select a queue first: this applies to its server"
+OF_LISTS = "lists are in no namespace: select an RSMQ queue first"
+
+
+class DashboardScreen(Screen[None]):
+    """A screen that shows the app's last snapshot by ``show_snapshot``, as long as it is in front.
+
+    ``WHERE`` names the keys that work here. ``place`` tells which of several servers it shows; None is all of them.
+    """
+
+    # A key that is typed ahead is for what the screen lists, and must not land in the line of a filter.
+    AUTO_FOCUS = "RowTable"
+    WHERE: ClassVar[tuple[Where, ...]] = ()
+    snapshot: var[Snapshot | None] = var(None)
+
+    def __init__(self, place: str | None = None) -> None:
+        super().__init__()
+        self.place = place
+        self._shown_in: Replaying | None = None
+
+    def on_mount(self) -> None:
+        """Follow the app's snapshot, its choice between ages and clock times, and what it tells of a change."""
+        self._shown_in = self.dashboard.replay
+        if self._shown_in is not None:
+            from rsmq_tui.tui.replay.banner import ReplayBanner  # noqa: PLC0415 - live screens need none
+
+            self.mount(ReplayBanner(), before=0)
+        self.watch(self.app, "snapshot", self._take)
+        self.watch(self.app, "clock_times", self._refresh_words, init=False)
+        self.watch(self.app, "change_told", self._tell_change)
+
+    def on_screen_resume(self) -> None:
+        """Show what came in while another screen was in front."""
+        self._refresh_words()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Let a slash be typed in the filter; leave out what changes a queue where that may not be."""
+        if action == "filter" and isinstance(self.focused, Input):
+            return False
+        return can_be_used(self.WHERE, action, parameters, self.usable)
+
+    def show_snapshot(self, snapshot: Snapshot) -> None:
+        """Show the news."""
+        raise NotImplementedError
+
+    def rest(self) -> None:
+        """Bring up to date what a poll alone does not: the user asked for it."""
+
+    @property
+    def dashboard(self) -> Dashboard:
+        """The app that this screen lives in."""
+        return cast("Dashboard", self.app)
+
+    def on_unmount(self) -> None:
+        """Let go of the replay that was shown: it may hold a lot."""
+        if self._shown_in is not None:
+            self.dashboard.forget_closed()
+
+    @property
+    def can_change(self) -> bool:
+        """True where what this screen shows may be changed."""
+        return self.dashboard.can_change if self.place is None else self.site.can_change
+
+    @property
+    def usable(self) -> Usable:
+        """Which keys have a use here."""
+        sites = self.dashboard.sites if self.place is None else (self.site,)
+        kinds = frozenset("list" if site.is_of_lists else "rsmq" for site in sites)
+        return Usable(self.can_change, self.dashboard.replay is None, kinds)
+
+    @property
+    def chosen_place(self) -> str | None:
+        """The server that a key is meant for; None where nothing tells."""
+        return self.place
+
+    @property
+    def chosen_queue(self) -> tuple[str, str, str] | None:
+        """The queue that the screen is of, by its server, namespace and name; None where it is of all."""
+        return None
+
+    @property
+    def site(self) -> Site:
+        """The server that this screen shows; raises ``LookupError`` where it shows several."""
+        return self.dashboard.site(self.place or "")
+
+    def _take(self, snapshot: Snapshot | None) -> None:
+        if self.dashboard.replay is not self._shown_in:
+            # A replay is shown over this screen, or was until now.
+            return
+        if self._shown_in is not None and self.place is not None:
+            # A place that was alone gets a label when another one appears.
+            self.place = self._shown_in.label_of(self.place)
+        news = snapshot if snapshot is None or self.place is None else snapshot.part(self.place)
+        if news is self.snapshot:
+            # Another server had news.
+            return
+        self.snapshot = news
+        if self.is_current:
+            self._refresh_words()
+
+    def _refresh_words(self) -> None:
+        snapshot = self.snapshot
+        if snapshot is not None:
+            self.set_class(snapshot.link.failure is not None and snapshot.link.fresh_at_s is not None, "-stale")
+            self.show_snapshot(snapshot)
+
+    def _tell_change(self, told: ChangeTold | None) -> None:
+        if self._shown_in is not None:
+            # Whatever was changed was changed on a live server.
+            return
+        line = self.query_one_optional(ChangeLine)
+        if line is None:
+            # Most screens never need it.
+            if told is None:
+                return
+            line = ChangeLine()
+            self.mount(line, before=self.query_one(KeyHints))
+        line.tell(told)

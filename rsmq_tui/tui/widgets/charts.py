@@ -1,0 +1,168 @@
+"""Panels of charts, bars and sparklines."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
+
+from textual.strip import Strip
+
+from rsmq_tui.charts import Series, bar_rows, line_chart, sparklines
+from rsmq_tui.monitor.text import compact, rate
+from rsmq_tui.tui.widgets.painted import Painted
+
+CHART_SPAN_MS = 600_000
+_LEAST_SPAN_MS = 60_000
+
+
+class ChartPanel(Painted):
+    """Series of the last ten minutes, drawn anew when they change."""
+
+    DEFAULT_CSS = """
+    ChartPanel { border: round $rule; border-title-color: $quiet; padding: 0; }
+    """
+
+    def __init__(self, title: str, colors: Sequence[str], *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self.border_title = title
+        self._colors = colors
+        self._series: Sequence[Series] = ()
+        self._end_ms = 0
+
+    def show(self, series: Sequence[Series], end_ms: int) -> None:
+        """Show these series up to that moment."""
+        self._series, self._end_ms = series, end_ms
+        self.repaint()
+
+    def paint(self) -> list[Strip]:
+        """Draw the chart; before there are two points there is nothing to draw, and plotext need not be loaded."""
+        known = _known_ms(self._series)
+        if len(set(known[:3])) < 2:
+            return [Strip([]), self.line([("  collecting …", "muted")])]
+        return self.lines_of(
+            line_chart(
+                self._series,
+                width=self.size.width,
+                height=self.size.height,
+                start_ms=first_shown_ms(self._series, self._end_ms),
+                end_ms=self._end_ms,
+                palette=self.palette(self._colors),
+            )
+        )
+
+
+class BarPanel(Painted):
+    """Labelled numbers with bars."""
+
+    DEFAULT_CSS = """
+    BarPanel { border: round $rule; border-title-color: $quiet; border-subtitle-color: $quiet; padding: 0 1; }
+    """
+
+    def __init__(self, title: str, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self.border_title = title
+        self._rows: Sequence[tuple[str, float]] = ()
+
+    def show(self, rows: Sequence[tuple[str, float]]) -> None:
+        """Show these numbers."""
+        self._rows = rows
+        self.repaint()
+
+    def paint(self) -> list[Strip]:
+        """Draw one bar a line."""
+        if not self._rows:
+            return []
+        return self.lines_of(bar_rows(self._rows, width=self.size.width, palette=self.palette(("series-first",))))
+
+
+def first_shown_ms(series: Iterable[Series], end_ms: int) -> int:
+    """Return where the time axis begins: with the data, at least a minute ago, until ten minutes are known."""
+    first_ms = min(_known_ms(series), default=end_ms)
+    return max(end_ms - CHART_SPAN_MS, min(first_ms, end_ms - _LEAST_SPAN_MS))
+
+
+def _known_ms(series: Iterable[Series]) -> list[int]:
+    return [at_ms for each in series for at_ms, value in each.points if value is not None]
+
+
+_VALUE_WIDTH = 8
+_WITH_PEAKS = 60
+
+
+class SparkPanel(Painted):
+    """Name, sparkline, highest and current value of each series; those of one group are drawn to the same scale.
+
+    Where it is narrow, the highest value is left out.
+    """
+
+    DEFAULT_CSS = """
+    SparkPanel { padding: 0 1; }
+    """
+
+    def __init__(self, *groups: Sequence[str], id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._groups = groups
+        self._names = [name for group in groups for name in group]
+        self._series: Sequence[Series] = [Series(name, ()) for name in self._names]
+        self._values: Mapping[str, float | None] = {}
+        self._end_ms = 0
+        self._drawn: tuple[int, list[str]] = (0, [])
+        self.styles.height = len(self._names)
+
+    def show(self, series: Sequence[Series], end_ms: int) -> None:
+        """Show the past of these series, in the order of the names, up to that moment."""
+        self._series, self._end_ms = series, end_ms
+        self._drawn = (0, [])
+        self.repaint()
+
+    def tell(self, values: Mapping[str, float | None]) -> None:
+        """Say what each is now, by name; that changes more often than the past does."""
+        self._values = values
+        self.repaint()
+
+    def paint(self) -> list[Strip]:
+        """Paint one series a line."""
+        names = max(map(len, self._names)) + 2
+        peaks = self._peaks() if self.size.width >= _WITH_PEAKS else [""] * len(self._names)
+        room = max(map(len, peaks), default=0)
+        values = [_told(name, self._values[name]) if name in self._values else "" for name in self._names]
+        sparks = self._sparks(self.size.width - names - 1 - _VALUE_WIDTH - room)
+        return [
+            self.line(
+                [
+                    (f"{name:<{names}}", "muted"),
+                    (spark, "spark"),
+                    (f"{peak:<{room}}", "muted"),
+                    (f" {value:>{_VALUE_WIDTH}}", "strong"),
+                ]
+            )
+            for name, spark, peak, value in zip(self._names, sparks, peaks, values, strict=True)
+        ]
+
+    def _peaks(self) -> list[str]:
+        """Say how high each series was, and is: that is what its bars are to be compared with."""
+        start_ms = first_shown_ms(self._series, self._end_ms)
+        peaks: list[str] = []
+        for name, series in zip(self._names, self._series, strict=True):
+            # The past is drawn less often than the present value is told, which may be higher than all of it.
+            shown = [*(value for at_ms, value in series.points if at_ms >= start_ms), self._values.get(name)]
+            highest = max((value for value in shown if value is not None), default=None)
+            peaks.append("" if highest is None else f" max {_told(name, highest):<6}")
+        return peaks
+
+    def _sparks(self, width: int) -> list[str]:
+        if self._drawn[0] != width or not self._drawn[1]:
+            start_ms = first_shown_ms(self._series, self._end_ms)
+            series, lines = iter(self._series), list[str]()
+            for group in self._groups:
+                lines += sparklines(
+                    list(islice(series, len(group))),
+                    width=width,
+                    start_ms=start_ms,
+                    end_ms=self._end_ms,
+                    ascii=self.ascii_only,
+                )
+            self._drawn = (width, lines)
+        return self._drawn[1]
+
+
+def _told(name: str, value: float | None) -> str:
+    return rate(value) if name.endswith("/s") else compact(value)

@@ -1,0 +1,114 @@
+"""Controls of dialogs: buttons, check boxes, inputs and text areas."""
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from rich.text import Text
+from textual.binding import Binding, BindingType
+from textual.content import Content
+from textual.message import Message
+from textual.widgets import Button, Checkbox, Input, TextArea
+
+from rsmq_tui.monitor.text import printable, size
+from rsmq_tui.tui.keys import bindings_of
+
+
+class DialogButton(Button):
+    """A button of one line, ready to be pressed again at once; its words are never markup."""
+
+    def __init__(self, words: str, *, id: str, disabled: bool = False) -> None:
+        super().__init__(Content(words), id=id, disabled=disabled, compact=True)
+        self.active_effect_duration = 0
+
+
+class TickBox(Checkbox, inherit_bindings=False):
+    """A checkbox that is told from its opposite without colours too; enter means what it means in other fields."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("space", "toggle_button", "Toggle", show=False)]
+
+    class Submitted(Message):
+        """Enter was pressed."""
+
+    def render(self) -> Content:
+        """Draw the sign and the label."""
+        return Content("[x] " if self.value else "[ ] ") + self.label
+
+    def key_enter(self) -> None:
+        """Go on with the form."""
+        self.post_message(self.Submitted())
+
+
+class ChoiceInput(Input):
+    """Takes any text, and suggests those ``choices`` that hold what was typed."""
+
+    BINDINGS: ClassVar[list[BindingType]] = bindings_of("choice")
+
+    def __init__(self, value: str, *, choices: Sequence[str], placeholder: str, id: str) -> None:
+        super().__init__(value, placeholder=placeholder, id=id, compact=True)
+        self._choices = choices
+        self._chosen: str | None = value
+        self._typed = ""
+
+    def on_input_changed(self) -> None:
+        """Remember what was typed: suggestions hold it."""
+        if self.value != self._chosen:
+            self._chosen, self._typed = None, self.value
+
+    def action_choose(self, step: int) -> None:
+        """Take the next suggestion."""
+        choices = [choice for choice in self._choices if self._typed.lower() in choice.lower()]
+        if not choices:
+            return
+        place = choices.index(self.value) + step if self.value in choices else 0 if step > 0 else -1
+        self._chosen = self.value = choices[place % len(choices)]
+        self.cursor_position = len(self.value)
+
+
+_EDITABLE_BYTES = 200_000
+
+
+class BodyArea(TextArea):
+    """Edits a body; one that is not touched, or cannot be edited as text without a change, keeps its every byte."""
+
+    def __init__(self, body: bytes, *, id: str) -> None:
+        self._original = body
+        text = _editable(body)
+        super().__init__(text or "", id=id, compact=True, tab_behavior="focus")
+        # A text area has its own mind about line ends: what comes out as it went in can be edited.
+        self._is_kept = text is None or self.text != text
+        if self._is_kept:
+            self.load_text("")
+            self.read_only = True
+            self.placeholder = f"{size(len(body))} of binary data: cannot be edited, sent unchanged"
+        self._before = self.text
+
+    @property
+    def is_edited(self) -> bool:
+        """True when something was written."""
+        return self.text != self._before
+
+    @property
+    def body(self) -> bytes:
+        """The body as it is now."""
+        return self.text.encode() if self.is_edited else self._original
+
+    def get_line(self, line_index: int) -> Text:
+        """Show a line; characters that a terminal would act upon are shown as others, one for one."""
+        line = super().get_line(line_index)
+        if printable(line.plain) != line.plain:
+            line.plain = "".join(map(_one_for_one, line.plain))
+        return line
+
+
+def _one_for_one(character: str) -> str:
+    shown = printable(character)
+    return character if character == "\t" else shown if len(shown) == 1 else "�"
+
+
+def _editable(body: bytes) -> str | None:
+    if len(body) > _EDITABLE_BYTES:
+        return None
+    try:
+        return body.decode()
+    except UnicodeDecodeError:
+        return None
