@@ -1,3 +1,20 @@
-"""A terminal dashboard for message queues on Redis."""
+"""A terminal dashboard and a command line for message queues on Redis. Start with ARCHITECTURE.md.
+
+ARCHITECTURE.md  the words, the layers, six journeys through the files, and recipes for common changes
+__main__         `python -m rsmq_tui` is `rsmq-tui`
+charts           charts as styled text, drawn from numbers
+cli              the commands `rsmq-tui` and `rsmqctl`
+docs             the pages for users, one topic each, which `rsmq-tui help TOPIC` prints
+embedded         a private Valkey server and the demo's workload
+exporter         Prometheus metrics over HTTP
+files            small files read with a limit, file locks, and the user's folders of this program
+history          what polls said, recorded as Parquet files, and replayed
+monitor          polls, verdicts, searches and audits; only reads
+pipeline         Spark: the data source `rsmq`, and the tables that are computed from a history
+profiles         the configuration file and the servers that it names
+protocol         RSMQ queues and list queues over redis-py; the only importer of redis
+triage           every change of a queue: preview, guard, journal, undo
+tui              the Textual app: screens, widgets, keys and themes
+"""
 
 __version__ = "0.2.0"

@@ -1,4 +1,4 @@
-"""Small files read with bounds, locks on files, and the user's folders of this program."""
+"""Small files read with a limit, file locks, and the user's folders of this program."""
 
 import json
 import os

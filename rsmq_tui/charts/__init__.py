@@ -1,6 +1,10 @@
 """Charts as styled text: numbers, a size and a palette in, `rich.text.Text` out.
 
-Nothing here reads a clock, a terminal or Redis, and importing this package does not import plotext.
+bars    bars and sparklines
+plot    line charts with axes and a legend; the only importer of plotext
+series  time series, gaps, axis ticks, colours and labels
+
+Nothing here reads a clock, a terminal or Redis. Importing this package does not import plotext.
 """
 
 from rsmq_tui.charts.bars import bar_rows, fold_latest, spark_runs, sparkline, sparklines

@@ -1,10 +1,8 @@
-"""Line charts over time, drawn by plotext, with their legend and axes.
+"""Line charts over time, with legend and axes. The only module that imports plotext.
 
-Lines drawn by plotext: the only module that knows its API.
-
-plotext has no type hints, so nothing of it passes this border: strokes in dots go in, rows of strings come out. It is
-a rasteriser here, because its frame, legend and tick labels cannot be made as compact as a dashboard needs. Each call
-has a figure of its own: the one that plotext offers is shared by the whole process.
+plotext has no type hints, so none of its objects leave this module: strokes in dots go in, rows of strings come out. It
+is used as a rasteriser, because its frame, legend and tick labels cannot be made small enough for a dashboard. Each
+call has a figure of its own: plotext's default figure is shared by the whole process.
 """
 
 import re

@@ -1,17 +1,17 @@
-"""The commands `rsmq-tui` and `rsmqctl`: arguments in, words out, no logic.
+"""The commands `rsmq-tui` and `rsmqctl`: they parse arguments, call the layers below, and print.
 
-- arguments: The arguments of the commands of `rsmq-tui`.
-- changes: Making a change: preview, --yes, progress and report; its target, its service and its journal.
-- commands: The commands of `rsmq-tui`, each imported when it is called.
-- dashboard: The dashboard on servers that are there, or will be.
-- demo: `rsmq-tui demo`: a server of its own, queues in all kinds of trouble, and the dashboard on them.
-- errors: The error of the commands, and how a defect of the program is told.
-- help: `rsmq-tui help`: the pages for users, rendered for a terminal or as Markdown.
-- interrupts: Ctrl+C: the first asks for an orderly end, each further one for a quicker end.
-- main: `rsmq-tui`: the dashboard, and what it does without a screen.
-- output: Printing: words on a terminal, lines of JSON anywhere else, and nothing that a terminal could obey.
-- parsing: Parsers of commands, and default values.
-- pipeline: `rsmq-tui pipeline`: what is done with Spark. Each of its commands has a module of its own.
-- rsmqctl: `rsmqctl`, a program with the options of the original of that name.
-- servers: The servers that a command is to read.
+arguments   the arguments of the commands, one module for each group of commands
+changes     one change on the command line: preview, --yes, progress, report, and its journal
+commands    one module for each command of `rsmq-tui`, imported when the command is called
+dashboard   `rsmq-tui` without a command: the dashboard
+demo        `rsmq-tui demo`: the dashboard on a private server with a workload
+errors      the error of the commands, and the message for a defect of the program
+help        `rsmq-tui help`: the pages for users
+interrupts  Ctrl+C: the first ends in an orderly way, each further one more quickly
+main        the entry point of `rsmq-tui`: its parser, and its exit statuses
+output      printing: text on a terminal, JSON lines elsewhere, without terminal escapes
+parsing     the argument parsers, readers of values such as 10m, and defaults
+pipeline    `rsmq-tui pipeline`: run and generate
+rsmqctl     `rsmqctl`, compatible with the program of that name by Keith Sharp
+servers     from arguments and profiles to the servers that a command reads
 """

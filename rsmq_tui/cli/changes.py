@@ -1,4 +1,4 @@
-"""Making a change: preview, --yes, progress and report; its target, its service and its journal."""
+"""One change on the command line: its target, preview, --yes, progress, report and journal."""
 
 import argparse
 import asyncio

@@ -1,4 +1,4 @@
-"""The dashboard on servers that are there, or will be."""
+"""`rsmq-tui` without a command: opens the dashboard, also on servers that do not answer yet."""
 
 import argparse
 import os

@@ -1,4 +1,4 @@
-"""`rsmq-tui demo`: a server of its own, queues in all kinds of trouble, and the dashboard on them."""
+"""`rsmq-tui demo`: the dashboard on a private server, with healthy and failing consumers."""
 
 import argparse
 import asyncio

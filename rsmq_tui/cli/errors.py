@@ -1,4 +1,4 @@
-"""The error of the commands, and how a defect of the program is told."""
+"""The error of the commands, and the message for a defect of the program."""
 
 import sys
 

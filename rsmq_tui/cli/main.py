@@ -1,4 +1,4 @@
-"""`rsmq-tui`: the dashboard, and what it does without a screen."""
+"""The entry point of `rsmq-tui`: its parser, the choice of the command, and exit statuses."""
 
 import argparse
 import errno

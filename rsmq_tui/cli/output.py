@@ -1,4 +1,4 @@
-"""Printing: words on a terminal, lines of JSON anywhere else, and nothing that a terminal could obey."""
+"""Printing: text on a terminal, JSON lines elsewhere, and never a terminal escape from the data."""
 
 import argparse
 import json

@@ -1,4 +1,4 @@
-"""Parsers of commands, and default values."""
+"""Argument parsers, readers of values such as 10m, and defaults."""
 
 import argparse
 import re

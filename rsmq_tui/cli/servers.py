@@ -1,4 +1,4 @@
-"""The servers that a command is to read."""
+"""From arguments, environment and profiles to the servers that a command reads."""
 
 import argparse
 import os

@@ -1,4 +1,19 @@
-"""The pages for users: Markdown files, one topic each, which `rsmq-tui help` and the dashboard show."""
+"""The pages for users: Markdown, one topic each, shown by `rsmq-tui help` and by the dashboard.
+
+audit.md       Find keys that do not fit together, and fix them.
+dashboard.md   Read the screens, find messages, and use the keys.
+history.md     Analyse months of recordings with Spark.
+library.md     Use RSMQ queues and list queues from Python.
+lists.md       Watch and change Redis Lists that serve as queues.
+messages.md    Look at, send, change and export messages in scripts.
+monitoring.md  Connect queues to Nagios, Prometheus and Grafana.
+output.md      Read what the commands print and return.
+read-only.md   Watch a server without the right to change it.
+recording.md   Record the state of all queues, and replay any moment.
+rsmqctl.md     Use queues in scripts with a drop-in for keithsharp/rsmqctl.
+servers.md     Name your servers, and connect with TLS, Sentinel or Cluster.
+themes.md      Choose colours, and use small or plain terminals.
+"""
 
 import re
 from pathlib import Path

@@ -1,9 +1,8 @@
-"""What happens in each queue of the demo, when, and the bodies of its messages.
+"""What happens in each queue of the demo: one value per queue, and the bodies of its messages.
 
-What happens in each queue of the demo: one small value per queue, and nothing about how it is run.
-
-Rates are per second and times in seconds, as the demo's clock counts them: ``speed`` 2 doubles the rates and halves the
-times. ``vt``, delays and ages are real seconds, because the server counts those.
+The scenarios do nothing by themselves: the workload runs them. Rates are per second and times in seconds of the demo's
+clock: ``speed`` 2 doubles the rates and halves the times. ``vt``, delays and ages are real seconds, because the server
+counts those.
 """
 
 import asyncio

@@ -1,17 +1,13 @@
-"""A private Valkey server: its program, its process, and its end.
+"""A private Valkey server: its binary, its process, and its end.
 
-The errors of the embedded server.
+    RuntimeError
+    └── EmbeddedError
+        ├── ServerNotFound      no server binary on this machine; the message says what to install
+        └── ServerStartError    the binary was found and did not start; the message ends with its last log lines
 
-RuntimeError
-└── EmbeddedError
-    ├── ServerNotFound      no server program on this machine; the message says what to install
-    └── ServerStartError    the program was found and did not come up; the message ends with its last log lines
-
-Child processes that never outlive this one, however it ends.
-
-This process alone holds the write end of a pipe, so that the kernel closes it whatever happens here, SIGKILL and a
-crash included. Whoever reads the other end learns of it as an end of file. A server knows nothing of that pipe, so a
-small ``sh`` reads it in the server's place; our own workload reads it itself.
+A child process never outlives this one, whatever ends it. This process alone holds the write end of a pipe, so the
+kernel closes the pipe even on SIGKILL or a crash, and the reader of the pipe sees an end of file. The server does not
+know of the pipe: a small ``sh`` reads it in its place. The demo's workload reads it itself.
 """
 
 import atexit

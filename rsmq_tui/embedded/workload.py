@@ -1,4 +1,4 @@
-"""The demo's producers and consumers: runs scenarios against a server until it is told to stop."""
+"""The demo's producers and consumers: they run the scenarios against a server until stopped."""
 
 import argparse
 import asyncio

@@ -1,6 +1,8 @@
-"""The queues as Prometheus metrics, with alert rules and a dashboard that use them.
+"""Prometheus metrics of queues.
 
-- metrics: The metrics: their names, units and labels.
-- poller: Polling one namespace for scrapes: one poll at a time, shared by all who ask while it is under way.
-- server: The exporter's HTTP server, and its answers.
+alert_rules.yml         alert rules for Prometheus, printed by `rsmq-tui exporter --print-rules`
+grafana_dashboard.json  a dashboard for Grafana, printed by `rsmq-tui exporter --print-dashboard`
+metrics                 the metrics: names, units and labels
+poller                  polls one namespace; concurrent scrapes share a poll
+server                  the HTTP server
 """

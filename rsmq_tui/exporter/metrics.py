@@ -1,13 +1,11 @@
-"""The metrics: their names, units and labels.
+"""The Prometheus metrics of a poll: names, units and labels. Alert rules depend on them, so they do not change.
 
-What a poll says in Prometheus' words. Names, units and labels here are a promise: alert rules are written on them.
+Times are in seconds, sizes in bytes. A server that did not answer has no queue metrics: its last values could be wrong
+by now. Counters are the queues' own: they continue when the exporter restarts, and fall only when a queue was deleted
+and created again, which Prometheus takes for the reset that it is.
 
-Times are in seconds and sizes in bytes. Of a server that did not answer there are no queues: what they were a minute
-ago must not look like now. Counters are the queues' own, so that they go on where they were when the exporter starts
-anew, and fall only when a queue was deleted and created again, which Prometheus takes for the reset that it is.
-
-All series of a list queue have the label ``kind="list"``, which those of RSMQ queues do not have; what nothing counts
-of a list has no series.
+All series of a list queue have the label ``kind="list"``; those of RSMQ queues have no ``kind``. What cannot be counted
+for a list has no series.
 """
 
 import hashlib

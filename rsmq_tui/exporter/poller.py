@@ -1,9 +1,8 @@
-"""Polling one namespace for scrapes: one poll at a time, shared by all who ask while it is under way.
+"""Polls one namespace for scrapes. Only one poll runs at a time, and all scrapes that wait share it.
 
-Polls are made in the background too, whether or not anybody scrapes. Two verdicts need it: `stalled` and `growing` are
-seen only by comparing polls over a minute or two, and must not depend on how often, or by how many servers, the
-exporter is scraped. With the usual interval of a second, a scrape is also answered at once from a snapshot that is no
-older than that, and quiet queues cost the server next to nothing.
+Polls also run in the background, whether or not anybody scrapes: the verdicts `stalled` and `growing` compare polls
+over a minute or two, and must not depend on how often, or by how many servers, the exporter is scraped. With the usual
+interval of a second, a scrape is answered at once from a snapshot that is no older than that.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""Moments as people write them: 21:50, 2031-05-17 21:50, -10m, +1h, seconds or ms since 1970. All are UTC."""
+"""Times that people type: 21:50, 2031-05-17 21:50, -10m, +1h, seconds or ms since 1970. All are UTC."""
 
 import re
 from datetime import UTC, datetime, timedelta

@@ -1,9 +1,8 @@
-r"""Places, stored names and errors of a history; nothing here needs Arrow.
+r"""Places, stored names and errors of a history. Does not import Arrow.
 
-Names that any client may have chosen, as valid UTF-8 text from which the same bytes can be made again.
-
-A backslash is written ``\\``, and a byte that is not part of valid UTF-8 ``\xNN``. Every other character stands for
-itself, so that nearly all names look as they are; two different names never look the same.
+Clients may choose any bytes as a name. It is stored as valid UTF-8 text from which the same bytes can be restored: a
+backslash is written ``\\``, a byte that is not part of valid UTF-8 ``\xNN``, and every other character stands for
+itself. Two different names never have the same text.
 """
 
 import errno

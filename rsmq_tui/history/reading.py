@@ -1,7 +1,7 @@
-"""Reading a history back: which places and times are in it, and its polls one after another.
+"""Reads a history: its places, its time range, and its polls in order.
 
-A file that cannot be read is left out and named in ``problems``; so is one that an older day took with it meanwhile.
-Files may be anybody's: rows of another day than their file's, or without what makes them a row, are left out.
+A file that cannot be read is left out and named in ``problems``; so is a file that was removed while it was read. Files
+are not trusted: rows of another day than their file's, and rows without the required columns, are left out.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

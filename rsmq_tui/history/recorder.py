@@ -1,4 +1,4 @@
-"""Recording polls and inventories of messages, each place by itself."""
+"""Records polls and inventories of messages. A place that fails does not stop the others."""
 
 import asyncio
 import threading

@@ -1,8 +1,6 @@
 """From snapshots and messages to rows and columns.
 
-From snapshots and messages to rows.
-
-Most queues of most polls are as they were: only what changed since the poll before is looked at.
+Most queues do not change from poll to poll: only what changed since the poll before is converted.
 """
 
 from array import array

@@ -1,4 +1,4 @@
-"""What a history holds: its tables, what each column means, and where the files lie. A promise to whoever reads it.
+"""The tables of a history, their columns, and where the files lie. Other programs read them, so they stay compatible.
 
     DIR/_schema.json                               the version of the newest files, and the columns
     DIR/samples/day=2031-05-17/<recorder>-000001.parquet

@@ -1,4 +1,4 @@
-"""Where sealed files are stored, and for how long."""
+"""Where sealed files are stored: a folder or a URL; and how long they are kept."""
 
 import hashlib
 import os

@@ -1,16 +1,13 @@
-"""Writing a history: rows go into segments, segments become sealed files, old days go.
+"""Writes a history: rows go into segments, segments are sealed into Parquet files, old days are removed. One thread.
 
-Writing a history: rows go into segments, segments become sealed files, old days go. One thread at a time.
+Whatever stops it at any point, kill -9 or a full disk, sealed files are whole, and each row is in at most one of them.
+A segment's rows have the name of their file from the start, so sealing it again changes nothing.
 
-Whatever is stopped at any point, by kill -9 or by a full disk, leaves sealed files that are whole, and each row in at
-most one of them: a segment's rows have their file's name from the start, so that to seal it again changes nothing.
-
-Sealing: the rows of a segment, queue by queue, as one small Parquet file.
-
-Counters and depths are stored as differences from row to row: a few bits each, but for the step from one queue to the
-next. The width of 32 differences is that of the widest, counted from the least of 128: a long way up widens 32 of them,
-a long way down 128. So queues come in the order of their counters, the least first, and the rows of each from its last
-to its first: every step between two queues is a short way up. That is a fifth to a third of a file's size.
+Counters and depths are stored as differences from row to row: a few bits each, except for the step from one queue to
+the next. Parquet stores 32 differences with the width of the widest, relative to the least of 128: one large increase
+widens 32 of them, one large decrease all 128. So queues are sorted by their counters, the least first, and the rows of
+each from last to first: every step between two queues is then a small increase. This saves a fifth to a third of the
+file size.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Checking queues once, for a monitoring system: limits, results, and what earlier checks saw."""
+"""Checks queues once, for a monitoring system: limits, results, and what earlier checks saw."""
 
 import asyncio
 import errno

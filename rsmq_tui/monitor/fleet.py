@@ -1,4 +1,4 @@
-"""Several servers side by side: their snapshots made into one."""
+"""The snapshots of several servers as one."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""The live source of the list queues of one server, and reading their items."""
+"""Polls the list queues of one server, and reads their items."""
 
 import asyncio
 import time

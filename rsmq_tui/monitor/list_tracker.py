@@ -1,4 +1,4 @@
-"""From the rows of a poll to the states of list queues, and the age of their items."""
+"""From the rows of a poll to the states of list queues: conditions of verdicts, and the ages of items."""
 
 import math
 import re

@@ -1,4 +1,4 @@
-"""One poll of everything, as immutable values that every screen, command and recorder reads."""
+"""One poll as immutable values: Snapshot, QueueState and Verdict. Screens, commands and recorders read them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

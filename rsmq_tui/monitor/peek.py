@@ -1,14 +1,11 @@
-"""Peeking: pages, single messages, their states, and what polls look at beside the rows.
+"""Peek: pages of messages, single messages and their states; and the samples of messages that a poll takes.
 
-What a consumer would find of a message: ready, in flight or delayed; of a list's item also what is with its lease.
+A message is ready, in flight or delayed. An item of a list in processing is in flight while its lease lasts: its id
+says where it is, and its score is the deadline of the lease.
 
-What is such an item, and where it lies, its id tells; its score is the deadline of its lease.
-
-Looking at messages beside the rows: which are received too often, and which ids have no body.
-
-A row tells neither. Each poll looks at the receive counts around the first hidden message of some queues, where
-messages that keep coming back lie, and at a few pages of messages on a walk through all of every queue. Both take the
-queues in turn, and cost the same however many messages there are.
+A poll row contains neither receive counts nor missing bodies. So each poll also reads the receive counts around the
+first hidden message of some queues, where messages that keep coming back are, and a few pages of a walk through all
+messages. Queues take turns, so the cost is the same however many messages there are.
 """
 
 from collections.abc import Mapping, Sequence, Set

@@ -1,4 +1,4 @@
-"""The live source: polls one namespace of one server, with retries."""
+"""Polls one namespace of one server and makes snapshots, with retries."""
 
 import asyncio
 import time

@@ -1,4 +1,4 @@
-"""Reading what other clients wrote for what it most probably means, with a sentence for each oddity.
+"""Tolerant reading of what other clients wrote: the most probable meaning, and a sentence for each oddity.
 
 Nothing here raises: a value that cannot be read is None, and the sentence says so.
 """

@@ -1,4 +1,4 @@
-"""From the rows of a poll to the states of all queues, with totals and recent history."""
+"""From the rows of a poll to the states of RSMQ queues: conditions of verdicts, rates, totals, recent history."""
 
 from collections.abc import Callable, Iterable, Sequence
 from math import inf

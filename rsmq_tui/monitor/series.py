@@ -1,6 +1,6 @@
-"""The last minutes of every queue, in as few bytes as they take: 10,000 queues fit in 50 MB.
+"""The last minutes of every queue, stored compactly: 10,000 queues fit in 50 MB.
 
-Counters are kept every few seconds; rates are made from them when somebody looks, over the interval that was measured.
+Counters are kept every few seconds. Rates are computed when they are read, over the interval that was measured.
 """
 
 from array import array

@@ -1,8 +1,9 @@
-"""Which queue is in trouble, and why: the verdict of one queue from its counts, rates and recent past.
+"""Verdicts: their thresholds, when they begin and end, and the reason of each in words.
 
-A trouble begins when its condition holds, and ends when the condition has been clearly over for ``clear_ms``: below
-half of the threshold (``aged``: below nine tenths), so that a queue at a threshold does not go to and fro. Until then
-its verdict stays, and the reason says since when the condition does not hold. ``broken`` alone has no such delay.
+The conditions are computed in ``rsmq_tracker`` and ``list_tracker``, from counts, rates and recent history. A verdict
+begins when its condition holds, and ends when the condition has been clearly over for ``clear_ms``: below half of the
+threshold (``aged``: below nine tenths), so that a queue at a threshold does not flap. Until then the verdict stays, and
+its reason says since when the condition no longer holds. ``broken`` alone has no such delay.
 """
 
 from dataclasses import dataclass, fields

@@ -1,13 +1,13 @@
-"""Spark at work on queues: the data source `rsmq`, and recorded history turned into answers.
+"""Spark: the data source `rsmq`, and the batch job that computes an analysis from a history.
 
-- datasource: The data source ``rsmq``: live queues read, watched and written by Spark.
-- folder: A folder as three readers see it: our own store, the files in it one by one, and Spark by its URL.
-- increment: Work plan: which hours of samples and days of messages a run has to compute again.
-- job: The batch job of a run: new rows in, tables out, corrupt files left out.
-- run: One run of the pipeline: preflight, new rows into tables, and publication.
-- script: The pipeline as a script for spark-submit, with the options of `rsmq-tui pipeline run`.
-- spark: Spark sessions, local and remote: Java, scratch folders and logs.
-- state: The state between runs, settings, progress and errors of the pipeline.
-- tables: The tables of a run: their rows, what is kept of earlier runs, and how they are published.
-- transforms: Pure functions from DataFrames to DataFrames: recorded history turned into the tables of an analysis.
+datasource  the data source `rsmq`: queues read, streamed and written by Spark
+folder      one folder, accessed as files, by the store of the history, and by Spark's URL
+increment   which hours and days a run has to compute again
+job         the batch job: new rows in, tables out, corrupt files left out
+run         one run: preflight, compute, publish; what a killed run leaves
+script      the pipeline as a script for spark-submit
+spark       Spark sessions, local and remote: Java, scratch folders and logs
+state       settings, progress, errors, and what is kept between runs
+tables      the rows of a run's tables, and their publication
+transforms  pure functions from DataFrame to DataFrame
 """

@@ -1,4 +1,4 @@
-"""A folder as three readers see it: our own store, the files in it one by one, and Spark by its URL."""
+"""One folder, accessed as files, by the store of the history, and by Spark's URL."""
 
 import os
 from collections.abc import Collection

@@ -1,8 +1,6 @@
-"""Work plan: which hours of samples and days of messages a run has to compute again.
+"""Which hours of samples and which days of messages a run has to compute again, and which samples that takes.
 
-Which hours of samples have to be worked anew, and which samples that takes.
-
-An hour is a number: how many were over since 1970, UTC.
+An hour is a number: how many hours have passed since 1970, UTC.
 """
 
 import re

@@ -1,10 +1,9 @@
-"""The batch job of a run: new rows in, tables out, corrupt files left out.
+"""The batch job of a run: finds new files, computes tables from them, and leaves corrupt files out.
 
-What is new in a history: Structured Streaming finds the files that no run before has seen, and notes them down.
-
-The notes are small files under ``_notes``, written before the stream's checkpoint commits, and removed only when the
-tables of those files are published: whatever is killed in between, a file is noted again, or still. One row is a file,
-not a sample: no file of the history is opened here, and one that cannot be read stops nothing.
+Structured Streaming finds the files that no earlier run has seen. Each is noted in a small file under ``_notes``,
+written before the stream's checkpoint commits, and removed only when the tables of those files are published: whatever
+is killed in between, a file is noted again, or is still noted. Here one row is a file, not a sample: no file of the
+history is opened to find it, so a corrupt one stops nothing.
 """
 
 import json

@@ -1,12 +1,10 @@
-"""One run of the pipeline: preflight, new rows into tables, and publication.
+"""One run of the pipeline: preflight, new rows into tables, and publication by one rename.
 
-One run of the pipeline: what is new in a history, worked into the tables, and published by one rename.
+Whenever a run is killed, the tables are those of one complete run, and the next run completes the work:
 
-Whatever is killed, and whenever, the tables are those of one complete run, and the next run makes up for it:
-
-- before the files are noted: they are new again;
-- after that, and before the manifest: the notes are still there, and their days are worked anew;
-- after the manifest, and before the notes are dropped: the same days are worked once more, to the same rows;
+- killed before the files are noted: the files are new again;
+- killed before the manifest is replaced: the notes are still there, and their days are computed again;
+- killed before the notes are removed: the same days are computed once more, with the same result;
 - files that no manifest names are removed by the next run that publishes.
 """
 

@@ -1,4 +1,4 @@
-"""The state between runs, settings, progress and errors of the pipeline."""
+"""Settings, progress and errors of the pipeline, and what it keeps between runs."""
 
 import hashlib
 import json

@@ -1,4 +1,4 @@
-"""The tables of a run: their rows, what is kept of earlier runs, and how they are published."""
+"""The tables of a run: their rows, what is kept of earlier runs, and their publication."""
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence

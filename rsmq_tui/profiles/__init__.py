@@ -1,4 +1,10 @@
-"""Profiles: the servers that a user has named, with what is different about each."""
+"""Profiles: the servers that the configuration file names, and the settings of each.
+
+config     reads and checks the configuration file; its example
+passwords  passwords from a variable, a file or a command, read when a connection is made
+profile    Profile: one server and its settings
+values     reads single values and tables of the file; reports the line of each mistake
+"""
 
 from rsmq_tui.profiles.profile import Profile
 

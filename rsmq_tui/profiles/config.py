@@ -1,4 +1,4 @@
-"""The configuration file: read whole, checked whole, and turned into profiles."""
+"""Reads the configuration file, checks all of it, and turns it into profiles."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""Where passwords come from when a connection is made: a variable, a file, a command. None of it is kept on disk."""
+"""Passwords from a variable, a file or a command, read when a connection is made. None of them is written to disk."""
 
 import atexit
 import os

@@ -1,13 +1,10 @@
-"""Reading values and tables of the configuration file, with the line of each mistake.
+"""Reads values and tables of the configuration file, and reports the line of each mistake.
 
-Reading the values of a configuration file: each reader returns what the program works with, or raises ValueError.
+A reader returns what the program works with, or raises ValueError. The text of the error continues the name of the key:
+``port must be …``. It never repeats the value of a secret.
 
-The words of such an error follow the name of the key: ``port must be …``. They never repeat the value of a secret.
-
-On which line of a TOML file each key and each element of an array stands.
-
-Python's reader does not tell. The text has been read by it before, and so is known to be right: this only walks over
-it, and need not find mistakes.
+Python's TOML reader does not report lines. So the text, which is known to be valid, is walked once more for the line of
+each key and each element of an array.
 """
 
 import re

@@ -1,14 +1,25 @@
-"""The protocol core: RSMQ queues over redis-py, for scripts, the dashboard, the command line and Spark alike.
+"""The protocol core: RSMQ queues and list queues over redis-py. The only importer of redis.
 
-    from redis import Redis
+address      addresses and URLs of servers
+connections  connections to servers, Sentinels and clusters, and running scripts on them
+diagnosis    asks a server what it is, and which commands its user may run
+editing      applies guarded changes on a server, each exactly once
+errors       RsmqError, and the sentence for each server or network error
+keys         names of keys, and message ids
+lists        list queues
+polling      incremental polls of both kinds: a row cache and CLIENT TRACKING
+replies      decodes and checks replies
+rsmq         RSMQ queues
+validation   which names, ids, times and sizes may be written
+
+from redis import Redis
     from rsmq_tui.protocol import Rsmq
 
     queues = Rsmq(Redis())
     queues.create_queue("orders")
     queues.send_message("orders", "hello")
 
-Keys, fields, scores, ids and errors are those of the canonical client, rsmq 0.12.4 for Node. It knows nothing of what
-is above it.
+Keys, fields, scores, ids and errors are those of the canonical client, rsmq 0.12.4 for Node.
 """
 
 from importlib import import_module

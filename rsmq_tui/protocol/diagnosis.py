@@ -1,9 +1,7 @@
-"""Diagnosing one server step by step, and the commands that it must permit.
+"""Diagnoses one server step by step, without writing, and finds out which commands its user may run.
 
-Asking one server what a person would want to know when something does not work: step by step, and without writing.
-
-What a user may do is told by commands that are queued in a transaction which is then thrown away: the server checks
-each against the user's permissions, its memory and its role, and runs none of them.
+Commands are queued in a transaction which is then discarded: the server checks each against the user's permissions, its
+memory and its role, and runs none of them.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""Applying guarded changes on one server, each exactly once."""
+"""Applies guarded changes on one server, each exactly once, with a token per call."""
 
 import re
 import secrets

@@ -1,16 +1,10 @@
-"""The errors of the protocol, and what a server or network error means to a person.
-
-The errors of the protocol core.
+"""The errors of the protocol, and what a server or network error means: a kind, one sentence, and what to try next.
 
     Exception
-    └── RsmqError          a canonical error, told apart by its ``code``
+    └── RsmqError          an error of the canonical client; ``code`` says which
 
-What the server or the network refuses stays redis-py's own exception: see ``failures`` for how it is told to people.
-
-What a server or network error means to a person: a kind, one sentence, and what to try next.
-
-No text here repeats a password: ``redaction`` strikes it out of what a server says, and ``server_label`` leaves it out
-of URLs.
+What the server or the network refuses stays redis-py's own exception; ``failure_of`` explains it. No text here contains
+a password: ``redact`` removes it from what a server says, and ``server_label`` from URLs.
 """
 
 import os

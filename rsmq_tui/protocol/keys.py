@@ -1,7 +1,5 @@
 """Names of keys, and message ids.
 
-Message ids: a base36 time and 22 random characters.
-
 A canonical id is the server's time in microseconds, base36 in lower case (10 characters from 1973 to 2085), and 22
 random characters of ``[A-Za-z0-9]``. Other clients write other lengths and units; ``sent_ms`` knows those in use.
 """

@@ -1,13 +1,10 @@
-"""Decoding replies: each is checked once, where it arrives.
+"""Decodes replies: what each command and each script answers is checked once, where the reply arrives.
 
-Decoding replies: what each command and each script of ours answers, checked once, where the reply comes in.
+Only this module may report that a server does not speak as Redis does. An exception of code that works on decoded
+replies is a defect of that code, and is not caught. An error reply stays what it is: the caller decides what it means.
 
-This is the only place that may say that a server does not speak as Redis does. What is raised elsewhere by code that
-works on decoded replies is a defect of that code, and is not caught. A reply that is an error stays what it is: those
-who asked decide what it means.
-
-A shape tells whether a reply is as expected. Shapes work on what hiredis makes of RESP2: ``int``, ``bytes``, ``None``
-and ``list``. A boolean, a float or a map, which only RESP3 has, is none of these.
+A shape checks what hiredis makes of RESP2: ``int``, ``bytes``, ``None`` and ``list``. A boolean, a float or a map,
+which only RESP3 has, is none of these.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""What people may ask for, as values."""
+"""The actions that people can ask for, as values: delete, move, hide, purge and the others."""
 
 from dataclasses import dataclass
 from pathlib import Path

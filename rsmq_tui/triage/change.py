@@ -1,4 +1,4 @@
-"""A change as the journal knows it, and its report."""
+"""A change as the journal records it, and its report."""
 
 from collections import Counter
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""What went wrong with a change, in words for people."""
+"""The errors of changes, as sentences for people."""
 
 from rsmq_tui.monitor.peek import PeekError
 from rsmq_tui.monitor.text import SENTENCE_MAX, printable

@@ -1,4 +1,4 @@
-"""Executing a change, its progress, and the recovery of interrupted ones."""
+"""Runs a change batch by batch, with progress, and recovers interrupted changes."""
 
 import asyncio
 from collections import Counter

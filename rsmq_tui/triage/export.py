@@ -1,4 +1,4 @@
-"""Exporting messages, or those that were marked; nothing on the server changes."""
+"""Exports messages, selected or marked, to a file. Nothing on the server changes."""
 
 import errno
 import os

@@ -1,4 +1,4 @@
-"""Fixing what an audit found, and previewing it."""
+"""Fixes what an audit found, with a preview."""
 
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Iterator

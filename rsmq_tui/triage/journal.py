@@ -1,12 +1,11 @@
-"""The journal, its readers, the heartbeat of programs that write it, and the audit log.
+"""The journal: each change is written to disk before the server is asked for it, so it can be undone. The audit log.
 
-The journal: every change is written here, on disk, before the server is asked for it, and so can be undone.
+One SQLite file in the user's state folder. A change is a row; its batches are written before they are sent, and their
+outcomes afterwards: whatever happens in between, each batch can be settled by its token. A heartbeat tells which
+programs that write the journal still run.
 
-One SQLite file in the user's state folder. A change is a row; its batches are written before they are carried out, and
-their outcomes afterwards: whatever happens in between, each batch can be settled by its token.
-
-Changes grow old by the journal's own time. It goes on by what the local clock has gone on between two looks, but by a
-day at most, in one process never by more than its monotonic clock, and never back: a clock that jumps drops nothing.
+Changes expire by the journal's own clock. It advances by what the local clock has advanced between two reads, by at
+most a day, within a process never by more than its monotonic clock, and never back: a clock that jumps expires nothing.
 """
 
 import errno

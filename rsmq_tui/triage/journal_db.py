@@ -1,9 +1,7 @@
-"""The journal's SQLite file: tables, transactions and checksums.
+"""The journal's SQLite file: its tables, how batches become rows and back, transactions and checksums.
 
-The tables of the journal, and how batches are written to rows and read back, each with a checksum.
-
-A file has a version, and every change and batch a checksum of what is never changed in it: a row that is damaged, or
-that somebody else has written, is found out before anything is done by it.
+The file has a version. Every change and batch has a checksum of what never changes in it: a row that is damaged, or
+that another program has written, is detected before it is used.
 """
 
 import json

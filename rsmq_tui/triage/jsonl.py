@@ -1,8 +1,8 @@
-"""Messages as lines of JSON, and back, with every field as it was.
+"""Messages as JSON lines, and back, without loss.
 
-One object a line: ``id``, ``score``, ``rc`` and ``fr`` as numbers where they are plain numbers (else as text, raw).
-``rc`` is 0 where a message has none, and "0" where that is what it has; ``fr`` is left out where it is absent. ``body``
-is a text, or ``body_base64`` where it is no UTF-8; ``sent_ms`` is for the reader.
+One object a line: ``id``, ``score``, ``rc`` and ``fr`` as numbers if they are plain numbers (else as text, raw). ``rc``
+is 0 if a message has none, and "0" if that is what is stored; ``fr`` is left out if it is absent. ``body`` is a text,
+or ``body_base64`` if it is not UTF-8; ``sent_ms`` is for the reader only.
 """
 
 import base64

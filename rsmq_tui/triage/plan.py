@@ -1,4 +1,4 @@
-"""From an action to the batches that the server is asked for, a chunk at a time."""
+"""From an action to batches of guarded edits, a chunk at a time."""
 
 import asyncio
 import re

@@ -1,10 +1,8 @@
-"""Previewing a change: which messages it selects, and what each of them is now.
+"""The preview of a change: which messages it selects, and what each of them is now.
 
-Choosing so many messages of a queue as are due first: by score, then id, as consumers get them.
-
-A queue is scanned in no order, so that a filter wants all of it scanned; what is kept meanwhile is twice the limit at
-most. Without a filter the queue is read from its front, and no further than the limit; and so it is, to its end, where
-a filter may choose more than are kept.
+A filter scans the whole queue, in no order. If it selects only so many messages, those due first (by score, then id, as
+consumers get them), at most twice that number is kept in memory. Without a filter the queue is read from its front, no
+further than the limit.
 """
 
 import asyncio

@@ -1,15 +1,12 @@
-"""What a change is for and would do: its messages, their guards, and exact numbers.
+"""The messages that a change selects, the guard of each, and the numbers of a preview.
 
-Which messages a change is for, and what each was when people saw it: the memory that compare-and-set needs.
+A selection may hold millions of messages: once they are many they are kept in a file, so memory stays flat.
 
-A selection may hold millions. It keeps them in a file once they are many, so that memory stays flat.
-
-What must still be true of a message when it is changed; where it is not, the message is left alone.
-
-What was marked or named is changed while nobody has received or changed it since. What a filter counted is changed
-while it is in the queue, the same message by its id, and matches the filter still: a message that is received while
-people read the preview stays poison. What can change (state, rc, due) the server compares as it makes the change; a
-body, its size and its id never change, and ages are compared when the batch is prepared.
+A guard says what must still be true of a message when it is changed; otherwise it is left alone. A message that was
+marked or named is changed if nobody has received or changed it since. A message that a filter selected is changed if it
+is still in the queue and still matches, so a poison message that is received while the preview is read is still
+changed. The server compares what can change (state, rc, due) in the same step as the change. A body, its size and its
+id never change, and ages are compared when the batch is prepared.
 """
 
 import marshal

@@ -1,7 +1,7 @@
-"""Taking a change back: its batches in reverse, each turned round and guarded as the change itself was.
+"""Undoes a change: the inverse of its batches in reverse order, guarded as the change itself was.
 
-Where nobody knows whether the change or a consumer has taken messages away, they are unsettled: to put them back is
-asked for by name.
+A message of which it is unknown whether the change or a consumer removed it is unsettled: it is put back only if that
+is asked for explicitly.
 """
 
 import asyncio

@@ -1,18 +1,19 @@
-"""The Textual app: screens, widgets, keys and themes. It knows snapshots, not servers.
+"""The Textual app: screens, widgets, keys and themes. It reads snapshots, not servers.
 
-- app: The dashboard's app: its start, its end, its command palette and the output filters.
-- audit: The audit screen: findings in a table, their details, and fixes.
-- changes: Changes: forms, confirmation, and their progress.
-- columns: The columns of the two tables: what each shows of a queue or of a message, and how queues are sorted.
-- dialogs: Dialogs of all screens.
-- history: The history screen.
-- keys: Every key of the dashboard: bindings, hints, help and palette are made from this registry.
-- navigation: Navigation between screens, screenshots and the clipboard.
-- overview: The overview: all queues, what is wrong now, and whether it is getting better.
-- queue: One queue and its messages.
-- replay: Replays in the dashboard.
-- screen: What all full screens share: the snapshot, the line at the top, and what is told of a change at the bottom.
-- servers: The servers that the dashboard watches, and what screens may ask of their app.
-- theme: Themes, signs and colours of states, and where theme files are.
-- widgets: The dashboard's widgets; each paints lines and repaints only the cells that changed.
+app         RsmqApp: start, polls, palette, end, and the guard against terminal escapes
+app.tcss    the style sheet
+audit       the audit screen
+changes     from a key to a change: forms, preview, progress
+columns     the columns of the tables of queues and of messages, and sorting
+dialogs     dialogs of all screens: help, pages for users, and the choice of a namespace
+history     the history screen: the tables of an analysis
+keys        every key: bindings, hints, help and palette come from this table
+navigation  navigation between screens, screenshots and the clipboard
+overview    the overview: all queues
+queue       the screens of one queue and of one message
+replay      replays: banner, keys, and two times side by side
+screen      the base of all screens: snapshot, status line, line of the running change
+servers     the servers that the dashboard watches, and what screens may ask of their app
+theme       themes, and the signs, words and colours of verdicts and states
+widgets     widgets that send only the cells that changed
 """

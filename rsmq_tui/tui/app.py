@@ -1,9 +1,8 @@
-"""The dashboard's app: its start, its end, its command palette and the output filters.
+"""RsmqApp: start, polls, command palette, end, and the output guard.
 
-The last look at what is painted: nothing of it but styles may be a command to the terminal.
-
-Every screen makes what it shows of the data printable. This is for the place that forgets to: Textual sends the
-characters of a text to the terminal as they are, escape sequences too, and a style with a link as an OSC 8 hyperlink.
+The output guard is the last filter before the terminal. Every screen makes the data that it shows printable; the guard
+is for the place that forgets to. Textual sends the characters of a text as they are, escape sequences too, and a style
+with a link as an OSC 8 hyperlink.
 """
 
 import asyncio

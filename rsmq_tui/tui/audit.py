@@ -1,4 +1,4 @@
-"""The audit screen: findings in a table, their details, and fixes."""
+"""The audit screen: findings in a table, details of each, and fixes."""
 
 import textwrap
 import time

@@ -1,4 +1,4 @@
-"""The columns of the two tables: what each shows of a queue or of a message, and how queues are sorted."""
+"""The columns of the tables of queues and of messages, their cells, and sorting."""
 
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace

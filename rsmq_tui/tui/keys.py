@@ -1,4 +1,4 @@
-"""Every key of the dashboard: bindings, hints, help and palette are made from this registry."""
+"""Every key of the dashboard. Bindings, hints, help and palette are made from this table."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass

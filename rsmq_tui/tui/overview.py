@@ -1,4 +1,4 @@
-"""The overview: all queues, what is wrong now, and whether it is getting better."""
+"""The overview: all queues, what is wrong now, and the trend of each."""
 
 from collections.abc import Sequence
 from dataclasses import replace

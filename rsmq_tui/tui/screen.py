@@ -1,4 +1,4 @@
-"""What all full screens share: the snapshot, the line at the top, and what is told of a change at the bottom."""
+"""The base of all full screens: the snapshot, the status line, and the line of the running change."""
 
 from typing import TYPE_CHECKING, ClassVar, cast
 

@@ -1,4 +1,4 @@
-"""Themes, signs and colours of states, and where theme files are."""
+"""Themes, theme files, and the signs, words and colours of verdicts and states."""
 
 import re
 import tomllib

@@ -1,6 +1,6 @@
-"""The arguments of the commands of `rsmq-tui`.
+"""The arguments of the commands of `rsmq-tui`, added to a parser when its command is used.
 
-- changes: The arguments of `rsmq-tui messages`, `queues`, `undo`, `journal` and `audit`.
-- history: The arguments of `rsmq-tui record`, `replay`, `history`, `report` and `pipeline`.
-- tools: The arguments of `rsmq-tui check`, `doctor`, `exporter`, `completion`, `profiles` and `help`.
+changes  the arguments of `messages`, `queues`, `undo`, `journal` and `audit`
+history  the arguments of `record`, `replay`, `history`, `report` and `pipeline`
+tools    the arguments of `check`, `doctor`, `exporter`, `completion`, `profiles` and `help`
 """

@@ -1,4 +1,4 @@
-"""`rsmq-tui audit`: what does not fit together in the keys of queues, and mending it."""
+"""`rsmq-tui audit`: reports keys of queues that do not agree, and fixes them."""
 
 import argparse
 import shutil

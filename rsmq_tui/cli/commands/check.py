@@ -1,4 +1,4 @@
-"""`rsmq-tui check`: queues checked once, printed as monitoring systems read it."""
+"""`rsmq-tui check`: checks queues once and prints the result for a monitoring system."""
 
 import argparse
 import asyncio

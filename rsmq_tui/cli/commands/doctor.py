@@ -1,4 +1,4 @@
-"""`rsmq-tui doctor`: whether everything works that the dashboard needs, and what to do about it."""
+"""`rsmq-tui doctor`: reports whether a server has all that the dashboard needs, and what to do."""
 
 import argparse
 import asyncio

@@ -1,4 +1,4 @@
-"""`rsmq-tui exporter`: Prometheus metrics over HTTP until it is ended."""
+"""`rsmq-tui exporter`: serves Prometheus metrics over HTTP until it is stopped."""
 
 import argparse
 import asyncio

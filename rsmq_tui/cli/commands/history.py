@@ -1,4 +1,4 @@
-"""`rsmq-tui history`: the screen of the past alone, without any server."""
+"""`rsmq-tui history`: the history screen alone, without a server."""
 
 import argparse
 import os

@@ -1,4 +1,4 @@
-"""`rsmq-tui journal`: the changes that were made from here, and what is kept of each."""
+"""`rsmq-tui journal`: the changes in the journal, and what it keeps of each."""
 
 import argparse
 import itertools

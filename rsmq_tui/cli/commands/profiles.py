@@ -1,4 +1,4 @@
-"""`rsmq-tui profiles`: the servers that the configuration file names, and an example of such a file."""
+"""`rsmq-tui profiles`: the profiles of the configuration file, and an example of such a file."""
 
 import argparse
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""`rsmq-tui queues`: the queues of a namespace in one look, and making, changing, emptying and removing them."""
+"""`rsmq-tui queues`: lists, creates, changes, purges and deletes queues."""
 
 import argparse
 from collections.abc import Sequence

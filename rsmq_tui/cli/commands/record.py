@@ -1,4 +1,4 @@
-"""`rsmq-tui record`: writes the state of all queues down until it is ended."""
+"""`rsmq-tui record`: records the state of all queues until it is stopped."""
 
 import argparse
 import asyncio

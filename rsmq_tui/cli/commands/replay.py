@@ -1,4 +1,4 @@
-"""`rsmq-tui replay`: the dashboard on recorded time."""
+"""`rsmq-tui replay`: the dashboard on a recorded history."""
 
 import argparse
 import sys

@@ -1,4 +1,4 @@
-"""`rsmq-tui report`: writes a post-mortem of a range of time into a file, whole or not at all."""
+"""`rsmq-tui report`: writes a post-mortem of a time range. The file appears whole or not at all."""
 
 import argparse
 import os

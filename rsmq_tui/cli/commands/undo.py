@@ -1,4 +1,4 @@
-"""`rsmq-tui undo`: take back what a change did."""
+"""`rsmq-tui undo`: undoes a change."""
 
 import argparse
 

@@ -1,4 +1,8 @@
-"""`rsmq-tui pipeline`: what is done with Spark. Each of its commands has a module of its own."""
+"""`rsmq-tui pipeline`. Each of its commands is a module of that name.
+
+generate  `pipeline generate`: write a synthetic history
+run       `pipeline run`: compute the tables of an analysis from the new files of a history
+"""
 
 import argparse
 from importlib import import_module

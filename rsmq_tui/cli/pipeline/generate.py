@@ -1,4 +1,4 @@
-"""`rsmq-tui pipeline generate`: makes a history up."""
+"""`rsmq-tui pipeline generate`: writes a synthetic history."""
 
 import argparse
 import time

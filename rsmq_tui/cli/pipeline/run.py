@@ -1,4 +1,4 @@
-"""`rsmq-tui pipeline run`: works what is new in a history into tables, and tells how it goes."""
+"""`rsmq-tui pipeline run`: computes tables from the new files of a history, and prints progress."""
 
 import argparse
 import signal

@@ -1,4 +1,4 @@
-"""`rsmqctl`: queues and messages from the command line, as the program of that name by Keith Sharp has them."""
+"""The entry point of `rsmqctl`, compatible with the program of that name by Keith Sharp."""
 
 import argparse
 import errno

@@ -1,9 +1,8 @@
-"""Reading an analysis: queues, lines, heat maps and episodes, as values.
+"""Reads an analysis: queues, lines, heat maps and episodes, as values.
 
-A metric over time, of one queue or of several together, from the roll-up that suits the width of the picture.
-
-Where a place was polled, a queue of it that has no sample was not there: to a sum it adds nothing. Where it was not
-polled there is a gap, for the sum of several places too. Of ages, the greatest stands in for the sum.
+A line is a metric over time, of one queue or of several together, from the roll-up that suits the width of the picture.
+In a place that was polled, a queue without a sample did not exist: it adds nothing to a sum. While a place was not
+polled there is a gap, in the sum of several places too. Ages are combined by their maximum, not by their sum.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence

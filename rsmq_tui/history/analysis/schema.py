@@ -1,12 +1,12 @@
-"""What an analysis holds: its tables, what each column means, and where the files lie. A promise to whoever reads it.
+"""The tables of an analysis, their columns, and where the files lie. Other programs read them, so they stay compatible.
 
     OUT/_manifest.json             which files make up each table; replaced by one rename when a run is complete
     OUT/runs/<run>/<table>/...     the files, as Spark wrote them; none ever changes
     OUT/_checkpoint/...            how far the history has been read
 
 A table is exactly the files that the manifest names: others are of a run that is under way, or that failed, or are old.
-Tables by day have their days as keys in the manifest; the others are whole in each run. A reader takes columns by
-name: a later version may add some. Null means unknown, never 0.
+Tables by day have their days as keys in the manifest; the others are whole in each run. A reader takes columns by name:
+a later version may add some. Null means unknown, never 0.
 
 ``profile``, ``server`` and ``ns`` name a place, and with ``queue`` a queue; names are stored as
 ``rsmq_tui.history.names`` says. Times are in ms since 1970, UTC, by the clock of the Redis server. Spans end in ``_ms``

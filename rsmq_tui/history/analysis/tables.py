@@ -1,13 +1,11 @@
-"""The files of an analysis: its manifest, and its tables.
+"""The manifest of an analysis, and its files read by table, columns and time.
 
-The files of an analysis, read by table, columns and time; a run that replaces them meanwhile is followed.
+A reader sees one complete run, or none: when a run replaces the files meanwhile, the new manifest is read. A file that
+cannot be read is left out and named in ``problems``. The manifest is JSON:
 
-A file that cannot be read is left out and named in ``problems``.
-
-The manifest: which files make up each table of an analysis. Whoever reads it sees one complete run, or none.
-
-{"schema": 1, "run": "...", "made_ms": 1, "history": "...", "problems": ["..."],
- "tables": {"rollup_1m": {"2031-05-17": ["runs/.../part-0.parquet"]}, "episodes": {"": ["runs/.../part-0.parquet"]}}}
+    {"schema": 1, "run": "...", "made_ms": 1, "history": "...", "problems": ["..."],
+     "tables": {"rollup_1m": {"2031-05-17": ["runs/.../part-0.parquet"]},
+                "episodes": {"": ["runs/.../part-0.parquet"]}}}
 """
 
 import json

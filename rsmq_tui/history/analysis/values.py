@@ -1,7 +1,7 @@
-"""What an analysis tells, as values: small, immutable, and without a trace of the files that they come from.
+"""The values that a reader of an analysis gets: small, immutable, and independent of the files.
 
-Names are as clients chose them: untrusted, with bytes that are no UTF-8 as lone surrogates. Times are in ms since 1970,
-UTC. None means unknown.
+Names are as clients chose them: untrusted, with bytes that are not UTF-8 as lone surrogates. Times are in ms since
+1970, UTC. None means unknown.
 """
 
 from dataclasses import dataclass

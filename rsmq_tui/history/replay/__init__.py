@@ -1,10 +1,9 @@
-"""Replay: the dashboard on recorded time.
+"""Replay: from recorded polls to the snapshots that a live poller would have made.
 
-- diff: What is different between two moments: queue by queue, and in sum.
-- messages: The messages that were in a queue when they were last written down before a moment, for screens to look
-  at.
-- player: Playing a replay: play, pause, step, seek and speed, its clock, and its places as sources.
-- polls: The polls of a history to play, and the times at which verdicts changed.
-- replay: Replaying a history: a moment of recorded time, and the dashboard's snapshot of it.
-- tracking: One recorded place followed from poll to poll: its snapshots and recent history.
+diff      what differs between two moments: queue by queue, and in total
+messages  the messages of a queue at its last inventory before a moment
+player    play, pause, step, seek and speed; the places of a replay as sources of snapshots
+polls     the recorded polls, and the times at which a verdict changed
+replay    a moment of recorded time, and the snapshot of it
+tracking  one place followed from poll to poll: rates, verdicts and recent history
 """

@@ -1,4 +1,4 @@
-"""The messages that were in a queue when they were last written down before a moment, for screens to look at."""
+"""The messages of a queue at its last inventory before a moment, for screens to show."""
 
 import asyncio
 from collections import OrderedDict

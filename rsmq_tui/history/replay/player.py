@@ -1,4 +1,4 @@
-"""Playing a replay: play, pause, step, seek and speed, its clock, and its places as sources."""
+"""Plays a replay: play, pause, step, seek, speed and clock; its places as sources of snapshots."""
 
 import asyncio
 import time

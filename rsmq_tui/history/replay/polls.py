@@ -1,9 +1,7 @@
-"""The polls of a history to play, and the times at which verdicts changed.
+"""The recorded polls of a replay, and the times at which verdicts changed or servers went away and came back.
 
-When verdicts changed and servers went away or came back: found without reading more than a few columns.
-
-A history is looked through hour by hour. Of each queue only the rows are kept at which its verdict became another, and
-its first and last of the hour; what is found is remembered for a while.
+Changes are found by reading only a few columns, hour by hour. Of each queue only those rows are kept at which its
+verdict changes, and its first and last row of the hour. Results are cached.
 """
 
 from bisect import bisect_left, bisect_right

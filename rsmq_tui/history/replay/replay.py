@@ -1,8 +1,6 @@
-"""Replaying a history: a moment of recorded time, and the dashboard's snapshot of it.
+"""Replays a history: a moment of recorded time, and the snapshot that a live poller would have made then.
 
-Replaying a history: a moment of recorded time, and the dashboard's snapshot of it, made as a live poller does.
-
-There is no clock in here: whoever plays says how much time has passed.
+There is no clock here: the player says how much time has passed.
 """
 
 from collections.abc import Iterable, Iterator, Mapping

@@ -1,9 +1,7 @@
-"""A report as one HTML page, with its style sheet and its SVG pictures.
+"""A report as one HTML page, with its style sheet and its SVG pictures: lines, a timeline of episodes, a heat map.
 
-Pictures of a report as SVG: lines over time, a timeline of episodes, a heat map. Values in, text out.
-
-Colours are classes, which the page's style sheet gives a colour by light and by dark. Each picture has a title and a
-description for whoever cannot see it. All text is escaped here.
+Colours are classes, which the style sheet defines for light and for dark. Each picture has a title and a description
+for screen readers. All text is escaped here.
 """
 
 from bisect import bisect_right

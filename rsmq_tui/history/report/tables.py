@@ -1,4 +1,4 @@
-"""The tables of a report: titles and rows of words, harmless but not escaped, for whichever form they take."""
+"""The tables of a report: titles and rows of printable text, not escaped, for both formats."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""The facts of a report, and its sentences, harmless but not escaped."""
+"""The facts of a report, and its sentences: printable text, not escaped."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass

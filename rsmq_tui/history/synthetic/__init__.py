@@ -1,4 +1,8 @@
-"""A history that nobody recorded, in the recorder's layout: to look around in, to test with, to measure on."""
+"""Generates a history that nobody recorded, in the recorder's format, for tests and measurements.
+
+generator  writes the files: samples, list queues and inventories
+plan       what is generated: files, queues, their curves over time, and reproducible random numbers
+"""
 
 from rsmq_tui.history.synthetic.generator import Generator, Progress
 from rsmq_tui.history.synthetic.plan import Wanted

@@ -1,9 +1,7 @@
-"""Generating a history file by file: samples, list queues and inventories.
+"""Writes a synthetic history file by file: samples, list queues and inventories. Arrow does the work.
 
-A file of samples: the lines of all queues, told poll by poll, as sealed files hold them. Arrow does the work.
-
-A value is told of a moment up to one interval ago, another for each counter, and never beyond the last knot: so counts
-are uneven, as they are, and counters never fall.
+A value belongs to a moment up to one interval before its row, a different one for each counter, and never after the
+last knot of its curve. So counts are uneven, as real ones are, and counters never fall.
 """
 
 import json

@@ -1,10 +1,10 @@
 """What is generated: files, queues, their curves over time, and reproducible random numbers.
 
-How a queue behaves over time, as lines from knot to knot: a day of a queue is worked out by itself, in any order.
+A curve is a line from knot to knot. The day of a queue is computed by itself, in any order.
 
-Consumers are as a look back in time: at a moment they have received what was sent until some time before, their lag,
-and have deleted what they had received a moment ago. A stall is a lag that grows as fast as time goes by; where it
-grows more slowly the queue grows; where it shrinks, they catch up. So the counters, the depth and the ages agree.
+Consumers are modelled by their lag: at any moment they have received what was sent until ``lag`` ago. The lag grows as
+fast as time passes while they stall, more slowly while the queue grows, and shrinks while they catch up. So counters,
+depth and ages agree.
 """
 
 import hashlib

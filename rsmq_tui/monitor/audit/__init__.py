@@ -1,7 +1,6 @@
-"""Audits: what does not agree in the keys of queues.
+"""Audits: which keys, messages and fields of a queue do not agree.
 
-- findings: What an audit finds: each kind, its cause, its effect, and its fix.
-- lists: Auditing list queues: what lies in processing and the leases compared, as far as they disagree. It only
-  reads.
-- rsmq: Auditing a namespace: whether every queue's keys, messages and fields agree.
+findings  the kinds of findings: cause, effect and fix of each
+lists     audits list queues: processing lists against leases
+rsmq      audits a namespace: index, zset and hash of each queue
 """

@@ -1,7 +1,7 @@
-"""Auditing list queues: what lies in processing and the leases compared, as far as they disagree. It only reads.
+"""Audits list queues: compares processing lists with leases. It only reads.
 
-Consumers work on meanwhile, and no single look can tell what they are about to finish: an item is leased a moment after
-it was moved. So whatever is doubtful is looked at again, and found only where every look sees it.
+Consumers continue meanwhile, and an item is leased a moment after it was moved, so one read cannot tell what is wrong.
+Whatever is doubtful is read again, and reported only if every read shows it.
 """
 
 import asyncio

@@ -1,14 +1,10 @@
-"""Auditing a namespace: whether every queue's keys, messages and fields agree.
-
-Auditing a namespace: every queue's keys, messages and fields, as far as they disagree. It only reads.
+"""Audits a namespace: whether every queue's keys, messages and fields agree. It only reads.
 
 Each call holds the server for a millisecond or two, however deep the queue; memory stays flat however much is found.
 
-What is wrong with the keys of one queue, seen so that no consumer at work makes it look wrong.
-
-A first look finds what may be wrong; what is told was still so in a second one, which sees all of a message at once.
-Clients exist that write a message's two sides one after the other: what was sent just now may be whole in a moment, and
-is not told. Where no id says when that was, the second look comes later.
+A finding is reported only if a second read, which sees all of a message in one step, still shows it. Some clients write
+the zset entry and the fields of a message one after the other: a message that was sent just now is not reported. Where
+no id says when it was sent, the second read comes later.
 """
 
 import asyncio

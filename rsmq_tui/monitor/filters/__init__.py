@@ -1,8 +1,7 @@
-"""Filters: their language, matching and searching.
+"""Filters of messages: language, matching, search and grouping.
 
-- json_paths: Places in JSON bodies: ``customer.id``, ``items[0].sku``, ``"odd key"[-1]``; no body makes any of this
-  raise.
-- language: The language of filters, the same on screens and on the command line.
-- matching: Matching messages: terms, cheapest first, texts in bodies, and regexes in linear time.
-- search: Searching a queue, and grouping what it contains.
+json_paths  paths into JSON bodies: customer.id, items[0].sku
+language    the filter language and its parser
+matching    whether a message matches; texts and regexes in linear time
+search      searches a queue, and groups what it contains
 """

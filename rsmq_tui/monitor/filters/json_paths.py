@@ -1,4 +1,4 @@
-"""Places in JSON bodies: ``customer.id``, ``items[0].sku``, ``"odd key"[-1]``; no body makes any of this raise."""
+"""Paths into JSON bodies: ``customer.id``, ``items[0].sku``, ``"odd key"[-1]``. No body makes a function here raise."""
 
 import json
 import re

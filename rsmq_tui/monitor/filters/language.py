@@ -1,9 +1,9 @@
-r"""The language of filters, the same on screens and on the command line.
+"""The filter language, the same on screens and on the command line, and its parser.
 
     state:ready|inflight  rc>=5  age>10m  due<30s  size>1k  id:prefix  body:"text"  body~regex  json.a.b=42  word
 
-Terms in a row must all hold, ``!`` before one inverts it, and a word alone is looked for in bodies. In quotes a
-backslash stands for itself, except before a quote or another backslash.
+All terms must match; ``!`` before a term inverts it, and a single word is searched for in bodies. In quotes a backslash
+stands for itself, except before a quote or another backslash.
 """
 
 import difflib

@@ -1,10 +1,9 @@
-r"""Matching messages: terms, cheapest first, texts in bodies, and regexes in linear time.
+r"""Whether a message matches a filter: terms, cheapest first, texts in bodies, and regexes.
 
-Regexes that people type, searched for in linear time by RE2: no regex and no body makes a search hang.
-
-They are written as Python's are. What RE2 writes in another way is translated (``\Z``, ``$`` before a last newline,
-``\w`` and ``\s`` for letters of all languages, ``\uXXXX``), and what no linear engine can do is refused with a
-sentence that says what to write instead. ``\d`` and ``\b`` know the letters and digits of ASCII only.
+Regexes run in RE2, in linear time: no regex and no body makes a search hang. They use Python's syntax. What RE2 writes
+differently is translated (``\Z``, ``$`` before a last newline, ``\w`` and ``\s`` for letters of all languages,
+``\uXXXX``). What no linear engine supports is refused, with a sentence that says what to write instead. ``\d`` and
+``\b`` know the letters and digits of ASCII only.
 """
 
 import operator

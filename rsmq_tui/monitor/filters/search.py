@@ -1,4 +1,4 @@
-"""Searching a queue, and grouping what it contains."""
+"""Searches a queue with a filter, and groups what it contains."""
 
 import asyncio
 import threading

@@ -1,13 +1,20 @@
-"""The data source ``rsmq``: live queues read, watched and written by Spark.
+"""The data source ``rsmq``: live queues read, streamed and written by Spark.
 
-    from rsmq_tui.pipeline.datasource import register
+bridge    runs the asynchronous readers from Spark's synchronous iterators
+lists     the table `messages` of list queues, and pushing rows to them
+messages  the table `messages` of RSMQ queues: columns, pushed-down filters, and tasks
+options   options and errors
+source    the data source class, its schemas, and the table `queues`, also as a stream
+writing   sends rows to queues in batches
+
+from rsmq_tui.pipeline.datasource import register
 
     register(spark)
     spark.read.format("rsmq").option("table", "messages").option("queue", "orders").load()
     spark.readStream.format("rsmq").option("every_s", "5").load()
     rows.write.format("rsmq").option("queue", "orders").mode("append").save()
 
-Queues that are Redis Lists are meant by ``kind=list``, or by ``lists``, names and patterns of keys with commas:
+For queues that are Redis Lists, set ``kind=list``, or set ``lists`` to names and patterns of keys, with commas:
 
     spark.read.format("rsmq").option("lists", "queue:*,mail").load()
     spark.read.format("rsmq").option("kind", "list").option("table", "messages").option("queue", "queue:mail").load()
@@ -15,8 +22,8 @@ Queues that are Redis Lists are meant by ``kind=list``, or by ``lists``, names a
 
 ``lists_processing``, ``lists_leases`` and ``lists_take`` say how their other keys are named, as in profiles.
 
-The classes travel to the workers by name: rsmq_tui has to be importable there. With ``local[*]`` it is; on a cluster it
-is installed on each node, or in an archive that ``spark.addArtifacts`` or ``--archives`` ships.
+Spark pickles the classes by name, so rsmq_tui has to be importable on the workers. With ``local[*]`` it is; on a
+cluster, install it on each node, or ship it in an archive with ``spark.addArtifacts`` or ``--archives``.
 """
 
 from rsmq_tui.pipeline.datasource.source import RsmqDataSource, register

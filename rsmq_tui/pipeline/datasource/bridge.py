@@ -1,4 +1,4 @@
-"""From Spark's ordinary iterators to the reading core, which is asynchronous."""
+"""Runs the asynchronous readers from Spark's synchronous iterators."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterator

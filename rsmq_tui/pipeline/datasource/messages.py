@@ -1,22 +1,18 @@
 """The table ``messages`` of RSMQ queues: its columns, its filters, and how a read is split into tasks.
 
-From messages as their keys hold them to columns: whole columns at once where all is as usual, and one by one else.
+Messages become whole columns at once if all of them are as every client in use writes them: canonical ids, scores in
+ms, plain numbers as counts. Otherwise they are converted one by one. Both ways give the values of
+``rsmq_tui.history.rows``.
 
-Usual is what every client in use writes: canonical ids, scores in ms, counts that are plain numbers. Both ways give the
-same values, which are those of ``rsmq_tui.history.rows``.
+A deep queue is split into shares of its table of ids (``rsmq_tui.protocol.rsmq.scan``), not of its ranks: a message
+that is received gets another score and rank, but keeps its place in the table.
 
-How a read of messages is split into tasks: which queues, or which parts of a deep one, each of them reads.
+If a filter selects one state, and its messages are few or adjacent, they are read by score instead. The ready ones are
+split by score, because a message that stays ready keeps its score. The hidden ones are read by one task in rising
+order, because a message that is received again moves up.
 
-A part of a deep queue is a share of its table of ids (``rsmq_tui.protocol.rsmq.scan``), not of its ranks: a message
-that is received gets another score, and with that another rank, but stays where it is in the table.
-
-Where a filter wants one state only, and the messages that can be in it are few, or lie together, they are read by
-score instead. The ready ones of now are cut into parts: whatever is ready throughout keeps its score. The hidden ones
-are read by one task, rising, since a message that is received again moves on.
-
-Filters that a query pushes down: which queues are read, which part of each, and what is dropped before its body.
-
-Spark drops nothing itself of what is taken on here, so that each filter is also applied to what was read.
+Filters that Spark pushes down choose the queues, the part of each, and what is dropped before its body is read. Spark
+does not apply an accepted filter again, so each is also applied to what was read.
 """
 
 import asyncio

@@ -1,11 +1,10 @@
 """The options of the data source, and its errors.
 
-What goes wrong between Spark and a server of queues, in one sentence that says what to do next.
-
     Exception
     └── SourceError        what stops a read, a stream or a write
 
-Spark puts lines of its own around it; the sentence is the last of Python's.
+A SourceError says in one sentence what to do next. Spark puts its own lines around it; the sentence is the last line of
+Python's traceback.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""The data source itself, the columns of its tables, and the table ``queues``, also as a stream."""
+"""The data source class, the schemas of its tables, and the table ``queues``, also as a stream."""
 
 import asyncio
 import time

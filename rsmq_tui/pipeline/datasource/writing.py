@@ -1,4 +1,4 @@
-"""Sending rows to queues in batches, and what each row may have."""
+"""Sends rows to queues in batches, and checks the columns of each row."""
 
 import secrets
 from collections import Counter

@@ -1,9 +1,9 @@
-"""Pure functions from DataFrames to DataFrames: recorded history turned into the tables of an analysis.
+"""Pure functions from DataFrame to DataFrame: from a history to the tables of an analysis.
 
-- columns: Columns of the tables, and sentences made by column expressions.
-- episodes: Episodes: every period in which a queue was in trouble, and its cause.
-- inventories: Inventories, the life of messages, and poison messages.
-- outlook: The tables over all days: queues, baselines, anomalies, forecasts and advice.
-- rollups: Roll-ups, percentile sketches and runs of verdicts: the tables kept by day.
-- samples: From the rows of a history to its samples, and rates between them.
+columns      the column types of tables, and sentences as column expressions
+episodes     episodes: each period in which a queue had one verdict of trouble, and its cause
+inventories  inventories, how long messages waited and were held, and poison messages
+outlook      tables over all days: queues, baselines, anomalies, forecasts and advice
+rollups      roll-ups, percentile sketches and runs of verdicts, by day
+samples      from rows to deduplicated samples, and the rates between them
 """

@@ -1,4 +1,4 @@
-"""Episodes: every period in which a queue was in trouble, and its cause."""
+"""Episodes: each period in which a queue had one verdict of trouble, and its cause."""
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as sf

@@ -1,22 +1,16 @@
 """Inventories, the life of messages, and poison messages.
 
-Inventories: which of them are whole, which follows which, and what each message was like when it was last seen.
+Only whole inventories count: one without its last row was cut short, and a message that is missing from it may have
+been there. Several recorders of a place may take inventories that overlap, and all of them count.
 
-Only whole inventories count: one without its ending row was cut short, and a message that is not in it may have been
-there all the same. Several recorders of a place take inventories of their own, which may overlap, and all are true.
+The next inventory of a queue is the first that began after this one ended. A message that it does not contain was
+deleted before it ended. If none follows on the same day, the first of the next day is used that began after all
+inventories of this day had ended, and that ended on the day on which it began. So the tables of a day need at most two
+days of rows.
 
-The inventory that follows another is the first of that queue that began after the other had ended. A message that it
-does not hold was deleted before it ended. Where none follows on the same day, the first of the day after does that
-began after all inventories of the day had ended; it has to end on the day that it began on, so that two days of rows
-are all that a day's tables are made of.
-
-The life of messages as inventories show it: how long they waited and were held, how often they came back.
-
-An inventory is a picture: what came and went between two of them was never seen. Of the messages that were seen, long
-ones are seen more often than short ones, so that holding times and shares of expired messages are rather too high.
-
-A message that is gone was deleted between its last sighting and the end of the inventory that follows. The middle of
-the two is taken, which is off by at most half of that time: about half of the interval between inventories.
+What came and went between two inventories was never seen. Long-lived messages are seen more often than short-lived
+ones, so holding times and shares of expired messages are rather too high. A message that is gone was deleted between
+its last inventory and the end of the next: the middle of the two is taken, which is off by at most half of that time.
 """
 
 from collections.abc import Sequence

@@ -1,18 +1,15 @@
 """The tables over all days: queues, baselines, anomalies, forecasts and advice.
 
-Which visibility timeout a queue should have, by how long its messages were held.
+Advice: the visibility timeout that covers how long messages were held. The holding time counts from the first receive
+until the message was deleted. For a message that came back it includes the wait for the next receive, so the advice is
+on the safe side.
 
-The holding time counts from the first receive until the message was deleted, whatever happened in between: of a message
-that came back it holds the wait for the next receive as well. A vt that covers it is on the safe side.
+Baselines: the median of a queue's hourly means for each hour of the week, and the median deviation from it. One bad
+hour changes neither. The hours that are judged are among those that the baseline was computed from.
 
-What is usual for a queue at each hour of the week: the median of its hourly means, and how far they lie from it.
-
-Both are medians, so that a bad hour moves neither. The hours that are judged by them are among those that they are of.
-
-When a queue that grows reaches its limits: a straight line through its last hours.
-
-The line is of least squares. It counts as growth where chance alone would make one so straight in fewer than 1 of 20
-cases (a one-sided t-test of the correlation): a queue that only wavers, or that jumped once, does not grow.
+Forecasts: a least-squares line through the last hours of a queue says when it reaches its limit. It counts as growth if
+a one-sided t-test of the correlation gives less than 5 %, so a queue that only fluctuates, or jumped once, does not
+grow.
 """
 
 from collections.abc import Mapping

@@ -1,10 +1,8 @@
 """Roll-ups, percentile sketches and runs of verdicts: the tables kept by day.
 
-Sketches of a metric's values, from which percentiles are read, and which can be merged.
-
-A sketch holds all values while there are no more than ``SKETCH_K``; its percentiles are exact then: the smallest value
-that so many percent of the values do not exceed. Of more values it keeps about twice as many as ``SKETCH_K``, and a
-percentile is, 99 times in 100, within 1.7 % of its rank.
+A sketch of a metric can be merged with others, and gives its percentiles. It keeps all values while there are at most
+``SKETCH_K``; percentiles are then exact: the smallest value that so many percent of the values do not exceed. Of more
+values it keeps about twice ``SKETCH_K``, and a percentile is, in 99 of 100 cases, within 1.7 % of its rank.
 """
 
 from collections.abc import Callable, Collection

@@ -1,9 +1,7 @@
-"""From the rows of a history to its samples, and rates between them.
+"""From the rows of a history to its samples, each once, with the sample before it, and the rates between them.
 
-From the rows of a history to its samples: each once, told by one recorder, with what went before.
-
-``told_samples`` is what the tables of samples are made from. Its one shuffle of the samples is by queue, and all that
-is made from it is grouped by queue and more, so that no second one is needed.
+The samples are shuffled once, by queue. All tables of samples are computed from that and grouped by queue, so no second
+shuffle is needed.
 """
 
 from collections.abc import Collection

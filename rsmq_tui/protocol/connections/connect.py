@@ -1,17 +1,12 @@
-"""Connections: how they are made, limited, counted and cancelled.
+"""How connections are made: timeouts, limits of replies, counted traffic, and cancellation.
 
-Connections that a cancel always ends: asyncio's ``wait_for``, in which redis-py writes, may lose one on Python 3.11.
+Cancellation: on Python 3.11, ``asyncio.wait_for``, in which redis-py writes, may drop a cancel that arrives when the
+write is done and the waiting task has not continued. Connections made here end such a task all the same.
 
-There a cancel that comes when the write is done, and the waiting task has not yet gone on, is dropped without a word:
-the task would go on as if nobody had cancelled it, and count as one that is asked to end for as long as it lives.
-
-The parsers of our connections: what a server may send as one reply has limits, enforced below redis-py.
-
-hiredis allocates whatever a reply announces, and redis-py handles each push message inside the one before it. A server
-that lies could take all memory with twelve bytes, or end the program with a RecursionError. ``ReplyReader`` stands
-between redis-py and hiredis: it looks at announced lengths before hiredis does, and discards pushes in a loop.
-
-Memory for one reply is at most about twice ``REPLY_BYTES_MAX`` for one long body, and a gigabyte for many elements.
+Limits: hiredis allocates whatever a reply announces, and redis-py handles each push message inside the one before it,
+so a hostile server could take all memory with twelve bytes, or cause a RecursionError. ``ReplyReader`` stands between
+redis-py and hiredis: it checks announced lengths first, and discards pushes in a loop. One reply takes at most about
+twice ``REPLY_BYTES_MAX`` of memory for one long body, and a gigabyte for many elements.
 """
 
 import asyncio

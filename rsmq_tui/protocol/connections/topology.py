@@ -1,9 +1,7 @@
 """Sentinels and cluster nodes: which server to connect to.
 
-Who to connect to, where several servers stand for one: asked of Sentinels, or of a cluster's nodes.
-
-A search is a generator that says whom it asks what, is sent the reply or the error, and returns the server. It does no
-I/O itself, so that clients of both kinds use the same.
+A lookup is a generator: it yields whom to ask what, is sent the reply or the error, and returns the server. It does no
+I/O itself, so synchronous and asyncio clients use the same code.
 """
 
 from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator, Sequence

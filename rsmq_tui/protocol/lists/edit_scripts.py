@@ -1,13 +1,13 @@
-"""The Lua of guarded changes of list queues, put together of where items come from and where they go.
+"""The Lua of guarded changes of list queues, composed of where items come from and where they go.
 
-A list has no ids: a change names values, and an item is any of that value. Places are counted from the end that
-producers push to, 0 is the item that was pushed last, because consumers that take items from the other end do not shift
-them. A call reads one window of the list, takes what is named from it and leaves the rest in its order. As with RSMQ's
-queues, a call first asks for its marker and leaves its outcome there, and whatever may be refused is refused before the
+A list has no ids: a change names values, and each item of that value is the same to it. Places are counted from the end
+that producers push to, 0 is the item pushed last, so consumers that take from the other end do not shift them. A call
+reads one window of the list, takes the named items from it, and keeps the order of the rest. As with RSMQ queues, a
+call first checks its marker and leaves its outcome there, and everything that may be refused is checked before the
 first write.
 
-An outcome is a letter for each edit: those of ``Outcome``; where messages come from RSMQ, what was found in place of
-what was seen may follow, as in ``edit_scripts``.
+An outcome is one letter of ``Outcome`` for each edit. For messages from RSMQ queues, what was found in place of what
+was seen may follow, as in ``rsmq_tui.protocol.rsmq.edit_scripts``.
 """
 
 from rsmq_tui.protocol.rsmq.edit_scripts import FOUND, GUARD

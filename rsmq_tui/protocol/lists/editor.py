@@ -1,4 +1,4 @@
-"""Carrying out guarded changes of list queues on one server, and reading what they will change byte for byte."""
+"""Reads what a change of a list queue needs, byte for byte, and applies guarded changes on one server."""
 
 import secrets
 from collections.abc import Sequence

@@ -1,14 +1,10 @@
-"""Guarded changes of list queues as values, and the places of the items that they are for.
+"""Guarded changes of list queues as values: which items by their bytes, where they go, and the inverse. No I/O.
 
-Guarded changes of list queues as values: which items by their bytes, where they go, and the way back.
+An item has no id: a change names values, each as many times as it occurs; equal items are interchangeable. Here the id
+of an item is its ``value_id``, ``rc`` is the token of its lease, and ``score`` is the deadline of its lease.
 
-An item has no id. A change names values, each as often as it is meant; equal items are interchangeable. The id of an
-item here is ``value_id`` of ``item_ids``; ``rc`` is the token of its lease and ``score`` its deadline. Nothing here
-does I/O.
-
-Reading stretches of lists, in places from 0 on: that of the item which was pushed last.
-
-Consumers that take items from the other end shift none of these; each item that producers push shifts them all by one.
+Places are counted from 0, the item pushed last. Consumers that take items from the other end shift none of them; each
+item that producers push shifts all by one.
 """
 
 from collections import Counter

@@ -1,9 +1,7 @@
-"""Inspecting list queues: their leases, and the clients that wait on them.
+"""Inspects list queues: leases compared with items, and the clients that wait.
 
-Who is waiting on lists: the clients that the server has blocked, asked for on demand only.
-
-CLIENT LIST tells that a client waits and with which command, not on which keys: no reply of Redis tells that. What is
-counted here waits on some list of this database, not on a queue that could be named.
+CLIENT LIST reports that a client is blocked and on which command, but not on which keys. So the number of waiting
+clients is that of a whole database, and is read on demand only.
 """
 
 import re

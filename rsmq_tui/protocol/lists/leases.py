@@ -1,4 +1,4 @@
-"""The reliable pattern as values and flows: take, acknowledge, extend, give back, and reap."""
+"""The reliable pattern: take, acknowledge, extend, give back and reap, as values and sequences."""
 
 import os
 from collections.abc import Callable

@@ -1,8 +1,7 @@
-"""The names of a list queue's keys, and ids of its items.
+"""The names of a list queue's keys, and the ids of its items.
 
-Ids of list items: where one lay and which bytes it had, for items have no id of their own.
-
-Where it lay is for people, and for where to look first; a change means any item of the same bytes.
+An item has no id of its own: the id made here is its position when it was read, and a hash of its bytes. The position
+is for people, and says where to look first; a change means any item of the same bytes.
 """
 
 import re

@@ -1,14 +1,11 @@
-"""The list commands as values that a client runs, and what they take and give.
+"""Each operation on a list queue as a value that a client runs, and the types of arguments and results. No I/O.
 
-The list commands as values that a client only has to run; ``leasing`` has those of the reliable pattern.
+``rsmq_tui.protocol.lists.leases`` has the operations of the reliable pattern. An end that is None is the one that the
+queue's names say.
 
-Validates and builds; nothing here does I/O. An end that is None is the one that the queue's names say.
-
-Commands that wait on the server, and operations that take several round trips, for both clients.
-
-A command that waits has a connection of its own for that time, whose reply is waited for as long as the command waits:
-the client's socket timeout, five seconds by default, counts only from when the server should have answered. It is never
-sent twice, as redis-py does after an error: what the first one popped would be lost.
+A command that waits on the server has a connection of its own, and waits for the reply as long as the command does: the
+socket timeout counts only from when the server should have answered. It is never sent twice, as redis-py does after an
+error, because what the first one popped would be lost.
 """
 
 import asyncio

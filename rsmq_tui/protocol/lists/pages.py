@@ -1,9 +1,7 @@
-"""Peeking into list queues: pages of items, and single items.
+"""Peek: one page of items, or one item whole, read without changing anything.
 
-Peeking into list queues: one page of items, or one item whole, read without changing anything.
-
-A page counts ranks from the item that is taken next; those in processing come after those in the queue. Items are
-found by position, which costs the less the nearer they are to one of the ends: Redis hops over nodes of 8 KiB each.
+Ranks are counted from the item that is taken next; items in processing come after those in the queue. Items are read by
+position, which costs less the nearer they are to an end: Redis walks over nodes of 8 KiB each.
 """
 
 from collections.abc import Iterator, Sequence

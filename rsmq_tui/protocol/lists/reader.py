@@ -1,10 +1,8 @@
-"""The read side of the list queues of one server or cluster, and their polls.
+"""The read side of the list queues of one server or cluster, and their poll rows.
 
-Reading all list queues at once, as those of RSMQ are read: in chunks, and only what changed where that is told.
-
-A row tells how many items are ready and in processing, the leases, and what the next item is. To learn that, Redis
-copies the item, however long it is: one that is big is looked at again only after ``BIG_PACE_MS``, and what a call may
-copy is bounded. The first look at a big item cannot be avoided.
+A row has the number of items ready and in processing, the leases, and the next item. Redis copies the next item to read
+it, however long it is: a big one is read again only after ``BIG_PACE_MS``, and the bytes that one call may copy are
+limited. The first read of a big item cannot be avoided.
 """
 
 import asyncio

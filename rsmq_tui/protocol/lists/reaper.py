@@ -1,4 +1,4 @@
-"""Loops that reap queues again and again."""
+"""Loops that reap at an interval: a reaper returns items whose lease has expired to their queue."""
 
 import asyncio
 import threading

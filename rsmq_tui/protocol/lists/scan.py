@@ -1,14 +1,8 @@
-"""Scanning list queues: every item, once, without holding the server up.
+"""Reads every item of a list queue once, without changing anything and without holding the server for long.
 
-Scanning list queues: every item, once, without changing anything and without holding the server for long.
-
-A list has no cursor: positions are all there is, and every pop and push shifts them. The walks of ``scan_walks`` find
-their place again before each step. First the queue is read, then what is in processing, for that is the way that items
-take; at last what came back meanwhile.
-
-Finding the place again in a list that others change: where a scan goes on, told by what it has read before.
-
-Items stand here as hashes of their bytes. Those of equal bytes are interchangeable: only their number counts.
+A list has no cursor: positions are all there is, and every pop and push shifts them. So each step first finds its place
+again, by comparing with what was read before. Items are compared by hashes of their bytes; of equal items only the
+number counts. The queue is read first, then processing, because items go that way; last is what came back meanwhile.
 """
 
 import asyncio

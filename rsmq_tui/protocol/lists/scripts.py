@@ -1,16 +1,13 @@
 """The Lua of list queues: the reliable pattern, polls and reads.
 
-The Lua of the reliable pattern; KEYS are those of one queue: the queue, its processing list, its leases.
+The KEYS of a script of the reliable pattern are those of one queue: the queue, its processing list, its leases. Every
+script reads each key before it writes any, so that a wrong type changes nothing. A member of the leases is a token of
+22 characters, a colon and the item; a token that begins with ``~`` is a reaper's, for a grace time. Processing is
+pushed at the left: its oldest item is at the right.
 
-Every script reads each key before it changes any, so that a wrong type changes nothing. A member of the leases is a
-token of 22 characters, a colon and the item; a token that begins with ``~`` is a reaper's, for a grace time. Processing
-is pushed at the left: its oldest item is at the right.
-
-The Lua that looks into list queues; nothing of it writes.
-
-Redis tells the length of an item only by copying it. So items are read a few at a time: the first alone, then as many
-as would fit into what may still be copied if they were four times as long as the longest so far. A single item that is
-longer than all of that is copied all the same, for nothing in Redis can tell.
+Scripts that read do not write. Redis can tell the length of an item only by copying it, so items are read a few at a
+time: the first alone, then as many as would fit into the limit if they were four times as long as the longest so far. A
+single item that exceeds the limit is copied all the same.
 """
 
 import hashlib

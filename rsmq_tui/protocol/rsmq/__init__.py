@@ -1,15 +1,14 @@
 """RSMQ queues.
 
-- client: The clients, synchronous and asyncio, and idempotent sends.
-- edit_scripts: The Lua of guarded changes: each message, or field, changes only if it still is what somebody saw.
-- editor: Carrying out guarded changes on one server, each exactly once, and reading what they will change byte for
-  byte.
-- edits: Guarded changes as values: what a message or field must be, what it becomes, and the way back.
-- inspection: Inspections: whether the keys of a namespace agree with each other.
-- operations: Every operation of RSMQ as a value that a client runs, and what operations take and give.
-- pages: Peeking: one page of a queue's messages, or one message whole, read without changing anything.
-- reader: The read side of one namespace on one server, and the rows that its polls read.
-- scan: Scanning: every message of a queue, once, in chunks, and in shares for several readers.
-- scan_strategies: Scans in other orders: from the front, by a range of scores, and by bodies.
-- scripts: The Lua of operations and reads.
+client           Rsmq and AsyncRsmq, and idempotent sends
+edit_scripts     the Lua of guarded changes: what triage deletes, moves, hides and edits
+editor           reads what a change needs, and applies guarded changes on one server
+edits            guarded changes as values, and their inverse
+inspection       whether the keys of a namespace agree with each other
+operations       each operation as a value that both clients run
+pages            peek: pages of messages, and single messages
+reader           the read side of one namespace on one server, and its poll rows
+scan             reads every message of a queue once, in chunks, also in shares for several readers
+scan_strategies  scans in other orders: from the front, by scores, by bodies
+scripts          the Lua of operations such as deleteMessage, of polls and of reads
 """

@@ -1,9 +1,7 @@
 """The clients, synchronous and asyncio, and idempotent sends.
 
-Sending under a fence: what was sent behind it is not sent again, however often whoever sends it has to begin anew.
-
-The fence is a set on the server, beside the queue, of the marks of all messages that were sent behind it; it is written
-in the same atomic step as the messages. So it holds also where a consumer has deleted some of them since.
+An idempotent send writes the marks of its messages into a set on the server, in the same atomic step as the messages. A
+message whose mark is there is not sent again, even if a consumer has deleted it since.
 """
 
 from collections.abc import Iterable, Iterator

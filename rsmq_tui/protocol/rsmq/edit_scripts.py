@@ -1,10 +1,10 @@
-"""The Lua of guarded changes: each message, or field, changes only if it still is what somebody saw.
+"""The Lua of guarded changes: a message, or field, changes only if it is still what was seen.
 
-A call first asks for its marker, a key of its own, and leaves its outcome there: whoever loses the connection, or dies,
-between asking and being answered can tell later whether it was carried out, and can make sure that it never will be.
-A marker has no lifetime: what has one is what a server that runs out of memory takes away first. Beside it, before the
-call is sent, comes a witness, an empty key: where that is still there and no marker is, the call was not carried out.
-Everything that may be refused is checked before the first write, so that a call is carried out whole or not at all.
+A call first checks its marker, a key of its own, and leaves its outcome there: after a lost connection or a crash the
+marker says whether the call was carried out, and can prevent it from ever being. A marker has no lifetime, because a
+server that runs out of memory evicts keys with one first. Before the call, an empty key is written, the witness: if it
+is there and the marker is not, the call was not carried out. Everything that may be refused is checked before the first
+write, so a call is carried out whole or not at all.
 """
 
 from rsmq_tui.protocol.rsmq.scripts import (

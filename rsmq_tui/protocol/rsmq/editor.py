@@ -1,4 +1,4 @@
-"""Carrying out guarded changes on one server, each exactly once, and reading what they will change byte for byte."""
+"""Reads what a change needs, byte for byte, and applies guarded changes on one server."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass

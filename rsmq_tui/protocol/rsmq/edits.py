@@ -1,7 +1,7 @@
-"""Guarded changes as values: what a message or field must be, what it becomes, and the way back.
+"""Guarded changes as values: what a message or field must be, what it becomes, and the inverse. No I/O.
 
 A batch is what one call carries out. ``inverse`` is the batch that undoes those of its edits that were done, guarded in
-the same way: what somebody else has touched since is left alone. Nothing here does I/O.
+the same way: what has been changed since is left alone.
 """
 
 import json

@@ -1,10 +1,8 @@
-"""Inspections: whether the keys of a namespace agree with each other.
+"""Inspects whether the keys of a namespace agree, without changing anything or holding the server for long.
 
-Looking whether the keys of a namespace agree with each other, without changing anything or holding the server.
-
-Clients change a message's zset entry and its fields in one step, so that looks at both must be one step as well: a
-script where the server allows it. Where it does not, what must be there is looked at before and after what must not
-be: an id is used once, so that whatever is seen on both sides was there in between.
+Clients change a message's zset entry and its fields in one step, so a comparison of both must read them in one step
+too: a script, where the server allows it. Elsewhere the zset is read before and after the fields: an id is used only
+once, so what both reads show was there in between.
 """
 
 import re

@@ -1,9 +1,7 @@
-"""Every operation of RSMQ as a value that a client runs, and what operations take and give.
+"""Each operation of RSMQ as a value that a client runs, and the types of arguments and results. No I/O.
 
-Every operation of the protocol, written once, as a value that a client only has to run.
-
-An ``Operation`` says which script or command to send, with which keys and arguments, and how to read the reply. The
-functions below validate and build them; ``Rsmq`` and ``AsyncRsmq`` run them. Nothing here does I/O.
+An ``Operation`` says which script or command to send, with which keys and arguments, and how to decode the reply. The
+functions here validate and build them; ``Rsmq`` and ``AsyncRsmq`` run them.
 """
 
 import re

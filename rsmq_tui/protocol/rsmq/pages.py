@@ -1,4 +1,4 @@
-"""Peeking: one page of a queue's messages, or one message whole, read without changing anything.
+"""Peek: one page of a queue's messages, or one message whole, read without changing anything.
 
 A page is found by rank, which costs the same at any depth. Bodies are read for one page only, cut by the server, and
 not at all where they are very long.

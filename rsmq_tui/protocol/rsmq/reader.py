@@ -1,8 +1,7 @@
-"""The read side of one namespace on one server, and the rows that its polls read.
+"""The read side of one namespace on one server, and its poll rows.
 
-Reading all queues of a namespace: the clock, and the index if it changed, in one round trip; then the queues.
-
-Only what changed since the last poll is read, as far as the server tells (see ``tracked``); else everything is.
+A poll reads the clock, and the index if it changed, in one round trip; then the queues that changed, as far as the
+server reports changes (``rsmq_tui.protocol.polling``), else all of them.
 """
 
 from collections.abc import Sequence

@@ -1,16 +1,12 @@
-"""Scanning: every message of a queue, once, in chunks, and in shares for several readers.
+"""Reads every message of a queue once, in chunks, without changing anything or holding the server for long.
 
-Scanning: every message of a queue, once, without changing anything and without holding the server for long.
+Consumers change scores all the time, so a scan cannot continue from a rank or a score. It uses ZSCAN: what is there
+throughout is returned at least once, and again only if the table shrinks meanwhile.
 
-Consumers move scores all the time, so that neither ranks nor scores are places to go on from. ZSCAN's cursor is: what
-is there throughout is returned at least once. It is returned again only when the table shrinks meanwhile.
-
-Shares of one scan, for several readers at once: each message is in exactly one of them, wherever its score moves.
-
-A server walks a table by counting its cursor up from the highest bit down (Pieter Noordhuis' way, in Redis since 2.8
-and in Valkey). Read from that side cursors only rise, and a share of all positions is a share of the hashes of the ids,
-whatever size the table has or gets meanwhile. So a scan may begin at any such position, and end at another. What a
-server answers is checked against that, so that one which counts otherwise is noticed at its first step.
+A scan can be divided into shares for several readers: each message is in exactly one, whatever its score. A server
+advances a cursor from the highest bit down (Redis since 2.8, Valkey). Read in that direction cursors only rise, and a
+range of them is a range of the hashes of ids, whatever size the table has. So a scan may begin at any position and end
+at another. Replies are checked against that, so a server that counts otherwise is noticed at the first step.
 """
 
 import asyncio

@@ -1,11 +1,9 @@
 """Scans in other orders: from the front, by a range of scores, and by bodies.
 
-Scanning by bodies: the hash that holds them is walked once, and only what was chosen is asked for whole.
-
-For a search that looks at nothing but bodies this takes half of the server's time that a walk through the messages
-takes: their bodies come along instead of being fetched. A body stays where it is for as long as its message is there.
-Where ``maxsize`` says that bodies are short they are read without being measured; a step that is long all the same is
-not read to its end, but measured and read again without what is long.
+The scan by bodies walks the hash that holds them. For a search that needs bodies only it takes half of the server's
+time of a walk through the messages, because bodies need not be fetched separately. Where ``maxsize`` says that bodies
+are short they are read without being measured; a step that is long all the same is not read to its end, but measured
+and read again without what is long.
 """
 
 import asyncio

@@ -1,14 +1,11 @@
 """The Lua of operations and reads.
 
-The Lua of the operations: real keys in KEYS, values in ARGV, and the time read inside.
+A script of an operation has real keys in KEYS, values in ARGV, and reads TIME itself, so an operation is one round
+trip. KEYS[1] is the zset of ids and KEYS[2] the attributes hash: two keys of one slot if the namespace has a hash tag,
+as Redis Cluster needs. A refusal is the error reply ``RSMQ <code>``.
 
-Every script that works on one queue takes KEYS[1], the zset of ids, and KEYS[2], the attributes hash: two real keys of
-one slot, so that a namespace with a hash tag works on Redis Cluster. TIME is the server's, so one operation is one
-round trip. A refusal comes back as the error ``RSMQ <code>``.
-
-The Lua of the reads: one call for many queues or for one page, and nothing of it writes.
-
-Whatever is wrong with one key comes back as data in that key's place (``pcall``), so that it never disturbs the rest.
+A script that reads serves many queues, or one page, in one call, and does not write. An error with one key is returned
+in that key's place (``pcall``), and does not affect the others.
 """
 
 import hashlib

@@ -1,4 +1,4 @@
-"""From an action on a list queue to the batches that the server is asked for."""
+"""From an action on a list queue to batches of guarded edits."""
 
 from collections import Counter, deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Sequence

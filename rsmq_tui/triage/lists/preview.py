@@ -1,4 +1,4 @@
-"""Finding out what a change of a list queue would do: which items it is for, and what one call will cost."""
+"""What a change of a list queue would do: which items it selects, and what one call costs."""
 
 import asyncio
 from dataclasses import replace

@@ -1,10 +1,8 @@
-"""Selecting and finding the items of a list queue that a change is for.
+"""Finds the items of a list queue that a change names by their values, and how many of them one call may take.
 
-Finding the items of a list queue that a change names by their values, and how many of them one call may take.
-
-A list is read in windows, from the end that consumers take from to the other, in places that are counted from that
-other end: what consumers take shifts none of them. What producers push shifts all, so windows overlap, and what is read
-twice is counted once. Whatever a pass misses, the next one finds.
+A list is read in windows, from the end that consumers take from to the other, in places counted from that other end:
+consumers shift none of them. Producers shift all, so windows overlap, and what is read twice is counted once. What one
+pass misses, the next one finds.
 """
 
 from collections import Counter

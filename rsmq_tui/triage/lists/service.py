@@ -1,4 +1,4 @@
-"""The service for changes and exports of list queues."""
+"""Preview, run and export for list queues."""
 
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence

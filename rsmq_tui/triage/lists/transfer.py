@@ -1,4 +1,4 @@
-"""Between list queues and RSMQ's: what goes from one to the other, both ways, is in one or the other at any time."""
+"""Moves between list queues and RSMQ queues, both ways. At any time a message is in at least one of the two."""
 
 from collections.abc import AsyncGenerator, Sequence
 from itertools import islice

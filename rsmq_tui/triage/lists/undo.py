@@ -1,4 +1,4 @@
-"""Taking changes of list queues back: in parts that one call can do, and what was not taken back before."""
+"""The inverse of a change of a list queue, in parts that one call can do."""
 
 import asyncio
 from collections import Counter, deque

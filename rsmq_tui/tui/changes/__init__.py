@@ -1,7 +1,7 @@
-"""Changes: forms, confirmation, and their progress.
+"""From a key to a change: the question, the preview, the progress.
 
-- confirm: A change before it happens: what it is for, in exact numbers, and a button that makes it.
-- controller: From a key to a change: ask, preview, run, and report.
-- forms: Forms of changes: what is asked, how answers become actions, and the screen of a form.
-- list_forms: What a change of a list queue has to be asked for, where that is not what is asked of RSMQ's queues.
+confirm     the preview: exact numbers, and the button that starts the change
+controller  the sequence: ask, preview, run, report
+forms       the forms of changes of RSMQ queues, and the screen of a form
+list_forms  the fields of these forms that differ for list queues
 """

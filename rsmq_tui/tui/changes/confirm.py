@@ -1,4 +1,4 @@
-"""A change before it happens: what it is for, in exact numbers, and a button that makes it."""
+"""The preview of a change: exact numbers, and the button that starts it."""
 
 import time
 from collections.abc import Awaitable, Callable

@@ -1,4 +1,4 @@
-"""Forms of changes: what is asked, how answers become actions, and the screen of a form."""
+"""The forms of changes: their fields, how values become actions, and the screen of a form."""
 
 import asyncio
 import math

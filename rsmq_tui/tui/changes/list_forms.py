@@ -1,4 +1,4 @@
-"""What a change of a list queue has to be asked for, where that is not what is asked of RSMQ's queues."""
+"""The fields of change forms that differ for list queues."""
 
 from dataclasses import replace
 

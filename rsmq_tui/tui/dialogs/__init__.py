@@ -1,5 +1,5 @@
-"""Dialogs of all screens.
+"""Dialogs that any screen can open.
 
-- help: Dialogs of all screens: help and the choice of a namespace.
-- page: A page for users, in a dialog.
+help  the keys, and the choice of a namespace
+page  one page for users
 """

@@ -1,4 +1,4 @@
-"""Dialogs of all screens: help and the choice of a namespace."""
+"""Dialogs of all screens: help, and the choice of a namespace."""
 
 from collections.abc import Iterable, Sequence
 from textwrap import wrap

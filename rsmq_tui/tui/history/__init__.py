@@ -1,7 +1,7 @@
-"""The history screen.
+"""The history screen: the tables of an analysis over a time range.
 
-- charts: Charts and heat maps of a range of time.
-- loading: Which analysis and range of time is shown, and loading it in a thread.
-- pages: The pages of the history screen and their columns.
-- screen: The history screen: a range of time of an analysis, and the dialog that chooses the range.
+charts   charts and heat maps
+loading  loads an analysis and a time range in a thread
+pages    the pages of the screen and their columns
+screen   the screen, and the dialog that chooses the time range
 """

@@ -1,4 +1,4 @@
-"""Which analysis and range of time is shown, and loading it in a thread."""
+"""Loads an analysis and a time range in a thread."""
 
 import re
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""The history screen: a range of time of an analysis, and the dialog that chooses the range."""
+"""The history screen: a time range of an analysis, and the dialog that chooses the range."""
 
 import asyncio
 import textwrap

@@ -1,4 +1,4 @@
-"""Groups of messages: what a queue consists of."""
+"""The messages of a queue in groups."""
 
 import json
 from contextlib import aclosing

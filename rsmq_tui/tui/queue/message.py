@@ -1,4 +1,4 @@
-"""One message whole: what is known of it, its body as JSON, text or hex, and the keys that change it."""
+"""One message: its fields, its body as JSON, text or hex, and the keys that change it."""
 
 from collections.abc import Awaitable, Callable
 from functools import partial

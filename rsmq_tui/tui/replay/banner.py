@@ -1,4 +1,4 @@
-"""What is said of a replay, and the line that says: this is not live."""
+"""The line of a replay: its time and speed, and that it is not live."""
 
 from typing import TYPE_CHECKING, cast
 

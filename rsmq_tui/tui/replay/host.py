@@ -1,4 +1,4 @@
-"""What an app can do with a replay: show it in place of what it watches, and move about in it."""
+"""What an app does with a replay: show it in place of the live servers, and move in time."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,7 @@
-"""A replay as the dashboard shows it: opened for the command, or at a moment from any screen.
+"""A replay in the dashboard, opened by the command or from any screen.
 
 ``open_replay(app, history, at_ms, queue)`` is what a screen calls: it shows the same dashboard on recorded time, paused
-at that moment, over the screens that are there; q leads back to them.
+at that moment, on top of the current screens; q leads back to them.
 """
 
 import asyncio

@@ -1,13 +1,11 @@
-"""The dashboard's widgets; each paints lines and repaints only the cells that changed.
+"""The dashboard's widgets. Each paints lines, and only the cells that changed are sent again.
 
-- charts: Panels of charts, bars and sparklines.
-- controls: Controls of dialogs: buttons, check boxes, inputs and text areas.
-- filter_line: The line in which a filter is typed; below it, what is wrong with it and where.
-- painted: The base of the dashboard's widgets: lines of styled cells, of which only those that changed are sent
-  again.
-- row_table: A table of any number of rows that paints only those in sight, and keeps its cursor on a row, not on a
-  place.
-- status_line: The line at the top of every screen, and what is said where there are no numbers.
-- text_lines: Lines of text: plain, key hints, and the progress of a change.
-- text_view: Scrollable text: lines made when they come into sight, and message bodies as lines.
+charts       panels of charts, bars and sparklines
+controls     buttons, check boxes, inputs and text areas
+filter_line  the input of a filter, and its errors
+painted      the base: compares painted lines with those on the screen
+row_table    a table of any number of rows that paints only the visible ones
+status_line  the line at the top of every screen
+text_lines   single lines of text: key hints, progress of a change
+text_view    scrollable text, and message bodies as lines
 """

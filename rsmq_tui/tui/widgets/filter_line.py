@@ -1,4 +1,4 @@
-"""The line in which a filter is typed; below it, what is wrong with it and where."""
+"""The input of a filter, with its error and the position of the error below."""
 
 import textwrap
 

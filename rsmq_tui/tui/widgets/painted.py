@@ -1,8 +1,8 @@
-"""The base of the dashboard's widgets: lines of styled cells, of which only those that changed are sent again.
+"""The base of the dashboard's widgets: lines of styled cells, of which only the changed ones are sent again.
 
-A stock widget repaints itself whole: 17 KB for one changed number on a 160 x 48 table. Over a slow SSH link that is
-the difference between a live screen and a stuttering one. Here a widget paints all its lines, cheaply, and the base
-compares them with those on the screen, piece by piece.
+A stock widget repaints itself whole: 17 KB for one changed number on a 160 x 48 table, which stutters over a slow SSH
+link. Here a widget paints all its lines, which is cheap, and the base compares them with those on the screen, piece by
+piece.
 """
 
 from collections.abc import Iterable, Sequence

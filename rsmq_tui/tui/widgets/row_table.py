@@ -1,4 +1,4 @@
-"""A table of any number of rows that paints only those in sight, and keeps its cursor on a row, not on a place."""
+"""A table of any number of rows that paints only the visible ones; the cursor stays on its row."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""The line at the top of every screen, and what is said where there are no numbers."""
+"""The line at the top of every screen, and the text shown where there is no data."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast

@@ -1,4 +1,4 @@
-"""Lines of text: plain, key hints, and the progress of a change."""
+"""Single lines of text: plain text, key hints, and the progress of a change."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,9 +1,7 @@
-"""Scrollable text: lines made when they come into sight, and message bodies as lines.
+"""Scrollable text whose lines are made when they become visible, and message bodies as lines.
 
-A message's body as lines: JSON set out and coloured, text as text, anything else in hex.
-
-JSON is set out token by token, not through Python values, so that numbers, escapes and double keys stay as they were
-sent.
+A body is shown as JSON, indented and coloured, as text, or in hex. JSON is formatted token by token, not through Python
+values, so numbers, escapes and duplicate keys stay as they were sent.
 """
 
 import json
