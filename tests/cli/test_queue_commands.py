@@ -83,7 +83,7 @@ def test_list(command: Command, orders: Rsmq, client: Redis) -> None:
     assert (lines[1]["depth"], lines[1]["ready"], lines[1]["hidden"], lines[1]["verdict"]) == (6, 3, 3, "ok")
     done = command("queues", "list", terminal=True)
     titles, broken, *rest = done.text.splitlines()
-    assert titles.split() == ["VERDICT", "READY", "HIDDEN", "DEPTH", "OLDEST", "VT", "DELAY", "QUEUE"]
+    assert titles.split() == ["VERDICT", "READY", "HIDDEN", "DEPTH", "WAITING", "VT", "DELAY", "QUEUE"]
     assert broken.startswith("broken")
     assert broken.endswith("  ␛[2J\\xff")
     assert all(line.isprintable() for line in rest)

@@ -21,11 +21,12 @@ LISTED = [
     ("delete", "rsmq", "orders", 3), ("hide", "rsmq", "orders", 2), ("release", "rsmq", "orders", 3),
     ("move", "rsmq", "orders", 2), ("copy", "rsmq", "orders", 2), ("redrive", "rsmq", "dead", 3),
     ("send", "rsmq", "orders", 1), ("set", "rsmq", "mail", 1), ("purge", "rsmq", "mail", 3),
-    ("create", "rsmq", "fresh", 1), ("delete-queue", "rsmq", "old", 3), ("delete", "(lists)", "queue:jobs", 1),
-    ("requeue", "(lists)", "queue:jobs", 1), ("ack", "(lists)", "queue:jobs", 1), ("hide", "(lists)", "queue:jobs", 1),
-    ("move", "(lists)", "queue:jobs", 1), ("move", "(lists)", "queue:jobs", 1), ("move", "rsmq", "spare", 1),
-    ("send", "(lists)", "queue:parked", 1), ("pop", "(lists)", "queue:bulk", 4), ("trim", "(lists)", "queue:bulk", 6),
-    ("purge", "(lists)", "queue:bulk", 20),
+    ("create", "rsmq", "fresh", 1), ("delete-queue", "rsmq", "old", 3), ("delete", "(lists)", "list:queue:jobs", 1),
+    ("requeue", "(lists)", "list:queue:jobs", 1), ("ack", "(lists)", "list:queue:jobs", 1),
+    ("hide", "(lists)", "list:queue:jobs", 1), ("move", "(lists)", "list:queue:jobs", 1),
+    ("move", "(lists)", "list:queue:jobs", 1), ("move", "rsmq", "spare", 1),
+    ("send", "(lists)", "list:queue:parked", 1), ("pop", "(lists)", "list:queue:bulk", 4),
+    ("trim", "(lists)", "list:queue:bulk", 6), ("purge", "(lists)", "list:queue:bulk", 20),
 ]  # fmt: skip
 
 

@@ -8,6 +8,7 @@ import pytest
 import redis
 
 from rsmq_tui.monitor import LivePoller, Thresholds
+from rsmq_tui.monitor.peek import QUICK_QUEUES
 from rsmq_tui.protocol import QueueReader, Rsmq
 from tests.exporter.scraping import NEVER_S, SECONDS_MAX, exporting, until
 from tests.monitor.timing import FakeClock, Gate
@@ -95,7 +96,8 @@ async def test_verdicts_that_need_time_need_no_scrape(redis_url: str, client: re
 
 async def test_a_scrape_costs_what_a_poll_costs(redis_url: str, client: redis.Redis) -> None:
     rsmq = Rsmq(client)
-    for number in range(30):
+    # No more than each poll looks at: else polls take turns and differ.
+    for number in range(QUICK_QUEUES):
         rsmq.create_queue(f"q{number}")
     async with aclosing(QueueReader(redis_url)) as reader:
         poller = LivePoller(reader)
