@@ -34,22 +34,22 @@ from rsmq_tui.triage.change import Report, Tally
 from rsmq_tui.triage.errors import TriageError
 from rsmq_tui.triage.journal import KEEP_DAYS, LIMIT_BYTES, Journal
 from rsmq_tui.triage.journal_db import JournalError
-from rsmq_tui.triage.lists.service import ListEngine, ListTriage
+from rsmq_tui.triage.lists.service import ListBackend, ListChangeService
 from rsmq_tui.triage.preview import Seeing, SeeingCallback
 from rsmq_tui.triage.scope import Preview, Scope
-from rsmq_tui.triage.service import Triage
+from rsmq_tui.triage.service import ChangeService
 
 _MB = 1_000_000
 
 
-def triage_of(profile: Profile, folder: Path | None = None) -> Triage:
+def triage_of(profile: Profile, folder: Path | None = None) -> ChangeService:
     """Return what changes the queues of that server; ``folder`` is that of a demo, which removes it at its end.
 
     Raises ``UsageError`` for an address or a limit that is none.
     """
     keep_days, limit_bytes = _limits()
     try:
-        return Triage(
+        return ChangeService(
             profile.address,
             profile.ns,
             folder or state_folder(),
@@ -63,11 +63,11 @@ def triage_of(profile: Profile, folder: Path | None = None) -> Triage:
         raise UsageError(str(error)) from error
 
 
-def list_triage_of(profile: Profile, folder: Path | None = None) -> Triage:
+def list_triage_of(profile: Profile, folder: Path | None = None) -> ChangeService:
     """Return what changes the list queues of that server; raises ``UsageError`` as ``triage_of`` does."""
     keep_days, limit_bytes = _limits()
     try:
-        return ListTriage(
+        return ListChangeService(
             profile.address,
             profile.list_names,
             folder or state_folder(),
@@ -83,11 +83,11 @@ def list_triage_of(profile: Profile, folder: Path | None = None) -> Triage:
         raise UsageError(str(error)) from error
 
 
-def list_engine_of(profile: Profile) -> ListEngine:
+def list_engine_of(profile: Profile) -> ListBackend:
     """Return what knows the list queues of that server; raises ``UsageError`` for an address that is none."""
     age = None if profile.list_age is None else age_path(profile.list_age)
     try:
-        return ListEngine(profile.address, profile.list_names, profile.ns, profile.lists, age)
+        return ListBackend(profile.address, profile.list_names, profile.ns, profile.lists, age)
     except ValueError as error:
         raise UsageError(str(error)) from error
 
@@ -123,7 +123,7 @@ _NOTHING = "Nothing matches; there is nothing to do."
 # How many ids of skipped messages a person is told, and how many a program.
 _IDS_LISTED, _IDS_PRINTED = 20, 1_000
 
-Ask = Callable[[Triage, SeeingCallback], Awaitable[Preview]]
+Ask = Callable[[ChangeService, SeeingCallback], Awaitable[Preview]]
 
 
 def make_change(
@@ -157,7 +157,7 @@ def make(
 
 
 async def _make(
-    options: argparse.Namespace, triage: Triage, ask: Ask, queue: str | None, interrupts: Interrupts
+    options: argparse.Namespace, triage: ChangeService, ask: Ask, queue: str | None, interrupts: Interrupts
 ) -> int:
     line = ProgressLine()
     preview = None
@@ -184,7 +184,7 @@ async def _make(
 
 
 async def _carry_out(
-    options: argparse.Namespace, triage: Triage, preview: Preview, interrupts: Interrupts, line: ProgressLine
+    options: argparse.Namespace, triage: ChangeService, preview: Preview, interrupts: Interrupts, line: ProgressLine
 ) -> int:
     action = preview.action
     if isinstance(action, MessageAction) and not preview.count:
@@ -210,7 +210,7 @@ async def _carry_out(
     return EXIT_FAILED if report.stopped or report.tally.failed else 0
 
 
-async def tell_what_was_interrupted(triage: Triage) -> None:
+async def tell_what_was_interrupted(triage: ChangeService) -> None:
     """Settle what earlier runs left unfinished on a server, and say what became of it; raises ``TriageError``."""
     for change in await triage.recover():
         told = f"change {change.change} ({change.name} in {change.queue}, {clock(change.at_ms, date=True)})"
@@ -219,7 +219,7 @@ async def tell_what_was_interrupted(triage: Triage) -> None:
         say(f"{told} was interrupted with {change.done:,} of {change.planned:,} done{doubt}{undo}")
 
 
-def _refusal(error: TriageError, triage: Triage, queue: str | None) -> str:
+def _refusal(error: TriageError, triage: ChangeService, queue: str | None) -> str:
     named = triage.server if queue is None else f"{printable(queue)} on {triage.server}"
     cause = error.__cause__
     # The journal is a file here: no server has refused anything.

@@ -16,11 +16,11 @@ from rsmq_tui.monitor import LivePoller
 from rsmq_tui.profiles import Profile
 from rsmq_tui.protocol.lists.naming import LISTS_NS
 from rsmq_tui.tui.app import RsmqApp
-from rsmq_tui.tui.servers import Site
+from rsmq_tui.tui.servers import WatchedServer
 
 if TYPE_CHECKING:
     from rsmq_tui.history.recorder import Recorder
-    from rsmq_tui.triage.service import Triage
+    from rsmq_tui.triage.service import ChangeService
     from rsmq_tui.tui.history.loading import Past
 
 # Sealing takes a second or two; a disk that hangs must not keep the terminal.
@@ -75,7 +75,7 @@ def _recording(out: str | None) -> Iterator["Recorder | None"]:
             )
 
 
-def _sites(profiles: Sequence[Profile], folder: Path | None) -> list[Site]:
+def _sites(profiles: Sequence[Profile], folder: Path | None) -> list[WatchedServer]:
     """Make a site of each namespace of each profile, and one more of its list queues."""
     wanted = [(profile, ns) for profile in profiles for ns in profile.namespaces]
     is_alone = len(wanted) == 1 and not profiles[0].lists
@@ -89,7 +89,7 @@ def _sites(profiles: Sequence[Profile], folder: Path | None) -> list[Site]:
         )
         triage = partial(_triage, replace(profile, namespaces=(ns,)), folder)
         sites.append(
-            Site(
+            WatchedServer(
                 poller,
                 place=place,
                 name=profile.name,
@@ -110,9 +110,9 @@ def _place(profile: Profile, part: str, *, is_one: bool) -> str:
     return f"{name} {part}" if part else name
 
 
-def _list_site(profile: Profile, folder: Path | None, *, is_one: bool) -> Site:
+def _list_site(profile: Profile, folder: Path | None, *, is_one: bool) -> WatchedServer:
     place = _place(profile, LISTS_NS if "lists" in profile.namespaces else "lists", is_one=is_one)
-    return Site(
+    return WatchedServer(
         list_poller_of(profile, place),
         place=place,
         name=profile.name,
@@ -123,13 +123,13 @@ def _list_site(profile: Profile, folder: Path | None, *, is_one: bool) -> Site:
     )
 
 
-def _list_triage(profile: Profile, folder: Path | None) -> "Triage":
+def _list_triage(profile: Profile, folder: Path | None) -> "ChangeService":
     from rsmq_tui.cli.changes import list_triage_of  # noqa: PLC0415
 
     return list_triage_of(profile, folder)
 
 
-def _triage(profile: Profile, folder: Path | None) -> "Triage":
+def _triage(profile: Profile, folder: Path | None) -> "ChangeService":
     # Loaded when the first numbers are on the screen.
     from rsmq_tui.cli.changes import triage_of  # noqa: PLC0415
 

@@ -10,7 +10,7 @@ class UsageError(Exception):
 EXIT_DEFECT = 70  # EX_SOFTWARE of sysexits.h
 
 
-def told_defect(program: str, error: Exception) -> int:
+def report_defect(program: str, error: Exception) -> int:
     """Say on stderr where the program itself failed, without what the error quotes, and return the exit status."""
     # Only now: neither is needed to say that an option is wrong.
     import traceback  # noqa: PLC0415

@@ -13,7 +13,7 @@ from rsmq_tui import __version__
 from rsmq_tui.cli.arguments.changes import add_audit, add_commands
 from rsmq_tui.cli.arguments.history import add_history, add_pipeline, add_record, add_replay, add_report
 from rsmq_tui.cli.arguments.tools import add_check, add_completion, add_doctor, add_exporter, add_help, add_profiles
-from rsmq_tui.cli.errors import UsageError, told_defect
+from rsmq_tui.cli.errors import UsageError, report_defect
 from rsmq_tui.cli.parsing import DEFAULT_URL, EXIT_STATUSES, CommandParser, HelpfulParser, at_least
 
 EXIT_UNREACHABLE = 2
@@ -186,7 +186,7 @@ def _main(arguments: Sequence[str] | None) -> int:
         print(f"rsmq-tui: the output cannot be written: {error.strerror}", file=sys.stderr)
         return EXIT_UNREACHABLE
     except Exception as error:  # the last place to say it in: Python would print what the error quotes
-        return told_defect("rsmq-tui", error)
+        return report_defect("rsmq-tui", error)
 
 
 def _command(name: str) -> Callable[[argparse.Namespace], int]:

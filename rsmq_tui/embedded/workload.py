@@ -41,7 +41,7 @@ from rsmq_tui.protocol.keys import Keys, random_suffix
 
 
 @dataclass(slots=True)
-class Site:
+class WorkloadContext:
     """Where a workload works: its seed and speed, and whether it is ready, or over.
 
     Workers look at ``is_closed`` too because asyncio.wait_for, which redis-py sends with, can lose a cancellation on
@@ -181,7 +181,7 @@ _ERRORS: tuple[type[Exception], ...] = (RsmqError, *SERVER_ERRORS)
 class ListWorker:
     """Runs one scenario on its queue."""
 
-    def __init__(self, site: Site, server: Server, queue: AsyncListQueue, scenario: ListScenario) -> None:
+    def __init__(self, site: WorkloadContext, server: Server, queue: AsyncListQueue, scenario: ListScenario) -> None:
         self._site = site
         self._server = server
         self._queue = queue
@@ -294,7 +294,7 @@ async def run_workload(
     deletes is there again with the next item, as lists are. Raises ``ValueError`` for a URL that cannot be one.
     """
     waiting = {scenario.queue for scenario in scenarios}
-    site = Site(seed, speed, waiting, on_ready)
+    site = WorkloadContext(seed, speed, waiting, on_ready)
     async with connect_async(url) as client, asyncio.TaskGroup() as group:
         rsmq = _Rsmq(AsyncRsmq(client, ns), Counters(client.execute_command, ns))
         server = Server(client.execute_command)
@@ -325,7 +325,7 @@ class _Rsmq:
 class _Worker:
     """The producer and the consumer of one scenario."""
 
-    def __init__(self, site: Site, rsmq: _Rsmq, scenario: Scenario) -> None:
+    def __init__(self, site: WorkloadContext, rsmq: _Rsmq, scenario: Scenario) -> None:
         self._site = site
         self._rsmq = rsmq
         self._queues = rsmq.queues

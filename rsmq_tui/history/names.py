@@ -55,7 +55,7 @@ class HistoryError(Exception):
     """A history that cannot be read or written; its text is one sentence."""
 
 
-def told(error: Exception, label: str) -> str:
+def explain(error: Exception, label: str) -> str:
     """Put a failure to write to the history named ``label`` into a sentence."""
     if isinstance(error, HistoryError):
         return str(error)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rsmq_tui.files import state_folder
-from rsmq_tui.history.names import Place, told
+from rsmq_tui.history.names import Place, explain
 from rsmq_tui.history.rows import SampleRows, inventory_end, message_rows
 from rsmq_tui.history.schema import MESSAGES, SAMPLES
 from rsmq_tui.history.writer import Settings, Writer
@@ -235,7 +235,7 @@ class Recorder:
 
     def _note(self, error: Exception) -> None:
         self._is_failing = True
-        self._problem = printable(told(error, self.label), SENTENCE_MAX)
+        self._problem = printable(explain(error, self.label), SENTENCE_MAX)
 
 
 class _PlaceRecord:

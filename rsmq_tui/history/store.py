@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from rsmq_tui.files import JSON_BYTES_MAX, UnfitFileError, read_bytes, regular_file
-from rsmq_tui.history.names import HistoryError, told
+from rsmq_tui.history.names import HistoryError, explain
 from rsmq_tui.history.schema import MESSAGES, SAMPLES
 
 SEALED = ".parquet"
@@ -235,7 +235,7 @@ def _remote(url: str, label: str) -> Store:
         raise HistoryError(f"{label} needs another package: {error}") from error
     except Exception as error:
         # Each kind of filesystem has errors of its own.
-        raise HistoryError(told(error, label).replace(url, label)) from error
+        raise HistoryError(explain(error, label).replace(url, label)) from error
     return RemoteStore(filesystem, root, label)
 
 

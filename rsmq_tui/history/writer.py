@@ -27,7 +27,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from rsmq_tui.files import FileLock, read_json
-from rsmq_tui.history.names import HistoryError, Place, told
+from rsmq_tui.history.names import HistoryError, Place, explain
 from rsmq_tui.history.schema import PLACES_KEY, SCHEMA_FILE, SCHEMAS, VERSION, VERSION_KEY, describe, version_in
 from rsmq_tui.history.store import SEALED, day_of, delete_old_days, open_store
 
@@ -214,7 +214,7 @@ _LOCK = "lock"
 _SILENT_ELSEWHERE_S = 300.0
 
 
-class Workplace:
+class Spool:
     """A folder that is locked for as long as whoever works in it lives; ``recorder`` is whose it is."""
 
     def __init__(self, folder: Path, lock: FileLock) -> None:
@@ -243,7 +243,7 @@ class Workplace:
             self._lock.release()
 
 
-def make_workplace(root: Path, recorder: str) -> Workplace:
+def make_workplace(root: Path, recorder: str) -> Spool:
     """Make a recorder's folder, and lock it; raises ``OSError``."""
     root.mkdir(parents=True, exist_ok=True)
     with _gate(root):
@@ -253,10 +253,10 @@ def make_workplace(root: Path, recorder: str) -> Workplace:
         if lock is None:
             raise OSError(f"{folder} belongs to another user")
         lock.write(json.dumps({"pid": os.getpid(), "host": socket.gethostname()}) + "\n")
-        return Workplace(folder, lock)
+        return Spool(folder, lock)
 
 
-def claim_abandoned(root: Path) -> Iterator[Workplace]:
+def claim_abandoned(root: Path) -> Iterator[Spool]:
     """Yield the folders of recorders that have died, locked; leave each when it is done with. Raises ``OSError``."""
     try:
         folders = sorted(path for path in root.iterdir() if path.is_dir())
@@ -266,7 +266,7 @@ def claim_abandoned(root: Path) -> Iterator[Workplace]:
         with _gate(root):
             lock = _claim(folder)
         if lock is not None:
-            yield Workplace(folder, lock)
+            yield Spool(folder, lock)
 
 
 def _claim(folder: Path) -> FileLock | None:
@@ -363,7 +363,7 @@ class Writer:
         self._settings = settings
         self._clock = clock
         self._wall_s = wall_s
-        self._place: Workplace | None = None
+        self._place: Spool | None = None
         self._open: dict[tuple[str, str], _Open] = {}
         self._waiting = _Waiting()
         self._number = 0
@@ -388,7 +388,7 @@ class Writer:
         except HistoryError:
             raise
         except Exception as error:
-            raise HistoryError(told(error, self.label)) from error
+            raise HistoryError(explain(error, self.label)) from error
 
     def append(self, table: str, batch: pa.RecordBatch, at_ms: int) -> None:
         """Append rows of one moment, all or none; raises ``OSError`` or ``HistoryError``."""
@@ -469,7 +469,7 @@ class Writer:
                 self._seal(path, self.recorder)
             except Exception as error:
                 # pyarrow and each kind of filesystem have errors of their own.
-                self.problem = told(error, self.label)
+                self.problem = explain(error, self.label)
                 self._waiting.paths.append(path)
                 self._waiting.retry_at_s = self._clock() + _RETRY_S
 
@@ -502,7 +502,7 @@ class Writer:
                 finally:
                     place.leave()
         except Exception as error:
-            self.problem = told(error, self.label)
+            self.problem = explain(error, self.label)
 
     def _delete_old_days(self) -> None:
         settings = self._settings
@@ -519,4 +519,4 @@ class Writer:
                 scratch=self._folder,
             )
         except Exception as error:
-            self.problem = told(error, self.label)
+            self.problem = explain(error, self.label)

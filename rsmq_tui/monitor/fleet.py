@@ -12,7 +12,7 @@ from rsmq_tui.protocol.lists.naming import LISTS_NS
 _POINT_MS = 1_000
 
 
-class Together:
+class Fleet:
     """Keeps the last snapshot of each server, and makes one of all of them whenever one of them has news.
 
     A server that does not answer keeps its last queues, its counts in the sums, and a note; none waits for another.

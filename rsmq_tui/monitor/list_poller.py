@@ -20,8 +20,8 @@ from rsmq_tui.monitor.peek import (
     Page,
     PageRequest,
     RowsAgain,
+    explain,
     row_of,
-    told,
 )
 from rsmq_tui.monitor.poller import Polling, notes_of, refusal
 from rsmq_tui.monitor.rsmq_tracker import Sampler
@@ -61,7 +61,7 @@ async def read_list_page(reader: ListReader, request: PageRequest, *, age: JsonP
             whole_bytes=0 if age is None else AGE_BYTES,
         )
     except PEEK_ERRORS as error:
-        raise told(error) from error
+        raise explain(error) from error
     rows = tuple(_row(message, raw.at_ms, age) for message in raw.messages)
     return Page(request, raw.at_ms, raw.depth, raw.ready, raw.start, rows)
 
@@ -71,7 +71,7 @@ async def read_list_item(reader: ListReader, queue: str, id: str, *, age: JsonPa
     try:
         raw = await reader.pages.item(queue, id)
     except PEEK_ERRORS as error:
-        raise told(error) from error
+        raise explain(error) from error
     return MessageView(raw.at_ms, raw.id, _whole_row(raw, age), raw.body, raw.size)
 
 
@@ -80,7 +80,7 @@ async def read_item_again(reader: ListReader, queue: str, known: MessageView) ->
     try:
         raw = await reader.pages.item(queue, known.id, with_body=False)
     except PEEK_ERRORS as error:
-        raise told(error) from error
+        raise explain(error) from error
     if raw.score is None:
         return replace(known, at_ms=raw.at_ms, row=None)
     row = row_of(PeekedMessage(raw.id, raw.score, raw.rc, raw.fr_ms, raw.size, known.body), raw.at_ms)
@@ -97,7 +97,7 @@ async def read_items_again(reader: ListReader, queue: str, rows: Sequence[Messag
     try:
         now = await reader.pages.present(queue, ids)
     except PEEK_ERRORS as error:
-        raise told(error) from error
+        raise explain(error) from error
     if now is None:
         return RowsAgain(0, {})
     again: dict[str, MessageRow | None] = dict.fromkeys(ids) if now.is_known else {}
@@ -130,7 +130,7 @@ async def search_lists(
             async for progress in coming:
                 yield progress
     except PEEK_ERRORS as error:
-        raise told(error) from error
+        raise explain(error) from error
 
 
 async def read_list_due(reader: ListReader, queue: str, at_ms: int) -> tuple[tuple[str, int], ...]:
@@ -138,7 +138,7 @@ async def read_list_due(reader: ListReader, queue: str, at_ms: int) -> tuple[tup
     try:
         counts = await reader.pages.due_counts(queue, tuple(at_ms + bound for _, bound in DUE_BOUNDS))
     except PEEK_ERRORS as error:
-        raise told(error) from error
+        raise explain(error) from error
     *ends, leases, processing = counts
     labels = ("over", *(label for label, _ in DUE_BOUNDS[1:]), "later", "no lease")
     numbers = [count - before for count, before in zip((*ends, leases), (0, *ends), strict=True)]
@@ -150,7 +150,7 @@ async def count_blocked(reader: ListReader) -> int:
     try:
         return len(await reader.blocked())
     except PEEK_ERRORS as error:
-        raise told(error) from error
+        raise explain(error) from error
 
 
 def places_of(wanted: Filter) -> tuple[Place, ...]:

@@ -18,7 +18,7 @@ from rsmq_tui.monitor.filters.json_paths import (
 from rsmq_tui.monitor.model import Drain, QueueState, Verdict
 from rsmq_tui.monitor.peek import Look
 from rsmq_tui.monitor.reading import read_score
-from rsmq_tui.monitor.rsmq_tracker import MEASURED_MS, Earlier, NewTracker, References
+from rsmq_tui.monitor.rsmq_tracker import MEASURED_MS, NewTracker, References, TrackerBase
 from rsmq_tui.monitor.series import ListSample, ListSeries, QueueSeries, Sample, Trend
 from rsmq_tui.monitor.text import printable
 from rsmq_tui.monitor.verdicts import AGED_CLEAR_SHARE, CLEAR_SHARE, Thresholds, net_drain_of
@@ -156,7 +156,7 @@ def list_trackers(path: JsonPath | None) -> NewTracker:
     return begin
 
 
-class ListTracker(Earlier):
+class ListTracker(TrackerBase):
     """Turns one list queue's raw rows (see ``protocol.lists.rows``) into states, one poll after another.
 
     Nothing counts what is pushed and taken: that consumers are there shows in the next item being another than before,

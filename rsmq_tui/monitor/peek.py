@@ -208,7 +208,7 @@ async def read_page(reader: QueueReader, request: PageRequest) -> Page:
             request.queue, part=request.part, where=request.where, anchor=request.anchor, count=request.count
         )
     except PEEK_ERRORS as error:
-        raise told(error) from error
+        raise explain(error) from error
     rows = tuple(row_of(message, raw.at_ms) for message in raw.messages)
     return Page(request, raw.at_ms, raw.depth, raw.ready, raw.start, rows)
 
@@ -218,7 +218,7 @@ async def read_message(reader: QueueReader, queue: str, id: str) -> MessageView:
     try:
         raw = await reader.pages.message(queue, id)
     except PEEK_ERRORS as error:
-        raise told(error) from error
+        raise explain(error) from error
     row = None
     if raw.score is not None:
         peeked = PeekedMessage(raw.id, raw.score, raw.rc, raw.fr_ms, raw.size, raw.body)
@@ -234,7 +234,7 @@ async def read_again(reader: QueueReader, queue: str, known: MessageView) -> Mes
     try:
         raw = await reader.pages.message(queue, known.id, with_body=False)
     except PEEK_ERRORS as error:
-        raise told(error) from error
+        raise explain(error) from error
     if raw.score is None:
         return replace(known, at_ms=raw.at_ms, row=None)
     if raw.size != known.size:
@@ -251,7 +251,7 @@ async def read_rows_again(reader: QueueReader, queue: str, rows: Sequence[Messag
     try:
         at_ms, found = await reader.pages.present(queue, [row.id for row in rows])
     except PEEK_ERRORS as error:
-        raise told(error) from error
+        raise explain(error) from error
     again: dict[str, MessageRow | None] = {}
     for row, now in zip(rows, found, strict=True):
         if now is None:
@@ -266,7 +266,7 @@ async def read_due(reader: QueueReader, queue: str, at_ms: int) -> tuple[tuple[s
     try:
         counts = await reader.pages.due_counts(queue, tuple(at_ms + bound for _, bound in DUE_BOUNDS))
     except PEEK_ERRORS as error:
-        raise told(error) from error
+        raise explain(error) from error
     labels = (*(label for label, _ in DUE_BOUNDS), "later")
     earlier = (0, *counts)
     return tuple((label, max(0, count - before)) for label, count, before in zip(labels, counts, earlier, strict=False))
@@ -277,7 +277,7 @@ async def read_namespaces(reader: QueueReader) -> Namespaces:
     try:
         return await reader.namespaces()
     except PEEK_ERRORS as error:
-        raise told(error) from error
+        raise explain(error) from error
 
 
 def row_of(message: PeekedMessage, at_ms: int) -> MessageRow:
@@ -302,7 +302,7 @@ def _item_row(message: PeekedMessage, place: Place, at_ms: int) -> MessageRow:
     return MessageRow(message.id, message.score, state, deadline_ms, None, None, None, message.size, message.preview)
 
 
-def told(error: Exception) -> PeekError:
+def explain(error: Exception) -> PeekError:
     """Return an error of PEEK_ERRORS in words for people."""
     if isinstance(error, RsmqError):
         return PeekError(str(error))

@@ -95,7 +95,7 @@ References = tuple[Reference | None, Reference | None, Reference | None, Referen
 MEASURED_MS = 10_000
 
 
-class Earlier:
+class TrackerBase:
     """What trackers of all kinds keep of a queue: its series, its first sample since the last break, its troubles.
 
     It also knows since when the queue is watched, and whether that is enough to tell that it does not grow.
@@ -197,7 +197,7 @@ class _Head(NamedTuple):
 _NO_HEAD = _Head()
 
 
-class QueueTracker(Earlier):
+class QueueTracker(TrackerBase):
     """Turns one queue's raw rows into states, one poll after another.
 
     ``stale_from_ms`` is when the state would change although the row did not: until then an unchanged row costs one

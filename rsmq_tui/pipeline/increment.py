@@ -141,7 +141,7 @@ Held = Mapping[str, Sequence[SealedFile]]
 
 
 @dataclass(frozen=True, slots=True)
-class ToDo:
+class WorkPlan:
     """The hours and days to work anew, and the days to read for that, of each table of a history.
 
     ``days`` are those that hours or messages to work are of. ``partly`` are the days of samples of which some hours
@@ -165,7 +165,7 @@ class ToDo:
 
 def to_do(
     history: Folder, held: Held, new: Mapping[str, Collection[str]], before: Manifest | None, anew: Collection[str]
-) -> ToDo:
+) -> WorkPlan:
     """Return what there is to do where some files are new; of the tables ``anew`` it is all that is held.
 
     ``before`` tells what is stored: of a day of samples that it does not have, all hours are worked.
@@ -178,7 +178,7 @@ def to_do(
     return _reading(worked, message_days, there)
 
 
-def with_whole_days(todo: ToDo, held: Held, wanted: Collection[str]) -> ToDo:
+def with_whole_days(todo: WorkPlan, held: Held, wanted: Collection[str]) -> WorkPlan:
     """Return the same with all hours of some days, and with the hours that follow on these."""
     there = {table: {file.day for file in held[table]} for table in TABLES}
     worked = todo.hours | hours_to_work(hours_of(wanted), there[SAMPLES])
@@ -190,9 +190,9 @@ def is_stored(before: Manifest, source: str, day: str) -> bool:
     return any(before.files(table, day, day) for table in BY_DAY if source_of(table) == source)
 
 
-def _reading(worked: Collection[int], message_days: list[str], there: Mapping[str, set[str]]) -> ToDo:
+def _reading(worked: Collection[int], message_days: list[str], there: Mapping[str, set[str]]) -> WorkPlan:
     sample_days = days_of(worked)
-    return ToDo(
+    return WorkPlan(
         frozenset(worked),
         {SAMPLES: sample_days, MESSAGES: message_days},
         {SAMPLES: hours_to_read(worked, there[SAMPLES]), MESSAGES: days_to_read(message_days, there[MESSAGES])},

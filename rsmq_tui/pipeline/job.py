@@ -24,10 +24,10 @@ from rsmq_tui.history.schema import SAMPLES, SCHEMAS
 from rsmq_tui.history.store import Store
 from rsmq_tui.monitor.text import plural
 from rsmq_tui.pipeline.folder import Folder, as_glob
-from rsmq_tui.pipeline.increment import TABLES, Held, ToDo, day_in, source_of, with_whole_days
+from rsmq_tui.pipeline.increment import TABLES, Held, WorkPlan, day_in, source_of, with_whole_days
 from rsmq_tui.pipeline.spark import why
 from rsmq_tui.pipeline.state import LeftOut, Progress, Settings
-from rsmq_tui.pipeline.tables import Standing, StoredTables, Written, history_rows, write_table
+from rsmq_tui.pipeline.tables import IncrementalMerge, StoredTables, Written, history_rows, write_table
 
 _AT_ONCE = 8
 _SAID_MAX = 200
@@ -109,10 +109,10 @@ class Made(NamedTuple):
 
     written: dict[str, Written]
     damaged: dict[str, LeftOut]
-    done: ToDo
+    done: WorkPlan
 
 
-class Working:
+class BatchJob:
     """Works days of a history into tables in a run's own folder; ``begin`` is told of each step before it begins."""
 
     def __init__(
@@ -128,7 +128,7 @@ class Working:
         self._spark, self._history, self._out, self._run = spark, history, out, run
         self._settings, self._progress, self._begin = settings, progress, begin
 
-    def by_day(self, held: Held, todo: ToDo, left_out: Collection[str], before: Manifest | None) -> Made:
+    def by_day(self, held: Held, todo: WorkPlan, left_out: Collection[str], before: Manifest | None) -> Made:
         """Write the tables by day, of the days to do; raises what Spark raises.
 
         The hours that stay as they are come from the tables that ``before`` names.
@@ -147,7 +147,7 @@ class Working:
             # What a damaged file told stays nowhere, or everywhere in its day.
             spoilt = {day for name in damaged if name.startswith(f"{SAMPLES}/") and (day := day_in(name))}
             todo = with_whole_days(todo, held, todo.partly.intersection(spoilt))
-            standing = Standing(self._spark, self._out, self._run, before, todo)
+            standing = IncrementalMerge(self._spark, self._out, self._run, before, todo)
             try:
                 return Made(self._write_days(todo, standing, {*left_out, *damaged}), damaged, todo)
             except Exception as error:
@@ -166,7 +166,7 @@ class Working:
             table: self._write(table, rows, "all days") for table, rows in whole_tables(stored, self._settings).items()
         }
 
-    def _write_days(self, todo: ToDo, standing: Standing, left_out: Collection[str]) -> dict[str, Written]:
+    def _write_days(self, todo: WorkPlan, standing: IncrementalMerge, left_out: Collection[str]) -> dict[str, Written]:
         written = {}
         for source in TABLES:
             if not todo.days[source]:
@@ -184,7 +184,7 @@ class Working:
                         shared.unpersist()
         return written
 
-    def _tables_of(self, source: str, rows: DataFrame, todo: ToDo, kept: list[DataFrame]) -> dict[str, DataFrame]:
+    def _tables_of(self, source: str, rows: DataFrame, todo: WorkPlan, kept: list[DataFrame]) -> dict[str, DataFrame]:
         from rsmq_tui.pipeline.transforms.inventories import message_tables  # noqa: PLC0415
         from rsmq_tui.pipeline.transforms.rollups import persisted, sample_tables  # noqa: PLC0415
 

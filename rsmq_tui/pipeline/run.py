@@ -21,13 +21,13 @@ from typing import Any
 from rsmq_tui.files import FileLock
 from rsmq_tui.history.analysis.schema import BY_DAY, MANIFEST_FILE, RUNS, VERSION
 from rsmq_tui.history.analysis.tables import Manifest, read_manifest, write_manifest
-from rsmq_tui.history.names import HistoryError, told
+from rsmq_tui.history.names import HistoryError, explain
 from rsmq_tui.history.reading import History
 from rsmq_tui.history.schema import MESSAGES
 from rsmq_tui.history.store import SealedFile
 from rsmq_tui.pipeline.folder import Folder
-from rsmq_tui.pipeline.increment import TABLES, Held, ToDo, day_in, is_stored, source_of, to_do
-from rsmq_tui.pipeline.spark import Engine
+from rsmq_tui.pipeline.increment import TABLES, Held, WorkPlan, day_in, is_stored, source_of, to_do
+from rsmq_tui.pipeline.spark import SparkEngine
 from rsmq_tui.pipeline.state import (
     STATE_FILE,
     LeftOut,
@@ -57,7 +57,7 @@ def open_folders(history_at: str, out_at: str, state: Path) -> tuple[Folder, Fol
         out.store.prepare()
     except Exception as error:
         # Each kind of filesystem has errors of its own.
-        raise PipelineError(told(error, out.label)) from error
+        raise PipelineError(explain(error, out.label)) from error
     return history, out
 
 
@@ -70,7 +70,7 @@ def alone(out: Folder) -> Iterator[None]:
     try:
         lock = FileLock.acquire(out.path / _LOCK_FILE)
     except OSError as error:
-        raise PipelineError(told(error, out.label)) from error
+        raise PipelineError(explain(error, out.label)) from error
     if lock is None:
         raise PipelineError(f"another run is writing {out.label}: wait until it ends")
     try:
@@ -93,7 +93,7 @@ def claim(out: Folder, state: Path) -> None:
     except (PipelineError, HistoryError):
         raise
     except Exception as error:
-        raise PipelineError(told(error, out.label)) from error
+        raise PipelineError(explain(error, out.label)) from error
 
 
 def files_held(history: Folder) -> dict[str, list[SealedFile]]:
@@ -199,7 +199,7 @@ class Outcome:
     seconds: float = 0.0
 
 
-class Runner:
+class PipelineRun:
     """Does a job; ``state`` is the user's folder, ``open_engine`` starts Spark when it is needed.
 
     ``steps`` is told the name of each step that was just taken, for tests that kill it there. Setting ``stop`` ends the
@@ -210,13 +210,13 @@ class Runner:
         self,
         job: Job,
         state: Path,
-        open_engine: Callable[[str], Engine],
+        open_engine: Callable[[str], SparkEngine],
         *,
         progress: Progress | None = None,
         stop: Event | None = None,
         steps: Callable[[str], None] | None = None,
     ) -> None:
-        self.engine: Engine | None = None
+        self.engine: SparkEngine | None = None
         self._job = job
         self._state_folder = state
         self._open_engine = open_engine
@@ -286,20 +286,17 @@ class Runner:
         out: Folder,
         before: Manifest | None,
         held: Held,
-        todo: ToDo,
+        todo: WorkPlan,
         left_out: dict[str, LeftOut],
         seen: str,
         notes: Any,
     ) -> Outcome:
-        from rsmq_tui.pipeline.job import (  # noqa: PLC0415
-            Working,
-            drop_notes,
-        )
+        from rsmq_tui.pipeline.job import BatchJob, drop_notes  # noqa: PLC0415
         from rsmq_tui.pipeline.tables import merged, remove_old  # noqa: PLC0415
 
         assert self.engine is not None
         run = f"{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{secrets.token_hex(3)}"
-        working = Working(self.engine.spark, history, out, run, self._job.settings, self._progress, self._begin)
+        working = BatchJob(self.engine.spark, history, out, run, self._job.settings, self._progress, self._begin)
         try:
             made = working.by_day(held, todo, left_out, before)
             self._step("days written")

@@ -335,7 +335,7 @@ class SparkOptions:
     shows_log: bool = False
 
 
-class Engine(Protocol):
+class SparkEngine(Protocol):
     """A Spark at work; ``log`` is the file that its own words go to."""
 
     spark: Any
@@ -354,14 +354,14 @@ class Engine(Protocol):
         """End it, and remove what it left on this machine."""
 
 
-def open_engine(options: SparkOptions, state: Path, label: str) -> Engine:
+def open_engine(options: SparkOptions, state: Path, label: str) -> SparkEngine:
     """Start Spark, or connect to it; ``state`` is the user's folder, ``label`` names what it is for.
 
     Raises ``PipelineError``.
     """
     check_installed()
     if options.remote is None:
-        engine: Engine = _Started(options, state, label)
+        engine: SparkEngine = _Started(options, state, label)
     else:
         _forget_others()
         engine = Connected(options.remote)

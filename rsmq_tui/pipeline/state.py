@@ -100,7 +100,7 @@ class StoppedError(Exception):
     """A run that was asked to end; the tables are those of the previous run."""
 
 
-class Standing(NamedTuple):
+class RunProgress(NamedTuple):
     """How far a run is.
 
     ``share`` is how much of the whole is done, from 0 to 1; ``tasks`` are those of Spark in the present step, done and
@@ -139,7 +139,7 @@ class Progress:
             self._begun += 1
             self._steps = max(self._steps, self._begun)
 
-    def standing(self) -> Standing:
+    def standing(self) -> RunProgress:
         """Return how far it is."""
         try:
             tasks = self._tasks()
@@ -152,4 +152,4 @@ class Progress:
             share = (max(0, self._begun - 1) + within) / self._steps if self._steps else 0.0
             # More turns out to be to do, and one step has several jobs: what was told is not taken back.
             self._share = max(self._share, min(1.0, share))
-            return Standing(self._doing, self._share, tasks)
+            return RunProgress(self._doing, self._share, tasks)

@@ -14,7 +14,7 @@ from rsmq_tui.history.analysis.schema import SCHEMAS as TABLES
 from rsmq_tui.history.analysis.tables import WHOLE_KEY, Manifest
 from rsmq_tui.history.schema import SAMPLES, SCHEMAS
 from rsmq_tui.pipeline.folder import Folder, as_uri
-from rsmq_tui.pipeline.increment import DAY_MS, ToDo, hours_in, hours_of
+from rsmq_tui.pipeline.increment import DAY_MS, WorkPlan, hours_in, hours_of
 from rsmq_tui.pipeline.transforms.samples import is_within
 
 DAY = "day"
@@ -203,10 +203,10 @@ MANY = 8
 """When a day's rows lie in the files of so many runs, those of the hours that stay are put together again."""
 
 
-class Standing:
+class IncrementalMerge:
     """What the tables of samples keep of the manifest ``before``, when the hours to do are worked by a run."""
 
-    def __init__(self, spark: SparkSession, out: Folder, run: str, before: Manifest | None, todo: ToDo) -> None:
+    def __init__(self, spark: SparkSession, out: Folder, run: str, before: Manifest | None, todo: WorkPlan) -> None:
         self._out, self._run, self._before, self._todo = out, run, before, todo
         self._stored = None if before is None else StoredTables(spark, out, before)
 

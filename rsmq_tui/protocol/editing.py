@@ -12,7 +12,7 @@ from redis.exceptions import MovedError, NoScriptError, ReadOnlyError, ResponseE
 
 from rsmq_tui.protocol.address import Address
 from rsmq_tui.protocol.connections.connect import TIMEOUT_S, Traffic
-from rsmq_tui.protocol.connections.pool import Links
+from rsmq_tui.protocol.connections.pool import ConnectionManager
 from rsmq_tui.protocol.connections.script_runner import RAW, exchange, raise_first
 from rsmq_tui.protocol.connections.topology import has_moved
 from rsmq_tui.protocol.errors import RsmqError
@@ -31,7 +31,7 @@ class VoidedError(Exception):
     """A call that was given up before it was carried out, and now never will be."""
 
 
-class Carrier(ABC):
+class EditExecutor(ABC):
     """Carries out batches on a server. Close it with ``aclose``; raises ValueError for a URL that is none.
 
     Every method raises redis-py's errors when the server cannot be asked, and ``RsmqError`` for what it refuses.
@@ -42,10 +42,10 @@ class Carrier(ABC):
         address = Address.of(server)
         self.label = address.label
         self.traffic = Traffic()
-        self._links = Links(address, timeout_s=timeout_s, traffic=self.traffic)
+        self._links = ConnectionManager(address, timeout_s=timeout_s, traffic=self.traffic)
         self._client = self._links.of(ns).client
 
-    def share(self, other: "Carrier", ns: str) -> None:
+    def share(self, other: "EditExecutor", ns: str) -> None:
         """Begin to use the connections of another one, for that namespace (or key)."""
         self.ns, self.label, self.traffic = ns, other.label, other.traffic
         self._links, self._client = other._links, other._links.of(ns).client

@@ -37,7 +37,7 @@ FULL_EVERY = 30
 QueueKeys = tuple[bytes, ...]
 
 
-class Layout(Protocol):
+class RowCodec(Protocol):
     """How the queues of one kind lie in Redis, and how their rows are read."""
 
     @property
@@ -72,10 +72,10 @@ class Layout(Protocol):
         ...
 
 
-class KnownQueues:
+class RowCache:
     """The queues of one layout, in the order of their names, and their rows as last read."""
 
-    def __init__(self, layout: Layout) -> None:
+    def __init__(self, layout: RowCodec) -> None:
         self.names: tuple[str, ...] = ()
         self.rows: list[Row] = []
         self._layout = layout
@@ -349,14 +349,14 @@ class Index:
     problem: str | None = None
 
 
-class PolledRows:
+class IncrementalPoll:
     """Reads the rows of the queues that are known; a poll learns first what changed. Polls may not overlap."""
 
-    def __init__(self, connection: TrackedConnection, runner: ScriptRunner, layout: Layout) -> None:
+    def __init__(self, connection: TrackedConnection, runner: ScriptRunner, layout: RowCodec) -> None:
         self._connection = connection
         self._runner = runner
         self._layout = layout
-        self._known = KnownQueues(layout)
+        self._known = RowCache(layout)
         self._epoch: int | None = None
 
     async def rows(self, now_ms: int) -> AsyncGenerator[tuple[Sequence[str], list[Row]]]:

@@ -20,7 +20,7 @@ class TriageError(Exception):
 EXPECTED: tuple[type[Exception], ...] = (TriageError, RsmqError, JournalError, PeekError, *SERVER_ERRORS)
 
 
-def told(error: Exception) -> str:
+def explain(error: Exception) -> str:
     """Say what an expected error means, in one line."""
     if isinstance(error, RsmqError | JournalError | PeekError | TriageError):
         return printable(str(error), SENTENCE_MAX)

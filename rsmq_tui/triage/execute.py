@@ -10,23 +10,23 @@ from operator import itemgetter
 from typing import Any
 
 from rsmq_tui.protocol import REPLY_ERRORS, SERVER_ERRORS, RawMessage, RsmqError
-from rsmq_tui.protocol.editing import Batch, Carrier, VoidedError
+from rsmq_tui.protocol.editing import Batch, EditExecutor, VoidedError
 from rsmq_tui.protocol.keys import another_id
 from rsmq_tui.protocol.lists.editor import editor_of
 from rsmq_tui.protocol.lists.edits import ListBatch
 from rsmq_tui.protocol.rsmq.edits import Edit, MessageBatch, Outcome, letters_of
 from rsmq_tui.triage.change import NOT_CARRIED_OUT, Change, Entry, Report, State, Tally
-from rsmq_tui.triage.errors import EXPECTED, TriageError, told
+from rsmq_tui.triage.errors import EXPECTED, TriageError, explain
 from rsmq_tui.triage.journal import AuditLog, DamagedError, Journal
 from rsmq_tui.triage.journal_db import JournalError, JournalGoneError
-from rsmq_tui.triage.plan import Prepared
+from rsmq_tui.triage.plan import Step
 from rsmq_tui.triage.scope import Preview
 
 _MARKERS_PER_CALL = 500
 SETTLED = "settled"
 
 
-async def recover(editor: Carrier, journal: Journal, audit: AuditLog) -> list[Change]:
+async def recover(editor: EditExecutor, journal: Journal, audit: AuditLog) -> list[Change]:
     """Settle every unfinished change on the editor's server, and return them; raises what these three raise.
 
     A batch whose call is not known to have been carried out is asked about: it was, with that outcome, or from then on
@@ -55,7 +55,7 @@ async def recover(editor: Carrier, journal: Journal, audit: AuditLog) -> list[Ch
     return recovered
 
 
-async def settled(editor: Carrier, entry: Entry) -> Entry:
+async def settled(editor: EditExecutor, entry: Entry) -> Entry:
     """Find out what became of a batch whose reply was not seen; raises what the editor raises.
 
     Its outcome is then known or, where the server has lost what would tell, guessed from what is there: ``unsure``.
@@ -88,7 +88,7 @@ def _write_line(audit: AuditLog, change: Change) -> None:
         audit.write(change, ended or change.state)
 
 
-async def _settle(editor: Carrier, journal: Journal, change: Change) -> None:
+async def _settle(editor: EditExecutor, journal: Journal, change: Change) -> None:
     entries = journal.entries(change.change)
     while group := await asyncio.to_thread(_some, entries):
         spent: list[str] = []
@@ -106,7 +106,7 @@ async def _settle(editor: Carrier, journal: Journal, change: Change) -> None:
         await editor.forget(spent)
 
 
-async def _remove_markers(editor: Carrier, journal: Journal) -> None:
+async def _remove_markers(editor: EditExecutor, journal: Journal) -> None:
     """Remove some of the markers that are no longer needed."""
     left = await asyncio.to_thread(journal.left_markers, editor.label, _MARKERS_PER_CALL)
     for ns, markers in groupby(sorted(left), key=itemgetter(0)):
@@ -144,7 +144,7 @@ _ENDS: tuple[type[Exception], ...] = (VoidedError, *EXPECTED)
 class _Group:
     """Batches that are written to disk together, and what was sorted out on the way to them."""
 
-    entries: list[tuple[Prepared, Entry]] = field(default_factory=list)
+    entries: list[tuple[Step, Entry]] = field(default_factory=list)
     sorted_out: list[tuple[str, str]] = field(default_factory=list)
     changed: list[bytes] = field(default_factory=list)
     failed: Counter[str] = field(default_factory=Counter)
@@ -152,7 +152,7 @@ class _Group:
     alone: bool = False
     is_last: bool = False
 
-    def take(self, step: Prepared, entry_of: Callable[[Prepared, Batch], Entry]) -> None:
+    def take(self, step: Step, entry_of: Callable[[Step, Batch], Entry]) -> None:
         """Add a step."""
         self.sorted_out.append((step.sorted_out, step.left))
         self.changed += step.changed
@@ -164,14 +164,14 @@ class _Group:
             self.entries.append((step, entry_of(step, step.batch)))
 
 
-class Runner:
+class ChangeRunner:
     """Carries out the batches of one change, each exactly once.
 
     ``tally`` counts as it goes. ``stop`` ends it after the group that is under way. ``stopped`` then says in a sentence
     why it did not come to its end, or is None; ``is_kept`` whether it is in the journal, and so can be undone.
     """
 
-    def __init__(self, editor: Carrier, journal: Journal, change: int, tally: Tally) -> None:
+    def __init__(self, editor: EditExecutor, journal: Journal, change: int, tally: Tally) -> None:
         self.tally = tally
         self.change = change
         self.stopped: str | None = None
@@ -180,7 +180,7 @@ class Runner:
         self._editor = editor
         self._number = 0
         self._stopping = False
-        self._held: Prepared | None = None
+        self._held: Step | None = None
         self._outcomes: list[tuple[int, str]] = []
         self._spent: list[str] = []
 
@@ -188,7 +188,7 @@ class Runner:
         """Ask to end soon."""
         self._stopping = True
 
-    async def run(self, steps: AsyncGenerator[Prepared, None]) -> AsyncIterator[Tally]:
+    async def run(self, steps: AsyncGenerator[Step, None]) -> AsyncIterator[Tally]:
         """Carry out what is prepared, yielding the tally after each group; what goes wrong ends it with a sentence."""
         ahead: asyncio.Task[_Group] | None = None
         try:
@@ -221,7 +221,7 @@ class Runner:
 
     def fail(self, error: Exception) -> None:
         """Note what went wrong; the first error is what is told."""
-        self.stopped = self.stopped or told(error)
+        self.stopped = self.stopped or explain(error)
         self.is_kept = self.is_kept and not isinstance(error, JournalGoneError)
 
     async def finish(self) -> None:
@@ -235,13 +235,13 @@ class Runner:
         """Note that nobody works on it any more, however it ended."""
         self.journal.leave(self.change)
 
-    async def _next(self, steps: AsyncIterator[Prepared]) -> "_Group":
+    async def _next(self, steps: AsyncIterator[Step]) -> "_Group":
         """Prepare the next group, and write it to disk."""
         group = await self._gather(steps)
         await self._write(group.entries)
         return group
 
-    async def _next_behind(self, steps: AsyncIterator[Prepared]) -> "_Group":
+    async def _next_behind(self, steps: AsyncIterator[Step]) -> "_Group":
         """As ``_next``, once the calls of the group before are out: else the server would wait for our work first."""
         sent, quiet = self._editor.traffic.bytes_sent, 0
         for _ in range(_TURNS_TO_SEND):
@@ -252,7 +252,7 @@ class Runner:
                 break
         return await self._next(steps)
 
-    async def _gather(self, steps: AsyncIterator[Prepared]) -> "_Group":
+    async def _gather(self, steps: AsyncIterator[Step]) -> "_Group":
         group = _Group()
         if self._held is not None:
             group.take(self._held, self._entry)
@@ -270,11 +270,11 @@ class Runner:
         group.is_last = True
         return group
 
-    def _entry(self, step: Prepared, batch: Batch) -> Entry:
+    def _entry(self, step: Step, batch: Batch) -> Entry:
         self._number += 1
         return Entry(self._number, self._editor.new_token(batch), batch, None, step.undoes, step.counted, step.renames)
 
-    async def _write(self, entries: Sequence[tuple[Prepared, Entry]]) -> None:
+    async def _write(self, entries: Sequence[tuple[Step, Entry]]) -> None:
         """Write batches to disk, and what became of earlier ones; then the server may forget these."""
         if not entries:
             return
@@ -405,7 +405,7 @@ def _changed(batch: Batch, outcome: str) -> Iterator[bytes]:
         yield from (before.id for (before, _), letter in places if letter == Outcome.CHANGED and before is not None)
 
 
-def _renamed(step: Prepared, batch: Batch, outcome: str) -> MessageBatch | None:
+def _renamed(step: Step, batch: Batch, outcome: str) -> MessageBatch | None:
     """Return the batch for those of its messages whose ids are taken, under other ids of the same time."""
     if not step.renames or Outcome.TAKEN not in outcome or not isinstance(batch, MessageBatch):
         return None
@@ -421,8 +421,8 @@ def _under_another_id(message: RawMessage) -> RawMessage:
     return message._replace(id=another_id(message.id))
 
 
-_Steps = Callable[[Preview], Coroutine[Any, Any, tuple[Runner, AsyncGenerator[Prepared, None]]]]
-_Finished = Callable[[Runner], Coroutine[Any, Any, None]]
+_Steps = Callable[[Preview], Coroutine[Any, Any, tuple[ChangeRunner, AsyncGenerator[Step, None]]]]
+_Finished = Callable[[ChangeRunner], Coroutine[Any, Any, None]]
 
 
 class Run:
@@ -435,7 +435,7 @@ class Run:
         self.preview = preview
         self.report: Report | None = None
         self._steps, self._finished = steps, finished
-        self._runner: Runner | None = None
+        self._runner: ChangeRunner | None = None
         self._cancelled = False
 
     def cancel(self) -> None:
@@ -450,7 +450,7 @@ class Run:
             self._runner, steps = await self._steps(preview)
         except EXPECTED as error:
             preview.close()
-            raise TriageError(told(error)) from error
+            raise TriageError(explain(error)) from error
         except BaseException:
             preview.close()
             raise

@@ -25,7 +25,7 @@ from rsmq_tui.protocol.rsmq.edits import (
 from rsmq_tui.protocol.rsmq.inspection import COUNTER_SUFFIXES, QueueLook
 from rsmq_tui.triage.actions import Fix
 from rsmq_tui.triage.errors import TriageError
-from rsmq_tui.triage.plan import CHUNK_MESSAGES, MOVE_MESSAGES, STRAY_BYTES, Prepared, strays
+from rsmq_tui.triage.plan import CHUNK_MESSAGES, MOVE_MESSAGES, STRAY_BYTES, Step, strays
 from rsmq_tui.triage.scope import Preview
 
 TOO_LONG = "too long for the journal: deleteMessage with its id removes it, without undo"
@@ -42,33 +42,31 @@ WALKS = (
 LOOSE = frozenset({FindingKind.LEAKED, FindingKind.STRAY})
 
 
-async def prepare_fix(editor: QueueEditor, reader: QueueReader, action: Fix) -> AsyncGenerator[Prepared, None]:
+async def prepare_fix(editor: QueueEditor, reader: QueueReader, action: Fix) -> AsyncGenerator[Step, None]:
     """Prepare the mending of one queue; raises what the editor and the reader raise."""
     queue, kinds = action.queue, action.kinds
     (look,) = await reader.inspection.looks([queue])
     now = condition_of(look)
     for kind in kinds & _WHOLE.keys():
         if kind is not now:
-            yield Prepared(sorted_out=Outcome.GONE if now is None else Outcome.CHANGED)
+            yield Step(sorted_out=Outcome.GONE if now is None else Outcome.CHANGED)
             continue
         async for prepared in _WHOLE[kind](editor, reader, look):
             yield prepared
     if kinds & _WHOLE.keys():
-        yield Prepared(alone=True)
+        yield Step(alone=True)
         (look,) = await reader.inspection.looks([queue])
     for walk in WALKS:
         if wanted := walk & kinds:
             async for prepared in _mended(reader, look, wanted):
                 yield prepared
-            yield Prepared(alone=True)
+            yield Step(alone=True)
     if wanted := LOOSE & kinds:
         async for prepared in _loosened(reader, queue, wanted):
             yield prepared
 
 
-async def _mended(
-    reader: QueueReader, look: QueueLook, wanted: frozenset[FindingKind]
-) -> AsyncGenerator[Prepared, None]:
+async def _mended(reader: QueueReader, look: QueueLook, wanted: frozenset[FindingKind]) -> AsyncGenerator[Step, None]:
     """Prepare what is wrong with messages that are in the queue."""
     async with aclosing(suspects(reader, look.queue)) as parts:
         async for part in parts:
@@ -79,18 +77,18 @@ async def _mended(
                     yield _mending(kind, look, found[start : start + size], part.at_ms)
 
 
-def _mending(kind: FindingKind, look: QueueLook, messages: list[RawMessage], at_ms: int) -> Prepared:
+def _mending(kind: FindingKind, look: QueueLook, messages: list[RawMessage], at_ms: int) -> Step:
     queue, must_exist = look.queue, look.exists
     match kind:
         case FindingKind.DANGLING:
             edits = tuple(Edit(message._replace(size=0), None) for message in messages)
-            return Prepared(MessageBatch(EditKind.DROP, queue, edits, must_exist=must_exist))
+            return Step(MessageBatch(EditKind.DROP, queue, edits, must_exist=must_exist))
         case FindingKind.BAD_RC:
             fields = tuple(FieldEdit(message.id + b":rc", message.rc, None) for message in messages)
-            return Prepared(LooseBatch(LooseKind.OWNED, queue, fields))
+            return Step(LooseBatch(LooseKind.OWNED, queue, fields))
         case FindingKind.NO_FR:
             fields = tuple(FieldEdit(message.id + b":fr", None, b"%d" % at_ms) for message in messages)
-            return Prepared(LooseBatch(LooseKind.OWNED, queue, fields))
+            return Step(LooseBatch(LooseKind.OWNED, queue, fields))
         case FindingKind.FOREIGN_ID:
             free = [message for message in messages if not _is_held(message, at_ms)]
             edits = tuple(
@@ -99,9 +97,9 @@ def _mending(kind: FindingKind, look: QueueLook, messages: list[RawMessage], at_
             )
             batch = MessageBatch(EditKind.MOVE, queue, edits, queue, must_exist) if edits else None
             # A consumer deletes them by the ids that it knows.
-            return Prepared(batch, Outcome.CHANGED * (len(messages) - len(free)), renames=True)
+            return Step(batch, Outcome.CHANGED * (len(messages) - len(free)), renames=True)
     edits = tuple(Edit(message, message._replace(score=_milliseconds(kind, message, at_ms))) for message in messages)
-    return Prepared(MessageBatch(EditKind.RESCORE, queue, edits, must_exist=must_exist))
+    return Step(MessageBatch(EditKind.RESCORE, queue, edits, must_exist=must_exist))
 
 
 def _milliseconds(kind: FindingKind, message: RawMessage, at_ms: int) -> bytes:
@@ -121,7 +119,7 @@ def _canonical_id(id: bytes, at_ms: int, number: int) -> bytes:
     return make_id(time_ms * 1000 + number % 1000).encode()
 
 
-async def _loosened(reader: QueueReader, queue: str, wanted: frozenset[FindingKind]) -> AsyncGenerator[Prepared, None]:
+async def _loosened(reader: QueueReader, queue: str, wanted: frozenset[FindingKind]) -> AsyncGenerator[Step, None]:
     """Prepare the removal of fields that belong to no message; the counters of a body go before it does."""
     async with aclosing(loose_fields(reader, queue)) as pages:
         async for page in pages:
@@ -139,15 +137,15 @@ async def _loosened(reader: QueueReader, queue: str, wanted: frozenset[FindingKi
                     yield prepared
 
 
-async def _removals(reader: QueueReader, queue: str, names: list[bytes]) -> list[Prepared]:
+async def _removals(reader: QueueReader, queue: str, names: list[bytes]) -> list[Step]:
     values = await reader.inspection.values(queue, names)
     found = [(name, value) for name, value in zip(names, values, strict=True) if isinstance(value, bytes)]
     steps = [
-        Prepared(LooseBatch(LooseKind.STRAY, queue, tuple(FieldEdit(name, value, None) for name, value in part)))
+        Step(LooseBatch(LooseKind.STRAY, queue, tuple(FieldEdit(name, value, None) for name, value in part)))
         for part in _parts(found)
     ]
     too_long = sum(isinstance(value, int) for value in values)
-    return [*steps, Prepared(failed=Counter({TOO_LONG: too_long}))] if too_long else steps
+    return [*steps, Step(failed=Counter({TOO_LONG: too_long}))] if too_long else steps
 
 
 def _parts(fields: list[tuple[bytes, bytes]]) -> Iterator[list[tuple[bytes, bytes]]]:
@@ -163,7 +161,7 @@ def _parts(fields: list[tuple[bytes, bytes]]) -> Iterator[list[tuple[bytes, byte
         yield part
 
 
-async def _complete(editor: QueueEditor, _: QueueReader, look: QueueLook) -> AsyncGenerator[Prepared, None]:
+async def _complete(editor: QueueEditor, _: QueueReader, look: QueueLook) -> AsyncGenerator[Step, None]:
     """Put in what is missing, and the name into the index."""
     seconds = b"%d" % (await editor.clock_us() // 1_000_000)
     values = {name: _DEFAULTS[name] for name in bad_attributes(look)}
@@ -172,41 +170,41 @@ async def _complete(editor: QueueEditor, _: QueueReader, look: QueueLook) -> Asy
     # Where these have moved since, somebody uses the queue, and nobody takes it back.
     fields += [FieldEdit(name, look.attributes.get(name), look.attributes.get(name)) for name in _TOTALS]
     batch = FieldBatch(look.queue, tuple(fields), look.listed, listed_after=True, held=look.depth > 0)
-    yield Prepared(batch, alone=True)
+    yield Step(batch, alone=True)
 
 
-async def _list(editor: QueueEditor, _: QueueReader, look: QueueLook) -> AsyncGenerator[Prepared, None]:
+async def _list(editor: QueueEditor, _: QueueReader, look: QueueLook) -> AsyncGenerator[Step, None]:
     fields = tuple(FieldEdit(name, look.attributes[name], look.attributes[name]) for name in _DEFAULTS)
-    yield Prepared(FieldBatch(look.queue, fields, listed_before=False, listed_after=True), alone=True)
+    yield Step(FieldBatch(look.queue, fields, listed_before=False, listed_after=True), alone=True)
 
 
-async def _forget(editor: QueueEditor, _: QueueReader, look: QueueLook) -> AsyncGenerator[Prepared, None]:
+async def _forget(editor: QueueEditor, _: QueueReader, look: QueueLook) -> AsyncGenerator[Step, None]:
     """Take a name out of the index, where there is no queue."""
-    yield Prepared(_unlisting(look), alone=True)
+    yield Step(_unlisting(look), alone=True)
 
 
-async def _drop(editor: QueueEditor, reader: QueueReader, look: QueueLook) -> AsyncGenerator[Prepared, None]:
+async def _drop(editor: QueueEditor, reader: QueueReader, look: QueueLook) -> AsyncGenerator[Step, None]:
     """Take the ids away whose bodies went with the hash, and then the name."""
     async with aclosing(suspects(reader, look.queue)) as parts:
         async for part in parts:
             if part.young:
-                yield Prepared(sorted_out=Outcome.CHANGED * part.young)
+                yield Step(sorted_out=Outcome.CHANGED * part.young)
             messages = [suspect.message for suspect in part.found if suspect.kind is FindingKind.DANGLING]
             for start in range(0, len(messages), CHUNK_MESSAGES):
                 yield _mending(FindingKind.DANGLING, look, messages[start : start + CHUNK_MESSAGES], part.at_ms)
     if look.listed:
-        yield Prepared(alone=True)
-        yield Prepared(_unlisting(look), counted=False, alone=True)
+        yield Step(alone=True)
+        yield Step(_unlisting(look), counted=False, alone=True)
 
 
-async def _clear(editor: QueueEditor, _: QueueReader, look: QueueLook) -> AsyncGenerator[Prepared, None]:
+async def _clear(editor: QueueEditor, _: QueueReader, look: QueueLook) -> AsyncGenerator[Step, None]:
     """Take away a hash without messages, and the name."""
     async for part in strays(editor, look.queue):
         fields = tuple(FieldEdit(name, value, None) for name, value in part.items())
-        yield Prepared(LooseBatch(LooseKind.STRAY, look.queue, fields), counted=False)
-    yield Prepared(alone=True)
+        yield Step(LooseBatch(LooseKind.STRAY, look.queue, fields), counted=False)
+    yield Step(alone=True)
     fields = tuple(FieldEdit(name, value, None) for name, value in look.attributes.items())
-    yield Prepared(FieldBatch(look.queue, fields, look.listed, listed_after=False, empty=True), alone=True)
+    yield Step(FieldBatch(look.queue, fields, look.listed, listed_after=False, empty=True), alone=True)
 
 
 def _unlisting(look: QueueLook) -> FieldBatch:

@@ -175,7 +175,7 @@ _SUFFIX = re.compile(rf"(.+?)[-_]{_WORDS}(?:[-_]queue)?", re.IGNORECASE)
 _PREFIX = re.compile(rf"{_WORDS}[-_](.+)", re.IGNORECASE)
 
 
-class Origins:
+class RedriveSources:
     """Tells for the messages of a dead-letter queue which queue each goes back to."""
 
     def __init__(self, action: Redrive, journal: Journal, server: str, ns: str) -> None:
@@ -220,7 +220,7 @@ async def origin_notes(editor: QueueEditor, journal: Journal, action: Redrive, s
     named = name_without_dead(action.queue)
     known = "" if named is None else f", else to {named}, by the name of this queue"
     notes = [f"Each goes to its source queue, as recorded in the journal{known}."]
-    origins = Origins(action, journal, editor.label, editor.ns)
+    origins = RedriveSources(action, journal, editor.label, editor.ns)
     ways: Counter[str] = Counter()
     for chunk in selection.chunks(_CHUNK_MESSAGES, _CHUNK_BYTES):
         found = await origins.of(chunk)
@@ -303,7 +303,7 @@ _edit = partial(tuple.__new__, Edit)
 
 
 @dataclass(slots=True)
-class Prepared:
+class Step:
     """A batch to carry out, and the messages that were sorted out before: the letters of those that may not change.
 
     ``changed`` are the ids of those of them that are not what was seen.
@@ -341,17 +341,17 @@ async def prepare_messages(
     selection: Selection,
     seen: QueueFields | None,
     guard: Guard,
-) -> AsyncGenerator[Prepared, None]:
+) -> AsyncGenerator[Step, None]:
     """Prepare a change of messages; ``seen`` is what the queue was then. Raises what the editor raises."""
     own = await editor.fields(action.queue)
     if isinstance(action, DeleteQueue) and (left := _why_left(own, seen)):
-        yield Prepared(sorted_out=Outcome.CHANGED * (selection.count + 1), left=left)
+        yield Step(sorted_out=Outcome.CHANGED * (selection.count + 1), left=left)
         return
     targets = Targets(editor, own)
     if isinstance(action, Move) and action.create and action.target != action.queue:
         made = await targets.create(action.target)
         if made is not None:
-            yield Prepared(made, counted=False, alone=True)
+            yield Step(made, counted=False, alone=True)
     changes = _changes(editor, journal, action, selection, own, targets, guard)
     async with aclosing(ahead(changes, AHEAD_BATCHES, _bytes_of, AHEAD_BYTES)) as coming:
         async for prepared in coming:
@@ -361,7 +361,7 @@ async def prepare_messages(
             yield prepared
 
 
-def _bytes_of(prepared: Prepared) -> int:
+def _bytes_of(prepared: Step) -> int:
     """Return how many bytes of bodies a batch holds, which is in either side of an edit, or in both the same."""
     if not isinstance(prepared.batch, MessageBatch):
         return 0
@@ -376,16 +376,16 @@ async def _changes(
     own: QueueFields,
     targets: Targets,
     guard: Guard,
-) -> AsyncGenerator[Prepared, None]:
+) -> AsyncGenerator[Step, None]:
     """Prepare what becomes of each message, a chunk of them at a time."""
-    origins: Origins | None = None
+    origins: RedriveSources | None = None
     size = MOVE_MESSAGES if isinstance(action, Move | Redrive) else CHUNK_MESSAGES
     for counted in selection.chunks(size, CHUNK_BYTES):
         chunk = counted
         if guard.ages is not None:
             at_ms = await editor.clock_us() // 1000
             chunk = [message for message in counted if guard.ages(message, at_ms)]
-            yield Prepared(sorted_out=Outcome.UNMATCHED * (len(counted) - len(chunk)))
+            yield Step(sorted_out=Outcome.UNMATCHED * (len(counted) - len(chunk)))
         if not chunk:
             continue
         match action:
@@ -399,7 +399,7 @@ async def _changes(
             case Move(target=target):
                 yield await _move(action.queue, target, chunk, targets, guard)
             case Redrive():
-                origins = origins or Origins(action, journal, editor.label, editor.ns)
+                origins = origins or RedriveSources(action, journal, editor.label, editor.ns)
                 async for prepared in _redrive(editor, action.queue, chunk, targets, origins, guard):
                     yield prepared
 
@@ -425,7 +425,7 @@ async def removal_of(
     exists: bool,
     sent: int = 0,
     conditions: tuple[Condition, ...] | None = None,
-) -> Prepared:
+) -> Step:
     """Prepare the removal of messages that are still what was seen, or meet conditions; the journal gets the bodies."""
     unread = [message.id for message in seen if message.body is None]
     read = dict(zip(unread, (await editor.values(queue, unread))[1], strict=True)) if unread else {}
@@ -434,8 +434,8 @@ async def removal_of(
         whole_batch = MessageBatch(
             EditKind.REMOVE, queue, whole_edits, must_exist=exists, sent=sent, conditions=conditions
         )
-        return Prepared(whole_batch)
-    prepared, edits = Prepared(), []
+        return Step(whole_batch)
+    prepared, edits = Step(), []
     for message in seen:
         whole = message
         if message.id in read:
@@ -455,7 +455,7 @@ async def removal_of(
 
 async def _rescore(
     editor: QueueEditor, queue: str, chunk: list[RawMessage], exists: bool, later_ms: int, guard: Guard
-) -> Prepared:
+) -> Step:
     at_ms = await editor.clock_us() // 1000
     scores = [message.score for message in chunk]
     due_ms = at_ms + later_ms
@@ -464,10 +464,10 @@ async def _rescore(
         _edit((raw_message((id, score, rc, None, size, None)), raw_message((id, due, rc, None, size, None))))
         for (id, score, rc, _, size, _), due in zip(chunk, dues, strict=True)
     ]
-    return Prepared(MessageBatch(EditKind.RESCORE, queue, tuple(edits), must_exist=exists, conditions=guard.conditions))
+    return Step(MessageBatch(EditKind.RESCORE, queue, tuple(edits), must_exist=exists, conditions=guard.conditions))
 
 
-async def _move(queue: str, target: str, chunk: list[RawMessage], targets: Targets, guard: Guard) -> Prepared:
+async def _move(queue: str, target: str, chunk: list[RawMessage], targets: Targets, guard: Guard) -> Step:
     prepared, fitting = await _fitting(queue, target, chunk, targets)
     edits = [_edit((message, message)) for message in (message._replace(body=None) for message in fitting)]
     if edits:
@@ -481,7 +481,7 @@ async def _move(queue: str, target: str, chunk: list[RawMessage], targets: Targe
 
 async def _copies(
     editor: QueueEditor, queue: str, target: str, chunk: list[RawMessage], targets: Targets, guard: Guard
-) -> Prepared:
+) -> Step:
     prepared, fitting = await _fitting(queue, target, chunk, targets)
     at_ms, whole = await editor.messages(queue, [message.id for message in fitting])
     edits = []
@@ -501,11 +501,11 @@ async def _copies(
 
 
 async def _redrive(
-    editor: QueueEditor, queue: str, chunk: list[RawMessage], targets: Targets, origins: Origins, guard: Guard
-) -> AsyncGenerator[Prepared, None]:
+    editor: QueueEditor, queue: str, chunk: list[RawMessage], targets: Targets, origins: RedriveSources, guard: Guard
+) -> AsyncGenerator[Step, None]:
     read = editor.messages if origins.need_bodies else editor.seen
     at_ms, whole = await read(queue, [message.id for message in chunk])
-    left = Prepared()
+    left = Step()
     ways: dict[str, list[RawMessage]] = {}
     known = await origins.of([message for message in whole if message is not None])
     for message, now in zip(chunk, whole, strict=True):
@@ -530,14 +530,12 @@ async def _redrive(
             batches.append(MessageBatch(EditKind.MOVE, queue, tuple(edits), target, conditions=guard.conditions))
     yield left
     for batch in batches:
-        yield Prepared(batch, renames=True)
+        yield Step(batch, renames=True)
 
 
-async def _fitting(
-    queue: str, target: str, chunk: list[RawMessage], targets: Targets
-) -> tuple[Prepared, list[RawMessage]]:
+async def _fitting(queue: str, target: str, chunk: list[RawMessage], targets: Targets) -> tuple[Step, list[RawMessage]]:
     """Sort out what the target does not take."""
-    prepared = Prepared()
+    prepared = Step()
     if not (await targets.fields(target)).exists:
         prepared.failed[NO_TARGET] += len(chunk)
         return prepared, []
@@ -547,23 +545,23 @@ async def _fitting(
     return prepared, fitting
 
 
-async def _last_of(editor: QueueEditor, queue: str, seen: QueueFields | None) -> AsyncGenerator[Prepared, None]:
+async def _last_of(editor: QueueEditor, queue: str, seen: QueueFields | None) -> AsyncGenerator[Step, None]:
     """Prepare what is left of a queue when its messages are gone: stray fields, then the queue itself."""
-    yield Prepared(alone=True)
+    yield Step(alone=True)
     there = await editor.fields(queue)
     if there.depth:
-        yield Prepared(sorted_out=Outcome.CHANGED, left=_why_left(there, seen) or KEPT)
+        yield Step(sorted_out=Outcome.CHANGED, left=_why_left(there, seen) or KEPT)
         return
     listed = there.listed
     async for part in strays(editor, queue):
         fields = tuple(FieldEdit(name, value, None) for name, value in part.items())
-        yield Prepared(FieldBatch(queue, fields, listed, listed, empty=True), counted=False, alone=True)
+        yield Step(FieldBatch(queue, fields, listed, listed, empty=True), counted=False, alone=True)
     last = await editor.fields(queue)
     if left := _why_left(last, seen):
-        yield Prepared(sorted_out=Outcome.CHANGED, left=left)
+        yield Step(sorted_out=Outcome.CHANGED, left=left)
         return
     fields = tuple(FieldEdit(name, value, None) for name, value in last.attributes.items())
-    yield Prepared(FieldBatch(queue, fields, last.listed, False, empty=True), left=KEPT_CHANGED)
+    yield Step(FieldBatch(queue, fields, last.listed, False, empty=True), left=KEPT_CHANGED)
 
 
 async def strays(editor: QueueEditor, queue: str) -> AsyncIterator[dict[bytes, bytes]]:
@@ -595,7 +593,7 @@ def _why_left(now: QueueFields, seen: QueueFields | None) -> str:
     return LEFT_CHANGED if now.attributes.get(b"created") == seen.attributes.get(b"created") else LEFT_ANOTHER
 
 
-async def prepare_other(editor: QueueEditor, preview: Preview) -> AsyncGenerator[Prepared, None]:
+async def prepare_other(editor: QueueEditor, preview: Preview) -> AsyncGenerator[Step, None]:
     """Prepare such a change; raises what the editor raises, and ``RsmqError`` for what the protocol refuses."""
     action = preview.action
     match action:
@@ -605,17 +603,17 @@ async def prepare_other(editor: QueueEditor, preview: Preview) -> AsyncGenerator
             if b"totalsent" not in there.attributes:
                 # Taking back the first messages takes the total back as well, where there was none.
                 total = (FieldEdit(b"totalsent", None, b"0"),)
-                yield Prepared(FieldBatch(action.queue, total, there.listed, there.listed), counted=False, alone=True)
+                yield Step(FieldBatch(action.queue, total, there.listed, there.listed), counted=False, alone=True)
             for batch in puts(action.queue, messages, sent=1):
-                yield Prepared(batch)
+                yield Step(batch)
         case Import():
             await _existing(editor, action.queue)
             for batch in puts(action.queue, read_file(action.path, preview.file)):
-                yield Prepared(batch)
+                yield Step(batch)
         case CreateQueue():
-            yield Prepared(await _creation(editor, action))
+            yield Step(await _creation(editor, action))
         case SetAttributes():
-            yield Prepared(await _setting(editor, action, preview.fields))
+            yield Step(await _setting(editor, action, preview.fields))
         case _:
             raise TypeError(f"not prepared here: {action}")
 

@@ -17,7 +17,7 @@ from typing import NamedTuple, TypeVar
 from rsmq_tui.monitor.filters.language import Filter, parse_filter
 from rsmq_tui.monitor.filters.matching import Term
 from rsmq_tui.monitor.filters.search import Progress, search, search_chunks
-from rsmq_tui.monitor.peek import PEEK_ERRORS, told
+from rsmq_tui.monitor.peek import PEEK_ERRORS, explain
 from rsmq_tui.monitor.text import plural, printable, size
 from rsmq_tui.protocol import QueueReader, RawMessage, ScanChunk, leading_int, name_bytes, name_of, rsmq_error
 from rsmq_tui.protocol.lists.naming import ListNames
@@ -219,7 +219,7 @@ async def search_due_first(
             async for progress in found:
                 yield progress
     except PEEK_ERRORS as error:
-        raise told(error) from error
+        raise explain(error) from error
 
 
 async def _from_front(

@@ -10,22 +10,22 @@ from typing import Protocol
 from rsmq_tui.monitor.filters.language import parse_filter
 from rsmq_tui.monitor.text import plural
 from rsmq_tui.protocol import Address, QueueReader
-from rsmq_tui.protocol.editing import Carrier
+from rsmq_tui.protocol.editing import EditExecutor
 from rsmq_tui.protocol.lists.editor import ListEditor, editor_of
 from rsmq_tui.protocol.lists.naming import LISTS_NS, ListNames
 from rsmq_tui.protocol.rsmq.editor import QueueEditor
 from rsmq_tui.triage.actions import Action, Copy, Fix, Hide, Import, MessageAction, Move, Send, Undo, target_of_rsmq
 from rsmq_tui.triage.change import Change, State, Tally
 from rsmq_tui.triage.errors import EXPECTED, TriageError
-from rsmq_tui.triage.errors import told as words
-from rsmq_tui.triage.execute import Run, Runner, recover
+from rsmq_tui.triage.errors import explain as words
+from rsmq_tui.triage.execute import ChangeRunner, Run, recover
 from rsmq_tui.triage.export import Export, Exported, MarkedExport, whole_file
 from rsmq_tui.triage.fixes import prepare_fix
 from rsmq_tui.triage.journal import KEEP_DAYS, LIMIT_BYTES, AuditLog, Journal, damage_words
 from rsmq_tui.triage.journal_db import JournalError
 from rsmq_tui.triage.lists.transfer import prepare_to_list
 from rsmq_tui.triage.lists.undo import PUT_BACK
-from rsmq_tui.triage.plan import Prepared, prepare_messages, prepare_other
+from rsmq_tui.triage.plan import Step, prepare_messages, prepare_other
 from rsmq_tui.triage.preview import Seeing, preview_of
 from rsmq_tui.triage.scope import Marked, Matching, Named, Preview, Scope
 from rsmq_tui.triage.undo import LeftToUndo, left_to_undo, prepare_undo, removal_notes, undo_summary
@@ -45,11 +45,11 @@ class Exporting(Protocol):
         ...
 
 
-class Engine(Protocol):
+class Backend(Protocol):
     """What knows a kind of queues; every method raises what its editor raises, and ``TriageError``."""
 
     @property
-    def editor(self) -> Carrier:
+    def editor(self) -> EditExecutor:
         """What carries its changes out."""
         ...
 
@@ -63,7 +63,7 @@ class Engine(Protocol):
         """Find out what an action would do."""
         ...
 
-    def prepare(self, editor: Carrier, journal: Journal, preview: Preview) -> AsyncGenerator[Prepared, None]:
+    def prepare(self, editor: EditExecutor, journal: Journal, preview: Preview) -> AsyncGenerator[Step, None]:
         """Prepare the batches of what was previewed."""
         ...
 
@@ -76,7 +76,7 @@ class Engine(Protocol):
         ...
 
 
-class RsmqEngine:
+class RsmqBackend:
     """Knows RSMQ's queues of a namespace; raises ValueError for a URL that is none."""
 
     def __init__(self, server: Address | str, ns: str, names: ListNames) -> None:
@@ -85,7 +85,7 @@ class RsmqEngine:
         self._names = names
 
     @property
-    def editor(self) -> Carrier:
+    def editor(self) -> EditExecutor:
         """What carries its changes out."""
         return self._editor
 
@@ -100,7 +100,7 @@ class RsmqEngine:
         """Find out what an action would do."""
         return await preview_of(self._editor, self._reader, journal, profile, action, scope, seeing, self._names)
 
-    def prepare(self, editor: Carrier, journal: Journal, preview: Preview) -> AsyncGenerator[Prepared, None]:
+    def prepare(self, editor: EditExecutor, journal: Journal, preview: Preview) -> AsyncGenerator[Step, None]:
         """Prepare the batches of what was previewed."""
         action = preview.action
         queues = editor if isinstance(editor, QueueEditor) else QueueEditor.beside(editor, preview.ns)
@@ -131,7 +131,7 @@ class RsmqEngine:
         await self._reader.aclose()
 
 
-def carrier(editor: Carrier, ns: str, queue: str) -> Carrier:
+def edit_executor(editor: EditExecutor, ns: str, queue: str) -> EditExecutor:
     """Return what changes a queue of that namespace, or a list queue, over the connections of an editor."""
     found = editor if editor.ns == ns else editor_of(editor, ns)
     return found.at(queue) if isinstance(found, ListEditor) else found
@@ -150,7 +150,7 @@ _ANOTHER_SERVER = (
 )
 
 
-class Triage:
+class ChangeService:
     """Changes the queues of one namespace on one server, or refuses to when it is read-only.
 
     ``folder`` holds the journal and the audit log; nothing is made there before the first preview. ``engine`` knows the
@@ -168,14 +168,14 @@ class Triage:
         profile: str = "",
         keep_days: int | None = KEEP_DAYS,
         limit_bytes: int = LIMIT_BYTES,
-        engine: Engine | None = None,
+        engine: Backend | None = None,
         names: ListNames | None = None,
     ) -> None:
         self.read_only = read_only
         self.profile = profile
         self.folder = folder
         self._keep_days, self._limit_bytes = keep_days, limit_bytes
-        self._engine = engine or RsmqEngine(server, ns, names or ListNames())
+        self._engine = engine or RsmqBackend(server, ns, names or ListNames())
         self._journal: Journal | None = None
         self._opened: list[Journal] = []
         self._audit = AuditLog(folder / "audit.jsonl")
@@ -192,7 +192,7 @@ class Triage:
         return self._editor.ns
 
     @property
-    def _editor(self) -> Carrier:
+    def _editor(self) -> EditExecutor:
         return self._engine.editor
 
     def watch(self, ns: str) -> None:
@@ -229,7 +229,7 @@ class Triage:
             left = await asyncio.to_thread(left_to_undo, journal, found.change, unsettled=unsettled)
             if left.unsettled and not left.planned:
                 raise TriageError(_unsettled_words(found, left, unsettled=False))
-            editor = carrier(self._editor, found.ns, found.queue)
+            editor = edit_executor(self._editor, found.ns, found.queue)
             _, run_id = await editor.clock_and_run_id()
             told = notes_of_undo(found)
             if change is None:
@@ -340,9 +340,9 @@ class Triage:
             raise JournalError(f"change {change} cannot be undone: it is {found.state}, with {found.done:,} done")
         return found
 
-    async def _steps(self, preview: Preview) -> tuple[Runner, AsyncGenerator[Prepared, None]]:
+    async def _steps(self, preview: Preview) -> tuple[ChangeRunner, AsyncGenerator[Step, None]]:
         journal, action = await self._open(), preview.action
-        editor = carrier(self._editor, preview.ns, action.queue)
+        editor = edit_executor(self._editor, preview.ns, action.queue)
         undoes = action.change if isinstance(action, Undo) else None
         if isinstance(action, Undo):
             if await asyncio.to_thread(journal.change, action.change) is None:
@@ -369,9 +369,9 @@ class Triage:
         )
         change = await _begun(journal, begin)
         tally = Tally(planned=preview.count, changed=[] if preview.left_is_asked else None)
-        return Runner(editor, journal, change, tally), steps
+        return ChangeRunner(editor, journal, change, tally), steps
 
-    async def _finished(self, runner: Runner) -> None:
+    async def _finished(self, runner: ChangeRunner) -> None:
         journal = runner.journal
         await runner.finish()
         write = partial(self._audit.write, ended=runner.stopped or State.DONE)

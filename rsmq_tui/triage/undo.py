@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator
 from typing import NamedTuple
 
 from rsmq_tui.monitor.text import plural, printable
-from rsmq_tui.protocol.editing import Batch, Carrier
+from rsmq_tui.protocol.editing import Batch, EditExecutor
 from rsmq_tui.protocol.lists.edits import ListBatch, ListKind
 from rsmq_tui.protocol.rsmq.editor import QueueEditor
 from rsmq_tui.protocol.rsmq.edits import EditKind, FieldBatch, MessageBatch, Outcome
@@ -17,7 +17,7 @@ from rsmq_tui.triage.actions import CreateQueue, Fix, SetAttributes
 from rsmq_tui.triage.change import Change, Entry
 from rsmq_tui.triage.journal import Journal
 from rsmq_tui.triage.lists.undo import ListUndo, still_done
-from rsmq_tui.triage.plan import Prepared, removal_of
+from rsmq_tui.triage.plan import Step, removal_of
 
 _TAKE_AWAY = (EditKind.REMOVE, EditKind.DROP, ListKind.REMOVE)
 
@@ -31,8 +31,8 @@ class LeftToUndo(NamedTuple):
 
 
 async def prepare_undo(
-    editor: Carrier, journal: Journal, change: int, *, unsettled: bool = False
-) -> AsyncGenerator[Prepared, None]:
+    editor: EditExecutor, journal: Journal, change: int, *, unsettled: bool = False
+) -> AsyncGenerator[Step, None]:
     """Prepare the way back of what was done, ``unsettled`` batches only if that is said.
 
     Raises what the editor and the journal raise.
@@ -56,7 +56,7 @@ async def prepare_undo(
             before, kind = kind, _kind(entry.batch)
             if before not in (None, kind):
                 # A message that was changed in several ways is changed back in the opposite order.
-                yield Prepared(alone=True)
+                yield Step(alone=True)
             yield prepared
 
 
@@ -64,27 +64,27 @@ def _kind(batch: Batch) -> str:
     return "fields" if isinstance(batch, FieldBatch) else batch.kind.value
 
 
-async def _inverse(editor: Carrier, entry: Entry) -> AsyncGenerator[Prepared, None]:
+async def _inverse(editor: EditExecutor, entry: Entry) -> AsyncGenerator[Step, None]:
     inverse = entry.batch.inverse(entry.outcome) if entry.outcome else None
     if inverse is None:
         return
     if isinstance(inverse, FieldBatch):
         # A queue must be there before its messages are, and empty before it goes.
         outcome: list[str] = []
-        yield Prepared(inverse, alone=True, heard=outcome.append)
+        yield Step(inverse, alone=True, heard=outcome.append)
         if outcome and _removes_queue(inverse):
             was_done = outcome == [Outcome.DONE]
-            yield Prepared(note=await _removal_note(_queues_of(editor), inverse.queue, was_done=was_done))
+            yield Step(note=await _removal_note(_queues_of(editor), inverse.queue, was_done=was_done))
         return
     if not isinstance(inverse, MessageBatch) or inverse.kind is not EditKind.REMOVE:
-        yield Prepared(inverse)
+        yield Step(inverse)
         return
     # What it puts there is not in the journal: it is read, so that taking it away can be taken back as well.
     seen = [before for before, _ in inverse.edits if before is not None]
     yield await removal_of(_queues_of(editor), inverse.queue, seen, inverse.must_exist, inverse.sent)
 
 
-def _queues_of(editor: Carrier) -> QueueEditor:
+def _queues_of(editor: EditExecutor) -> QueueEditor:
     return editor if isinstance(editor, QueueEditor) else QueueEditor.beside(editor, editor.ns)
 
 

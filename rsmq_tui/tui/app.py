@@ -30,21 +30,21 @@ from textual.notifications import SeverityLevel
 from textual.screen import ModalScreen, Screen
 
 from rsmq_tui.monitor import Source
-from rsmq_tui.monitor.fleet import Together
+from rsmq_tui.monitor.fleet import Fleet
 from rsmq_tui.monitor.text import printable
 from rsmq_tui.tui.changes.controller import Changes
 from rsmq_tui.tui.keys import NO_CHANGES, Key, Where, bindings_of, keys_of
 from rsmq_tui.tui.overview import OverviewScreen
 from rsmq_tui.tui.replay.host import ReplayHost
 from rsmq_tui.tui.screen import NO_SERVER, OF_LISTS, DashboardScreen
-from rsmq_tui.tui.servers import Dashboard, Recording, Site
+from rsmq_tui.tui.servers import Dashboard, Recording, WatchedServer
 from rsmq_tui.tui.theme import TOKENS, first_theme, load_themes
 from rsmq_tui.tui.widgets.painted import TOKEN_CLASSES, Painted
 
 if TYPE_CHECKING:
     from rsmq_tui.monitor.audit.findings import Finding
     from rsmq_tui.triage.scope import Scope
-    from rsmq_tui.triage.service import Triage
+    from rsmq_tui.triage.service import ChangeService
     from rsmq_tui.tui.history.loading import Past
     from rsmq_tui.tui.replay.session import Replaying
 
@@ -230,9 +230,9 @@ class RsmqApp(ReplayHost):
 
     def __init__(
         self,
-        source: Source | Sequence[Site],
+        source: Source | Sequence[WatchedServer],
         *,
-        triage: "Triage | Callable[[], Triage] | None" = None,
+        triage: "ChangeService | Callable[[], ChangeService] | None" = None,
         recording: Recording | None = None,
         past: "Past | None" = None,
         replay: "Replaying | None" = None,
@@ -241,12 +241,12 @@ class RsmqApp(ReplayHost):
         ascii_only: bool = False,
         theme: str | None = None,
     ) -> None:
-        given = source if isinstance(source, Sequence) else (Site(source, triage=triage, read_only=read_only),)
+        given = source if isinstance(source, Sequence) else (WatchedServer(source, triage=triage, read_only=read_only),)
         super().__init__(tuple(given), replay, past)
         self.recording = recording
         self.clock = clock
         self.ascii_only = ascii_only
-        self._together = Together(tuple(self.sites_by_place))
+        self._together = Fleet(tuple(self.sites_by_place))
         self._changes = Changes(self)
         self._is_quitting = False
         self._wanted_theme = theme
@@ -327,7 +327,7 @@ class RsmqApp(ReplayHost):
         """True where queues of any server may be changed."""
         return any(site.can_change for site in self.sites)
 
-    def site(self, place: str) -> Site:
+    def site(self, place: str) -> WatchedServer:
         """Return the server of that place; raises ``LookupError``."""
         return self.sites_by_place[place]
 
@@ -436,7 +436,7 @@ class RsmqApp(ReplayHost):
         if names:
             self.theme = names[(names.index(self.theme) + 1) % len(names) if self.theme in names else 0]
 
-    def _switch(self, site: Site, ns: str | None) -> None:
+    def _switch(self, site: WatchedServer, ns: str | None) -> None:
         if ns is not None:
             site.switch(ns)
 
@@ -459,7 +459,7 @@ class RsmqApp(ReplayHost):
         self.panic(Text("\n".join(map(printable, lines))))
 
     @work(group="poll")
-    async def _poll(self, site: Site, *, is_alone: bool) -> None:
+    async def _poll(self, site: WatchedServer, *, is_alone: bool) -> None:
         async for snapshot in site.source.snapshots():
             if self.recording is not None:
                 self.recording.take(snapshot, site.name)

@@ -42,7 +42,7 @@ def copy_text(app: App[Any], text: str, what: str) -> None:
     app.notify(f"copied {what}", timeout=2, markup=False)
 
 
-class Ways(Pictures):
+class Navigation(Pictures):
     """An app that opens screens, each of which is loaded when it is first needed.
 
     ``floor`` is how many screens lie under what is shown, the first of it included: leaving that one leaves all of it.

@@ -18,7 +18,7 @@ from rsmq_tui.monitor.text import compact, duration, printable, rate
 from rsmq_tui.tui.columns import SPARK_MS, QueueContext, columns_of, sort_queues, spark_pieces
 from rsmq_tui.tui.keys import Usable, Where, bindings_of
 from rsmq_tui.tui.screen import NO_SERVER, DashboardScreen
-from rsmq_tui.tui.servers import Site, are_of_one_server
+from rsmq_tui.tui.servers import WatchedServer, are_of_one_server
 from rsmq_tui.tui.theme import sign, verdict_words
 from rsmq_tui.tui.widgets.charts import ChartPanel, SparkPanel
 from rsmq_tui.tui.widgets.painted import Painted, Piece
@@ -127,7 +127,7 @@ class OverviewScreen(DashboardScreen):
     WHERE: ClassVar[tuple[Where, ...]] = ("overview", "table")
     BINDINGS: ClassVar[list[BindingType]] = bindings_of("overview")
 
-    def __init__(self, sites: Sequence[Site]) -> None:
+    def __init__(self, sites: Sequence[WatchedServer]) -> None:
         super().__init__()
         self._sites = sites
         self.table = RowTable(_columns(sites), QueueContext(Snapshot(0, "", ""), {}), id="queues", on_open=self._open)
@@ -393,6 +393,6 @@ class OverviewScreen(DashboardScreen):
         )
 
 
-def _columns(sites: Sequence[Site]) -> tuple[Column[QueueState, QueueContext], ...]:
+def _columns(sites: Sequence[WatchedServer]) -> tuple[Column[QueueState, QueueContext], ...]:
     lists = any(site.is_of_lists for site in sites)
     return columns_of(several_servers=not are_of_one_server(sites), lists=lists)

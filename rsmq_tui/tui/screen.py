@@ -8,7 +8,7 @@ from textual.widgets import Input
 
 from rsmq_tui.monitor import Snapshot
 from rsmq_tui.tui.keys import Usable, Where, can_be_used
-from rsmq_tui.tui.servers import Dashboard, Site
+from rsmq_tui.tui.servers import Dashboard, WatchedServer
 from rsmq_tui.tui.widgets.text_lines import ChangeLine, ChangeTold, KeyHints
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ class DashboardScreen(Screen[None]):
         return None
 
     @property
-    def site(self) -> Site:
+    def site(self) -> WatchedServer:
         """The server that this screen shows; raises ``LookupError`` where it shows several."""
         return self.dashboard.site(self.place or "")
 

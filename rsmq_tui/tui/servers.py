@@ -9,12 +9,12 @@ from rsmq_tui.protocol.lists.naming import LISTS_NS
 if TYPE_CHECKING:
     from rsmq_tui.monitor.audit.findings import Finding
     from rsmq_tui.triage.scope import Scope
-    from rsmq_tui.triage.service import Triage
+    from rsmq_tui.triage.service import ChangeService
     from rsmq_tui.tui.replay.session import Replaying
     from rsmq_tui.tui.widgets.text_lines import ChangeTold
 
 
-class Site:
+class WatchedServer:
     """One server, in one namespace at a time.
 
     ``place`` tells it from others for as long as the program runs, and is empty where there is one; ``name`` is the
@@ -32,7 +32,7 @@ class Site:
         name: str = "",
         ns: str = "",
         colour: str | None = None,
-        triage: "Triage | Callable[[], Triage] | None" = None,
+        triage: "ChangeService | Callable[[], ChangeService] | None" = None,
         read_only: bool = False,
     ) -> None:
         self.source = source
@@ -41,7 +41,7 @@ class Site:
         self.colour = colour
         self.read_only = read_only or bool(getattr(triage, "read_only", False))
         self._opening = triage
-        self._triage: Triage | None = None
+        self._triage: ChangeService | None = None
         self._first_ns = ns
         self._ns: str | None = None
 
@@ -70,7 +70,7 @@ class Site:
         return None if self.is_of_lists or self._ns in (None, shown_ns) else self._ns
 
     @property
-    def triage(self) -> "Triage":
+    def triage(self) -> "ChangeService":
         """What changes its queues, made when it is first asked for."""
         if self._triage is None:
             if self._opening is None:
@@ -96,7 +96,7 @@ class Site:
         await self.source.aclose()
 
 
-def are_of_one_server(sites: Sequence[Site]) -> bool:
+def are_of_one_server(sites: Sequence[WatchedServer]) -> bool:
     """Tell whether there is nothing to tell apart but the kinds of queues: one namespace, and the lists beside it."""
     of_lists = [site for site in sites if site.is_of_lists]
     others = [site for site in sites if not site.is_of_lists]
@@ -123,11 +123,11 @@ class Dashboard(Protocol):
         ...
 
     @property
-    def sites(self) -> Sequence[Site]:
+    def sites(self) -> Sequence[WatchedServer]:
         """The servers that are watched."""
         ...
 
-    def site(self, place: str) -> Site:
+    def site(self, place: str) -> WatchedServer:
         """Return the server of that place; raises ``LookupError``."""
         ...
 

@@ -12,7 +12,7 @@ from rsmq_tui.embedded import EmbeddedServer
 from rsmq_tui.monitor import parse_filter
 from rsmq_tui.protocol.lists.naming import ListNames
 from rsmq_tui.triage.actions import Delete
-from rsmq_tui.triage.lists.service import ListTriage
+from rsmq_tui.triage.lists.service import ListChangeService
 from rsmq_tui.triage.scope import Matching
 from tests.bench.row import Measured, Row, Run, Sense
 
@@ -56,7 +56,7 @@ def _item(number: int, is_wanted: bool) -> bytes:
 
 
 async def _remove(url: str, folder: Path, scattered: int) -> None:
-    lists = ListTriage(url, ListNames(), folder)
+    lists = ListChangeService(url, ListNames(), folder)
     try:
         preview = await lists.preview(Delete(queue=_QUEUE), Matching(parse_filter(_FILTER)))
         report = await lists.run(preview).to_end()

@@ -18,7 +18,7 @@ from rsmq_tui.monitor import parse_filter
 from rsmq_tui.protocol import Rsmq
 from rsmq_tui.triage.actions import Delete, Hide, MessageAction, Move
 from rsmq_tui.triage.scope import Matching
-from rsmq_tui.triage.service import Triage
+from rsmq_tui.triage.service import ChangeService
 from tests.bench.measure import Sample, interleave
 from tests.bench.queues import NS, bodies
 from tests.bench.row import Measured, Row, Run, Sense
@@ -81,7 +81,7 @@ def _scene() -> Iterator[_Scene]:
 
 async def _change(scene: _Scene, action: MessageAction, matching: int) -> float:
     """Preview and carry out an action, and return how many microseconds a message took."""
-    triage = Triage(scene.server.url, NS, scene.folder)
+    triage = ChangeService(scene.server.url, NS, scene.folder)
     try:
         started_s = time.perf_counter()
         preview = await triage.preview(action, Matching(parse_filter(_FILTER)))

@@ -12,7 +12,7 @@ from rsmq_tui.protocol import Rsmq
 from rsmq_tui.triage.actions import Action
 from rsmq_tui.triage.errors import TriageError
 from rsmq_tui.triage.scope import Preview
-from rsmq_tui.triage.service import Triage
+from rsmq_tui.triage.service import ChangeService
 from tests.cli.conftest import Command, Done
 
 
@@ -93,14 +93,14 @@ class TestSeveralFixes:
     def test_one_that_is_refused_keeps_none_of_the_others(
         self, yes: list[str], command: Command, trouble: Rsmq, client: Redis, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        preview = Triage.preview
+        preview = ChangeService.preview
 
-        async def refusing(triage: Triage, action: Action, *rest: object) -> Preview:
+        async def refusing(triage: ChangeService, action: Action, *rest: object) -> Preview:
             if action.queue == "orders":
                 raise TriageError("not now")
             return await preview(triage, action, *rest)  # type: ignore[arg-type]
 
-        monkeypatch.setattr(Triage, "preview", refusing)
+        monkeypatch.setattr(ChangeService, "preview", refusing)
         done = command("audit", "--fix", *yes)
         told = {line["queue"] for line in done.lines if "planned" in line}
 

@@ -12,19 +12,19 @@ import pytest
 from rsmq_tui.cli import dashboard
 from rsmq_tui.cli.main import main
 from rsmq_tui.protocol import Rsmq
-from rsmq_tui.tui.servers import Site
+from rsmq_tui.tui.servers import WatchedServer
 from tests.hostile.terminal import Terminal
 
 
 @pytest.fixture
-def given(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Site]:
+def given(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[WatchedServer]:
     """The sites that the app was made with; it ends at once."""
-    found: list[Site] = []
+    found: list[WatchedServer] = []
 
     class App:
         return_code = 0
 
-        def __init__(self, sites: Sequence[Site], **values: Any) -> None:
+        def __init__(self, sites: Sequence[WatchedServer], **values: Any) -> None:
             found.extend(sites)
 
         def run(self) -> None:
@@ -43,7 +43,11 @@ def given(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Site]:
     [([], None, False), (["--read-only"], None, True), ([], "1", True), ([], "0", False)],
 )
 def test_read_only_by_option_and_by_environment(
-    given: list[Site], monkeypatch: pytest.MonkeyPatch, arguments: list[str], value: str | None, read_only: bool
+    given: list[WatchedServer],
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: list[str],
+    value: str | None,
+    read_only: bool,
 ) -> None:
     if value is not None:
         monkeypatch.setenv("RSMQ_TUI_READ_ONLY", value)
@@ -53,7 +57,7 @@ def test_read_only_by_option_and_by_environment(
     assert site.triage.read_only is read_only
 
 
-def test_the_journal_is_in_the_state_folder(given: list[Site], tmp_path: Path) -> None:
+def test_the_journal_is_in_the_state_folder(given: list[WatchedServer], tmp_path: Path) -> None:
     main(["-r", "redis://localhost:1", "--ns", "jobs"])
     (site,) = given
     assert (site.place, site.name, site.colour) == ("", "", None)
@@ -63,7 +67,7 @@ def test_the_journal_is_in_the_state_folder(given: list[Site], tmp_path: Path) -
     assert not triage.folder.exists()
 
 
-def test_each_namespace_of_each_profile_is_a_site(given: list[Site], tmp_path: Path) -> None:
+def test_each_namespace_of_each_profile_is_a_site(given: list[WatchedServer], tmp_path: Path) -> None:
     config = tmp_path / "config.toml"
     config.write_text("""
         [profiles.prod]
@@ -98,7 +102,7 @@ def test_what_is_polled_is_recorded(tmp_path: Path, orders: Rsmq, redis_url: str
 
 
 def test_a_folder_that_cannot_be_recorded_into_is_one_sentence(
-    given: list[Site], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    given: list[WatchedServer], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "file").write_text("")
     assert main(["-r", "redis://localhost:1", "--record", str(tmp_path / "file")]) == 2
@@ -131,7 +135,7 @@ def test_nothing_that_only_changes_need_is_loaded_before_the_first_paint() -> No
     ],
 )
 def test_the_lists_of_a_profile_are_a_site(
-    given: list[Site], tmp_path: Path, arguments: list[str], places: list[str]
+    given: list[WatchedServer], tmp_path: Path, arguments: list[str], places: list[str]
 ) -> None:
     config = tmp_path / "config.toml"
     config.write_text(

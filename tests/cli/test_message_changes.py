@@ -11,7 +11,7 @@ from redis import Redis
 from rsmq_tui.protocol import Rsmq
 from rsmq_tui.triage.execute import Run
 from rsmq_tui.triage.scope import Preview
-from rsmq_tui.triage.service import Triage
+from rsmq_tui.triage.service import ChangeService
 from tests.cli.conftest import Command
 from tests.triage.consuming import consuming
 
@@ -195,13 +195,13 @@ def test_named_messages_are_changed_even_if_received(
     orders.create_queue("hot")
     ids = orders.send_messages("hot", ["x"] * 3)
     # A preview is all the time that a consumer needs.
-    honest = Triage.run
+    honest = ChangeService.run
 
-    def received_meanwhile(self: Triage, preview: Preview) -> Run:
+    def received_meanwhile(self: ChangeService, preview: Preview) -> Run:
         orders.receive_messages("hot", 2, vt=100)
         return honest(self, preview)
 
-    monkeypatch.setattr(Triage, "run", received_meanwhile)
+    monkeypatch.setattr(ChangeService, "run", received_meanwhile)
     arguments = ["messages", "delete", "hot", "--id", *ids]
     done = command(*arguments, "--yes", terminal=True)
     assert "deleted 1, skipped 2 (received or changed meanwhile)" in done.text
@@ -221,13 +221,13 @@ def test_ids_of_those_that_were_received_are_printed_up_to_a_limit(
 ) -> None:
     orders.create_queue("hot")
     ids = orders.send_messages("hot", ["x"] * 5)
-    honest = Triage.run
+    honest = ChangeService.run
 
-    def received_meanwhile(self: Triage, preview: Preview) -> Run:
+    def received_meanwhile(self: ChangeService, preview: Preview) -> Run:
         orders.receive_messages("hot", 5, vt=100)
         return honest(self, preview)
 
-    monkeypatch.setattr(Triage, "run", received_meanwhile)
+    monkeypatch.setattr(ChangeService, "run", received_meanwhile)
     monkeypatch.setattr("rsmq_tui.cli.changes._IDS_PRINTED", most)
     (line,) = command("messages", "delete", "hot", "--id", *ids, "--yes").lines
     assert (line["skipped"], line["changed_ids"], line["changed_ids_left_out"]) == (5, ids[:most], left_out)

@@ -18,7 +18,7 @@ from rsmq_tui.history.names import Place
 from rsmq_tui.history.recorder import Pace, Recorder, Watched, record
 from rsmq_tui.history.writer import Settings
 from rsmq_tui.monitor import LivePoller, Snapshot
-from rsmq_tui.monitor.fleet import Together
+from rsmq_tui.monitor.fleet import Fleet
 from rsmq_tui.protocol import QueueReader, Rsmq
 from tests.history.made import NOON_MS, failed, left_over, polled, rows_of, state
 
@@ -136,7 +136,7 @@ def test_the_time_of_an_outage_is_the_servers(tmp_path: Path) -> None:
 
 
 def test_snapshots_of_several_servers_are_taken_apart_and_each_poll_once(tmp_path: Path) -> None:
-    together, recorder = Together(("a", "b")), started(tmp_path)
+    together, recorder = Fleet(("a", "b")), started(tmp_path)
     for snapshot in (polled(state(), at_ms=1, place="a"), polled(at_ms=2, place="b"), failed(place="b")):
         combined = together.take(snapshot)
         recorder.take(combined)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rsmq_tui.history.replay.player import Player, Told
+from rsmq_tui.history.replay.player import Player, SeekOutcome
 from rsmq_tui.history.replay.replay import Replay
 from tests.history.replayed import NOON_MS, STEP_MS, Tape, replay_of, said
 from tests.tui.scripted import FakeClock
@@ -122,7 +122,7 @@ async def test_an_outage_that_was_not_shown_is_not_told(desk: Desk) -> None:
     await player.move()
     before_ms = player.position_ms
     await desk.frame(lambda: player.set_playing(False))
-    assert (player.position_ms, player.told) == (before_ms, Told())
+    assert (player.position_ms, player.told) == (before_ms, SeekOutcome())
     player.set_playing(True)
     await desk.frame()
     assert player.told.skipped is not None

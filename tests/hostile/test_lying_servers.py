@@ -16,9 +16,9 @@ from rsmq_tui.monitor.list_poller import ListPoller
 from rsmq_tui.protocol import QueueReader
 from rsmq_tui.protocol.lists.naming import LISTS_NS, ListNames
 from rsmq_tui.protocol.lists.reader import ListReader
-from rsmq_tui.triage.service import Triage
+from rsmq_tui.triage.service import ChangeService
 from rsmq_tui.tui.app import RsmqApp
-from rsmq_tui.tui.servers import Site
+from rsmq_tui.tui.servers import WatchedServer
 from tests.exporter.scraping import exporting
 from tests.hostile.liar import LIES, Liar
 from tests.hostile.proxy import Change, Proxy
@@ -42,18 +42,20 @@ async def _beside(good: str, bad: str) -> AsyncIterator[Dashboard]:
     with tempfile.TemporaryDirectory() as parent:
         folder = Path(parent) / "journal"
         sites = [
-            Site(
+            WatchedServer(
                 LivePoller(QueueReader(url, timeout_s=_TIMEOUT_S), interval_s=0.1, place=place),
                 place=place,
                 name=place,
                 ns="rsmq",
-                triage=partial(Triage, url, "rsmq", folder),
+                triage=partial(ChangeService, url, "rsmq", folder),
             )
             for place, url in (("good", good), ("bad", bad))
         ]
         lists = ListReader(bad, ListNames(), ["jobs", "list*"], timeout_s=_TIMEOUT_S)
         sites.append(
-            Site(ListPoller(lists, interval_s=0.1, place="bad lists"), place="bad lists", name="bad", ns=LISTS_NS)
+            WatchedServer(
+                ListPoller(lists, interval_s=0.1, place="bad lists"), place="bad lists", name="bad", ns=LISTS_NS
+            )
         )
         async with RsmqApp(sites).run_test(size=(160, 48), notifications=True) as pilot:
             yield pilot

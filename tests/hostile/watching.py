@@ -17,7 +17,7 @@ from textual.strip import Strip
 from rsmq_tui.monitor import LivePoller
 from rsmq_tui.protocol import QueueReader
 from rsmq_tui.triage.journal import Journal
-from rsmq_tui.triage.service import Triage
+from rsmq_tui.triage.service import ChangeService
 from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.widgets.row_table import RowTable
 
@@ -39,7 +39,7 @@ async def dashboard(
         folder = Path(parent) / "journal"
         app = RsmqApp(
             LivePoller(QueueReader(url, ns, timeout_s=timeout_s), interval_s=interval_s),
-            triage=partial(Triage, url, ns, folder),
+            triage=partial(ChangeService, url, ns, folder),
         )
         async with app.run_test(size=size, notifications=True, tooltips=True) as pilot:
             yield pilot

@@ -4,7 +4,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 from rsmq_tui.monitor import Cost, Link, Snapshot, TotalsPoint, Verdict
-from rsmq_tui.monitor.fleet import Together
+from rsmq_tui.monitor.fleet import Fleet
 from rsmq_tui.protocol import Failure
 from tests.tui.scripted import START_MS, ScriptedSource
 from tests.tui.states import poll_of, queue_of
@@ -20,7 +20,7 @@ def _poll(place: str, ready: int, *, at_ms: int = START_MS, oldest_s: int = 60, 
 
 
 def test_queues_of_the_same_name_are_told_apart() -> None:
-    together = Together(["prod", "test"])
+    together = Fleet(["prod", "test"])
     together.take(_poll("prod", 3))
     both = together.take(_poll("test", 4))
     assert [(queue.place, queue.name, queue.ready) for queue in both.queues] == [
@@ -33,7 +33,7 @@ def test_queues_of_the_same_name_are_told_apart() -> None:
 
 
 def test_the_sums_are_of_all_servers() -> None:
-    together = Together(["prod", "test"])
+    together = Fleet(["prod", "test"])
     together.take(_poll("prod", 3, oldest_s=60, cost=Cost(1.0, 2.0, 300, 4)))
     both = together.take(_poll("test", 4, oldest_s=90, cost=Cost(5.0, 1.0, 100, 3)))
     totals = both.totals
@@ -44,7 +44,7 @@ def test_the_sums_are_of_all_servers() -> None:
 
 
 def test_ages_are_right_though_the_servers_clocks_differ() -> None:
-    together = Together(["fast", "slow"])
+    together = Fleet(["fast", "slow"])
     together.take(_poll("fast", 1, at_ms=START_MS + 3_600_000, oldest_s=10))
     both = together.take(_poll("slow", 1, oldest_s=90))
     assert both.totals.oldest == "orders on slow"
@@ -53,7 +53,7 @@ def test_ages_are_right_though_the_servers_clocks_differ() -> None:
 
 
 def test_time_goes_on_though_the_server_whose_clock_is_ahead_is_gone() -> None:
-    together = Together(["fast", "slow"])
+    together = Fleet(["fast", "slow"])
     ahead = together.take(_poll("fast", 1, at_ms=START_MS + 3_600_000, link=Link(None, 100.0)))
     together.take(replace(ahead, place="fast", link=Link(DOWN, 100.0, 104.0)))
     times = [together.take(_poll("slow", 1, link=Link(None, 101.0 + step))).at_ms for step in range(3)]
@@ -62,13 +62,13 @@ def test_time_goes_on_though_the_server_whose_clock_is_ahead_is_gone() -> None:
 
 
 def test_a_server_that_has_not_answered_has_an_empty_part() -> None:
-    both = Together(["prod", "test"]).take(_poll("prod", 3))
+    both = Fleet(["prod", "test"]).take(_poll("prod", 3))
     assert both.part("test").queues == ()
     assert both.part("prod").queues[0].ready == 3
 
 
 def test_a_server_that_does_not_answer_keeps_its_queues_and_has_a_note() -> None:
-    together = Together(["prod", "test"])
+    together = Fleet(["prod", "test"])
     together.take(_poll("prod", 3))
     before = together.take(_poll("test", 4))
     both = together.take(replace(before.part("prod"), link=Link(DOWN, 900.0, 1001.0)))
@@ -80,7 +80,7 @@ def test_a_server_that_does_not_answer_keeps_its_queues_and_has_a_note() -> None
 
 
 def test_it_fails_when_every_server_does() -> None:
-    together = Together(["prod", "test"])
+    together = Fleet(["prod", "test"])
     one = replace(_poll("prod", 3), link=Link(DOWN, 900.0, 1004.0))
     together.take(one)
     both = together.take(replace(_poll("test", 4), link=Link(DOWN, 910.0, 1002.0)))
@@ -89,7 +89,7 @@ def test_it_fails_when_every_server_does() -> None:
 
 
 def test_the_parts_of_a_server_that_is_gone_tell_the_same_of_it() -> None:
-    together = Together(["rsmq", "lists", "other"])
+    together = Fleet(["rsmq", "lists", "other"])
     together.take(_poll("other", 1))
     parts = {
         place: replace(_poll(place, 1), server="redis://one:6379/0", link=link)
@@ -106,7 +106,7 @@ def test_the_parts_of_a_server_that_is_gone_tell_the_same_of_it() -> None:
 
 
 def test_one_that_never_answered_delays_nobody() -> None:
-    together = Together(["prod", "test"])
+    together = Fleet(["prod", "test"])
     first = together.take(_poll("test", 4))
     assert [queue.place for queue in first.queues] == ["test"]
     assert first.link.failure is None
@@ -114,7 +114,7 @@ def test_one_that_never_answered_delays_nobody() -> None:
 
 def test_the_past_has_a_point_a_second_however_many_servers_there_are() -> None:
     places = [f"s{number}" for number in range(5)]
-    together = Together(places)
+    together = Fleet(places)
     for step in range(4):
         for place in places:
             last = together.take(_poll(place, 1, link=Link(None, 100.0 + step)))
@@ -124,7 +124,7 @@ def test_the_past_has_a_point_a_second_however_many_servers_there_are() -> None:
 
 
 def test_it_is_paused_when_all_are() -> None:
-    together = Together(["prod", "test"])
+    together = Fleet(["prod", "test"])
     together.take(_poll("prod", 3, paused=True))
     assert not together.take(_poll("test", 4)).paused
     assert together.take(_poll("test", 4, paused=True)).paused

@@ -13,7 +13,7 @@ from unittest import mock
 from pyspark.sql import DataFrame
 
 from rsmq_tui.cli.main import main
-from rsmq_tui.pipeline.run import Runner
+from rsmq_tui.pipeline.run import PipelineRun
 from tests.pipeline.stand_ins import TARGETS, Keep, endless, sample_tables, take_their_places
 
 
@@ -27,12 +27,12 @@ def _main(how: str, *arguments: str) -> int:
         mock.patch(TARGETS["sample_tables"], _endless_tables).start()
     elif how != "plain":
 
-        def killed(self: Runner, name: str) -> None:
+        def killed(self: PipelineRun, name: str) -> None:
             del self
             if name == how:
                 os.kill(os.getpid(), signal.SIGKILL)
 
-        mock.patch.object(Runner, "_step", killed).start()
+        mock.patch.object(PipelineRun, "_step", killed).start()
     return main(["pipeline", "run", *arguments])
 
 

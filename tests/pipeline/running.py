@@ -12,7 +12,7 @@ from rsmq_tui.history.analysis.schema import ROLLUP_1H
 from rsmq_tui.history.analysis.tables import Manifest, read_manifest
 from rsmq_tui.history.schema import MESSAGES, SCHEMAS
 from rsmq_tui.history.store import FolderStore
-from rsmq_tui.pipeline.run import Job, Outcome, Runner
+from rsmq_tui.pipeline.run import Job, Outcome, PipelineRun
 from rsmq_tui.pipeline.spark import SQL
 from rsmq_tui.pipeline.state import Settings
 from tests.history.made import DAY_MS, NOON_MS, PLACE, Hand
@@ -93,7 +93,7 @@ class Desk:
             return Lent(self._spark)
 
         job = Job(str(history or self.history), str(out or self.out), Settings(**settings), full)
-        return Runner(job, self.state, lend, steps=steps).run()
+        return PipelineRun(job, self.state, lend, steps=steps).run()
 
     def manifest(self, out: Path | None = None) -> Manifest | None:
         return read_manifest(FolderStore(out or self.out))

@@ -5,7 +5,7 @@ from redis import Redis
 
 from rsmq_tui.embedded import EmbeddedServer
 from rsmq_tui.protocol import Address, Traffic
-from rsmq_tui.protocol.connections.pool import Links
+from rsmq_tui.protocol.connections.pool import ConnectionManager
 from tests.servers.real import wait_until
 
 
@@ -19,7 +19,7 @@ async def test_all_are_closed_though_one_cannot_be(
     server: EmbeddedServer, redis_url: str, monkeypatch: pytest.MonkeyPatch, failing: str
 ) -> None:
     before = connections(server)
-    links = Links(Address(redis_url), timeout_s=5, traffic=Traffic())
+    links = ConnectionManager(Address(redis_url), timeout_s=5, traffic=Traffic())
     first, second = (links._link(name, None, None) for name in ("first", "second"))
     for link in (first, second):
         await link.client.ping()

@@ -7,7 +7,14 @@ from redis import exceptions
 from redis.exceptions import AuthenticationError, ResponseError
 
 from rsmq_tui.protocol import ExplainedError, Node, Sentinels
-from rsmq_tui.protocol.connections.topology import ClusterRoute, Question, Search, SentinelRoute, answered, slot_of
+from rsmq_tui.protocol.connections.topology import (
+    ClusterTopology,
+    Question,
+    Search,
+    SentinelTopology,
+    answered,
+    slot_of,
+)
 
 A, B, C = Node("a", 1), Node("b", 2), Node("c", 3)
 REFUSED = exceptions.ConnectionError("Error 111 connecting to x. Connection refused.")
@@ -35,7 +42,7 @@ def found(search: Search[Any], replies: dict[Node, Any]) -> tuple[Any, list[Node
 
 
 def test_a_cluster_is_asked_until_a_node_knows_and_that_one_first_the_next_time() -> None:
-    route = ClusterRoute([A, B, C], "{t}")
+    route = ClusterTopology([A, B, C], "{t}")
     whole = [entry(0, 16383, node(b"m", 9), node(b"r", 8))]
 
     assert found(route.find(), {A: REFUSED, B: [], C: whole}) == (Node("m", 9), [A, B, C])
@@ -43,7 +50,7 @@ def test_a_cluster_is_asked_until_a_node_knows_and_that_one_first_the_next_time(
 
 
 def test_those_that_were_learned_of_are_asked_when_the_named_ones_are_gone() -> None:
-    route = ClusterRoute([A], "{t}")
+    route = ClusterTopology([A], "{t}")
     found(route.find(), {A: [entry(0, 16383, node(b"m", 9), node(b"r", 8))]})
 
     after = [entry(0, 16383, node(b"r", 8))]
@@ -51,7 +58,7 @@ def test_those_that_were_learned_of_are_asked_when_the_named_ones_are_gone() -> 
 
 
 def test_what_is_learned_has_an_end() -> None:
-    route = ClusterRoute([A], "{t}")
+    route = ClusterTopology([A], "{t}")
     for start in range(0, 1000, 100):
         nodes = [node(b"m", 9), *(node(b"r", port + 1) for port in range(start, start + 100))]
         found(route.find(), {A: [entry(0, 16383, *nodes)]})
@@ -70,9 +77,9 @@ def test_the_owner_is_that_of_the_slot() -> None:
         entry(SLOT + 1, 16383, node(b"after", 3)),
     ]
 
-    assert found(ClusterRoute([A], "{t}").find(), {A: slots})[0] == Node("it", 2)
-    assert found(ClusterRoute([A], None).find(), {A: slots})[0] == A
-    masters, _ = found(ClusterRoute([A], None).masters(), {A: slots})
+    assert found(ClusterTopology([A], "{t}").find(), {A: slots})[0] == Node("it", 2)
+    assert found(ClusterTopology([A], None).find(), {A: slots})[0] == A
+    masters, _ = found(ClusterTopology([A], None).masters(), {A: slots})
     assert masters == (Node("before", 1), Node("it", 2), Node("after", 3))
 
 
@@ -89,7 +96,7 @@ def test_the_owner_is_that_of_the_slot() -> None:
     ],
 )
 def test_a_node_that_does_not_say_its_host_is_where_the_asked_one_is(named: list[Any], expected: Node) -> None:
-    assert found(ClusterRoute([A], "{t}").find(), {A: [entry(0, 16383, named)]})[0] == expected
+    assert found(ClusterTopology([A], "{t}").find(), {A: [entry(0, 16383, named)]})[0] == expected
 
 
 @pytest.mark.parametrize(
@@ -99,7 +106,7 @@ def test_a_node_that_does_not_say_its_host_is_where_the_asked_one_is(named: list
 )
 def test_what_no_cluster_would_say_is_no_answer(reply: Any) -> None:
     with pytest.raises(ExplainedError, match="no node serves these keys") as refused:
-        found(ClusterRoute([A], "{t}").find(), {A: reply})
+        found(ClusterTopology([A], "{t}").find(), {A: reply})
 
     assert refused.value.failure.kind == "clusterdown"
 
@@ -107,7 +114,7 @@ def test_what_no_cluster_would_say_is_no_answer(reply: Any) -> None:
 def test_a_user_that_may_not_ask_is_told_what_to_grant() -> None:
     refusal = ResponseError("NOPERM User bob has no permissions to run the 'cluster|slots' command")
     with pytest.raises(ExplainedError, match="permission denied") as refused:
-        found(ClusterRoute([A], "{t}").find(), {A: refusal})
+        found(ClusterTopology([A], "{t}").find(), {A: refusal})
 
     assert refused.value.failure.kind == "noperm"
     assert "+cluster|slots" in refused.value.failure.hint
@@ -116,7 +123,8 @@ def test_a_user_that_may_not_ask_is_told_what_to_grant() -> None:
 def test_a_cluster_that_wants_a_password_says_where_to_put_it() -> None:
     with pytest.raises(ExplainedError) as refused:
         found(
-            ClusterRoute([A, B], "{t}").find(), {A: REFUSED, B: AuthenticationError("NOAUTH Authentication required.")}
+            ClusterTopology([A, B], "{t}").find(),
+            {A: REFUSED, B: AuthenticationError("NOAUTH Authentication required.")},
         )
 
     assert refused.value.failure.kind == "noauth"
@@ -126,7 +134,7 @@ def test_a_cluster_that_wants_a_password_says_where_to_put_it() -> None:
 @pytest.mark.parametrize(("ns", "tagged"), [("rsmq", "{rsmq}"), ("a{}b", "{ab}"), ("}{", "{rsmq}")])
 def test_without_a_hash_tag_nobody_is_asked(ns: str, tagged: str) -> None:
     with pytest.raises(ExplainedError) as refused:
-        found(ClusterRoute([A], ns).find(), {})
+        found(ClusterTopology([A], ns).find(), {})
 
     assert refused.value.failure.hint.endswith(f": {tagged}")
     assert slot_of(tagged) is not None
@@ -136,8 +144,8 @@ ASK = ("SENTINEL", "GET-MASTER-ADDR-BY-NAME", "main")
 LIST = ("SENTINEL", "MASTERS")
 
 
-def sentinels(*nodes: Node) -> SentinelRoute:
-    return SentinelRoute(Sentinels("main", nodes))
+def sentinels(*nodes: Node) -> SentinelTopology:
+    return SentinelTopology(Sentinels("main", nodes))
 
 
 def test_sentinels_are_asked_until_one_knows_and_that_one_first_the_next_time() -> None:

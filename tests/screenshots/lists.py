@@ -5,7 +5,7 @@ from typing import Any
 
 from rsmq_tui.monitor import Drain, Verdict
 from rsmq_tui.protocol.lists.naming import LISTS_NS
-from rsmq_tui.tui.servers import Site
+from rsmq_tui.tui.servers import WatchedServer
 from tests.screenshots.history import NOW_MS
 from tests.tui.scripted import FakeClock, ScriptedSource
 from tests.tui.states import poll_of, queue_of
@@ -17,7 +17,7 @@ _UNKNOWN = dict.fromkeys(
 )
 
 
-def list_site(clock: FakeClock, beside: str, triage: Any) -> Site:
+def list_site(clock: FakeClock, beside: str, triage: Any) -> WatchedServer:
     """Three lists of the server ``beside``: one whose worker has died, one that grows, and one that is well."""
     source = ScriptedSource(clock, place=PLACE)
     states = (
@@ -36,4 +36,4 @@ def list_site(clock: FakeClock, beside: str, triage: Any) -> Site:
     )  # fmt: skip
     snapshot = poll_of(source, (state._replace(place=PLACE) for state in states), NOW_MS)
     source.play(replace(snapshot, server=ScriptedSource(clock, place=beside).last.server, ns=LISTS_NS, place=PLACE))
-    return Site(source, place=PLACE, ns=LISTS_NS, triage=triage)
+    return WatchedServer(source, place=PLACE, ns=LISTS_NS, triage=triage)

@@ -18,7 +18,7 @@ from rsmq_tui.protocol import Failure, Row
 from rsmq_tui.triage.scope import still_matching
 from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.replay.session import Replaying, replaying_of
-from rsmq_tui.tui.servers import Site
+from rsmq_tui.tui.servers import WatchedServer
 from tests.history.replayed import Tape
 from tests.screenshots.history import NOW_MS, order_messages, play_history
 from tests.screenshots.lists import list_site
@@ -126,15 +126,15 @@ async def _picture(scene: Scene, folder: Path) -> str:
     return re.sub(r"terminal-\d+", "terminal", svg)
 
 
-def _one_site(clock: FakeClock) -> Site:
+def _one_site(clock: FakeClock) -> WatchedServer:
     source = ScriptedSource(clock)
     source.messages["orders"] = order_messages(60)
     source.audit_steps = (AuditProgress(None, 8, 59_321, 120, len(_FINDINGS), _FINDINGS),)
     source.play(play_history(source))
-    return Site(source, triage=_triage())
+    return WatchedServer(source, triage=_triage())
 
 
-def _site(server: Server, clock: FakeClock, *, is_named: bool = True) -> Site:
+def _site(server: Server, clock: FakeClock, *, is_named: bool = True) -> WatchedServer:
     source = ScriptedSource(clock, place=server.name)
     snapshot = play_history(source, server.queues)
     if server.is_down:
@@ -143,7 +143,7 @@ def _site(server: Server, clock: FakeClock, *, is_named: bool = True) -> Site:
     else:
         source.play(snapshot)
     name, colour = (server.name, server.colour) if is_named else ("", None)
-    return Site(source, place=server.name, name=name, colour=colour, triage=_triage())
+    return WatchedServer(source, place=server.name, name=name, colour=colour, triage=_triage())
 
 
 def _replay(clock: FakeClock, folder: Path) -> Replaying:

@@ -9,15 +9,15 @@ from rsmq_tui.embedded.server import find_server
 from rsmq_tui.monitor import LivePoller
 from rsmq_tui.protocol import Address, AsyncRsmq, Node, QueueReader, Rsmq, connect, connect_async, slot_of, url_of
 from rsmq_tui.protocol.connections.connect import Traffic
-from rsmq_tui.protocol.connections.pool import Links
-from rsmq_tui.protocol.connections.topology import FixedRoute
+from rsmq_tui.protocol.connections.pool import ConnectionManager
+from rsmq_tui.protocol.connections.topology import SingleServerTopology
 from rsmq_tui.protocol.errors import ExplainedError
 from rsmq_tui.protocol.rsmq.editor import QueueEditor
 from rsmq_tui.protocol.rsmq.edits import Edit, EditKind, MessageBatch, Outcome
 from rsmq_tui.protocol.rsmq.operations import RawMessage
 from rsmq_tui.triage.actions import Send
 from rsmq_tui.triage.errors import TriageError
-from rsmq_tui.triage.service import Triage
+from rsmq_tui.triage.service import ChangeService
 from tests.servers import real
 from tests.servers.real import HOST, Cluster, RealServer, wait_until
 from tests.servers.whole import depths, whole_walk
@@ -111,13 +111,13 @@ async def test_one_reader_reads_namespaces_on_every_node(cluster: Cluster) -> No
 
 
 async def test_a_node_that_has_no_keys_any_more_is_not_held_on_to(cluster: Cluster) -> None:
-    links = Links(address_of(cluster), timeout_s=5, traffic=Traffic())
+    links = ConnectionManager(address_of(cluster), timeout_s=5, traffic=Traffic())
     left = Node(HOST, cluster.replicas[0].port)
     replica = cluster.replicas[0]
     try:
         assert len(await links.everywhere()) == len(cluster.masters)
         # As if it had been a master when the cluster was asked before.
-        await links._link(left, None, FixedRoute(left)).client.ping()
+        await links._link(left, None, SingleServerTopology(left)).client.ping()
         before = len(replica.call("CLIENT", "LIST").splitlines())
         for _ in range(3):
             found = await links.everywhere()
@@ -161,7 +161,7 @@ async def test_a_namespace_without_a_hash_tag_is_told_what_to_do(
     assert (await poller.namespaces()).names == ("{a}",)
     poller.switch("{a}")
     assert depths(await poller.poll()) == {"q": 0}
-    triage = Triage(address_of(cluster), "rsmq", tmp_path)
+    triage = ChangeService(address_of(cluster), "rsmq", tmp_path)
     with pytest.raises(TriageError, match="hash tag"):
         await triage.preview(Send(queue="q", bodies=(b"x",)))
     await triage.aclose()
@@ -212,7 +212,7 @@ async def test_a_slot_that_moves_is_followed_without_a_failure(
     ns = tags(cluster)[0]
     slot = slot_of(ns)
     assert slot is not None
-    poller, triage = polling(ns), Triage(address_of(cluster), ns, tmp_path)
+    poller, triage = polling(ns), ChangeService(address_of(cluster), ns, tmp_path)
     with connect(address_of(cluster), ns) as client:
         queues = Rsmq(client, ns)
         queues.create_queue("a")
@@ -233,7 +233,7 @@ async def test_a_slot_that_moves_between_preview_and_run_is_followed(cluster: Cl
     ns = tags(cluster)[0]
     slot = slot_of(ns)
     assert slot is not None
-    triage = Triage(address_of(cluster), ns, tmp_path)
+    triage = ChangeService(address_of(cluster), ns, tmp_path)
     with connect(address_of(cluster), ns) as client:
         Rsmq(client, ns).create_queue("a")
     try:

@@ -10,7 +10,7 @@ import pytest
 from redis import Redis
 
 from rsmq_tui.protocol import QueueReader, Rsmq
-from rsmq_tui.triage.service import Triage
+from rsmq_tui.triage.service import ChangeService
 
 SHARED_MEMORY = Path("/dev/shm")
 
@@ -32,8 +32,8 @@ def folder(memory: Path) -> Path:
 
 
 @pytest.fixture
-async def triage(redis_url: str, folder: Path) -> AsyncIterator[Triage]:
-    desk = Triage(redis_url, "rsmq", folder)
+async def triage(redis_url: str, folder: Path) -> AsyncIterator[ChangeService]:
+    desk = ChangeService(redis_url, "rsmq", folder)
     yield desk
     await desk.aclose()
 

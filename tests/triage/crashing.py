@@ -39,8 +39,8 @@ from rsmq_tui.triage.actions import (
 )
 from rsmq_tui.triage.journal import AuditLog, Journal
 from rsmq_tui.triage.lists import select as list_select
-from rsmq_tui.triage.lists.service import ListTriage
-from rsmq_tui.triage.service import Triage
+from rsmq_tui.triage.lists.service import ListChangeService
+from rsmq_tui.triage.service import ChangeService
 
 ROOT = Path(__file__).parents[2]
 
@@ -119,7 +119,9 @@ async def _work(job: dict[str, Any]) -> None:
     rsmq_audit.SETTLING_S = 0
     folder = Path(job["folder"])
     is_list = job["what"] in LIST_CHANGES or job["lists"]
-    triage = ListTriage(job["url"], ListNames(), folder) if is_list else Triage(job["url"], "rsmq", folder)
+    triage = (
+        ListChangeService(job["url"], ListNames(), folder) if is_list else ChangeService(job["url"], "rsmq", folder)
+    )
     if job["what"] == "recover":
         _arm(job["kill_at"])
         await triage.recover()

@@ -27,7 +27,7 @@ from rsmq_tui.triage.actions import (
 from rsmq_tui.triage.change import Report
 from rsmq_tui.triage.jsonl import to_line
 from rsmq_tui.triage.scope import Scope
-from rsmq_tui.triage.service import Triage
+from rsmq_tui.triage.service import ChangeService
 from tests.triage.keyspace import ODD, lay, message
 
 PER_QUEUE = 620
@@ -35,11 +35,11 @@ PER_QUEUE = 620
 MENDED = {FindingKind.DANGLING: 2, FindingKind.BAD_RC: 3, FindingKind.LEAKED: 1, FindingKind.STRAY: 1}
 
 
-async def done(triage: Triage, action: Action, scope: Scope | None = None) -> Report:
+async def done(triage: ChangeService, action: Action, scope: Scope | None = None) -> Report:
     return await triage.run(await triage.preview(action, scope)).to_end()
 
 
-async def undone(triage: Triage, change: int | None = None) -> Report:
+async def undone(triage: ChangeService, change: int | None = None) -> Report:
     return await triage.run(await triage.preview_undo(change)).to_end()
 
 

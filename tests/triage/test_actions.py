@@ -10,14 +10,14 @@ from rsmq_tui.triage.actions import Delete, Send
 from rsmq_tui.triage.change import State
 from rsmq_tui.triage.errors import TriageError
 from rsmq_tui.triage.journal import Journal
-from rsmq_tui.triage.service import Triage
+from rsmq_tui.triage.service import ChangeService
 from tests.triage.doing import ACTIONS, audit_lines, done, fill, undone
 from tests.triage.keyspace import contents, markers
 
 
 @pytest.mark.parametrize("name", ACTIONS)
 async def test_undo_restores_everything_and_undo_of_that_repeats_it(
-    triage: Triage, client: Redis, folder: Path, tmp_path: Path, name: str
+    triage: ChangeService, client: Redis, folder: Path, tmp_path: Path, name: str
 ) -> None:
     fill(client)
     before = contents(client)
@@ -55,7 +55,7 @@ async def test_undo_restores_everything_and_undo_of_that_repeats_it(
 
 @pytest.mark.parametrize("name", ACTIONS)
 async def test_every_change_is_written_down(
-    triage: Triage, client: Redis, folder: Path, tmp_path: Path, name: str
+    triage: ChangeService, client: Redis, folder: Path, tmp_path: Path, name: str
 ) -> None:
     fill(client)
     action = ACTIONS[name](tmp_path)
@@ -75,7 +75,7 @@ async def test_every_change_is_written_down(
     assert markers(client) == {}
 
 
-async def test_what_was_undone_is_not_undone_again(triage: Triage, client: Redis, queues: Rsmq) -> None:
+async def test_what_was_undone_is_not_undone_again(triage: ChangeService, client: Redis, queues: Rsmq) -> None:
     queues.create_queue("a")
     first = await done(triage, Send(queue="a", bodies=(b"1",)))
     await done(triage, Send(queue="a", bodies=(b"2",)))
@@ -93,7 +93,7 @@ async def test_what_was_undone_is_not_undone_again(triage: Triage, client: Redis
         await triage.preview_undo(99)
 
 
-async def test_the_last_change_of_a_queue_is_undone(triage: Triage, client: Redis, queues: Rsmq) -> None:
+async def test_the_last_change_of_a_queue_is_undone(triage: ChangeService, client: Redis, queues: Rsmq) -> None:
     for queue in ("a", "b"):
         queues.create_queue(queue)
         await done(triage, Send(queue=queue, bodies=(b"1",)))
@@ -107,7 +107,7 @@ async def test_the_last_change_of_a_queue_is_undone(triage: Triage, client: Redi
 
 
 async def test_changes_of_another_namespace_or_server_are_not_undone_here(
-    triage: Triage, client: Redis, redis_url: str, folder: Path
+    triage: ChangeService, client: Redis, redis_url: str, folder: Path
 ) -> None:
     Rsmq(client, "jobs").create_queue("a")
     triage.watch("jobs")
@@ -117,7 +117,7 @@ async def test_changes_of_another_namespace_or_server_are_not_undone_here(
     triage.watch("rsmq")
     with pytest.raises(TriageError, match="nothing to undo"):
         await triage.preview_undo()
-    elsewhere = Triage(redis_url.replace("/0", "/1"), "jobs", folder)
+    elsewhere = ChangeService(redis_url.replace("/0", "/1"), "jobs", folder)
     with pytest.raises(TriageError, match="was made on"):
         await elsewhere.preview_undo(1)
     await elsewhere.aclose()
@@ -127,7 +127,7 @@ async def test_changes_of_another_namespace_or_server_are_not_undone_here(
     assert client.zcard("jobs:a") == 0
 
 
-async def test_undo_of_what_somebody_has_touched_says_so(triage: Triage, client: Redis, queues: Rsmq) -> None:
+async def test_undo_of_what_somebody_has_touched_says_so(triage: ChangeService, client: Redis, queues: Rsmq) -> None:
     queues.create_queue("a", vt=1000)
     await done(triage, Send(queue="a", bodies=(b"received", b"popped", b"left")))
     received = queues.receive_message("a")
@@ -143,7 +143,9 @@ async def test_undo_of_what_somebody_has_touched_says_so(triage: Triage, client:
     assert contents(client)[b"rsmq:a"] == [pair for pair in now[b"rsmq:a"] if pair[0] == received.id.encode()]
 
 
-async def test_undo_of_a_delete_leaves_an_id_that_came_back_alone(triage: Triage, client: Redis, queues: Rsmq) -> None:
+async def test_undo_of_a_delete_leaves_an_id_that_came_back_alone(
+    triage: ChangeService, client: Redis, queues: Rsmq
+) -> None:
     queues.create_queue("a")
     ids = queues.send_messages("a", ["one", "two"])
     await done(triage, Delete(queue="a"))
@@ -157,7 +159,7 @@ async def test_undo_of_a_delete_leaves_an_id_that_came_back_alone(triage: Triage
     assert client.hget("rsmq:a:Q", ids[1]) == b"two"
 
 
-async def test_a_refused_action_is_told_and_changes_nothing(triage: Triage, client: Redis, folder: Path) -> None:
+async def test_a_refused_action_is_told_and_changes_nothing(triage: ChangeService, client: Redis, folder: Path) -> None:
     before = contents(client)
 
     for action, words in (
@@ -174,7 +176,7 @@ async def test_a_refused_action_is_told_and_changes_nothing(triage: Triage, clie
 
 
 async def test_a_server_that_is_gone_is_told(folder: Path) -> None:
-    desk = Triage("redis://127.0.0.1:1/0", "rsmq", folder)
+    desk = ChangeService("redis://127.0.0.1:1/0", "rsmq", folder)
 
     with pytest.raises(TriageError, match="connection refused"):
         await desk.preview(Delete(queue="a"))

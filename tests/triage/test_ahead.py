@@ -7,7 +7,7 @@ from contextlib import aclosing
 import pytest
 
 from rsmq_tui.protocol.rsmq.edits import Edit, EditKind, MessageBatch
-from rsmq_tui.triage.plan import Prepared, _bytes_of, ahead
+from rsmq_tui.triage.plan import Step, _bytes_of, ahead
 from tests.triage.keyspace import message
 
 
@@ -122,5 +122,5 @@ async def test_cancelling_whoever_waits_ends_the_making() -> None:
     ],
 )
 def test_bodies_are_what_weighs(edits: list[Edit], weight: int) -> None:
-    assert _bytes_of(Prepared(MessageBatch(EditKind.REMOVE, "a", tuple(edits)))) == weight
-    assert _bytes_of(Prepared()) == 0
+    assert _bytes_of(Step(MessageBatch(EditKind.REMOVE, "a", tuple(edits)))) == weight
+    assert _bytes_of(Step()) == 0

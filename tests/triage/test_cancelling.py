@@ -8,7 +8,7 @@ from redis import Redis
 from rsmq_tui.protocol import RawMessage, Rsmq
 from rsmq_tui.triage.actions import Action, Copy, Delete, Hide, Move, Send
 from rsmq_tui.triage.scope import Selection
-from rsmq_tui.triage.service import Triage
+from rsmq_tui.triage.service import ChangeService
 from tests.triage.doing import audit_lines, done, undone
 from tests.triage.keyspace import contents, markers
 
@@ -29,7 +29,7 @@ def many(queues: Rsmq) -> None:
     [Delete(queue="a"), Hide(queue="a", seconds=1000), Move(queue="a", target="b"), Copy(queue="a", target="b")],
 )
 async def test_a_change_ends_where_it_is_and_can_be_undone(
-    triage: Triage, client: Redis, queues: Rsmq, many: None, action: Action
+    triage: ChangeService, client: Redis, queues: Rsmq, many: None, action: Action
 ) -> None:
     before = contents(client)
     run = triage.run(await triage.preview(action))
@@ -55,7 +55,7 @@ async def test_a_change_ends_where_it_is_and_can_be_undone(
 
 
 async def test_a_change_that_is_cancelled_before_it_begins_does_nothing(
-    triage: Triage, client: Redis, many: None
+    triage: ChangeService, client: Redis, many: None
 ) -> None:
     before = contents(client)
     run = triage.run(await triage.preview(Delete(queue="a")))
@@ -67,7 +67,9 @@ async def test_a_change_that_is_cancelled_before_it_begins_does_nothing(
     assert contents(client) == before
 
 
-async def test_an_undo_that_is_cancelled_is_finished_by_another(triage: Triage, client: Redis, many: None) -> None:
+async def test_an_undo_that_is_cancelled_is_finished_by_another(
+    triage: ChangeService, client: Redis, many: None
+) -> None:
     before = contents(client)
     await done(triage, Delete(queue="a"))
     run = triage.run(await triage.preview_undo())
@@ -85,7 +87,7 @@ async def test_an_undo_that_is_cancelled_is_finished_by_another(triage: Triage, 
 
 
 async def test_an_undo_that_is_cancelled_can_be_undone_and_begun_again(
-    triage: Triage, client: Redis, many: None
+    triage: ChangeService, client: Redis, many: None
 ) -> None:
     before = contents(client)
     await done(triage, Delete(queue="a"))
@@ -103,7 +105,7 @@ async def test_an_undo_that_is_cancelled_can_be_undone_and_begun_again(
     assert contents(client) == before
 
 
-async def test_a_line_tells_that_it_was_cancelled(triage: Triage, many: None) -> None:
+async def test_a_line_tells_that_it_was_cancelled(triage: ChangeService, many: None) -> None:
     run = triage.run(await triage.preview(Delete(queue="a")))
     async for _ in run:
         run.cancel()
@@ -114,7 +116,9 @@ async def test_a_line_tells_that_it_was_cancelled(triage: Triage, many: None) ->
 
 
 @pytest.mark.parametrize("size", [10, 1_000, 60_000])
-async def test_no_call_is_for_many_or_long_messages(triage: Triage, client: Redis, queues: Rsmq, size: int) -> None:
+async def test_no_call_is_for_many_or_long_messages(
+    triage: ChangeService, client: Redis, queues: Rsmq, size: int
+) -> None:
     for name in ("a", "b"):
         queues.create_queue(name, maxsize=-1)
     count = min(2_000, 20_000_000 // size)

@@ -15,7 +15,7 @@ from rsmq_tui.protocol import Rsmq
 from rsmq_tui.triage.change import Change, State
 from rsmq_tui.triage.journal import Journal
 from rsmq_tui.triage.jsonl import to_line
-from rsmq_tui.triage.service import Triage
+from rsmq_tui.triage.service import ChangeService
 from tests.triage.crashing import Crasher, mother
 from tests.triage.doing import audit_lines
 from tests.triage.keyspace import kept, lay, markers, message
@@ -71,8 +71,8 @@ class Scene:
         self.client.hdel("rsmq:a:Q", *(self.received + end for end in (b"", b":rc", b":fr")))
         return self.received
 
-    def desk(self) -> Triage:
-        return Triage(self._url, "rsmq", self.folder)
+    def desk(self) -> ChangeService:
+        return ChangeService(self._url, "rsmq", self.folder)
 
     async def recovered(self) -> list[Change]:
         desk = self.desk()

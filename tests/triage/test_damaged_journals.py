@@ -20,8 +20,8 @@ from rsmq_tui.triage.change import Change, Entry, State
 from rsmq_tui.triage.errors import TriageError
 from rsmq_tui.triage.journal import AuditLog, Journal
 from rsmq_tui.triage.journal_db import COLUMNS, JournalError
-from rsmq_tui.triage.lists.service import ListTriage
-from rsmq_tui.triage.service import Triage
+from rsmq_tui.triage.lists.service import ListChangeService
+from rsmq_tui.triage.service import ChangeService
 from tests.triage.doing import done, undone
 from tests.triage.journals import make_old
 from tests.triage.keyspace import contents, kept
@@ -32,7 +32,7 @@ DAY_MS = 86_400_000
 
 
 @pytest.fixture
-async def written(triage: Triage, queues: Rsmq, client: Redis, folder: Path) -> Path:
+async def written(triage: ChangeService, queues: Rsmq, client: Redis, folder: Path) -> Path:
     """The file of a journal with four changes, the last of which is the removal of three messages."""
     for name in ("a", "b"):
         queues.create_queue(name)
@@ -53,9 +53,9 @@ async def written(triage: Triage, queues: Rsmq, client: Redis, folder: Path) -> 
 
 
 @pytest.fixture
-async def later(redis_url: str, folder: Path) -> AsyncIterator[Triage]:
+async def later(redis_url: str, folder: Path) -> AsyncIterator[ChangeService]:
     """A desk that is opened after the journal was damaged."""
-    desk = Triage(redis_url, "rsmq", folder)
+    desk = ChangeService(redis_url, "rsmq", folder)
     yield desk
     await desk.aclose()
 
@@ -110,7 +110,7 @@ def _damage(path: Path, before: bytes, after: bytes) -> None:
 
 
 async def test_a_damaged_change_is_set_aside_and_the_others_can_be_undone(
-    written: Path, later: Triage, client: Redis
+    written: Path, later: ChangeService, client: Redis
 ) -> None:
     _damage(written, b"body two", b"body 2wo")
 
@@ -184,7 +184,7 @@ async def test_a_row_of_anything_ends_in_a_sentence(
 
 async def _refused_or_as_it_was(written: Path, url: str, client: Redis, before: dict[bytes, Any]) -> None:
     """Everything that reads a journal, and the undo of its last change: done with the right bodies, or refused."""
-    desk = Triage(url, "rsmq", written.parent)
+    desk = ChangeService(url, "rsmq", written.parent)
     for attempt in (desk.recover, desk.preview_undo, lambda: undone(desk, 4)):
         with suppress(TriageError):
             await attempt()
@@ -222,7 +222,9 @@ def _packed(*numbers: int) -> bytes:
         _packed(3, 1, 1, 1) + b"a" + _packed(-1, -1),
     ],
 )
-async def test_edits_of_anything_end_in_a_sentence(written: Path, later: Triage, client: Redis, edits: bytes) -> None:
+async def test_edits_of_anything_end_in_a_sentence(
+    written: Path, later: ChangeService, client: Redis, edits: bytes
+) -> None:
     make_old(written, 3)
     with _opened(written) as db:
         db.execute("UPDATE batches SET edits = ? WHERE change = 4", (edits,))
@@ -238,7 +240,7 @@ async def test_edits_of_anything_end_in_a_sentence(written: Path, later: Triage,
      json.dumps({"names": {"other": "x"}, "ns": None, "target_ns": None}),
      json.dumps({"names": {}, "ns": [], "target_ns": 7}), json.dumps({"names": {}, "ns": None, "target_ns": None})],
 )  # fmt: skip
-async def test_names_of_lists_of_anything_end_in_a_sentence(written: Path, later: Triage, lists: str) -> None:
+async def test_names_of_lists_of_anything_end_in_a_sentence(written: Path, later: ChangeService, lists: str) -> None:
     make_old(written, 3)
     with _opened(written) as db:
         db.execute("UPDATE batches SET lists = ? WHERE change = 4", (lists,))
@@ -247,7 +249,7 @@ async def test_names_of_lists_of_anything_end_in_a_sentence(written: Path, later
         await later.preview_undo(4)
 
 
-async def test_a_batch_that_is_missing_is_found_out(written: Path, later: Triage) -> None:
+async def test_a_batch_that_is_missing_is_found_out(written: Path, later: ChangeService) -> None:
     with _opened(written) as db:
         db.execute("DELETE FROM batches WHERE change = 4")
 
@@ -255,7 +257,7 @@ async def test_a_batch_that_is_missing_is_found_out(written: Path, later: Triage
         await later.preview_undo(4)
 
 
-async def test_a_batch_of_another_change_is_found_out(written: Path, later: Triage) -> None:
+async def test_a_batch_of_another_change_is_found_out(written: Path, later: ChangeService) -> None:
     with _opened(written) as db:
         db.execute("DELETE FROM batches WHERE change = 4")
         db.execute("UPDATE batches SET change = 4 WHERE change = 1")
@@ -266,7 +268,7 @@ async def test_a_batch_of_another_change_is_found_out(written: Path, later: Tria
 
 @pytest.mark.parametrize("version", [2, 3])
 async def test_a_journal_without_checksums_is_listed_and_undone(
-    written: Path, later: Triage, client: Redis, version: int
+    written: Path, later: ChangeService, client: Redis, version: int
 ) -> None:
     make_old(written, version)
 
@@ -348,7 +350,7 @@ def _bytes_of(path: Path) -> bytes | None:
 
 @pytest.mark.parametrize("spoil", _FOREIGN)
 async def test_what_is_no_journal_is_refused_and_left_as_it_is(
-    triage: Triage, queues: Rsmq, client: Redis, folder: Path, spoil: str
+    triage: ChangeService, queues: Rsmq, client: Redis, folder: Path, spoil: str
 ) -> None:
     queues.create_queue("a")
     before = contents(client)
@@ -364,7 +366,7 @@ async def test_what_is_no_journal_is_refused_and_left_as_it_is(
 
 
 async def test_a_locked_journal_is_told(
-    written: Path, later: Triage, client: Redis, monkeypatch: pytest.MonkeyPatch
+    written: Path, later: ChangeService, client: Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = contents(client)
     monkeypatch.setattr("rsmq_tui.triage.journal_db.LOCK_WAIT_S", 0.05)
@@ -390,7 +392,7 @@ async def test_a_journal_that_somebody_writes_to_can_be_read(written: Path) -> N
 
 @pytest.mark.parametrize("days", [3, 400, 40_000, -400])
 async def test_a_clock_that_jumps_drops_nothing(
-    triage: Triage, redis_url: str, queues: Rsmq, folder: Path, monkeypatch: pytest.MonkeyPatch, days: int
+    triage: ChangeService, redis_url: str, queues: Rsmq, folder: Path, monkeypatch: pytest.MonkeyPatch, days: int
 ) -> None:
     queues.create_queue("a")
     queues.send_messages("a", ["x"] * 5)
@@ -404,7 +406,7 @@ async def test_a_clock_that_jumps_drops_nothing(
     # There and back, several times, in this program and in one that is started anew each time.
     for number in range(6):
         jumped[0] = days * DAY_MS if number % 2 == 0 else 0
-        other = Triage(redis_url, "rsmq", folder)
+        other = ChangeService(redis_url, "rsmq", folder)
         for desk in (triage, other):
             await desk.recover()
             assert len((await desk.preview_undo()).notes) == 1
@@ -415,7 +417,7 @@ async def test_a_clock_that_jumps_drops_nothing(
 
 
 async def test_what_is_old_goes_when_its_days_have_been_counted(
-    triage: Triage, redis_url: str, queues: Rsmq, folder: Path, monkeypatch: pytest.MonkeyPatch
+    triage: ChangeService, redis_url: str, queues: Rsmq, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     queues.create_queue("a")
     queues.send_messages("a", ["x"] * 5)
@@ -424,7 +426,7 @@ async def test_what_is_old_goes_when_its_days_have_been_counted(
     real = triage_journal.now_ms
     for day in range(1, 10):
         monkeypatch.setattr("rsmq_tui.triage.journal.now_ms", lambda day=day: real() + day * DAY_MS)
-        other = Triage(redis_url, "rsmq", folder)
+        other = ChangeService(redis_url, "rsmq", folder)
         await other.recover()
         await other.aclose()
         with closing(Journal(folder / "journal.sqlite")) as journal:
@@ -454,7 +456,7 @@ def _drop_the_change(path: Path) -> None:
     ids=["removed", "replaced", "dropped", "folder"],
 )
 async def test_a_change_whose_journal_is_gone_stops(
-    triage: Triage, client: Redis, queues: Rsmq, folder: Path, spoil: Callable[[Path], None]
+    triage: ChangeService, client: Redis, queues: Rsmq, folder: Path, spoil: Callable[[Path], None]
 ) -> None:
     queues.create_queue("a")
     queues.send_messages("a", ["x"] * 20_000)
@@ -480,11 +482,11 @@ async def test_a_change_whose_journal_is_gone_stops(
 
 
 async def test_another_desk_never_prunes_what_runs(
-    triage: Triage, redis_url: str, client: Redis, queues: Rsmq, folder: Path, monkeypatch: pytest.MonkeyPatch
+    triage: ChangeService, redis_url: str, client: Redis, queues: Rsmq, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     queues.create_queue("a")
     queues.send_messages("a", ["x" * 100] * 10_000)
-    other = Triage(redis_url, "rsmq", folder, keep_days=1, limit_bytes=10_000)
+    other = ChangeService(redis_url, "rsmq", folder, keep_days=1, limit_bytes=10_000)
     run = triage.run(await triage.preview(Delete(queue="a")))
     async for _ in run:
         await other.recover()
@@ -496,7 +498,7 @@ async def test_another_desk_never_prunes_what_runs(
 
 
 async def test_a_state_folder_that_cannot_be_written_is_told(
-    triage: Triage, queues: Rsmq, client: Redis, folder: Path, monkeypatch: pytest.MonkeyPatch
+    triage: ChangeService, queues: Rsmq, client: Redis, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     queues.create_queue("a")
     before = contents(client)
@@ -517,7 +519,7 @@ async def test_a_state_folder_that_cannot_be_written_is_told(
     ["", "{", "[1]", "null", "[" * 100_000, '{"change": 1}', '{"change": 1, "at_ms": AT, "done": 5}', "\xff\x00"],
 )
 async def test_an_audit_log_of_anything_gets_its_line(
-    triage: Triage, queues: Rsmq, folder: Path, line: str, monkeypatch: pytest.MonkeyPatch
+    triage: ChangeService, queues: Rsmq, folder: Path, line: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     queues.create_queue("a")
     queues.send_messages("a", ["x"] * 5)
@@ -558,7 +560,7 @@ async def test_a_journal_that_an_earlier_program_wrote_is_undone(
     queues.create_queue("b")
     path = folder / "journal.sqlite"
     _of_an_earlier_program(path)
-    triage, lists = Triage(redis_url, "rsmq", folder), ListTriage(redis_url, ListNames(), folder)
+    triage, lists = ChangeService(redis_url, "rsmq", folder), ListChangeService(redis_url, ListNames(), folder)
     with _opened(path) as db:
         # The server that it was made on is long gone.
         db.execute("UPDATE changes SET server = ?", (triage.server,))

@@ -10,12 +10,12 @@ from redis import Redis
 from rsmq_tui.monitor.filters.language import parse_filter
 from rsmq_tui.protocol import QueueReader, RawMessage, Rsmq
 from rsmq_tui.protocol.rsmq import scan_strategies
-from rsmq_tui.protocol.rsmq.scan_strategies import QueueFronts
+from rsmq_tui.protocol.rsmq.scan_strategies import OrderedScan
 from rsmq_tui.triage import preview as module
 from rsmq_tui.triage.actions import Action, Copy, Delete, Hide, Move, Redrive, Release
 from rsmq_tui.triage.preview import DueFirst, Seeing, what_is_due_first
 from rsmq_tui.triage.scope import Matching
-from rsmq_tui.triage.service import Triage
+from rsmq_tui.triage.service import ChangeService
 from tests.triage.doing import done, undone
 from tests.triage.keyspace import contents
 
@@ -88,7 +88,7 @@ def even(client: Redis, ids: Sequence[str]) -> list[str]:
 @pytest.mark.parametrize("name", ACTIONS)
 @pytest.mark.parametrize("text", ["", "json.even=true", "rc<1 json.even=true"])
 async def test_each_action_is_for_those_due_first(
-    triage: Triage, client: Redis, ids: list[str], later: None, name: str, text: str
+    triage: ChangeService, client: Redis, ids: list[str], later: None, name: str, text: str
 ) -> None:
     expected = (even(client, ids) if text else ids)[:600]
     before = contents(client)
@@ -124,7 +124,9 @@ async def test_each_action_is_for_those_due_first(
     ],
 )
 @pytest.mark.parametrize("limit", [3, 1_000_000])
-async def test_a_limit_that_leaves_nothing_out(triage: Triage, queues: Rsmq, text: str, what: str, limit: int) -> None:
+async def test_a_limit_that_leaves_nothing_out(
+    triage: ChangeService, queues: Rsmq, text: str, what: str, limit: int
+) -> None:
     queues.create_queue("a")
     queues.send_messages("a", [f"body {number}" for number in range(3)])
     seen: list[Seeing] = []
@@ -135,14 +137,14 @@ async def test_a_limit_that_leaves_nothing_out(triage: Triage, queues: Rsmq, tex
     preview.close()
 
 
-async def test_of_a_queue_without_messages_there_are_none(triage: Triage, queues: Rsmq) -> None:
+async def test_of_a_queue_without_messages_there_are_none(triage: ChangeService, queues: Rsmq) -> None:
     queues.create_queue("a")
     preview = await triage.preview(Delete(queue="a"), Matching(parse_filter(""), 3))
     assert (preview.count, preview.what) == (0, "no message of the queue")
     preview.close()
 
 
-async def test_the_body_of_the_only_one_is_shown(triage: Triage, queues: Rsmq) -> None:
+async def test_the_body_of_the_only_one_is_shown(triage: ChangeService, queues: Rsmq) -> None:
     queues.create_queue("a")
     queues.send_messages("a", ["first", "second"])
     preview = await triage.preview(Delete(queue="a"), Matching(parse_filter("!body:none"), 1))
@@ -151,7 +153,7 @@ async def test_the_body_of_the_only_one_is_shown(triage: Triage, queues: Rsmq) -
 
 
 async def test_only_the_front_is_read_where_all_match(
-    triage: Triage, client: Redis, ids: list[str], monkeypatch: pytest.MonkeyPatch
+    triage: ChangeService, client: Redis, ids: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pages = paged(monkeypatch)
     client.config_resetstat()
@@ -163,7 +165,7 @@ async def test_only_the_front_is_read_where_all_match(
 
 @pytest.mark.parametrize("limit", [1_200, 1_300, 5_000])
 async def test_many_take_few_calls_and_no_bodies(
-    triage: Triage, client: Redis, ids: list[str], limit: int, monkeypatch: pytest.MonkeyPatch
+    triage: ChangeService, client: Redis, ids: list[str], limit: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pages = paged(monkeypatch)
     client.config_resetstat()
@@ -183,20 +185,20 @@ async def test_many_take_few_calls_and_no_bodies(
 def paged(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Return how many messages each page of a front asks for, as they are asked."""
     asked: list[int] = []
-    honest = QueueFronts._page
+    honest = OrderedScan._page
 
-    async def counting(self: QueueFronts, zset: bytes, start: int, stop: int) -> tuple[int, int, list[bytes]]:
+    async def counting(self: OrderedScan, zset: bytes, start: int, stop: int) -> tuple[int, int, list[bytes]]:
         asked.append(stop + 1 - start)
         return await honest(self, zset, start, stop)
 
-    monkeypatch.setattr(QueueFronts, "_page", counting)
+    monkeypatch.setattr(OrderedScan, "_page", counting)
     return asked
 
 
 @pytest.mark.parametrize("taken", [1, 40, 60, 700])
 @pytest.mark.parametrize("how", ["receive", "pop", "send before"])
 async def test_what_moves_while_the_front_is_read_hides_nothing(
-    triage: Triage,
+    triage: ChangeService,
     client: Redis,
     queues: Rsmq,
     ids: list[str],
@@ -205,9 +207,9 @@ async def test_what_moves_while_the_front_is_read_hides_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Whatever stays where it is comes once, although ranks shift by more than a page."""
-    honest, moved = QueueFronts._page, set[str]()
+    honest, moved = OrderedScan._page, set[str]()
 
-    async def beside(self: QueueFronts, zset: bytes, start: int, stop: int) -> tuple[int, int, list[bytes]]:
+    async def beside(self: OrderedScan, zset: bytes, start: int, stop: int) -> tuple[int, int, list[bytes]]:
         if start and not moved:
             moved.update(ids[:taken])
             if how == "receive":
@@ -219,7 +221,7 @@ async def test_what_moves_while_the_front_is_read_hides_nothing(
                 client.zadd("rsmq:a", {f"before {number}": 5 for number in range(taken)})
         return await honest(self, zset, start, stop)
 
-    monkeypatch.setattr(QueueFronts, "_page", beside)
+    monkeypatch.setattr(OrderedScan, "_page", beside)
     preview = await triage.preview(Hide(queue="a", seconds=1), Matching(parse_filter(""), 1_200))
     chosen = [message.id.decode() for message in preview.selection or ()]
     assert len(chosen) == len(set(chosen))
@@ -242,16 +244,16 @@ async def test_what_is_met_again_is_passed_over_however_long_ago_it_was_met(
 
 
 async def test_more_that_come_in_while_all_are_read_are_not_chosen(
-    triage: Triage, queues: Rsmq, ids: list[str], monkeypatch: pytest.MonkeyPatch
+    triage: ChangeService, queues: Rsmq, ids: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    honest = QueueFronts.depth
+    honest = OrderedScan.depth
 
-    async def filling(self: QueueFronts, queue: str) -> int:
+    async def filling(self: OrderedScan, queue: str) -> int:
         depth = await honest(self, queue)
         queues.send_messages("a", ["late"] * 300)
         return depth
 
-    monkeypatch.setattr(QueueFronts, "depth", filling)
+    monkeypatch.setattr(OrderedScan, "depth", filling)
     preview = await triage.preview(Delete(queue="a"), Matching(parse_filter(""), 1_300))
     assert [message.id.decode() for message in preview.selection or ()] == ids
     assert preview.what == "the 1,300 due first of 1,600 messages of the queue"
@@ -274,7 +276,7 @@ async def test_words_count_those_that_are_still_there(text: str, limit: int, wha
     assert what_is_due_first(scope, limit, matched, min(limit, matched) - 1) == what
 
 
-async def test_a_release_takes_those_due_first_of_the_hidden_ones(triage: Triage, queues: Rsmq) -> None:
+async def test_a_release_takes_those_due_first_of_the_hidden_ones(triage: ChangeService, queues: Rsmq) -> None:
     queues.create_queue("a")
     queues.send_messages("a", ["ready"] * 5)
     later = [queues.send_message("a", "later", delay=delay) for delay in (300, 100, 200)]
@@ -295,7 +297,7 @@ async def test_a_release_takes_those_due_first_of_the_hidden_ones(triage: Triage
 
 @pytest.mark.parametrize("text", ["", "json.even"])
 async def test_beside_consumers_none_is_lost_or_doubled(
-    triage: Triage, client: Redis, queues: Rsmq, ids: list[str], text: str, monkeypatch: pytest.MonkeyPatch
+    triage: ChangeService, client: Redis, queues: Rsmq, ids: list[str], text: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever stays where they are and are due first are chosen; what is received may match still."""
     received: set[str] = set()
@@ -319,7 +321,9 @@ async def test_beside_consumers_none_is_lost_or_doubled(
     assert text or received <= left
 
 
-async def test_scores_of_any_unit_and_odd_ones_keep_their_order(triage: Triage, client: Redis, queues: Rsmq) -> None:
+async def test_scores_of_any_unit_and_odd_ones_keep_their_order(
+    triage: ChangeService, client: Redis, queues: Rsmq
+) -> None:
     queues.create_queue("a")
     scores = {b"inf": "inf", b"early": "-1", b"seconds": "1700000000.5", b"\xff": "5", b"later": "1700000000000"}
     client.zadd("rsmq:a", {id: float(score) for id, score in scores.items()})
@@ -332,7 +336,7 @@ async def test_scores_of_any_unit_and_odd_ones_keep_their_order(triage: Triage, 
             preview.close()
 
 
-async def test_a_limit_of_what_could_not_be_searched(triage: Triage, queues: Rsmq) -> None:
+async def test_a_limit_of_what_could_not_be_searched(triage: ChangeService, queues: Rsmq) -> None:
     queues.create_queue("a", maxsize=-1)
     queues.send_messages("a", ["x" * 1_500_000, "needle", "needle"])
     report = await done(triage, Delete(queue="a"), Matching(parse_filter("needle"), 1))

@@ -14,13 +14,13 @@ from rsmq_tui.triage.actions import CreateQueue, SetAttributes
 from rsmq_tui.triage.errors import TriageError
 from rsmq_tui.triage.export import Exported
 from rsmq_tui.triage.scope import Everything, Named, Scope
-from rsmq_tui.triage.service import Triage
+from rsmq_tui.triage.service import ChangeService
 from tests.triage.doing import done
 
 MIB = 1 << 20
 
 
-async def _export(triage: Triage, scope: Scope, path: Path) -> Exported:
+async def _export(triage: ChangeService, scope: Scope, path: Path) -> Exported:
     parts = [part async for part in triage.export("a", scope, path)]
     return parts[-1]
 
@@ -30,7 +30,7 @@ def _bodies(path: Path) -> list[str]:
 
 
 async def test_an_export_stays_in_its_namespace(
-    triage: Triage, client: Redis, queues: Rsmq, redis_url: str, tmp_path: Path
+    triage: ChangeService, client: Redis, queues: Rsmq, redis_url: str, tmp_path: Path
 ) -> None:
     elsewhere = Rsmq(client, ns="mail")
     for rsmq, letter in ((queues, "h"), (elsewhere, "e")):
@@ -51,7 +51,9 @@ async def test_an_export_stays_in_its_namespace(
     assert {body[0] for body in _bodies(tmp_path / "there")} == {"e"}
 
 
-async def test_a_file_that_appears_meanwhile_is_left_as_it_is(triage: Triage, queues: Rsmq, tmp_path: Path) -> None:
+async def test_a_file_that_appears_meanwhile_is_left_as_it_is(
+    triage: ChangeService, queues: Rsmq, tmp_path: Path
+) -> None:
     queues.create_queue("a")
     queues.send_messages("a", ["x"] * 5)
     path = tmp_path / "out" / "a.jsonl"
@@ -68,7 +70,7 @@ async def test_a_file_that_appears_meanwhile_is_left_as_it_is(triage: Triage, qu
     assert [(file.name, file.read_text()) for file in path.parent.iterdir()] == [("a.jsonl", "somebody's")]
 
 
-async def test_an_export_that_is_given_up_leaves_nothing(triage: Triage, queues: Rsmq, tmp_path: Path) -> None:
+async def test_an_export_that_is_given_up_leaves_nothing(triage: ChangeService, queues: Rsmq, tmp_path: Path) -> None:
     queues.create_queue("a")
     queues.send_messages("a", ["x"] * 5)
     folder = tmp_path / "out"
@@ -82,7 +84,7 @@ async def test_an_export_that_is_given_up_leaves_nothing(triage: Triage, queues:
 
 
 async def test_what_is_too_long_or_gone_is_counted(
-    triage: Triage, client: Redis, queues: Rsmq, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    triage: ChangeService, client: Redis, queues: Rsmq, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     queues.create_queue("a", maxsize=-1)
     ids = queues.send_messages("a", ["x"] * 5)
@@ -98,7 +100,7 @@ async def test_what_is_too_long_or_gone_is_counted(
 
 
 async def test_marked_bodies_are_read_a_little_at_a_time(
-    triage: Triage, client: Redis, queues: Rsmq, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    triage: ChangeService, client: Redis, queues: Rsmq, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     queues.create_queue("a", maxsize=-1)
     ids = queues.send_messages("a", ["x"] * 40)
@@ -121,7 +123,7 @@ async def test_marked_bodies_are_read_a_little_at_a_time(
     assert len(heavy) == 10
 
 
-async def test_undo_names_the_queue_that_was_made_or_changed(triage: Triage, queues: Rsmq) -> None:
+async def test_undo_names_the_queue_that_was_made_or_changed(triage: ChangeService, queues: Rsmq) -> None:
     await done(triage, CreateQueue(queue="orders", vt=5))
     assert (await triage.preview_undo()).title.startswith("Undo change 1: created queue orders, vt 5 s")
     await done(triage, SetAttributes(queue="orders", vt=6))

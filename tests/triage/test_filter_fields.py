@@ -13,7 +13,7 @@ from rsmq_tui.protocol import RawMessage, Rsmq, make_id
 from rsmq_tui.triage import preview as triage_preview
 from rsmq_tui.triage.actions import Action, Copy, Delete, Hide, Move, Redrive, Release
 from rsmq_tui.triage.scope import Matching
-from rsmq_tui.triage.service import Triage
+from rsmq_tui.triage.service import ChangeService
 from tests.protocol.keyspace import now_ms
 from tests.triage.keyspace import lay
 
@@ -103,7 +103,7 @@ def laid(request: pytest.FixtureRequest, client: Redis, queues: Rsmq) -> list[La
 
 @pytest.mark.parametrize("text", MODEL)
 async def test_what_is_chosen_is_what_the_model_chooses(
-    triage: Triage, laid: list[Laid], text: str, monkeypatch: pytest.MonkeyPatch
+    triage: ChangeService, laid: list[Laid], text: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     matching = [each for each in laid if MODEL[text](each)]
     if text != "size=0":
@@ -130,7 +130,7 @@ async def test_what_is_chosen_is_what_the_model_chooses(
 @pytest.mark.parametrize("text", MODEL)
 @pytest.mark.parametrize("limit", [None, 5])
 async def test_an_export_writes_what_the_model_chooses(
-    triage: Triage, laid: list[Laid], text: str, limit: int | None, tmp_path: Path
+    triage: ChangeService, laid: list[Laid], text: str, limit: int | None, tmp_path: Path
 ) -> None:
     path = tmp_path / "export.jsonl"
     async for _ in triage.export("a", Matching(parse_filter(text), limit), path):
@@ -144,7 +144,7 @@ async def test_an_export_writes_what_the_model_chooses(
 
 @pytest.mark.parametrize("limit", [3, 24])
 async def test_what_is_deleted_by_size_has_that_size(
-    triage: Triage, client: Redis, laid: list[Laid], limit: int
+    triage: ChangeService, client: Redis, laid: list[Laid], limit: int
 ) -> None:
     await triage.run(await triage.preview(Delete(queue="a"), Matching(parse_filter("size<60"), limit))).to_end()
     small = [each.id for each in laid if len(each.body) < 60]

@@ -14,9 +14,9 @@ from rsmq_tui.protocol.rsmq.edits import FieldBatch, FieldEdit, LooseBatch, Loos
 from rsmq_tui.triage import fixes
 from rsmq_tui.triage.actions import Fix
 from rsmq_tui.triage.errors import TriageError
-from rsmq_tui.triage.plan import Prepared
+from rsmq_tui.triage.plan import Step
 from rsmq_tui.triage.preview import Seeing
-from rsmq_tui.triage.service import Triage
+from rsmq_tui.triage.service import ChangeService
 from tests.monitor.trouble import TROUBLE
 from tests.protocol.keyspace import plant, send_old
 from tests.triage.doing import audit_lines, done, undone
@@ -29,7 +29,7 @@ PAST_MS = 1_700_000_000_000
 
 @pytest.mark.parametrize("name", FIXED)
 async def test_each_is_fixed_and_undone(
-    name: str, triage: Triage, reader: QueueReader, client: Redis, queues: Rsmq
+    name: str, triage: ChangeService, reader: QueueReader, client: Redis, queues: Rsmq
 ) -> None:
     trouble = TROUBLE[name]
     trouble.make(client, queues)
@@ -62,7 +62,7 @@ def _without_new(keys: dict[bytes, Any]) -> dict[bytes, Any]:
 
 @pytest.mark.parametrize("name", [name for name in FIXED if TROUBLE[name].works])
 async def test_consumers_work_afterwards(
-    name: str, triage: Triage, reader: QueueReader, client: Redis, queues: Rsmq
+    name: str, triage: ChangeService, reader: QueueReader, client: Redis, queues: Rsmq
 ) -> None:
     TROUBLE[name].make(client, queues)
     await fixed(triage, reader)
@@ -82,7 +82,7 @@ async def test_consumers_work_afterwards(
 
 @pytest.mark.parametrize("name", ["Ruby EXPIRE", "a name alone", "PyRSMQ set", "a queue called QUEUES"])
 async def test_what_is_no_queue_goes_whole(
-    name: str, triage: Triage, reader: QueueReader, client: Redis, queues: Rsmq
+    name: str, triage: ChangeService, reader: QueueReader, client: Redis, queues: Rsmq
 ) -> None:
     TROUBLE[name].make(client, queues)
     await fixed(triage, reader, TROUBLE[name].queue)
@@ -91,7 +91,7 @@ async def test_what_is_no_queue_goes_whole(
     assert set(queues.list_queues()) <= {"other"}
 
 
-async def test_everything_in_one_queue(triage: Triage, reader: QueueReader, client: Redis, queues: Rsmq) -> None:
+async def test_everything_in_one_queue(triage: ChangeService, reader: QueueReader, client: Redis, queues: Rsmq) -> None:
     """Several kinds at once, of which some lie on the same message, and in more than one batch."""
     queues.create_queue("q", maxsize=-1)
     good = send_old(client, "q", [f"body {number}" for number in range(700)])
@@ -123,7 +123,7 @@ async def test_everything_in_one_queue(triage: Triage, reader: QueueReader, clie
     assert before != contents(client)
 
 
-async def test_undo_of_everything(triage: Triage, reader: QueueReader, client: Redis, queues: Rsmq) -> None:
+async def test_undo_of_everything(triage: ChangeService, reader: QueueReader, client: Redis, queues: Rsmq) -> None:
     queues.create_queue("q")
     ids = send_old(client, "q", ["x"] * 600)
     client.hdel("rsmq:q:Q", *ids[:300])
@@ -137,7 +137,7 @@ async def test_undo_of_everything(triage: Triage, reader: QueueReader, client: R
     assert contents(client) == before
 
 
-async def test_a_name_that_is_no_text(triage: Triage, reader: QueueReader, client: Redis) -> None:
+async def test_a_name_that_is_no_text(triage: ChangeService, reader: QueueReader, client: Redis) -> None:
     name = b"rsmq:\xff\x1b"
     client.sadd("rsmq:QUEUES", name.removeprefix(b"rsmq:"))
     client.hset(name + b":Q", mapping={"vt": 1, "delay": 0, "maxsize": -1, "a" * 20: "x", "c" * 32: "y"})
@@ -160,7 +160,7 @@ class TestRaces:
         def arrange(happen: Callable[[], object]) -> None:
             prepare = fixes.prepare_fix
 
-            async def late(*arguments: Any) -> AsyncIterator[Prepared]:
+            async def late(*arguments: Any) -> AsyncIterator[Step]:
                 prepared = [step async for step in prepare(*arguments)]
                 happen()
                 for step in prepared:
@@ -191,7 +191,7 @@ class TestRaces:
         name: str,
         happen: Callable[[Redis, str], object],
         between: Callable[[Callable[[], object]], None],
-        triage: Triage,
+        triage: ChangeService,
         reader: QueueReader,
         client: Redis,
         queues: Rsmq,
@@ -230,7 +230,7 @@ class TestRaces:
         name: str,
         happen: Callable[[Rsmq], object],
         between: Callable[[Callable[[], object]], None],
-        triage: Triage,
+        triage: ChangeService,
         reader: QueueReader,
         client: Redis,
         queues: Rsmq,
@@ -253,7 +253,7 @@ class TestRaces:
         assert contents(client) == changed or name == "PyRSMQ set"
         assert report.tally.done == (1 if name == "PyRSMQ set" else 0)
 
-    async def test_a_counter_that_is_a_message(self, triage: Triage, client: Redis, queues: Rsmq) -> None:
+    async def test_a_counter_that_is_a_message(self, triage: ChangeService, client: Redis, queues: Rsmq) -> None:
         """``a…a:rc`` is the body of a message, whatever anybody takes it for."""
         queues.create_queue("q")
         body, owner = "a" * 29 + ":rc", "a" * 29
@@ -282,7 +282,7 @@ def _of(keys: dict[bytes, Any], stem: bytes) -> tuple[Any, Any]:
 async def test_what_a_lost_call_may_have_done_can_be_undone(
     name: str,
     carried_out: bool,
-    triage: Triage,
+    triage: ChangeService,
     reader: QueueReader,
     client: Redis,
     queues: Rsmq,
@@ -312,7 +312,7 @@ async def test_what_a_lost_call_may_have_done_can_be_undone(
 
 
 async def test_undo_leaves_alone_what_is_used_since(
-    triage: Triage, reader: QueueReader, client: Redis, queues: Rsmq
+    triage: ChangeService, reader: QueueReader, client: Redis, queues: Rsmq
 ) -> None:
     TROUBLE["a send that raced a delete"].make(client, queues)
     await fixed(triage, reader)
@@ -325,7 +325,7 @@ async def test_undo_leaves_alone_what_is_used_since(
 
 
 async def test_a_consumer_may_hold_a_message_of_another_id(
-    triage: Triage, reader: QueueReader, client: Redis, queues: Rsmq
+    triage: ChangeService, reader: QueueReader, client: Redis, queues: Rsmq
 ) -> None:
     queues.create_queue("q")
     plant(client, "q", "rust" * 5, due_ms=9_000_000_000_000, body="held", rc=1, fr=5)
@@ -338,7 +338,7 @@ async def test_a_consumer_may_hold_a_message_of_another_id(
 
 
 async def test_a_body_too_long_for_the_journal_stays(
-    triage: Triage, reader: QueueReader, client: Redis, queues: Rsmq
+    triage: ChangeService, reader: QueueReader, client: Redis, queues: Rsmq
 ) -> None:
     queues.create_queue("q")
     client.hset("rsmq:q:Q", mapping={"a" * 32: "x" * 1_000_001, "b" * 32: "x" * 1_000_000})
@@ -348,7 +348,7 @@ async def test_a_body_too_long_for_the_journal_stays(
     assert client.hexists("rsmq:q:Q", "a" * 32)
 
 
-async def test_what_is_no_longer_wrong(triage: Triage, client: Redis, queues: Rsmq) -> None:
+async def test_what_is_no_longer_wrong(triage: ChangeService, client: Redis, queues: Rsmq) -> None:
     queues.create_queue("q")
     before = contents(client)
     stale = tuple(Finding(kind, "q") for kind in FindingKind)
@@ -358,7 +358,7 @@ async def test_what_is_no_longer_wrong(triage: Triage, client: Redis, queues: Rs
     assert contents(client) == before
 
 
-async def test_written_down(triage: Triage, reader: QueueReader, client: Redis, queues: Rsmq) -> None:
+async def test_written_down(triage: ChangeService, reader: QueueReader, client: Redis, queues: Rsmq) -> None:
     TROUBLE["HDEL by hand"].make(client, queues)
     await fixed(triage, reader)
     (line,) = audit_lines(triage.folder)
@@ -370,7 +370,7 @@ async def test_written_down(triage: Triage, reader: QueueReader, client: Redis, 
 
 
 async def test_the_preview_says_what_would_happen(
-    triage: Triage, reader: QueueReader, client: Redis, queues: Rsmq
+    triage: ChangeService, reader: QueueReader, client: Redis, queues: Rsmq
 ) -> None:
     TROUBLE["HDEL by hand"].make(client, queues)
     client.hset("rsmq:q:Q", "d" * 32 + ":rc", 1)
@@ -381,7 +381,7 @@ async def test_the_preview_says_what_would_happen(
     assert preview.notes[0].startswith("dangling: removes the ids and their counts")
 
 
-async def test_what_has_no_fix_is_left_out(triage: Triage, client: Redis) -> None:
+async def test_what_has_no_fix_is_left_out(triage: ChangeService, client: Redis) -> None:
     client.sadd("rsmq:QUEUES", "q")
     wrong, ghost = Finding(FindingKind.WRONG_TYPE, "q", 2), Finding(FindingKind.GHOST, "q")
     preview = await triage.preview(Fix(queue="q", findings=(wrong, ghost)))
@@ -390,7 +390,7 @@ async def test_what_has_no_fix_is_left_out(triage: Triage, client: Redis) -> Non
         await triage.preview(Fix(queue="q", findings=(wrong,)))
 
 
-async def test_the_preview_counts_anew(triage: Triage, reader: QueueReader, client: Redis, queues: Rsmq) -> None:
+async def test_the_preview_counts_anew(triage: ChangeService, reader: QueueReader, client: Redis, queues: Rsmq) -> None:
     """Between an audit and its fix there may be hours."""
     TROUBLE["HDEL by hand"].make(client, queues)
     client.hset("rsmq:q:Q", "l" * 32, "leaked")
@@ -410,7 +410,7 @@ async def test_the_preview_counts_anew(triage: Triage, reader: QueueReader, clie
 
 
 async def test_another_namespace_than_was_audited(
-    triage: Triage, reader: QueueReader, client: Redis, queues: Rsmq
+    triage: ChangeService, reader: QueueReader, client: Redis, queues: Rsmq
 ) -> None:
     TROUBLE["HDEL by hand"].make(client, queues)
     fix = Fix(queue="q", findings=await found(reader), ns=reader.ns)
@@ -420,7 +420,9 @@ async def test_another_namespace_than_was_audited(
         await triage.preview(fix)
 
 
-async def test_read_only(redis_url: str, triage: Triage, reader: QueueReader, client: Redis, queues: Rsmq) -> None:
+async def test_read_only(
+    redis_url: str, triage: ChangeService, reader: QueueReader, client: Redis, queues: Rsmq
+) -> None:
     TROUBLE["HDEL by hand"].make(client, queues)
     triage.read_only = True
     with pytest.raises(TriageError, match="read-only"):

@@ -11,7 +11,7 @@ from rsmq_tui.monitor.audit import rsmq as rsmq_audit
 from rsmq_tui.monitor.audit.findings import Finding, FindingKind
 from rsmq_tui.protocol import AsyncRsmq, QueueReader, Rsmq, make_id
 from rsmq_tui.triage.actions import Fix
-from rsmq_tui.triage.service import Triage
+from rsmq_tui.triage.service import ChangeService
 from tests.monitor.halves import Halves
 from tests.protocol.keyspace import now_ms, plant, send_old
 from tests.triage.doing import done, undone
@@ -29,7 +29,7 @@ class TestHalves:
         self,
         has_time: bool,
         body_first: bool,
-        triage: Triage,
+        triage: ChangeService,
         reader: QueueReader,
         client: Redis,
         queues: Rsmq,
@@ -64,7 +64,7 @@ class TestHalves:
         assert client.zrange("rsmq:q", 0, -1) == [id.encode()]
         assert await found(reader) == (() if has_time else (Finding(FindingKind.FOREIGN_ID, "q", 1, (id,)),))
 
-    async def test_of_a_queue_without_its_hash(self, triage: Triage, client: Redis, queues: Rsmq) -> None:
+    async def test_of_a_queue_without_its_hash(self, triage: ChangeService, client: Redis, queues: Rsmq) -> None:
         queues.create_queue("q")
         send_old(client, "q", ["x", "y"])
         young = queues.send_message("q", "z")
@@ -78,7 +78,7 @@ class TestHalves:
     async def test_while_they_write(
         self,
         redis_url: str,
-        triage: Triage,
+        triage: ChangeService,
         reader: QueueReader,
         client: Redis,
         queues: Rsmq,
@@ -114,7 +114,7 @@ class TestUndoAfterTheOtherHalf:
     """What was taken away may have been half of a message after all: undo puts it together."""
 
     async def test_a_body_whose_id_has_come(
-        self, triage: Triage, reader: QueueReader, client: Redis, queues: Rsmq
+        self, triage: ChangeService, reader: QueueReader, client: Redis, queues: Rsmq
     ) -> None:
         queues.create_queue("q")
         client.hset("rsmq:q:Q", "l" * 32, "body")
@@ -132,7 +132,7 @@ class TestUndoAfterTheOtherHalf:
         assert client.hget("rsmq:q:Q", "l" * 32) == b"body"
 
     async def test_a_body_whose_message_has_come_whole(
-        self, triage: Triage, reader: QueueReader, client: Redis, queues: Rsmq
+        self, triage: ChangeService, reader: QueueReader, client: Redis, queues: Rsmq
     ) -> None:
         queues.create_queue("q")
         client.hset("rsmq:q:Q", "l" * 32, "body")
@@ -144,7 +144,7 @@ class TestUndoAfterTheOtherHalf:
         assert client.hget("rsmq:q:Q", "l" * 32) == b"another"
 
     async def test_an_id_whose_body_has_come(
-        self, triage: Triage, reader: QueueReader, client: Redis, queues: Rsmq
+        self, triage: ChangeService, reader: QueueReader, client: Redis, queues: Rsmq
     ) -> None:
         queues.create_queue("q")
         plant(client, "q", "d" * 32, due_ms=PAST_MS, rc=2, fr=5)

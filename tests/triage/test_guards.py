@@ -17,7 +17,7 @@ from rsmq_tui.protocol.rsmq.editor import QueueEditor
 from rsmq_tui.protocol.rsmq.edits import Edit, EditKind, MessageBatch, Outcome, letters_of
 from rsmq_tui.triage.actions import Action, Copy, Delete, DeleteQueue, Hide, Move, Purge, Redrive, Release
 from rsmq_tui.triage.scope import Everything, Marked, Matching, Named, Scope, Shown, still_matching
-from rsmq_tui.triage.service import Triage
+from rsmq_tui.triage.service import ChangeService
 from tests.triage.consuming import consuming
 from tests.triage.doing import undone
 from tests.triage.keyspace import contents
@@ -61,7 +61,7 @@ def of(client: Redis, id: str, queue: str = "a-dlq") -> tuple[Any, ...]:
 @pytest.mark.parametrize("which", LOOSE)
 @pytest.mark.parametrize("name", ACTIONS)
 async def test_what_was_received_meanwhile_is_changed_and_comes_back_as_it_was(
-    triage: Triage, client: Redis, queues: Rsmq, ids: list[str], name: str, which: str
+    triage: ChangeService, client: Redis, queues: Rsmq, ids: list[str], name: str, which: str
 ) -> None:
     preview = await triage.preview(ACTIONS[name](), LOOSE[which](ids))
     assert preview.count == 12
@@ -93,7 +93,7 @@ async def test_what_was_received_meanwhile_is_changed_and_comes_back_as_it_was(
 
 @pytest.mark.parametrize("name", ["delete", "move", "redrive"])
 async def test_undo_after_the_reply_was_lost_knows_what_was_found(
-    triage: Triage,
+    triage: ChangeService,
     client: Redis,
     queues: Rsmq,
     ids: list[str],
@@ -135,7 +135,14 @@ async def test_undo_after_the_reply_was_lost_knows_what_was_found(
 )
 @pytest.mark.parametrize("name", ["delete", "hide", "move", "copy", "redrive"])
 async def test_what_no_longer_matches_is_left_alone(
-    triage: Triage, client: Redis, queues: Rsmq, ids: list[str], name: str, text: str, meanwhile: str, told: str | None
+    triage: ChangeService,
+    client: Redis,
+    queues: Rsmq,
+    ids: list[str],
+    name: str,
+    text: str,
+    meanwhile: str,
+    told: str | None,
 ) -> None:
     preview = await triage.preview(ACTIONS[name](), Matching(parse_filter(text)))
     assert preview.count == 12
@@ -160,7 +167,7 @@ async def test_what_no_longer_matches_is_left_alone(
 
 
 async def test_an_age_is_compared_when_the_change_is_made(
-    triage: Triage, client: Redis, queues: Rsmq, ids: list[str], monkeypatch: pytest.MonkeyPatch
+    triage: ChangeService, client: Redis, queues: Rsmq, ids: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seconds = int(client.time()[0])
     young, old = (make_id((seconds - age_s) * 1_000_000) for age_s in (10, 200))
@@ -183,7 +190,7 @@ async def test_an_age_is_compared_when_the_change_is_made(
 @pytest.mark.parametrize("vt_s", [0, 1])
 @pytest.mark.parametrize("name", ["delete", "move", "hide", "redrive"])
 async def test_a_hot_queue_is_emptied_and_every_receive_is_kept(
-    triage: Triage, client: Redis, queues: Rsmq, redis_url: str, ids: list[str], name: str, vt_s: int
+    triage: ChangeService, client: Redis, queues: Rsmq, redis_url: str, ids: list[str], name: str, vt_s: int
 ) -> None:
     with consuming(redis_url, "a-dlq", vt_s) as consumer:
         await asyncio.to_thread(consumer.wait_for, ids, 6)
@@ -211,7 +218,7 @@ async def test_a_hot_queue_is_emptied_and_every_receive_is_kept(
 
 
 async def test_what_was_named_is_left_alone_and_offered_again(
-    triage: Triage, client: Redis, queues: Rsmq, ids: list[str]
+    triage: ChangeService, client: Redis, queues: Rsmq, ids: list[str]
 ) -> None:
     preview = await triage.preview(Delete(queue="a-dlq"), Named(tuple(ids)))
     assert preview.notes[0] == "Messages changed since this preview are skipped and listed."
@@ -229,7 +236,7 @@ async def test_what_was_named_is_left_alone_and_offered_again(
 
 
 async def test_marks_that_have_changed_are_offered_with_the_preview(
-    triage: Triage, client: Redis, queues: Rsmq, ids: list[str]
+    triage: ChangeService, client: Redis, queues: Rsmq, ids: list[str]
 ) -> None:
     shown = tuple(Shown(id, repr(client.zscore("rsmq:a-dlq", id)), 5) for id in ids)
     queues.receive_messages("a-dlq", 4, vt=100)
@@ -243,7 +250,7 @@ async def test_marks_that_have_changed_are_offered_with_the_preview(
 
 
 async def test_a_queue_that_is_deleted_keeps_the_strict_guard(
-    triage: Triage, client: Redis, queues: Rsmq, ids: list[str]
+    triage: ChangeService, client: Redis, queues: Rsmq, ids: list[str]
 ) -> None:
     preview = await triage.preview(DeleteQueue(queue="a-dlq"))
     queues.receive_messages("a-dlq", 2, vt=100)
@@ -315,7 +322,7 @@ async def test_the_server_matches_as_a_search_does(
 @pytest.mark.parametrize("scope", [POISON, Everything()], ids=["filter", "everything"])
 @pytest.mark.parametrize("name", ["move", "copy"])
 async def test_a_list_takes_what_was_received_after_it_was_read(
-    triage: Triage,
+    triage: ChangeService,
     client: Redis,
     queues: Rsmq,
     ids: list[str],
@@ -346,7 +353,7 @@ async def test_a_list_takes_what_was_received_after_it_was_read(
 
 
 async def test_what_no_longer_matches_does_not_go_to_a_list(
-    triage: Triage, client: Redis, queues: Rsmq, ids: list[str], monkeypatch: pytest.MonkeyPatch
+    triage: ChangeService, client: Redis, queues: Rsmq, ids: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     honest = QueueEditor.apply
 
@@ -364,7 +371,7 @@ async def test_what_no_longer_matches_does_not_go_to_a_list(
 
 @pytest.mark.parametrize("vt_s", [0, 1])
 async def test_a_hot_queue_is_emptied_into_a_list(
-    triage: Triage, client: Redis, queues: Rsmq, redis_url: str, ids: list[str], vt_s: int
+    triage: ChangeService, client: Redis, queues: Rsmq, redis_url: str, ids: list[str], vt_s: int
 ) -> None:
     with consuming(redis_url, "a-dlq", vt_s) as consumer:
         await asyncio.to_thread(consumer.wait_for, ids, 6)
@@ -381,7 +388,7 @@ async def test_a_hot_queue_is_emptied_into_a_list(
 
 
 async def test_what_was_named_and_received_at_the_last_moment_is_offered_again_on_its_way_to_a_list(
-    triage: Triage, client: Redis, queues: Rsmq, ids: list[str], monkeypatch: pytest.MonkeyPatch
+    triage: ChangeService, client: Redis, queues: Rsmq, ids: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     honest = QueueEditor.apply
 

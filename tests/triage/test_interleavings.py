@@ -18,7 +18,7 @@ from rsmq_tui.protocol import Rsmq
 from rsmq_tui.triage.actions import Action, Copy, Delete, Hide, Move, Redrive, Release, Send
 from rsmq_tui.triage.change import Report
 from rsmq_tui.triage.scope import Everything, Matching, Named, Preview
-from rsmq_tui.triage.service import Triage
+from rsmq_tui.triage.service import ChangeService
 from tests.triage.keyspace import contents, markers
 
 T = TypeVar("T")
@@ -83,7 +83,7 @@ class Interleaving(RuleBasedStateMachine):
         for queue in QUEUES:
             self.queues.create_queue(queue, vt=1000)
             self.queues.send_messages(queue, [f"{queue} {number}" for number in range(4)])
-        self.triage = Triage(self.url, "rsmq", self.folder)
+        self.triage = ChangeService(self.url, "rsmq", self.folder)
 
     def teardown(self) -> None:
         if hasattr(self, "triage"):

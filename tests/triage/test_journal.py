@@ -25,7 +25,7 @@ from rsmq_tui.triage.errors import TriageError
 from rsmq_tui.triage.journal import Journal, Work, is_alive
 from rsmq_tui.triage.journal_db import APPLICATION_ID, JournalError, JournalFile
 from rsmq_tui.triage.scope import Selection
-from rsmq_tui.triage.service import Triage
+from rsmq_tui.triage.service import ChangeService
 from tests.triage.doing import audit_lines, done, undone
 from tests.triage.keyspace import contents, kept
 
@@ -59,7 +59,7 @@ def file_of(folder: Path) -> Path:
     return folder / "journal.sqlite"
 
 
-async def test_both_files_are_the_users_alone(triage: Triage, folder: Path) -> None:
+async def test_both_files_are_the_users_alone(triage: ChangeService, folder: Path) -> None:
     umask = os.umask(0)
     try:
         await done(triage, Delete(queue="a"))
@@ -72,7 +72,7 @@ async def test_both_files_are_the_users_alone(triage: Triage, folder: Path) -> N
     assert set(modes.values()) == {0o600}
 
 
-async def test_what_is_old_is_dropped(triage: Triage, redis_url: str, folder: Path) -> None:
+async def test_what_is_old_is_dropped(triage: ChangeService, redis_url: str, folder: Path) -> None:
     for _ in range(2):
         await done(triage, Hide(queue="a", seconds=5))
     await undone(triage)
@@ -80,7 +80,7 @@ async def test_what_is_old_is_dropped(triage: Triage, redis_url: str, folder: Pa
         db.execute("UPDATE changes SET counted_ms = counted_ms - 8 * 86400000 WHERE change <= 2")
 
     # The undo is younger than what it has undone.
-    later = Triage(redis_url, "rsmq", folder)
+    later = ChangeService(redis_url, "rsmq", folder)
     with pytest.raises(TriageError, match="nothing to undo"):
         await later.preview_undo()
     await later.aclose()
@@ -89,7 +89,7 @@ async def test_what_is_old_is_dropped(triage: Triage, redis_url: str, folder: Pa
         assert not list(journal.entries(1))
 
 
-async def test_what_is_not_known_or_told_is_not_dropped_for_its_age(triage: Triage, folder: Path) -> None:
+async def test_what_is_not_known_or_told_is_not_dropped_for_its_age(triage: ChangeService, folder: Path) -> None:
     for _ in range(5):
         await done(triage, Hide(queue="a", seconds=5))
     with closing(sqlite3.connect(file_of(folder))) as db, db:
@@ -109,7 +109,7 @@ async def test_what_is_not_known_or_told_is_not_dropped_for_its_age(triage: Tria
 
 
 async def test_a_clock_that_jumps_leaves_what_was_not_settled(
-    triage: Triage, redis_url: str, client: Redis, folder: Path, monkeypatch: pytest.MonkeyPatch
+    triage: ChangeService, redis_url: str, client: Redis, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = contents(client)
     run = triage.run(await triage.preview(Delete(queue="a")))
@@ -120,7 +120,7 @@ async def test_a_clock_that_jumps_leaves_what_was_not_settled(
     for module in ("journal",):
         monkeypatch.setattr(f"rsmq_tui.triage.{module}.now_ms", lambda: now_ms + 8 * 86_400_000)
 
-    later = Triage(redis_url, "rsmq", folder)
+    later = ChangeService(redis_url, "rsmq", folder)
     (change,) = await later.recover()
 
     assert (change.state, change.done) == (State.INTERRUPTED, 5)
@@ -131,7 +131,7 @@ async def test_a_clock_that_jumps_leaves_what_was_not_settled(
 
 
 async def test_an_undo_that_finds_everything_changed_can_be_tried_again(
-    triage: Triage, client: Redis, folder: Path
+    triage: ChangeService, client: Redis, folder: Path
 ) -> None:
     before = contents(client)
     await done(triage, Hide(queue="a", seconds=50))
@@ -148,7 +148,9 @@ async def test_an_undo_that_finds_everything_changed_can_be_tried_again(
         assert [change.state for change in journal.changes()] == [State.DONE, State.DONE, State.UNDONE]
 
 
-async def test_an_undo_of_what_was_dropped_meanwhile_is_told(triage: Triage, folder: Path, client: Redis) -> None:
+async def test_an_undo_of_what_was_dropped_meanwhile_is_told(
+    triage: ChangeService, folder: Path, client: Redis
+) -> None:
     await done(triage, Delete(queue="a"))
     preview = await triage.preview_undo()
     with closing(sqlite3.connect(file_of(folder))) as db, db:
@@ -160,7 +162,7 @@ async def test_an_undo_of_what_was_dropped_meanwhile_is_told(triage: Triage, fol
     assert client.zcard("rsmq:a") == 0
 
 
-async def test_a_desk_opens_one_journal(triage: Triage, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_desk_opens_one_journal(triage: ChangeService, monkeypatch: pytest.MonkeyPatch) -> None:
     opened = []
 
     def opening(*given: Any, **named: Any) -> Journal:
@@ -177,7 +179,7 @@ async def test_a_desk_opens_one_journal(triage: Triage, monkeypatch: pytest.Monk
 
 
 async def test_a_run_that_is_given_up_while_it_begins_is_left(
-    triage: Triage, client: Redis, folder: Path, monkeypatch: pytest.MonkeyPatch
+    triage: ChangeService, client: Redis, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = contents(client)
     preview = await triage.preview(Delete(queue="a"))
@@ -202,12 +204,12 @@ async def test_a_run_that_is_given_up_while_it_begins_is_left(
     assert contents(client) == before
 
 
-async def test_a_longer_memory_keeps_them(triage: Triage, redis_url: str, folder: Path) -> None:
+async def test_a_longer_memory_keeps_them(triage: ChangeService, redis_url: str, folder: Path) -> None:
     await done(triage, Hide(queue="a", seconds=5))
     with closing(sqlite3.connect(file_of(folder))) as db, db:
         db.execute("UPDATE changes SET counted_ms = counted_ms - 8 * 86400000")
 
-    later = Triage(redis_url, "rsmq", folder, keep_days=9)
+    later = ChangeService(redis_url, "rsmq", folder, keep_days=9)
     assert (await later.preview_undo()).keep_days == 9
     await later.aclose()
 
@@ -217,7 +219,7 @@ async def test_the_oldest_go_when_the_file_grows_too_long(
 ) -> None:
     queues.delete_queue("a")
     queues.create_queue("a", maxsize=-1)
-    triage = Triage(redis_url, "rsmq", folder, limit_bytes=1_000_000)
+    triage = ChangeService(redis_url, "rsmq", folder, limit_bytes=1_000_000)
     for _ in range(5):
         queues.send_messages("a", [os.urandom(1000)] * 300)
         await done(triage, Delete(queue="a"))
@@ -243,7 +245,7 @@ async def test_what_would_not_fit_is_refused_before_anything_changes(
     queues.send_messages("a", ["x" * size] * 100)
     before = contents(client)
     needed = 105 * 200 + 100 * size
-    triage = Triage(redis_url, "rsmq", folder, limit_bytes=needed - 1000)
+    triage = ChangeService(redis_url, "rsmq", folder, limit_bytes=needed - 1000)
 
     with pytest.raises(TriageError, match=r"the journal would need .* for 105 messages, and holds at most"):
         await triage.preview(Delete(queue="a"))
@@ -251,14 +253,14 @@ async def test_what_would_not_fit_is_refused_before_anything_changes(
     await triage.aclose()
 
     # What is said to fit does, and is kept.
-    triage = Triage(redis_url, "rsmq", folder, limit_bytes=needed + 1000)
+    triage = ChangeService(redis_url, "rsmq", folder, limit_bytes=needed + 1000)
     await done(triage, Delete(queue="a"))
     await undone(triage)
     assert contents(client) == before
     await triage.aclose()
 
 
-async def test_a_journal_of_a_later_version_is_left_alone(triage: Triage, client: Redis, folder: Path) -> None:
+async def test_a_journal_of_a_later_version_is_left_alone(triage: ChangeService, client: Redis, folder: Path) -> None:
     before = contents(client)
     _of_a_later_version(folder)
 
@@ -291,7 +293,7 @@ def _a_folder_in_the_way(folder: Path) -> None:
 
 @pytest.mark.parametrize("spoil", [_corrupt, _a_file_in_the_way, _a_folder_in_the_way])
 async def test_a_journal_that_cannot_be_used_is_told_and_nothing_changes(
-    triage: Triage, client: Redis, folder: Path, spoil: Callable[[Path], None]
+    triage: ChangeService, client: Redis, folder: Path, spoil: Callable[[Path], None]
 ) -> None:
     before = contents(client)
     spoil(folder)
@@ -314,7 +316,9 @@ def full_disk(size: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
 
 
-async def test_a_disk_that_is_full_before_the_change_stops_it(triage: Triage, client: Redis, queues: Rsmq) -> None:
+async def test_a_disk_that_is_full_before_the_change_stops_it(
+    triage: ChangeService, client: Redis, queues: Rsmq
+) -> None:
     queues.send_messages("a", [os.urandom(1000)] * 300)
     before = contents(client)
     preview = await triage.preview(Delete(queue="a"))
@@ -331,7 +335,7 @@ async def test_a_disk_that_is_full_before_the_change_stops_it(triage: Triage, cl
 
 
 async def test_a_disk_that_becomes_full_stops_the_change_where_it_is(
-    triage: Triage, client: Redis, queues: Rsmq
+    triage: ChangeService, client: Redis, queues: Rsmq
 ) -> None:
     queues.send_messages("a", [os.urandom(1000) for _ in range(9_000)])
     before = contents(client)
@@ -348,7 +352,7 @@ async def test_a_disk_that_becomes_full_stops_the_change_where_it_is(
     assert kept(client) == before
 
 
-async def test_an_audit_log_that_cannot_be_written_is_told(triage: Triage, client: Redis, folder: Path) -> None:
+async def test_an_audit_log_that_cannot_be_written_is_told(triage: ChangeService, client: Redis, folder: Path) -> None:
     (folder / "audit.jsonl").mkdir(parents=True)
 
     report = await done(triage, Delete(queue="a"))
@@ -364,10 +368,10 @@ async def test_an_audit_log_that_cannot_be_written_is_told(triage: Triage, clien
 
 
 async def test_a_line_of_the_audit_log_is_one_line_of_ascii(
-    triage: Triage, redis_url: str, folder: Path, client: Redis
+    triage: ChangeService, redis_url: str, folder: Path, client: Redis
 ) -> None:
     Rsmq(client, "n\u2028s\n").create_queue("a")
-    desk = Triage(redis_url.replace("://", "://default:secret@"), "n\u2028s\n", folder, profile="prod\x1b[31m")
+    desk = ChangeService(redis_url.replace("://", "://default:secret@"), "n\u2028s\n", folder, profile="prod\x1b[31m")
     client.execute_command("ACL", "SETUSER", "default", "nopass")
 
     await done(desk, Send(queue="a", bodies=(b"secret body",)))
@@ -390,7 +394,7 @@ async def test_several_desks_make_changes_at_once(redis_url: str, client: Redis,
         queues.create_queue(name)
         queues.send_messages(name, ["x"] * 700)
     before = contents(client)
-    desks = [Triage(redis_url, "rsmq", folder) for _ in names]
+    desks = [ChangeService(redis_url, "rsmq", folder) for _ in names]
 
     reports = await asyncio.gather(*(done(desk, Delete(queue=name)) for desk, name in zip(desks, names, strict=True)))
     assert [(report.stopped, report.tally.done) for report in reports] == [(None, 700)] * 6
@@ -403,11 +407,11 @@ async def test_several_desks_make_changes_at_once(redis_url: str, client: Redis,
 
 
 async def test_two_undos_of_one_change_restore_it_once(
-    triage: Triage, redis_url: str, client: Redis, folder: Path
+    triage: ChangeService, redis_url: str, client: Redis, folder: Path
 ) -> None:
     before = contents(client)
     await done(triage, Delete(queue="a"))
-    other = Triage(redis_url, "rsmq", folder)
+    other = ChangeService(redis_url, "rsmq", folder)
     previews = [await desk.preview_undo() for desk in (triage, other)]
 
     reports = await asyncio.gather(triage.run(previews[0]).to_end(), other.run(previews[1]).to_end())
@@ -418,10 +422,10 @@ async def test_two_undos_of_one_change_restore_it_once(
 
 
 async def test_a_change_that_another_desk_works_on_is_left_alone(
-    triage: Triage, redis_url: str, client: Redis, folder: Path, queues: Rsmq
+    triage: ChangeService, redis_url: str, client: Redis, folder: Path, queues: Rsmq
 ) -> None:
     queues.send_messages("a", ["x"] * 5_000)
-    other = Triage(redis_url, "rsmq", folder)
+    other = ChangeService(redis_url, "rsmq", folder)
     run = triage.run(await triage.preview(Delete(queue="a")))
 
     async for _ in run:
@@ -434,7 +438,9 @@ async def test_a_change_that_another_desk_works_on_is_left_alone(
     await other.aclose()
 
 
-async def test_a_run_that_nobody_watches_to_its_end_can_be_undone(triage: Triage, client: Redis, queues: Rsmq) -> None:
+async def test_a_run_that_nobody_watches_to_its_end_can_be_undone(
+    triage: ChangeService, client: Redis, queues: Rsmq
+) -> None:
     queues.send_messages("a", ["x"] * 5_000)
     before = contents(client)
     run = triage.run(await triage.preview(Delete(queue="a")))

@@ -13,7 +13,7 @@ from rsmq_tui.protocol import Rsmq
 from rsmq_tui.protocol.lists.naming import ListNames
 from rsmq_tui.triage.change import Change, State
 from rsmq_tui.triage.journal import Journal
-from rsmq_tui.triage.lists.service import ListTriage
+from rsmq_tui.triage.lists.service import ListChangeService
 from tests.triage.crashing import Crasher, mother
 from tests.triage.doing import audit_lines
 from tests.triage.keyspace import kept, markers
@@ -53,8 +53,8 @@ class Scene:
         self.client.zadd("queue:a:leases", {lease("a", b"w 1"): 2**41, lease("b", b"same"): 1})
         self.before = kept(self.client)
 
-    def desk(self) -> ListTriage:
-        return ListTriage(self._url, ListNames(), self.folder)
+    def desk(self) -> ListChangeService:
+        return ListChangeService(self._url, ListNames(), self.folder)
 
     async def recovered(self) -> list[Change]:
         desk = self.desk()

@@ -15,8 +15,8 @@ from rsmq_tui.triage.actions import Delete
 from rsmq_tui.triage.change import Entry
 from rsmq_tui.triage.journal import Journal
 from rsmq_tui.triage.journal_db import VERSION
-from rsmq_tui.triage.lists.service import ListTriage
-from rsmq_tui.triage.service import Triage
+from rsmq_tui.triage.lists.service import ListChangeService
+from rsmq_tui.triage.service import ChangeService
 from tests.triage.doing import done, undone
 from tests.triage.journals import make_old
 from tests.triage.keyspace import contents
@@ -76,7 +76,7 @@ async def test_what_an_earlier_version_did_by_places_is_undone_by_values(
     lay(client, NAMES["right"], A, [b"6", b"9", b"sent", b"theirs"])
     lay(client, NAMES["right"], B, [b"b", b"5", b"8"])
     write_old_journal(folder, redis_url, int(client.time()[0]) * 1000)
-    lists = ListTriage(redis_url, NAMES["right"], folder)
+    lists = ListChangeService(redis_url, NAMES["right"], folder)
     assert await lists.recover() == []
 
     assert (await undone(lists, 4)).tally.done == 2
@@ -95,17 +95,17 @@ async def test_a_journal_of_those_who_knew_no_lists_goes_on(redis_url: str, fold
     queues.create_queue("q")
     queues.send_messages("q", ["1", "2", "3"])
     before = contents(client)
-    triage = Triage(redis_url, "rsmq", folder)
+    triage = ChangeService(redis_url, "rsmq", folder)
     report = await done(triage, Delete(queue="q"))
     await triage.aclose()
     make_old(folder / "journal.sqlite", 2)
 
-    triage = Triage(redis_url, "rsmq", folder)
+    triage = ChangeService(redis_url, "rsmq", folder)
     assert (await undone(triage, report.change)).tally.done == 3
     await triage.aclose()
     assert contents(client) == before
     lay(client, NAMES["right"], A, [b"1", b"2"])
-    lists = ListTriage(redis_url, NAMES["right"], folder)
+    lists = ListChangeService(redis_url, NAMES["right"], folder)
     assert (await done(lists, Delete(queue=A))).tally.done == 2
     assert (await undone(lists)).tally.done == 2
     await lists.aclose()

@@ -12,7 +12,7 @@ from rsmq_tui.embedded import EmbeddedServer
 from rsmq_tui.protocol import Rsmq
 from rsmq_tui.triage import execute
 from rsmq_tui.triage.actions import Action, Copy, Delete, DeleteQueue, Hide, Move, Send
-from rsmq_tui.triage.service import Triage
+from rsmq_tui.triage.service import ChangeService
 from tests.hostile.proxy import Proxy
 from tests.triage.doing import audit_lines, done, undone
 from tests.triage.keyspace import contents, kept, markers
@@ -71,7 +71,7 @@ class LosingOutcomes:
 @pytest.mark.parametrize("name", ACTIONS)
 async def test_a_lost_reply_is_asked_for_again(proxy: Proxy, client: Redis, folder: Path, name: str) -> None:
     before = contents(client)
-    desk = Triage(proxy.url, "rsmq", folder)
+    desk = ChangeService(proxy.url, "rsmq", folder)
     preview = await desk.preview(ACTIONS[name]())
     losing = LosingOutcomes(1 if name == "send" else 3)
     proxy.change(losing)
@@ -97,7 +97,7 @@ async def test_whatever_is_lost_what_is_said_is_what_was_done(
     proxy: Proxy, client: Redis, folder: Path, name: str, every: int
 ) -> None:
     before = contents(client)
-    desk = Triage(proxy.url, "rsmq", folder)
+    desk = ChangeService(proxy.url, "rsmq", folder)
     preview = await desk.preview(ACTIONS[name]())
     proxy.change(losing(every, 4))
 
@@ -122,7 +122,7 @@ async def test_a_server_that_goes_away_stops_the_change_and_what_was_done_is_fou
 ) -> None:
     monkeypatch.setattr(execute, "_SETTLE_WAITS_S", (0.01, 0.02))
     before = contents(client)
-    desk = Triage(proxy.url, "rsmq", folder)
+    desk = ChangeService(proxy.url, "rsmq", folder)
     run = desk.run(await desk.preview(Delete(queue="a")))
     async for tally in run:
         if tally.done:

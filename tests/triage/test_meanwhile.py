@@ -15,7 +15,7 @@ from rsmq_tui.protocol.rsmq.editor import QueueEditor
 from rsmq_tui.protocol.rsmq.edits import FieldBatch
 from rsmq_tui.triage.actions import Action, Copy, Delete, DeleteQueue, Hide, Move, Purge, Redrive, Release
 from rsmq_tui.triage.scope import Named
-from rsmq_tui.triage.service import Triage
+from rsmq_tui.triage.service import ChangeService
 from tests.triage.doing import done, undone
 from tests.triage.keyspace import contents
 
@@ -52,7 +52,9 @@ def of(client: Redis, id: str, queue: str = "a-dlq") -> tuple[Any, ...]:
 
 
 @pytest.mark.parametrize("name", ACTIONS)
-async def test_between_preview_and_run(triage: Triage, client: Redis, queues: Rsmq, ids: list[str], name: str) -> None:
+async def test_between_preview_and_run(
+    triage: ChangeService, client: Redis, queues: Rsmq, ids: list[str], name: str
+) -> None:
     preview = await triage.preview(ACTIONS[name](), Named(tuple(ids)))
     meddle(queues, ids)
     before = contents(client)
@@ -74,7 +76,9 @@ async def test_between_preview_and_run(triage: Triage, client: Redis, queues: Rs
 
 
 @pytest.mark.parametrize("name", ["hide", "release", "move", "copy", "redrive"])
-async def test_between_run_and_undo(triage: Triage, client: Redis, queues: Rsmq, ids: list[str], name: str) -> None:
+async def test_between_run_and_undo(
+    triage: ChangeService, client: Redis, queues: Rsmq, ids: list[str], name: str
+) -> None:
     before = {id: of(client, id) for id in ids}
     await triage.run(await triage.preview(ACTIONS[name]())).to_end()
     where = "a" if name in ("move", "copy", "redrive") else "a-dlq"
@@ -91,7 +95,7 @@ async def test_between_run_and_undo(triage: Triage, client: Redis, queues: Rsmq,
 
 
 async def test_a_queue_to_which_messages_come_meanwhile_is_kept(
-    triage: Triage, client: Redis, queues: Rsmq, ids: list[str]
+    triage: ChangeService, client: Redis, queues: Rsmq, ids: list[str]
 ) -> None:
     preview = await triage.preview(DeleteQueue(queue="a-dlq"))
     arrived = queues.send_message("a-dlq", "new")
@@ -109,7 +113,7 @@ async def test_a_queue_to_which_messages_come_meanwhile_is_kept(
 
 
 async def test_a_queue_to_which_a_message_comes_at_the_last_moment_is_kept(
-    triage: Triage, client: Redis, queues: Rsmq, ids: list[str], monkeypatch: pytest.MonkeyPatch
+    triage: ChangeService, client: Redis, queues: Rsmq, ids: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     honest = QueueEditor.apply
 
@@ -127,7 +131,7 @@ async def test_a_queue_to_which_a_message_comes_at_the_last_moment_is_kept(
 
 
 async def test_a_queue_whose_messages_are_received_meanwhile_is_kept(
-    triage: Triage, client: Redis, queues: Rsmq, ids: list[str]
+    triage: ChangeService, client: Redis, queues: Rsmq, ids: list[str]
 ) -> None:
     preview = await triage.preview(DeleteQueue(queue="a-dlq"))
     received = queues.receive_message("a-dlq")
@@ -147,7 +151,7 @@ async def test_a_queue_whose_messages_are_received_meanwhile_is_kept(
 
 
 async def test_a_queue_that_is_deleted_meanwhile_stops_the_run(
-    triage: Triage, client: Redis, queues: Rsmq, ids: list[str]
+    triage: ChangeService, client: Redis, queues: Rsmq, ids: list[str]
 ) -> None:
     preview = await triage.preview(Move(queue="a-dlq", target="a"))
     queues.delete_queue("a")

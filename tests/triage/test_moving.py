@@ -9,7 +9,7 @@ from rsmq_tui.protocol import Rsmq, sent_ms
 from rsmq_tui.triage.actions import Copy, Delete, DeleteQueue, Move, Redrive
 from rsmq_tui.triage.errors import TriageError
 from rsmq_tui.triage.scope import Named
-from rsmq_tui.triage.service import Triage
+from rsmq_tui.triage.service import ChangeService
 from tests.protocol.keyspace import now_ms
 from tests.triage.doing import done, undone
 from tests.triage.keyspace import contents, kept, lay, message
@@ -31,7 +31,7 @@ def bodies(client: Redis, queue: str) -> set[bytes | None]:
     return {client.hget(f"rsmq:{queue}:Q", id) for id in client.zrange(f"rsmq:{queue}", 0, -1)}
 
 
-async def test_a_message_moves_as_it_is(triage: Triage, client: Redis, queues: Rsmq) -> None:
+async def test_a_message_moves_as_it_is(triage: ChangeService, client: Redis, queues: Rsmq) -> None:
     queues.send_messages("a", ["one", "two"])
     queues.receive_message("a")
     there = contents(client)
@@ -46,7 +46,7 @@ async def test_a_message_moves_as_it_is(triage: Triage, client: Redis, queues: R
     }
 
 
-async def test_a_copy_was_never_received(triage: Triage, client: Redis, queues: Rsmq) -> None:
+async def test_a_copy_was_never_received(triage: ChangeService, client: Redis, queues: Rsmq) -> None:
     queues.send_messages("a", ["one", "two"])
     queues.receive_messages("a", 2)
     before = contents(client)
@@ -62,7 +62,7 @@ async def test_a_copy_was_never_received(triage: Triage, client: Redis, queues: 
     assert bodies(client, "b") == {b"one", b"two"}
 
 
-async def test_copies_within_a_queue_get_ids_of_their_own(triage: Triage, client: Redis, queues: Rsmq) -> None:
+async def test_copies_within_a_queue_get_ids_of_their_own(triage: ChangeService, client: Redis, queues: Rsmq) -> None:
     queues.send_messages("a", ["one", "two"])
     since_ms = now_ms(client)
     before = {id for id, _ in contents(client)[b"rsmq:a"]}
@@ -79,7 +79,7 @@ async def test_copies_within_a_queue_get_ids_of_their_own(triage: Triage, client
 
 @pytest.mark.parametrize("action", [Move, Copy])
 async def test_an_id_that_is_in_use_gets_another_of_the_same_time(
-    triage: Triage, client: Redis, queues: Rsmq, action: type[Move]
+    triage: ChangeService, client: Redis, queues: Rsmq, action: type[Move]
 ) -> None:
     ids = queues.send_messages("a", ["one", "two", "three"])
     lay(client, "b", message(ids[1].encode(), body=b"other"))
@@ -105,7 +105,7 @@ async def test_an_id_that_is_in_use_gets_another_of_the_same_time(
     assert contents(client) == before
 
 
-async def test_what_is_too_long_for_the_target_stays(triage: Triage, client: Redis, queues: Rsmq) -> None:
+async def test_what_is_too_long_for_the_target_stays(triage: ChangeService, client: Redis, queues: Rsmq) -> None:
     queues.send_messages("a", ["x" * 1024, "x" * 1025, "x" * 5000])
     before = contents(client)
 
@@ -119,7 +119,7 @@ async def test_what_is_too_long_for_the_target_stays(triage: Triage, client: Red
         assert contents(client) == before
 
 
-async def test_a_target_that_does_not_exist(triage: Triage, client: Redis, queues: Rsmq) -> None:
+async def test_a_target_that_does_not_exist(triage: ChangeService, client: Redis, queues: Rsmq) -> None:
     queues.send_message("a", "one")
     for action in (
         Move(queue="a", target="new"),
@@ -134,7 +134,7 @@ async def test_a_target_that_does_not_exist(triage: Triage, client: Redis, queue
         await triage.preview(Move(queue="a", target="QUEUES", create=True))
 
 
-async def test_a_target_is_made_as_the_queue_is(triage: Triage, client: Redis, queues: Rsmq) -> None:
+async def test_a_target_is_made_as_the_queue_is(triage: ChangeService, client: Redis, queues: Rsmq) -> None:
     queues.set_queue_attributes("a", vt=7, delay=8, maxsize=2048)
     queues.send_message("a", "one")
 
@@ -150,7 +150,7 @@ async def test_a_target_is_made_as_the_queue_is(triage: Triage, client: Redis, q
     assert report.tally.done == preview.count == 1
 
 
-async def test_a_target_that_was_made_and_is_used_stays(triage: Triage, client: Redis, queues: Rsmq) -> None:
+async def test_a_target_that_was_made_and_is_used_stays(triage: ChangeService, client: Redis, queues: Rsmq) -> None:
     queues.send_messages("a", ["one", "two"])
     before = contents(client)
     await done(triage, Move(queue="a", target="new", create=True))
@@ -172,7 +172,7 @@ async def test_a_target_that_was_made_and_is_used_stays(triage: Triage, client: 
 
 @pytest.mark.parametrize("kind", [Move, Copy])
 async def test_undo_says_that_it_removes_the_queue_that_was_made(
-    triage: Triage, client: Redis, queues: Rsmq, kind: type[Move]
+    triage: ChangeService, client: Redis, queues: Rsmq, kind: type[Move]
 ) -> None:
     queues.send_messages("a", ["one", "two"])
     before = contents(client)
@@ -202,7 +202,7 @@ async def test_undo_says_that_it_removes_the_queue_that_was_made(
     ],
 )
 async def test_undo_says_why_a_queue_that_was_made_stays(
-    triage: Triage, client: Redis, queues: Rsmq, use: str, note: str
+    triage: ChangeService, client: Redis, queues: Rsmq, use: str, note: str
 ) -> None:
     id = queues.send_message("a", "one")
     await done(triage, Move(queue="a", target="new", create=True))
@@ -221,7 +221,9 @@ async def test_undo_says_why_a_queue_that_was_made_stays(
     assert ("new" in queues.list_queues()) == (use != "delete")
 
 
-async def test_undo_of_what_made_no_queue_says_nothing_of_one(triage: Triage, client: Redis, queues: Rsmq) -> None:
+async def test_undo_of_what_made_no_queue_says_nothing_of_one(
+    triage: ChangeService, client: Redis, queues: Rsmq
+) -> None:
     queues.send_message("a", "one")
     await done(triage, Move(queue="a", target="b", create=True))
     preview = await triage.preview_undo()
@@ -230,7 +232,7 @@ async def test_undo_of_what_made_no_queue_says_nothing_of_one(triage: Triage, cl
 
 
 async def test_a_target_that_was_made_for_nothing_can_be_taken_away(
-    triage: Triage, client: Redis, queues: Rsmq
+    triage: ChangeService, client: Redis, queues: Rsmq
 ) -> None:
     id = queues.send_message("a", "one")
     preview = await triage.preview(Move(queue="a", target="new", create=True), Named((id,)))
@@ -246,7 +248,7 @@ async def test_a_target_that_was_made_for_nothing_can_be_taken_away(
 
 
 async def test_a_target_that_goes_while_the_change_is_made_stops_it(
-    triage: Triage, client: Redis, queues: Rsmq
+    triage: ChangeService, client: Redis, queues: Rsmq
 ) -> None:
     queues.send_messages("a", ["x"] * 2_500)
     preview = await triage.preview(Move(queue="a", target="b"))
@@ -265,7 +267,7 @@ async def test_a_target_that_goes_while_the_change_is_made_stops_it(
 
 
 async def test_dead_letters_go_back_to_where_the_journal_knows_that_they_came_from(
-    triage: Triage, client: Redis, queues: Rsmq
+    triage: ChangeService, client: Redis, queues: Rsmq
 ) -> None:
     queues.create_queue("graveyard")
     queues.create_queue("c", maxsize=-1)
@@ -292,7 +294,9 @@ async def test_dead_letters_go_back_to_where_the_journal_knows_that_they_came_fr
     assert contents(client) == before
 
 
-async def test_dead_letters_go_back_to_what_their_bodies_say(triage: Triage, client: Redis, queues: Rsmq) -> None:
+async def test_dead_letters_go_back_to_what_their_bodies_say(
+    triage: ChangeService, client: Redis, queues: Rsmq
+) -> None:
     queues.create_queue("a-dlq")
     said: list[bytes | str] = [json.dumps({"meta": {"queue": name}}) for name in ("b", "b", "gone", "a-dlq")]
     queues.send_messages("a-dlq", [*said, "{", "[1]", '{"meta": {"queue": 5}}', '{"meta": "b"}', b"\xff", ""])
@@ -310,7 +314,7 @@ async def test_dead_letters_go_back_to_what_their_bodies_say(triage: Triage, cli
 
 @pytest.mark.parametrize("name", ["a-dlq", "a_dead", "dead-letter-a", "failed_a", "a-dead-letter-queue", "DLQ-a"])
 async def test_dead_letters_go_back_by_the_name_of_their_queue(
-    triage: Triage, client: Redis, queues: Rsmq, name: str
+    triage: ChangeService, client: Redis, queues: Rsmq, name: str
 ) -> None:
     queues.create_queue(name)
     queues.send_message(name, "one")
@@ -321,7 +325,7 @@ async def test_dead_letters_go_back_by_the_name_of_their_queue(
     assert bodies(client, "a") == {b"one"}
 
 
-async def test_dead_letters_of_which_nothing_is_known_stay(triage: Triage, client: Redis, queues: Rsmq) -> None:
+async def test_dead_letters_of_which_nothing_is_known_stay(triage: ChangeService, client: Redis, queues: Rsmq) -> None:
     queues.create_queue("gone-dlq")
     queues.send_message("b", "one")
     queues.send_message("gone-dlq", "one")
@@ -336,7 +340,7 @@ async def test_dead_letters_of_which_nothing_is_known_stay(triage: Triage, clien
 
 
 async def test_what_was_moved_can_be_deleted_with_its_queue_and_all_comes_back(
-    triage: Triage, client: Redis, queues: Rsmq
+    triage: ChangeService, client: Redis, queues: Rsmq
 ) -> None:
     queues.send_messages("a", ["one", "two"])
     start = contents(client)

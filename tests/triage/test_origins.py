@@ -8,13 +8,13 @@ from rsmq_tui.protocol import Rsmq
 from rsmq_tui.triage.actions import Delete, Move, Redrive
 from rsmq_tui.triage.errors import TriageError
 from rsmq_tui.triage.scope import SAME_MESSAGE, Everything, Matching, Named, Preview, Scope
-from rsmq_tui.triage.service import Triage
+from rsmq_tui.triage.service import ChangeService
 from tests.triage.doing import done
 from tests.triage.keyspace import contents
 
 
 @pytest.fixture
-async def ids(triage: Triage, queues: Rsmq) -> list[str]:
+async def ids(triage: ChangeService, queues: Rsmq) -> list[str]:
     """Dead letters of a queue whose name says nothing: two came from a, one from b by way of a, and two are unknown."""
     for name in ("a", "b", "graveyard"):
         queues.create_queue(name)
@@ -28,14 +28,14 @@ async def ids(triage: Triage, queues: Rsmq) -> list[str]:
     return [one, two, three, *queues.send_messages("graveyard", ["four", "five"])]
 
 
-async def _preview(triage: Triage, scope: Scope | None = None, **how: str) -> Preview:
+async def _preview(triage: ChangeService, scope: Scope | None = None, **how: str) -> Preview:
     preview = await triage.preview(Redrive(queue="graveyard", **how), scope)
     preview.close()
     return preview
 
 
 async def test_those_of_unknown_origin_are_counted_and_that_is_what_fails(
-    triage: Triage, client: Redis, queues: Rsmq, ids: list[str]
+    triage: ChangeService, client: Redis, queues: Rsmq, ids: list[str]
 ) -> None:
     preview = await triage.preview(Redrive(queue="graveyard"))
     assert preview.notes == (
@@ -61,24 +61,24 @@ async def test_those_of_unknown_origin_are_counted_and_that_is_what_fails(
     ],
 )
 async def test_it_is_about_the_selected_ones_alone(
-    triage: Triage, ids: list[str], numbers: tuple[int, ...], told: str | None
+    triage: ChangeService, ids: list[str], numbers: tuple[int, ...], told: str | None
 ) -> None:
     preview = await _preview(triage, Named(tuple(ids[number] for number in numbers)))
     assert preview.notes[2:] == (() if told is None else (told,))
 
 
-async def test_with_a_filter_and_a_limit(triage: Triage, client: Redis, ids: list[str]) -> None:
+async def test_with_a_filter_and_a_limit(triage: ChangeService, client: Redis, ids: list[str]) -> None:
     client.zadd("rsmq:graveyard", {ids[4]: 1})
     preview = await _preview(triage, Matching(parse_filter("!body:nothing"), 2))
     assert preview.notes[2:] == ("1 of these has no known origin: it fails and stays here.",)
 
 
-async def test_nothing_selected_has_nothing_to_be_told(triage: Triage, ids: list[str]) -> None:
+async def test_nothing_selected_has_nothing_to_be_told(triage: ChangeService, ids: list[str]) -> None:
     preview = await _preview(triage, Matching(parse_filter("no such body")))
     assert preview.notes[2:] == ()
 
 
-async def test_a_queue_that_is_no_more_is_told(triage: Triage, queues: Rsmq, ids: list[str]) -> None:
+async def test_a_queue_that_is_no_more_is_told(triage: ChangeService, queues: Rsmq, ids: list[str]) -> None:
     queues.delete_queue("a")
     preview = await triage.preview(Redrive(queue="graveyard"))
     assert preview.notes[2:] == (
@@ -89,14 +89,16 @@ async def test_a_queue_that_is_no_more_is_told(triage: Triage, queues: Rsmq, ids
     assert dict(report.tally.failed) == {"its source queue is unknown": 2, "the target queue does not exist": 2}
 
 
-async def test_a_key_that_is_no_queue_is_told(triage: Triage, client: Redis, queues: Rsmq, ids: list[str]) -> None:
+async def test_a_key_that_is_no_queue_is_told(
+    triage: ChangeService, client: Redis, queues: Rsmq, ids: list[str]
+) -> None:
     queues.delete_queue("a")
     client.set("rsmq:a", "x")
     preview = await _preview(triage)
     assert preview.notes[3:] == ("2 of these have to go to a, which is not a queue: they fail and stay here.",)
 
 
-async def test_the_name_of_the_queue_is_an_origin_where_it_is_one(triage: Triage, queues: Rsmq) -> None:
+async def test_the_name_of_the_queue_is_an_origin_where_it_is_one(triage: ChangeService, queues: Rsmq) -> None:
     queues.create_queue("orders-dlq")
     queues.send_messages("orders-dlq", ["x", "y"])
     preview = await triage.preview(Redrive(queue="orders-dlq"))
@@ -111,7 +113,7 @@ async def test_the_name_of_the_queue_is_an_origin_where_it_is_one(triage: Triage
     preview.close()
 
 
-async def test_bodies_are_not_read_and_what_happens_then_is_told(triage: Triage, ids: list[str]) -> None:
+async def test_bodies_are_not_read_and_what_happens_then_is_told(triage: ChangeService, ids: list[str]) -> None:
     preview = await _preview(triage, origin="meta.queue")
     assert preview.notes[1:] == (
         "Each goes to the queue at meta.queue in its body. Bodies are read when the change runs: a message that"
@@ -119,12 +121,12 @@ async def test_bodies_are_not_read_and_what_happens_then_is_told(triage: Triage,
     )
 
 
-async def test_a_path_that_is_none_is_refused_before_anything_is_done(triage: Triage, ids: list[str]) -> None:
+async def test_a_path_that_is_none_is_refused_before_anything_is_done(triage: ChangeService, ids: list[str]) -> None:
     with pytest.raises(TriageError, match="is not a JSON path"):
         await _preview(triage, origin="meta..queue")
 
 
-async def test_a_named_target_needs_no_origin(triage: Triage, client: Redis, ids: list[str]) -> None:
+async def test_a_named_target_needs_no_origin(triage: ChangeService, client: Redis, ids: list[str]) -> None:
     before = contents(client)
     preview = await _preview(triage, target="a")
     assert len(preview.notes) == 1

@@ -12,7 +12,7 @@ from rsmq_tui.protocol.keys import another_id
 from rsmq_tui.protocol.rsmq.editor import QueueEditor
 from rsmq_tui.triage.actions import Copy, DeleteQueue, Hide, MessageAction, Move, Redrive, Release, Send
 from rsmq_tui.triage.plan import strays
-from rsmq_tui.triage.service import Triage
+from rsmq_tui.triage.service import ChangeService
 from tests.protocol.keyspace import now_ms
 from tests.triage.doing import done, undone
 from tests.triage.keyspace import contents, lay, message
@@ -31,7 +31,7 @@ TOO_LONG = {"longer than the target's maxsize": 5}
     ],
 )
 async def test_the_longest_that_a_queue_takes_is_measured_as_the_protocol_does(
-    triage: Triage, client: Redis, queues: Rsmq, action: MessageAction
+    triage: ChangeService, client: Redis, queues: Rsmq, action: MessageAction
 ) -> None:
     queues.create_queue("b", maxsize=1024)
     queues.create_queue(action.queue, maxsize=-1)
@@ -44,7 +44,9 @@ async def test_the_longest_that_a_queue_takes_is_measured_as_the_protocol_does(
     assert there == set(LONGEST)
 
 
-async def test_what_is_sent_is_measured_as_the_protocol_does(triage: Triage, client: Redis, queues: Rsmq) -> None:
+async def test_what_is_sent_is_measured_as_the_protocol_does(
+    triage: ChangeService, client: Redis, queues: Rsmq
+) -> None:
     queues.create_queue("b", maxsize=1024)
 
     report = await done(triage, Send(queue="b", bodies=tuple(text.encode() for text in LONGEST)))
@@ -54,7 +56,9 @@ async def test_what_is_sent_is_measured_as_the_protocol_does(triage: Triage, cli
 
 
 @pytest.mark.parametrize("named", ["b:Q", "\ud800", "b\0", "QUEUES", "", "x" * 200, "broken"])
-async def test_a_name_that_is_none_stops_no_others(triage: Triage, client: Redis, queues: Rsmq, named: str) -> None:
+async def test_a_name_that_is_none_stops_no_others(
+    triage: ChangeService, client: Redis, queues: Rsmq, named: str
+) -> None:
     queues.create_queue("b")
     queues.create_queue("dead")
     queues.send_messages("dead", [json.dumps({"from": name}) for name in ("b", named, "b")])
@@ -68,7 +72,7 @@ async def test_a_name_that_is_none_stops_no_others(triage: Triage, client: Redis
     assert (client.zcard("rsmq:b"), client.zcard("rsmq:dead")) == (3, 1)
 
 
-async def test_bodies_that_do_not_tell_are_not_read(triage: Triage, client: Redis, queues: Rsmq) -> None:
+async def test_bodies_that_do_not_tell_are_not_read(triage: ChangeService, client: Redis, queues: Rsmq) -> None:
     queues.create_queue("a")
     queues.create_queue("a-dlq")
     queues.send_messages("a-dlq", ["x" * 60_000] * 30)
@@ -86,7 +90,7 @@ async def test_bodies_that_do_not_tell_are_not_read(triage: Triage, client: Redi
     [(Hide(queue="a", seconds=500), 500), (Release(queue="a"), 0), (Copy(queue="a", target="a"), 0)],
 )
 async def test_scores_keep_their_unit(
-    triage: Triage, client: Redis, queues: Rsmq, action: MessageAction, due_s: int, per_s: int, unit: str
+    triage: ChangeService, client: Redis, queues: Rsmq, action: MessageAction, due_s: int, per_s: int, unit: str
 ) -> None:
     queues.create_queue("a")
     since_s = now_ms(client) // 1000
@@ -115,7 +119,9 @@ async def test_scores_keep_their_unit(
         (Redrive(queue="a", target="b"), "in the target queue they are in milliseconds"),
     ],
 )
-async def test_scores_elsewhere(triage: Triage, client: Redis, queues: Rsmq, action: MessageAction, words: str) -> None:
+async def test_scores_elsewhere(
+    triage: ChangeService, client: Redis, queues: Rsmq, action: MessageAction, words: str
+) -> None:
     queues.create_queue("a")
     queues.create_queue("b")
     lay(client, "a", message(score=b"1700000000"))
@@ -130,7 +136,9 @@ async def test_scores_elsewhere(triage: Triage, client: Redis, queues: Rsmq, act
     assert score == 1_700_000_000 if action.name == "move" else since_ms <= score <= now_ms(client)
 
 
-async def test_a_queue_goes_with_the_bodies_that_no_message_has(triage: Triage, client: Redis, queues: Rsmq) -> None:
+async def test_a_queue_goes_with_the_bodies_that_no_message_has(
+    triage: ChangeService, client: Redis, queues: Rsmq
+) -> None:
     queues.create_queue("a")
     for number in range(200):
         client.hset("rsmq:a:Q", f"orphan {number}", "x" * 60_000)

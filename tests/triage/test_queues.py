@@ -9,7 +9,7 @@ from rsmq_tui.protocol import Rsmq, sent_ms
 from rsmq_tui.triage.actions import CreateQueue, DeleteQueue, Import, Send, SetAttributes
 from rsmq_tui.triage.errors import TriageError
 from rsmq_tui.triage.jsonl import from_line, to_line
-from rsmq_tui.triage.service import Triage
+from rsmq_tui.triage.service import ChangeService
 from tests.protocol.keyspace import now_ms
 from tests.triage.doing import done, export, undone
 from tests.triage.keyspace import ODD, contents, lay, message
@@ -17,7 +17,7 @@ from tests.triage.keyspace import ODD, contents, lay, message
 
 @pytest.mark.parametrize(("queue_delay_s", "delay_s", "due_s"), [(0, None, 0), (7, None, 7), (7, 0, 0), (7, 20, 20)])
 async def test_what_is_sent_is_what_the_client_would_send(
-    triage: Triage, client: Redis, queues: Rsmq, queue_delay_s: int, delay_s: int | None, due_s: int
+    triage: ChangeService, client: Redis, queues: Rsmq, queue_delay_s: int, delay_s: int | None, due_s: int
 ) -> None:
     queues.create_queue("a", delay=queue_delay_s)
     sent = [b"%d" % number for number in range(30)]
@@ -39,7 +39,9 @@ async def test_what_is_sent_is_what_the_client_would_send(
     assert len(queues.receive_messages("a", 50)) == 30
 
 
-async def test_taking_a_send_back_leaves_the_total_of_others(triage: Triage, client: Redis, queues: Rsmq) -> None:
+async def test_taking_a_send_back_leaves_the_total_of_others(
+    triage: ChangeService, client: Redis, queues: Rsmq
+) -> None:
     queues.create_queue("a")
     await done(triage, Send(queue="a", bodies=(b"ours", b"ours")))
     queues.send_message("a", "theirs")
@@ -51,7 +53,7 @@ async def test_taking_a_send_back_leaves_the_total_of_others(triage: Triage, cli
     assert client.zcard("rsmq:a") == 1
 
 
-async def test_a_total_of_nought_stays_one(triage: Triage, client: Redis, queues: Rsmq) -> None:
+async def test_a_total_of_nought_stays_one(triage: ChangeService, client: Redis, queues: Rsmq) -> None:
     queues.create_queue("a")
     client.hset("rsmq:a:Q", "totalsent", "0")
     before = contents(client)
@@ -62,7 +64,7 @@ async def test_a_total_of_nought_stays_one(triage: Triage, client: Redis, queues
     assert contents(client) == before
 
 
-async def test_a_body_that_is_too_long_sends_nothing(triage: Triage, client: Redis, queues: Rsmq) -> None:
+async def test_a_body_that_is_too_long_sends_nothing(triage: ChangeService, client: Redis, queues: Rsmq) -> None:
     queues.create_queue("a", maxsize=1024)
     before = contents(client)
 
@@ -77,7 +79,7 @@ async def test_a_body_that_is_too_long_sends_nothing(triage: Triage, client: Red
 
 
 async def test_what_is_imported_is_what_was_exported(
-    triage: Triage, client: Redis, queues: Rsmq, tmp_path: Path
+    triage: ChangeService, client: Redis, queues: Rsmq, tmp_path: Path
 ) -> None:
     queues.create_queue("a")
     lay(client, "a", message(b"one 0", body=b"other", rc=b"7"))
@@ -133,7 +135,7 @@ def test_a_line_holds_every_byte(odd: str) -> None:
     ],
 )
 async def test_a_line_that_is_none_is_named_and_imports_nothing(
-    triage: Triage, client: Redis, queues: Rsmq, tmp_path: Path, line: str
+    triage: ChangeService, client: Redis, queues: Rsmq, tmp_path: Path, line: str
 ) -> None:
     queues.create_queue("a")
     before = contents(client)
@@ -148,7 +150,7 @@ async def test_a_line_that_is_none_is_named_and_imports_nothing(
 
 @pytest.mark.parametrize("score", ["1e3", "1.5", "-inf", "+inf", "1e400", "12.", "-0"])
 async def test_scores_may_be_written_in_many_ways(
-    triage: Triage, client: Redis, queues: Rsmq, tmp_path: Path, score: str
+    triage: ChangeService, client: Redis, queues: Rsmq, tmp_path: Path, score: str
 ) -> None:
     queues.create_queue("a")
     before = contents(client)
@@ -164,7 +166,7 @@ async def test_scores_may_be_written_in_many_ways(
     assert contents(client) == before
 
 
-async def test_a_file_that_cannot_be_imported_is_told(triage: Triage, queues: Rsmq, tmp_path: Path) -> None:
+async def test_a_file_that_cannot_be_imported_is_told(triage: ChangeService, queues: Rsmq, tmp_path: Path) -> None:
     queues.create_queue("a")
     empty = tmp_path / "empty.jsonl"
     empty.write_text("\n")
@@ -176,7 +178,7 @@ async def test_a_file_that_cannot_be_imported_is_told(triage: Triage, queues: Rs
         await triage.preview(Import(queue="nowhere", path=export(tmp_path / "export.jsonl")))
 
 
-async def test_a_queue_is_made(triage: Triage, client: Redis, queues: Rsmq) -> None:
+async def test_a_queue_is_made(triage: ChangeService, client: Redis, queues: Rsmq) -> None:
     report = await done(triage, CreateQueue(queue="new", vt=5, delay=6, maxsize=2048))
 
     made = queues.get_queue_attributes("new")
@@ -191,7 +193,7 @@ async def test_a_queue_is_made(triage: Triage, client: Redis, queues: Rsmq) -> N
         await triage.preview(CreateQueue(queue="new"))
 
 
-async def test_a_queue_that_is_made_meanwhile_is_left_alone(triage: Triage, client: Redis, queues: Rsmq) -> None:
+async def test_a_queue_that_is_made_meanwhile_is_left_alone(triage: ChangeService, client: Redis, queues: Rsmq) -> None:
     preview = await triage.preview(CreateQueue(queue="new"))
     queues.create_queue("new", vt=99)
     before = contents(client)
@@ -204,7 +206,9 @@ async def test_a_queue_that_is_made_meanwhile_is_left_alone(triage: Triage, clie
 
 
 @pytest.mark.parametrize("use", ["send", "send and pop"])
-async def test_a_queue_that_is_used_is_not_taken_back(triage: Triage, client: Redis, queues: Rsmq, use: str) -> None:
+async def test_a_queue_that_is_used_is_not_taken_back(
+    triage: ChangeService, client: Redis, queues: Rsmq, use: str
+) -> None:
     await done(triage, CreateQueue(queue="new"))
     queues.send_message("new", "x")
     if use == "send and pop":
@@ -219,7 +223,7 @@ async def test_a_queue_that_is_used_is_not_taken_back(triage: Triage, client: Re
     assert contents(client) == before
 
 
-async def test_attributes_are_set(triage: Triage, client: Redis, queues: Rsmq) -> None:
+async def test_attributes_are_set(triage: ChangeService, client: Redis, queues: Rsmq) -> None:
     queues.create_queue("a")
     queues.send_message("a", "x")
 
@@ -237,7 +241,7 @@ async def test_attributes_are_set(triage: Triage, client: Redis, queues: Rsmq) -
             await triage.preview(action)
 
 
-async def test_attributes_that_somebody_sets_after_us_stay(triage: Triage, client: Redis, queues: Rsmq) -> None:
+async def test_attributes_that_somebody_sets_after_us_stay(triage: ChangeService, client: Redis, queues: Rsmq) -> None:
     queues.create_queue("a")
     await done(triage, SetAttributes(queue="a", vt=3))
     queues.set_queue_attributes("a", vt=4)
@@ -252,7 +256,7 @@ async def test_attributes_that_somebody_sets_after_us_stay(triage: Triage, clien
 @pytest.mark.parametrize("strays", [0, 2, 1_500])
 @pytest.mark.parametrize("messages", [0, 3])
 async def test_a_queue_goes_with_all_that_is_in_its_keys(
-    triage: Triage, client: Redis, queues: Rsmq, strays: int, messages: int
+    triage: ChangeService, client: Redis, queues: Rsmq, strays: int, messages: int
 ) -> None:
     queues.create_queue("a")
     queues.create_queue("b")
@@ -273,7 +277,7 @@ async def test_a_queue_goes_with_all_that_is_in_its_keys(
 
 
 @pytest.mark.parametrize("broken", ["no vt", "not listed", "listed only", "no hash"])
-async def test_a_broken_queue_can_be_deleted(triage: Triage, client: Redis, queues: Rsmq, broken: str) -> None:
+async def test_a_broken_queue_can_be_deleted(triage: ChangeService, client: Redis, queues: Rsmq, broken: str) -> None:
     queues.create_queue("a")
     queues.send_message("a", "x")
     match broken:

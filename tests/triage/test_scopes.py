@@ -8,7 +8,7 @@ from rsmq_tui.protocol import Rsmq
 from rsmq_tui.triage.actions import Copy, Delete, DeleteQueue, Hide, Move
 from rsmq_tui.triage.preview import Seeing
 from rsmq_tui.triage.scope import Everything, Marked, Matching, Named, Scope, Shown
-from rsmq_tui.triage.service import Triage
+from rsmq_tui.triage.service import ChangeService
 from tests.triage.doing import done, undone
 from tests.triage.keyspace import ODD, contents, lay, message
 
@@ -29,7 +29,9 @@ def shown(client: Redis, *ids: str) -> Marked:
     return Marked(tuple(rows))
 
 
-async def test_marked_messages_and_no_others(triage: Triage, client: Redis, queues: Rsmq, ids: list[str]) -> None:
+async def test_marked_messages_and_no_others(
+    triage: ChangeService, client: Redis, queues: Rsmq, ids: list[str]
+) -> None:
     queues.receive_message("a")
     preview = await triage.preview(Delete(queue="a"), shown(client, ids[0], ids[3]))
 
@@ -43,7 +45,7 @@ async def test_marked_messages_and_no_others(triage: Triage, client: Redis, queu
 
 
 async def test_marked_messages_that_changed_since_they_were_shown_are_left_out(
-    triage: Triage, client: Redis, queues: Rsmq, ids: list[str]
+    triage: ChangeService, client: Redis, queues: Rsmq, ids: list[str]
 ) -> None:
     marked = shown(client, *ids)
     queues.receive_message("a")
@@ -61,7 +63,7 @@ async def test_marked_messages_that_changed_since_they_were_shown_are_left_out(
     assert contents(client) == before
 
 
-async def test_a_message_marked_twice_is_changed_once(triage: Triage, client: Redis, ids: list[str]) -> None:
+async def test_a_message_marked_twice_is_changed_once(triage: ChangeService, client: Redis, ids: list[str]) -> None:
     report = await done(triage, Delete(queue="a"), shown(client, ids[0], ids[0]))
 
     assert report.tally.done == 1
@@ -70,7 +72,7 @@ async def test_a_message_marked_twice_is_changed_once(triage: Triage, client: Re
     assert client.zcard("rsmq:a") == 6
 
 
-async def test_many_marked_messages(triage: Triage, client: Redis, queues: Rsmq) -> None:
+async def test_many_marked_messages(triage: ChangeService, client: Redis, queues: Rsmq) -> None:
     queues.create_queue("a")
     ids = queues.send_messages("a", ["x"] * 1_300)
 
@@ -80,7 +82,7 @@ async def test_many_marked_messages(triage: Triage, client: Redis, queues: Rsmq)
     assert queues.get_queue_attributes("a").hiddenmsgs == 1_200
 
 
-async def test_odd_messages_can_be_marked(triage: Triage, client: Redis, queues: Rsmq) -> None:
+async def test_odd_messages_can_be_marked(triage: ChangeService, client: Redis, queues: Rsmq) -> None:
     queues.create_queue("a")
     lay(client, "a", *(odd._replace(id=b"%d " % number + odd.id) for number, odd in enumerate(ODD.values())))
     before = contents(client)
@@ -109,7 +111,7 @@ def _counts(rc: bytes | None) -> bool:
     return rc is not None and rc.isdigit()
 
 
-async def test_named_messages(triage: Triage, client: Redis, queues: Rsmq, ids: list[str]) -> None:
+async def test_named_messages(triage: ChangeService, client: Redis, queues: Rsmq, ids: list[str]) -> None:
     queues.receive_message("a")
 
     preview = await triage.preview(Delete(queue="a"), Named((ids[0], "missing", ids[2], ids[2])))
@@ -133,7 +135,7 @@ async def test_named_messages(triage: Triage, client: Redis, queues: Rsmq, ids: 
     ],
 )
 async def test_what_matches_in_the_whole_queue(
-    triage: Triage, client: Redis, queues: Rsmq, ids: list[str], text: str, limit: int | None, matched: set[int]
+    triage: ChangeService, client: Redis, queues: Rsmq, ids: list[str], text: str, limit: int | None, matched: set[int]
 ) -> None:
     queues.receive_message("a")
     before = contents(client)
@@ -150,7 +152,7 @@ async def test_what_matches_in_the_whole_queue(
     assert contents(client) == before
 
 
-async def test_bodies_that_are_too_long_to_be_searched_are_counted(triage: Triage, queues: Rsmq) -> None:
+async def test_bodies_that_are_too_long_to_be_searched_are_counted(triage: ChangeService, queues: Rsmq) -> None:
     queues.create_queue("a", maxsize=-1)
     queues.send_messages("a", ["needle", "x" * 1_500_000])
 
@@ -161,7 +163,7 @@ async def test_bodies_that_are_too_long_to_be_searched_are_counted(triage: Triag
 
 @pytest.mark.parametrize("scope", [None, Everything(), Matching(parse_filter(""))])
 async def test_everything_also_what_is_hidden(
-    triage: Triage, client: Redis, queues: Rsmq, ids: list[str], scope: Scope | None
+    triage: ChangeService, client: Redis, queues: Rsmq, ids: list[str], scope: Scope | None
 ) -> None:
     queues.receive_messages("a", 2)
 
@@ -171,7 +173,7 @@ async def test_everything_also_what_is_hidden(
     assert not client.exists("rsmq:a")
 
 
-async def test_the_look_says_how_far_it_has_come(triage: Triage, queues: Rsmq) -> None:
+async def test_the_look_says_how_far_it_has_come(triage: ChangeService, queues: Rsmq) -> None:
     queues.create_queue("a")
     queues.send_messages("a", ["x"] * 900)
     told: list[Seeing] = []
@@ -184,7 +186,7 @@ async def test_the_look_says_how_far_it_has_come(triage: Triage, queues: Rsmq) -
     preview.close()
 
 
-async def test_a_preview_says_what_will_be(triage: Triage, client: Redis, queues: Rsmq, ids: list[str]) -> None:
+async def test_a_preview_says_what_will_be(triage: ChangeService, client: Redis, queues: Rsmq, ids: list[str]) -> None:
     queues.create_queue("b")
 
     for action, title in (
@@ -198,7 +200,9 @@ async def test_a_preview_says_what_will_be(triage: Triage, client: Redis, queues
         preview.close()
 
 
-async def test_a_preview_that_is_not_wanted_leaves_nothing(triage: Triage, client: Redis, ids: list[str]) -> None:
+async def test_a_preview_that_is_not_wanted_leaves_nothing(
+    triage: ChangeService, client: Redis, ids: list[str]
+) -> None:
     before = contents(client)
 
     preview = await triage.preview(Delete(queue="a"))
@@ -207,7 +211,7 @@ async def test_a_preview_that_is_not_wanted_leaves_nothing(triage: Triage, clien
     assert contents(client) == before
 
 
-async def test_an_empty_queue_is_nothing_to_do(triage: Triage, client: Redis, queues: Rsmq) -> None:
+async def test_an_empty_queue_is_nothing_to_do(triage: ChangeService, client: Redis, queues: Rsmq) -> None:
     queues.create_queue("a")
 
     preview = await triage.preview(Delete(queue="a"))
@@ -216,7 +220,7 @@ async def test_an_empty_queue_is_nothing_to_do(triage: Triage, client: Redis, qu
     assert (preview.count, report.tally.done, report.undoable) == (0, 0, False)
 
 
-async def test_messages_of_a_queue_that_is_broken_can_be_changed(triage: Triage, client: Redis) -> None:
+async def test_messages_of_a_queue_that_is_broken_can_be_changed(triage: ChangeService, client: Redis) -> None:
     lay(client, "a", message(), message(b"two"))
     before = contents(client)
 

@@ -9,13 +9,13 @@ from redis import Redis
 from rsmq_tui.protocol import Rsmq
 from rsmq_tui.triage.actions import DeleteQueue, Import, SetAttributes
 from rsmq_tui.triage.preview import Seeing
-from rsmq_tui.triage.service import Triage
+from rsmq_tui.triage.service import ChangeService
 from tests.triage.keyspace import contents
 
 SKIPPED = "received or changed meanwhile"
 
 
-async def test_attributes_that_somebody_changed_stay(triage: Triage, client: Redis, queues: Rsmq) -> None:
+async def test_attributes_that_somebody_changed_stay(triage: ChangeService, client: Redis, queues: Rsmq) -> None:
     queues.create_queue("a")
     preview = await triage.preview(SetAttributes(queue="a", vt=60))
     assert preview.what == "vt 30 -> 60"
@@ -37,7 +37,7 @@ async def test_attributes_that_somebody_changed_stay(triage: Triage, client: Red
     ],
 )
 async def test_a_queue_that_is_another_is_not_deleted(
-    triage: Triage, client: Redis, queues: Rsmq, other: str, told: str
+    triage: ChangeService, client: Redis, queues: Rsmq, other: str, told: str
 ) -> None:
     queues.create_queue("a")
     queues.send_message("a", "x")
@@ -58,7 +58,9 @@ async def test_a_queue_that_is_another_is_not_deleted(
     assert contents(client) == before
 
 
-async def test_a_queue_that_is_changed_while_it_is_emptied_stays(triage: Triage, client: Redis, queues: Rsmq) -> None:
+async def test_a_queue_that_is_changed_while_it_is_emptied_stays(
+    triage: ChangeService, client: Redis, queues: Rsmq
+) -> None:
     queues.create_queue("a")
     queues.send_messages("a", ["x"] * 3_000)
 
@@ -75,7 +77,7 @@ async def test_a_queue_that_is_changed_while_it_is_emptied_stays(triage: Triage,
 
 @pytest.mark.parametrize("change", ["replaced", "written to", "same length"])
 async def test_another_file_is_not_imported(
-    triage: Triage, client: Redis, queues: Rsmq, tmp_path: Path, change: str
+    triage: ChangeService, client: Redis, queues: Rsmq, tmp_path: Path, change: str
 ) -> None:
     queues.create_queue("a")
     before = contents(client)
@@ -100,7 +102,7 @@ async def test_another_file_is_not_imported(
     assert contents(client) == before
 
 
-async def test_a_look_at_a_file_tells_how_far_it_is(triage: Triage, queues: Rsmq, tmp_path: Path) -> None:
+async def test_a_look_at_a_file_tells_how_far_it_is(triage: ChangeService, queues: Rsmq, tmp_path: Path) -> None:
     queues.create_queue("a")
     path = tmp_path / "export.jsonl"
     path.write_text("".join(f'{{"id": "{number}", "score": 1}}\n' for number in range(1_200)))

@@ -22,7 +22,7 @@ from rsmq_tui.triage.actions import Action, Copy, CreateQueue, Delete, DeleteQue
 from rsmq_tui.triage.change import Report, State
 from rsmq_tui.triage.errors import TriageError
 from rsmq_tui.triage.journal import Journal
-from rsmq_tui.triage.service import Triage
+from rsmq_tui.triage.service import ChangeService
 from tests.triage.doing import audit_lines, done, undone
 from tests.triage.keyspace import contents, kept, markers
 
@@ -88,7 +88,7 @@ def losing(client: Redis) -> Any:
         yield Losing(client, patch)
 
 
-async def lost(triage: Triage, action: Action, losing: Losing, **how: bool) -> Report:
+async def lost(triage: ChangeService, action: Action, losing: Losing, **how: bool) -> Report:
     preview = await triage.preview(action)
     losing.lose(**how)
     try:
@@ -100,7 +100,7 @@ async def lost(triage: Triage, action: Action, losing: Losing, **how: bool) -> R
 @pytest.mark.parametrize("link", [False, True])
 @pytest.mark.parametrize("name", ACTIONS)
 async def test_what_was_done_can_be_undone_without_its_marker(
-    triage: Triage, client: Redis, losing: Losing, name: str, link: bool
+    triage: ChangeService, client: Redis, losing: Losing, name: str, link: bool
 ) -> None:
     before = contents(client)
 
@@ -123,7 +123,7 @@ async def test_what_was_done_can_be_undone_without_its_marker(
 @pytest.mark.parametrize("link", [False, True])
 @pytest.mark.parametrize("name", ACTIONS)
 async def test_what_is_all_as_it_was_was_not_carried_out(
-    triage: Triage, client: Redis, losing: Losing, folder: Path, name: str, link: bool
+    triage: ChangeService, client: Redis, losing: Losing, folder: Path, name: str, link: bool
 ) -> None:
     before = contents(client)
 
@@ -138,7 +138,7 @@ async def test_what_is_all_as_it_was_was_not_carried_out(
 
 
 async def test_what_somebody_took_meanwhile_is_unsettled_and_comes_back_only_when_asked_for(
-    triage: Triage, client: Redis, queues: Rsmq, losing: Losing
+    triage: ChangeService, client: Redis, queues: Rsmq, losing: Losing
 ) -> None:
     preview = await triage.preview(Delete(queue="a"))
     queues.receive_messages("a", 2)
@@ -163,7 +163,7 @@ async def test_what_somebody_took_meanwhile_is_unsettled_and_comes_back_only_whe
 
 
 async def test_what_is_settled_comes_back_and_what_is_unsettled_can_follow(
-    triage: Triage, client: Redis, queues: Rsmq, monkeypatch: pytest.MonkeyPatch
+    triage: ChangeService, client: Redis, queues: Rsmq, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     queues.send_messages("a", ["x"] * 600)
     before = contents(client)
@@ -197,7 +197,7 @@ async def test_what_is_settled_comes_back_and_what_is_unsettled_can_follow(
     assert kept(client) == before
 
 
-async def test_a_flushed_server_settles_nothing(triage: Triage, client: Redis, losing: Losing) -> None:
+async def test_a_flushed_server_settles_nothing(triage: ChangeService, client: Redis, losing: Losing) -> None:
     losing.markers_too = False
     await lost(triage, Delete(queue="a"), losing, link=True)
     client.flushall()
@@ -212,7 +212,7 @@ async def test_a_server_that_evicts_keys_settles_nothing_without_a_marker(folder
         queues = Rsmq(client)
         queues.create_queue("a")
         queues.send_messages("a", ["x"] * MESSAGES)
-        desk = Triage(server.url, "rsmq", folder)
+        desk = ChangeService(server.url, "rsmq", folder)
         losing.markers_too = False
         await lost(desk, Delete(queue="a"), losing, link=True)
         client.delete(*(key for key in markers(client) if not key.endswith(b"announced")))
@@ -232,7 +232,7 @@ async def test_a_server_that_evicts_keys_settles_nothing_without_a_marker(folder
 @pytest.mark.parametrize("written", [b"x", b"d", b"d" * MESSAGES + b"d", b"d" * MESSAGES + b";no", b"\xff" * MESSAGES])
 @pytest.mark.parametrize("link", [False, True])
 async def test_what_somebody_wrote_to_a_marker_tells_nothing(
-    triage: Triage, client: Redis, losing: Losing, link: bool, written: bytes
+    triage: ChangeService, client: Redis, losing: Losing, link: bool, written: bytes
 ) -> None:
     before = contents(client)
     losing.markers_too, losing.written = False, written
@@ -258,7 +258,7 @@ TYPES: dict[str, Callable[[Redis, str], object]] = {
 
 @pytest.mark.parametrize("kind", TYPES)
 async def test_a_marker_of_another_type_tells_nothing_and_stops_no_other_recovery(
-    triage: Triage, client: Redis, queues: Rsmq, losing: Losing, kind: str
+    triage: ChangeService, client: Redis, queues: Rsmq, losing: Losing, kind: str
 ) -> None:
     queues.send_messages("b", ["x"] * 3)
     before = contents(client)
@@ -286,7 +286,9 @@ async def test_a_marker_of_another_type_tells_nothing_and_stops_no_other_recover
     assert await triage.recover() == []
 
 
-async def test_a_server_that_is_out_of_memory_loses_no_message(triage: Triage, client: Redis, losing: Losing) -> None:
+async def test_a_server_that_is_out_of_memory_loses_no_message(
+    triage: ChangeService, client: Redis, losing: Losing
+) -> None:
     before = contents(client)
     preview = await triage.preview(Delete(queue="a"))
     losing.markers_too = False
@@ -306,7 +308,7 @@ async def test_a_server_that_is_out_of_memory_loses_no_message(triage: Triage, c
 
 
 async def test_the_counts_and_the_audit_log_learn_what_was_found_out_later(
-    triage: Triage, losing: Losing, folder: Path
+    triage: ChangeService, losing: Losing, folder: Path
 ) -> None:
     losing.markers_too = False
     report = await lost(triage, Delete(queue="a"), losing, link=True)
@@ -322,7 +324,7 @@ async def test_the_counts_and_the_audit_log_learn_what_was_found_out_later(
 
 
 async def test_markers_that_are_not_needed_are_removed_another_day(
-    triage: Triage, client: Redis, losing: Losing, folder: Path, monkeypatch: pytest.MonkeyPatch
+    triage: ChangeService, client: Redis, losing: Losing, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await lost(triage, Delete(queue="a"), losing, carried_out=False)
     assert list(markers(client).values()) == [b""]
@@ -373,7 +375,7 @@ async def test_another_server_at_the_same_address_is_told_and_decides_nothing(fo
         queues = Rsmq(Redis.from_url(url))
         queues.create_queue("a")
         queues.send_messages("a", ["x"] * MESSAGES)
-        desk = Triage(url, "rsmq", folder)
+        desk = ChangeService(url, "rsmq", folder)
         losing.markers_too = False
         await lost(desk, Delete(queue="a"), losing, link=True)
         await desk.recover()
@@ -385,7 +387,7 @@ async def test_another_server_at_the_same_address_is_told_and_decides_nothing(fo
         Rsmq(Redis.from_url(other.url)).create_queue("a")
 
         async with another_server_behind(port, other):
-            desk = Triage(url, "rsmq", folder)
+            desk = ChangeService(url, "rsmq", folder)
             (change,) = await desk.recover()
             with pytest.raises(TriageError, match="may have been consumed"):
                 await desk.preview_undo()
@@ -399,7 +401,7 @@ async def test_another_server_at_the_same_address_is_told_and_decides_nothing(fo
 
 async def test_a_server_that_does_not_say_who_it_is_is_believed(client: Redis, redis_url: str, folder: Path) -> None:
     client.acl_setuser("mute", enabled=True, passwords=["+p"], keys=["*"], commands=["+@all", "-info"])
-    desk = Triage(redis_url.replace("://", "://mute:p@"), "rsmq", folder)
+    desk = ChangeService(redis_url.replace("://", "://mute:p@"), "rsmq", folder)
     await done(desk, Delete(queue="a"))
 
     assert len((await desk.preview_undo()).notes) == 1

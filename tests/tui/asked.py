@@ -6,7 +6,7 @@ import pytest
 
 from rsmq_tui.triage.scope import Scope
 from rsmq_tui.tui.app import RsmqApp
-from rsmq_tui.tui.servers import Site
+from rsmq_tui.tui.servers import WatchedServer
 
 
 @dataclass
@@ -33,7 +33,7 @@ def keep_what_is_asked(monkeypatch: pytest.MonkeyPatch) -> Asked:
         asked.changes.append((name, queue, scope, body))
         return True
 
-    monkeypatch.setattr(Site, "can_change", property(lambda site: True))
+    monkeypatch.setattr(WatchedServer, "can_change", property(lambda site: True))
     monkeypatch.setattr(RsmqApp, "ask_change", ask_change)
     monkeypatch.setattr(RsmqApp, "undo", lambda app, queue, place: asked.undone.append(queue))
     monkeypatch.setattr(RsmqApp, "export", lambda app, queue, scope, place: asked.exported.append((queue, scope)))

@@ -11,7 +11,7 @@ from textual.widgets import Checkbox, Input
 
 from rsmq_tui.monitor import LivePoller
 from rsmq_tui.protocol import QueueReader
-from rsmq_tui.triage.service import Triage
+from rsmq_tui.triage.service import ChangeService
 from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.changes.forms import FormScreen
 from rsmq_tui.tui.overview import OverviewScreen
@@ -23,7 +23,7 @@ async def changing(
     url: str, folder: Path, *, size: tuple[int, int] = (120, 36), read_only: bool = False, notifications: bool = False
 ) -> AsyncIterator[Pilot[None]]:
     """Open the dashboard; the first poll is on the screen."""
-    triage = Triage(url, "rsmq", folder, read_only=read_only)
+    triage = ChangeService(url, "rsmq", folder, read_only=read_only)
     app = RsmqApp(LivePoller(QueueReader(url), interval_s=0.05), triage=triage)
     app.animation_level = "none"
     async with app.run_test(size=size, notifications=notifications) as pilot:

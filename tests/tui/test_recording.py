@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from rsmq_tui.monitor import Snapshot
 from rsmq_tui.tui.app import RsmqApp
-from rsmq_tui.tui.servers import Site
+from rsmq_tui.tui.servers import WatchedServer
 from tests.tui.driving import play, text_of, until
 from tests.tui.scripted import ScriptedSource
 from tests.tui.states import poll_of, queue_of
@@ -30,7 +30,7 @@ class Kept:
 
 async def test_each_snapshot_is_recorded_under_its_profile(source: ScriptedSource) -> None:
     kept = Kept()
-    app = RsmqApp([Site(source, name="prod")], recording=kept, clock=source.clock)
+    app = RsmqApp([WatchedServer(source, name="prod")], recording=kept, clock=source.clock)
     app.animation_level = "none"
     async with app.run_test(size=(120, 30)) as pilot:
         snapshot = poll_of(source, [queue_of("orders")])

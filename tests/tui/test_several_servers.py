@@ -12,11 +12,11 @@ from textual.pilot import Pilot
 from rsmq_tui.embedded import EmbeddedServer
 from rsmq_tui.monitor import LivePoller, QueueState, Verdict
 from rsmq_tui.protocol import LISTS_NS, Failure, QueueReader, Rsmq
-from rsmq_tui.triage.service import Triage
+from rsmq_tui.triage.service import ChangeService
 from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.changes.confirm import ConfirmScreen
 from rsmq_tui.tui.queue.screen import QueueScreen
-from rsmq_tui.tui.servers import Site
+from rsmq_tui.tui.servers import WatchedServer
 from rsmq_tui.tui.widgets.status_line import StatusLine
 from tests.tui.driving import app_of, lines_of, made, press, say_yes, settled, table_of, text_of, until
 from tests.tui.scripted import START_MS, FakeClock, ScriptedSource, messages_of
@@ -38,7 +38,7 @@ class _Servers:
         self.triages = {place: ScriptedTriage(count=3, server=f"redis://{place}:6379/0") for place in self.sources}
         colours = {"prod": RED, "test": GREEN}
         self.sites = [
-            Site(
+            WatchedServer(
                 source,
                 place=place,
                 name=place,
@@ -170,7 +170,7 @@ async def test_of_one_server_that_is_gone_one_age_and_one_countdown_are_told() -
     clock = FakeClock()
     sources = {place: ScriptedSource(clock, place=place) for place in ("rsmq", LISTS_NS)}
     url = "redis://cache-1:6379/0"
-    app = RsmqApp([Site(source, place=place, ns=place) for place, source in sources.items()], clock=clock)
+    app = RsmqApp([WatchedServer(source, place=place, ns=place) for place, source in sources.items()], clock=clock)
     app.animation_level = "none"
     async with app.run_test(size=(160, 30)) as pilot:
         for place, source in sources.items():
@@ -271,7 +271,7 @@ async def test_rows_keep_their_places_while_the_cursor_moves() -> None:
 
 async def test_another_namespace_is_told_in_the_table() -> None:
     servers = _Servers()
-    servers.sites[1] = Site(servers.sources["test"], place="test jobs", name="test", ns="rsmq")
+    servers.sites[1] = WatchedServer(servers.sources["test"], place="test jobs", name="test", ns="rsmq")
     assert servers.sites[1].title("rsmq") == "test jobs"
     assert servers.sites[1].title("mail") == "test mail"
 
@@ -281,7 +281,7 @@ async def test_two_namespaces_of_one_server_find_out_once_what_was_interrupted()
     sources = [ScriptedSource(clock, place=place) for place in ("prod jobs", "prod mail")]
     triages = [ScriptedTriage(), ScriptedTriage()]
     sites = [
-        Site(source, place=source.last.place, name="prod", triage=triage)  # type: ignore[arg-type] # it does what is asked
+        WatchedServer(source, place=source.last.place, name="prod", triage=triage)  # type: ignore[arg-type] # it does what is asked
         for source, triage in zip(sources, triages, strict=True)
     ]
     app = RsmqApp(sites, clock=clock)
@@ -311,11 +311,11 @@ async def test_two_real_servers_and_one_that_is_not_there(tmp_path: Path) -> Non
                 rsmq.send_messages("orders", [b"x"] * ready)
         urls = {"one": one.url, "other": other.url, "gone": "redis://127.0.0.1:1"}
         sites = [
-            Site(
+            WatchedServer(
                 LivePoller(QueueReader(url), place=place, interval_s=0.2),
                 place=place,
                 name=place,
-                triage=Triage(url, "rsmq", tmp_path, profile=place),
+                triage=ChangeService(url, "rsmq", tmp_path, profile=place),
             )
             for place, url in urls.items()
         ]

@@ -59,7 +59,7 @@ from rsmq_tui.triage.actions import (
     Send,
     Trim,
 )
-from rsmq_tui.triage.errors import EXPECTED, told
+from rsmq_tui.triage.errors import EXPECTED, explain
 from rsmq_tui.triage.export import Export, whole_file
 from rsmq_tui.triage.jsonl import to_fields
 from rsmq_tui.triage.preview import Seeing, search_due_first
@@ -417,7 +417,7 @@ async def _exporting(
         try:
             yield look, lambda write: engine.export(look.queue, Matching(wanted, options.limit), write)
         except EXPECTED as error:
-            raise UsageError(f"{look.queue} on {look.label}: {told(error)}") from error
+            raise UsageError(f"{look.queue} on {look.label}: {explain(error)}") from error
         finally:
             await engine.aclose()
 

@@ -16,7 +16,7 @@ from rsmq_tui.files import state_folder
 from rsmq_tui.monitor.text import count, duration, plural, printable
 
 if TYPE_CHECKING:
-    from rsmq_tui.pipeline.run import Outcome, Runner
+    from rsmq_tui.pipeline.run import Outcome, PipelineRun
     from rsmq_tui.pipeline.state import Progress
 
 EXIT_FAILED = 1
@@ -35,10 +35,7 @@ def run(options: argparse.Namespace) -> int:
     Raises ``UsageError`` for folders that cannot be used, and for what is not installed.
     """
     from rsmq_tui.pipeline.spark import SparkOptions, check_installed, open_engine  # noqa: PLC0415
-    from rsmq_tui.pipeline.state import (  # noqa: PLC0415
-        PipelineError,
-        Settings,
-    )
+    from rsmq_tui.pipeline.state import PipelineError, Settings  # noqa: PLC0415
 
     if options.master is not None and options.remote is not None:
         raise UsageError("--master and --remote cannot be combined")
@@ -48,7 +45,7 @@ def run(options: argparse.Namespace) -> int:
         check_installed()
     except PipelineError as error:
         raise UsageError(str(error)) from error
-    from rsmq_tui.pipeline.run import Job, Runner  # noqa: PLC0415
+    from rsmq_tui.pipeline.run import Job, PipelineRun  # noqa: PLC0415
     from rsmq_tui.pipeline.state import Progress  # noqa: PLC0415 - its packages are there
 
     settings = Settings(poison_rc=options.poison_rc, depth_limit=options.depth_limit, age_limit_ms=options.age_limit)
@@ -57,7 +54,7 @@ def run(options: argparse.Namespace) -> int:
     )
     state = state_folder()
     progress, stop = Progress(), threading.Event()
-    runner = Runner(
+    runner = PipelineRun(
         Job(options.history, options.out, settings, options.full),
         state,
         lambda label: open_engine(spark, state, label),
@@ -70,7 +67,7 @@ def run(options: argparse.Namespace) -> int:
 class _Watched:
     """A run in a thread of its own, so that this one hears of signals and tells people how it goes."""
 
-    def __init__(self, runner: "Runner", progress: "Progress", stop: threading.Event, as_json: bool) -> None:
+    def __init__(self, runner: "PipelineRun", progress: "Progress", stop: threading.Event, as_json: bool) -> None:
         self._runner, self._progress, self._stop, self._as_json = runner, progress, stop, as_json
         self._line = ProgressLine()
         self._told_s = 0.0

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
 
-from rsmq_tui.cli.errors import UsageError, told_defect
+from rsmq_tui.cli.errors import UsageError, report_defect
 from rsmq_tui.cli.interrupts import EXIT_INTERRUPTED
 from rsmq_tui.cli.rsmqctl.arguments import complete, parser
 
@@ -40,7 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
     except Exception as error:  # the last place to say it in: Python would print what the error quotes
-        return told_defect("rsmqctl", error)
+        return report_defect("rsmqctl", error)
 
 
 def _run(arguments: Sequence[str] | None) -> int:

@@ -110,7 +110,7 @@ SPEEDS = (1, 2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600)
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class SeekOutcome:
     """What a replay has to say besides its snapshot: what changed where it went, or what it left out.
 
     ``changes`` are those it went to, none where ``sought`` tells that there were no more in that direction;
@@ -141,7 +141,7 @@ class Player:
     ) -> None:
         self.replay = replay
         self.is_playing = playing
-        self.told = Told()
+        self.told = SeekOutcome()
         self._clock = ReplayClock(clock, speed)
         # Whether the frame that is being read is not wanted any more.
         self._is_void = False
@@ -309,7 +309,7 @@ class Player:
             is_over = await asyncio.to_thread(self._read_frame, elapsed_ms)
             if not self._is_void:
                 if replay.skipped is not None:
-                    self.told = Told(skipped=replay.skipped)
+                    self.told = SeekOutcome(skipped=replay.skipped)
                 if is_over:
                     self.is_playing = False
             else:
@@ -325,24 +325,24 @@ class Player:
         return self.replay.is_at_end
 
     def _step(self, count: int) -> None:
-        self.told = Told()
+        self.told = SeekOutcome()
         if not self.replay.step(count) and count > 0:
             # There may be more by now.
             self.replay.refresh()
             self.replay.step(count)
 
     def _seek(self, at_ms: int) -> None:
-        self.told = Told()
+        self.told = SeekOutcome()
         self.replay.seek(at_ms)
 
     def _go_to_change(self, direction: int, queue: tuple[Place, str] | None) -> None:
         def look(at_ms: int) -> bool:
-            self.told = Told(looking_ms=at_ms)
+            self.told = SeekOutcome(looking_ms=at_ms)
             return self._is_searching
 
         try:
             found = self.replay.go_to_change(direction, queue, look)
-            self.told = Told(tuple(found), direction) if self._is_searching else Told()
+            self.told = SeekOutcome(tuple(found), direction) if self._is_searching else SeekOutcome()
         finally:
             self._is_searching = False
 

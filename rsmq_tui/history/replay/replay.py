@@ -13,9 +13,9 @@ import pyarrow.compute as pc
 from rsmq_tui.history.names import Place
 from rsmq_tui.history.reading import History, Poll, Span, named
 from rsmq_tui.history.replay.polls import WINDOW_MS, Change, Changes, Of, Timeline, Told
-from rsmq_tui.history.replay.tracking import PlaceTrack, QueuePast
+from rsmq_tui.history.replay.tracking import PlaceTrack, QueueHistory
 from rsmq_tui.monitor import Snapshot, Thresholds, Verdict
-from rsmq_tui.monitor.fleet import Together
+from rsmq_tui.monitor.fleet import Fleet
 from rsmq_tui.monitor.series import Trend
 
 
@@ -69,7 +69,7 @@ class _Run(NamedTuple):
 class _Search:
     """What is still looked for of a queue, whose troubles began no later than it was first read."""
 
-    def __init__(self, past: QueuePast) -> None:
+    def __init__(self, past: QueueHistory) -> None:
         self.past = past
         self._is_idle = past.idle_from_ms == past.seen_from_ms
         self._is_growing = past.growing_from_ms == past.seen_from_ms
@@ -150,7 +150,7 @@ class LookingBack:
         return sorted(rows, key=lambda row: -row["at_ms"])
 
 
-def _pasts(tracks: Mapping[Place, PlaceTrack]) -> Iterator[tuple[Of, QueuePast]]:
+def _pasts(tracks: Mapping[Place, PlaceTrack]) -> Iterator[tuple[Of, QueueHistory]]:
     for place, track in tracks.items():
         for name, past in track.queues.items():
             yield (place, name), past
@@ -163,7 +163,7 @@ class Instant(NamedTuple):
     snapshot: Snapshot
     labels: Mapping[Place, str]
     tracks: dict[Place, PlaceTrack]
-    together: Together
+    together: Fleet
 
 
 class Replay:
@@ -192,7 +192,7 @@ class Replay:
         self._changes = Changes(self.timeline)
         self._tracks: dict[Place, PlaceTrack] = {}
         self._looking_back = LookingBack(self.timeline)
-        self._together = Together(())
+        self._together = Fleet(())
         span = self.timeline.span
         self.seek(max(span.from_ms, span.to_ms - 3_600_000) if from_ms is None else from_ms)
 
@@ -233,7 +233,7 @@ class Replay:
         for place in {poll.place for poll in polls}:
             self._track(place)
         # What is not there yet is not waited for.
-        self._together = Together(tuple(label for place, label in self.labels.items() if place in self._tracks))
+        self._together = Fleet(tuple(label for place, label in self.labels.items() if place in self._tracks))
         self._take(polls)
         self._look_back(from_ms)
         # Screens look at it meanwhile: it goes with the snapshot.

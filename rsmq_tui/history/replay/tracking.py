@@ -26,7 +26,7 @@ from rsmq_tui.monitor.verdicts import Judgement, drain_of, net_drain_of
 from rsmq_tui.protocol import Failure
 
 
-class QueuePast:
+class QueueHistory:
     """What is remembered of a queue.
 
     ``idle_from_ms`` is since when messages are ready and none was received, ``growing_from_ms`` since when the recorder
@@ -101,7 +101,7 @@ class QueuePast:
         return bool(row["ready"]) and self.sample is not None and (row["totalrecv"] or 0) == self.sample.totalrecv
 
 
-class ListPast(QueuePast):
+class ListHistory(QueueHistory):
     """What is remembered of a list queue: nothing counts its arrivals and receives.
 
     So ``idle_from_ms`` is since when the recorder called it stalled, or leaking, whichever ``called`` says.
@@ -339,7 +339,7 @@ class PlaceTrack:
     """Follows a place through its polls, in the order of their times; ``label`` tells it from others on the screen."""
 
     def __init__(self, place: Place, label: str, thresholds: Thresholds, pace: Pace) -> None:
-        self.queues: dict[str, QueuePast] = {}
+        self.queues: dict[str, QueueHistory] = {}
         self.poll: Poll | None = None
         self.last_ms: int | None = None
         self._place = place
@@ -398,7 +398,7 @@ class PlaceTrack:
                 trend.remove_queue(read_name(name))
             for name, kind in zip(names, rows.column("kind").to_pylist(), strict=True):
                 if name not in self.queues:
-                    past_of, series = (ListPast, ListSeries) if kind == "list" else (QueuePast, QueueSeries)
+                    past_of, series = (ListHistory, ListSeries) if kind == "list" else (QueueHistory, QueueSeries)
                     self.queues[name] = past_of(trend.add_queue(read_name(name), series), at_ms)
         columns = (rows.column(name).to_pylist() for name in ("depth", "ready", "totalsent", "totalrecv", "verdict"))
         ready_sum = depth_sum = 0
@@ -450,7 +450,7 @@ class PlaceTrack:
             net_s=past.net_s(rate_from),
         )
 
-    def _since_ms(self, state: QueueState, past: QueuePast) -> int | None:
+    def _since_ms(self, state: QueueState, past: QueueHistory) -> int | None:
         """Return when the condition of the recorder's verdict began, from polls: older files do not say it."""
         match state.verdict:
             case Verdict.STALLED | Verdict.LEAKING:

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rsmq_tui.files import FileLock, state_folder
-from rsmq_tui.history.names import HistoryError, stored_name, told
+from rsmq_tui.history.names import HistoryError, explain, stored_name
 from rsmq_tui.history.rows import SampleRows
 from rsmq_tui.history.schema import MESSAGES, OK, SAMPLES, SCHEMA_FILE, SCHEMAS, describe
 from rsmq_tui.history.store import open_store
@@ -412,7 +412,7 @@ class Generator:
             raise
         except Exception as error:
             # Each kind of filesystem has errors of its own.
-            raise HistoryError(told(error, self.label)) from error
+            raise HistoryError(explain(error, self.label)) from error
 
     def _make(self, files: Sequence[File], tell: Callable[[Progress], None], threads: int) -> Progress:
         there = {file.name for table in (SAMPLES, MESSAGES) for file in self._store.files(table)}

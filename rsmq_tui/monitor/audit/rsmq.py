@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from rsmq_tui.monitor.audit.findings import Finding, FindingKind
-from rsmq_tui.monitor.peek import PEEK_ERRORS, PeekError, told
+from rsmq_tui.monitor.peek import PEEK_ERRORS, PeekError, explain
 from rsmq_tui.monitor.reading import ScoreUnit, score_units
 from rsmq_tui.monitor.text import SENTENCE_MAX, count, duration, plural, printable
 from rsmq_tui.protocol import (
@@ -362,7 +362,7 @@ async def audit(
         if work.is_cut:
             yield work.stopped(f"stopped after {plural(work.queues, 'queue')}, as requested")
     except PEEK_ERRORS as error:
-        raise told(error) from error
+        raise explain(error) from error
 
 
 async def missing(reader: QueueReader, queues: Sequence[str]) -> list[str]:
@@ -370,7 +370,7 @@ async def missing(reader: QueueReader, queues: Sequence[str]) -> list[str]:
     try:
         return await _missing(reader, queues)
     except PEEK_ERRORS as error:
-        raise told(error) from error
+        raise explain(error) from error
 
 
 async def _missing(reader: QueueReader, queues: Sequence[str]) -> list[str]:

@@ -22,7 +22,7 @@ from rsmq_tui.monitor.filters.json_paths import (
 from rsmq_tui.monitor.filters.language import Filter
 from rsmq_tui.monitor.filters.matching import Matches, SentAt
 from rsmq_tui.monitor.list_tracker import read_age
-from rsmq_tui.monitor.peek import PEEK_ERRORS, MessageRow, row_of, told
+from rsmq_tui.monitor.peek import PEEK_ERRORS, MessageRow, explain, row_of
 from rsmq_tui.monitor.text import plural, printable
 from rsmq_tui.protocol import (
     PREVIEW_BYTES,
@@ -118,7 +118,7 @@ async def search(
             async for progress in coming:
                 yield progress
     except PEEK_ERRORS as error:
-        raise told(error) from error
+        raise explain(error) from error
 
 
 async def _pinned(

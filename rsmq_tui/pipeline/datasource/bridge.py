@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from rsmq_tui.monitor import LivePoller
 from rsmq_tui.monitor.list_poller import ListPoller
-from rsmq_tui.pipeline.datasource.options import ERRORS, LIST, Options, SourceError, told
+from rsmq_tui.pipeline.datasource.options import ERRORS, LIST, Options, SourceError, explain
 from rsmq_tui.protocol import QueueReader
 from rsmq_tui.protocol.lists.reader import ListReader
 
@@ -36,7 +36,7 @@ def iterate_with(reader: R, make: Callable[[R], AsyncGenerator[T, None]]) -> Ite
                 except StopAsyncIteration:
                     return
                 except ERRORS as error:
-                    raise told(error, reader.label) from None
+                    raise explain(error, reader.label) from None
                 yield item
         finally:
             runner.run(_close(coming, reader))

@@ -16,7 +16,7 @@ from rsmq_tui.monitor.reading import read_score
 from rsmq_tui.monitor.text import SENTENCE_MAX, plural, printable
 from rsmq_tui.pipeline.datasource.bridge import iterate_with, opened_lists
 from rsmq_tui.pipeline.datasource.messages import MessagePartition, Piece, packed
-from rsmq_tui.pipeline.datasource.options import ERRORS, NEW, Options, SourceError, briefly, told
+from rsmq_tui.pipeline.datasource.options import ERRORS, NEW, Options, SourceError, briefly, explain
 from rsmq_tui.pipeline.datasource.writing import Written, check_all_sent, check_written, outgoing_rows
 from rsmq_tui.protocol import RsmqError, ScanChunk, connect, name_bytes, name_of
 from rsmq_tui.protocol.lists.client import ListQueue
@@ -64,7 +64,7 @@ class ListMessageReader(DataSourceReader):
                         sizes = (sum(each for each in row[:2] if isinstance(each, int)) for row in rows)
                         pieces += [Piece(name, size=size) for name, size in zip(names, sizes, strict=True)]
             except ERRORS as error:
-                raise told(error, reader.label) from None
+                raise explain(error, reader.label) from None
         return list(packed(pieces, self._options.partitions))
 
     async def _batches(
@@ -81,7 +81,7 @@ class ListMessageReader(DataSourceReader):
                 if self._options.queue is None and error.code == "wrongType":
                     # It is no list queue: the table of queues says what is wrong with it.
                     continue
-                raise told(error, reader.label, f"queue {piece.queue}") from None
+                raise explain(error, reader.label, f"queue {piece.queue}") from None
 
 
 def _batch(reader: ListReader, queue: str, chunk: ScanChunk, schema: pa.Schema) -> pa.RecordBatch:
@@ -153,7 +153,7 @@ class ListWriter(DataSourceArrowWriter):
                         self._push(ListQueue(client, name_bytes(queue), names=self._options.list_names), items, done)
             except ERRORS as error:
                 sent = plural(done.sent, "item")
-                raise told(error, address.label, f"this task had pushed {sent}") from None
+                raise explain(error, address.label, f"this task had pushed {sent}") from None
         return done
 
     @briefly
@@ -179,9 +179,9 @@ class ListWriter(DataSourceArrowWriter):
                 ListQueue(client, name_bytes(options.queue or "queue"), names=options.list_names).length()
             except RsmqError as error:
                 if options.queue is not None:
-                    raise told(error, address.label, f"queue {printable(options.queue)}") from None
+                    raise explain(error, address.label, f"queue {printable(options.queue)}") from None
             except ERRORS as error:
-                raise told(error, address.label) from None
+                raise explain(error, address.label) from None
 
 
 def _parts(items: Sequence[str | bytes]) -> Iterator[list[str | bytes]]:

@@ -53,7 +53,7 @@ from rsmq_tui.monitor.peek import state_of
 from rsmq_tui.monitor.reading import read_score
 from rsmq_tui.monitor.text import printable
 from rsmq_tui.pipeline.datasource.bridge import iterate, opened
-from rsmq_tui.pipeline.datasource.options import ERRORS, Options, SourceError, briefly, told
+from rsmq_tui.pipeline.datasource.options import ERRORS, Options, SourceError, briefly, explain
 from rsmq_tui.protocol import (
     MICROSECONDS_FROM,
     SECONDS_BELOW,
@@ -499,7 +499,7 @@ class MessageReader(DataSourceReader):
             try:
                 return list(await plan(reader, self._options, self._pushed))
             except ERRORS as error:
-                raise told(error, reader.label) from None
+                raise explain(error, reader.label) from None
 
 
 class _Reading:

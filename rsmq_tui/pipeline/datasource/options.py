@@ -34,7 +34,7 @@ class SourceError(Exception):
     """What stops a read, a stream or a write; its text is one sentence."""
 
 
-def told(error: Exception, label: str, what: str = "") -> SourceError:
+def explain(error: Exception, label: str, what: str = "") -> SourceError:
     """Put what a server or the protocol refused into a sentence; ``what`` was being done."""
     doing = f"{what}: " if what else ""
     if isinstance(error, RsmqError):

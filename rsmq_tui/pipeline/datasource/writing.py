@@ -14,7 +14,7 @@ from pyspark.sql.types import BinaryType, ByteType, DataType, IntegerType, LongT
 
 from rsmq_tui.history.names import read_name
 from rsmq_tui.monitor.text import SENTENCE_MAX, plural, printable
-from rsmq_tui.pipeline.datasource.options import ERRORS, KEPT, ONCE, Options, SourceError, briefly, told
+from rsmq_tui.pipeline.datasource.options import ERRORS, KEPT, ONCE, Options, SourceError, briefly, explain
 from rsmq_tui.protocol import RsmqError, StoredMessage, connect, name_bytes, validation
 from rsmq_tui.protocol.rsmq.client import FencedRsmq, Marked
 from rsmq_tui.protocol.rsmq.operations import CHUNK_MESSAGES
@@ -187,7 +187,7 @@ class QueueWriter(DataSourceArrowWriter):
                     sending.send(outgoing_rows(batch, self._options, done.refuse))
             except ERRORS as error:
                 sent = plural(done.sent, "message")
-                raise told(error, address.label, f"this task had sent {sent}") from None
+                raise explain(error, address.label, f"this task had sent {sent}") from None
         return done
 
     @briefly
@@ -213,9 +213,9 @@ class QueueWriter(DataSourceArrowWriter):
                 name = printable(options.queue or "")
                 if error.code == "queueNotFound":
                     raise SourceError(f"no queue {name} on {address.label}: create it first") from None
-                raise told(error, address.label, f"queue {name}") from None
+                raise explain(error, address.label, f"queue {name}") from None
             except ERRORS as error:
-                raise told(error, address.label) from None
+                raise explain(error, address.label) from None
 
     def _forget(self, fences: Iterable[str]) -> None:
         options = self._options

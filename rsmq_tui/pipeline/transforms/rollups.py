@@ -13,7 +13,7 @@ from pyspark.storagelevel import StorageLevel
 
 from rsmq_tui.history.analysis.schema import METRICS, ROLLUP_1H, ROLLUP_1M, ROLLUP_10S, VERDICT_RUNS, WIDTHS_MS
 from rsmq_tui.pipeline.transforms.columns import conform
-from rsmq_tui.pipeline.transforms.samples import QUEUE, RATES, day_of, told_samples
+from rsmq_tui.pipeline.transforms.samples import QUEUE, RATES, annotated_samples, day_of
 
 SKETCH_K = 200
 PERCENTILES = {"p50": 50, "p95": 95, "p99": 99}
@@ -191,7 +191,7 @@ def sample_tables(
     tables are made from goes through ``keep``, so that it is worked out once; whoever asks lets go of it.
     """
     # Reading, shuffling and sorting the samples is more than half the work of each table.
-    told = keep(told_samples(samples, hours))
+    told = keep(annotated_samples(samples, hours))
     minutes = minutes_of(told)
     return {
         ROLLUP_10S: rollup_10s(told),

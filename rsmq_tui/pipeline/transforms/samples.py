@@ -94,7 +94,7 @@ def is_within(at_ms: Column, hours: Collection[int]) -> Column:
     return is_near if last - first < len(set(hours)) else is_near & sf.floor(at_ms / HOUR_MS).isin(sorted(set(hours)))
 
 
-def told_samples(samples: DataFrame, hours: Collection[int]) -> DataFrame:
+def annotated_samples(samples: DataFrame, hours: Collection[int]) -> DataFrame:
     """Return the samples of some hours: distinct, of one voice, with rates and with how they follow on.
 
     Added are what ``with_rates`` adds; ``verdict`` is ``down`` where a poll failed, and null in other rows without a

@@ -40,7 +40,7 @@ from redis.retry import Retry
 from redis.utils import SENTINEL
 
 from rsmq_tui.protocol.address import Address, Node, Password, Tls
-from rsmq_tui.protocol.connections.topology import Question, Route, Search, T, answered, answered_async, route_of
+from rsmq_tui.protocol.connections.topology import Question, Search, T, Topology, answered, answered_async, route_of
 from rsmq_tui.protocol.errors import SERVER_ERRORS, ExplainedError, Failure, failure_of, redact
 
 _lock = threading.Lock()
@@ -395,7 +395,7 @@ _LOST = (exceptions.ConnectionError, exceptions.TimeoutError)
 
 
 def approaching_async(
-    base: type[Any], address: Address, route: Route | None, timeout_s: float, traffic: Traffic | None
+    base: type[Any], address: Address, route: Topology | None, timeout_s: float, traffic: Traffic | None
 ) -> type[Any]:
     """Make a connection class for the asyncio client from redis-py's own for that URL."""
     base = _counted(cancellable(base), traffic)
@@ -427,7 +427,7 @@ def approaching_async(
     return Approaching if route is None else _leaving_async(Approaching)
 
 
-def approaching(base: type[Any], address: Address, route: Route | None, timeout_s: float) -> type[Any]:
+def approaching(base: type[Any], address: Address, route: Topology | None, timeout_s: float) -> type[Any]:
     """Make a connection class for the synchronous client, as ``approaching_async`` does."""
     if route is None and _is_plain(address):
         return base
@@ -637,7 +637,7 @@ def connect_async(
     *,
     timeout_s: float = TIMEOUT_S,
     traffic: Traffic | None = None,
-    route: Route | None = None,
+    route: Topology | None = None,
 ) -> "redis.asyncio.Redis":
     """Return an asyncio client, as ``connect``; ``traffic`` is counted up as the client works.
 

@@ -9,13 +9,13 @@ from redis.asyncio import Redis
 from rsmq_tui.protocol.address import Address, Node
 from rsmq_tui.protocol.connections.connect import Traffic, connect_async, search_async
 from rsmq_tui.protocol.connections.script_runner import ScriptRunner
-from rsmq_tui.protocol.connections.topology import ClusterRoute, FixedRoute, Route, Slots, slot_of
+from rsmq_tui.protocol.connections.topology import ClusterTopology, SingleServerTopology, Slots, Topology, slot_of
 from rsmq_tui.protocol.errors import SERVER_ERRORS
 from rsmq_tui.protocol.polling import TrackedConnection
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class ServerConnection:
     """What speaks to one server: a client, the scripts that are run by it, and the connection for polls beside it."""
 
     client: Redis
@@ -23,7 +23,7 @@ class Link:
     tracked: TrackedConnection
 
 
-class Links:
+class ConnectionManager:
     """Makes what speaks to the servers of an address, each when it is first needed; ``traffic`` counts for all.
 
     A namespace of a cluster is found anew each time that a connection is made, so that it may move. Close them with
@@ -34,8 +34,8 @@ class Links:
         self._address = address
         self._timeout_s = timeout_s
         self._traffic = traffic
-        self._cluster = ClusterRoute(address.cluster, None) if address.cluster else None
-        self._links: dict[Hashable, Link] = {}
+        self._cluster = ClusterTopology(address.cluster, None) if address.cluster else None
+        self._links: dict[Hashable, ServerConnection] = {}
         self._slots: Slots | None = None
 
     @property
@@ -43,7 +43,7 @@ class Links:
         """Whether keys are on several servers."""
         return self._cluster is not None
 
-    def of(self, ns: str) -> Link:
+    def of(self, ns: str) -> ServerConnection:
         """Return what speaks to the server that holds a namespace; where none can hold it whole, connecting fails."""
         if self._cluster is None:
             return self._link(None, None, None)
@@ -61,18 +61,18 @@ class Links:
         """Ask the cluster anew when next somebody wants to know who holds what."""
         self._slots = None
 
-    def at(self, node: Node) -> Link:
+    def at(self, node: Node) -> ServerConnection:
         """Return what speaks to a node of the cluster."""
-        return self._link(node, None, FixedRoute(node))
+        return self._link(node, None, SingleServerTopology(node))
 
-    async def holder(self, key: bytes) -> Link:
+    async def holder(self, key: bytes) -> ServerConnection:
         """Return what speaks to the server that holds a key, as far as known; raises ``ExplainedError``."""
         if self._cluster is None:
             return self._link(None, None, None)
         slots = await self.slots()
         return self.at(slots.holder(key) or slots.ranges[0][1])
 
-    async def everywhere(self) -> tuple[Link, ...]:
+    async def everywhere(self) -> tuple[ServerConnection, ...]:
         """Return what speaks to every server that holds keys; raises ``ExplainedError``."""
         if self._cluster is None:
             return (self._link(None, None, None),)
@@ -87,18 +87,18 @@ class Links:
         """Close all connections; when each is closed, it raises what the first raised that would not be."""
         await _close(tuple(self._links.values()))
 
-    def _link(self, key: int | str | Node | None, ns: str | None, route: Route | None) -> Link:
+    def _link(self, key: int | str | Node | None, ns: str | None, route: Topology | None) -> ServerConnection:
         link = self._links.get(key)
         if link is None:
             client = connect_async(self._address, ns, timeout_s=self._timeout_s, traffic=self._traffic, route=route)
             # Replies are decoded by ``replies`` alone.
             client.response_callbacks.clear()
             runner = ScriptRunner(client, self._traffic)
-            link = self._links[key] = Link(client, runner, TrackedConnection(client, self._traffic))
+            link = self._links[key] = ServerConnection(client, runner, TrackedConnection(client, self._traffic))
         return link
 
 
-async def _close(links: Iterable[Link]) -> None:
+async def _close(links: Iterable[ServerConnection]) -> None:
     first: BaseException | None = None
     for close in [close for link in links for close in (link.tracked.aclose, link.client.aclose)]:
         try:

@@ -146,7 +146,7 @@ T = TypeVar("T")
 RAW: dict[str, Any] = {NEVER_DECODE: True}
 
 
-class Runner:
+class CommandRunner:
     """Runs operations on a ``redis.Redis`` or ``redis.RedisCluster``, each in one round trip."""
 
     def __init__(self, client: Any) -> None:
@@ -166,7 +166,7 @@ class Runner:
         return [result for chunk in chunks for result in self._run(chunk)]
 
 
-class AsyncRunner:
+class AsyncCommandRunner:
     """``Runner`` for a ``redis.asyncio.Redis`` or ``RedisCluster``."""
 
     def __init__(self, client: Any) -> None:

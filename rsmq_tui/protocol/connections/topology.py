@@ -33,7 +33,7 @@ class Question:
 Search = Generator[Question, Any, T]
 
 
-class Route(Protocol):
+class Topology(Protocol):
     """How a server is found each time that it is connected to."""
 
     def find(self) -> Search[Node]:
@@ -48,15 +48,15 @@ def slot_of(ns: str) -> int | None:
     return int(key_slot(name_bytes(ns))) if opened and closed and tag else None
 
 
-def route_of(address: Address, ns: str | None) -> Route | None:
+def route_of(address: Address, ns: str | None) -> Topology | None:
     """Return how the server is found that holds a namespace (of a cluster, any node if none is named).
 
     None where the address itself says it.
     """
     if address.sentinels:
-        return SentinelRoute(address.sentinels)
+        return SentinelTopology(address.sentinels)
     if address.cluster:
-        return ClusterRoute(address.cluster, ns)
+        return ClusterTopology(address.cluster, ns)
     return None
 
 
@@ -73,7 +73,7 @@ class Slots:
 
 
 @dataclass(frozen=True, slots=True)
-class FixedRoute:
+class SingleServerTopology:
     """The way to a node that is known."""
 
     node: Node
@@ -84,7 +84,7 @@ class FixedRoute:
         return self.node
 
 
-class SentinelRoute:
+class SentinelTopology:
     """Finds the master of a service; the sentinel that knew is asked first the next time."""
 
     def __init__(self, sentinels: Sentinels) -> None:
@@ -119,7 +119,7 @@ class SentinelRoute:
         )
 
 
-class ClusterRoute:
+class ClusterTopology:
     """Finds the node of a cluster that holds a namespace, or any; whoever knew is asked first the next time."""
 
     def __init__(self, seeds: Sequence[Node], ns: str | None) -> None:

@@ -11,7 +11,7 @@ from redis.asyncio import Redis
 
 from rsmq_tui.protocol.address import Address
 from rsmq_tui.protocol.connections.connect import TIMEOUT_S
-from rsmq_tui.protocol.editing import Batch, Carrier
+from rsmq_tui.protocol.editing import Batch, EditExecutor
 from rsmq_tui.protocol.errors import RsmqError
 from rsmq_tui.protocol.keys import Keys, name_bytes, name_of
 from rsmq_tui.protocol.lists.edits import ListBatch, are_there, read_places
@@ -38,7 +38,7 @@ class ListFacts:
         return self.ready + self.processing
 
 
-class ListEditor(Carrier):
+class ListEditor(EditExecutor):
     """Changes the list queues of a server, whose keys ``names`` tells. Close it with ``aclose``.
 
     Every method raises redis-py's errors when the server cannot be asked, and ``RsmqError`` for what it refuses.
@@ -49,7 +49,7 @@ class ListEditor(Carrier):
         self.names = names
 
     @classmethod
-    def beside(cls, other: Carrier, names: ListNames) -> "ListEditor":
+    def beside(cls, other: EditExecutor, names: ListNames) -> "ListEditor":
         """Return an editor that shares the connections of another one."""
         editor = object.__new__(cls)
         editor.share(other, LISTS_NS)
@@ -135,7 +135,7 @@ class ListEditor(Carrier):
         return batch.queue if batch.ns is None else batch.target or batch.queue
 
 
-def editor_of(editor: Carrier, ns: str, names: ListNames | None = None) -> Carrier:
+def editor_of(editor: EditExecutor, ns: str, names: ListNames | None = None) -> EditExecutor:
     """Return what changes a namespace, or list queues where it stands for these, over the connections of an editor."""
     if ns == LISTS_NS:
         known = editor.names if isinstance(editor, ListEditor) else ListNames()

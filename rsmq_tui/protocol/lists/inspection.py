@@ -13,7 +13,7 @@ from typing import NamedTuple
 from redis import Redis
 from redis.asyncio import Redis as AsyncRedis
 
-from rsmq_tui.protocol.connections.script_runner import AsyncRunner, Runner, ScriptRunner
+from rsmq_tui.protocol.connections.script_runner import AsyncCommandRunner, CommandRunner, ScriptRunner
 from rsmq_tui.protocol.keys import name_of
 from rsmq_tui.protocol.lists.naming import ListNames, item_sha, leased_item
 from rsmq_tui.protocol.lists.pages import ask, list_keys, telling_wrong_types
@@ -149,12 +149,12 @@ async def blocked_consumers_async(client: AsyncRedis) -> list[BlockedConsumer]:
     return await _AsyncAsker(client).ask()
 
 
-class _Asker(Runner):
+class _Asker(CommandRunner):
     def ask(self) -> list[BlockedConsumer]:
         return read_blocked(*(self._run(each) for each in _asking()))
 
 
-class _AsyncAsker(AsyncRunner):
+class _AsyncAsker(AsyncCommandRunner):
     async def ask(self) -> list[BlockedConsumer]:
         return read_blocked(*[await self._run(each) for each in _asking()])
 

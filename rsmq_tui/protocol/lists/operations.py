@@ -19,7 +19,7 @@ from redis.exceptions import ResponseError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from rsmq_tui.protocol.connections.connect import cancels, end_if_cancelled
-from rsmq_tui.protocol.connections.script_runner import RAW, AsyncRunner, Runner
+from rsmq_tui.protocol.connections.script_runner import RAW, AsyncCommandRunner, CommandRunner
 from rsmq_tui.protocol.errors import rsmq_error
 from rsmq_tui.protocol.keys import name_of
 from rsmq_tui.protocol.lists.naming import End, ListNames, other_end
@@ -121,7 +121,7 @@ def _patience_s(wait_s: float, connection: Any) -> float | None:
     return wait_s + _LATENESS_S + float(connection.socket_timeout)
 
 
-class WaitingRunner(Runner):
+class WaitingRunner(CommandRunner):
     """A runner that also waits and follows flows."""
 
     def __init__(self, client: Any) -> None:
@@ -163,7 +163,7 @@ class WaitingRunner(Runner):
             return final
 
 
-class AsyncWaitingRunner(AsyncRunner):
+class AsyncWaitingRunner(AsyncCommandRunner):
     """``WaitingRunner`` for asyncio; whoever is cancelled while it waits closes that connection."""
 
     def __init__(self, client: Any) -> None:

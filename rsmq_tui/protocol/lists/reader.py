@@ -17,7 +17,7 @@ from redis.exceptions import MovedError, ResponseError
 
 from rsmq_tui.protocol.address import Address, Node
 from rsmq_tui.protocol.connections.connect import TIMEOUT_S, Traffic
-from rsmq_tui.protocol.connections.pool import Link, Links
+from rsmq_tui.protocol.connections.pool import ConnectionManager, ServerConnection
 from rsmq_tui.protocol.connections.script_runner import Call, Exchange, ScriptCall, ScriptRunner, raise_first
 from rsmq_tui.protocol.connections.topology import has_moved
 from rsmq_tui.protocol.errors import SERVER_ERRORS, failure_of
@@ -27,7 +27,7 @@ from rsmq_tui.protocol.lists.naming import ListNames
 from rsmq_tui.protocol.lists.pages import ListPages
 from rsmq_tui.protocol.lists.scan import ListScan
 from rsmq_tui.protocol.lists.scripts import BIG_BYTES, LIST_ROWS, LOOK_BYTES_MAX, mark_of
-from rsmq_tui.protocol.polling import Index, PolledRows, QueueKeys, TrackedConnection, as_data
+from rsmq_tui.protocol.polling import IncrementalPoll, Index, QueueKeys, TrackedConnection, as_data
 from rsmq_tui.protocol.replies import ascii_text, blob, clock_ms, due_ms, misshapen
 from rsmq_tui.protocol.replies import count as count_reply
 from rsmq_tui.protocol.rsmq.scripts import MICROSECONDS_FROM, SECONDS_BELOW, Row, Script
@@ -66,7 +66,7 @@ def _is_head(reply: Any) -> bool:
     )
 
 
-class ListLayout:
+class ListRowCodec:
     """The list, the processing list and the leases of each queue; a queue's name is its whole key."""
 
     script: Script = LIST_ROWS
@@ -179,7 +179,7 @@ class ListLayout:
         return big_at_ms is None or not 0 <= now_ms - big_at_ms < BIG_PACE_MS
 
 
-class ClusterListLayout(ListLayout):
+class ClusterListRowCodec(ListRowCodec):
     """The same in a cluster, where a call takes keys of one slot only: each queue has a call of its own.
 
     Where a queue's keys are in several slots, its processing list and its leases may be on other nodes, and are not
@@ -201,7 +201,7 @@ class ClusterListLayout(ListLayout):
         ]
 
 
-class ListRows(PolledRows):
+class ListRows(IncrementalPoll):
     """Reads the rows of the list queues that ``known`` tells, by their keys; a poll is ``index``, then ``rows``.
 
     Polls may not overlap. ``shown_bytes`` is how much of each next item its row holds.
@@ -217,7 +217,7 @@ class ListRows(PolledRows):
         shown_bytes: int = 0,
         in_cluster: bool = False,
     ) -> None:
-        layout = ClusterListLayout if in_cluster else ListLayout
+        layout = ClusterListRowCodec if in_cluster else ListRowCodec
         super().__init__(connection, runner, layout(names, shown_bytes=shown_bytes))
         self._known_names = known
 
@@ -246,7 +246,7 @@ class ClusterListRows:
     """
 
     def __init__(
-        self, links: Links, names: ListNames, known: Callable[[], frozenset[bytes]], *, shown_bytes: int = 0
+        self, links: ConnectionManager, names: ListNames, known: Callable[[], frozenset[bytes]], *, shown_bytes: int = 0
     ) -> None:
         self._links = links
         self._names = names
@@ -315,7 +315,7 @@ class ClusterListRows:
 class ClusterRunner(ScriptRunner):
     """Runs each script, and sends commands, where the first key is; keys that have moved are followed once."""
 
-    def __init__(self, links: Links, traffic: Traffic) -> None:
+    def __init__(self, links: ConnectionManager, traffic: Traffic) -> None:
         # Whatever is sent goes out by the runner of a node; this client is for what has no key.
         super().__init__(links.of("").client, traffic)
         self._links = links
@@ -373,7 +373,7 @@ class ListDiscovery:
     says why these may not be all, None if they are.
     """
 
-    def __init__(self, links: Links, names: ListNames, patterns: Sequence[str]) -> None:
+    def __init__(self, links: ConnectionManager, names: ListNames, patterns: Sequence[str]) -> None:
         self.note: str | None = None
         self._links = links
         self._list_names = names
@@ -416,7 +416,7 @@ class ListDiscovery:
 
     async def _walk(
         self,
-        link: Link,
+        link: ServerConnection,
         glob: bytes,
         found: set[bytes],
         pause_s: float,
@@ -516,7 +516,7 @@ class ListReader:
         address = Address.of(server)
         self.label = address.label
         self.names = names
-        self._links = Links(address, timeout_s=timeout_s, traffic=self.traffic)
+        self._links = ConnectionManager(address, timeout_s=timeout_s, traffic=self.traffic)
         self.discovery = ListDiscovery(self._links, names, patterns)
         if self._links.is_cluster:
             self._runner: ScriptRunner = ClusterRunner(self._links, self.traffic)

@@ -12,7 +12,7 @@ from redis.asyncio import Redis as AsyncRedis
 from redis.asyncio import RedisCluster as AsyncRedisCluster
 
 from rsmq_tui.protocol import validation
-from rsmq_tui.protocol.connections.script_runner import AsyncRunner, Runner
+from rsmq_tui.protocol.connections.script_runner import AsyncCommandRunner, CommandRunner
 from rsmq_tui.protocol.keys import Keys, random_suffix
 from rsmq_tui.protocol.replies import clock_ms
 from rsmq_tui.protocol.rsmq import operations
@@ -20,7 +20,7 @@ from rsmq_tui.protocol.rsmq.operations import Argument, Message, Operation, Queu
 from rsmq_tui.protocol.rsmq.scripts import SEND_ONCE
 
 
-class Rsmq(Runner):
+class Rsmq(CommandRunner):
     """RSMQ over a redis-py client, which the caller owns, configures and closes.
 
     ``ns`` is the key prefix without its colon. A hash tag (``{rsmq}``) makes it work on Redis Cluster. ``realtime``
@@ -186,7 +186,7 @@ def _send_once(
         yield Operation(SEND_ONCE, names, arguments, lambda reply: [sent == 1 for sent in reply])
 
 
-class AsyncRsmq(AsyncRunner):
+class AsyncRsmq(AsyncCommandRunner):
     """``Rsmq`` for asyncio: the same methods, arguments and errors, as coroutines."""
 
     def __init__(self, client: AsyncRedis | AsyncRedisCluster, ns: str = "rsmq", realtime: bool = False) -> None:

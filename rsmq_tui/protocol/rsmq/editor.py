@@ -8,7 +8,7 @@ from redis.asyncio import Redis
 
 from rsmq_tui.protocol.address import Address
 from rsmq_tui.protocol.connections.connect import TIMEOUT_S
-from rsmq_tui.protocol.editing import Batch, Carrier
+from rsmq_tui.protocol.editing import Batch, EditExecutor
 from rsmq_tui.protocol.errors import RsmqError
 from rsmq_tui.protocol.keys import ATTRIBUTE_FIELDS, Keys, name_bytes
 from rsmq_tui.protocol.lists.edits import ListBatch, are_there
@@ -40,7 +40,7 @@ class QueueFields:
         return is_queue(self.attributes)
 
 
-class QueueEditor(Carrier):
+class QueueEditor(EditExecutor):
     """Changes the queues of ``ns`` on a server. Close it with ``aclose``; raises ValueError for a URL that is none.
 
     Every method raises redis-py's errors when the server cannot be asked, and ``RsmqError`` for what it refuses.
@@ -55,7 +55,7 @@ class QueueEditor(Carrier):
         return QueueEditor.beside(self, ns)
 
     @classmethod
-    def beside(cls, other: Carrier, ns: str) -> "QueueEditor":
+    def beside(cls, other: EditExecutor, ns: str) -> "QueueEditor":
         """Return an editor of a namespace that shares the connections of another editor."""
         editor = object.__new__(cls)
         editor.share(other, ns)

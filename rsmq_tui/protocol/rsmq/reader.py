@@ -14,18 +14,18 @@ from redis.exceptions import ResponseError
 
 from rsmq_tui.protocol.address import Address
 from rsmq_tui.protocol.connections.connect import TIMEOUT_S, Traffic
-from rsmq_tui.protocol.connections.pool import Links
+from rsmq_tui.protocol.connections.pool import ConnectionManager
 from rsmq_tui.protocol.connections.script_runner import Call, ScriptCall, ScriptRunner, ScriptsRefusedError
 from rsmq_tui.protocol.errors import failure_of
 from rsmq_tui.protocol.keys import ATTRIBUTE_FIELDS, Keys, name_of
-from rsmq_tui.protocol.polling import Index, PolledRows, QueueKeys, TrackedConnection, as_data
+from rsmq_tui.protocol.polling import IncrementalPoll, Index, QueueKeys, TrackedConnection, as_data
 from rsmq_tui.protocol.replies import COUNT_MAX, blob, clock_ms, count, due_ms, misshapen, optional_blobs
 from rsmq_tui.protocol.rsmq import scripts
 from rsmq_tui.protocol.rsmq.inspection import QueueInspection
 from rsmq_tui.protocol.rsmq.operations import leading_int
 from rsmq_tui.protocol.rsmq.pages import QueuePages
 from rsmq_tui.protocol.rsmq.scan import QueueScan
-from rsmq_tui.protocol.rsmq.scan_strategies import BodyScan, QueueFronts, QueueRanges
+from rsmq_tui.protocol.rsmq.scan_strategies import BodyScan, OrderedScan, QueueRanges
 from rsmq_tui.protocol.rsmq.scripts import MICROSECONDS_FROM, RC_MAX, SECONDS_BELOW, Row, Script
 
 # An index of up to so many names is read in every poll, changed or not: it costs nothing, and a permission that was
@@ -59,7 +59,7 @@ class PageLook(NamedTuple):
 _are_attributes = optional_blobs(len(ATTRIBUTE_FIELDS))
 
 
-class RsmqLayout:
+class RsmqRowCodec:
     """The zset and the attributes hash of each queue of a namespace."""
 
     script: Script = scripts.QUEUE_ROWS
@@ -132,14 +132,14 @@ class RsmqLayout:
         )
 
 
-class QueueRows(PolledRows):
+class QueueRows(IncrementalPoll):
     """Reads the rows of every queue of one namespace.
 
     A poll is ``index``, then ``rows``; polls may not overlap.
     """
 
     def __init__(self, connection: TrackedConnection, runner: ScriptRunner, keys: Keys) -> None:
-        super().__init__(connection, runner, RsmqLayout(keys))
+        super().__init__(connection, runner, RsmqRowCodec(keys))
         self._keys = keys
         self._index_known = False
 
@@ -289,7 +289,7 @@ class QueueReader:
         self.traffic = Traffic()
         address = Address.of(server)
         self.label = address.label
-        self._links = Links(address, timeout_s=timeout_s, traffic=self.traffic)
+        self._links = ConnectionManager(address, timeout_s=timeout_s, traffic=self.traffic)
         self.watch(ns)
 
     def watch(self, ns: str) -> None:
@@ -301,7 +301,7 @@ class QueueReader:
         self.pages = QueuePages(self._runner, Keys(ns))
         self.scan = QueueScan(self._runner, Keys(ns))
         self.ranges = QueueRanges(self._runner, Keys(ns))
-        self.fronts = QueueFronts(self._runner, Keys(ns))
+        self.fronts = OrderedScan(self._runner, Keys(ns))
         self.bodies = BodyScan(self._runner, Keys(ns))
         self.inspection = QueueInspection(self._runner, Keys(ns))
 

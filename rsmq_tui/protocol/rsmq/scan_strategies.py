@@ -40,7 +40,7 @@ _OVERLAP = 50
 _RECENT_IDS = 65_536
 
 
-class QueueFronts:
+class OrderedScan:
     """Walks through queues of one namespace; raises ``wrongType`` where a key of the queue is something else."""
 
     def __init__(self, runner: ScriptRunner, keys: Keys) -> None:

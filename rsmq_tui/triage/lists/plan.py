@@ -39,7 +39,7 @@ from rsmq_tui.triage.actions import (
 from rsmq_tui.triage.jsonl import read_file
 from rsmq_tui.triage.lists.select import Finding, ListSelection, cut, spans_of
 from rsmq_tui.triage.lists.transfer import Outgoing
-from rsmq_tui.triage.plan import Prepared
+from rsmq_tui.triage.plan import Step
 from rsmq_tui.triage.scope import Preview
 
 _NONE = (READY_SCORE, UNLEASED_SCORE)
@@ -71,10 +71,10 @@ class Leases:
 NO_BODY = "it has no body"
 
 # Makes the batch for items, in the order in which they are taken, and the window in which they lie.
-_Change = Callable[[list[RawMessage], Prepared, Window], Awaitable[None]]
+_Change = Callable[[list[RawMessage], Step, Window], Awaitable[None]]
 
 
-async def prepare_lists(editor: ListEditor, ns: str, preview: Preview) -> AsyncGenerator[Prepared, None]:
+async def prepare_lists(editor: ListEditor, ns: str, preview: Preview) -> AsyncGenerator[Step, None]:
     """Prepare a change of a list queue; ``ns`` is what targets of RSMQ are in that say none. Raises what editors do."""
     action, selection = preview.action, preview.selection
     preparing = _Preparing(editor, action.queue)
@@ -111,9 +111,9 @@ class _Preparing:
         self._editor = editor
         self._queue = queue
 
-    def sent(self, bodies: Iterable[bytes | None], *, first: bool = False) -> Iterator[Prepared]:
+    def sent(self, bodies: Iterable[bytes | None], *, first: bool = False) -> Iterator[Step]:
         """Put items at an end."""
-        whole = Prepared()
+        whole = Step()
 
         def present() -> Iterator[bytes]:
             for body in bodies:
@@ -126,14 +126,14 @@ class _Preparing:
         # The first of all is to be the first: it is sent last.
         for part in reversed(list(found)) if first else found:
             edits = tuple(Edit(None, list_item(body)) for body in part)
-            yield Prepared(ListBatch(ListKind.PUT, self._queue, edits, self._editor.names, first=first))
+            yield Step(ListBatch(ListKind.PUT, self._queue, edits, self._editor.names, first=first))
         if whole.failed:
             yield whole
 
-    async def removed(self, selection: ListSelection, *, spared: int = 0) -> AsyncGenerator[Prepared, None]:
+    async def removed(self, selection: ListSelection, *, spared: int = 0) -> AsyncGenerator[Step, None]:
         """Take items away, but for the ``spared`` ones that were sent last."""
 
-        async def remove(items: list[RawMessage], prepared: Prepared, window: Window) -> None:
+        async def remove(items: list[RawMessage], prepared: Step, window: Window) -> None:
             prepared.batch = self._batch(ListKind.REMOVE, [Edit(item, None) for item in items], window)
 
         async for prepared in self._queued(selection, remove, spared=spared):
@@ -141,20 +141,20 @@ class _Preparing:
         async for prepared in self._in_processing(selection, remove):
             yield prepared
 
-    async def requeued(self, selection: ListSelection, *, first: bool) -> AsyncGenerator[Prepared, None]:
+    async def requeued(self, selection: ListSelection, *, first: bool) -> AsyncGenerator[Step, None]:
         """Put what is in processing back; to the front the newest first, so that the oldest is taken next."""
 
-        async def requeue(items: list[RawMessage], prepared: Prepared, window: Window) -> None:
+        async def requeue(items: list[RawMessage], prepared: Step, window: Window) -> None:
             edits = [Edit(item, list_item(item.body or b"")) for item in items]
             prepared.batch = replace(self._batch(ListKind.MOVE, edits, window), first=first)
 
         async for prepared in self._in_processing(selection, requeue, backwards=first):
             yield prepared
 
-    async def hidden(self, selection: ListSelection, seconds: int) -> AsyncGenerator[Prepared, None]:
+    async def hidden(self, selection: ListSelection, seconds: int) -> AsyncGenerator[Step, None]:
         """Give what is in processing a lease until then."""
 
-        async def lease(items: list[RawMessage], prepared: Prepared, window: Window) -> None:
+        async def lease(items: list[RawMessage], prepared: Step, window: Window) -> None:
             until = b"%d" % (await self._editor.clock_us() // 1000 + seconds * 1000)
             edits = [Edit(item, item._replace(score=until, rc=item.rc or random_suffix())) for item in items]
             prepared.batch = self._batch(ListKind.LEASE, edits, window)
@@ -162,11 +162,11 @@ class _Preparing:
         async for prepared in self._in_processing(selection, lease):
             yield prepared
 
-    async def moved(self, selection: ListSelection, action: Move, to: Target) -> AsyncGenerator[Prepared, None]:
+    async def moved(self, selection: ListSelection, action: Move, to: Target) -> AsyncGenerator[Step, None]:
         """Move or copy items to where they are taken last, in order."""
         outgoing = Outgoing(self._editor, to)
 
-        async def move(items: list[RawMessage], prepared: Prepared, window: Window) -> None:
+        async def move(items: list[RawMessage], prepared: Step, window: Window) -> None:
             fitting = await outgoing.fitting(items, prepared)
             afters = await outgoing.afters(fitting)
             if not fitting:
@@ -184,7 +184,7 @@ class _Preparing:
 
     async def _queued(
         self, selection: ListSelection, change: _Change, *, spared: int = 0
-    ) -> AsyncGenerator[Prepared, None]:
+    ) -> AsyncGenerator[Step, None]:
         """Have those changed that are in the queue."""
         if not selection.counts["q"]:
             return
@@ -193,8 +193,8 @@ class _Preparing:
         is_still = not newest or item_digest(newest[0]) == selection.newest
         spans = spans_of((position_of(item.id) for item in selection.items("q")), selection.ready, is_still=is_still)
 
-        async def make(bodies: list[bytes], window: Window) -> Prepared:
-            prepared = Prepared()
+        async def make(bodies: list[bytes], window: Window) -> Step:
+            prepared = Step()
             await change(list(map(list_item, bodies)), prepared, window)
             return prepared
 
@@ -204,7 +204,7 @@ class _Preparing:
 
     async def _in_processing(
         self, selection: ListSelection, change: _Change, *, backwards: bool = False
-    ) -> AsyncGenerator[Prepared, None]:
+    ) -> AsyncGenerator[Step, None]:
         """Have those changed that are in processing, with the leases that they have now."""
         if not selection.counts["p"]:
             return
@@ -213,8 +213,8 @@ class _Preparing:
         for item in selection.items("p"):
             selected.setdefault(digest_of(item.id), deque()).append(item._replace(body=None))
 
-        async def make(bodies: list[bytes], window: Window) -> Prepared:
-            prepared, found = Prepared(), []
+        async def make(bodies: list[bytes], window: Window) -> Step:
+            prepared, found = Step(), []
             for body in bodies:
                 item = selected[item_digest(body)].popleft()._replace(id=value_id("p", body), body=body, fr=None)
                 leased = leases.take(item._replace(size=len(body)))

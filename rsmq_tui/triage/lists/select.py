@@ -32,7 +32,7 @@ from rsmq_tui.protocol.lists.naming import (
 from rsmq_tui.protocol.lists.naming import Area as AreaLetter
 from rsmq_tui.protocol.rsmq.edits import Edit, Outcome, letters_of
 from rsmq_tui.triage.errors import TriageError
-from rsmq_tui.triage.plan import Prepared
+from rsmq_tui.triage.plan import Step
 from rsmq_tui.triage.preview import Seeing, SeeingCallback
 from rsmq_tui.triage.scope import Everything, Marked, Matching, Named, Scope, Selection
 
@@ -99,7 +99,7 @@ EVERYWHERE = 2**40
 MOVED_ON = "the list changed too fast to find them"
 
 # Makes the batch for the values of a part, in the order in which they are taken, and the window in which they lie.
-Make = Callable[[list[bytes], Window], Awaitable[Prepared]]
+Make = Callable[[list[bytes], Window], Awaitable[Step]]
 
 
 class Span(NamedTuple):
@@ -301,7 +301,7 @@ class Finding:
         self._missed: Counter[bytes] = Counter()
         self._steps = Steps()
 
-    async def passes(self, make: Make) -> AsyncGenerator[Prepared, None]:
+    async def passes(self, make: Make) -> AsyncGenerator[Step, None]:
         """Have batches made of all that is there; what is not there in a look at the whole list is told to be gone."""
         if self._spans:
             async with aclosing(self._one_pass(make, self._spans)) as steps:
@@ -315,11 +315,11 @@ class Finding:
                 async for prepared in steps:
                     yield prepared
         if moved_on := self._wanted.total():
-            yield Prepared(sorted_out=Outcome.CHANGED * moved_on, left=MOVED_ON)
+            yield Step(sorted_out=Outcome.CHANGED * moved_on, left=MOVED_ON)
 
     async def _one_pass(
         self, make: Make, spans: Sequence[Span], *, is_whole: bool = False
-    ) -> AsyncGenerator[Prepared, None]:
+    ) -> AsyncGenerator[Step, None]:
         look = Look(self._steps)
         found = parts(self._editor, self._queue, self._area, self._wanted, spans, look)
         if self._backwards:
@@ -331,10 +331,10 @@ class Finding:
                     prepared.heard = partial(self._hear, prepared.batch.edits)
                 yield prepared
         # What became of them is known when this is over.
-        yield Prepared(alone=True)
+        yield Step(alone=True)
         if is_whole and not look.has_gaps:
             if gone := self._wanted.total():
-                yield Prepared(sorted_out=Outcome.GONE * gone)
+                yield Step(sorted_out=Outcome.GONE * gone)
             self._wanted.clear()
         self._wanted.update(self._missed)
         self._missed.clear()

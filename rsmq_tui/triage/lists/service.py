@@ -10,7 +10,7 @@ from rsmq_tui.monitor.filters.language import Filter
 from rsmq_tui.monitor.filters.search import Progress
 from rsmq_tui.monitor.list_poller import search_lists
 from rsmq_tui.protocol import Address, RawMessage
-from rsmq_tui.protocol.editing import Carrier
+from rsmq_tui.protocol.editing import EditExecutor
 from rsmq_tui.protocol.lists.editor import ListEditor
 from rsmq_tui.protocol.lists.naming import LISTS_NS, ListNames, digest_of, item_digest, position_of
 from rsmq_tui.protocol.lists.naming import Area as Letter
@@ -31,10 +31,10 @@ from rsmq_tui.triage.lists.select import (
     sightings,
     spans_of,
 )
-from rsmq_tui.triage.plan import Prepared
+from rsmq_tui.triage.plan import Step
 from rsmq_tui.triage.preview import Seeing
 from rsmq_tui.triage.scope import Preview, Scope
-from rsmq_tui.triage.service import Exporting, Triage
+from rsmq_tui.triage.service import ChangeService, Exporting
 
 _AREAS: tuple[Letter, ...] = ("q", "p")
 _PART_ITEMS, _PART_BYTES = 2_000, 4_000_000
@@ -130,7 +130,7 @@ def _parts(items: Iterator[RawMessage]) -> Iterator[list[RawMessage]]:
         yield part
 
 
-class ListTriage(Triage):
+class ListChangeService(ChangeService):
     """Changes the list queues of one server, or refuses to when it is read-only.
 
     ``names`` tells their keys, ``ns`` is the namespace of RSMQ that targets are in which do not say one, and ``age``
@@ -159,11 +159,11 @@ class ListTriage(Triage):
             profile=profile,
             keep_days=keep_days,
             limit_bytes=limit_bytes,
-            engine=ListEngine(server, names, ns, patterns, age),
+            engine=ListBackend(server, names, ns, patterns, age),
         )
 
 
-class ListEngine:
+class ListBackend:
     """Knows the list queues of a server; raises ValueError for a URL that is none."""
 
     def __init__(
@@ -180,7 +180,7 @@ class ListEngine:
         self._opened: ListReader | None = None
 
     @property
-    def editor(self) -> Carrier:
+    def editor(self) -> EditExecutor:
         """What carries its changes out."""
         return self._editor
 
@@ -194,7 +194,7 @@ class ListEngine:
         editor = self._editor.at(action.queue)
         return await preview_of_lists(editor, self._search, self._ns, journal, profile, action, scope, seeing)
 
-    def prepare(self, editor: Carrier, journal: Journal, preview: Preview) -> AsyncGenerator[Prepared, None]:
+    def prepare(self, editor: EditExecutor, journal: Journal, preview: Preview) -> AsyncGenerator[Step, None]:
         """Prepare the batches of what was previewed."""
         return prepare_lists(self._editor.at(preview.action.queue), self._ns, preview)
 

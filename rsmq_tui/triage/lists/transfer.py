@@ -5,7 +5,7 @@ from itertools import islice
 
 from rsmq_tui.monitor.text import printable
 from rsmq_tui.protocol import RawMessage, RsmqError, make_id, validation
-from rsmq_tui.protocol.editing import Carrier
+from rsmq_tui.protocol.editing import EditExecutor
 from rsmq_tui.protocol.keys import Keys, name_bytes
 from rsmq_tui.protocol.lists.editor import ListEditor
 from rsmq_tui.protocol.lists.edits import ListBatch, ListKind, list_item
@@ -14,7 +14,7 @@ from rsmq_tui.protocol.rsmq.editor import QueueEditor
 from rsmq_tui.protocol.rsmq.edits import Edit, Outcome
 from rsmq_tui.triage.actions import Copy, Move, Target
 from rsmq_tui.triage.errors import TriageError
-from rsmq_tui.triage.plan import CHUNK_BYTES, MOVE_MESSAGES, NO_TARGET, TOO_LONG, Prepared, Targets
+from rsmq_tui.triage.plan import CHUNK_BYTES, MOVE_MESSAGES, NO_TARGET, TOO_LONG, Step, Targets
 from rsmq_tui.triage.scope import Guard, Selection
 
 NO_BODY = "it has no body"
@@ -30,7 +30,7 @@ class Outgoing:
         self._maxsize: int | None = None
         self._exists: bool | None = None
 
-    async def fitting(self, items: Sequence[RawMessage], prepared: Prepared) -> list[RawMessage]:
+    async def fitting(self, items: Sequence[RawMessage], prepared: Step) -> list[RawMessage]:
         """Return what the target takes; the others are counted as failed."""
         if self._rsmq is None:
             return list(items)
@@ -67,7 +67,7 @@ class Outgoing:
 
 async def prepare_to_list(
     editor: QueueEditor, names: ListNames, action: Move, to: Target, selection: Selection, guard: Guard
-) -> AsyncGenerator[Prepared, None]:
+) -> AsyncGenerator[Step, None]:
     """Prepare what goes from a queue of RSMQ to a list: to the end that is taken last, in the order of delivery."""
     messages = iter(sorted((message._replace(body=None) for message in selection), key=_delivery))
     while chunk := list(islice(messages, MOVE_MESSAGES)):
@@ -84,8 +84,8 @@ async def prepare_to_list(
 
 async def _to_list(
     editor: QueueEditor, names: ListNames, action: Move, to: Target, seen: Sequence[RawMessage], guard: Guard
-) -> Prepared:
-    prepared, befores = Prepared(), []
+) -> Step:
+    prepared, befores = Step(), []
     at_ms, whole = await editor.messages(action.queue, [message.id for message in seen])
     for message, now in zip(seen, whole, strict=True):
         letter = guard.letter(message, now, at_ms)
@@ -132,7 +132,7 @@ async def refuse_unreadable(editor: ListEditor, to: Target) -> None:
         raise TriageError(f"{printable(to.text)}: {error}") from error
 
 
-def refuse_other_slots(editor: Carrier, names: ListNames, lists: Sequence[str], queues: Sequence[Target]) -> None:
+def refuse_other_slots(editor: EditExecutor, names: ListNames, lists: Sequence[str], queues: Sequence[Target]) -> None:
     """Raise ``TriageError`` where, in a cluster, one call cannot have all keys of these queues."""
     keys = [key for name in lists for key in (name_bytes(name), names.processing_key(name), names.leases_key(name))]
     keys += [names.marker(name, "x") for name in lists]

@@ -5,7 +5,7 @@ from collections import Counter, deque
 from collections.abc import AsyncGenerator
 from dataclasses import replace
 
-from rsmq_tui.protocol.editing import Carrier
+from rsmq_tui.protocol.editing import EditExecutor
 from rsmq_tui.protocol.lists.editor import ListEditor
 from rsmq_tui.protocol.lists.edits import TAKEN_BACK, ListBatch, ListKind, Window
 from rsmq_tui.protocol.lists.naming import Area, area_of, digest_of, item_digest
@@ -14,7 +14,7 @@ from rsmq_tui.protocol.rsmq.edits import Edit, Outcome, letters_of
 from rsmq_tui.triage.change import Entry
 from rsmq_tui.triage.journal import Journal
 from rsmq_tui.triage.lists.select import Finding, Span
-from rsmq_tui.triage.plan import Prepared
+from rsmq_tui.triage.plan import Step
 
 PUT_BACK = (
     "What goes back into a list goes to the end that consumers take from: what was taken off first is next again."
@@ -24,12 +24,12 @@ PUT_BACK = (
 class ListUndo:
     """Takes the batches of one change of list queues back, from the last to the first."""
 
-    def __init__(self, editor: Carrier, journal: Journal, change: int) -> None:
+    def __init__(self, editor: EditExecutor, journal: Journal, change: int) -> None:
         self._editor, self._journal, self._change = editor, journal, change
         # Where the batch before lay: this one lies beside it.
         self._beside: Span | None = None
 
-    async def steps(self, entry: Entry) -> AsyncGenerator[Prepared, None]:
+    async def steps(self, entry: Entry) -> AsyncGenerator[Step, None]:
         """Prepare the way back of one batch, as far as it was not gone before."""
         batch = entry.batch
         if not isinstance(batch, ListBatch) or not entry.outcome:
@@ -40,18 +40,16 @@ class ListUndo:
             return
         lists = ListEditor.beside(self._editor, inverse.names)
         # Everything before must be done: what is found then holds for all of its parts.
-        yield Prepared(alone=True)
+        yield Step(alone=True)
         if inverse.takes_from_list:
             async for prepared in self._from_list(lists, inverse, was_first=batch.first):
                 yield prepared
         elif inverse.kind is ListKind.REMOVE:
             yield await _from_rsmq(lists, inverse)
         else:
-            yield Prepared(inverse)
+            yield Step(inverse)
 
-    async def _from_list(
-        self, lists: ListEditor, inverse: ListBatch, *, was_first: bool
-    ) -> AsyncGenerator[Prepared, None]:
+    async def _from_list(self, lists: ListEditor, inverse: ListBatch, *, was_first: bool) -> AsyncGenerator[Step, None]:
         """Prepare taking items out of a list again: any of their values, as often as they were put there."""
         area: Area = area_of(inverse.befores[0].id)
         meant: dict[bytes, deque[Edit]] = {}
@@ -59,14 +57,14 @@ class ListUndo:
             if edit.before is not None:
                 meant.setdefault(digest_of(edit.before.id), deque()).append(edit)
 
-        async def make(bodies: list[bytes], window: Window) -> Prepared:
+        async def make(bodies: list[bytes], window: Window) -> Step:
             self._beside = Span(window.near, window.far)
             edits = []
             for body in bodies:
                 before, after = meant[item_digest(body)].popleft()
                 if before is not None:
                     edits.append(Edit(before._replace(body=body, size=len(body)), after))
-            return Prepared(replace(inverse, edits=tuple(edits), window=window))
+            return Step(replace(inverse, edits=tuple(edits), window=window))
 
         def again(edit: Edit) -> None:
             if edit.before is not None:
@@ -121,11 +119,11 @@ def _key(edit: Edit) -> tuple[bytes | None, bytes | None]:
     return edit.before and edit.before.id, edit.after and edit.after.id
 
 
-async def _from_rsmq(lists: ListEditor, inverse: ListBatch) -> Prepared:
+async def _from_rsmq(lists: ListEditor, inverse: ListBatch) -> Step:
     """Prepare taking messages away that were put there; their bodies are read, so that this can be undone as well."""
     queues = QueueEditor.beside(lists, inverse.ns or "")
     _, whole = await queues.messages(inverse.queue, [before.id for before in inverse.befores])
-    prepared, edits = Prepared(), []
+    prepared, edits = Step(), []
     for before, now in zip(inverse.befores, whole, strict=True):
         if now is None or now.body is None:
             prepared.sorted_out += Outcome.GONE

@@ -14,7 +14,7 @@ from textual.worker import Worker
 from rsmq_tui.monitor import Snapshot
 from rsmq_tui.monitor.filters.search import INCOMPLETE
 from rsmq_tui.monitor.text import count, plural, printable
-from rsmq_tui.tui.servers import Site
+from rsmq_tui.tui.servers import WatchedServer
 from rsmq_tui.tui.widgets.text_lines import ChangeTold
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ class Changes:
         self._is_stopping = False
         self._ended = asyncio.Event()
         self._recovered: set[str] = set()
-        self._skipped: tuple[Site, Action, Scope] | None = None
+        self._skipped: tuple[WatchedServer, Action, Scope] | None = None
 
     @property
     def is_running(self) -> bool:
@@ -136,7 +136,7 @@ class Changes:
         return self._worker is not None and not self._worker.is_finished
 
     def ask(
-        self, site: Site, name: str, queue: str, scope: "Scope | None", body: bytes | None, about: str = ""
+        self, site: WatchedServer, name: str, queue: str, scope: "Scope | None", body: bytes | None, about: str = ""
     ) -> bool:
         """Ask for what the action of that name needs, then show what it would do; False where it may not begin.
 
@@ -165,14 +165,14 @@ class Changes:
         self._app.push_screen(screen)
         return True
 
-    def fix(self, site: Site, queue: str, findings: "tuple[Finding, ...]", ns: str | None) -> None:
+    def fix(self, site: WatchedServer, queue: str, findings: "tuple[Finding, ...]", ns: str | None) -> None:
         """Show what mending these findings would do."""
         if self._may_begin(site):
             from rsmq_tui.triage.actions import Fix  # noqa: PLC0415
 
             self._preview(site, Fix(queue=queue, findings=findings, ns=ns), None)
 
-    def undo(self, site: Site, queue: str | None) -> None:
+    def undo(self, site: WatchedServer, queue: str | None) -> None:
         """Show what taking back the last change would do."""
         if self._may_begin(site):
             self._confirm(site, "Undo", lambda _: site.triage.preview_undo(queue=queue))
@@ -186,14 +186,11 @@ class Changes:
         if self._may_begin(site):
             self._preview(site, action, scope)
 
-    def export(self, site: Site, queue: str, scope: "Scope | None") -> None:
+    def export(self, site: WatchedServer, queue: str, scope: "Scope | None") -> None:
         """Ask for a file, then write messages to it; that changes nothing, and may be done where nothing else may."""
         if not site.can_export or self._is_busy() or self._has_dialog or self._is_between(site):
             return
-        from rsmq_tui.tui.changes.forms import (  # noqa: PLC0415
-            FormScreen,
-            export_form,
-        )
+        from rsmq_tui.tui.changes.forms import FormScreen, export_form  # noqa: PLC0415
 
         def begin(path: Path) -> None:
             if self._is_busy() or self._app.screen is not screen:
@@ -225,7 +222,7 @@ class Changes:
         async with asyncio.timeout(_QUIT_S):
             await self._ended.wait()
 
-    def follow(self, site: Site, snapshot: Snapshot) -> None:
+    def follow(self, site: WatchedServer, snapshot: Snapshot) -> None:
         """Once a server is there and shown, find out what became of changes that were interrupted."""
         # Two namespaces of one server have one journal.
         if (
@@ -245,7 +242,7 @@ class Changes:
                 async with asyncio.timeout(_GIVE_UP_S):
                     await self._ended.wait()
 
-    def _may_begin(self, site: Site) -> bool:
+    def _may_begin(self, site: WatchedServer) -> bool:
         if not site.can_change:
             from rsmq_tui.triage.service import READ_ONLY  # noqa: PLC0415
 
@@ -253,7 +250,7 @@ class Changes:
             return False
         return not self._is_busy() and not self._has_dialog and not self._is_between(site)
 
-    def _is_between(self, site: Site) -> bool:
+    def _is_between(self, site: WatchedServer) -> bool:
         """Tell, and say, that the screen still shows another namespace than the one that would be changed."""
         snapshot = self._app.snapshot and self._app.snapshot.part(site.place)
         awaited = None if snapshot is None else site.awaited_ns(snapshot.ns)
@@ -273,7 +270,7 @@ class Changes:
         return isinstance(self._app.screen, ModalScreen)
 
     def _preview(
-        self, site: Site, action: "Action", scope: "Scope | None", behind: "FormScreen[Any] | None" = None
+        self, site: WatchedServer, action: "Action", scope: "Scope | None", behind: "FormScreen[Any] | None" = None
     ) -> None:
         if behind is not None and self._app.screen is not behind:
             return
@@ -282,7 +279,7 @@ class Changes:
 
     def _confirm(
         self,
-        site: Site,
+        site: WatchedServer,
         verb: str,
         look: "Look",
         scope: "Scope | None" = None,
@@ -295,7 +292,7 @@ class Changes:
         self._app.push_screen(screen, partial(self._begin, site, scope, behind))
 
     def _begin(
-        self, site: Site, scope: "Scope | None", behind: "FormScreen[Any] | None", preview: "Preview | None"
+        self, site: WatchedServer, scope: "Scope | None", behind: "FormScreen[Any] | None", preview: "Preview | None"
     ) -> None:
         # Without a change, a form behind it is as it was: what was typed is not lost.
         if preview is None:
@@ -309,13 +306,15 @@ class Changes:
         self._skipped = None
         self._start(site, self._make(site, run, scope), DOING[preview.action.name], preview.count)
 
-    def _start(self, site: Site, work: Coroutine[Any, Any, ChangeTold], words: str, planned: int | None) -> None:
+    def _start(
+        self, site: WatchedServer, work: Coroutine[Any, Any, ChangeTold], words: str, planned: int | None
+    ) -> None:
         self._is_stopping = False
         self._ended.clear()
         self._tell(ChangeTold(words, is_running=True, planned=planned))
         self._worker = self._app.run_worker(self._to_end(site, work), name=words, group="change")
 
-    async def _to_end(self, site: Site, work: Coroutine[Any, Any, ChangeTold]) -> None:
+    async def _to_end(self, site: WatchedServer, work: Coroutine[Any, Any, ChangeTold]) -> None:
         from rsmq_tui.triage.errors import TriageError  # noqa: PLC0415
 
         try:
@@ -328,7 +327,7 @@ class Changes:
             site.source.wake()
         self._tell(told)
 
-    async def _make(self, site: Site, run: "Run", scope: "Scope | None") -> ChangeTold:
+    async def _make(self, site: WatchedServer, run: "Run", scope: "Scope | None") -> ChangeTold:
         from rsmq_tui.triage.actions import Undo  # noqa: PLC0415
 
         words = DOING[run.preview.action.name]
@@ -343,7 +342,7 @@ class Changes:
         undone = action.change if isinstance(action, Undo) and run.report.tally.done else None
         return replace(told, scope=scope, undone=undone)
 
-    async def _export(self, site: Site, queue: str, scope: "Scope | None", path: Path) -> ChangeTold:
+    async def _export(self, site: WatchedServer, queue: str, scope: "Scope | None", path: Path) -> ChangeTold:
         exported: Exported | None = None
         async with aclosing(site.triage.export(queue, scope, path)) as parts:
             async for exported in parts:
@@ -354,7 +353,7 @@ class Changes:
                     return ChangeTold("export cancelled: no file was written")
         return end_of_export(exported, path)
 
-    async def _recover(self, site: Site) -> None:
+    async def _recover(self, site: WatchedServer) -> None:
         from rsmq_tui.triage.change import State  # noqa: PLC0415
         from rsmq_tui.triage.errors import TriageError  # noqa: PLC0415
 

@@ -24,10 +24,10 @@ from rsmq_tui.tui.queue.search import (
     known_numbers,
     nothing_found,
     nothing_in,
+    number_text,
     search_pieces,
     shown_numbers,
     tab_pieces,
-    told_number,
 )
 from rsmq_tui.tui.widgets.filter_line import FilterLine
 from rsmq_tui.tui.widgets.row_table import RowTable
@@ -393,17 +393,17 @@ class MessageList(SearchedMessages):
         is_sure = self._snapshot is not None and self._snapshot.link.failure is None
         numbers = self._searches.numbers
         known = {"all": depth, "ready": ready}
-        numbers |= {name: told_number(number, is_sure=is_sure) for name, number in known.items()}
+        numbers |= {name: number_text(number, is_sure=is_sure) for name, number in known.items()}
         if state is not None:
             # What a page counted is of another moment than the poll: all tabs are to be of one.
             read = state if now is None else state._replace(depth=depth, ready=ready, hidden=now.depth - now.ready)
             numbers |= known_numbers(read, numbers, is_sure=is_sure)
         if self._unleased is not None:
-            numbers["no lease"] = told_number(self._unleased, is_sure=is_sure)
+            numbers["no lease"] = number_text(self._unleased, is_sure=is_sure)
         if now is not None:
             poison_rc = self._dashboard.site(self._place).source.thresholds.poison_rc
             shown = shown_numbers(now, self._now_ms(now.at_ms), poison_rc)
-            numbers |= {name: told_number(number, is_sure=is_sure) for name, number in shown.items()}
+            numbers |= {name: number_text(number, is_sure=is_sure) for name, number in shown.items()}
         if hits is None:
             marked = self.marks.words(self.wanted, ready if self._tab.term else depth, is_final=True)
             self.head.show_tabs(self._tab, numbers, marked, pager.place, pager.staleness(self._now_ms(0)))
@@ -414,7 +414,7 @@ class MessageList(SearchedMessages):
             noun = self._tab.name
             if not hits.error:
                 found = hits.matched if hits.stage is Stage.DONE else None
-                numbers[noun] = told_number(found, is_sure=is_sure and hits.is_of_now(now_ms))
+                numbers[noun] = number_text(found, is_sure=is_sure and hits.is_of_now(now_ms))
         marked = self.marks.words(self.wanted, None if hits.error else hits.matched, is_final=hits.stage is Stage.DONE)
         self.head.show_tabs(self._tab, numbers, marked)
         self.head.show_search(hits, self.typed.text, noun, now_ms)

@@ -117,7 +117,7 @@ def present_numbers(state: QueueState | None) -> dict[str, float | None]:
     }
 
 
-async def told_waiters(source: Source) -> str:
+async def waiters_text(source: Source) -> str:
     """Say how many consumers are blocked on lists of a server, or why that is not known."""
     if not isinstance(source, KnowsWaiters):
         return "only consumers of Redis lists can be blocked"
@@ -319,7 +319,7 @@ class QueueScreen(ActingScreen):
     @work(group="blocked", exclusive=True)
     async def action_blocked(self) -> None:
         """Count the consumers that wait on lists."""
-        self.notify(await told_waiters(self.site.source), markup=False)
+        self.notify(await waiters_text(self.site.source), markup=False)
 
     def _show_charts(self, snapshot: Snapshot, state: QueueState | None) -> None:
         self._sparks.tell(present_numbers(state))

@@ -78,7 +78,7 @@ def nothing_in(tab: Tab, typed: Filter) -> str:
     return f"No message matches {printable(wanted_in(tab, typed).text, 60)}. Press esc to see all."
 
 
-def told_number(number: float | None, *, is_sure: bool) -> str:
+def number_text(number: float | None, *, is_sure: bool) -> str:
     """Say how much a tab holds; about so much, where it is not sure that it still does."""
     return compact(number) if is_sure or number is None else f"~{compact(number)}"
 
@@ -111,9 +111,9 @@ def known_numbers(state: QueueState, found: Mapping[str, str], *, is_sure: bool)
         numbers = {"in flight": 0, "delayed": 0} if state.hidden == 0 else {}
         if state.depth == 0:
             numbers["poison"] = 0
-    told = {name: told_number(number, is_sure=is_sure) for name, number in numbers.items()}
+    told = {name: number_text(number, is_sure=is_sure) for name, number in numbers.items()}
     if state.poison and "poison" not in {*found, *told}:
-        told["poison"] = told_number(state.poison, is_sure=is_sure) + ("" if state.looked_all_ms is not None else "+")
+        told["poison"] = number_text(state.poison, is_sure=is_sure) + ("" if state.looked_all_ms is not None else "+")
     return told
 
 
@@ -308,7 +308,7 @@ class Searches:
     @property
     def numbers(self) -> dict[str, str]:
         """How much tabs hold: about, for it was counted some time ago."""
-        return {name: told_number(number, is_sure=False) for name, number in self._counted.items()}
+        return {name: number_text(number, is_sure=False) for name, number in self._counted.items()}
 
     def found(self, tab: str) -> Hits | None:
         """Return what was found for a tab."""

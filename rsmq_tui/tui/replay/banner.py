@@ -39,7 +39,7 @@ def speed_words(player: "Player") -> str:
     return words if real > _AS_ASKED * player.speed else f"{words} (actual x{real:{',.0f' if real >= 10 else '.2g'}})"
 
 
-def told_words(replaying: "Replaying") -> str:
+def outcome_words(replaying: "Replaying") -> str:
     """Say what changed at the moment that was gone to, or what was left out; nothing where there is nothing to say."""
     told = replaying.told
     if told.looking_ms is not None:
@@ -138,7 +138,7 @@ class ReplayBanner(Painted):
         sign = ("=" if self.ascii_only else "‖") if not player.is_playing else ">" if self.ascii_only else "▶"
         state = "playing" if player.is_playing else "paused"
         parts = [f" REPLAY {moment_words(replaying.position_ms)}", speed_words(player), f"{sign} {state}"]
-        told, problems = told_words(replaying), problem_words(replaying.problems)
+        told, problems = outcome_words(replaying), problem_words(replaying.problems)
         marked = "" if replaying.marked is None else f"marked {moment_words(replaying.marked.at_ms)[11:19]}"
         parts += [part for part in (told, marked, problems) if part]
         words = " · ".join(parts)

@@ -12,8 +12,8 @@ from textual.widgets import Input
 from rsmq_tui.monitor import Snapshot
 from rsmq_tui.monitor.text import printable
 from rsmq_tui.tui.keys import is_live_only
-from rsmq_tui.tui.navigation import Ways
-from rsmq_tui.tui.servers import Site
+from rsmq_tui.tui.navigation import Navigation
+from rsmq_tui.tui.servers import WatchedServer
 
 if TYPE_CHECKING:
     from rsmq_tui.tui.history.loading import Past
@@ -27,29 +27,29 @@ _JUMP_MS = 60_000
 class _Behind:
     """What was shown before a replay was opened over it; its servers are polled on."""
 
-    sites: Sequence[Site]
-    by_place: Mapping[str, Site]
+    sites: Sequence[WatchedServer]
+    by_place: Mapping[str, WatchedServer]
     snapshot: Snapshot | None
     floor: int
 
 
-class ReplayHost(Ways):
+class ReplayHost(Navigation):
     """An app that shows what its sites say, or a replay: then its ``sites`` and its ``snapshot`` are the replay's."""
 
     snapshot: var[Snapshot | None] = var(None)
     clock_times: var[bool] = var(False)
     change_told: var["ChangeTold | None"] = var(None)
 
-    def __init__(self, sites: Sequence[Site], replay: "Replaying | None", past: "Past | None" = None) -> None:
+    def __init__(self, sites: Sequence[WatchedServer], replay: "Replaying | None", past: "Past | None" = None) -> None:
         super().__init__(past)
         self.sites = sites
         self.replay = replay
-        self.sites_by_place: Mapping[str, Site] = {site.place: site for site in sites}
+        self.sites_by_place: Mapping[str, WatchedServer] = {site.place: site for site in sites}
         self._behind: _Behind | None = None
         self._problems_told = 0
 
     @property
-    def all_sites(self) -> Sequence[Site]:
+    def all_sites(self) -> Sequence[WatchedServer]:
         """All that has to be closed in the end."""
         return self.sites if self._behind is None else (*self.sites, *self._behind.sites)
 

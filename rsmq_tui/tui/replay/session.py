@@ -17,12 +17,12 @@ from rsmq_tui.history.names import HistoryError
 from rsmq_tui.monitor import Snapshot
 from rsmq_tui.monitor.series import Trend
 from rsmq_tui.monitor.text import printable
-from rsmq_tui.tui.servers import Site
+from rsmq_tui.tui.servers import WatchedServer
 
 if TYPE_CHECKING:
     from rsmq_tui.history.names import Place
     from rsmq_tui.history.reading import History, Span
-    from rsmq_tui.history.replay.player import Player, ReplaySource, Told
+    from rsmq_tui.history.replay.player import Player, ReplaySource, SeekOutcome
     from rsmq_tui.tui.replay.host import ReplayHost
 
 
@@ -42,7 +42,7 @@ class Replaying:
 
     def __init__(self, player: "Player", source_of: "Callable[[Place], ReplaySource]", label: str) -> None:
         self.player = player
-        self.sites: tuple[Site, ...] = ()
+        self.sites: tuple[WatchedServer, ...] = ()
         self.label = label
         self.marked: Marked | None = None
         self._source_of = source_of
@@ -66,7 +66,7 @@ class Replaying:
             if place not in self._sources:
                 self._sources[place] = self._source_of(place)
         self.sites = tuple(
-            Site(self._sources[place], place=label, name=place.profile, ns=place.ns, read_only=True)
+            WatchedServer(self._sources[place], place=label, name=place.profile, ns=place.ns, read_only=True)
             for place, label in labels.items()
         )
         if self.marked is not None and not self.marked.snapshot.parts:
@@ -78,7 +78,7 @@ class Replaying:
         return self._labels[self._places[label]]
 
     @property
-    def sites_by_label(self) -> "dict[str, Site]":
+    def sites_by_label(self) -> "dict[str, WatchedServer]":
         """The sites by what they are called, and were."""
         by_label = {site.place: site for site in self.sites}
         return {label: by_label[self.label_of(label)] for label in self._places}
@@ -94,7 +94,7 @@ class Replaying:
         return self.player.replay.span
 
     @property
-    def told(self) -> "Told":
+    def told(self) -> "SeekOutcome":
         """What there is to say besides what is shown."""
         return self.player.told
 
@@ -146,10 +146,7 @@ def replaying_of(
 ) -> Replaying:
     """Replay a history that is open; ``clock`` is a monotonic clock in seconds. Raises ``HistoryError``."""
     from rsmq_tui.history.replay.messages import Inventories  # noqa: PLC0415
-    from rsmq_tui.history.replay.player import (  # noqa: PLC0415
-        Player,
-        ReplaySource,
-    )
+    from rsmq_tui.history.replay.player import Player, ReplaySource  # noqa: PLC0415
     from rsmq_tui.history.replay.replay import Replay  # noqa: PLC0415
 
     replay = Replay(history, from_ms=from_ms, to_ms=to_ms)

@@ -11,7 +11,7 @@ from rsmq_tui.monitor import Snapshot
 from rsmq_tui.monitor.text import count, duration, plural, printable, size
 from rsmq_tui.protocol import ENDED
 from rsmq_tui.tui.replay.banner import empty_words, outage_words
-from rsmq_tui.tui.servers import Dashboard, Site, are_of_one_server
+from rsmq_tui.tui.servers import Dashboard, WatchedServer, are_of_one_server
 from rsmq_tui.tui.widgets.painted import Painted, Piece
 
 if TYPE_CHECKING:
@@ -176,7 +176,7 @@ class StatusLine(Painted):
         return (f"{'o' if self.ascii_only else '●'} live ", "live")
 
     @property
-    def _sites(self) -> Sequence[Site]:
+    def _sites(self) -> Sequence[WatchedServer]:
         """The servers that the screen shows; in a replay, those that were there at its moment."""
         dashboard, place = cast("Dashboard", self.app), getattr(self.screen, "place", None)
         if place is not None:

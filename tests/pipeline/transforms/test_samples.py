@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from rsmq_tui.pipeline.transforms.rollups import verdict_runs
-from rsmq_tui.pipeline.transforms.samples import minutes_in_doubt, told_samples
+from rsmq_tui.pipeline.transforms.samples import annotated_samples, minutes_in_doubt
 from tests.pipeline.transforms.made import HOURS, MIDNIGHT_MS, NAMES, failed, frame, poll, rows_of
 
 Row = dict[str, Any]
@@ -141,7 +141,7 @@ CASES: dict[str, list[Row]] = {
 def made(spark: SparkSession) -> Mapping[str, dict[str, list[Row]]]:
     """The samples and the runs of each case."""
     rows = [row | {"profile": case} for case, given in CASES.items() for row in given]
-    told = told_samples(frame(spark, rows), HOURS).persist()
+    told = annotated_samples(frame(spark, rows), HOURS).persist()
     tables = {"samples": rows_of(told.orderBy("at_ms")), "runs": rows_of(verdict_runs(told))}
     told.unpersist()
     cases: dict[str, dict[str, list[Row]]] = defaultdict(lambda: {"samples": [], "runs": [], "polls": []})

@@ -7,7 +7,7 @@ import redis
 
 from rsmq_tui.protocol.address import Address
 from rsmq_tui.protocol.connections.connect import Traffic
-from rsmq_tui.protocol.connections.pool import Links
+from rsmq_tui.protocol.connections.pool import ConnectionManager
 from rsmq_tui.protocol.connections.script_runner import ScriptRunner
 from rsmq_tui.protocol.lists.naming import ListNames
 
@@ -44,7 +44,7 @@ def fill(
 @asynccontextmanager
 async def running(url: str) -> AsyncIterator[ScriptRunner]:
     """A runner of scripts on a connection of its own."""
-    links = Links(Address.of(url), timeout_s=10, traffic=Traffic())
+    links = ConnectionManager(Address.of(url), timeout_s=10, traffic=Traffic())
     try:
         yield links.of("").runner
     finally:
