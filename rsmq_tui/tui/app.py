@@ -56,8 +56,8 @@ def end_on_signals(end: Callable[[int], None]) -> None:
     """
     for name in ("SIGTERM", "SIGHUP"):
         number = getattr(signal, name, None)
-        # nohup ignores SIGHUP, and so do we then.
-        if number is not None and signal.getsignal(number) is not signal.SIG_IGN:
+        # Also where nohup ignores it: without its terminal a dashboard shows nothing, and its input ends over and over.
+        if number is not None:
             with suppress(NotImplementedError, RuntimeError, ValueError):
                 asyncio.get_running_loop().add_signal_handler(number, end, 128 + number)
 

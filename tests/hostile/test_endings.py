@@ -14,6 +14,13 @@ pytestmark = pytest.mark.slow
 # Keys and signals, and the exit status after them.
 ENDINGS = {"q": {0}, "\x03": {0}, signal.SIGINT: {0, 130}, signal.SIGTERM: {143}, signal.SIGHUP: {129}}
 
+_NOHUP = """
+import signal, sys
+from rsmq_tui.cli.main import main
+
+signal.signal(signal.SIGHUP, signal.SIG_IGN)
+sys.exit(main())
+"""
 _CRASH = """
 import sys
 from rsmq_tui.cli.main import main
@@ -59,8 +66,11 @@ def test_it_ends_while_the_server_hangs(proxy: Proxy, tmp_path: Path, ending: st
         assert terminal.is_as_before
 
 
-def test_it_ends_when_its_terminal_is_closed(orders: Redis, redis_url: str, tmp_path: Path) -> None:
-    with Terminal("-r", redis_url, settings=tmp_path) as terminal:
+@pytest.mark.parametrize("command", [("-m", "rsmq_tui"), ("-c", _NOHUP)], ids=["", "with nohup"])
+def test_it_ends_when_its_terminal_is_closed(
+    orders: Redis, redis_url: str, tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    with Terminal("-r", redis_url, settings=tmp_path, command=command) as terminal:
         terminal.wait_for("● live", "orders", "quit")
         terminal.hang_up()
         terminal.process.wait(60)
