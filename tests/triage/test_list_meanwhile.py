@@ -131,8 +131,11 @@ def test_nothing_is_lost_or_doubled_whoever_works_there(
         assert moved == [item for item in ITEMS if item in set(moved)]
     assert set(ITEMS) - set(now) - set(moved) - theirs <= asked
 
-    # Nothing is told to be gone that is there, and nothing that was asked for is left.
-    assert asked & set(now) == set()
+    # Nothing is told to be gone that is there, and nothing that was asked for is left. A trim keeps so many, also when
+    # others have removed what was sent later.
+    left = asked & set(now)
+    assert left <= set(now[-20:] if name == "trim" else [])
+    assert report.tally.skipped[list_select.KEPT] >= len(left)
 
     after = read(client, NAME, A)
     assert len(set(after)) == len(after)

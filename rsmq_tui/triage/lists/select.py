@@ -97,6 +97,8 @@ _MUCH = 0.1
 
 EVERYWHERE = 2**40
 MOVED_ON = "the list changed too fast to find them"
+# Others may remove what was sent after an item: then it is one of those that a trim keeps.
+KEPT = "taken or removed by others, or now among those that are kept"
 
 # Makes the batch for the values of a part, in the order in which they are taken, and the window in which they lie.
 Make = Callable[[list[bytes], Window], Awaitable[Step]]
@@ -333,7 +335,10 @@ class Finding:
         # What became of them is known when this is over.
         yield Step(alone=True)
         if is_whole and not look.has_gaps:
-            if gone := self._wanted.total():
+            gone = self._wanted.total()
+            if gone and self._spared:
+                yield Step(sorted_out=Outcome.CHANGED * gone, left=KEPT)
+            elif gone:
                 yield Step(sorted_out=Outcome.GONE * gone)
             self._wanted.clear()
         self._wanted.update(self._missed)
