@@ -318,13 +318,13 @@ class QueueScan:
         ids, scores, rcs, frs, _, _ = found.columns
         group = _Group(found.at_ms, found.depth, ids, scores, await self._sizes(wanted, ids))
         groups = _groups(group) if bodies and wanted.measured else (group,)
-        parts = [await self._read(wanted, each) for each in groups]
-        columns = tuple([value for part in parts for value in part.columns[place]] for place in range(6))
+        chunk = _joined(group, [await self._read(wanted, each) for each in groups])
+        columns = chunk.columns
         if not counts:
             kept = dict(zip(ids, zip(rcs, frs, strict=True), strict=True))
             columns = (*columns[:2], *([kept[id][place] for id in columns[0]] for place in range(2)), *columns[4:])
-        read = wanted.read | (found.read & {"counts"})
-        return ScanChunk(found.at_ms, found.depth, columns, sum(part.too_long for part in parts), read=read)
+        read = chunk.read | (found.read & {"counts"})
+        return ScanChunk(found.at_ms, found.depth, columns, chunk.too_long, read=read)
 
     async def _wanted(self, queue: str, counts: bool, bodies: bool, sizes: bool) -> _Wanted:
         zset, attributes = self._keys.messages(queue), self._keys.attributes(queue)
