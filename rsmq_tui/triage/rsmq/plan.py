@@ -6,6 +6,7 @@ from collections import Counter, deque
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import aclosing
 from functools import partial
+from operator import attrgetter
 from typing import Generic, TypeVar
 
 from rsmq_tui.monitor.filters.json_paths import JsonPath, JsonPathError, load, read_path, value_at
@@ -13,7 +14,7 @@ from rsmq_tui.monitor.reading import score_like, score_units
 from rsmq_tui.protocol import RawMessage, RsmqError, make_id, rsmq_error, validation
 from rsmq_tui.protocol.rsmq.editor import QueueEditor, QueueFields
 from rsmq_tui.protocol.rsmq.edits import Condition, Edit, EditKind, FieldBatch, FieldEdit, MessageBatch, Outcome
-from rsmq_tui.protocol.rsmq.operations import raw_message
+from rsmq_tui.protocol.rsmq.operations import chunked, raw_message
 from rsmq_tui.triage.actions import (
     Action,
     Copy,
@@ -372,16 +373,8 @@ async def _changes(
 
 def puts(queue: str, messages: Iterable[RawMessage], *, sent: int = 0) -> Iterator[MessageBatch]:
     """Walk through the batches that put messages into a queue as they are."""
-    chunk: list[Edit] = []
-    heavy = 0
-    for message in messages:
-        if chunk and (len(chunk) == CHUNK_MESSAGES or heavy + message.size > CHUNK_BYTES):
-            yield MessageBatch(EditKind.PUT, queue, tuple(chunk), sent=sent)
-            chunk, heavy = [], 0
-        chunk.append(Edit(None, message))
-        heavy += message.size
-    if chunk:
-        yield MessageBatch(EditKind.PUT, queue, tuple(chunk), sent=sent)
+    for chunk in chunked(messages, attrgetter("size"), CHUNK_MESSAGES, CHUNK_BYTES):
+        yield MessageBatch(EditKind.PUT, queue, tuple(Edit(None, message) for message in chunk), sent=sent)
 
 
 async def removal_of(
