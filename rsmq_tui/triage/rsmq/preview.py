@@ -15,7 +15,7 @@ from typing import TypeVar
 from rsmq_tui.monitor.filters.language import Filter, parse_filter
 from rsmq_tui.monitor.filters.matching import Term
 from rsmq_tui.monitor.filters.search import Progress, search, search_chunks
-from rsmq_tui.monitor.peek import PEEK_ERRORS, explain
+from rsmq_tui.monitor.peek import in_words
 from rsmq_tui.monitor.text import plural, printable
 from rsmq_tui.protocol import QueueReader, RawMessage, ScanChunk, leading_int, name_bytes, rsmq_error
 from rsmq_tui.protocol.lists.naming import ListNames
@@ -211,12 +211,10 @@ async def search_due_first(
     """
     count = min(limit, _CHUNK_MESSAGES) if wanted.is_empty else _CHUNK_MESSAGES
     chunks = _read(reader, queue, wanted, count, bodies=True, sizes=True)
-    try:
+    with in_words():
         async with aclosing(search_chunks(chunks, wanted, limit)) as found:
             async for progress in found:
                 yield progress
-    except PEEK_ERRORS as error:
-        raise explain(error) from error
 
 
 async def _from_front(
