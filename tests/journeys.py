@@ -85,7 +85,7 @@ async def from_x_to_the_journal(url: str, folder: Path) -> set[str]:
                 await say_yes(pilot)
                 words = await made(pilot)
             assert words.startswith("deleted 1"), words
-            assert app_of(pilot).snapshot is not None
+            assert app_of(pilot).dashboard.snapshot is not None
     return found
 
 

@@ -24,6 +24,7 @@ from rsmq_tui.tui.widgets.text_view import LineView
 from tests.tui.changing import changing, everything, fill, in_queue
 from tests.tui.driving import (
     app_of,
+    ask_change,
     asked,
     lines_of,
     made,
@@ -198,7 +199,7 @@ async def test_marks_of_the_list_do_not_count_here_and_stay(source: ScriptedSour
 async def test_only_what_was_asked_for_here_takes_it_away(source: ScriptedSource, triage: ScriptedTriage) -> None:
     async with opened(source, triage=triage) as pilot:
         await _scripted(pilot, source)
-        app_of(pilot).ask_change("delete", "orders", Marked((Shown("another", "1", 0),)))
+        ask_change(app_of(pilot), "delete", "orders", Marked((Shown("another", "1", 0),)))
         await say_yes(pilot)
         await made(pilot)
         await settled(pilot)

@@ -15,12 +15,11 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Button, Input, Static
 
-from rsmq_tui.monitor.text import count, plural, printable
+from rsmq_tui.monitor.text import count, matches, plural, printable
 from rsmq_tui.protocol.lists.naming import LISTS_NS
 from rsmq_tui.triage.actions import MessageAction, Undo
 from rsmq_tui.triage.errors import TriageError
 from rsmq_tui.tui.keys import bindings_of
-from rsmq_tui.tui.queue.search import matches
 from rsmq_tui.tui.widgets.controls import DialogButton
 from rsmq_tui.tui.widgets.painted import token_style
 

@@ -23,6 +23,7 @@ from rsmq_tui.monitor import (
 from rsmq_tui.monitor.poller import KnowsWaiters
 from rsmq_tui.monitor.text import UNKNOWN, clock, count, net, plural, printable, seconds, size
 from rsmq_tui.triage.scope import Scope
+from rsmq_tui.tui.changes.controller import ChangeTold
 from rsmq_tui.tui.keys import Where, bindings_of
 from rsmq_tui.tui.queue.groups import GroupScreen
 from rsmq_tui.tui.queue.marks import ActingScreen, all_of
@@ -35,7 +36,7 @@ from rsmq_tui.tui.widgets.charts import BarPanel, ChartPanel, SparkPanel
 from rsmq_tui.tui.widgets.filter_line import FilterLine
 from rsmq_tui.tui.widgets.painted import Piece
 from rsmq_tui.tui.widgets.status_line import StatusLine
-from rsmq_tui.tui.widgets.text_lines import ChangeTold, KeyHints, TextLine
+from rsmq_tui.tui.widgets.text_lines import KeyHints, TextLine
 
 
 def title_pieces(
@@ -184,7 +185,7 @@ class QueueScreen(ActingScreen):
         self.messages.search_again()
 
     def _open(self, message: MessageRow) -> None:
-        self.dashboard.open_message(self.queue, message.id, self.site.place)
+        self.dashboard.navigation.open("message", self.queue, message.id, self.site.place)
 
     @on(FilterLine.Applied)
     def _apply(self, event: FilterLine.Applied) -> None:
@@ -258,11 +259,11 @@ class QueueScreen(ActingScreen):
     def action_export(self) -> None:
         """Write what is marked, or else all that matches, to a file: that takes nothing away."""
         marks, wanted = self.messages.marks, self.messages.wanted
-        self.dashboard.export(self.queue, marks.scope(wanted, None) or all_of(wanted), self.site.place)
+        self.dashboard.changes.export(self.site, self.queue, marks.scope(wanted, None) or all_of(wanted))
 
     def action_audit(self) -> None:
         """Audit this queue."""
-        self.dashboard.open_audit(self.queue, self.site.place)
+        self.dashboard.navigation.open("audit", self.queue, self.site.place)
 
     def action_group(self) -> None:
         """Count messages by a field of their JSON."""
@@ -300,10 +301,7 @@ class QueueScreen(ActingScreen):
         self.set_focus(self.messages.table)
         self.messages.show()
 
-    def _tell_change(self, told: ChangeTold | None) -> None:
-        super()._tell_change(told)
-        if told is None or told.is_running:
-            return
+    def _follow_change(self, told: ChangeTold) -> None:
         # What was asked for has been done to what was marked, and what was found is not what it was.
         if told.scope is not None and told.scope is self.asked:
             self.asked = None

@@ -6,7 +6,6 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from enum import Enum, auto
 from operator import attrgetter
-from typing import cast
 
 from rich.cells import cell_len
 from textual import work
@@ -26,11 +25,11 @@ from rsmq_tui.monitor import (
 from rsmq_tui.monitor.filters.search import INCOMPLETE, found_row
 from rsmq_tui.monitor.peek import RowsAgain
 from rsmq_tui.monitor.reading import read_score
-from rsmq_tui.monitor.text import UNKNOWN, compact, count, duration, printable
+from rsmq_tui.monitor.text import UNKNOWN, compact, count, duration, matches, printable
 from rsmq_tui.protocol import PREVIEW_BYTES, Part, RawMessage
 from rsmq_tui.protocol.lists.naming import order_of
+from rsmq_tui.tui.dashboard import Dashboard, dashboard_of
 from rsmq_tui.tui.queue.marks import Marks
-from rsmq_tui.tui.servers import Dashboard
 from rsmq_tui.tui.widgets.painted import Piece
 
 
@@ -357,11 +356,6 @@ def search_pieces(
     return [(f" {wanted}", ""), (matched, "strong"), *told]
 
 
-def matches(number: int | None) -> str:
-    """Say how many messages match: 1 match, 27 matches."""
-    return f"{count(number)} {'match' if number == 1 else 'matches'}"
-
-
 def nothing_found(hits: Hits) -> str:
     """Say that a search ended early and had found nothing until then; nothing where it searched all."""
     if hits.stage is not Stage.STOPPED:
@@ -450,7 +444,7 @@ class SearchedMessages(Vertical):
 
     @property
     def _dashboard(self) -> Dashboard:
-        return cast("Dashboard", self.app)
+        return dashboard_of(self.app)
 
     @property
     def _is_search(self) -> bool:
