@@ -34,10 +34,13 @@ class Kind:
     ``tabs`` are the tabs of a queue's messages, ``due_title`` is the title of the bars that count hidden messages by
     time.
 
-    ``parts`` says, by what each is for, where the part of a layer is, as ``module:name``:
+    ``parts`` says, by what each is for, where the part of a layer is, as ``module:name``, or ``module`` alone:
 
-    ``editor`` protocol: the ``EditExecutor`` that changes its queues
-    ``forms``  tui: the forms that ask for what its actions need; without it, those of RSMQ
+    ``editor``   protocol: the ``EditExecutor`` that changes its queues, with ``beside``
+    ``backend``  triage: the ``Backend`` that previews and prepares its changes
+    ``undo``     triage: the ``BatchUndo`` that takes its batches back
+    ``batches``  triage: the module with ``row_of`` and ``batch_of``, which store its batches in the journal
+    ``forms``    tui: the forms that ask for what its actions need; without it, those of RSMQ
     """
 
     name: str
@@ -67,7 +70,8 @@ class Kind:
     def part(self, purpose: str) -> Any:
         """Import and return a part; raises ``LookupError`` for one that the kind does not have."""
         module, _, name = self.parts[purpose].partition(":")
-        return getattr(import_module(module), name)
+        part = import_module(module)
+        return getattr(part, name) if name else part
 
 
 RSMQ = Kind(
@@ -89,6 +93,9 @@ RSMQ = Kind(
     ),
     parts={
         "editor": "rsmq_tui.protocol.rsmq.editor:QueueEditor",
+        "backend": "rsmq_tui.triage.rsmq.backend:RsmqBackend",
+        "undo": "rsmq_tui.triage.rsmq.undo:RsmqUndo",
+        "batches": "rsmq_tui.triage.rsmq.batches",
         "forms": "rsmq_tui.tui.changes.forms:form_of",
     },
 )
@@ -113,6 +120,9 @@ LIST = Kind(
     due_title="Leases that end in",
     parts={
         "editor": "rsmq_tui.protocol.lists.editor:ListEditor",
+        "backend": "rsmq_tui.triage.lists.service:ListBackend",
+        "undo": "rsmq_tui.triage.lists.undo:ListUndo",
+        "batches": "rsmq_tui.triage.lists.batches",
         "forms": "rsmq_tui.tui.changes.list_forms:form_of",
     },
 )
@@ -128,6 +138,11 @@ def kind_named(name: str) -> Kind:
 def kind_of(ns: str) -> Kind:
     """Return the kind of the queues of a namespace, or of what stands for one."""
     return next((kind for kind in KINDS.values() if kind.ns == ns and ns), RSMQ)
+
+
+def kind_of_batch(name: str) -> Kind:
+    """Return the kind of queue that a batch of that ``kind`` changes: ``list-remove``; RSMQ's have no prefix."""
+    return KINDS.get(name.partition("-")[0], RSMQ)
 
 
 class Reference(NamedTuple):

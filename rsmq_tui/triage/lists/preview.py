@@ -39,8 +39,7 @@ from rsmq_tui.triage.jsonl import file_seen
 from rsmq_tui.triage.lists.select import HOLDS_AT_MOST_MS, Area, ListSelection, Search, select, walk_ms
 from rsmq_tui.triage.lists.transfer import refuse_other_slots, refuse_unreadable
 from rsmq_tui.triage.lists.undo import PUT_BACK
-from rsmq_tui.triage.preview import SeeingCallback, check_room, counted, what_of
-from rsmq_tui.triage.scope import Everything, Preview, Scope
+from rsmq_tui.triage.scope import Everything, Preview, Scope, SeeingCallback, check_room, counted, what_of
 
 _REFUSED: dict[type[Action], str] = {
     CreateQueue: "a list queue is created by its first item",
@@ -60,28 +59,19 @@ async def preview_of_lists(
     editor: ListEditor,
     search: Search,
     ns: str,
+    base: Preview,
     journal: Journal,
-    profile: str,
-    action: Action,
     scope: Scope | None,
     seeing: SeeingCallback,
 ) -> Preview:
-    """Find out what an action would do; ``ns`` is what targets of RSMQ are in that say none.
+    """Find out what the action of ``base`` would do; ``ns`` is what targets of RSMQ are in that say none.
 
     Raises ``TriageError``, and what the editor and the search raise.
     """
+    action = base.action
     _check(editor, action)
     facts = await editor.facts(action.queue)
-    base = Preview(
-        action=action,
-        what=printable(_what(action, scope)),
-        server=editor.label,
-        ns=editor.ns,
-        profile=profile,
-        at_ms=await editor.clock_us() // 1000,
-        count=1,
-        keep_days=journal.keep_days,
-    )
+    base = replace(base, what=printable(_what(action, scope)), at_ms=await editor.clock_us() // 1000)
     if not isinstance(action, MessageAction):
         return await _of_sending(base, action, facts, seeing)
     if not facts.depth:
@@ -94,7 +84,7 @@ async def preview_of_lists(
     try:
         found = await select(editor, search, action.queue, scope, area, selection, seeing)
         takes = isinstance(action, Delete | Pop | Trim | Ack)
-        check_room(journal, selection, selection.bytes if takes else 0)
+        check_room(journal.limit_bytes, selection, selection.bytes if takes else 0)
     except BaseException:
         selection.close()
         raise

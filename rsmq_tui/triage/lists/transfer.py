@@ -13,8 +13,9 @@ from rsmq_tui.protocol.lists.naming import ListNames
 from rsmq_tui.protocol.rsmq.editor import QueueEditor
 from rsmq_tui.protocol.rsmq.edits import Edit, Outcome
 from rsmq_tui.triage.actions import Copy, Move, Target
+from rsmq_tui.triage.change import Step
 from rsmq_tui.triage.errors import TriageError
-from rsmq_tui.triage.plan import CHUNK_BYTES, MOVE_MESSAGES, NO_TARGET, TOO_LONG, Step, Targets
+from rsmq_tui.triage.rsmq.plan import CHUNK_BYTES, MOVE_MESSAGES, NO_TARGET, TOO_LONG, Targets
 from rsmq_tui.triage.scope import Guard, Selection
 
 NO_BODY = "it has no body"

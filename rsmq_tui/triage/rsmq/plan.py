@@ -5,14 +5,12 @@ import re
 from collections import Counter, deque
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Generic, TypeVar
 
 from rsmq_tui.monitor.filters.json_paths import JsonPath, JsonPathError, load, read_path, value_at
 from rsmq_tui.monitor.reading import score_like, score_units
 from rsmq_tui.protocol import RawMessage, RsmqError, make_id, rsmq_error, validation
-from rsmq_tui.protocol.editing import Batch
 from rsmq_tui.protocol.rsmq.editor import QueueEditor, QueueFields
 from rsmq_tui.protocol.rsmq.edits import Condition, Edit, EditKind, FieldBatch, FieldEdit, MessageBatch, Outcome
 from rsmq_tui.protocol.rsmq.operations import raw_message
@@ -33,7 +31,7 @@ from rsmq_tui.triage.actions import (
     SetAttributes,
     target_of_rsmq,
 )
-from rsmq_tui.triage.change import OF_QUEUE
+from rsmq_tui.triage.change import OF_QUEUE, Step
 from rsmq_tui.triage.errors import TriageError
 from rsmq_tui.triage.journal import Journal
 from rsmq_tui.triage.jsonl import read_file
@@ -300,38 +298,6 @@ _IDENTITY = (b"created", b"vt", b"delay", b"maxsize")
 _NOTHING = RawMessage(b"", b"", None, None, 0, None)
 # As raw_message.
 _edit = partial(tuple.__new__, Edit)
-
-
-@dataclass(slots=True)
-class Step:
-    """A batch to carry out, and the messages that were sorted out before: the letters of those that may not change.
-
-    ``changed`` are the ids of those of them that are not what was seen.
-    ``left`` says why those of them, or of the batch, are left alone, where it is not for what became of messages;
-    ``failed`` counts by reason those that cannot be done at all. ``counted`` says whether the batch is what people
-    asked for, or only serves it; ``renames`` that a message whose id is taken gets another one. ``alone`` asks for
-    everything before it to be carried out first, and for it itself before the next is prepared. ``undoes`` is the
-    number of the batch that it takes back, in the change that is being undone. ``heard`` is told the outcome. ``note``
-    is a sentence for the report.
-    """
-
-    batch: Batch | None = None
-    sorted_out: str = ""
-    changed: list[bytes] = field(default_factory=list)
-    left: str = ""
-    failed: Counter[str] = field(default_factory=Counter)
-    counted: bool = True
-    renames: bool = False
-    alone: bool = False
-    undoes: int | None = None
-    heard: Callable[[str], None] | None = None
-    note: str = ""
-
-    def sort_out(self, message: RawMessage, letter: Outcome) -> None:
-        """Leave a message alone."""
-        self.sorted_out += letter
-        if letter is Outcome.CHANGED:
-            self.changed.append(message.id)
 
 
 async def prepare_messages(

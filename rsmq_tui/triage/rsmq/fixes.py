@@ -24,8 +24,9 @@ from rsmq_tui.protocol.rsmq.edits import (
 )
 from rsmq_tui.protocol.rsmq.inspection import COUNTER_SUFFIXES, QueueLook
 from rsmq_tui.triage.actions import Fix
+from rsmq_tui.triage.change import Step
 from rsmq_tui.triage.errors import TriageError
-from rsmq_tui.triage.plan import CHUNK_MESSAGES, MOVE_MESSAGES, STRAY_BYTES, Step, strays
+from rsmq_tui.triage.rsmq.plan import CHUNK_MESSAGES, MOVE_MESSAGES, STRAY_BYTES, strays
 from rsmq_tui.triage.scope import Preview
 
 TOO_LONG = "too long for the journal: deleteMessage with its id removes it, without undo"
