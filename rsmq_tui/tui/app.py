@@ -450,11 +450,12 @@ class RsmqApp(App[None]):
             self.notify(NO_SERVER, severity="warning", markup=False)
             return
         site = self.dashboard.site(place)
-        if site.is_of_lists:
-            # Lists are in no namespace: meant are those of the same server.
-            beside = [other for other in self.dashboard.sites if other.name == site.name and not other.is_of_lists]
+        if not site.kind.has_namespaces:
+            # Meant are those of the same server.
+            others = (other for other in self.dashboard.sites if other.name == site.name)
+            beside = [other for other in others if other.kind.has_namespaces]
             if len(beside) != 1:
-                words = "lists are in no namespace: select an RSMQ queue first"
+                words = f"{site.kind.label} are in no namespace: select an RSMQ queue first"
                 self.notify(words, severity="warning", markup=False)
                 return
             (site,) = beside

@@ -185,8 +185,8 @@ class OverviewScreen(DashboardScreen):
 
     def _take_sites(self) -> None:
         self._sites = self.dashboard.sites
-        lists = any(site.is_of_lists for site in self._sites)
-        self.table.columns = columns_of(several_servers=not are_of_one_server(self._sites), lists=lists)
+        kinds = [site.kind for site in self._sites]
+        self.table.columns = columns_of(kinds, several_servers=not are_of_one_server(self._sites))
 
     def _stale(self, snapshot: Snapshot) -> dict[str, str]:
         """Say how old the numbers are of those of several servers that do not answer, by their places."""

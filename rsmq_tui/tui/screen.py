@@ -81,8 +81,7 @@ class DashboardScreen(Screen[None]):
     def usable(self) -> Usable:
         """Which keys have a use here."""
         sites = self.dashboard.sites if self.place is None else (self.site,)
-        kinds = frozenset("list" if site.is_of_lists else "rsmq" for site in sites)
-        return Usable(self.can_change, self.dashboard.replay is None, kinds)
+        return Usable(self.can_change, self.dashboard.replay is None, frozenset(site.kind.name for site in sites))
 
     @property
     def chosen_place(self) -> str | None:

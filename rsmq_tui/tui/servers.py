@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from rsmq_tui.monitor import Source
-from rsmq_tui.protocol.lists.naming import LISTS_NS
+from rsmq_tui.protocol.kinds import Kind, kind_of
 
 if TYPE_CHECKING:
     from rsmq_tui.triage.service import ChangeService
@@ -42,9 +42,9 @@ class WatchedServer:
         self._ns: str | None = None
 
     @property
-    def is_of_lists(self) -> bool:
-        """True where the queues are Redis Lists, of which no namespace has more than the others."""
-        return self._first_ns == LISTS_NS
+    def kind(self) -> Kind:
+        """The kind of its queues."""
+        return kind_of(self._first_ns)
 
     def title(self, ns: str) -> str:
         """Return what it is called while it watches that namespace."""
@@ -63,7 +63,7 @@ class WatchedServer:
 
     def awaited_ns(self, shown_ns: str) -> str | None:
         """Return the namespace that it was switched to, as long as another one is shown; None where all is one."""
-        return None if self.is_of_lists or self._ns in (None, shown_ns) else self._ns
+        return None if not self.kind.has_namespaces or self._ns in (None, shown_ns) else self._ns
 
     @property
     def triage(self) -> "ChangeService":
@@ -94,6 +94,4 @@ class WatchedServer:
 
 def are_of_one_server(sites: Sequence[WatchedServer]) -> bool:
     """Tell whether there is nothing to tell apart but the kinds of queues: one namespace, and the lists beside it."""
-    of_lists = [site for site in sites if site.is_of_lists]
-    others = [site for site in sites if not site.is_of_lists]
-    return len(of_lists) <= 1 and len(others) <= 1 and len({site.name for site in sites}) == 1
+    return len({site.name for site in sites}) == 1 and len({site.kind.name for site in sites}) == len(sites)

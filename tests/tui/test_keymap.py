@@ -171,7 +171,7 @@ def test_no_two_keys_of_a_dialog_clash(other: Where) -> None:
 def test_the_keys_that_change_messages_are_the_same_in_their_list_and_on_one_of_them() -> None:
     def changes(where: Where) -> dict[str, tuple[str, str, str]]:
         keys = (key for key in keys_of(where) if key.changes)
-        return {key.id.partition(".")[2]: (key.keys, key.action, key.kind) for key in keys}
+        return {key.id.partition(".")[2]: (key.keys, key.action, key.needs) for key in keys}
 
     of_queues = {"send", "set", "trim", "pop", "purge"}
     listed = changes("queue")

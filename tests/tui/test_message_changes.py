@@ -16,7 +16,7 @@ from rsmq_tui.triage.scope import Marked, Shown
 from rsmq_tui.tui.app import DashboardCommands
 from rsmq_tui.tui.changes.confirm import ConfirmScreen
 from rsmq_tui.tui.changes.forms import FormScreen
-from rsmq_tui.tui.keys import keys_of
+from rsmq_tui.tui.keys import Usable, keys_of
 from rsmq_tui.tui.queue.message import MessageScreen
 from rsmq_tui.tui.queue.screen import QueueScreen
 from rsmq_tui.tui.widgets.text_lines import KeyHints, TextLine
@@ -324,7 +324,7 @@ async def test_in_a_replay_there_are_no_such_keys(tmp_path: Path) -> None:
 async def test_where_they_may_be_footer_help_and_palette_have_them(
     source: ScriptedSource, triage: ScriptedTriage
 ) -> None:
-    changes = [key for key in keys_of("message") if key.changes and key.kind != "list"]
+    changes = [key for key in keys_of("message", usable=Usable(kinds=frozenset({"rsmq"}))) if key.changes]
     async with opened(source, triage=triage, size=(200, 60)) as pilot:
         await _scripted(pilot, source)
         hints = lines_of(pilot.app.screen.query_one(KeyHints))[0]

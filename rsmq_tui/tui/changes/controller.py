@@ -15,6 +15,7 @@ from textual.worker import Worker
 from rsmq_tui.monitor import Snapshot
 from rsmq_tui.monitor.filters.search import INCOMPLETE
 from rsmq_tui.monitor.text import count, plural, printable
+from rsmq_tui.protocol.kinds import RSMQ
 from rsmq_tui.tui.servers import WatchedServer
 
 if TYPE_CHECKING:
@@ -185,14 +186,12 @@ class ChangeController:
         if not self._may_begin(site):
             return False
         # Imported when first needed, as all that only a change needs.
-        from rsmq_tui.tui.changes import forms as change_forms  # noqa: PLC0415
-        from rsmq_tui.tui.changes import list_forms  # noqa: PLC0415
-        from rsmq_tui.tui.changes.forms import FormScreen  # noqa: PLC0415
+        from rsmq_tui.tui.changes.forms import FormScreen, plain_action  # noqa: PLC0415
 
-        forms = list_forms if site.is_of_lists else change_forms
-        form = forms.form_of(name, queue, self._shown(site.place), body)
+        form_of = (site.kind if "forms" in site.kind.parts else RSMQ).part("forms")
+        form = form_of(name, queue, self._shown(site.place), body)
         if form is None:
-            self._preview(site, forms.plain_action(name, queue), scope)
+            self._preview(site, plain_action(name, queue), scope)
             return True
         where = f"on {printable(site.place, 40)}: " if site.place else ""
         screen: FormScreen[Action] = FormScreen(
