@@ -259,7 +259,7 @@ class ToyPoller(Polling):
 
     async def _rows(self, queue: str) -> tuple[int, list[MessageRow]]:
         at_ms = await self._at_ms()
-        found = await self._client.zrange(queue, 0, -1, withscores=True)
+        found: Any = await self._client.zrange(queue, 0, -1, withscores=True)
         return at_ms, [_row(body, score, at_ms) for body, score in found]
 
     async def _at_ms(self) -> int:
