@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import ClassVar, Literal
 
 from textual import on
@@ -21,10 +22,10 @@ from rsmq_tui.tui.screen import NO_SERVER, DashboardScreen
 from rsmq_tui.tui.servers import WatchedServer, are_of_one_server
 from rsmq_tui.tui.theme import sign, verdict_words
 from rsmq_tui.tui.widgets.charts import ChartPanel, SparkPanel
+from rsmq_tui.tui.widgets.filter_line import passes
+from rsmq_tui.tui.widgets.lines import KeyHints, StatusLine, TextLine, age_words, stale_words, why_empty
 from rsmq_tui.tui.widgets.painted import Painted, Piece
 from rsmq_tui.tui.widgets.row_table import RowTable
-from rsmq_tui.tui.widgets.status_line import StatusLine, age_words, stale_words, why_empty
-from rsmq_tui.tui.widgets.text_lines import KeyHints, TextLine
 
 
 def changed_verdicts(before: Snapshot | None, now: Snapshot) -> frozenset[str]:
@@ -49,12 +50,7 @@ def _is(one: object, other: object) -> bool:
 
 def matching_queues(queues: Sequence[QueueState], wanted: str) -> list[QueueState]:
     """Return the queues whose name or server holds each word, or whose verdict begins with it; with a ! the others."""
-    rows = list(queues)
-    for word in wanted.lower().split():
-        excluded, part = word.startswith("!"), word.removeprefix("!")
-        if part:
-            rows = [queue for queue in rows if _holds(queue, part) != excluded]
-    return rows
+    return [queue for queue in queues if passes(wanted, partial(_holds, queue))] if wanted else list(queues)
 
 
 def _holds(queue: QueueState, part: str) -> bool:
@@ -134,6 +130,7 @@ class OverviewScreen(DashboardScreen):
         self.chart = ChartPanel("Messages a second, 10 min", ("series-first", "series-second"), id="throughput")
         self.sparks = SparkPanel(("ready",), ("hidden",), ("arrivals/s", "deletes/s"), id="sparks")
         self._why = TextLine(id="why")
+        self._hints = KeyHints("table", "overview", "app")
         self._filter = ""
         self._sort: str | None = None
         self._reverse = False
@@ -153,7 +150,7 @@ class OverviewScreen(DashboardScreen):
         yield Input(placeholder="words in a queue's name or verdict; !word excludes", id="filter", compact=True)
         yield self.table
         yield self._why
-        yield KeyHints("table", "overview", "app")
+        yield self._hints
 
     def on_mount(self) -> None:
         """Begin in the table."""
@@ -317,7 +314,7 @@ class OverviewScreen(DashboardScreen):
 
     def _tell_why(self) -> None:
         """Say in a sentence why the queue under the cursor has its verdict, and what is odd about it."""
-        self.query_one(KeyHints).repaint()
+        self._hints.follow(self.usable)
         queue, snapshot = self.table.cursor_row, self.snapshot
         if queue is None or snapshot is None:
             self._why.show([])

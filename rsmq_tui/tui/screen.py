@@ -12,7 +12,7 @@ from rsmq_tui.tui.dashboard import Dashboard, dashboard_of
 from rsmq_tui.tui.keys import Usable, Where, can_be_used
 from rsmq_tui.tui.replay.session import ReplaySession
 from rsmq_tui.tui.servers import WatchedServer
-from rsmq_tui.tui.widgets.text_lines import ChangeLine, KeyHints
+from rsmq_tui.tui.widgets.lines import ChangeLine, KeyHints
 
 NO_SERVER = "select a queue first: this applies to its server"
 

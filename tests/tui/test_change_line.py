@@ -10,7 +10,7 @@ from rsmq_tui.tui.changes import controller
 from rsmq_tui.tui.dialogs.help import HelpScreen
 from rsmq_tui.tui.overview import OverviewScreen
 from rsmq_tui.tui.queue.screen import QueueScreen
-from rsmq_tui.tui.widgets.text_lines import ChangeLine
+from rsmq_tui.tui.widgets.lines import ChangeLine
 from tests.tui.driving import (
     app_of,
     ask_change,

@@ -17,7 +17,7 @@ from rsmq_tui.tui.overview import OverviewScreen
 from rsmq_tui.tui.queue.message import MessageScreen
 from rsmq_tui.tui.queue.screen import QueueScreen
 from rsmq_tui.tui.theme import MEANINGS
-from rsmq_tui.tui.widgets.text_lines import KeyHints
+from rsmq_tui.tui.widgets.lines import KeyHints
 from rsmq_tui.tui.widgets.text_view import LineView
 from tests.tui.driving import app_of, lines_of, opened, play, press, resized, settled, text_of, until
 from tests.tui.scripted import ScriptedSource, messages_of

@@ -23,7 +23,7 @@ from rsmq_tui.tui.queue.screen import QueueScreen
 from rsmq_tui.tui.replay.banner import ReplayBanner
 from rsmq_tui.tui.replay.screens import DiffScreen
 from rsmq_tui.tui.replay.session import ReplaySession, replaying_of
-from rsmq_tui.tui.widgets.status_line import StatusLine
+from rsmq_tui.tui.widgets.lines import StatusLine
 from tests.history.replayed import NOON_MS, STEP_MS, Tape, said
 from tests.tui.driving import app_of, lines_of, names_in, play_rows, press, resized, settled, text_of, until
 from tests.tui.scripted import FakeClock, ScriptedSource, row_of

@@ -2,20 +2,18 @@
 
 from collections.abc import Iterable, Sequence
 from textwrap import wrap
-from typing import ClassVar
 
 from textual import on, work
 from textual.app import ComposeResult
-from textual.binding import BindingType
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import OptionList
 from textual.widgets.option_list import Option
 
 from rsmq_tui.monitor import PeekError, Source, Verdict
 from rsmq_tui.monitor.text import printable
-from rsmq_tui.tui.keys import NO_CHANGES, Usable, Where, bindings_of, keys_of
+from rsmq_tui.tui.keys import NO_CHANGES, Usable, Where, keys_of
 from rsmq_tui.tui.theme import MEANINGS, verdict_words
+from rsmq_tui.tui.widgets.controls import Dialog
 from rsmq_tui.tui.widgets.painted import Piece
 from rsmq_tui.tui.widgets.text_view import LineView, PieceLines
 
@@ -49,10 +47,8 @@ _BESIDE = 16
 _LEAST_MEANING = 24
 
 
-class HelpScreen(ModalScreen[None]):
+class HelpScreen(Dialog[None]):
     """Lists the keys of the places given that are ``usable`` there."""
-
-    BINDINGS: ClassVar[list[BindingType]] = bindings_of("modal")
 
     def __init__(self, where: Iterable[Where], usable: Usable = NO_CHANGES) -> None:
         super().__init__()
@@ -98,15 +94,9 @@ class HelpScreen(ModalScreen[None]):
             lines += [[(f"{'':{indent}}{line}", "")] for line in wrapped]
         return lines
 
-    def action_close(self) -> None:
-        """Close."""
-        self.dismiss()
 
-
-class NamespaceScreen(ModalScreen[str | None]):
+class NamespaceScreen(Dialog[str]):
     """Gives the namespace that was chosen, or None."""
-
-    BINDINGS: ClassVar[list[BindingType]] = bindings_of("modal")
 
     def __init__(self, source: Source) -> None:
         super().__init__()
@@ -127,10 +117,6 @@ class NamespaceScreen(ModalScreen[str | None]):
     @on(OptionList.OptionSelected)
     def _choose(self, event: OptionList.OptionSelected) -> None:
         self.dismiss(self._names[event.option_index] if event.option_index < len(self._names) else None)
-
-    def action_close(self) -> None:
-        """Close without a choice."""
-        self.dismiss(None)
 
     @work(group="namespaces", exclusive=True)
     async def _look(self) -> None:

@@ -5,37 +5,23 @@ from typing import ClassVar
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import BindingType
-from textual.containers import VerticalScroll
-from textual.screen import ModalScreen
 from textual.widgets import Markdown
 
 from rsmq_tui.docs import page, topics
 from rsmq_tui.tui.dashboard import dashboard_of
 from rsmq_tui.tui.keys import bindings_of
+from rsmq_tui.tui.widgets.controls import Dialog, ScrolledText
 
 
-class PageView(VerticalScroll):
+class PageView(ScrolledText):
     """Scrolls a page with the keys of every view of lines."""
 
     BINDINGS: ClassVar[list[BindingType]] = bindings_of("lines")
 
-    def action_scroll_lines(self, step: int) -> None:
-        """Scroll by lines."""
-        self.scroll_relative(y=step, animate=False)
 
-    def action_scroll_pages(self, step: int) -> None:
-        """Scroll by screens."""
-        self.scroll_relative(y=step * max(1, self.size.height - 1), animate=False)
-
-    def action_scroll_to_end(self, step: int) -> None:
-        """Scroll to the first line (-1) or to the last (1)."""
-        self.scroll_to(y=0 if step < 0 else self.max_scroll_y, animate=False)
-
-
-class PageScreen(ModalScreen[None]):
+class PageScreen(Dialog[None]):
     """Shows the page of a topic; a link to another page leads there."""
 
-    BINDINGS: ClassVar[list[BindingType]] = bindings_of("modal")
     AUTO_FOCUS = "PageView"
 
     def __init__(self, topic: str) -> None:
@@ -59,7 +45,3 @@ class PageScreen(ModalScreen[None]):
         view.border_title = f"Help: {topic}"
         await event.markdown.update(page(topic))
         view.action_scroll_to_end(-1)
-
-    def action_close(self) -> None:
-        """Close."""
-        self.dismiss()

@@ -29,8 +29,8 @@ from rsmq_tui.tui.queue.search import (
     tab_pieces,
 )
 from rsmq_tui.tui.widgets.filter_line import FilterLine
+from rsmq_tui.tui.widgets.lines import TextLine
 from rsmq_tui.tui.widgets.row_table import RowTable
-from rsmq_tui.tui.widgets.text_lines import TextLine
 
 
 class Pager:

@@ -34,9 +34,8 @@ from rsmq_tui.tui.screen import DashboardScreen
 from rsmq_tui.tui.theme import sign
 from rsmq_tui.tui.widgets.charts import BarPanel, ChartPanel, SparkPanel
 from rsmq_tui.tui.widgets.filter_line import FilterLine
+from rsmq_tui.tui.widgets.lines import KeyHints, StatusLine, TextLine
 from rsmq_tui.tui.widgets.painted import Piece
-from rsmq_tui.tui.widgets.status_line import StatusLine
-from rsmq_tui.tui.widgets.text_lines import KeyHints, TextLine
 
 
 def title_pieces(

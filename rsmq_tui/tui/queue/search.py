@@ -30,6 +30,7 @@ from rsmq_tui.protocol.kinds import Tab, kind_named
 from rsmq_tui.protocol.lists.naming import order_of
 from rsmq_tui.tui.dashboard import Dashboard, dashboard_of
 from rsmq_tui.tui.queue.marks import Marks
+from rsmq_tui.tui.widgets.lines import tab_alone, tab_line
 from rsmq_tui.tui.widgets.painted import Piece
 
 
@@ -97,38 +98,28 @@ def tab_pieces(
 
     Where not all tabs fit, the chosen one says which of them it is.
     """
-    full = [_words(tab, numbers) for tab in tabs]
+    full, place_of_tab = _words(tabs, numbers), tabs.index(chosen)
     short = [words if tab is chosen else tab.name for tab, words in zip(tabs, full, strict=True)]
     told: list[Piece] = [(f"   {marked}", "strong")] if marked else []
     where: list[Piece] = [(f"   {place}", "muted")] if place else []
     lines = (
-        [*_line(tabs, full, chosen), *told, *where],
-        [*_line(tabs, full, chosen), *told],
-        [*_line(tabs, short, chosen), *told, *where],
-        [*_line(tabs, short, chosen), *told],
-        [*alone_pieces(tabs, chosen, numbers), *told, *where],
+        [*tab_line(full, place_of_tab), *told, *where],
+        [*tab_line(full, place_of_tab), *told],
+        [*tab_line(short, place_of_tab), *told, *where],
+        [*tab_line(short, place_of_tab), *told],
+        [*tab_alone(full, place_of_tab), *told, *where],
     )
     fitting = (pieces for pieces in lines if sum(len(text) for text, _ in pieces) <= width)
-    return next(fitting, [*alone_pieces(tabs, chosen, numbers), *told])
-
-
-def _line(tabs: Sequence[Tab], words: Sequence[str], chosen: Tab) -> list[Piece]:
-    pieces: list[Piece] = [(" ", "")]
-    for tab, text in zip(tabs, words, strict=True):
-        pieces.append((f"[ {text} ]", "strong") if tab is chosen else (f"  {text}  ", "muted"))
-    return pieces
+    return next(fitting, [*tab_alone(full, place_of_tab), *told])
 
 
 def alone_pieces(tabs: Sequence[Tab], chosen: Tab, numbers: Mapping[str, str]) -> list[Piece]:
     """Write the chosen tab, and which of them it is."""
-    return [
-        (f" [ {_words(chosen, numbers)} ]", "strong"),
-        (f" {tabs.index(chosen) + 1}/{len(tabs)}", "muted"),
-    ]
+    return tab_alone(_words(tabs, numbers), tabs.index(chosen))
 
 
-def _words(tab: Tab, numbers: Mapping[str, str]) -> str:
-    return f"{tab.name} {numbers.get(tab.name, UNKNOWN)}"
+def _words(tabs: Sequence[Tab], numbers: Mapping[str, str]) -> list[str]:
+    return [f"{tab.name} {numbers.get(tab.name, UNKNOWN)}" for tab in tabs]
 
 
 ROWS_MAX = 1_000
