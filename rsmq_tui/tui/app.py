@@ -245,15 +245,15 @@ def make_screen(name: str, *arguments: Any) -> Screen[Any]:
 
             return seek_screen(*arguments)
         case "help":
-            from rsmq_tui.tui.dialogs.help import HelpScreen  # noqa: PLC0415
+            from rsmq_tui.tui.dialogs import HelpScreen  # noqa: PLC0415
 
             return HelpScreen(*arguments)
         case "namespaces":
-            from rsmq_tui.tui.dialogs.help import NamespaceScreen  # noqa: PLC0415
+            from rsmq_tui.tui.dialogs import NamespaceScreen  # noqa: PLC0415
 
             return NamespaceScreen(*arguments)
         case "page":
-            from rsmq_tui.tui.dialogs.page import PageScreen  # noqa: PLC0415
+            from rsmq_tui.tui.dialogs import PageScreen  # noqa: PLC0415
 
             return PageScreen(*arguments)
     return OverviewScreen()

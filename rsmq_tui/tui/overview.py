@@ -13,7 +13,6 @@ from textual.reactive import reactive
 from textual.strip import Strip
 from textual.widgets import Input
 
-from rsmq_tui.charts import Series
 from rsmq_tui.monitor import QueueState, Snapshot, Verdict, reason
 from rsmq_tui.monitor.text import compact, duration, printable, rate
 from rsmq_tui.tui.columns import SPARK_MS, QueueContext, columns_of, sort_queues, spark_pieces
@@ -21,7 +20,7 @@ from rsmq_tui.tui.keys import Usable, Where, bindings_of
 from rsmq_tui.tui.screen import NO_SERVER, DashboardScreen
 from rsmq_tui.tui.servers import WatchedServer, are_of_one_server
 from rsmq_tui.tui.theme import sign, verdict_words
-from rsmq_tui.tui.widgets.charts import ChartPanel, SparkPanel
+from rsmq_tui.tui.widgets.charts import ChartPanel, SparkPanel, series_of
 from rsmq_tui.tui.widgets.filter_line import passes
 from rsmq_tui.tui.widgets.lines import KeyHints, StatusLine, TextLine, age_words, stale_words, why_empty
 from rsmq_tui.tui.widgets.painted import Painted, Piece
@@ -370,14 +369,8 @@ class OverviewScreen(DashboardScreen):
             return
         self._chart_at = step
         points = snapshot.trend.totals
-        rates = (
-            Series("arrivals/s", [(point.at_ms, point.arrivals_s) for point in points]),
-            Series("deletes/s", [(point.at_ms, point.deletes_s) for point in points]),
-        )
-        counts = (
-            Series("ready", [(point.at_ms, point.ready) for point in points]),
-            Series("hidden", [(point.at_ms, point.hidden) for point in points]),
-        )
+        counts = series_of(points, ready="ready", hidden="hidden")
+        rates = series_of(points, arrivals_s="arrivals/s", deletes_s="deletes/s")
         self.chart.show(rates, snapshot.at_ms)
         self.sparks.show((*counts, *rates), snapshot.at_ms)
 

@@ -10,8 +10,7 @@ from textual.widgets import Input, Markdown
 from rsmq_tui.docs import topics
 from rsmq_tui.monitor import Verdict
 from rsmq_tui.tui.app import DashboardCommands, RsmqApp
-from rsmq_tui.tui.dialogs.help import HelpScreen
-from rsmq_tui.tui.dialogs.page import PageScreen, PageView
+from rsmq_tui.tui.dialogs import HelpScreen, PageScreen, PageView
 from rsmq_tui.tui.keys import KEYS, Usable, Where, keys_of
 from rsmq_tui.tui.overview import OverviewScreen
 from rsmq_tui.tui.queue.message import MessageScreen

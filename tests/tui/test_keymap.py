@@ -31,7 +31,7 @@ from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.audit import AuditScreen
 from rsmq_tui.tui.changes.confirm import ConfirmScreen
 from rsmq_tui.tui.changes.forms import FormScreen
-from rsmq_tui.tui.dialogs.help import HelpScreen, NamespaceScreen
+from rsmq_tui.tui.dialogs import HelpScreen, NamespaceScreen
 from rsmq_tui.tui.history.screen import HistoryScreen, RangeScreen
 from rsmq_tui.tui.keys import KEYS, NO_CHANGES, Key, Usable, Where, bindings_of, can_be_used, keys_of
 from rsmq_tui.tui.overview import OverviewScreen

@@ -16,7 +16,7 @@ from rsmq_tui.history.reading import History
 from rsmq_tui.protocol import RawMessage, make_id
 from rsmq_tui.tui.app import DashboardCommands, RsmqApp
 from rsmq_tui.tui.changes.forms import FormScreen
-from rsmq_tui.tui.dialogs.help import HelpScreen
+from rsmq_tui.tui.dialogs import HelpScreen
 from rsmq_tui.tui.keys import KEYS, keys_of
 from rsmq_tui.tui.overview import OverviewScreen
 from rsmq_tui.tui.queue.screen import QueueScreen

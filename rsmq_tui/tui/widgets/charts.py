@@ -7,6 +7,7 @@ from textual.content import Content
 from textual.strip import Strip
 
 from rsmq_tui.charts import Series, bar_rows, line_chart, sparklines
+from rsmq_tui.monitor.series import QueuePoint, TotalsPoint
 from rsmq_tui.monitor.text import compact, rate
 from rsmq_tui.tui.widgets.painted import Painted
 
@@ -69,6 +70,14 @@ class ChartPanel(Painted):
                 unit=self._unit,
             )
         )
+
+
+def series_of(points: Iterable[QueuePoint | TotalsPoint], **labels: str) -> tuple[Series, ...]:
+    """Return a series of each of these attributes of points, with its label."""
+    known = list(points)
+    return tuple(
+        Series(label, [(point.at_ms, getattr(point, name)) for point in known]) for name, label in labels.items()
+    )
 
 
 class BarPanel(Painted):
