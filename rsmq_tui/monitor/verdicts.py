@@ -205,19 +205,12 @@ def drain_of(
     which the queue must shrink too. A growth that is too small to let the queue grow is steady, and so is a small
     share of the arrivals.
     """
-    known = _known_drain(ready, judged)
-    if known is not None:
-        return known, None
     if recent is None:
-        return Drain.UNKNOWN, None
-    arrivals_s, deletes_s, _ = recent
-    net_s, share_s = deletes_s - arrivals_s, limits.growing_share * arrivals_s
-    if net_s < -share_s and -net_s > limits.growing_s:
-        return Drain.GROWING, None
-    if net_s > share_s and net_s > _STEADY_S:
-        shrinks = latest is not None and latest.deletes_s > latest.arrivals_s
-        return (Drain.CLEARS, ready / net_s) if shrinks else (Drain.UNKNOWN, None)
-    return (Drain.STEADY if deletes_s > 0 else Drain.UNKNOWN), None
+        return net_drain_of(ready, None, None, judged, limits, was_taken=False)
+    latest_s = None if latest is None else latest.arrivals_s - latest.deletes_s
+    share_s = limits.growing_share * recent.arrivals_s
+    net_s, was_taken = recent.arrivals_s - recent.deletes_s, recent.deletes_s > 0
+    return net_drain_of(ready, net_s, latest_s, judged, limits, was_taken=was_taken, share_s=share_s)
 
 
 def net_drain_of(
@@ -228,20 +221,21 @@ def net_drain_of(
     limits: Thresholds = _USUAL,
     *,
     was_taken: bool,
+    share_s: float = 0.0,
 ) -> tuple[Drain, float | None]:
     """Say as ``drain_of`` does whether a backlog clears whose depth changes by ``net_s`` a second.
 
     ``latest_s`` is the change over a shorter span. ``was_taken`` tells whether an item was taken lately: a depth that
-    stays is steady only then.
+    stays is steady only then. A change of no more than ``share_s`` is none.
     """
     known = _known_drain(ready, judged)
     if known is not None:
         return known, None
     if net_s is None:
         return Drain.UNKNOWN, None
-    if net_s > limits.growing_s:
+    if net_s > max(share_s, limits.growing_s):
         return Drain.GROWING, None
-    if net_s < -_STEADY_S:
+    if net_s < -max(share_s, _STEADY_S):
         shrinks = latest_s is not None and latest_s < 0
         return (Drain.CLEARS, ready / -net_s) if shrinks else (Drain.UNKNOWN, None)
     return (Drain.STEADY if was_taken else Drain.UNKNOWN), None

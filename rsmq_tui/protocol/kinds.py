@@ -36,11 +36,10 @@ class Kind:
 
     ``parts`` says, by what each is for, where the part of a layer is, as ``module:name``, or ``module`` alone:
 
-    ``editor``   protocol: the ``EditExecutor`` that changes its queues, with ``beside``
-    ``backend``  triage: the ``Backend`` that previews and prepares its changes
+    ``editor``   protocol: the ``EditExecutor`` that changes its queues
     ``undo``     triage: the ``BatchUndo`` that takes its batches back
     ``batches``  triage: the module with ``row_of`` and ``batch_of``, which store its batches in the journal
-    ``forms``    tui: the forms that ask for what its actions need; without it, those of RSMQ
+    ``forms``    tui: ``form_of``, for what its actions need to be asked for; without it, that of RSMQ
     """
 
     name: str
@@ -93,7 +92,6 @@ RSMQ = Kind(
     ),
     parts={
         "editor": "rsmq_tui.protocol.rsmq.editor:QueueEditor",
-        "backend": "rsmq_tui.triage.rsmq.backend:RsmqBackend",
         "undo": "rsmq_tui.triage.rsmq.undo:RsmqUndo",
         "batches": "rsmq_tui.triage.rsmq.batches",
         "forms": "rsmq_tui.tui.changes.forms:form_of",
@@ -120,7 +118,6 @@ LIST = Kind(
     due_title="Leases that end in",
     parts={
         "editor": "rsmq_tui.protocol.lists.editor:ListEditor",
-        "backend": "rsmq_tui.triage.lists.service:ListBackend",
         "undo": "rsmq_tui.triage.lists.undo:ListUndo",
         "batches": "rsmq_tui.triage.lists.batches",
         "forms": "rsmq_tui.tui.changes.list_forms:form_of",

@@ -1,9 +1,11 @@
 """Preview, run and export for list queues."""
 
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
+from operator import attrgetter
 from pathlib import Path
+from typing import Any
 
 from rsmq_tui.monitor.filters.json_paths import JsonPath
 from rsmq_tui.monitor.filters.language import Filter
@@ -11,14 +13,16 @@ from rsmq_tui.monitor.filters.search import Progress
 from rsmq_tui.monitor.list_poller import search_lists
 from rsmq_tui.protocol import Address, RawMessage
 from rsmq_tui.protocol.editing import EditExecutor
+from rsmq_tui.protocol.kinds import LIST
 from rsmq_tui.protocol.lists.editor import ListEditor
-from rsmq_tui.protocol.lists.naming import LISTS_NS, ListNames, digest_of, item_digest, position_of
 from rsmq_tui.protocol.lists.naming import Area as Letter
+from rsmq_tui.protocol.lists.naming import ListNames, digest_of, item_digest, position_of
 from rsmq_tui.protocol.lists.reader import ListReader
+from rsmq_tui.protocol.rsmq.operations import chunked
 from rsmq_tui.triage.backend import Backend
 from rsmq_tui.triage.change import Step
 from rsmq_tui.triage.export import Exporting
-from rsmq_tui.triage.journal import KEEP_DAYS, LIMIT_BYTES, Journal
+from rsmq_tui.triage.journal import Journal
 from rsmq_tui.triage.lists.plan import prepare_lists
 from rsmq_tui.triage.lists.preview import preview_of_lists
 from rsmq_tui.triage.lists.select import (
@@ -36,6 +40,7 @@ from rsmq_tui.triage.scope import Preview, Scope, Seeing, SeeingCallback
 from rsmq_tui.triage.service import ChangeService
 
 _AREAS: tuple[Letter, ...] = ("q", "p")
+# So many bodies may be in memory at once.
 _PART_ITEMS, _PART_BYTES = 2_000, 4_000_000
 _SLACK_ITEMS = 1_000
 
@@ -69,7 +74,7 @@ class ListExport(Exporting):
             self.is_incomplete = found.is_incomplete
             depth = selection.count + self.gone
             for area in _AREAS:
-                for part in _parts(selection.items(area)):
+                for part in chunked(selection.items(area), attrgetter("size"), _PART_ITEMS, _PART_BYTES):
                     for item in await self._with_bodies(part, area, selection.ready):
                         self._take(item._replace(rc=None, fr=None), selection.at_ms)
                     yield Seeing(self.written, depth, self.written)
@@ -110,22 +115,8 @@ class ListExport(Exporting):
         return whole
 
 
-def _parts(items: Iterator[RawMessage]) -> Iterator[list[RawMessage]]:
-    """Cut items into those whose bodies may be in memory at once."""
-    part: list[RawMessage] = []
-    heavy = 0
-    for item in items:
-        if part and (len(part) == _PART_ITEMS or heavy + item.size > _PART_BYTES):
-            yield part
-            part, heavy = [], 0
-        part.append(item)
-        heavy += item.size
-    if part:
-        yield part
-
-
 class ListChangeService(ChangeService):
-    """Changes the list queues of one server, or refuses to when it is read-only.
+    """Changes the list queues of one server, or refuses to when it is read-only; ``options`` as of ``ChangeService``.
 
     ``names`` tells their keys, ``ns`` is the namespace of RSMQ that targets are in which do not say one, and ``age``
     where the JSON of an item tells when it was made. Every method raises ``TriageError``. Close it with ``aclose``.
@@ -140,21 +131,9 @@ class ListChangeService(ChangeService):
         patterns: Sequence[str] = (),
         ns: str = "rsmq",
         age: JsonPath | None = None,
-        read_only: bool = False,
-        profile: str = "",
-        keep_days: int | None = KEEP_DAYS,
-        limit_bytes: int = LIMIT_BYTES,
+        **options: Any,
     ) -> None:
-        super().__init__(
-            server,
-            LISTS_NS,
-            folder,
-            read_only=read_only,
-            profile=profile,
-            keep_days=keep_days,
-            limit_bytes=limit_bytes,
-            backend=ListBackend(server, names, ns, patterns, age),
-        )
+        super().__init__(server, LIST.ns, folder, backend=ListBackend(server, names, ns, patterns, age), **options)
 
 
 class ListBackend(Backend):

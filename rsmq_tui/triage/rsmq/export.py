@@ -1,13 +1,15 @@
 """Exports messages of RSMQ queues."""
 
-from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
+from operator import attrgetter
 
 from rsmq_tui.monitor.filters.language import Filter
 from rsmq_tui.monitor.filters.search import search
 from rsmq_tui.monitor.peek import read_message
 from rsmq_tui.protocol import QueueReader, RawMessage, name_bytes, name_of
 from rsmq_tui.protocol.rsmq.editor import QueueEditor
+from rsmq_tui.protocol.rsmq.operations import chunked
 from rsmq_tui.protocol.rsmq.pages import BODY_BYTES_MAX
 from rsmq_tui.triage.export import Exporting
 from rsmq_tui.triage.rsmq.preview import search_due_first
@@ -71,8 +73,8 @@ class MarkedExport(Exporting):
             short = [message for message in there if message.size <= BODY_BYTES_MAX]
             self.gone += len(seen) - len(there)
             self.cut += len(there) - len(short)
-            for group in _groups(short):
-                await self._take_group(group)
+            for group in chunked(short, attrgetter("size"), _CHUNK_MESSAGES, _CALL_BYTES):
+                await self._take_group([message.id for message in group])
                 yield self._seeing
             yield self._seeing
 
@@ -87,17 +89,3 @@ class MarkedExport(Exporting):
     @property
     def _seeing(self) -> Seeing:
         return Seeing(self.written + self.gone + self.cut, len(self._ids), self.written)
-
-
-def _groups(messages: Sequence[RawMessage]) -> Iterator[list[bytes]]:
-    """Split messages into the ids of those whose bodies one call may read."""
-    ids: list[bytes] = []
-    heavy = 0
-    for message in messages:
-        if ids and heavy + message.size > _CALL_BYTES:
-            yield ids
-            ids, heavy = [], 0
-        ids.append(message.id)
-        heavy += message.size
-    if ids:
-        yield ids

@@ -5,8 +5,7 @@ consumers get them), at most twice that number is kept in memory. Without a filt
 further than the limit.
 """
 
-import asyncio
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from itertools import islice
@@ -16,34 +15,30 @@ from typing import TypeVar
 from rsmq_tui.monitor.filters.language import Filter, parse_filter
 from rsmq_tui.monitor.filters.matching import Term
 from rsmq_tui.monitor.filters.search import Progress, search, search_chunks
-from rsmq_tui.monitor.peek import PEEK_ERRORS, explain
-from rsmq_tui.monitor.text import plural, printable, size
-from rsmq_tui.protocol import QueueReader, RawMessage, ScanChunk, leading_int, name_bytes, name_of, rsmq_error
+from rsmq_tui.monitor.peek import in_words
+from rsmq_tui.monitor.text import plural, printable
+from rsmq_tui.protocol import QueueReader, RawMessage, ScanChunk, leading_int, name_bytes, rsmq_error
 from rsmq_tui.protocol.lists.naming import ListNames
 from rsmq_tui.protocol.rsmq.editor import QueueEditor, QueueFields
 from rsmq_tui.triage.actions import (
     Action,
     Copy,
-    CreateQueue,
     Delete,
     DeleteQueue,
     Fix,
     Hide,
-    Import,
     MessageAction,
     Move,
     Redrive,
     Release,
-    Send,
-    SetAttributes,
     target_of_rsmq,
 )
 from rsmq_tui.triage.errors import TriageError
 from rsmq_tui.triage.journal import Journal
-from rsmq_tui.triage.jsonl import file_seen
 from rsmq_tui.triage.lists.transfer import list_target_notes
 from rsmq_tui.triage.rsmq.fixes import preview_of_fix
 from rsmq_tui.triage.rsmq.plan import check, origin_notes
+from rsmq_tui.triage.rsmq.queues import QUEUE_ACTIONS
 from rsmq_tui.triage.scope import (
     SAME_MESSAGE,
     UNCHANGED,
@@ -59,7 +54,6 @@ from rsmq_tui.triage.scope import (
     Selection,
     Shown,
     check_room,
-    counted,
     still_matching,
 )
 
@@ -217,12 +211,10 @@ async def search_due_first(
     """
     count = min(limit, _CHUNK_MESSAGES) if wanted.is_empty else _CHUNK_MESSAGES
     chunks = _read(reader, queue, wanted, count, bodies=True, sizes=True)
-    try:
+    with in_words():
         async with aclosing(search_chunks(chunks, wanted, limit)) as found:
             async for progress in found:
                 yield progress
-    except PEEK_ERRORS as error:
-        raise explain(error) from error
 
 
 async def _from_front(
@@ -298,8 +290,10 @@ async def preview_of(
     action = base.action
     check(action)
     base = replace(base, at_ms=await editor.clock_us() // 1000)
+    if isinstance(action, Fix):
+        return await preview_of_fix(reader, base, action, lambda *seen: seeing(Seeing(*seen)))
     if not isinstance(action, MessageAction):
-        return await _of_another(editor, reader, base, action, seeing)
+        return await QUEUE_ACTIONS[type(action)].preview(editor, base, action, seeing)
     own, notes = await _notes(editor, action, names)
     guard = guard_of(action, scope)
     selection = Selection()
@@ -373,49 +367,6 @@ def guard_of(action: Action, scope: Scope | None) -> Guard:
             return still_matching(wanted)
     # A queue is deleted only while nobody uses it.
     return UNCHANGED if isinstance(action, DeleteQueue) else SAME_MESSAGE
-
-
-async def _of_another(
-    editor: QueueEditor, reader: QueueReader, base: Preview, action: Action, seeing: SeeingCallback
-) -> Preview:
-    match action:
-        case Send(bodies=bodies):
-            if not bodies:
-                raise TriageError("nothing to send: give a body")
-            if not (await editor.fields(action.queue)).exists:
-                raise rsmq_error("queueNotFound")
-            return replace(base, count=len(bodies), what=f"{size(sum(map(len, bodies)))} in all")
-        case Import(path=path):
-            seen = file_seen(await asyncio.to_thread(path.stat))
-            count = await counted(path, seen, seeing)
-            if not count:
-                raise TriageError(f"{path} has no messages")
-            if not (await editor.fields(action.queue)).exists:
-                raise rsmq_error("queueNotFound")
-            note = "Messages with ids that are already in the queue are not imported."
-            return replace(base, count=count, what=printable(f"from {path}"), notes=(note,), file=seen)
-        case CreateQueue(vt=vt, delay=delay, maxsize=maxsize):
-            if b"vt" in (await editor.fields(action.queue)).attributes:
-                raise rsmq_error("queueExists")
-            return replace(base, what=f"vt {vt} s, delay {delay} s, maxsize {maxsize}")
-        case SetAttributes():
-            there = await editor.fields(action.queue)
-            if not there.exists:
-                raise rsmq_error("queueNotFound")
-            note = "Only if they are unchanged since this preview."
-            return replace(base, what=_settings(action, there.attributes), notes=(note,), fields=there)
-        case Fix():
-            return await preview_of_fix(reader, base, action, lambda *seen: seeing(Seeing(*seen)))
-    return base
-
-
-def _settings(action: SetAttributes, now: Mapping[bytes, bytes]) -> str:
-    wanted = (("vt", action.vt), ("delay", action.delay), ("maxsize", action.maxsize))
-    return ", ".join(
-        f"{name} {printable(name_of(now.get(name.encode(), b'')), 20)} -> {value}"
-        for name, value in wanted
-        if value is not None
-    )
 
 
 def _unit_notes(action: MessageAction, selection: Selection) -> Iterator[str]:
