@@ -15,13 +15,12 @@ from textual.widgets import Input
 
 from rsmq_tui.monitor import QueueState, Snapshot, Verdict, reason
 from rsmq_tui.monitor.text import compact, duration, printable, rate
-from rsmq_tui.tui.columns import SPARK_MS, QueueContext, columns_of, sort_queues, spark_pieces
+from rsmq_tui.tui.columns import SPARK_MS, QueueContext, columns_of, passes, sort_queues, spark_pieces
 from rsmq_tui.tui.keys import Usable, Where, bindings_of
 from rsmq_tui.tui.screen import NO_SERVER, DashboardScreen
 from rsmq_tui.tui.servers import WatchedServer, are_of_one_server
 from rsmq_tui.tui.theme import sign, verdict_words
 from rsmq_tui.tui.widgets.charts import ChartPanel, SparkPanel, series_of
-from rsmq_tui.tui.widgets.filter_line import passes
 from rsmq_tui.tui.widgets.lines import KeyHints, StatusLine, TextLine, age_words, stale_words, why_empty
 from rsmq_tui.tui.widgets.painted import Painted, Piece
 from rsmq_tui.tui.widgets.row_table import RowTable
@@ -173,7 +172,7 @@ class OverviewScreen(DashboardScreen):
             self._stale(snapshot),
         )
         self._last = snapshot
-        self.table.empty_text = why_empty(snapshot, self._filter, self.dashboard.replay)
+        self.table.empty_text = why_empty(snapshot, self._filter, self.dashboard)
         rows = self._arranged(snapshot)
         keys = self.table.keys if rows is self.table.rows else [queue.key for queue in rows]
         self.table.show(rows, keys, context)

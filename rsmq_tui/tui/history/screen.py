@@ -18,6 +18,7 @@ from rsmq_tui.history.analysis.values import DAY_MS, Episode, QueueFacts, QueueR
 from rsmq_tui.history.moments import MomentError
 from rsmq_tui.monitor import Snapshot
 from rsmq_tui.monitor.text import clock, plural, printable
+from rsmq_tui.tui.columns import passes
 from rsmq_tui.tui.history.charts import HeatView, PastCharts
 from rsmq_tui.tui.history.loading import (
     PRESETS,
@@ -46,7 +47,6 @@ from rsmq_tui.tui.history.pages import (
 from rsmq_tui.tui.keys import Where, bindings_of
 from rsmq_tui.tui.screen import DashboardScreen
 from rsmq_tui.tui.widgets.controls import Dialog
-from rsmq_tui.tui.widgets.filter_line import passes
 from rsmq_tui.tui.widgets.lines import KeyHints, TextLine
 from rsmq_tui.tui.widgets.painted import Piece
 from rsmq_tui.tui.widgets.row_table import RowTable

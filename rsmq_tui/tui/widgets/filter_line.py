@@ -1,7 +1,6 @@
 """The input of a filter, with its error and the position of the error below."""
 
 import textwrap
-from collections.abc import Callable
 
 from rich.cells import cell_len
 from textual import on
@@ -16,13 +15,6 @@ from rsmq_tui.monitor.text import printable
 from rsmq_tui.tui.widgets.painted import Painted
 
 _LINES_MAX = 3
-
-
-def passes(typed: str, holds: Callable[[str], bool]) -> bool:
-    """Tell whether something ``holds`` each word that was typed, and none of those that a ! stands before."""
-    # A word that is only begun says nothing yet.
-    words = (word for word in typed.lower().split() if word != "!")
-    return all(holds(word.removeprefix("!")) != word.startswith("!") for word in words)
 
 
 class FilterProblem(Painted):

@@ -15,7 +15,6 @@ from rsmq_tui.tui.changes.controller import ChangeTold
 from rsmq_tui.tui.dashboard import Dashboard, dashboard_of
 from rsmq_tui.tui.keys import NO_CHANGES, Key, Usable, Where, keys_of
 from rsmq_tui.tui.replay.banner import empty_words, outage_words
-from rsmq_tui.tui.replay.session import ReplaySession
 from rsmq_tui.tui.servers import WatchedServer, are_of_one_server
 from rsmq_tui.tui.widgets.painted import Painted, Piece
 
@@ -53,9 +52,9 @@ def _retry_words(part: Snapshot, dashboard: Dashboard) -> str:
     return f"{doing} in {again_s:.0f} s" if again_s >= 0.5 else doing
 
 
-def why_empty(snapshot: Snapshot, typed: str, replay: ReplaySession | None) -> list[Piece]:
+def why_empty(snapshot: Snapshot, typed: str, dashboard: Dashboard) -> list[Piece]:
     """Say why there is no row, ``typed`` being what is looked for, and what to do next."""
-    failure = snapshot.link.failure
+    failure, replay = snapshot.link.failure, dashboard.replay
     if replay is not None and not (typed and snapshot.queues):
         return empty_words(snapshot, replay)
     if snapshot.link.fresh_at_s is None:
