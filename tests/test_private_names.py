@@ -29,12 +29,6 @@ def _app() -> Any:
     return App()
 
 
-def _widget() -> Any:
-    from textual.widget import Widget
-
-    return Widget()
-
-
 def _spark_context() -> Any:
     from pyspark import SparkContext
 
@@ -47,7 +41,7 @@ NAMES: dict[str, list[tuple[Callable[[], Any], set[str]]]] = {
         (argparse.ArgumentParser, {"_check_value", "_option_string_actions", "_negative_number_matcher", "_actions"}),
         (lambda: argparse, {"_SubParsersAction"}),
     ],
-    "textual": [(_app, {"_fatal_error", "_notifications"}), (_widget, {"_size", "_size_updated"})],
+    "textual": [(_app, {"_fatal_error"})],
     "redis": [
         (lambda: importlib.import_module("redis"), {"_parsers"}),
         (lambda: parsers, {"_HiredisParser", "_AsyncHiredisParser"}),

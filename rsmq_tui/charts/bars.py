@@ -15,7 +15,6 @@ from rsmq_tui.charts.series import (
     fit_label,
     fold_runs,
     known,
-    plain_or,
     split_runs,
     tick_label,
 )
@@ -99,20 +98,16 @@ def sparkline(
     values: Sequence[float | None],
     width: int,
     *,
-    style: str = "",
     ascii: bool = False,  # noqa: A002 - named like Palette.ascii, and the builtin has no use here
     top: float | None = None,
-) -> Text:
+) -> str:
     """Draw `values`, oldest first, in exactly `width` cells with the newest at the right.
 
     The floor is zero, whatever the values; `top` is the value of the highest mark, as `spark_top` says when None. More
     values than cells are joined by their maximum, fewer leave the left blank. Unknown values (None, NaN, infinity) are
     blank, negative ones are drawn as zero.
     """
-    if width < 1:
-        return Text()
-    drawn = _draw(_levels(values, width), top, ascii_only=ascii)
-    return Text(drawn.rjust(width), style=plain_or(style), no_wrap=True, overflow="crop")
+    return _draw(_levels(values, width), top, ascii_only=ascii).rjust(width) if width > 0 else ""
 
 
 def spark_runs(
@@ -216,4 +211,4 @@ def sparklines(
     span = Span(start_ms, max(end_ms, start_ms + 1))
     cells = [fold_runs(split_runs(each, span, span.length_ms / width), span, width) for each in series]
     top = max(map(spark_top, cells), default=0.0)
-    return [sparkline(values, width, ascii=ascii, top=top).plain for values in cells]
+    return [sparkline(values, width, ascii=ascii, top=top) for values in cells]

@@ -12,14 +12,12 @@ from dataclasses import dataclass
 from rich.cells import cell_len
 from rich.text import Text
 
-from rsmq_tui.charts.bars import spark_top, sparkline
 from rsmq_tui.charts.series import (
     Palette,
     Run,
     Series,
     Span,
     fit_label,
-    fold_runs,
     plain_or,
     reduce_run,
     split_runs,
@@ -153,7 +151,7 @@ def _share(labels: Sequence[str], room: int, *, ascii_only: bool) -> list[str]:
     return fitted
 
 
-# Below this a frame leaves no room for the lines, and a sparkline says more.
+# Below this a frame leaves no room for the lines.
 _LEAST_WIDTH = 24
 _LEAST_HEIGHT = 5
 
@@ -168,29 +166,15 @@ def line_chart(
 
     Times are epoch milliseconds, labelled in UTC. The y axis begins at zero, where negative values are drawn too, and
     has `unit` above it. Unknown values and missing samples are gaps. The first series lies on top. A series that shares
-    its colour with an earlier one, or has none, is drawn with a mark of its own. Below 24 x 5 every series is a
-    sparkline on a line of its own, all to the same scale, as many as there are lines.
+    its colour with an earlier one, or has none, is drawn with a mark of its own. Below 24 x 5 all lines are blank.
     """
     if width < 1 or height < 1:
         return Text()
+    if width < _LEAST_WIDTH or height < _LEAST_HEIGHT:
+        return Text("\n" * (height - 1))
     span = Span(start_ms, max(end_ms, start_ms + 1))
     runs = [split_runs(each, span, span.length_ms / (DOTS_ACROSS * width)) for each in series]
     labels = [each.label for each in series]
-    if width < _LEAST_WIDTH or height < _LEAST_HEIGHT:
-        return _draw_sparklines(labels, runs, span, width=width, height=height, palette=palette)
-    return _draw_chart(labels, runs, span, width=width, height=height, palette=palette, unit=unit)
-
-
-def _draw_chart(
-    labels: Sequence[str],
-    runs: Sequence[Sequence[Run]],
-    span: Span,
-    *,
-    width: int,
-    height: int,
-    palette: Palette,
-    unit: str,
-) -> Text:
     rows = height - 2
     values = [value for each in runs for run in each for value in run.values]
     ticks = value_ticks(max(values, default=0.0), min(_MOST_STEPS, rows // 2), whole=all(map(float.is_integer, values)))
@@ -259,21 +243,3 @@ def _append_times(text: Text, span: Span, columns: int, palette: Palette) -> Non
         text.append(label, muted)
         drawn = begin + len(label)
     text.append(line * (columns - drawn), axis)
-
-
-def _draw_sparklines(
-    labels: Sequence[str], runs: Sequence[Sequence[Run]], span: Span, *, width: int, height: int, palette: Palette
-) -> Text:
-    names = [fit_label(label, width // 2 - 1, ascii_only=palette.ascii) for label in labels[:height]]
-    name_width = max(map(cell_len, names), default=0)
-    columns = width - name_width - 1 if name_width else width
-    cells = [fold_runs(each, span, columns) for each in runs]
-    top = max(map(spark_top, cells), default=0.0)
-    text = Text(no_wrap=True, overflow="crop")
-    for row in range(height):
-        text.append("\n" if row else "")
-        if row < len(names):
-            text.append((names[row] + " " * (name_width - cell_len(names[row]) + 1)) if name_width else "")
-            style = palette.series_style(row)
-            text.append_text(sparkline(cells[row], columns, style=style, ascii=palette.ascii, top=top))
-    return text

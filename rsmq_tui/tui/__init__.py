@@ -4,7 +4,7 @@ app         RsmqApp: start, polls, palette, end, and the guard against terminal 
 app.tcss    the style sheet
 audit       the audit screen
 changes     from a key to a change: forms, preview, progress
-columns     the columns of the tables of queues and of messages, and sorting
+columns     the columns of the tables of queues and of messages, sorting, and filtering by words
 dashboard   what all screens share: servers or a replay, the last snapshot, navigation, changes
 dialogs     dialogs of all screens: help, pages for users, and the choice of a namespace
 history     the history screen: the tables of an analysis

@@ -38,7 +38,6 @@ from rsmq_tui.tui.changes.controller import ChangeTold
 from rsmq_tui.tui.dashboard import Dashboard, dashboard_of
 from rsmq_tui.tui.keys import NO_CHANGES, Key, Usable, Where, bindings_of, is_live_only, keys_of
 from rsmq_tui.tui.overview import OverviewScreen
-from rsmq_tui.tui.replay.controls import ReplayControls
 from rsmq_tui.tui.screen import NO_SERVER, DashboardScreen
 from rsmq_tui.tui.servers import WatchedServer
 from rsmq_tui.tui.theme import TOKENS, first_theme, load_themes
@@ -245,15 +244,15 @@ def make_screen(name: str, *arguments: Any) -> Screen[Any]:
 
             return seek_screen(*arguments)
         case "help":
-            from rsmq_tui.tui.dialogs.help import HelpScreen  # noqa: PLC0415
+            from rsmq_tui.tui.dialogs import HelpScreen  # noqa: PLC0415
 
             return HelpScreen(*arguments)
         case "namespaces":
-            from rsmq_tui.tui.dialogs.help import NamespaceScreen  # noqa: PLC0415
+            from rsmq_tui.tui.dialogs import NamespaceScreen  # noqa: PLC0415
 
             return NamespaceScreen(*arguments)
         case "page":
-            from rsmq_tui.tui.dialogs.page import PageScreen  # noqa: PLC0415
+            from rsmq_tui.tui.dialogs import PageScreen  # noqa: PLC0415
 
             return PageScreen(*arguments)
     return OverviewScreen()
@@ -305,7 +304,6 @@ class RsmqApp(App[None]):
             clock=clock,
             ascii_only=ascii_only,
         )
-        self._controls = ReplayControls(self, self.dashboard)
         self._fleet = Fleet(tuple(site.place for site in given))
         self._toasts = Notifications()
         self._is_quitting = False
@@ -413,7 +411,9 @@ class RsmqApp(App[None]):
 
     def action_replay(self, name: str, direction: int = 1) -> None:
         """Play a replay, or move in its time."""
-        self._controls.act(name, direction)
+        from rsmq_tui.tui.replay.controls import act  # noqa: PLC0415 - live screens need none
+
+        act(self, self.dashboard, name, direction)
 
     def action_leave(self) -> None:
         """Leave the screen; leave the program from the first one."""

@@ -18,10 +18,9 @@ from rsmq_tui.monitor.text import count, plural, printable
 from rsmq_tui.tui.changes.controller import ChangeTold
 from rsmq_tui.tui.keys import Where, bindings_of
 from rsmq_tui.tui.screen import DashboardScreen
+from rsmq_tui.tui.widgets.lines import KeyHints, StatusLine, TextLine
 from rsmq_tui.tui.widgets.painted import Painted, Piece
 from rsmq_tui.tui.widgets.row_table import Column, RowTable
-from rsmq_tui.tui.widgets.status_line import StatusLine
-from rsmq_tui.tui.widgets.text_lines import KeyHints, TextLine
 
 if TYPE_CHECKING:
     from rsmq_tui.monitor.audit.findings import Finding

@@ -1,4 +1,4 @@
-"""The columns of the tables of queues and of messages, their cells, and sorting."""
+"""The columns of the tables of queues and of messages, their cells, sorting, and filtering by words."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
@@ -219,6 +219,13 @@ def sort_queues(queues: list[QueueState], column: str | None, reverse: bool) -> 
     known.sort(key=value, reverse=downwards)
     queues[:] = known + unknown
     return downwards
+
+
+def passes(typed: str, holds: Callable[[str], bool]) -> bool:
+    """Tell whether something ``holds`` each word that was typed, and none of those that a ! stands before."""
+    # A word that is only begun says nothing yet.
+    words = (word for word in typed.lower().split() if word != "!")
+    return all(holds(word.removeprefix("!")) != word.startswith("!") for word in words)
 
 
 def _mark(row: MessageRow, context: MessageContext) -> Piece:

@@ -168,10 +168,15 @@ class Dashboard:
 
     async def _open_replay(self, history: str, at_ms: int, queue: str | None) -> None:
         from rsmq_tui.history.names import HistoryError  # noqa: PLC0415 - live screens need none of it
-        from rsmq_tui.tui.replay.session import start_replay  # noqa: PLC0415
+        from rsmq_tui.tui.replay.session import replaying_of  # noqa: PLC0415
+
+        def opened() -> "ReplaySession":
+            from rsmq_tui.history.reading import History  # noqa: PLC0415 - Arrow is loaded where something is replayed
+
+            return replaying_of(History(history), from_ms=at_ms, playing=False)
 
         try:
-            replay = await asyncio.to_thread(start_replay, history, from_ms=at_ms, playing=False)
+            replay = await asyncio.to_thread(opened)
         except ImportError:
             self._warn("to replay a history, install the extra `history`: pip install 'rsmq-tui[history]'")
         except HistoryError as error:

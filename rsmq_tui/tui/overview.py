@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import ClassVar, Literal
 
 from textual import on
@@ -12,19 +13,17 @@ from textual.reactive import reactive
 from textual.strip import Strip
 from textual.widgets import Input
 
-from rsmq_tui.charts import Series
 from rsmq_tui.monitor import QueueState, Snapshot, Verdict, reason
 from rsmq_tui.monitor.text import compact, duration, printable, rate
-from rsmq_tui.tui.columns import SPARK_MS, QueueContext, columns_of, sort_queues, spark_pieces
+from rsmq_tui.tui.columns import SPARK_MS, QueueContext, columns_of, passes, sort_queues, spark_pieces
 from rsmq_tui.tui.keys import Usable, Where, bindings_of
 from rsmq_tui.tui.screen import NO_SERVER, DashboardScreen
 from rsmq_tui.tui.servers import WatchedServer, are_of_one_server
 from rsmq_tui.tui.theme import sign, verdict_words
-from rsmq_tui.tui.widgets.charts import ChartPanel, SparkPanel
+from rsmq_tui.tui.widgets.charts import ChartPanel, SparkPanel, series_of
+from rsmq_tui.tui.widgets.lines import KeyHints, StatusLine, TextLine, age_words, stale_words, why_empty
 from rsmq_tui.tui.widgets.painted import Painted, Piece
 from rsmq_tui.tui.widgets.row_table import RowTable
-from rsmq_tui.tui.widgets.status_line import StatusLine, age_words, stale_words, why_empty
-from rsmq_tui.tui.widgets.text_lines import KeyHints, TextLine
 
 
 def changed_verdicts(before: Snapshot | None, now: Snapshot) -> frozenset[str]:
@@ -49,12 +48,7 @@ def _is(one: object, other: object) -> bool:
 
 def matching_queues(queues: Sequence[QueueState], wanted: str) -> list[QueueState]:
     """Return the queues whose name or server holds each word, or whose verdict begins with it; with a ! the others."""
-    rows = list(queues)
-    for word in wanted.lower().split():
-        excluded, part = word.startswith("!"), word.removeprefix("!")
-        if part:
-            rows = [queue for queue in rows if _holds(queue, part) != excluded]
-    return rows
+    return [queue for queue in queues if passes(wanted, partial(_holds, queue))] if wanted else list(queues)
 
 
 def _holds(queue: QueueState, part: str) -> bool:
@@ -134,6 +128,7 @@ class OverviewScreen(DashboardScreen):
         self.chart = ChartPanel("Messages a second, 10 min", ("series-first", "series-second"), id="throughput")
         self.sparks = SparkPanel(("ready",), ("hidden",), ("arrivals/s", "deletes/s"), id="sparks")
         self._why = TextLine(id="why")
+        self._hints = KeyHints("table", "overview", "app")
         self._filter = ""
         self._sort: str | None = None
         self._reverse = False
@@ -153,7 +148,7 @@ class OverviewScreen(DashboardScreen):
         yield Input(placeholder="words in a queue's name or verdict; !word excludes", id="filter", compact=True)
         yield self.table
         yield self._why
-        yield KeyHints("table", "overview", "app")
+        yield self._hints
 
     def on_mount(self) -> None:
         """Begin in the table."""
@@ -177,7 +172,7 @@ class OverviewScreen(DashboardScreen):
             self._stale(snapshot),
         )
         self._last = snapshot
-        self.table.empty_text = why_empty(snapshot, self._filter, self.dashboard.replay)
+        self.table.empty_text = why_empty(snapshot, self._filter, self.dashboard)
         rows = self._arranged(snapshot)
         keys = self.table.keys if rows is self.table.rows else [queue.key for queue in rows]
         self.table.show(rows, keys, context)
@@ -317,7 +312,7 @@ class OverviewScreen(DashboardScreen):
 
     def _tell_why(self) -> None:
         """Say in a sentence why the queue under the cursor has its verdict, and what is odd about it."""
-        self.query_one(KeyHints).repaint()
+        self._hints.follow(self.usable)
         queue, snapshot = self.table.cursor_row, self.snapshot
         if queue is None or snapshot is None:
             self._why.show([])
@@ -373,14 +368,8 @@ class OverviewScreen(DashboardScreen):
             return
         self._chart_at = step
         points = snapshot.trend.totals
-        rates = (
-            Series("arrivals/s", [(point.at_ms, point.arrivals_s) for point in points]),
-            Series("deletes/s", [(point.at_ms, point.deletes_s) for point in points]),
-        )
-        counts = (
-            Series("ready", [(point.at_ms, point.ready) for point in points]),
-            Series("hidden", [(point.at_ms, point.hidden) for point in points]),
-        )
+        counts = series_of(points, ready="ready", hidden="hidden")
+        rates = series_of(points, arrivals_s="arrivals/s", deletes_s="deletes/s")
         self.chart.show(rates, snapshot.at_ms)
         self.sparks.show((*counts, *rates), snapshot.at_ms)
 

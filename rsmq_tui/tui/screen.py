@@ -1,6 +1,6 @@
 """The base of all full screens: the snapshot, the status line, and the line of the running change."""
 
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual.reactive import var
 from textual.screen import Screen
@@ -10,9 +10,11 @@ from rsmq_tui.monitor import Snapshot
 from rsmq_tui.tui.changes.controller import ChangeTold
 from rsmq_tui.tui.dashboard import Dashboard, dashboard_of
 from rsmq_tui.tui.keys import Usable, Where, can_be_used
-from rsmq_tui.tui.replay.session import ReplaySession
 from rsmq_tui.tui.servers import WatchedServer
-from rsmq_tui.tui.widgets.text_lines import ChangeLine, KeyHints
+from rsmq_tui.tui.widgets.lines import ChangeLine, KeyHints
+
+if TYPE_CHECKING:
+    from rsmq_tui.tui.replay.session import ReplaySession
 
 NO_SERVER = "select a queue first: this applies to its server"
 

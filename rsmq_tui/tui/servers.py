@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from rsmq_tui.monitor import Source
-from rsmq_tui.protocol.kinds import Kind, kind_of
+from rsmq_tui.protocol.kinds import kind_of
 
 if TYPE_CHECKING:
     from rsmq_tui.triage.service import ChangeService
@@ -14,10 +14,10 @@ class WatchedServer:
     """One server, in one namespace at a time.
 
     ``place`` tells it from others for as long as the program runs, and is empty where there is one; ``name`` is the
-    profile's, shown at the top in its ``colour``, which is ``#rrggbb``, and ``ns`` the namespace that it begins in.
-    ``triage`` is what changes its queues, or makes
-    it when it is first needed: the first numbers are on the screen before it is loaded. Without it, and where it or the
-    site is ``read_only``, nothing is changed.
+    profile's, shown at the top in its ``colour``, which is ``#rrggbb``, and ``ns`` the namespace that it begins in,
+    which tells the ``kind`` of its queues too. ``triage`` is what changes its queues, or makes it when it is first
+    needed: the first numbers are on the screen before it is loaded. Without it, and where it or the site is
+    ``read_only``, nothing is changed.
     """
 
     def __init__(
@@ -35,16 +35,12 @@ class WatchedServer:
         self.place = place
         self.name = name
         self.colour = colour
+        self.kind = kind_of(ns)
         self.read_only = read_only or bool(getattr(triage, "read_only", False))
         self._opening = triage
         self._triage: ChangeService | None = None
         self._first_ns = ns
         self._ns: str | None = None
-
-    @property
-    def kind(self) -> Kind:
-        """The kind of its queues."""
-        return kind_of(self._first_ns)
 
     def title(self, ns: str) -> str:
         """Return what it is called while it watches that namespace."""

@@ -134,11 +134,6 @@ def test_gaps_stay_gaps():
     assert draw([hole]).plain == gapped.plain
 
 
-def test_gaps_stay_gaps_when_folded():
-    line = draw([wave("a", 1, 9, gap=range(200, 301))], 23, 1).plain
-    assert "  " in line.removeprefix("a ").strip()
-
-
 def test_peaks_survive_many_points():
     points = [(START + index * 83, 1000 if index == 4321 else 1) for index in range(7200)]
     assert draw([Series("a", points)]).plain.split("\n")[1].startswith(" 1k┤")
@@ -177,11 +172,11 @@ def test_legend_shares_the_room_and_counts_the_rest():
     assert cell_len(many) <= 60
 
 
-def test_small_charts_are_labelled_sparklines_to_one_scale():
-    big = Series("arrivals", [(START + at, 8) for at in range(0, MINUTES_10 + 1, 10_000)])
-    small = Series("deletes", [(START + at, 4) for at in range(0, MINUTES_10 + 1, 10_000)])
-    assert draw([big, small], 20, 3).plain.split("\n") == ["arrivals ▄▄▄▄▄▄▄▄▄▄▄", "deletes  ▃▃▃▃▃▃▃▃▃▃▃", ""]
-    assert draw([big, small], 10, 1).plain == "arr… ▄▄▄▄▄"
+@pytest.mark.parametrize(("width", "height"), [(23, 5), (24, 4)])
+def test_charts_without_room_for_a_frame_are_blank(width: int, height: int):
+    text = draw([wave("a", 1, 9)], width, height)
+    check_size(text, width, height)
+    assert not text.plain.strip()
 
 
 def test_charts_do_not_leak_into_each_other():

@@ -5,84 +5,79 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from rsmq_tui.charts import fold_latest, spark_runs, sparkline
+from rsmq_tui.charts import Series, fold_latest, spark_runs, sparkline, sparklines
 
 NUMBERS = st.none() | st.floats() | st.integers(-(10**400), 10**400)
 
 
 def test_each_step_has_its_block():
-    assert sparkline([0, 0.9, 1.9, 2.9, 3.9, 4.9, 5.9, 6], 8, top=6).plain == "▁▂▃▄▅▆▇▇"
+    assert sparkline([0, 0.9, 1.9, 2.9, 3.9, 4.9, 5.9, 6], 8, top=6) == "▁▂▃▄▅▆▇▇"
 
 
 def test_no_row_of_blocks_touches_the_row_above():
-    assert "█" not in sparkline(range(100), 100).plain + sparkline([5], 1, top=1).plain
+    assert "█" not in sparkline(range(100), 100) + sparkline([5], 1, top=1)
 
 
 def test_ascii_has_as_many_marks():
-    assert sparkline([0, 0.9, 1.9, 2.9, 3.9, 4.9, 5.9, 6], 8, ascii=True, top=6).plain == "_.:-=+##"
+    assert sparkline([0, 0.9, 1.9, 2.9, 3.9, 4.9, 5.9, 6], 8, ascii=True, top=6) == "_.:-=+##"
 
 
 def test_unknown_is_blank_and_zero_is_not():
-    assert sparkline([0, None, 4, math.nan, math.inf, -math.inf, 10**400], 7).plain == "▁ ▇    "
-    assert sparkline([0, None, 4], 3, ascii=True).plain == "_ #"
+    assert sparkline([0, None, 4, math.nan, math.inf, -math.inf, 10**400], 7) == "▁ ▇    "
+    assert sparkline([0, None, 4], 3, ascii=True) == "_ #"
 
 
 def test_all_zero_is_the_floor_and_all_unknown_is_blank():
-    assert sparkline([0, 0.0, 0], 3).plain == "▁▁▁"
-    assert sparkline([None, None], 3).plain == "   "
-    assert sparkline([], 3).plain == "   "
+    assert sparkline([0, 0.0, 0], 3) == "▁▁▁"
+    assert sparkline([None, None], 3) == "   "
+    assert sparkline([], 3) == "   "
 
 
 def test_the_smallest_amount_does_not_look_like_zero():
-    assert sparkline([0, 1, 1_000_000], 3).plain == "▁▂▇"
+    assert sparkline([0, 1, 1_000_000], 3) == "▁▂▇"
 
 
 def test_negative_is_drawn_as_zero():
-    assert sparkline([-5, 5], 2).plain == "▁▇"
+    assert sparkline([-5, 5], 2) == "▁▇"
 
 
 def test_what_stays_the_same_stands_at_half_the_height_and_a_peak_has_room_above_it():
-    assert sparkline([5, 5, 5], 3).plain == "▄▄▄"
-    assert sparkline([5, 5, 5, 10, 5], 5).plain == "▄▄▄▇▄"
-    assert sparkline([5, 5, 5, 50, 5], 5).plain == "▂▂▂▇▂"
-    assert sparkline([5, 5, 5], 3, top=5).plain == "▇▇▇"
+    assert sparkline([5, 5, 5], 3) == "▄▄▄"
+    assert sparkline([5, 5, 5, 10, 5], 5) == "▄▄▄▇▄"
+    assert sparkline([5, 5, 5, 50, 5], 5) == "▂▂▂▇▂"
+    assert sparkline([5, 5, 5], 3, top=5) == "▇▇▇"
 
 
 def test_values_above_the_top_are_full():
-    assert sparkline([5, 100], 2, top=10).plain == "▄▇"
+    assert sparkline([5, 100], 2, top=10) == "▄▇"
 
 
 @pytest.mark.parametrize("top", [0, -1, 5e-324])
 def test_a_top_without_room_is_full_height(top: float):
-    assert sparkline([0, 1], 2, top=top).plain == "▁▇"
+    assert sparkline([0, 1], 2, top=top) == "▁▇"
 
 
 @pytest.mark.parametrize("top", [math.nan, math.inf, 10**400])
 def test_an_unknown_top_is_no_top(top: float):
-    assert sparkline([1, 2], 2, top=top).plain == sparkline([1, 2], 2).plain
+    assert sparkline([1, 2], 2, top=top) == sparkline([1, 2], 2)
 
 
 def test_few_values_stand_at_the_right():
-    assert sparkline([7], 4).plain == "   ▄"
+    assert sparkline([7], 4) == "   ▄"
 
 
 def test_many_values_are_joined_by_their_maximum():
-    assert sparkline([0, 7, 0, 0, None, 1, None, None], 4).plain == "▇▁▂ "
-
-
-def test_style_covers_the_line_and_default_means_none():
-    assert sparkline([1], 1, style="#ff0000").style == "#ff0000"
-    assert sparkline([1], 1, style="default").style == ""
+    assert sparkline([0, 7, 0, 0, None, 1, None, None], 4) == "▇▁▂ "
 
 
 @pytest.mark.parametrize("width", [0, -1])
 def test_no_width_is_empty(width: int):
-    assert sparkline([1, 2], width).plain == ""
+    assert sparkline([1, 2], width) == ""
 
 
 @given(st.lists(NUMBERS, max_size=60), st.integers(1, 40), st.none() | st.floats(), st.booleans())
 def test_width_is_exact(values: list[float | None], width: int, top: float | None, ascii_only: bool):
-    drawn = sparkline(values, width, top=top, ascii=ascii_only).plain
+    drawn = sparkline(values, width, top=top, ascii=ascii_only)
     assert cell_len(drawn) == len(drawn) == width
     assert drawn.isascii() or not ascii_only
 
@@ -98,7 +93,7 @@ def test_runs_tell_what_is_high_beside_the_rest():
 @given(st.lists(NUMBERS, max_size=60), st.integers(1, 40), st.booleans())
 def test_runs_are_the_sparkline_in_pieces(values: list[float | None], width: int, ascii_only: bool):
     runs = spark_runs(values, width, ascii=ascii_only)
-    assert "".join(marks for marks, _ in runs) == sparkline(values, width, ascii=ascii_only).plain
+    assert "".join(marks for marks, _ in runs) == sparkline(values, width, ascii=ascii_only)
 
 
 def test_folding_keeps_the_highest_of_each_span():
@@ -107,3 +102,8 @@ def test_folding_keeps_the_highest_of_each_span():
     assert fold_latest(times, values, end_ms=179, cell_ms=60, cells=3) == [5, 2, 3]
     assert fold_latest(times, values, end_ms=1_000, cell_ms=60, cells=3) == [None, None, None]
     assert fold_latest([], [], end_ms=0, cell_ms=60, cells=2) == [None, None]
+
+
+def test_gaps_stay_gaps_when_folded():
+    points = [(at_ms, None if 4_000 <= at_ms < 7_000 else 1) for at_ms in range(0, 10_001, 500)]
+    assert sparklines([Series("a", points)], width=10, start_ms=0, end_ms=10_000) == ["▄▄▄▄   ▄▄▄"]

@@ -7,10 +7,10 @@ from textual.widgets import Button
 from rsmq_tui.monitor import MessageView
 from rsmq_tui.triage.actions import Delete
 from rsmq_tui.tui.changes import controller
-from rsmq_tui.tui.dialogs.help import HelpScreen
+from rsmq_tui.tui.dialogs import HelpScreen
 from rsmq_tui.tui.overview import OverviewScreen
 from rsmq_tui.tui.queue.screen import QueueScreen
-from rsmq_tui.tui.widgets.text_lines import ChangeLine
+from rsmq_tui.tui.widgets.lines import ChangeLine
 from tests.tui.driving import (
     app_of,
     ask_change,

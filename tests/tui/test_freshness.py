@@ -6,8 +6,8 @@ from textual.pilot import Pilot
 
 from rsmq_tui.monitor import Link
 from rsmq_tui.protocol import Failure
+from rsmq_tui.tui.widgets.lines import StatusLine
 from rsmq_tui.tui.widgets.row_table import RowTable
-from rsmq_tui.tui.widgets.status_line import StatusLine
 from tests.tui.driving import app_of, lines_of, opened, play, play_rows, press, shown, text_of, until
 from tests.tui.scripted import START_MS, ScriptedSource, row_of
 from tests.tui.states import one_of_each, poll_of

@@ -10,14 +10,13 @@ from textual.widgets import Input, Markdown
 from rsmq_tui.docs import topics
 from rsmq_tui.monitor import Verdict
 from rsmq_tui.tui.app import DashboardCommands, RsmqApp
-from rsmq_tui.tui.dialogs.help import HelpScreen
-from rsmq_tui.tui.dialogs.page import PageScreen, PageView
+from rsmq_tui.tui.dialogs import HelpScreen, PageScreen, PageView
 from rsmq_tui.tui.keys import KEYS, Usable, Where, keys_of
 from rsmq_tui.tui.overview import OverviewScreen
 from rsmq_tui.tui.queue.message import MessageScreen
 from rsmq_tui.tui.queue.screen import QueueScreen
 from rsmq_tui.tui.theme import MEANINGS
-from rsmq_tui.tui.widgets.text_lines import KeyHints
+from rsmq_tui.tui.widgets.lines import KeyHints
 from rsmq_tui.tui.widgets.text_view import LineView
 from tests.tui.driving import app_of, lines_of, opened, play, press, resized, settled, text_of, until
 from tests.tui.scripted import ScriptedSource, messages_of

@@ -22,7 +22,7 @@ from rsmq_tui.tui.history.pages import queue_rows
 from rsmq_tui.tui.history.screen import HistoryScreen, RangeScreen
 from rsmq_tui.tui.overview import OverviewScreen
 from rsmq_tui.tui.queue.screen import QueueScreen
-from rsmq_tui.tui.widgets.text_lines import KeyHints
+from rsmq_tui.tui.widgets.lines import KeyHints
 from tests.history.analysis.made import (
     DAY_MS,
     END_MS,

@@ -1,12 +1,14 @@
 """The registry of keys: unique, complete, and in step with what the screens can do."""
 
 import ast
+import re
 from collections import Counter
 
 import pytest
 from textual.app import App
 from textual.dom import DOMNode
 
+from rsmq_tui.docs import page
 from rsmq_tui.triage.actions import (
     Ack,
     Copy,
@@ -29,7 +31,7 @@ from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.audit import AuditScreen
 from rsmq_tui.tui.changes.confirm import ConfirmScreen
 from rsmq_tui.tui.changes.forms import FormScreen
-from rsmq_tui.tui.dialogs.help import HelpScreen, NamespaceScreen
+from rsmq_tui.tui.dialogs import HelpScreen, NamespaceScreen
 from rsmq_tui.tui.history.screen import HistoryScreen, RangeScreen
 from rsmq_tui.tui.keys import KEYS, NO_CHANGES, Key, Usable, Where, bindings_of, can_be_used, keys_of
 from rsmq_tui.tui.overview import OverviewScreen
@@ -260,3 +262,23 @@ def test_textual_itself_knows_no_other_action_for_our_keys() -> None:
     inherited = {name for binding in App.BINDINGS for name in binding.key.split(",")}  # type: ignore[union-attr]
     ours = {name for key in KEYS for name in _pressed(key)}
     assert inherited & ours == {"ctrl+c"}
+
+
+@pytest.mark.parametrize(
+    ("topic", "places"),
+    [
+        ("dashboard", ("app", "change", "table", "lines", "overview", "queue", "message", "audit")),
+        ("recording", ("replay", "diff")),
+    ],
+)
+def test_the_pages_for_users_name_the_keys_that_there_are(topic: str, places: tuple[Where, ...]) -> None:
+    text = page(topic)
+    table = re.search(r"^\| key \|.*\n\|.*\n((?:\|.*\n)+)", text, re.MULTILINE)
+    assert table is not None
+    named = {face for row in table[1].splitlines() for face in re.findall(r"`(\S+?)`", row.split(" | ")[0])}
+    keys = list(keys_of(*places))
+    assert named <= {face for key in keys for face in key.shown.split()}
+    # Those that move and end are known from elsewhere.
+    told = [key for key in keys if key.where not in ("table", "lines", "diff") and key.id != "app.quit"]
+    faces = set(re.findall(r"`(\S+?)`", text))
+    assert [key.id for key in told if not faces & set(key.shown.split())] == []

@@ -11,7 +11,7 @@ from rsmq_tui.protocol import ListQueue
 from rsmq_tui.triage.execute import Run
 from rsmq_tui.tui.changes.controller import ChangeController
 from rsmq_tui.tui.queue.message import MessageScreen
-from rsmq_tui.tui.widgets.text_lines import ChangeTold, TextLine
+from rsmq_tui.tui.widgets.lines import ChangeTold, TextLine
 from tests.tui.changing import fill
 from tests.tui.driving import app_of, ask_change, lines_of, made, press, say_yes, settled, text_of, until
 from tests.tui.test_list_queues import KEY, thumbnails, watching

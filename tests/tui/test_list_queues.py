@@ -17,7 +17,7 @@ from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.overview import OverviewScreen
 from rsmq_tui.tui.queue.message import MessageScreen
 from rsmq_tui.tui.queue.screen import QueueScreen
-from rsmq_tui.tui.widgets.text_lines import KeyHints
+from rsmq_tui.tui.widgets.lines import KeyHints
 from tests.tui.changing import fill
 from tests.tui.driving import app_of, lines_of, made, names_in, press, say_yes, table_of, text_of, until
 

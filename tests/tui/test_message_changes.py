@@ -19,7 +19,7 @@ from rsmq_tui.tui.changes.forms import FormScreen
 from rsmq_tui.tui.keys import Usable, keys_of
 from rsmq_tui.tui.queue.message import MessageScreen
 from rsmq_tui.tui.queue.screen import QueueScreen
-from rsmq_tui.tui.widgets.text_lines import KeyHints, TextLine
+from rsmq_tui.tui.widgets.lines import KeyHints, TextLine
 from rsmq_tui.tui.widgets.text_view import LineView
 from tests.tui.changing import changing, everything, fill, in_queue
 from tests.tui.driving import (

@@ -12,7 +12,7 @@ from rsmq_tui.monitor import MessageState, MessageView, PeekError
 from rsmq_tui.protocol import Rsmq
 from rsmq_tui.tui.changes.forms import FormScreen
 from rsmq_tui.tui.queue.message import MessageScreen
-from rsmq_tui.tui.widgets.text_lines import KeyHints, TextLine
+from rsmq_tui.tui.widgets.lines import KeyHints, TextLine
 from rsmq_tui.tui.widgets.text_view import LineView
 from tests.tui.changing import changing, in_queue
 from tests.tui.driving import (

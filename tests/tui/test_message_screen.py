@@ -13,7 +13,7 @@ from rsmq_tui.monitor import MessageState, MessageView
 from rsmq_tui.tui.queue.message import MessageScreen
 from rsmq_tui.tui.queue.screen import QueueScreen
 from rsmq_tui.tui.widgets import text_view
-from rsmq_tui.tui.widgets.text_lines import TextLine
+from rsmq_tui.tui.widgets.lines import TextLine
 from rsmq_tui.tui.widgets.text_view import LineView
 from tests.tui.driving import app_of, lines_of, opened, play, poll_again, press, settled, text_of, until
 from tests.tui.scripted import START_MS, ScriptedSource, messages_of

@@ -4,7 +4,7 @@ import pytest
 from textual.widgets import OptionList
 
 from rsmq_tui.protocol import Namespaces
-from rsmq_tui.tui.dialogs.help import NamespaceScreen
+from rsmq_tui.tui.dialogs import NamespaceScreen
 from rsmq_tui.tui.overview import OverviewScreen
 from tests.tui.driving import app_of, opened, play, press, settled, text_of
 from tests.tui.scripted import ScriptedSource

@@ -6,7 +6,7 @@ from rsmq_tui.monitor import Drain, Verdict
 from rsmq_tui.protocol import make_id
 from rsmq_tui.tui.overview import NowPanel
 from rsmq_tui.tui.widgets.charts import ChartPanel
-from rsmq_tui.tui.widgets.status_line import StatusLine
+from rsmq_tui.tui.widgets.lines import StatusLine
 from tests.tui.driving import app_of, lines_of, names_in, opened, play, play_rows, press, table_of, text_of
 from tests.tui.scripted import START_MS, ScriptedSource, row_of
 from tests.tui.states import broken_queue, one_of_each, poll_of, queue_of

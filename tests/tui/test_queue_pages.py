@@ -7,7 +7,7 @@ import pytest
 from textual.pilot import Pilot
 
 from rsmq_tui.monitor import MessageState, Page, PageRequest
-from rsmq_tui.tui.widgets.text_lines import TextLine
+from rsmq_tui.tui.widgets.lines import TextLine
 from tests.tui.driving import (
     app_of,
     lines_of,

@@ -10,7 +10,7 @@ from rsmq_tui.tui.overview import OverviewScreen
 from rsmq_tui.tui.queue.message import MessageScreen
 from rsmq_tui.tui.queue.screen import QueueScreen
 from rsmq_tui.tui.widgets.charts import BarPanel, ChartPanel
-from rsmq_tui.tui.widgets.text_lines import TextLine
+from rsmq_tui.tui.widgets.lines import TextLine
 from tests.tui.driving import (
     app_of,
     lines_of,

@@ -16,14 +16,14 @@ from rsmq_tui.history.reading import History
 from rsmq_tui.protocol import RawMessage, make_id
 from rsmq_tui.tui.app import DashboardCommands, RsmqApp
 from rsmq_tui.tui.changes.forms import FormScreen
-from rsmq_tui.tui.dialogs.help import HelpScreen
+from rsmq_tui.tui.dialogs import HelpScreen
 from rsmq_tui.tui.keys import KEYS, keys_of
 from rsmq_tui.tui.overview import OverviewScreen
 from rsmq_tui.tui.queue.screen import QueueScreen
 from rsmq_tui.tui.replay.banner import ReplayBanner
 from rsmq_tui.tui.replay.screens import DiffScreen
 from rsmq_tui.tui.replay.session import ReplaySession, replaying_of
-from rsmq_tui.tui.widgets.status_line import StatusLine
+from rsmq_tui.tui.widgets.lines import StatusLine
 from tests.history.replayed import NOON_MS, STEP_MS, Tape, said
 from tests.tui.driving import app_of, lines_of, names_in, play_rows, press, resized, settled, text_of, until
 from tests.tui.scripted import FakeClock, ScriptedSource, row_of

@@ -13,7 +13,7 @@ from rsmq_tui.tui.overview import OverviewScreen
 from rsmq_tui.tui.queue.screen import QueueScreen
 from rsmq_tui.tui.queue.search import ROWS_MAX
 from rsmq_tui.tui.widgets.filter_line import FilterProblem
-from rsmq_tui.tui.widgets.text_lines import TextLine
+from rsmq_tui.tui.widgets.lines import TextLine
 from tests.tui.driving import (
     app_of,
     lines_of,

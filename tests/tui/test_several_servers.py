@@ -17,7 +17,7 @@ from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.changes.confirm import ConfirmScreen
 from rsmq_tui.tui.queue.screen import QueueScreen
 from rsmq_tui.tui.servers import WatchedServer
-from rsmq_tui.tui.widgets.status_line import StatusLine
+from rsmq_tui.tui.widgets.lines import StatusLine
 from tests.tui.driving import app_of, lines_of, made, press, say_yes, settled, table_of, text_of, until
 from tests.tui.scripted import START_MS, FakeClock, ScriptedSource, messages_of
 from tests.tui.scripted_triage import ScriptedTriage

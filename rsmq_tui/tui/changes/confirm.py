@@ -10,9 +10,8 @@ from rich.text import Text
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import BindingType
-from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.containers import Horizontal, Vertical
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import Button, Input, Static
 
 from rsmq_tui.monitor.text import count, matches, plural, printable
@@ -20,7 +19,7 @@ from rsmq_tui.protocol.kinds import kind_of
 from rsmq_tui.triage.actions import MessageAction, Undo
 from rsmq_tui.triage.errors import TriageError
 from rsmq_tui.tui.keys import bindings_of
-from rsmq_tui.tui.widgets.controls import DialogButton
+from rsmq_tui.tui.widgets.controls import Dialog, DialogButton, ScrolledText
 from rsmq_tui.tui.widgets.painted import token_style
 
 if TYPE_CHECKING:
@@ -39,7 +38,7 @@ _VALUE_MAX = 400
 _OF_PROCESSING = ("requeue", "ack", "hide", "release")
 
 
-class ConfirmScreen(ModalScreen["Preview | None"]):
+class ConfirmScreen(Dialog["Preview"]):
     """Gives the preview that was said yes to, or None.
 
     ``look`` makes the preview and tells how far it is; until it is there, there is only Cancel. A change that ends a
@@ -48,7 +47,7 @@ class ConfirmScreen(ModalScreen["Preview | None"]):
     shown, a button asks for one that includes them.
     """
 
-    BINDINGS: ClassVar[list[BindingType]] = [*bindings_of("modal"), *bindings_of("dialog"), *bindings_of("lines")]
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings_of("dialog"), *bindings_of("lines")]
 
     def __init__(self, verb: str, look: Look, colour: str | None = None, look_wider: LookWider | None = None) -> None:
         super().__init__()
@@ -63,7 +62,7 @@ class ConfirmScreen(ModalScreen["Preview | None"]):
     def compose(self) -> ComposeResult:
         """Words, the name to be typed, buttons."""
         with Vertical(classes="dialog"):
-            with VerticalScroll(classes="words", can_focus=False):
+            with ScrolledText(classes="words", can_focus=False):
                 yield Static(markup=False, id="words")
             yield Input(id="typed", compact=True)
             with Horizontal(classes="buttons"):
@@ -132,19 +131,19 @@ class ConfirmScreen(ModalScreen["Preview | None"]):
 
     def action_scroll_lines(self, step: int) -> None:
         """Scroll the words by lines, where they do not fit."""
-        self._words.scroll_relative(y=step, animate=False)
+        self._words.action_scroll_lines(step)
 
     def action_scroll_pages(self, step: int) -> None:
         """Scroll the words by what is in sight."""
-        self._words.scroll_relative(y=step * max(1, self._words.size.height - 1), animate=False)
+        self._words.action_scroll_pages(step)
 
     def action_scroll_to_end(self, step: int) -> None:
         """Scroll to the first words (-1) or to the last (1)."""
-        self._words.scroll_to(y=0 if step < 0 else self._words.max_scroll_y, animate=False)
+        self._words.action_scroll_to_end(step)
 
     @property
-    def _words(self) -> VerticalScroll:
-        return self.query_one(".words", VerticalScroll)
+    def _words(self) -> ScrolledText:
+        return self.query_one(".words", ScrolledText)
 
     async def _find_out(self, look: Look) -> None:
         try:
@@ -158,7 +157,7 @@ class ConfirmScreen(ModalScreen["Preview | None"]):
             preview.close()
             return
         self.query_one(".dialog").border_title = Content(printable(preview.title, _TITLE_MAX))
-        rows, notes = _rows(preview), _notes(preview)
+        rows = _rows(preview)
         if preview.wider is not None and self._look_wider is not None:
             wider = self.query_one("#wider", Button)
             wider.label = Content(f"Include {count(preview.changed)} changed")
@@ -169,6 +168,7 @@ class ConfirmScreen(ModalScreen["Preview | None"]):
             )
             self._only_close()
             return
+        notes = [printable(note, _VALUE_MAX) for note in preview.notes]
         self.query_one("#words", Static).update(self._table(rows, notes))
         if preview.action.asks_for_name:
             name = self.query_one("#typed", Input)
@@ -250,10 +250,6 @@ def _rows(preview: "Preview") -> list[tuple[str, str]]:
     if preview.unsearched:
         rows.append(("skipped", f"{plural(preview.unsearched, 'message')} too long to search"))
     return rows
-
-
-def _notes(preview: "Preview") -> list[str]:
-    return [printable(note, _VALUE_MAX) for note in preview.notes]
 
 
 def _why_nothing(preview: "Preview") -> str:

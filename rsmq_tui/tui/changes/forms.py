@@ -5,14 +5,12 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Generic, Literal, TypeVar
+from typing import Generic, Literal, TypeVar
 
 from textual import on
 from textual.app import ComposeResult
-from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widget import Widget
 from textual.widgets import Button, Input, Static
 
@@ -35,8 +33,7 @@ from rsmq_tui.triage.actions import (
     Send,
     SetAttributes,
 )
-from rsmq_tui.tui.keys import bindings_of
-from rsmq_tui.tui.widgets.controls import BodyArea, ChoiceInput, DialogButton, TickBox
+from rsmq_tui.tui.widgets.controls import BodyArea, ChoiceInput, Dialog, DialogButton, TickBox
 
 T = TypeVar("T")
 
@@ -250,13 +247,11 @@ _SENTENCE_MAX = 300
 _ABOUT_MAX = 140
 
 
-class FormScreen(ModalScreen[None], Generic[T]):
+class FormScreen(Dialog[None], Generic[T]):
     """Asks for a form's fields and hands what they make to ``go_on``; it stays, so that one can come back to it.
 
     ``about`` says what it is for: the screen behind it may not be the one that its reader thinks of.
     """
-
-    BINDINGS: ClassVar[list[BindingType]] = bindings_of("modal")
 
     def __init__(
         self,

@@ -4,16 +4,18 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
 
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.strip import Strip
 
-from rsmq_tui.charts import Series, line_chart, sparklines
+from rsmq_tui.charts import Series, sparklines
 from rsmq_tui.history.analysis.values import AGE, HeatMap, Line, Point, TimeRange
 from rsmq_tui.tui.history.loading import Lines
 from rsmq_tui.tui.history.pages import METRIC_WORDS, metric_value
+from rsmq_tui.tui.widgets.charts import ChartPanel
 from rsmq_tui.tui.widgets.painted import Painted, Piece
 from rsmq_tui.tui.widgets.text_view import LineView, PieceLines
 
@@ -73,45 +75,6 @@ def _scaled(points: Sequence[Point], divisor: float) -> Sequence[Point]:
 _VALUE_WIDTH = 8
 
 
-class PastChart(Painted):
-    """Some series over a range of time."""
-
-    DEFAULT_CSS = """
-    PastChart { border: round $rule; border-title-color: $quiet; padding: 0; width: 1fr; }
-    """
-
-    def __init__(self, colors: Sequence[str], *, id: str | None = None) -> None:
-        super().__init__(id=id)
-        self._colors = colors
-        self._series: Sequence[Series] = ()
-        self._span: TimeRange | None = None
-        self._unit = ""
-
-    def show(self, title: str, series: Sequence[Series], span: TimeRange, unit: str = "") -> None:
-        """Show these series; the title is harmless already."""
-        self.border_title = Content(title)
-        self._series, self._span, self._unit = series, span, unit
-        self.repaint()
-
-    def paint(self) -> list[Strip]:
-        """Draw the chart."""
-        if self._span is None:
-            return [Strip([]), self.line([("  loading …", "muted")])]
-        if all(value is None for each in self._series for _, value in each.points):
-            return [Strip([]), self.line([("  no data for this time", "muted")])]
-        return self.lines_of(
-            line_chart(
-                self._series,
-                width=self.size.width,
-                height=self.size.height,
-                start_ms=self._span.from_ms,
-                end_ms=self._span.to_ms,
-                palette=self.palette(self._colors),
-                unit=self._unit,
-            )
-        )
-
-
 class PastSparks(Painted):
     """Name, sparkline and peak of each series, each to a scale of its own."""
 
@@ -161,8 +124,9 @@ class PastCharts(Vertical):
 
     def __init__(self) -> None:
         super().__init__()
-        self.metric = PastChart(("series-first", "series-third", "quiet"), id="past-metric")
-        self.rates = PastChart(("series-first", "series-second", "series-third"), id="past-rates")
+        words: dict[str, Any] = {"waiting": "loading …", "nothing": "no data for this time", "least": 1}
+        self.metric = ChartPanel("", ("series-first", "series-third", "quiet"), id="past-metric", **words)
+        self.rates = ChartPanel("", ("series-first", "series-second", "series-third"), id="past-rates", **words)
         self.sparks = PastSparks(id="sparks")
 
     def compose(self) -> ComposeResult:
@@ -174,9 +138,8 @@ class PastCharts(Vertical):
 
     def show(self, lines: Lines, of: str, span: TimeRange) -> None:
         """Show these lines ``of`` some queues; the words are harmless already."""
-        metric, rates = metric_chart(lines, of), rates_chart(lines)
-        self.metric.show(metric.title, metric.series, span, metric.unit)
-        self.rates.show(rates.title, rates.series, span)
+        for panel, chart in ((self.metric, metric_chart(lines, of)), (self.rates, rates_chart(lines))):
+            panel.show(chart.series, span.to_ms, start_ms=span.from_ms, title=chart.title, unit=chart.unit)
         self.sparks.show(sparks(lines), span)
 
 

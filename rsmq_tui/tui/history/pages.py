@@ -12,6 +12,7 @@ from rsmq_tui.monitor import Verdict
 from rsmq_tui.monitor.text import UNKNOWN, compact, count, duration, rate, seconds, size
 from rsmq_tui.tui.history.loading import Lists, moment
 from rsmq_tui.tui.theme import verdict_words
+from rsmq_tui.tui.widgets.lines import cells_of, tab_alone, tab_line
 from rsmq_tui.tui.widgets.painted import Piece
 from rsmq_tui.tui.widgets.row_table import Column
 
@@ -315,11 +316,8 @@ def tab_pieces(chosen: Page, lists: Lists | None, told: Sequence[str], width: in
     """
     numbers = {} if lists is None else {page.id: page.count(lists) for page in PAGES if page.id != HEAT}
     words = [f"{page.title} {compact(numbers[page.id])}" if page.id in numbers else page.title for page in PAGES]
-    pieces: list[Piece] = [(" ", "")]
-    for page, text in zip(PAGES, words, strict=True):
-        pieces.append((f"[ {text} ]", "strong") if page is chosen else (f"  {text}  ", "muted"))
-    room = width - sum(map(cell_len, told))
-    if sum(len(text) for text, _ in pieces) > room:
-        place = PAGES.index(chosen)
-        pieces = [(f" [ {words[place]} ]", "strong"), (f" {place + 1}/{len(PAGES)}", "muted")]
+    place = PAGES.index(chosen)
+    pieces = tab_line(words, place)
+    if cells_of(pieces) > width - sum(map(cell_len, told)):
+        pieces = tab_alone(words, place)
     return [*pieces, *((text, "muted") for text in told)]

@@ -12,13 +12,13 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import Input, OptionList
 
 from rsmq_tui.history.analysis.values import DAY_MS, Episode, QueueFacts, QueueRef, TimeRange
 from rsmq_tui.history.moments import MomentError
 from rsmq_tui.monitor import Snapshot
 from rsmq_tui.monitor.text import clock, plural, printable
+from rsmq_tui.tui.columns import passes
 from rsmq_tui.tui.history.charts import HeatView, PastCharts
 from rsmq_tui.tui.history.loading import (
     PRESETS,
@@ -46,15 +46,14 @@ from rsmq_tui.tui.history.pages import (
 )
 from rsmq_tui.tui.keys import Where, bindings_of
 from rsmq_tui.tui.screen import DashboardScreen
+from rsmq_tui.tui.widgets.controls import Dialog
+from rsmq_tui.tui.widgets.lines import KeyHints, TextLine
 from rsmq_tui.tui.widgets.painted import Piece
 from rsmq_tui.tui.widgets.row_table import RowTable
-from rsmq_tui.tui.widgets.text_lines import KeyHints, TextLine
 
 
-class RangeScreen(ModalScreen[TimeRange | None]):
+class RangeScreen(Dialog[TimeRange]):
     """Gives the range that was chosen of the ``whole``, or None."""
-
-    BINDINGS: ClassVar[list[BindingType]] = bindings_of("modal")
 
     def __init__(self, whole: TimeRange) -> None:
         super().__init__()
@@ -108,10 +107,6 @@ class RangeScreen(ModalScreen[TimeRange | None]):
             self.dismiss(read_range(text, self._whole))
         except MomentError as error:
             self._told.show([(f" {printable(str(error), 200)}", "alarm")])
-
-    def action_close(self) -> None:
-        """Close without a choice."""
-        self.dismiss(None)
 
 
 _NARROW = 60
@@ -220,7 +215,8 @@ class PastChoice:
 
     def passes(self, ref: QueueRef | None, name: Callable[[QueueRef], str]) -> bool:
         """Tell whether a queue, or what is of none, passes the filter."""
-        return passes("" if ref is None else name(ref), self.typed)
+        shown = "" if ref is None else name(ref).lower()
+        return passes(self.typed, shown.__contains__)
 
     def _holds(self, row: Any) -> bool:
         """Tell whether an episode is of the queue that is looked at, or of all queues of its place."""
@@ -258,14 +254,6 @@ class PastChoice:
         here = [ref for ref in found if (ref.server, ref.ns) == (server, ns)] or found[:1]
         self.marked = dict.fromkeys(here)
         return bool(found)
-
-
-def passes(name: str, typed: str) -> bool:
-    """Tell whether a name holds each word that was typed, and none of those that a ! stands before."""
-    shown = name.lower()
-    # A word that is only begun says nothing yet.
-    words = [word for word in typed.lower().split() if word != "!"]
-    return all((word[1:] not in shown) if word.startswith("!") else word in shown for word in words)
 
 
 # Nobody asks for it.

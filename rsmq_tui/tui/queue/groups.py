@@ -3,24 +3,21 @@
 import json
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import ClassVar
 
 from textual import on, work
 from textual.app import ComposeResult
-from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import Input
 
 from rsmq_tui.monitor import Filter, Group, GroupingError, Groups, PeekError, Source
 from rsmq_tui.monitor.filters.json_paths import JsonPath, path_text, quoted
 from rsmq_tui.monitor.filters.search import OTHER
 from rsmq_tui.monitor.text import compact, count, duration, printable, size
-from rsmq_tui.tui.keys import bindings_of
+from rsmq_tui.tui.widgets.controls import Dialog
+from rsmq_tui.tui.widgets.lines import TextLine
 from rsmq_tui.tui.widgets.painted import Piece
 from rsmq_tui.tui.widgets.row_table import Column, RowTable
-from rsmq_tui.tui.widgets.text_lines import TextLine
 
 _CUT = "…"
 
@@ -87,10 +84,8 @@ _FOLLOW_S = 0.2
 _FIRST = "json.type"
 
 
-class GroupScreen(ModalScreen[str | None]):
+class GroupScreen(Dialog[str]):
     """Asks what to group by, and counts what matches; gives the filter of the group that was chosen, or None."""
-
-    BINDINGS: ClassVar[list[BindingType]] = bindings_of("modal")
 
     def __init__(self, source: Source, queue: str, wanted: Filter) -> None:
         super().__init__()
@@ -145,10 +140,6 @@ class GroupScreen(ModalScreen[str | None]):
             self.notify("no filter matches exactly this group", severity="warning", markup=False)
         else:
             self.dismiss(term)
-
-    def action_close(self) -> None:
-        """Close without a choice."""
-        self.dismiss(None)
 
     @work(group="group", exclusive=True)
     async def _count(self, groups: Groups) -> None:

@@ -87,7 +87,7 @@ class Marks:
         """Go with items of lists that have moved between two looks: their ids say where they lay."""
         ids = {row.id for row in now}
         moved = [row.id for row in before if row.id in self._shown and row.id not in ids]
-        for id, row in follow_items(moved, [row for row in now if row.id not in self._shown]):
+        for id, row in follow_items(moved, [row for row in now if row.id not in self._shown]) if moved else ():
             del self._shown[id]
             self._elsewhere.discard(id)
             self._shown[row.id] = shown(row)

@@ -20,9 +20,8 @@ from rsmq_tui.tui.keys import Where, bindings_of
 from rsmq_tui.tui.queue.marks import ActingScreen, shown
 from rsmq_tui.tui.screen import DashboardScreen
 from rsmq_tui.tui.theme import MESSAGE_TOKENS
+from rsmq_tui.tui.widgets.lines import KeyHints, StatusLine, TextLine
 from rsmq_tui.tui.widgets.painted import Piece
-from rsmq_tui.tui.widgets.status_line import StatusLine
-from rsmq_tui.tui.widgets.text_lines import KeyHints, TextLine
 from rsmq_tui.tui.widgets.text_view import LineView, PieceLines, View, first_view, lines_of
 
 _VIEWS = tuple(View)

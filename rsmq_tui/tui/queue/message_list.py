@@ -1,22 +1,23 @@
 """The table of a queue's messages: pages, search results, tabs and marks."""
 
 from collections.abc import Callable, Mapping, Sequence, Set
+from contextlib import aclosing
 from dataclasses import replace
 
 from textual import on, work
 from textual.app import ComposeResult
 from textual.containers import Vertical
 
-from rsmq_tui.monitor import Filter, MessageRow, Page, PageRequest, PeekError, QueueState, Snapshot
+from rsmq_tui.monitor import Filter, MessageRow, Page, PageRequest, PeekError, QueueState, Snapshot, parse_filter
 from rsmq_tui.monitor.poller import ReadsRowsAgain
 from rsmq_tui.monitor.text import count, printable
 from rsmq_tui.protocol import Part
 from rsmq_tui.protocol.kinds import Tab
 from rsmq_tui.tui.columns import MESSAGE_COLUMNS, MessageContext
+from rsmq_tui.tui.dashboard import Dashboard, dashboard_of
+from rsmq_tui.tui.queue.marks import Marks
 from rsmq_tui.tui.queue.search import (
-    MISSING_MAX,
     Hits,
-    SearchedMessages,
     Searches,
     Stage,
     alone_pieces,
@@ -27,10 +28,11 @@ from rsmq_tui.tui.queue.search import (
     search_pieces,
     shown_numbers,
     tab_pieces,
+    wanted_in,
 )
 from rsmq_tui.tui.widgets.filter_line import FilterLine
+from rsmq_tui.tui.widgets.lines import TextLine
 from rsmq_tui.tui.widgets.row_table import RowTable
-from rsmq_tui.tui.widgets.text_lines import TextLine
 
 
 class Pager:
@@ -160,11 +162,29 @@ class ListHead(Vertical):
         self._told.display = False
 
 
-class MessageList(SearchedMessages):
-    """Shows a tab of a queue: in pages that are read again at each poll, or, filtered, what a search of it found."""
+# While a search runs, the screen follows it so often.
+_FOLLOW_S = 0.1
+# Each of those that are missed is looked for in a round trip of its own.
+_MISSING_MAX = 20
+
+
+class MessageList(Vertical):
+    """Shows a tab of a queue: in pages that are read again at each poll, or, filtered, what a search of it found.
+
+    A search costs much, and is made again only by ``search_again``, or where it failed by the next poll that succeeds.
+    Each tab keeps what was found for it until the filter changes.
+    """
 
     def __init__(self, queue: str, place: str, tabs: Sequence[Tab], *, on_open: Callable[[MessageRow], None]) -> None:
-        super().__init__(queue, place, tabs[0])
+        super().__init__()
+        self.marks = Marks()
+        self.typed = parse_filter("")
+        self._queue = queue
+        self._place = place
+        self._tab = tabs[0]
+        self._searches = Searches()
+        self._snapshot: Snapshot | None = None
+        self._searched_for_ms: int | None = None
         self.table = RowTable(MESSAGE_COLUMNS, MessageContext(0, 0), id="messages", on_open=on_open)
         self.head = ListHead(tabs)
         self._pager = Pager(queue)
@@ -179,9 +199,33 @@ class MessageList(SearchedMessages):
         yield self.table
 
     def on_mount(self) -> None:
-        """Begin in the table."""
+        """Begin in the table, and be ready to follow a search."""
+        self._ticking = self.set_interval(_FOLLOW_S, self._follow, pause=True)
         self.table.empty_text = [("  Reading …", "muted")]
         self.table.focus()
+
+    @property
+    def wanted(self) -> Filter:
+        """The filter for what this tab shows."""
+        return wanted_in(self._tab, self.typed)
+
+    def search_again(self) -> None:
+        """Search anew where a search was made; until it has ended, what was found before is shown."""
+        if self._is_search:
+            self._search()
+
+    def end_search(self) -> bool:
+        """Stop searching, keep what was found, and tell whether that stopped a search.
+
+        One that has not yet got over a failure looks failed, and stays so.
+        """
+        hits = self._found
+        if hits is None or not hits.is_running:
+            return False
+        self.workers.cancel_group(self, "search")
+        hits.end(Stage.STOPPED)
+        self.show()
+        return hits.stage is Stage.STOPPED
 
     def show_snapshot(self, snapshot: Snapshot, state: QueueState | None) -> None:
         """Tell the time that has passed, and read the page again."""
@@ -308,7 +352,7 @@ class MessageList(SearchedMessages):
             if self.marks.has_range and self.table.cursor_key is not None:
                 self.marks.start_range(self.table.cursor_key, self.table.cursor_index)
                 self.show()
-        if missing := self.marks.missing(page)[:MISSING_MAX]:
+        if missing := self.marks.missing(page)[:_MISSING_MAX]:
             self._look_for(missing)
 
     def _show_hits(self, hits: Hits) -> None:
@@ -418,3 +462,80 @@ class MessageList(SearchedMessages):
 
     def _now_ms(self, at_ms: int) -> int:
         return max(at_ms, self._snapshot.at_ms if self._snapshot else 0)
+
+    @property
+    def _dashboard(self) -> Dashboard:
+        return dashboard_of(self.app)
+
+    @property
+    def _is_search(self) -> bool:
+        return self._tab.part is None or not self.typed.is_empty
+
+    @property
+    def _found(self) -> Hits | None:
+        return self._searches.found(self._tab.name) if self._is_search else None
+
+    def _search_after_failure(self, snapshot: Snapshot) -> None:
+        """Search again what could not be searched, once a poll since then has got an answer."""
+        hits = self._found
+        if hits is None or hits.stage is not Stage.FAILED or snapshot.link.failure is not None:
+            return
+        if snapshot.at_ms != self._searched_for_ms:
+            self._search()
+
+    def _search(self) -> None:
+        self._note_search()
+        self._ticking.resume()
+        self._find(self._searches.begin(self._tab.name, self.wanted))
+        self.show()
+
+    @work(group="search", exclusive=True)
+    async def _find(self, hits: Hits) -> None:
+        before = hits.before
+        try:
+            async with aclosing(self._dashboard.site(self._place).source.search(self._queue, hits.wanted)) as found:
+                async for progress in found:
+                    if not hits.is_running:
+                        return
+                    hits.add(progress)
+        except PeekError as error:
+            hits.end(Stage.FAILED, str(error))
+            self._note_search()
+        hits.end(Stage.DONE)
+        if hits.stage is Stage.DONE:
+            self._take_found(hits, before)
+        self.show()
+
+    def _note_search(self) -> None:
+        """Remember the poll that a search was last begun or failed at."""
+        self._searched_for_ms = self._snapshot.at_ms if self._snapshot else None
+
+    def _take_found(self, hits: Hits, before: Hits | None) -> None:
+        hits.arrange()
+        if self.typed.is_empty:
+            self._searches.count(self._tab.name, hits.matched)
+        if before is not None:
+            self.marks.follow(before.rows, hits.rows)
+        if before is not None and hits.matched == len(hits.rows):
+            gone = self.marks.ids & set(before.keys) - set(hits.keys)
+            self._look_for([*gone][:_MISSING_MAX])
+
+    def _follow(self) -> None:
+        self.show()
+        hits = self._found
+        if hits is None or not hits.is_running:
+            self._ticking.pause()
+
+    @work(group="missing", exclusive=True)
+    async def _look_for(self, ids: list[str]) -> None:
+        """Let those lose their marks that have left the queue; others have only moved in it."""
+        for id in ids:
+            try:
+                view = await self._dashboard.site(self._place).source.read(self._queue, id)
+            except PeekError:
+                return
+            if view.row is None:
+                self.marks.lose(id)
+            else:
+                self.marks.keep(id)
+        self.show()

@@ -32,11 +32,10 @@ from rsmq_tui.tui.queue.message_list import MessageList
 from rsmq_tui.tui.replay.banner import inventory_pieces
 from rsmq_tui.tui.screen import DashboardScreen
 from rsmq_tui.tui.theme import sign
-from rsmq_tui.tui.widgets.charts import BarPanel, ChartPanel, SparkPanel
+from rsmq_tui.tui.widgets.charts import BarPanel, ChartPanel, SparkPanel, series_of
 from rsmq_tui.tui.widgets.filter_line import FilterLine
+from rsmq_tui.tui.widgets.lines import KeyHints, StatusLine, TextLine
 from rsmq_tui.tui.widgets.painted import Piece
-from rsmq_tui.tui.widgets.status_line import StatusLine
-from rsmq_tui.tui.widgets.text_lines import KeyHints, TextLine
 
 
 def title_pieces(
@@ -87,20 +86,12 @@ def past_series(
 ) -> tuple[tuple[Series, ...], tuple[Series, ...]]:
     """Return what was in it, and what came and went a second; where nobody counts it, what is left of both."""
     known = list(points)
-    counts = (
-        Series("ready", [(point.at_ms, point.ready) for point in known]),
-        Series("hidden", [(point.at_ms, point.hidden) for point in known]),
-    )
+    counts = series_of(known, ready="ready", hidden="hidden")
     if not counts_arrivals:
         fills = Series("fills", [(point.at_ms, _above_zero(point.net_s)) for point in known])
         drains = Series("drains", [(point.at_ms, _above_zero(point.net_s, -1)) for point in known])
         return counts, (fills, drains)
-    rates = (
-        Series("arrivals", [(point.at_ms, point.arrivals_s) for point in known]),
-        Series("deletes", [(point.at_ms, point.deletes_s) for point in known]),
-        Series("receives", [(point.at_ms, point.receives_s) for point in known]),
-    )
-    return counts, rates
+    return counts, series_of(known, arrivals_s="arrivals", deletes_s="deletes", receives_s="receives")
 
 
 def _above_zero(per_s: float | None, sign: int = 1) -> float | None:

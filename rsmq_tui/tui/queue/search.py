@@ -2,23 +2,18 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from contextlib import aclosing
 from enum import Enum, auto
 from operator import attrgetter
 
 from rich.cells import cell_len
-from textual import work
-from textual.containers import Vertical
 
 from rsmq_tui.monitor import (
     Filter,
     MessageRow,
     MessageState,
     Page,
-    PeekError,
     Progress,
     QueueState,
-    Snapshot,
     parse_filter,
 )
 from rsmq_tui.monitor.filters.search import INCOMPLETE, found_row
@@ -28,8 +23,7 @@ from rsmq_tui.monitor.text import UNKNOWN, compact, count, duration, matches, pr
 from rsmq_tui.protocol import PREVIEW_BYTES, RawMessage
 from rsmq_tui.protocol.kinds import Tab, kind_named
 from rsmq_tui.protocol.lists.naming import order_of
-from rsmq_tui.tui.dashboard import Dashboard, dashboard_of
-from rsmq_tui.tui.queue.marks import Marks
+from rsmq_tui.tui.widgets.lines import tab_alone, tab_line
 from rsmq_tui.tui.widgets.painted import Piece
 
 
@@ -97,38 +91,28 @@ def tab_pieces(
 
     Where not all tabs fit, the chosen one says which of them it is.
     """
-    full = [_words(tab, numbers) for tab in tabs]
+    full, place_of_tab = _words(tabs, numbers), tabs.index(chosen)
     short = [words if tab is chosen else tab.name for tab, words in zip(tabs, full, strict=True)]
     told: list[Piece] = [(f"   {marked}", "strong")] if marked else []
     where: list[Piece] = [(f"   {place}", "muted")] if place else []
     lines = (
-        [*_line(tabs, full, chosen), *told, *where],
-        [*_line(tabs, full, chosen), *told],
-        [*_line(tabs, short, chosen), *told, *where],
-        [*_line(tabs, short, chosen), *told],
-        [*alone_pieces(tabs, chosen, numbers), *told, *where],
+        [*tab_line(full, place_of_tab), *told, *where],
+        [*tab_line(full, place_of_tab), *told],
+        [*tab_line(short, place_of_tab), *told, *where],
+        [*tab_line(short, place_of_tab), *told],
+        [*tab_alone(full, place_of_tab), *told, *where],
     )
     fitting = (pieces for pieces in lines if sum(len(text) for text, _ in pieces) <= width)
-    return next(fitting, [*alone_pieces(tabs, chosen, numbers), *told])
-
-
-def _line(tabs: Sequence[Tab], words: Sequence[str], chosen: Tab) -> list[Piece]:
-    pieces: list[Piece] = [(" ", "")]
-    for tab, text in zip(tabs, words, strict=True):
-        pieces.append((f"[ {text} ]", "strong") if tab is chosen else (f"  {text}  ", "muted"))
-    return pieces
+    return next(fitting, [*tab_alone(full, place_of_tab), *told])
 
 
 def alone_pieces(tabs: Sequence[Tab], chosen: Tab, numbers: Mapping[str, str]) -> list[Piece]:
     """Write the chosen tab, and which of them it is."""
-    return [
-        (f" [ {_words(chosen, numbers)} ]", "strong"),
-        (f" {tabs.index(chosen) + 1}/{len(tabs)}", "muted"),
-    ]
+    return tab_alone(_words(tabs, numbers), tabs.index(chosen))
 
 
-def _words(tab: Tab, numbers: Mapping[str, str]) -> str:
-    return f"{tab.name} {numbers.get(tab.name, UNKNOWN)}"
+def _words(tabs: Sequence[Tab], numbers: Mapping[str, str]) -> list[str]:
+    return [f"{tab.name} {numbers.get(tab.name, UNKNOWN)}" for tab in tabs]
 
 
 ROWS_MAX = 1_000
@@ -359,136 +343,3 @@ def _staleness(listed: Hits, now_ms: int) -> str:
         return ""
     part = "" if listed.stage is Stage.DONE else f", at {count(listed.scanned)} of {count(listed.depth)}"
     return f"stale {max(0, now_ms - listed.at_ms) / 1000:.0f} s{part}: "
-
-
-# While a search runs, the screen follows it so often.
-_FOLLOW_S = 0.1
-# Each of those that are missed is looked for in a round trip of its own.
-MISSING_MAX = 20
-
-
-class SearchedMessages(Vertical):
-    """What can be searched: a tab of a queue, behind a filter, with marks.
-
-    A search costs much, and is made again only by ``search_again``, or where it failed by the next poll that succeeds.
-    Each tab keeps what was found for it until the filter changes.
-    """
-
-    def __init__(self, queue: str, place: str, tab: Tab) -> None:
-        super().__init__()
-        self.marks = Marks()
-        self.typed = parse_filter("")
-        self._queue = queue
-        self._place = place
-        self._tab = tab
-        self._searches = Searches()
-        self._snapshot: Snapshot | None = None
-        self._searched_for_ms: int | None = None
-
-    def on_mount(self) -> None:
-        """Be ready to follow a search."""
-        self._ticking = self.set_interval(_FOLLOW_S, self._follow, pause=True)
-
-    @property
-    def wanted(self) -> Filter:
-        """The filter for what this tab shows."""
-        return wanted_in(self._tab, self.typed)
-
-    def show(self) -> None:
-        """Show what there is."""
-        raise NotImplementedError
-
-    def search_again(self) -> None:
-        """Search anew where a search was made; until it has ended, what was found before is shown."""
-        if self._is_search:
-            self._search()
-
-    def end_search(self) -> bool:
-        """Stop searching, keep what was found, and tell whether that stopped a search.
-
-        One that has not yet got over a failure looks failed, and stays so.
-        """
-        hits = self._found
-        if hits is None or not hits.is_running:
-            return False
-        self.workers.cancel_group(self, "search")
-        hits.end(Stage.STOPPED)
-        self.show()
-        return hits.stage is Stage.STOPPED
-
-    @property
-    def _dashboard(self) -> Dashboard:
-        return dashboard_of(self.app)
-
-    @property
-    def _is_search(self) -> bool:
-        return self._tab.part is None or not self.typed.is_empty
-
-    @property
-    def _found(self) -> Hits | None:
-        return self._searches.found(self._tab.name) if self._is_search else None
-
-    def _search_after_failure(self, snapshot: Snapshot) -> None:
-        """Search again what could not be searched, once a poll since then has got an answer."""
-        hits = self._found
-        if hits is None or hits.stage is not Stage.FAILED or snapshot.link.failure is not None:
-            return
-        if snapshot.at_ms != self._searched_for_ms:
-            self._search()
-
-    def _search(self) -> None:
-        self._note_search()
-        self._ticking.resume()
-        self._find(self._searches.begin(self._tab.name, self.wanted))
-        self.show()
-
-    @work(group="search", exclusive=True)
-    async def _find(self, hits: Hits) -> None:
-        before = hits.before
-        try:
-            async with aclosing(self._dashboard.site(self._place).source.search(self._queue, hits.wanted)) as found:
-                async for progress in found:
-                    if not hits.is_running:
-                        return
-                    hits.add(progress)
-        except PeekError as error:
-            hits.end(Stage.FAILED, str(error))
-            self._note_search()
-        hits.end(Stage.DONE)
-        if hits.stage is Stage.DONE:
-            self._take_found(hits, before)
-        self.show()
-
-    def _note_search(self) -> None:
-        """Remember the poll that a search was last begun or failed at."""
-        self._searched_for_ms = self._snapshot.at_ms if self._snapshot else None
-
-    def _take_found(self, hits: Hits, before: Hits | None) -> None:
-        hits.arrange()
-        if self.typed.is_empty:
-            self._searches.count(self._tab.name, hits.matched)
-        if before is not None:
-            self.marks.follow(before.rows, hits.rows)
-        if before is not None and hits.matched == len(hits.rows):
-            gone = self.marks.ids & set(before.keys) - set(hits.keys)
-            self._look_for([*gone][:MISSING_MAX])
-
-    def _follow(self) -> None:
-        self.show()
-        hits = self._found
-        if hits is None or not hits.is_running:
-            self._ticking.pause()
-
-    @work(group="missing", exclusive=True)
-    async def _look_for(self, ids: list[str]) -> None:
-        """Let those lose their marks that have left the queue; others have only moved in it."""
-        for id in ids:
-            try:
-                view = await self._dashboard.site(self._place).source.read(self._queue, id)
-            except PeekError:
-                return
-            if view.row is None:
-                self.marks.lose(id)
-            else:
-                self.marks.keep(id)
-        self.show()

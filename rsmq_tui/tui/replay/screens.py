@@ -18,10 +18,9 @@ from rsmq_tui.tui.keys import Where, bindings_of
 from rsmq_tui.tui.replay.session import ReplaySession
 from rsmq_tui.tui.screen import DashboardScreen
 from rsmq_tui.tui.theme import sign
+from rsmq_tui.tui.widgets.lines import KeyHints, StatusLine, TextLine
 from rsmq_tui.tui.widgets.painted import Piece
 from rsmq_tui.tui.widgets.row_table import Column, RowTable
-from rsmq_tui.tui.widgets.status_line import StatusLine
-from rsmq_tui.tui.widgets.text_lines import KeyHints, TextLine
 
 _LEAST_NAME, _MOST_NAME = 10, 40
 

@@ -3,7 +3,6 @@
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rsmq_tui.monitor import Snapshot
@@ -109,20 +108,6 @@ class ReplaySession:
     def close(self) -> None:
         """End it."""
         self.player.close()
-
-
-def start_replay(
-    history: str | Path,
-    *,
-    from_ms: int | None = None,
-    to_ms: int | None = None,
-    speed: float = 60.0,
-    playing: bool = True,
-) -> ReplaySession:
-    """Open a history and go to ``from_ms``, or to an hour before its end; raises ``HistoryError``. It reads files."""
-    from rsmq_tui.history.reading import History  # noqa: PLC0415 - Arrow is loaded where something is replayed
-
-    return replaying_of(History(history), from_ms=from_ms, to_ms=to_ms, speed=speed, playing=playing)
 
 
 def replaying_of(

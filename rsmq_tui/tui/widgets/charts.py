@@ -3,9 +3,11 @@
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 
+from textual.content import Content
 from textual.strip import Strip
 
 from rsmq_tui.charts import Series, bar_rows, line_chart, sparklines
+from rsmq_tui.monitor.series import QueuePoint, TotalsPoint
 from rsmq_tui.monitor.text import compact, rate
 from rsmq_tui.tui.widgets.painted import Painted
 
@@ -14,39 +16,68 @@ _LEAST_SPAN_MS = 60_000
 
 
 class ChartPanel(Painted):
-    """Series of the last ten minutes, drawn anew when they change."""
+    """Series over a range of time, the last ten minutes unless another one is shown; drawn anew when they change.
+
+    ``waiting`` stands where nothing was shown yet, ``nothing`` where fewer than ``least`` points are known.
+    """
 
     DEFAULT_CSS = """
     ChartPanel { border: round $rule; border-title-color: $quiet; padding: 0; }
     """
 
-    def __init__(self, title: str, colors: Sequence[str], *, id: str | None = None) -> None:
+    def __init__(
+        self,
+        title: str,
+        colors: Sequence[str],
+        *,
+        id: str | None = None,
+        waiting: str = "collecting …",
+        nothing: str = "collecting …",
+        least: int = 2,
+    ) -> None:
         super().__init__(id=id)
-        self.border_title = title
+        self.border_title = Content(title)
         self._colors = colors
+        self._waiting, self._nothing, self._least = waiting, nothing, least
         self._series: Sequence[Series] = ()
-        self._end_ms = 0
+        self._span_ms: tuple[int, int] | None = None
+        self._unit = ""
 
-    def show(self, series: Sequence[Series], end_ms: int) -> None:
-        """Show these series up to that moment."""
-        self._series, self._end_ms = series, end_ms
+    def show(
+        self, series: Sequence[Series], end_ms: int, *, start_ms: int | None = None, title: str = "", unit: str = ""
+    ) -> None:
+        """Show these series up to that moment; a new title is harmless already."""
+        if title:
+            self.border_title = Content(title)
+        self._series, self._unit = series, unit
+        self._span_ms = (first_shown_ms(series, end_ms) if start_ms is None else start_ms), end_ms
         self.repaint()
 
     def paint(self) -> list[Strip]:
-        """Draw the chart; before there are two points there is nothing to draw, and plotext need not be loaded."""
-        known = _known_ms(self._series)
-        if len(set(known[:3])) < 2:
-            return [Strip([]), self.line([("  collecting …", "muted")])]
+        """Draw the chart; where there is nothing to draw, plotext need not be loaded."""
+        if self._span_ms is None or len(set(_known_ms(self._series)[:3])) < self._least:
+            words = self._waiting if self._span_ms is None else self._nothing
+            return [Strip([]), self.line([(f"  {words}", "muted")])]
+        start_ms, end_ms = self._span_ms
         return self.lines_of(
             line_chart(
                 self._series,
                 width=self.size.width,
                 height=self.size.height,
-                start_ms=first_shown_ms(self._series, self._end_ms),
-                end_ms=self._end_ms,
+                start_ms=start_ms,
+                end_ms=end_ms,
                 palette=self.palette(self._colors),
+                unit=self._unit,
             )
         )
+
+
+def series_of(points: Iterable[QueuePoint | TotalsPoint], **labels: str) -> tuple[Series, ...]:
+    """Return a series of each of these attributes of points, with its label."""
+    known = list(points)
+    return tuple(
+        Series(label, [(point.at_ms, getattr(point, name)) for point in known]) for name, label in labels.items()
+    )
 
 
 class BarPanel(Painted):

@@ -1,16 +1,46 @@
-"""Controls of dialogs: buttons, check boxes, inputs and text areas."""
+"""Dialogs and their controls: buttons, check boxes, inputs and text areas."""
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
 from rich.text import Text
 from textual.binding import Binding, BindingType
+from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.message import Message
+from textual.screen import ModalScreen
 from textual.widgets import Button, Checkbox, Input, TextArea
 
 from rsmq_tui.monitor.text import printable, size
 from rsmq_tui.tui.keys import bindings_of
+
+T = TypeVar("T")
+
+
+class Dialog(ModalScreen[T | None]):
+    """A dialog that gives an answer, or None where it is closed without one."""
+
+    BINDINGS: ClassVar[list[BindingType]] = bindings_of("modal")
+
+    def action_close(self) -> None:
+        """Close without an answer."""
+        self.dismiss(None)
+
+
+class ScrolledText(VerticalScroll):
+    """Scrolls what it holds by the actions of the keys of lines."""
+
+    def action_scroll_lines(self, step: int) -> None:
+        """Scroll by lines."""
+        self.scroll_relative(y=step, animate=False)
+
+    def action_scroll_pages(self, step: int) -> None:
+        """Scroll by screens."""
+        self.scroll_relative(y=step * max(1, self.size.height - 1), animate=False)
+
+    def action_scroll_to_end(self, step: int) -> None:
+        """Scroll to the first line (-1) or to the last (1)."""
+        self.scroll_to(y=0 if step < 0 else self.max_scroll_y, animate=False)
 
 
 class DialogButton(Button):

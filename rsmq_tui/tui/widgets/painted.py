@@ -47,7 +47,8 @@ class Painted(Widget):
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)
-        self._lines: list[Strip] | None = None
+        self._painted: list[Strip] | None = None
+        self._painted_size = Size()
         self._token_styles: dict[str, Style] = {}
 
     def paint(self) -> list[Strip]:
@@ -63,7 +64,7 @@ class Painted(Widget):
         if before is None:
             self._send()
             return
-        self._lines = lines = self._fitted(self.paint())
+        lines = self._fill()
         width = self.size.width
         if len(before) != len(lines):
             self._send()
@@ -90,7 +91,7 @@ class Painted(Widget):
 
     def repaint_all(self) -> None:
         """Paint again and send everything, after a change of size, position or style."""
-        self._lines = None
+        self._painted = None
         self._send()
 
     def line(self, pieces: Iterable[Piece], base: str = "") -> Strip:
@@ -149,30 +150,32 @@ class Painted(Widget):
 
     def render_line(self, y: int) -> Strip:
         """Give Textual one line of the visible area."""
-        if self._lines is None:
-            self._lines = self._fitted(self.paint())
-        return self._lines[y] if y < len(self._lines) else Strip.blank(self.size.width, self.rich_style)
+        lines = self._lines or self._fill()
+        return lines[y] if y < len(lines) else Strip.blank(self.size.width, self.rich_style)
 
     def on_hide(self) -> None:
         """Forget what was painted: nothing is painted until it is on the screen again."""
-        self._lines = None
+        self._painted = None
 
     def notify_style_update(self) -> None:
         """Forget styles: the theme or a class changed."""
         self._token_styles.clear()
-        self._lines = None
+        self._painted = None
         super().notify_style_update()
 
-    def _size_updated(self, size: Size, virtual_size: Size, container_size: Size, layout: bool = True) -> bool:
-        if size != self._size:
-            self._lines = None
-        return super()._size_updated(size, virtual_size, container_size, layout)
+    @property
+    def _lines(self) -> list[Strip] | None:
+        """The lines that were painted last; None where they are of another size."""
+        return self._painted if self._painted_size == self.size else None
 
-    def _fitted(self, lines: Sequence[Strip]) -> list[Strip]:
+    def _fill(self) -> list[Strip]:
+        """Paint lines that fill the visible area."""
+        self._painted_size = self.size
         width, height = self.size
         blank = self.rich_style
-        fitted = [line.adjust_cell_length(width, blank) for line in lines[:height]]
-        return fitted + [Strip.blank(width, blank)] * (height - len(fitted))
+        fitted = [line.adjust_cell_length(width, blank) for line in self.paint()[:height]]
+        self._painted = fitted + [Strip.blank(width, blank)] * (height - len(fitted))
+        return self._painted
 
 
 def _differences(old: Strip, new: Strip, width: int) -> list[tuple[int, int]]:

@@ -1,4 +1,4 @@
-"""Dialogs of all screens: help, and the choice of a namespace."""
+"""Dialogs that any screen can open: help, the choice of a namespace, and the pages for users."""
 
 from collections.abc import Iterable, Sequence
 from textwrap import wrap
@@ -8,14 +8,16 @@ from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.content import Content
-from textual.screen import ModalScreen
-from textual.widgets import OptionList
+from textual.widgets import Markdown, OptionList
 from textual.widgets.option_list import Option
 
+from rsmq_tui.docs import page, topics
 from rsmq_tui.monitor import PeekError, Source, Verdict
 from rsmq_tui.monitor.text import printable
+from rsmq_tui.tui.dashboard import dashboard_of
 from rsmq_tui.tui.keys import NO_CHANGES, Usable, Where, bindings_of, keys_of
 from rsmq_tui.tui.theme import MEANINGS, verdict_words
+from rsmq_tui.tui.widgets.controls import Dialog, ScrolledText
 from rsmq_tui.tui.widgets.painted import Piece
 from rsmq_tui.tui.widgets.text_view import LineView, PieceLines
 
@@ -49,10 +51,8 @@ _BESIDE = 16
 _LEAST_MEANING = 24
 
 
-class HelpScreen(ModalScreen[None]):
+class HelpScreen(Dialog[None]):
     """Lists the keys of the places given that are ``usable`` there."""
-
-    BINDINGS: ClassVar[list[BindingType]] = bindings_of("modal")
 
     def __init__(self, where: Iterable[Where], usable: Usable = NO_CHANGES) -> None:
         super().__init__()
@@ -98,15 +98,9 @@ class HelpScreen(ModalScreen[None]):
             lines += [[(f"{'':{indent}}{line}", "")] for line in wrapped]
         return lines
 
-    def action_close(self) -> None:
-        """Close."""
-        self.dismiss()
 
-
-class NamespaceScreen(ModalScreen[str | None]):
+class NamespaceScreen(Dialog[str]):
     """Gives the namespace that was chosen, or None."""
-
-    BINDINGS: ClassVar[list[BindingType]] = bindings_of("modal")
 
     def __init__(self, source: Source) -> None:
         super().__init__()
@@ -128,10 +122,6 @@ class NamespaceScreen(ModalScreen[str | None]):
     def _choose(self, event: OptionList.OptionSelected) -> None:
         self.dismiss(self._names[event.option_index] if event.option_index < len(self._names) else None)
 
-    def action_close(self) -> None:
-        """Close without a choice."""
-        self.dismiss(None)
-
     @work(group="namespaces", exclusive=True)
     async def _look(self) -> None:
         options = self.query_one(OptionList)
@@ -147,3 +137,37 @@ class NamespaceScreen(ModalScreen[str | None]):
         if not found.complete:
             options.border_subtitle += " · not all keys were scanned"
         options.focus()
+
+
+class PageView(ScrolledText):
+    """Scrolls a page with the keys of every view of lines."""
+
+    BINDINGS: ClassVar[list[BindingType]] = bindings_of("lines")
+
+
+class PageScreen(Dialog[None]):
+    """Shows the page of a topic; a link to another page leads there."""
+
+    AUTO_FOCUS = "PageView"
+
+    def __init__(self, topic: str) -> None:
+        super().__init__()
+        self._topic = topic
+
+    def compose(self) -> ComposeResult:
+        """One view with the page in it."""
+        with PageView() as view:
+            view.border_title = f"Help: {self._topic}"
+            # Who follows a link may sit behind SSH, where no browser can be opened.
+            yield Markdown(page(self._topic), open_links=False)
+
+    @on(Markdown.LinkClicked)
+    async def _follow(self, event: Markdown.LinkClicked) -> None:
+        topic = event.href.removesuffix(".md")
+        if topic not in topics():
+            dashboard_of(self.app).copy_text(event.href, "the link")
+            return
+        view = self.query_one(PageView)
+        view.border_title = f"Help: {topic}"
+        await event.markdown.update(page(topic))
+        view.action_scroll_to_end(-1)

@@ -1,23 +1,22 @@
-"""The line at the top of every screen, and the text shown where there is no data."""
+"""The lines of every screen: status, plain text, key hints, and the progress of a change."""
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
 
 from rich.cells import cell_len
+from rich.segment import Segment
+from rich.text import Text
 from textual.reactive import reactive
 from textual.strip import Strip
 
 from rsmq_tui.monitor import Snapshot
 from rsmq_tui.monitor.text import count, duration, plural, printable, size
 from rsmq_tui.protocol import ENDED
+from rsmq_tui.tui.changes.controller import ChangeTold
 from rsmq_tui.tui.dashboard import Dashboard, dashboard_of
+from rsmq_tui.tui.keys import NO_CHANGES, Key, Usable, Where, keys_of
 from rsmq_tui.tui.replay.banner import empty_words, outage_words
-from rsmq_tui.tui.replay.session import ReplaySession
 from rsmq_tui.tui.servers import WatchedServer, are_of_one_server
 from rsmq_tui.tui.widgets.painted import Painted, Piece
-
-if TYPE_CHECKING:
-    pass
 
 
 def age_words(part: Snapshot, dashboard: Dashboard) -> str:
@@ -53,9 +52,9 @@ def _retry_words(part: Snapshot, dashboard: Dashboard) -> str:
     return f"{doing} in {again_s:.0f} s" if again_s >= 0.5 else doing
 
 
-def why_empty(snapshot: Snapshot, typed: str, replay: ReplaySession | None) -> list[Piece]:
+def why_empty(snapshot: Snapshot, typed: str, dashboard: Dashboard) -> list[Piece]:
     """Say why there is no row, ``typed`` being what is looked for, and what to do next."""
-    failure = snapshot.link.failure
+    failure, replay = snapshot.link.failure, dashboard.replay
     if replay is not None and not (typed and snapshot.queues):
         return empty_words(snapshot, replay)
     if snapshot.link.fresh_at_s is None:
@@ -89,10 +88,6 @@ class StatusLine(Painted):
     """
     snapshot: reactive[Snapshot | None] = reactive(None, repaint=False)
 
-    def __init__(self, left: Piece | None = None, *, id: str | None = None) -> None:
-        super().__init__(id=id)
-        self.left: tuple[Piece, ...] | None = None if left is None else (left,)
-
     def on_mount(self) -> None:
         """Look at the clock twice a second; nothing is sent unless the words change."""
         self.set_interval(0.5, self.repaint)
@@ -109,16 +104,14 @@ class StatusLine(Painted):
         width = self.size.width
         left, right = self._left(snapshot), self._right(snapshot)
         kept = 1 if dashboard_of(self.app).recording is None else 2
-        while len(right) > kept and _width(left) + _width(right) > width:
+        while len(right) > kept and cells_of(left) + cells_of(right) > width:
             right.pop(0)
-        while len(left) > 1 and _width(left) + _width(right) > width:
+        while len(left) > 1 and cells_of(left) + cells_of(right) > width:
             left.pop()
-        gap = width - _width(left) - _width(right)
+        gap = width - cells_of(left) - cells_of(right)
         return [self.line([*left, (" " * max(0, gap), ""), *right])]
 
     def _left(self, snapshot: Snapshot) -> list[Piece]:
-        if self.left is not None:
-            return list(self.left)
         ns = printable(snapshot.ns, 40)
         sites = self._sites
         names: list[Piece] = []
@@ -189,5 +182,160 @@ class StatusLine(Painted):
         return [site for site in dashboard.sites if site.place in there]
 
 
-def _width(pieces: list[Piece]) -> int:
+class TextLine(Painted):
+    """Shows pieces on one line, or on as many as they need and may have; what is too long is cut off, and says so."""
+
+    DEFAULT_CSS = """
+    TextLine { height: 1; }
+    """
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._pieces: Sequence[Piece] = ()
+        self._height = 1
+
+    def show(self, pieces: Sequence[Piece], most: int = 1) -> None:
+        """Show these pieces, on ``most`` lines at most."""
+        self._pieces = pieces
+        height = max(1, min(most, len(self._wrapped()))) if most > 1 and self.size else 1
+        if height != self._height:
+            self._height = height
+            self.styles.height = height
+        self.repaint()
+
+    def paint(self) -> list[Strip]:
+        """Paint the line, or the lines."""
+        height = self.size.height
+        if height <= 1:
+            return [self.clipped(self._pieces)]
+        lines = self._wrapped()
+        if len(lines) > height:
+            last = lines[height - 1].crop(0, self.size.width - 1)
+            lines[height - 1] = Strip([*last, Segment("~" if self.ascii_only else "…", self.token("muted"))])
+        return lines[:height]
+
+    def _wrapped(self) -> list[Strip]:
+        """Set the pieces out on lines; those after the first begin where the words of the first do."""
+        text = Text.assemble(*((words, self.token(tokens)) for words, tokens in self._pieces))
+        first, *others = text.wrap(self.app.console, max(10, self.size.width - 1)) or [Text()]
+        lines = [first, *(Text(" ", self.token("")) + line for line in others)]
+        return [strip for line in lines for strip in self.lines_of(line)]
+
+
+def tab_line(words: Sequence[str], chosen: int) -> list[Piece]:
+    """Write tabs beside each other."""
+    tabs = (
+        (f"[ {text} ]", "strong") if index == chosen else (f"  {text}  ", "muted") for index, text in enumerate(words)
+    )
+    return [(" ", ""), *tabs]
+
+
+def tab_alone(words: Sequence[str], chosen: int) -> list[Piece]:
+    """Write the chosen tab, and which of them it is."""
+    return [(f" [ {words[chosen]} ]", "strong"), (f" {chosen + 1}/{len(words)}", "muted")]
+
+
+_BAR_CELLS = 20
+
+
+class ChangeLine(Painted):
+    """Shows ``deleting  ███████░░░░ 812 / 1,204 · 9 skipped · esc cancels``, then a sentence; else it is not there."""
+
+    DEFAULT_CSS = """
+    ChangeLine { height: 1; background: $panel; }
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._told: ChangeTold | None = None
+
+    def tell(self, told: ChangeTold | None) -> None:
+        """Show this; nothing takes the line away."""
+        self._told = told
+        self.display = told is not None
+        self.repaint()
+
+    def paint(self) -> list[Strip]:
+        """Paint the line."""
+        told = self._told
+        if told is None:
+            return []
+        if not told.is_running:
+            return [self.clipped([(f" {printable(told.words)}", "alarm" if told.is_alarm else "strong")])]
+        end = "stopping after the current batch" if told.is_stopping else "esc cancels"
+        numbers = f"{count(told.handled)} / {count(told.planned)}" if told.planned is not None else count(told.handled)
+        counts = [numbers if told.handled or told.planned is not None else ""]
+        counts += [
+            f"{count(number)} {word}" for number, word in ((told.skipped, "skipped"), (told.failed, "failed")) if number
+        ]
+        words = " · ".join([*filter(None, counts), end])
+        room = self.size.width - cell_len(told.words) - len(words) - 5
+        pieces: list[Piece] = [(f" {printable(told.words)}  ", "strong"), *self._bar(told, min(room, _BAR_CELLS))]
+        return [self.clipped([*pieces, (words, "")])]
+
+    def _bar(self, told: ChangeTold, cells: int) -> list[Piece]:
+        if told.planned is None or cells < 4:
+            return []
+        done = round(cells * min(1.0, told.handled / max(1, told.planned)))
+        full, empty = ("#", ".") if self.ascii_only else ("█", "░")
+        return [(full * done, "spark"), (empty * (cells - done) + " ", "muted")]
+
+
+_WIDE = 100
+
+
+class KeyHints(Painted):
+    """The hints of some places, as many as fit; those that are pinned come last and always."""
+
+    DEFAULT_CSS = """
+    KeyHints { height: 1; background: $panel; }
+    """
+
+    def __init__(self, *where: Where) -> None:
+        super().__init__()
+        self._where = where
+        self._usable: Usable | None = None
+
+    def follow(self, usable: Usable) -> None:
+        """Show other keys where others have a use by now."""
+        if usable != self._usable:
+            self.repaint()
+
+    def paint(self) -> list[Strip]:
+        """Paint key and word, one after the other."""
+        is_replay = dashboard_of(self.app).replay is not None
+        where: tuple[Where, ...] = ("replay", *self._where) if is_replay else self._where
+        self._usable = getattr(self.screen, "usable", NO_CHANGES)
+        keys = keys_of(*where, usable=self._usable)
+        leads_somewhere = getattr(self.screen, "leads_somewhere", lambda _: True)
+        hints = [key for key in keys if key.hint and leads_somewhere(key.action)]
+        pinned = [key for key in hints if key.pinned]
+        # Where it is narrow, more words are worth more than the room between them.
+        gap = 2 if self.size.width < _WIDE else 3
+        # Behind the last there is none.
+        left = self.size.width - 1 + gap - sum(_width(key, gap) for key in pinned)
+        shown = []
+        for key in hints:
+            if key.pinned:
+                continue
+            left -= _width(key, gap)
+            if left < 0:
+                break
+            shown.append(key)
+        pieces: list[Piece] = [(" ", "")]
+        for key in (*shown, *pinned):
+            pieces += [(f"{_face(key)} ", "head"), (f"{key.hint}{' ' * gap}", "muted")]
+        return [self.line(pieces)]
+
+
+def cells_of(pieces: Iterable[Piece]) -> int:
+    """Return how wide pieces are."""
     return sum(cell_len(text) for text, _ in pieces)
+
+
+def _face(key: Key) -> str:
+    return key.face or key.shown.split()[0]
+
+
+def _width(key: Key, gap: int) -> int:
+    return len(_face(key)) + 1 + len(key.hint) + gap
