@@ -294,7 +294,10 @@ class LivePoller(Polling):
 class Source(Protocol):
     """A stream of snapshots, and looks into one queue at a time."""
 
-    thresholds: Thresholds
+    @property
+    def thresholds(self) -> Thresholds:
+        """When a queue gets a verdict."""
+        ...
 
     def snapshots(self) -> AsyncIterator[Snapshot]:
         """Yield one snapshot after another; a failed poll is a snapshot too, and never an exception."""

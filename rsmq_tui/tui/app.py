@@ -462,6 +462,6 @@ class RsmqApp(ReplayHost):
     async def _poll(self, site: WatchedServer, *, is_alone: bool) -> None:
         async for snapshot in site.source.snapshots():
             if self.recording is not None:
-                self.recording.take(snapshot, site.name)
+                self.recording.take(snapshot, site.name, site.source.thresholds)
             self.show_live(snapshot if is_alone else self._together.take(snapshot))
             self._changes.follow(site, snapshot)

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from rsmq_tui.monitor import Snapshot, Source
+from rsmq_tui.monitor import Snapshot, Source, Thresholds
 from rsmq_tui.protocol.lists.naming import LISTS_NS
 
 if TYPE_CHECKING:
@@ -220,6 +220,6 @@ class Recording(Protocol):
         """How it goes."""
         ...
 
-    def take(self, snapshot: Snapshot, profile: str | None = None) -> None:
-        """Record a snapshot of that profile's server."""
+    def take(self, snapshot: Snapshot, profile: str | None = None, thresholds: Thresholds | None = None) -> None:
+        """Record a snapshot of that profile's server, with the thresholds of its verdicts."""
         ...

@@ -386,10 +386,14 @@ class Knots(NamedTuple):
 
 
 class Event(NamedTuple):
-    """What goes on between two knots; ``poison_ms`` is when the poison message was first received, None for none."""
+    """What goes on between two knots; ``poison_ms`` is when the poison message was first received, None for none.
+
+    ``since_ms`` is when the consumers fell behind, None where they keep up.
+    """
 
     is_stalled: bool
     is_growing: bool
+    since_ms: float | None
     poison_ms: float | None
     poisons: int
     """How many poison messages there were until now."""
@@ -517,17 +521,19 @@ class Curve:
 
     def _event(self, at_ms: float, created_ms: float) -> Event:
         is_stalled, is_growing = self._queue.role is Role.LETTERS, False
+        since_ms = created_ms if is_stalled else None
         for lag in self._lags_near(at_ms, at_ms):
             if lag.from_ms <= at_ms < lag.to_ms:
                 is_stalled = lag.slope == 1 and at_ms >= lag.from_ms + _STALLED_MS
                 is_growing = lag.slope < 1 or not is_stalled
+                since_ms = lag.from_ms
         poison_ms, poisons = None, 0
         if self._queue.role is Role.POISONED:
             for first_ms, last_ms in self._poisons(at_ms, at_ms):
                 poisons = round(first_ms // _POISON_EVERY_MS) - round(created_ms // _POISON_EVERY_MS)
                 poison_ms = first_ms if first_ms <= at_ms < last_ms else None
                 poisons += first_ms <= at_ms
-        return Event(is_stalled, is_growing, poison_ms, poisons, created_ms)
+        return Event(is_stalled, is_growing, since_ms, poison_ms, poisons, created_ms)
 
     def _sent(self, at_ms: float) -> float:
         """Return how many messages were sent until then, from some beginning on."""

@@ -217,8 +217,6 @@ class _Polls:
         self._recorder = uuid4().hex[:12]
         self._rows: SampleRows | None = None
         self._polled_s: float | None = None
-        self._last_ms: int | None = None
-        self._ahead_ms = 0
 
     def check(self) -> None:
         """Raise ``SourceError`` where the server cannot be read."""
@@ -250,14 +248,9 @@ class _Polls:
         wall_ms = round(time.time() * 1000)
         if self._rows is None:
             self._rows = SampleRows(self._recorder, place_of(self._options, snapshot))
-        if snapshot.link.failure is not None:
-            self._last_ms = None
-            at_ms = wall_ms + self._ahead_ms
-            return self._rows.failed(snapshot.link.failure.sentence, at_ms), at_ms
-        at_ms, self._ahead_ms = snapshot.at_ms, snapshot.at_ms - wall_ms
-        interval_ms = None if self._last_ms is None or at_ms <= self._last_ms else at_ms - self._last_ms
-        self._last_ms = at_ms
-        return self._rows.polled(self._wanted(snapshot), at_ms, interval_ms), at_ms
+        name = self._options.queue
+        wanted = tuple(queue for queue in snapshot.queues if name is None or queue.name == name)
+        return self._rows.taken(snapshot, wall_ms, wanted)
 
     def _polled(self) -> Snapshot:
         """Poll; lists are looked for before, now and then."""
@@ -267,10 +260,6 @@ class _Polls:
                 self._runner.run(self._poller.discover())
                 self._searched_s = time.monotonic()
         return self._runner.run(self._poller.poll())
-
-    def _wanted(self, snapshot: Snapshot) -> tuple[Any, ...]:
-        name = self._options.queue
-        return tuple(queue for queue in snapshot.queues if name is None or queue.name == name)
 
 
 class RsmqDataSource(DataSource):
