@@ -35,8 +35,7 @@ from rsmq_tui.triage.errors import TriageError
 from rsmq_tui.triage.journal import KEEP_DAYS, LIMIT_BYTES, Journal
 from rsmq_tui.triage.journal_db import JournalError
 from rsmq_tui.triage.lists.service import ListBackend, ListChangeService
-from rsmq_tui.triage.preview import Seeing, SeeingCallback
-from rsmq_tui.triage.scope import Preview, Scope
+from rsmq_tui.triage.scope import Preview, Scope, Seeing, SeeingCallback
 from rsmq_tui.triage.service import ChangeService
 
 _MB = 1_000_000

@@ -24,7 +24,7 @@ from rsmq_tui.exporter.poller import Reading, Target
 from rsmq_tui.monitor import QueueState, Verdict
 from rsmq_tui.monitor.text import printable
 from rsmq_tui.protocol.keys import name_bytes
-from rsmq_tui.protocol.lists.naming import LISTS_NS
+from rsmq_tui.protocol.kinds import RSMQ, kind_named, kind_of
 
 # Prometheus and what stores its series can be told to refuse a whole scrape for one long value; 2,048 is usual there.
 LABEL_MAX = 256
@@ -98,7 +98,7 @@ def _counted(total: int | None) -> int | None:
 
 def _has_counts(queue: QueueState) -> bool:
     """Tell whether receive counts of the queue are known: items of lists have none."""
-    return queue.kind != "list" and queue.depth is not None and not queue.broken
+    return kind_named(queue.kind).counts_receives and queue.depth is not None and not queue.broken
 
 
 _GAUGES = (
@@ -260,7 +260,7 @@ def _of_queues(readings: tuple[Reading, ...]) -> Iterator[Metric]:
         for queue in snapshot.queues:
             labels = (*of_target, label_value(queue.name))
             # A label without a value is none: the series of RSMQ queues stay what they were before there were others.
-            kind = ("list",) if queue.kind == "list" else ()
+            kind = () if queue.kind == RSMQ.name else (queue.kind,)
             for add, value_of in families:
                 value = value_of(queue, at_ms)
                 if value is not None:
@@ -274,7 +274,7 @@ def _of_queues(readings: tuple[Reading, ...]) -> Iterator[Metric]:
 
 def _labels(target: Target) -> tuple[str, ...]:
     ns = label_value(target.ns)
-    if target.ns == LISTS_NS and not target.is_of_lists:
+    if kind_of(target.ns).name != target.kind:
         # Two series with the same labels would spoil the scrape.
         ns = spelled(target.ns)
     return label_value(target.profile), label_value(target.server), ns

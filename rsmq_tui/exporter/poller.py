@@ -10,13 +10,11 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
-from rsmq_tui.monitor import LivePoller, Snapshot
+from rsmq_tui.monitor import Snapshot
+from rsmq_tui.monitor.poller import Polling
 from rsmq_tui.protocol import Failure
-
-if TYPE_CHECKING:
-    from rsmq_tui.monitor.list_poller import ListPoller
+from rsmq_tui.protocol.kinds import RSMQ
 
 # Kinds that a counter starts with at 0: a series that begins at 1 has no increase that an alert could see.
 USUAL_FAILURES = ("refused", "timeout", "closed")
@@ -26,15 +24,16 @@ _NOT_YET = Failure("starting", "it has not been polled yet", "ask again in a mom
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What is watched: a namespace of a server, or its lists; ``profile`` is empty where the server came from a URL.
+    """What is watched: a namespace of a server, or its queues of another kind than RSMQ.
 
-    ``ns`` of lists is ``LISTS_NS``. A namespace may be called so too, and then differs in ``is_of_lists``.
+    ``profile`` is empty where the server came from a URL. A namespace of RSMQ may be called as what stands for the
+    namespace of another kind, and then differs in ``kind``.
     """
 
     profile: str
     server: str
     ns: str
-    is_of_lists: bool = False
+    kind: str = RSMQ.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +85,7 @@ class Watch:
     def __init__(
         self,
         target: Target,
-        poller: "LivePoller | ListPoller",
+        poller: Polling,
         *,
         interval_s: float,
         clock: Callable[[], float] = time.monotonic,

@@ -6,15 +6,15 @@ doctor        whether a server can be watched, what prevents it, and what to do
 filters       the filter language, matching, search and grouping
 fleet         the snapshots of several servers as one
 list_poller   polls the list queues of one server, and reads their items
-list_tracker  from poll rows to the states of list queues: the conditions of verdicts, ages of items
+list_tracker  from poll rows to the states of list queues: what verdicts judge by, ages of items
 model         Snapshot, QueueState and Verdict: one poll as immutable values
 peek          pages of messages, single messages, their states; the samples of messages that a poll takes
 poller        polls one namespace of one server, with retries
 reading       tolerant reading of scores, ids and fields that other clients wrote
-rsmq_tracker  from poll rows to the states of RSMQ queues: the conditions of verdicts, rates, totals
+rsmq_tracker  from poll rows to the states of RSMQ queues: rates, totals, what verdicts judge by
 series        the recent history of every queue, and rates over it
 text          numbers, times and untrusted text in words
-verdicts      thresholds of verdicts, when they end, their reasons, and the text of the column DRAINS IN
+verdicts      verdicts: thresholds, conditions, begin and end, reasons, and the text of the column DRAINS IN
 """
 
 from rsmq_tui.monitor.filters.language import Filter, FilterError, parse_filter

@@ -28,7 +28,7 @@ from rsmq_tui.monitor.rsmq_tracker import Sampler
 from rsmq_tui.monitor.text import SENTENCE_MAX, count, duration, plural, printable
 from rsmq_tui.monitor.verdicts import Thresholds, reason
 from rsmq_tui.protocol import SERVER_ERRORS, Failure, QueueReader, RawMessage, Row, failure_of, leading_int
-from rsmq_tui.protocol.lists.naming import LISTS_NS
+from rsmq_tui.protocol.kinds import LIST, kind_named
 from rsmq_tui.protocol.lists.reader import ListReader
 
 
@@ -300,7 +300,7 @@ async def check(
 ) -> Checked:
     """Check the reader's namespace; what cannot be read is a problem too. ``scanned`` is told how far a scan is."""
     checked = begun(reader.label, reader.ns, thresholds)
-    return await in_time(_Check(reader, limits, thresholds, last_seen, checked, scanned).run(), checked, limits)
+    return await in_time(_Check(limits, thresholds, last_seen, checked, reader, scanned).run(), checked, limits)
 
 
 def begun(server: str, ns: str, thresholds: Thresholds) -> Checked:
@@ -322,12 +322,42 @@ async def in_time(checking: Coroutine[None, None, None], checked: Checked, limit
 
 
 @dataclass(slots=True)
-class _Check:
-    reader: QueueReader
+class _Idle:
+    """Finds queues that nobody receives or takes from: since the checks before, or as the queue itself proves."""
+
     limits: Limits
     thresholds: Thresholds
     last_seen: LastSeen
     checked: Checked
+
+    async def judge_idle(self, queues: Sequence[QueueState], limit: Limit, lists: str = "") -> None:
+        """Judge those that are checked; all ``queues`` are remembered: another check may be about others."""
+        checked = self.checked
+        known = await asyncio.to_thread(self.last_seen.update, checked.at_ms, queues)
+        if known.problem:
+            checked.add(
+                Status.UNKNOWN, "state", None, f"--stalled cannot read the state of earlier checks: {known.problem}"
+            )
+        elif known.is_first:
+            checked.notes.append(f"--stalled: this is the first check{lists}, with nothing to compare to yet")
+        for queue in checked.queues:
+            if not queue.ready:
+                continue
+            kind = kind_named(queue.kind)
+            idle_ms = checked.at_ms - known.since_ms.get(queue.name, checked.at_ms)
+            if queue.totalrecv == 0:
+                # Never received from: a message that is ready has waited since it became due.
+                idle_ms = max(idle_ms, queue.waiting_ms(checked.at_ms) or 0)
+            checked.idle_ms[queue.name] = idle_ms
+            if over := limit.reached(idle_ms):
+                what = "none received for" if kind.counts_receives else "the next one has been the same for"
+                words = f"{plural(queue.ready, kind.noun)} ready and {what} {duration(idle_ms)}"
+                checked.add(over[0], "stalled_ms", queue.name, words, idle_ms, over[1])
+
+
+@dataclass(slots=True)
+class _Check(_Idle):
+    reader: QueueReader
     scanned: Scanned
 
     async def run(self) -> None:
@@ -342,7 +372,7 @@ class _Check:
             judge(self.checked, queue, self.limits, self.thresholds)
         try:
             if self.limits.stalled_ms is not None:
-                await self._judge_idle(snapshot, self.limits.stalled_ms)
+                await self.judge_idle(snapshot.queues, self.limits.stalled_ms)
             if self.limits.rc is None:
                 await self._look_at_counts()
             else:
@@ -359,28 +389,6 @@ class _Check:
         choose(self.checked, snapshot.queues, self.limits, where)
         if not snapshot.queues and not self.limits.queues:
             self.checked.add(Status.UNKNOWN, "missing", None, f"no queues {where}")
-
-    async def _judge_idle(self, snapshot: Snapshot, limit: Limit) -> None:
-        """Find queues that nobody receives from: since the checks before, or as the queue itself proves."""
-        # All queues are remembered, whichever were asked for: another check may be about others.
-        known = await asyncio.to_thread(self.last_seen.update, snapshot.at_ms, snapshot.queues)
-        if known.problem:
-            self.checked.add(
-                Status.UNKNOWN, "state", None, f"--stalled cannot read the state of earlier checks: {known.problem}"
-            )
-        elif known.is_first:
-            self.checked.notes.append("--stalled: this is the first check, with nothing to compare to yet")
-        for queue in self.checked.queues:
-            if not queue.ready:
-                continue
-            idle_ms = snapshot.at_ms - known.since_ms.get(queue.name, snapshot.at_ms)
-            if queue.totalrecv == 0:
-                # Never received from: a message that is ready has waited since it became due.
-                idle_ms = max(idle_ms, queue.waiting_ms(snapshot.at_ms) or 0)
-            self.checked.idle_ms[queue.name] = idle_ms
-            if over := limit.reached(idle_ms):
-                words = f"{plural(queue.ready, 'message')} ready and none received for {duration(idle_ms)}"
-                self.checked.add(over[0], "stalled_ms", queue.name, words, idle_ms, over[1])
 
     async def _look_at_counts(self) -> None:
         """Find messages that come back again and again, as far as a quick look at each queue shows them."""
@@ -451,7 +459,7 @@ def choose(
 
 def judge(checked: Checked, queue: QueueState, limits: Limits, thresholds: Thresholds) -> None:
     """Find what the numbers of a queue say."""
-    one = "item" if queue.kind == "list" else "message"
+    one = kind_named(queue.kind).noun
     if queue.verdict is Verdict.BROKEN:
         checked.add(Status.CRITICAL, "broken", queue.name, queue.broken or "its keys disagree")
     if limits.depth and queue.depth is not None and (over := limits.depth.above(queue.depth)):
@@ -500,8 +508,8 @@ async def check_lists(
 
     ``age`` is where an item tells when it was made.
     """
-    checked = begun(reader.label, LISTS_NS, thresholds)
-    work = _ListCheck(reader, patterns, limits, thresholds, last_seen, age, checked)
+    checked = begun(reader.label, LIST.ns, thresholds)
+    work = _ListCheck(limits, thresholds, last_seen, checked, reader, patterns, age)
     return await in_time(work.run(), checked, limits)
 
 
@@ -527,14 +535,10 @@ def reconcile(found: Sequence[Checked]) -> None:
 
 
 @dataclass(slots=True)
-class _ListCheck:
+class _ListCheck(_Idle):
     reader: ListReader
     patterns: Sequence[str]
-    limits: Limits
-    thresholds: Thresholds
-    last_seen: LastSeen
     age: JsonPath | None
-    checked: Checked
     rows: dict[str, Row] = field(default_factory=dict)
 
     async def run(self) -> None:
@@ -557,7 +561,9 @@ class _ListCheck:
             judge(checked, queue, limits, self.thresholds)
             self._judge_leases(queue)
         if limits.stalled_ms is not None:
-            await self._judge_idle(queues, limits.stalled_ms)
+            # Nothing counts what is taken: a mark of the next item stands in the place of the count.
+            marked = [queue._replace(totalrecv=self._mark(queue)) for queue in queues]
+            await self.judge_idle(marked, limits.stalled_ms, " of lists")
         self._note_what_is_unknown()
 
     async def _poll(self) -> tuple[QueueState, ...]:
@@ -584,28 +590,6 @@ class _ListCheck:
         elif over := limit.above(queue.expired):
             words = f"{plural(queue.expired, 'lease')} past the deadline, more than {count(over[1])}"
             checked.add(over[0], "expired", queue.name, words, queue.expired, over[1])
-
-    async def _judge_idle(self, queues: Sequence[QueueState], limit: Limit) -> None:
-        """Find lists whose next item is still the one that the checks before saw."""
-        checked = self.checked
-        marked = [queue._replace(totalrecv=self._mark(queue)) for queue in queues]
-        known = await asyncio.to_thread(self.last_seen.update, checked.at_ms, marked)
-        if known.problem:
-            checked.add(
-                Status.UNKNOWN, "state", None, f"--stalled cannot read the state of earlier checks: {known.problem}"
-            )
-        elif known.is_first:
-            checked.notes.append("--stalled: this is the first check of lists, with nothing to compare to yet")
-        for queue in checked.queues:
-            if not queue.ready:
-                continue
-            idle_ms = checked.at_ms - known.since_ms.get(queue.name, checked.at_ms)
-            checked.idle_ms[queue.name] = idle_ms
-            if over := limit.reached(idle_ms):
-                words = (
-                    f"{plural(queue.ready, 'item')} ready and the next one has been the same for {duration(idle_ms)}"
-                )
-                checked.add(over[0], "stalled_ms", queue.name, words, idle_ms, over[1])
 
     def _mark(self, queue: QueueState) -> int:
         """Return a number that tells the next item from others; another one each time where it is not known.

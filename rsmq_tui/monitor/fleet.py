@@ -7,7 +7,7 @@ from itertools import chain
 from rsmq_tui.monitor.model import Cost, Link, Snapshot, Totals, Verdict
 from rsmq_tui.monitor.series import TotalsPoint, Trend
 from rsmq_tui.monitor.text import plural, printable
-from rsmq_tui.protocol.lists.naming import LISTS_NS
+from rsmq_tui.protocol.kinds import kind_of
 
 _POINT_MS = 1_000
 
@@ -69,13 +69,13 @@ def _servers(parts: Sequence[Snapshot], unheard: int) -> str:
 
 
 def _namespaces(parts: Sequence[Snapshot]) -> str:
-    names = {part.ns for part in parts}
-    of_rsmq = names - {LISTS_NS}
-    if len(of_rsmq) > 1:
+    names = list(dict.fromkeys(part.ns for part in parts))
+    if len(names) == 1:
+        return names[0]
+    namespaces = [name for name in names if kind_of(name).has_namespaces]
+    if len(namespaces) > 1:
         return "several namespaces"
-    if not of_rsmq:
-        return LISTS_NS
-    return of_rsmq.pop() + (" and lists" if LISTS_NS in names else "")
+    return " and ".join([*namespaces, *(kind_of(name).label for name in names if name not in namespaces)])
 
 
 def _totals(parts: Sequence[Snapshot], live: Sequence[Snapshot], at_ms: int) -> Totals:

@@ -21,7 +21,7 @@ from rsmq_tui.monitor.reading import read_score
 from rsmq_tui.monitor.rsmq_tracker import MEASURED_MS, NewTracker, References, TrackerBase
 from rsmq_tui.monitor.series import ListSample, ListSeries, QueueSeries, Sample, Trend
 from rsmq_tui.monitor.text import printable
-from rsmq_tui.monitor.verdicts import AGED_CLEAR_SHARE, CLEAR_SHARE, Thresholds, net_drain_of
+from rsmq_tui.monitor.verdicts import Thresholds, net_drain_of
 from rsmq_tui.protocol import MICROSECONDS_FROM, SECONDS_BELOW, Row
 
 # An item is read only as far as this: a JSON text that is longer cannot be read at all.
@@ -224,7 +224,7 @@ class ListTracker(TrackerBase):
             problems += (_ELSEWHERE,)
         grows = net_s is not None and net_s > 0 and trend_s is not None and trend_s > 0
         growth_known_ms = self._growth_known(sample, at_ms - earlier.at_ms, grows=grows)
-        self._follow_troubles(sample, oldest_ms, overdue_ms, references, grows=grows)
+        self._judge(sample, oldest_ms, overdue_ms, references, grows=grows)
         judged = self._troubles.verdict(
             at_ms, self._thresholds.clear_ms, self._watched_from_ms, max(growth_known_ms, self._takes_known_ms)
         )
@@ -281,7 +281,7 @@ class ListTracker(TrackerBase):
             self._is_idle_longer = False
         self.sample = sample
 
-    def _follow_troubles(
+    def _judge(
         self,
         sample: ListSample,
         oldest_ms: int | None,
@@ -293,30 +293,15 @@ class ListTracker(TrackerBase):
         """Let troubles begin whose conditions hold, and end those that are over."""
         limits, at_ms = self._thresholds, sample.at_ms
         idle_ms = at_ms - self._moved_ms if sample.ready else 0
+        age_ms = 0 if oldest_ms is None else at_ms - oldest_ms
         unreturned_ms = 0 if overdue_ms is None else at_ms - self._returns.since_ms(overdue_ms)
         leaking_ms = self._returns.limit_ms(limits.leaking_ms) if unreturned_ms else limits.leaking_ms
-        age_ms = 0 if oldest_ms is None else at_ms - oldest_ms
         growth = 0.0
         # Over the whole span, on both sides of its middle, and still; a queue cannot have grown by more than it holds.
         if grows and sample.depth >= limits.growing_messages:
             earlier, middle = self._sample_at(2, references, sample), self._sample_at(3, references, sample)
             growth = limits.growth(earlier, middle, sample)
-        is_stalled, is_leaking = idle_ms >= limits.stalled_ms, unreturned_ms >= leaking_ms
-        is_aged = age_ms >= limits.aged_ms
-        # Most queues have no trouble and get none.
-        if not (self._troubles.episodes or is_stalled or is_leaking or is_aged or growth >= 1):
-            return
-        stalled_since_ms = at_ms - idle_ms if is_stalled else None
-        leaking_since_ms = at_ms - unreturned_ms if is_leaking else None
-        growing_since_ms = at_ms - limits.growing_ms if growth >= 1 else None
-        aged_since_ms = at_ms - age_ms + limits.aged_ms if is_aged else None
-        for verdict, began_ms, is_clear in (
-            (Verdict.STALLED, stalled_since_ms, idle_ms < CLEAR_SHARE * limits.stalled_ms),
-            (Verdict.LEAKING, leaking_since_ms, unreturned_ms < CLEAR_SHARE * leaking_ms),
-            (Verdict.GROWING, growing_since_ms, growth < CLEAR_SHARE),
-            (Verdict.AGED, aged_since_ms, age_ms < AGED_CLEAR_SHARE * limits.aged_ms),
-        ):
-            self._troubles.follow(verdict, began_ms, at_ms, limits.clear_ms, is_clear=is_clear)
+        self._troubles.judge(limits, at_ms, idle_ms, age_ms, growth, 0, unreturned_ms, leaking_ms)
 
     def _read_age(self, head: list[object]) -> tuple[int | None, str | None]:
         if self._path is None or len(head) < 4:

@@ -98,6 +98,10 @@ class Polling(ABC):
         self._wake.set()
 
     @abstractmethod
+    async def aclose(self) -> None:
+        """Close the connections."""
+
+    @abstractmethod
     async def _read(self) -> Snapshot:
         """Read everything once; raises the errors of the server."""
 

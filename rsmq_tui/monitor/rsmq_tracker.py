@@ -1,4 +1,4 @@
-"""From the rows of a poll to the states of RSMQ queues: conditions of verdicts, rates, totals, recent history."""
+"""From the rows of a poll to the states of RSMQ queues: rates, totals, recent history, and what verdicts judge by."""
 
 from collections.abc import Callable, Iterable, Sequence
 from math import inf
@@ -9,7 +9,7 @@ from rsmq_tui.monitor.peek import Look, Looked, Rotation
 from rsmq_tui.monitor.reading import Attributes, read_attributes, read_id, read_score, read_total
 from rsmq_tui.monitor.series import STILL, QueueSeries, Rates, Reference, Sample, TotalsPoint, Trend
 from rsmq_tui.monitor.text import plural
-from rsmq_tui.monitor.verdicts import AGED_CLEAR_SHARE, CLEAR_SHARE, OK, Judgement, Thresholds, Troubles, drain_of
+from rsmq_tui.monitor.verdicts import OK, Judgement, Thresholds, Troubles, drain_of
 from rsmq_tui.protocol import TIME_FROM, MessagePage, PageLook, Row
 
 
@@ -273,7 +273,12 @@ class QueueTracker(TrackerBase):
         growth_known_ms = 0
         if self._growth_known_ms:
             growth_known_ms = self._growth_known(sample, at_ms - earlier.at_ms, grows=grows)
-        self._follow_troubles(sample, due_ms, references, grows=grows)
+        idle_since_ms = self._idle_since_ms()
+        idle_ms = 0 if idle_since_ms is None else at_ms - idle_since_ms
+        waiting_ms = 0 if due_ms is None else at_ms - due_ms
+        # A queue cannot have grown by more than it holds.
+        growth = self._growth(sample, references) if grows and depth >= self._thresholds.growing_messages else 0.0
+        self._troubles.judge(self._thresholds, at_ms, idle_ms, waiting_ms, growth, self.look.found.poison)
         if depth and len(row) > _WHOLE_ROW:
             self.look.take_headless(at_ms)
         found = self.look.found
@@ -321,7 +326,7 @@ class QueueTracker(TrackerBase):
             due_ms,
             judged.pending_since_ms,
             judged.pending_until_ms,
-            self._idle_since_ms(),
+            idle_since_ms,
             found.missing,
             found.looked,
             found.looked_all_ms,
@@ -434,29 +439,6 @@ class QueueTracker(TrackerBase):
             self._head_key = key
             self._head = _Head(sent_ms, sent_ms if visible_ms is None else visible_ms, problems)
         return self._head
-
-    def _follow_troubles(self, sample: Sample, due_ms: int | None, references: References, *, grows: bool) -> None:
-        """Let troubles begin whose conditions hold, and end those that are over."""
-        limits, at_ms, poison = self._thresholds, sample.at_ms, self.look.found.poison
-        idle_ms = 0 if self._ready_since_ms is None else at_ms - max(self._last_receive_ms, self._ready_since_ms)
-        waiting_ms = 0 if due_ms is None else at_ms - due_ms
-        # A queue cannot have grown by more than it holds.
-        growth = self._growth(sample, references) if grows and sample.depth >= limits.growing_messages else 0.0
-        is_stalled, is_aged = idle_ms >= limits.stalled_ms, waiting_ms >= limits.aged_ms
-        # Most queues have no trouble and get none.
-        if not (self._troubles.episodes or is_stalled or is_aged or poison or growth >= 1):
-            return
-        stalled_ms = at_ms - idle_ms if is_stalled else None
-        growing_ms = at_ms - limits.growing_ms if growth >= 1 else None
-        poisoned_ms = at_ms if poison else None
-        aged_ms = at_ms - waiting_ms + limits.aged_ms if is_aged else None
-        for verdict, began_ms, is_clear in (
-            (Verdict.STALLED, stalled_ms, idle_ms < CLEAR_SHARE * limits.stalled_ms),
-            (Verdict.GROWING, growing_ms, growth < CLEAR_SHARE),
-            (Verdict.POISONED, poisoned_ms, not poison),
-            (Verdict.AGED, aged_ms, waiting_ms < AGED_CLEAR_SHARE * limits.aged_ms),
-        ):
-            self._troubles.follow(verdict, began_ms, at_ms, limits.clear_ms, is_clear=is_clear)
 
     def _growth(self, sample: Sample, references: References) -> float:
         earlier = self._sample_at(2, references, sample)

@@ -1,9 +1,9 @@
-"""Verdicts: their thresholds, when they begin and end, and the reason of each in words.
+"""Verdicts: their thresholds, their conditions, when they begin and end, and the reason of each in words.
 
-The conditions are computed in ``rsmq_tracker`` and ``list_tracker``, from counts, rates and recent history. A verdict
-begins when its condition holds, and ends when the condition has been clearly over for ``clear_ms``: below half of the
-threshold (``aged``: below nine tenths), so that a queue at a threshold does not flap. Until then the verdict stays, and
-its reason says since when the condition no longer holds. ``broken`` alone has no such delay.
+``Troubles.judge`` has the conditions, on numbers that the trackers measure. A verdict begins when its condition holds,
+and ends when the condition has been clearly over for ``clear_ms``: below half of the threshold (``aged``: below nine
+tenths), so that a queue at a threshold does not flap. Until then the verdict stays, and its reason says since when the
+condition no longer holds. ``broken`` alone has no such delay.
 """
 
 from dataclasses import dataclass, fields
@@ -12,12 +12,13 @@ from typing import NamedTuple
 from rsmq_tui.monitor.model import Drain, QueueState, Verdict
 from rsmq_tui.monitor.series import Rates, Sample
 from rsmq_tui.monitor.text import ago, compact, count, duration, plural, rate
+from rsmq_tui.protocol.kinds import kind_named
 
 # Items a second that are no change.
 _STEADY_S = 0.02
 # A condition is clearly over below this part of its threshold. Ages fall steadily, and need less room.
-CLEAR_SHARE = 0.5
-AGED_CLEAR_SHARE = 0.9
+_CLEAR_SHARE = 0.5
+_AGED_CLEAR_SHARE = 0.9
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +91,43 @@ class Troubles:
     def __init__(self) -> None:
         self.episodes: dict[Verdict, Episode] = {}
 
-    def follow(self, verdict: Verdict, began_ms: int | None, at_ms: int, clear_ms: int, *, is_clear: bool) -> None:
-        """Take what a poll says of one trouble: when its condition began, None where it does not hold.
+    def judge(
+        self,
+        limits: Thresholds,
+        at_ms: int,
+        idle_ms: int,
+        waiting_ms: int,
+        growth: float,
+        poison: int = 0,
+        unreturned_ms: int = 0,
+        leaking_ms: int = 0,
+    ) -> None:
+        """Let troubles begin whose conditions hold at that server time, and end those that are over.
+
+        - ``stalled``: messages were ready, and none was received or taken, for ``idle_ms``.
+        - ``leaking``: leases are past their deadline, and none was returned, for ``unreturned_ms``; ``leaking_ms`` is
+          the threshold, which depends on how often leases are returned.
+        - ``growing``: ``growth``, as ``Thresholds.growth`` measures it, is 1 or more.
+        - ``poisoned``: ``poison`` messages were received ``poison_rc`` times or more.
+        - ``aged``: the first ready message has been due for ``waiting_ms``.
+        """
+        stalled_ms, aged_ms = limits.stalled_ms, limits.aged_ms
+        is_stalled, is_aged = idle_ms >= stalled_ms, waiting_ms >= aged_ms
+        is_leaking, is_growing = unreturned_ms > 0 and unreturned_ms >= leaking_ms, growth >= 1
+        # Most queues have no trouble and get none.
+        if not (self.episodes or is_stalled or is_aged or poison or is_growing or is_leaking):
+            return
+        for verdict, is_on, began_ms, is_clear in (
+            (Verdict.STALLED, is_stalled, at_ms - idle_ms, idle_ms < _CLEAR_SHARE * stalled_ms),
+            (Verdict.LEAKING, is_leaking, at_ms - unreturned_ms, unreturned_ms < _CLEAR_SHARE * leaking_ms),
+            (Verdict.GROWING, is_growing, at_ms - limits.growing_ms, growth < _CLEAR_SHARE),
+            (Verdict.POISONED, poison > 0, at_ms, not poison),
+            (Verdict.AGED, is_aged, at_ms - waiting_ms + aged_ms, waiting_ms < _AGED_CLEAR_SHARE * aged_ms),
+        ):
+            self._follow(verdict, began_ms if is_on else None, at_ms, limits.clear_ms, is_clear=is_clear)
+
+    def _follow(self, verdict: Verdict, began_ms: int | None, at_ms: int, clear_ms: int, *, is_clear: bool) -> None:
+        """Take when the condition of one trouble began, None where it does not hold.
 
         ``is_clear`` says whether it is clearly over, and not only below its threshold.
         """
@@ -169,19 +205,12 @@ def drain_of(
     which the queue must shrink too. A growth that is too small to let the queue grow is steady, and so is a small
     share of the arrivals.
     """
-    known = _known_drain(ready, judged)
-    if known is not None:
-        return known, None
     if recent is None:
-        return Drain.UNKNOWN, None
-    arrivals_s, deletes_s, _ = recent
-    net_s, share_s = deletes_s - arrivals_s, limits.growing_share * arrivals_s
-    if net_s < -share_s and -net_s > limits.growing_s:
-        return Drain.GROWING, None
-    if net_s > share_s and net_s > _STEADY_S:
-        shrinks = latest is not None and latest.deletes_s > latest.arrivals_s
-        return (Drain.CLEARS, ready / net_s) if shrinks else (Drain.UNKNOWN, None)
-    return (Drain.STEADY if deletes_s > 0 else Drain.UNKNOWN), None
+        return net_drain_of(ready, None, None, judged, limits, was_taken=False)
+    latest_s = None if latest is None else latest.arrivals_s - latest.deletes_s
+    share_s = limits.growing_share * recent.arrivals_s
+    net_s, was_taken = recent.arrivals_s - recent.deletes_s, recent.deletes_s > 0
+    return net_drain_of(ready, net_s, latest_s, judged, limits, was_taken=was_taken, share_s=share_s)
 
 
 def net_drain_of(
@@ -192,20 +221,21 @@ def net_drain_of(
     limits: Thresholds = _USUAL,
     *,
     was_taken: bool,
+    share_s: float = 0.0,
 ) -> tuple[Drain, float | None]:
     """Say as ``drain_of`` does whether a backlog clears whose depth changes by ``net_s`` a second.
 
     ``latest_s`` is the change over a shorter span. ``was_taken`` tells whether an item was taken lately: a depth that
-    stays is steady only then.
+    stays is steady only then. A change of no more than ``share_s`` is none.
     """
     known = _known_drain(ready, judged)
     if known is not None:
         return known, None
     if net_s is None:
         return Drain.UNKNOWN, None
-    if net_s > limits.growing_s:
+    if net_s > max(share_s, limits.growing_s):
         return Drain.GROWING, None
-    if net_s < -_STEADY_S:
+    if net_s < -max(share_s, _STEADY_S):
         shrinks = latest_s is not None and latest_s < 0
         return (Drain.CLEARS, ready / -net_s) if shrinks else (Drain.UNKNOWN, None)
     return (Drain.STEADY if was_taken else Drain.UNKNOWN), None
@@ -234,7 +264,7 @@ def reason(queue: QueueState, at_ms: int, thresholds: Thresholds) -> str:
         case Verdict.BROKEN:
             return queue.broken or "its keys disagree"
         case Verdict.WATCHING:
-            unknown = "receives" if queue.kind == "rsmq" else "takes"
+            unknown = "receives" if kind_named(queue.kind).counts_receives else "takes"
             return f"{_pending(queue, at_ms)}: too early to tell whether it grows, or whether a consumer {unknown}"
         case Verdict.OK:
             may_be_poisoned = (queue.totalrecv or 0) >= thresholds.poison_rc
@@ -253,19 +283,19 @@ def reason(queue: QueueState, at_ms: int, thresholds: Thresholds) -> str:
 
 def _trouble(queue: QueueState, at_ms: int, thresholds: Thresholds) -> str:
     """Say why a queue is in trouble just now."""
-    is_list = queue.kind == "list"
+    kind = kind_named(queue.kind)
     span = _since(queue.since_ms, at_ms)
     idle = _idle(queue, at_ms)
     hardly = f", and almost none for {span}" if idle != span else ""
     idle += " or more" if queue.is_idle_longer else ""
     oldest, waiting = duration(queue.oldest_ready_age_ms(at_ms)), duration(queue.waiting_ms(at_ms))
-    ready = plural(queue.ready or 0, "item" if is_list else "message")
+    ready = plural(queue.ready or 0, kind.noun)
     leases = f"{plural(queue.expired or 0, 'lease')} past the deadline"
     growth = _net_growth(queue)
     # The rate is of the last seconds, and not of the whole span.
     now = f", now by {rate(growth)}/s" if growth is not None and growth >= 0.05 else ""
     match queue.verdict:
-        case Verdict.STALLED if is_list:
+        case Verdict.STALLED if not kind.counts_receives:
             beside = f"; {leases}" if queue.expired else ""
             return f"{ready} ready and the next one has been the same for {idle}{beside}"
         case Verdict.STALLED if queue.totalrecv == 0:
@@ -274,8 +304,8 @@ def _trouble(queue: QueueState, at_ms: int, thresholds: Thresholds) -> str:
             return f"{ready} ready and none received for {idle}{hardly}"
         case Verdict.LEAKING:
             return f"{leases} for {span}: no reaper is returning them"
-        case Verdict.GROWING if is_list:
-            known = "" if queue.oldest_ready_ms is None else f"; next item {oldest} old"
+        case Verdict.GROWING if not kind.counts_arrivals:
+            known = "" if queue.oldest_ready_ms is None else f"; next {kind.noun} {oldest} old"
             return f"has grown for {span}{now}{known}"
         case Verdict.GROWING:
             return f"arrivals have exceeded deletes for {span}{now}; oldest ready {duration(queue.ready_for_ms(at_ms))}"
@@ -283,7 +313,9 @@ def _trouble(queue: QueueState, at_ms: int, thresholds: Thresholds) -> str:
             often = f"received {thresholds.poison_rc} times or more (up to {count(queue.highest_rc)})"
             return f"{plural(queue.poison, 'message')} {often}{_looked(queue, at_ms)}"
         case _:
-            return f"the next item is {oldest} old" if is_list else f"the first ready message has waited {waiting}"
+            if kind.counts_receives:
+                return f"the first ready {kind.noun} has waited {waiting}"
+            return f"the next {kind.noun} is {oldest} old"
 
 
 def outlook(queue: QueueState, at_ms: int) -> str:

@@ -6,6 +6,7 @@ diagnosis    asks a server what it is, and which commands its user may run
 editing      applies guarded changes on a server, each exactly once
 errors       RsmqError, and the sentence for each server or network error
 keys         names of keys, and message ids
+kinds        the table of the kinds of queues, and references to queues
 lists        list queues
 polling      incremental polls of both kinds: a row cache and CLIENT TRACKING
 replies      decodes and checks replies

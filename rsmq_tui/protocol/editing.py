@@ -4,7 +4,7 @@ import re
 import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from redis.asyncio import Redis as AsyncRedis
 from redis.crc import key_slot
@@ -16,15 +16,57 @@ from rsmq_tui.protocol.connections.pool import ConnectionManager
 from rsmq_tui.protocol.connections.script_runner import RAW, exchange, raise_first
 from rsmq_tui.protocol.connections.topology import has_moved
 from rsmq_tui.protocol.errors import RsmqError
-from rsmq_tui.protocol.lists.edits import ListBatch
+from rsmq_tui.protocol.kinds import kind_of
 from rsmq_tui.protocol.replies import decode_text
-from rsmq_tui.protocol.rsmq.edits import FieldBatch, LooseBatch, MessageBatch
 from rsmq_tui.protocol.rsmq.operations import Operation, raise_refusal
 
-Batch = MessageBatch | FieldBatch | LooseBatch | ListBatch
-
-
 _WITNESS_S = 7 * 86_400
+
+
+class Batch(Protocol):
+    """What one call carries out: guarded edits of one queue, as a value; its outcome has a letter for each edit.
+
+    ``kind`` names it in journals: that of a kind of queue other than RSMQ begins with that kind's name and a hyphen.
+    """
+
+    @property
+    def kind(self) -> str:
+        """What it does."""
+        ...
+
+    @property
+    def queue(self) -> str:
+        """The queue that it changes."""
+        ...
+
+    @property
+    def size(self) -> int:
+        """How many edits it has."""
+        ...
+
+    @property
+    def in_order(self) -> bool:
+        """True where batches of a change must be carried out one after the other."""
+        ...
+
+    @property
+    def has_ids(self) -> bool:
+        """True where it has ``edits`` of messages that are known by ids."""
+        ...
+
+    @property
+    def takes_away(self) -> bool:
+        """True where its messages are nowhere afterwards."""
+        ...
+
+    @property
+    def read(self) -> Callable[[Any], str]:
+        """What reads the outcome of its call, and refuses that of any other."""
+        ...
+
+    def inverse(self, outcome: str) -> "Batch | None":
+        """Return the batch that undoes what that outcome says was done, or None where nothing was."""
+        ...
 
 
 class VoidedError(Exception):
@@ -44,6 +86,15 @@ class EditExecutor(ABC):
         self.traffic = Traffic()
         self._links = ConnectionManager(address, timeout_s=timeout_s, traffic=self.traffic)
         self._client = self._links.of(ns).client
+
+    @classmethod
+    @abstractmethod
+    def sharing(cls, other: "EditExecutor", ns: str) -> "EditExecutor":
+        """Return an editor of that namespace, or what stands for one, over the connections of another editor."""
+
+    def at(self, queue: str) -> "EditExecutor":
+        """Return an editor for a queue, which in a cluster may be on one of many servers."""
+        return self
 
     def share(self, other: "EditExecutor", ns: str) -> None:
         """Begin to use the connections of another one, for that namespace (or key)."""
@@ -166,6 +217,12 @@ class EditExecutor(ABC):
 
     async def _send(self, *commands: Sequence[bytes | str | int], client: AsyncRedis | None = None) -> list[Any]:
         return await exchange(client or self._client, commands, **RAW)
+
+
+def editor_of(editor: EditExecutor, ns: str) -> EditExecutor:
+    """Return what changes the queues of a namespace, or of what stands for one, over the connections of an editor."""
+    kind: type[EditExecutor] = kind_of(ns).part("editor")
+    return kind.sharing(editor, ns)
 
 
 def _witness(marker: bytes) -> bytes:

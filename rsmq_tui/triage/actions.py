@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import ClassVar, NamedTuple
 
 from rsmq_tui.monitor.audit.findings import Finding, FindingKind
-from rsmq_tui.protocol.lists.naming import LISTS_NS
+from rsmq_tui.protocol import kinds
+from rsmq_tui.protocol.kinds import Reference, kind_of, read_reference
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -206,8 +207,7 @@ class Undo(Action):
     unsettled: bool = False
 
 
-LIST = "list:"
-RSMQ = "rsmq:"
+LIST, RSMQ = kinds.LIST.prefix, kinds.RSMQ.prefix
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -273,30 +273,25 @@ class Target(NamedTuple):
     @property
     def text(self) -> str:
         """It as people write it, of whatever kind their own queue is."""
-        return f"{LIST}{self.queue}" if self.ns is None else f"{RSMQ}{self.ns}/{self.queue}"
+        return Reference(kinds.LIST if self.ns is None else kinds.RSMQ, self.ns or "", self.queue).text
 
 
 def target_of_list(text: str, ns: str) -> Target:
     """Read a target that is named from a list queue: a key, or ``rsmq:queue`` (of ``ns``), or ``rsmq:ns/queue``."""
-    if not text.startswith(RSMQ):
-        return Target(text.removeprefix(LIST), None)
-    named, slash, queue = text.removeprefix(RSMQ).rpartition("/")
-    return Target(queue, named if slash else ns)
+    found = read_reference(text, ns) or Reference(kinds.LIST, "", text)
+    return Target(found.queue, None if found.kind is kinds.LIST else found.ns)
 
 
 def target_of_rsmq(text: str, ns: str) -> Target:
     """Read a target that is named from a queue of RSMQ: a queue, or ``list:key``."""
-    if text.startswith(LIST):
-        return Target(text.removeprefix(LIST), None)
-    return Target(text, ns)
+    return target_of_list(text, ns) if text.startswith(LIST) else Target(text, ns)
 
 
 def reference(queue: str, ns: str) -> str:
     """Return a queue of a change as commands take it: the name of one of RSMQ, or ``list:key``."""
-    return Target(queue, None).text if ns == LISTS_NS else queue
+    return queue if kind_of(ns).has_namespaces else Reference(kind_of(ns), ns, queue).text
 
 
 def target_reference(target: str | None, ns: str) -> str | None:
     """Return the target of a change of a queue of ``ns`` as commands take it, however it was written."""
-    is_key = target is not None and ns == LISTS_NS and not target.startswith((LIST, RSMQ))
-    return f"{LIST}{target}" if is_key else target
+    return reference(target, ns) if target is not None and read_reference(target, ns) is None else target

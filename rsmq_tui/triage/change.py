@@ -1,10 +1,11 @@
 """A change as the journal records it, and its report."""
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from rsmq_tui.protocol import name_of
+from rsmq_tui.protocol import RawMessage, name_of
 from rsmq_tui.protocol.editing import Batch
 from rsmq_tui.protocol.rsmq.edits import Outcome, letters_of
 from rsmq_tui.triage.scope import Named, Scope
@@ -97,6 +98,38 @@ class Entry:
             return ""
         letters = letters_of(self.outcome)
         return letters.replace(Outcome.TAKEN, "") if self.renames else letters
+
+
+@dataclass(slots=True)
+class Step:
+    """A batch to carry out, and the messages that were sorted out before: the letters of those that may not change.
+
+    ``changed`` are the ids of those of them that are not what was seen.
+    ``left`` says why those of them, or of the batch, are left alone, where it is not for what became of messages;
+    ``failed`` counts by reason those that cannot be done at all. ``counted`` says whether the batch is what people
+    asked for, or only serves it; ``renames`` that a message whose id is taken gets another one. ``alone`` asks for
+    everything before it to be carried out first, and for it itself before the next is prepared. ``undoes`` is the
+    number of the batch that it takes back, in the change that is being undone. ``heard`` is told the outcome. ``note``
+    is a sentence for the report.
+    """
+
+    batch: Batch | None = None
+    sorted_out: str = ""
+    changed: list[bytes] = field(default_factory=list)
+    left: str = ""
+    failed: Counter[str] = field(default_factory=Counter)
+    counted: bool = True
+    renames: bool = False
+    alone: bool = False
+    undoes: int | None = None
+    heard: Callable[[str], None] | None = None
+    note: str = ""
+
+    def sort_out(self, message: RawMessage, letter: Outcome) -> None:
+        """Leave a message alone."""
+        self.sorted_out += letter
+        if letter is Outcome.CHANGED:
+            self.changed.append(message.id)
 
 
 # Why a message was left alone, which is what guards are for; the others are failures.

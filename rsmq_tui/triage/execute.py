@@ -10,16 +10,13 @@ from operator import itemgetter
 from typing import Any
 
 from rsmq_tui.protocol import REPLY_ERRORS, SERVER_ERRORS, RawMessage, RsmqError
-from rsmq_tui.protocol.editing import Batch, EditExecutor, VoidedError
+from rsmq_tui.protocol.editing import Batch, EditExecutor, VoidedError, editor_of
 from rsmq_tui.protocol.keys import another_id
-from rsmq_tui.protocol.lists.editor import editor_of
-from rsmq_tui.protocol.lists.edits import ListBatch
 from rsmq_tui.protocol.rsmq.edits import Edit, MessageBatch, Outcome, letters_of
-from rsmq_tui.triage.change import NOT_CARRIED_OUT, Change, Entry, Report, State, Tally
+from rsmq_tui.triage.change import NOT_CARRIED_OUT, Change, Entry, Report, State, Step, Tally
 from rsmq_tui.triage.errors import EXPECTED, TriageError, explain
 from rsmq_tui.triage.journal import AuditLog, DamagedError, Journal
 from rsmq_tui.triage.journal_db import JournalError, JournalGoneError
-from rsmq_tui.triage.plan import Step
 from rsmq_tui.triage.scope import Preview
 
 _MARKERS_PER_CALL = 500
@@ -332,8 +329,8 @@ class ChangeRunner:
             self.tally.changed += ids
 
     async def _apply_all(self, entries: Sequence[Entry]) -> list[str | BaseException]:
-        """Carry batches out at once, or those of list queues in order: what goes shifts what is behind it."""
-        if not any(isinstance(entry.batch, ListBatch) for entry in entries):
+        """Carry batches out at once, or one after the other where that is their way."""
+        if not any(entry.batch.in_order for entry in entries):
             return await asyncio.gather(*(self._apply(entry) for entry in entries), return_exceptions=True)
         outcomes: list[str | BaseException] = []
         for number, entry in enumerate(entries):
@@ -399,9 +396,9 @@ class ChangeRunner:
 
 def _changed(batch: Batch, outcome: str) -> Iterator[bytes]:
     """Walk through the ids of those messages of a batch that were not what had been seen."""
-    is_of_rsmq = isinstance(batch, MessageBatch) or (isinstance(batch, ListBatch) and batch.ns is not None)
-    if isinstance(batch, MessageBatch | ListBatch) and is_of_rsmq and Outcome.CHANGED in outcome:
-        places = zip(batch.edits, letters_of(outcome), strict=True)
+    if batch.has_ids and Outcome.CHANGED in outcome:
+        edits: Iterable[Edit] = getattr(batch, "edits", ())
+        places = zip(edits, letters_of(outcome), strict=True)
         yield from (before.id for (before, _), letter in places if letter == Outcome.CHANGED and before is not None)
 
 

@@ -22,22 +22,10 @@ from typing import Any
 
 from rsmq_tui.files import FileLock
 from rsmq_tui.protocol.editing import Batch
-from rsmq_tui.protocol.rsmq.edits import Outcome
+from rsmq_tui.protocol.rsmq.edits import FieldBatch, Outcome
+from rsmq_tui.triage.batches import DamageError, batch_of, known_name, new_ids, row_of, stored_name
 from rsmq_tui.triage.change import Change, Entry, State, Tally
-from rsmq_tui.triage.journal_db import (
-    FIELDS,
-    DamageError,
-    JournalError,
-    JournalFile,
-    JournalGoneError,
-    batch_of,
-    batch_row,
-    known_name,
-    new_ids,
-    refuse_damaged,
-    sealed,
-    stored_name,
-)
+from rsmq_tui.triage.journal_db import JournalError, JournalFile, JournalGoneError, refuse_damaged, sealed
 
 # A change tells the journal that it is alive with every group of batches.
 _SILENT_MS = 60_000
@@ -189,7 +177,7 @@ class JournalReading:
                 " WHERE changes.undoes = ? AND instr(coalesce(outcome, ''), ?)"
                 # All or nothing, and guarded: what was perhaps not taken back is tried again.
                 " AND NOT (batches.unsure AND kind = ?)",
-                (change, Outcome.DONE, FIELDS),
+                (change, Outcome.DONE, FieldBatch.kind),
             ).fetchall()
         again = {undo: self.undone_numbers(undo) for undo in {row[0] for row in rows}}
         found = [self._entry(undo, number).undoes for undo, number in rows if number not in again[undo]]
@@ -248,8 +236,8 @@ class JournalReading:
             raise JournalError(f"change {change} is no longer in the journal")
         try:
             fields = dict(row)
-            batch = batch_of(fields)
-            return _entry_of(fields, batch)
+            refuse_damaged("batches", fields)
+            return _entry_of(fields, batch_of(fields))
         except DamageError as error:
             raise self._set_aside(change, f"batch {number}: {error}") from error
 
@@ -417,7 +405,7 @@ class Journal(JournalReading):
                 "undoes": entry.undoes,
                 "counted": int(entry.counted),
                 "renames": int(entry.renames),
-                **batch_row(entry.batch),
+                **row_of(entry.batch),
             }
             rows.append(row | {"checksum": sealed("batches", row)})
         with self._file.told(), self._file.transaction():

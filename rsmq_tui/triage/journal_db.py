@@ -1,95 +1,19 @@
-"""The journal's SQLite file: its tables, how batches become rows and back, transactions and checksums.
+"""The journal's SQLite file: its tables, transactions and checksums.
 
 The file has a version. Every change and batch has a checksum of what never changes in it: a row that is damaged, or
 that another program has written, is detected before it is used.
 """
 
-import json
 import os
 import sqlite3
 import threading
 import time
-from array import array
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict
 from hashlib import sha256
-from itertools import accumulate, pairwise
 from pathlib import Path
-from typing import Any, cast
 
-from rsmq_tui.protocol import RawMessage, name_bytes, name_of
-from rsmq_tui.protocol.editing import Batch
-from rsmq_tui.protocol.lists.edits import TAKEN_BACK, ListBatch, ListKind
-from rsmq_tui.protocol.lists.naming import ListNames
-from rsmq_tui.protocol.rsmq.edits import (
-    Edit,
-    EditKind,
-    FieldBatch,
-    FieldEdit,
-    LooseBatch,
-    LooseKind,
-    MessageBatch,
-    Outcome,
-    letters_of,
-)
-
-_ABSENT = -1
-
-
-def pack(columns: Sequence[Sequence[bytes | None]]) -> bytes:
-    """Return columns of the same length as one byte string."""
-    rows = len(columns[0]) if columns else 0
-    parts = [array("q", (len(columns), rows)).tobytes()]
-    for column in columns:
-        absent = column.count(None)
-        if absent == rows:
-            parts.append(array("q", (_ABSENT,)).tobytes())
-            continue
-        if not absent:
-            values = cast("Sequence[bytes]", column)
-            parts += (array("q", (rows, *map(len, values))).tobytes(), b"".join(values))
-            continue
-        lengths = array("q", [_ABSENT if value is None else len(value) for value in column])
-        parts += (array("q", (rows,)).tobytes(), lengths.tobytes(), b"".join(filter(None, column)))
-    return b"".join(parts)
-
-
-def unpack(packed: bytes) -> list[list[bytes | None]]:
-    """Return the columns; raises ValueError for what ``pack`` did not make."""
-    (columns, rows), place = _numbers(packed, 0, 2)
-    if min(columns, rows) < 0 or rows * array("q").itemsize > len(packed):
-        raise ValueError("more rows than it can hold")
-    found: list[list[bytes | None]] = []
-    for _ in range(columns):
-        (present,), place = _numbers(packed, place, 1)
-        if present == _ABSENT:
-            found.append([None] * rows)
-            continue
-        lengths, place = _numbers(packed, place, rows)
-        if present != rows or min(lengths, default=0) < _ABSENT:
-            raise ValueError("invalid lengths")
-        ends = list(accumulate((max(0, length) for length in lengths), initial=place))
-        found.append(
-            [
-                None if length == _ABSENT else packed[start:end]
-                for length, (start, end) in zip(lengths, pairwise(ends), strict=True)
-            ]
-        )
-        place = ends[-1]
-    if place != len(packed):
-        raise ValueError("cut short, or too long")
-    return found
-
-
-def _numbers(packed: bytes, place: int, count: int) -> tuple[Sequence[int], int]:
-    numbers: array[int] = array("q")
-    end = place + count * numbers.itemsize
-    numbers.frombytes(packed[place:end])
-    if len(numbers) != count:
-        raise ValueError("cut short")
-    return numbers, end
-
+from rsmq_tui.triage.batches import DamageError
 
 VERSION = 4
 # "rsmq", in the file's header.
@@ -210,13 +134,6 @@ BROUGHT = {
 _UNSEALED = "none"
 _CHECKSUM_CHARS = 32
 
-FIELDS = "fields"
-_BEFORE = 6
-
-
-class DamageError(ValueError):
-    """A row is not what was written, or not what anybody of ours would write."""
-
 
 def checksum(*values: object) -> str:
     """Return the checksum of values as SQLite holds them; one of another type has another checksum."""
@@ -248,139 +165,6 @@ def refuse_damaged(table: str, row: Mapping[str, object]) -> None:
         is_old = row["checksum"] == row["outcome_checksum"] == _UNSEALED
         if not is_old and row["outcome_checksum"] != wanted:
             raise DamageError("the checksum of its outcome does not match")
-
-
-def stored_name(name: str | None) -> str | bytes | None:
-    """Return what a table holds of a queue's name: bytes where it is no UTF-8, which SQLite does not take for text."""
-    try:
-        return None if name is None else name_bytes(name).decode()
-    except UnicodeDecodeError:
-        return name_bytes(name or "")
-
-
-def known_name(stored: object) -> str:
-    """Return the name of which that is held; raises ``DamageError``."""
-    if not isinstance(stored, str | bytes):
-        raise DamageError("it has no name")
-    return name_of(stored) if isinstance(stored, bytes) else stored
-
-
-def batch_row(batch: Batch) -> dict[str, object]:
-    """Return what the table of batches holds of a batch itself, by column."""
-    row: dict[str, object] = {
-        "kind": str(FIELDS if isinstance(batch, FieldBatch) else batch.kind),
-        "queue": stored_name(batch.queue),
-        "target": None,
-        "must_exist": 0,
-        "sent": 0,
-        "listed_before": 0,
-        "listed_after": 0,
-        "lists": None,
-        "edits": _packed_edits(batch),
-    }
-    if isinstance(batch, FieldBatch):
-        # A batch of fields has its own two meanings of these columns.
-        row |= {"must_exist": int(batch.empty), "sent": int(batch.held)}
-        row |= {"listed_before": int(batch.listed_before), "listed_after": int(batch.listed_after)}
-    elif isinstance(batch, ListBatch):
-        told = {"names": asdict(batch.names), "ns": batch.ns, "target_ns": batch.target_ns, "first": batch.first}
-        row |= {"target": stored_name(batch.target), "sent": batch.sent, "lists": json.dumps(told)}
-    elif isinstance(batch, MessageBatch):
-        row |= {"target": stored_name(batch.target), "must_exist": int(batch.must_exist), "sent": batch.sent}
-    return row
-
-
-def _packed_edits(batch: Batch) -> bytes:
-    """Return what the table of batches holds of its edits."""
-    if isinstance(batch, FieldBatch | LooseBatch):
-        return pack(list(zip(*batch.fields, strict=True)) or [(), (), ()])
-    before = _columns([edit.before for edit in batch.edits])
-    after = _columns([edit.after for edit in batch.edits])
-    if isinstance(batch, ListBatch) and batch.kind is not ListKind.REMOVE:
-        # What stays on the server is not kept here as well.
-        before[5] = [None] * batch.size
-    before[4] = [b"%d" % (edit.before or edit.after or _NOTHING).size for edit in batch.edits]
-    return pack([*before, *after[:4]])
-
-
-def batch_of(row: Mapping[str, Any]) -> Batch:
-    """Read a batch back; a message that it put there comes without its body. Raises ``DamageError``."""
-    refuse_damaged("batches", row)
-    try:
-        batch = _batch_of(row)
-        if row["outcome"]:
-            _refuse_outcome(batch, row["outcome"])
-    except DamageError:
-        raise
-    # Rows of before there were checksums may hold anything that somebody has written there.
-    except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError) as error:
-        raise DamageError("it holds nothing that rsmq-tui writes") from error
-    return batch
-
-
-def _refuse_outcome(batch: Batch, outcome: str) -> None:
-    """Raise an error for an outcome that is not one of that batch."""
-    letters = letters_of(outcome)
-    if len(letters) != batch.size or not {*letters} <= {*Outcome, TAKEN_BACK}:
-        raise DamageError("it has an outcome of another batch")
-    batch.inverse(outcome)
-
-
-def _batch_of(row: Mapping[str, Any]) -> Batch:
-    columns = unpack(row["edits"])
-    queue = known_name(row["queue"])
-    if row["kind"] == FIELDS or row["kind"] in set(LooseKind):
-        fields = tuple(FieldEdit(name or b"", *values) for name, *values in zip(*columns, strict=True))
-        if row["kind"] != FIELDS:
-            return LooseBatch(LooseKind(row["kind"]), queue, fields)
-        listed = bool(row["listed_before"]), bool(row["listed_after"])
-        return FieldBatch(queue, fields, *listed, bool(row["must_exist"]), bool(row["sent"]))
-    sizes = [int(size or 0) for size in columns[4]]
-    before = [
-        None if id is None else RawMessage(id, score or b"", rc, fr, size, body)
-        for id, score, rc, fr, size, body in zip(*columns[:4], sizes, columns[5], strict=True)
-    ]
-    after = [
-        None if id is None else RawMessage(id, score or b"", rc, fr, size, None)
-        for id, score, rc, fr, size in zip(*columns[_BEFORE:], sizes, strict=True)
-    ]
-    edits = tuple(map(Edit, before, after))
-    target = None if row["target"] is None else known_name(row["target"])
-    sent = int(row["sent"])
-    if row["lists"] is not None:
-        told = json.loads(row["lists"])
-        names = ListNames(**told["names"])
-        namespaces = told["ns"], told["target_ns"]
-        if not all(isinstance(text, str) for text in (*asdict(names).values(), *filter(None, namespaces))):
-            raise DamageError("its list queues have no names")
-        is_first = told.get("first", False)
-        if not isinstance(is_first, bool):
-            raise DamageError("it does not say to which end items go")
-        return ListBatch(ListKind(row["kind"]), queue, edits, names, target, *namespaces, sent, is_first)
-    batch = MessageBatch(EditKind(row["kind"]), queue, edits, target, bool(row["must_exist"]), sent)
-    has = [(edit.before is not None, edit.after is not None) for edit in edits]
-    if {*has} - {_SIDES.get(batch.kind, (True, True))} or (target is None) is (batch.kind is EditKind.MOVE):
-        raise DamageError("its messages are not what such a batch is for")
-    return batch
-
-
-def new_ids(packed: bytes) -> list[bytes]:
-    """Return the ids that the messages of a batch have afterwards."""
-    return [id for id in unpack(packed)[_BEFORE] if id is not None]
-
-
-# Whether messages are there before and after.
-_SIDES = {EditKind.REMOVE: (True, False), EditKind.DROP: (True, False), EditKind.PUT: (False, True)}
-_NOTHING = RawMessage(b"", b"", None, None, 0, None)
-
-
-def _columns(messages: list[RawMessage | None]) -> list[list[bytes | None]]:
-    there = [message for message in messages if message is not None]
-    if not there:
-        return [[None] * len(messages) for _ in _NOTHING]
-    if len(there) < len(messages):
-        raise ValueError("a batch whose messages are of two kinds")
-    return [list(column) for column in zip(*there, strict=True)]
 
 
 _OPENING_S, _OPENING_WAIT_S = 10.0, 0.02

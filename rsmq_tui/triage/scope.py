@@ -9,12 +9,14 @@ changed. The server compares what can change (state, rc, due) in the same step a
 id never change, and ages are compared when the batch is prepared.
 """
 
+import asyncio
 import marshal
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, repeat
+from itertools import chain, islice, repeat
 from os import SEEK_END
+from pathlib import Path
 from tempfile import SpooledTemporaryFile
 from typing import Any, NamedTuple
 
@@ -22,9 +24,9 @@ from rsmq_tui.monitor.filters.language import Filter
 from rsmq_tui.monitor.filters.matching import Predicate, Term, predicate_of
 from rsmq_tui.monitor.peek import MessageState, count_states
 from rsmq_tui.monitor.reading import ScoreUnit, score_units
-from rsmq_tui.monitor.text import plural, printable
+from rsmq_tui.monitor.text import plural, printable, size
 from rsmq_tui.protocol import RawMessage
-from rsmq_tui.protocol.lists.naming import LISTS_NS
+from rsmq_tui.protocol.kinds import kind_of
 from rsmq_tui.protocol.rsmq.editor import QueueFields
 from rsmq_tui.protocol.rsmq.edits import Comparison, Condition, Outcome
 from rsmq_tui.protocol.rsmq.operations import raw_message
@@ -40,7 +42,8 @@ from rsmq_tui.triage.actions import (
     SetAttributes,
     Undo,
 )
-from rsmq_tui.triage.jsonl import FileSeen
+from rsmq_tui.triage.errors import TriageError
+from rsmq_tui.triage.jsonl import FileSeen, read_file
 
 _IN_MEMORY_BYTES = 8_000_000
 _LENGTH_BYTES = 8
@@ -313,7 +316,7 @@ class Preview:
     @property
     def rows(self) -> tuple[tuple[str, str], ...]:
         """What people should read before they decide, as (label, words)."""
-        server = self.server if self.ns == LISTS_NS else f"{self.server}, ns {self.ns}"
+        server = f"{self.server}, ns {self.ns}" if kind_of(self.ns).has_namespaces else self.server
         where = f"{self.profile} ({server})" if self.profile else server
         action = self.action
         rows = [("in" if not isinstance(action, MessageAction) else "from", f"{action.queue} on {where}")]
@@ -361,3 +364,58 @@ def _now(states: Mapping[MessageState, int]) -> str:
     if states[MessageState.IN_FLIGHT]:
         told += f" (a consumer may be working on {'it' if states[MessageState.IN_FLIGHT] == 1 else 'them'})"
     return told
+
+
+_COUNTED_AT_ONCE = 500
+# What the journal needs for a message besides its body.
+_OVERHEAD_BYTES = 200
+
+
+class Seeing(NamedTuple):
+    """How far a look has come: messages scanned of about ``depth``, and how many of them match."""
+
+    scanned: int
+    depth: int
+    matched: int
+
+
+SeeingCallback = Callable[[Seeing], None]
+
+
+def what_of(action: Action, scope: Scope | None) -> str:
+    """Say which messages a scope means."""
+    match scope:
+        case Marked(messages=messages):
+            return f"the message {messages[0].id}" if len(messages) == 1 else f"the {len(messages):,} marked messages"
+        case Named(ids=ids):
+            return f"the message {ids[0]}" if len(ids) == 1 else f"the {len(ids):,} messages with these ids"
+        case Matching(filter=wanted, limit=limit) if wanted.text.strip():
+            first = f"any {limit:,} that " if limit is not None else ""
+            return f"{first}match {wanted.text}, in the whole queue"
+        case Matching(limit=limit) if limit is not None:
+            return f"any {plural(limit, 'message')} of the queue"
+    return "every message of the queue" if isinstance(action, MessageAction) else action.queue
+
+
+async def counted(path: Path, seen: FileSeen, seeing: SeeingCallback) -> int:
+    """Count the messages of a file, all of which can be read."""
+    messages = read_file(path, seen)
+
+    def read_on() -> int:
+        return sum(1 for _ in islice(messages, _COUNTED_AT_ONCE))
+
+    count = 0
+    while found := await asyncio.to_thread(read_on):
+        count += found
+        seeing(Seeing(count, count, count))
+    return count
+
+
+def check_room(limit_bytes: int, selection: Selection, bodies: int) -> None:
+    """Raise ``TriageError`` where a journal of that limit cannot hold what a change would write, with those bodies."""
+    wanted = bodies + _OVERHEAD_BYTES * selection.count
+    if wanted > limit_bytes:
+        raise TriageError(
+            f"the journal would need {size(wanted)} for {plural(selection.count, 'message')}, and holds at most "
+            f"{size(limit_bytes)}: change fewer at a time, or raise RSMQ_TUI_JOURNAL_MB"
+        )

@@ -1,147 +1,30 @@
-"""The service through which every change goes: preview, run, undo and recovery, for each kind of queue."""
+"""The service through which every change goes: preview, run, undo and recovery, for each kind of queue.
+
+What differs between kinds is behind ``Backend``.
+"""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from functools import partial
 from pathlib import Path
-from typing import Protocol
 
-from rsmq_tui.monitor.filters.language import parse_filter
-from rsmq_tui.monitor.text import plural
-from rsmq_tui.protocol import Address, QueueReader
-from rsmq_tui.protocol.editing import EditExecutor
-from rsmq_tui.protocol.lists.editor import ListEditor, editor_of
-from rsmq_tui.protocol.lists.naming import LISTS_NS, ListNames
-from rsmq_tui.protocol.rsmq.editor import QueueEditor
-from rsmq_tui.triage.actions import Action, Copy, Fix, Hide, Import, MessageAction, Move, Send, Undo, target_of_rsmq
-from rsmq_tui.triage.change import Change, State, Tally
+from rsmq_tui.monitor.text import plural, printable
+from rsmq_tui.protocol import Address
+from rsmq_tui.protocol.editing import EditExecutor, editor_of
+from rsmq_tui.protocol.lists.naming import ListNames
+from rsmq_tui.triage.actions import Action, MessageAction, Undo
+from rsmq_tui.triage.backend import Backend
+from rsmq_tui.triage.change import Change, State, Step, Tally
 from rsmq_tui.triage.errors import EXPECTED, TriageError
 from rsmq_tui.triage.errors import explain as words
 from rsmq_tui.triage.execute import ChangeRunner, Run, recover
-from rsmq_tui.triage.export import Export, Exported, MarkedExport, whole_file
-from rsmq_tui.triage.fixes import prepare_fix
+from rsmq_tui.triage.export import Exported, whole_file
 from rsmq_tui.triage.journal import KEEP_DAYS, LIMIT_BYTES, AuditLog, Journal, damage_words
 from rsmq_tui.triage.journal_db import JournalError
-from rsmq_tui.triage.lists.transfer import prepare_to_list
-from rsmq_tui.triage.lists.undo import PUT_BACK
-from rsmq_tui.triage.plan import Step, prepare_messages, prepare_other
-from rsmq_tui.triage.preview import Seeing, preview_of
-from rsmq_tui.triage.scope import Marked, Matching, Named, Preview, Scope
-from rsmq_tui.triage.undo import LeftToUndo, left_to_undo, prepare_undo, removal_notes, undo_summary
-
-
-class Exporting(Protocol):
-    """Hands messages to a file as lines; iterate over it for its progress."""
-
-    written: int
-    cut: int
-    gone: int
-    unsearched: int
-    is_incomplete: bool
-
-    def __aiter__(self) -> AsyncGenerator[Seeing, None]:
-        """Write them."""
-        ...
-
-
-class Backend(Protocol):
-    """What knows a kind of queues; every method raises what its editor raises, and ``TriageError``."""
-
-    @property
-    def editor(self) -> EditExecutor:
-        """What carries its changes out."""
-        ...
-
-    def watch(self, ns: str) -> None:
-        """Change the queues of another namespace from now on, where there are some."""
-        ...
-
-    async def preview(
-        self, journal: Journal, profile: str, action: Action, scope: Scope | None, seeing: Callable[[Seeing], None]
-    ) -> Preview:
-        """Find out what an action would do."""
-        ...
-
-    def prepare(self, editor: EditExecutor, journal: Journal, preview: Preview) -> AsyncGenerator[Step, None]:
-        """Prepare the batches of what was previewed."""
-        ...
-
-    def export(self, queue: str, scope: Scope | None, write: Callable[[str], object]) -> Exporting:
-        """Hand what a scope means to ``write``."""
-        ...
-
-    async def aclose(self) -> None:
-        """Close the connections."""
-        ...
-
-
-class RsmqBackend:
-    """Knows RSMQ's queues of a namespace; raises ValueError for a URL that is none."""
-
-    def __init__(self, server: Address | str, ns: str, names: ListNames) -> None:
-        self._editor = QueueEditor(server, ns)
-        self._reader = QueueReader(server, ns)
-        self._names = names
-
-    @property
-    def editor(self) -> EditExecutor:
-        """What carries its changes out."""
-        return self._editor
-
-    def watch(self, ns: str) -> None:
-        """Change the queues of another namespace from now on."""
-        self._editor = self._editor.within(ns)
-        self._reader = self._reader.within(ns)
-
-    async def preview(
-        self, journal: Journal, profile: str, action: Action, scope: Scope | None, seeing: Callable[[Seeing], None]
-    ) -> Preview:
-        """Find out what an action would do."""
-        return await preview_of(self._editor, self._reader, journal, profile, action, scope, seeing, self._names)
-
-    def prepare(self, editor: EditExecutor, journal: Journal, preview: Preview) -> AsyncGenerator[Step, None]:
-        """Prepare the batches of what was previewed."""
-        action = preview.action
-        queues = editor if isinstance(editor, QueueEditor) else QueueEditor.beside(editor, preview.ns)
-        if isinstance(action, MessageAction):
-            if preview.selection is None:
-                raise TypeError("a preview of messages without a selection")
-            if isinstance(action, Move) and (to := target_of_rsmq(action.target, preview.ns)).ns is None:
-                return prepare_to_list(queues, self._names, action, to, preview.selection, preview.guard)
-            return prepare_messages(queues, journal, action, preview.selection, preview.fields, preview.guard)
-        if isinstance(action, Fix):
-            return prepare_fix(queues, self._reader.within(preview.ns), action)
-        return prepare_other(queues, preview)
-
-    def export(self, queue: str, scope: Scope | None, write: Callable[[str], object]) -> Exporting:
-        """Hand what a scope means to ``write``."""
-        match scope:
-            case Marked(messages=messages):
-                return MarkedExport(self._editor, queue, [message.id for message in messages], write)
-            case Named(ids=ids):
-                return MarkedExport(self._editor, queue, ids, write)
-            case Matching(filter=wanted, limit=limit):
-                return Export(self._reader, queue, wanted, write, limit)
-        return Export(self._reader, queue, parse_filter(""), write, None)
-
-    async def aclose(self) -> None:
-        """Close the connections."""
-        await self._editor.aclose()
-        await self._reader.aclose()
-
-
-def edit_executor(editor: EditExecutor, ns: str, queue: str) -> EditExecutor:
-    """Return what changes a queue of that namespace, or a list queue, over the connections of an editor."""
-    found = editor if editor.ns == ns else editor_of(editor, ns)
-    return found.at(queue) if isinstance(found, ListEditor) else found
-
-
-def notes_of_undo(change: Change) -> tuple[str, ...]:
-    """Say what people should know before they take a change of list queues back."""
-    is_put_back = change.ns == LISTS_NS and change.name not in (Copy.name, Send.name, Import.name, Hide.name)
-    return (PUT_BACK,) if is_put_back else ()
-
+from rsmq_tui.triage.rsmq.backend import RsmqBackend
+from rsmq_tui.triage.scope import Preview, Scope, Seeing, what_of
+from rsmq_tui.triage.undo import LeftToUndo, left_to_undo, notes_of_undo, prepare_undo, removal_notes, undo_summary
 
 READ_ONLY = "read-only: nothing can be changed"
 _LEFT_ALONE = "Messages changed since are skipped and listed."
@@ -153,8 +36,8 @@ _ANOTHER_SERVER = (
 class ChangeService:
     """Changes the queues of one namespace on one server, or refuses to when it is read-only.
 
-    ``folder`` holds the journal and the audit log; nothing is made there before the first preview. ``engine`` knows the
-    kind of queues, RSMQ's without; ``names`` tells the keys of list queues that messages are moved to. Every method
+    ``folder`` holds the journal and the audit log; nothing is made there before the first preview. ``backend`` knows
+    the kind of queues, RSMQ's without; ``names`` tells the keys of list queues that messages are moved to. Every method
     raises ``TriageError``. Close it with ``aclose``.
     """
 
@@ -168,14 +51,14 @@ class ChangeService:
         profile: str = "",
         keep_days: int | None = KEEP_DAYS,
         limit_bytes: int = LIMIT_BYTES,
-        engine: Backend | None = None,
+        backend: Backend | None = None,
         names: ListNames | None = None,
     ) -> None:
         self.read_only = read_only
         self.profile = profile
         self.folder = folder
         self._keep_days, self._limit_bytes = keep_days, limit_bytes
-        self._engine = engine or RsmqBackend(server, ns, names or ListNames())
+        self._backend = backend or RsmqBackend(server, ns, names or ListNames())
         self._journal: Journal | None = None
         self._opened: list[Journal] = []
         self._audit = AuditLog(folder / "audit.jsonl")
@@ -193,11 +76,11 @@ class ChangeService:
 
     @property
     def _editor(self) -> EditExecutor:
-        return self._engine.editor
+        return self._backend.editor
 
     def watch(self, ns: str) -> None:
         """Change the queues of another namespace from now on."""
-        self._engine.watch(ns)
+        self._backend.watch(ns)
 
     async def preview(
         self, action: Action, scope: Scope | None = None, seeing: Callable[[Seeing], None] = lambda _: None
@@ -210,7 +93,9 @@ class ChangeService:
         try:
             journal = await self._open()
             await self._recover(journal)
-            return await self._engine.preview(journal, self.profile, action, scope, seeing)
+            what = printable(what_of(action, scope))
+            base = Preview(action, what, self.server, self.ns, self.profile, 0, 1, keep_days=journal.keep_days)
+            return await self._backend.preview(base, journal, scope, seeing)
         except EXPECTED as error:
             raise TriageError(words(error)) from error
 
@@ -229,7 +114,7 @@ class ChangeService:
             left = await asyncio.to_thread(left_to_undo, journal, found.change, unsettled=unsettled)
             if left.unsettled and not left.planned:
                 raise TriageError(_unsettled_words(found, left, unsettled=False))
-            editor = edit_executor(self._editor, found.ns, found.queue)
+            editor = self._editor_of(found.ns, found.queue)
             _, run_id = await editor.clock_and_run_id()
             told = notes_of_undo(found)
             if change is None:
@@ -266,17 +151,10 @@ class ChangeService:
         """Write messages to a file as lines of JSON, yielding how far it is; the server is not changed."""
         try:
             with whole_file(path) as write:
-                exporting = self._engine.export(queue, scope, write)
+                exporting = self._backend.export(queue, scope, write)
                 async with aclosing(exporting.__aiter__()) as seen:
                     async for seeing in seen:
-                        yield Exported(
-                            seeing,
-                            exporting.written,
-                            exporting.cut,
-                            exporting.gone,
-                            exporting.unsearched,
-                            exporting.is_incomplete,
-                        )
+                        yield exporting.exported(seeing)
         except EXPECTED as error:
             raise TriageError(words(error)) from error
 
@@ -293,7 +171,7 @@ class ChangeService:
 
     async def aclose(self) -> None:
         """Close the connections and the journal."""
-        await self._engine.aclose()
+        await self._backend.aclose()
         async with self._opening:
             for journal in self._opened:
                 await asyncio.to_thread(journal.close)
@@ -340,16 +218,21 @@ class ChangeService:
             raise JournalError(f"change {change} cannot be undone: it is {found.state}, with {found.done:,} done")
         return found
 
+    def _editor_of(self, ns: str, queue: str) -> EditExecutor:
+        """Return what changes that queue, of whatever kind it is, over the connections that there are."""
+        found = self._editor if self._editor.ns == ns else editor_of(self._editor, ns)
+        return found.at(queue)
+
     async def _steps(self, preview: Preview) -> tuple[ChangeRunner, AsyncGenerator[Step, None]]:
         journal, action = await self._open(), preview.action
-        editor = edit_executor(self._editor, preview.ns, action.queue)
+        editor = self._editor_of(preview.ns, action.queue)
         undoes = action.change if isinstance(action, Undo) else None
         if isinstance(action, Undo):
             if await asyncio.to_thread(journal.change, action.change) is None:
                 raise TriageError(f"change {action.change} is no longer in the journal")
             steps = prepare_undo(editor, journal, action.change, unsettled=action.unsettled)
         else:
-            steps = self._engine.prepare(editor, journal, preview)
+            steps = self._backend.prepare(editor, journal, preview)
         target = action.to if isinstance(action, MessageAction) else None
         at_us, run_id = await editor.clock_and_run_id()
         begin = partial(

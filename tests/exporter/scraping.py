@@ -19,7 +19,8 @@ from rsmq_tui.exporter.server import MetricsServer, serving
 from rsmq_tui.monitor import LivePoller, Thresholds
 from rsmq_tui.monitor.list_poller import ListPoller
 from rsmq_tui.protocol import QueueReader
-from rsmq_tui.protocol.lists.naming import LISTS_NS, ListNames
+from rsmq_tui.protocol.kinds import LIST
+from rsmq_tui.protocol.lists.naming import ListNames
 from rsmq_tui.protocol.lists.reader import ListReader
 
 SECONDS_MAX = 100.0
@@ -140,7 +141,7 @@ async def exporting(
         if lists:
             reader = ListReader(url, ListNames(), lists, timeout_s=timeout_s)
             list_poller = ListPoller(reader, thresholds=thresholds, clock=clock)
-            target = Target(f"s{number}", reader.label, LISTS_NS, is_of_lists=True)
+            target = Target(f"s{number}", reader.label, LIST.ns, LIST.name)
             watches.append(CountingWatch(target, list_poller, interval_s=interval_s, clock=clock))
     server = MetricsServer("127.0.0.1", 0)
     async with serving(server, Watches(tuple(watches), max_age_s=max_age_s, patience_s=patience_s)):

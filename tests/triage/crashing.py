@@ -21,7 +21,7 @@ from rsmq_tui.monitor.audit.findings import Finding, FindingKind
 from rsmq_tui.protocol.lists.editor import ListEditor
 from rsmq_tui.protocol.lists.naming import ListNames
 from rsmq_tui.protocol.rsmq.editor import QueueEditor
-from rsmq_tui.triage import execute, plan
+from rsmq_tui.triage import execute
 from rsmq_tui.triage.actions import (
     Action,
     Copy,
@@ -40,6 +40,7 @@ from rsmq_tui.triage.actions import (
 from rsmq_tui.triage.journal import AuditLog, Journal
 from rsmq_tui.triage.lists import select as list_select
 from rsmq_tui.triage.lists.service import ListChangeService
+from rsmq_tui.triage.rsmq import plan
 from rsmq_tui.triage.service import ChangeService
 
 ROOT = Path(__file__).parents[2]

@@ -7,7 +7,8 @@ from contextlib import aclosing
 import pytest
 
 from rsmq_tui.protocol.rsmq.edits import Edit, EditKind, MessageBatch
-from rsmq_tui.triage.plan import Step, _bytes_of, ahead
+from rsmq_tui.triage.change import Step
+from rsmq_tui.triage.rsmq.plan import _bytes_of, ahead
 from tests.triage.keyspace import message
 
 

@@ -11,10 +11,10 @@ from rsmq_tui.monitor.filters.language import parse_filter
 from rsmq_tui.protocol import QueueReader, RawMessage, Rsmq
 from rsmq_tui.protocol.rsmq import scan_strategies
 from rsmq_tui.protocol.rsmq.scan_strategies import OrderedScan
-from rsmq_tui.triage import preview as module
 from rsmq_tui.triage.actions import Action, Copy, Delete, Hide, Move, Redrive, Release
-from rsmq_tui.triage.preview import DueFirst, Seeing, what_is_due_first
-from rsmq_tui.triage.scope import Matching
+from rsmq_tui.triage.rsmq import preview as module
+from rsmq_tui.triage.rsmq.preview import DueFirst, what_is_due_first
+from rsmq_tui.triage.scope import Matching, Seeing
 from rsmq_tui.triage.service import ChangeService
 from tests.triage.doing import done, undone
 from tests.triage.keyspace import contents

@@ -9,10 +9,10 @@ from redis import Redis
 
 from rsmq_tui.protocol import Rsmq
 from rsmq_tui.protocol.rsmq.editor import QueueEditor
-from rsmq_tui.triage import export
 from rsmq_tui.triage.actions import CreateQueue, SetAttributes
 from rsmq_tui.triage.errors import TriageError
 from rsmq_tui.triage.export import Exported
+from rsmq_tui.triage.rsmq import export
 from rsmq_tui.triage.scope import Everything, Named, Scope
 from rsmq_tui.triage.service import ChangeService
 from tests.triage.doing import done

@@ -10,8 +10,8 @@ from redis import Redis
 
 from rsmq_tui.monitor.filters.language import parse_filter
 from rsmq_tui.protocol import RawMessage, Rsmq, make_id
-from rsmq_tui.triage import preview as triage_preview
 from rsmq_tui.triage.actions import Action, Copy, Delete, Hide, Move, Redrive, Release
+from rsmq_tui.triage.rsmq import preview as triage_preview
 from rsmq_tui.triage.scope import Matching
 from rsmq_tui.triage.service import ChangeService
 from tests.protocol.keyspace import now_ms

@@ -11,11 +11,11 @@ from rsmq_tui.protocol import QueueReader, Rsmq
 from rsmq_tui.protocol.editing import Batch
 from rsmq_tui.protocol.rsmq.editor import QueueEditor
 from rsmq_tui.protocol.rsmq.edits import FieldBatch, FieldEdit, LooseBatch, LooseKind
-from rsmq_tui.triage import fixes
 from rsmq_tui.triage.actions import Fix
+from rsmq_tui.triage.change import Step
 from rsmq_tui.triage.errors import TriageError
-from rsmq_tui.triage.plan import Step
-from rsmq_tui.triage.preview import Seeing
+from rsmq_tui.triage.rsmq import fixes
+from rsmq_tui.triage.scope import Seeing
 from rsmq_tui.triage.service import ChangeService
 from tests.monitor.trouble import TROUBLE
 from tests.protocol.keyspace import plant, send_old
@@ -166,7 +166,7 @@ class TestRaces:
                 for step in prepared:
                     yield step
 
-            monkeypatch.setattr("rsmq_tui.triage.service.prepare_fix", late)
+            monkeypatch.setattr("rsmq_tui.triage.rsmq.backend.prepare_fix", late)
 
         return arrange
 

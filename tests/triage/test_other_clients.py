@@ -11,7 +11,7 @@ from rsmq_tui.protocol import Rsmq, sent_ms
 from rsmq_tui.protocol.keys import another_id
 from rsmq_tui.protocol.rsmq.editor import QueueEditor
 from rsmq_tui.triage.actions import Copy, DeleteQueue, Hide, MessageAction, Move, Redrive, Release, Send
-from rsmq_tui.triage.plan import strays
+from rsmq_tui.triage.rsmq.plan import strays
 from rsmq_tui.triage.service import ChangeService
 from tests.protocol.keyspace import now_ms
 from tests.triage.doing import done, undone

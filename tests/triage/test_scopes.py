@@ -6,8 +6,7 @@ from redis import Redis
 from rsmq_tui.monitor.filters.language import parse_filter
 from rsmq_tui.protocol import Rsmq
 from rsmq_tui.triage.actions import Copy, Delete, DeleteQueue, Hide, Move
-from rsmq_tui.triage.preview import Seeing
-from rsmq_tui.triage.scope import Everything, Marked, Matching, Named, Scope, Shown
+from rsmq_tui.triage.scope import Everything, Marked, Matching, Named, Scope, Seeing, Shown
 from rsmq_tui.triage.service import ChangeService
 from tests.triage.doing import done, undone
 from tests.triage.keyspace import ODD, contents, lay, message

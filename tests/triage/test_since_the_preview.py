@@ -8,7 +8,7 @@ from redis import Redis
 
 from rsmq_tui.protocol import Rsmq
 from rsmq_tui.triage.actions import DeleteQueue, Import, SetAttributes
-from rsmq_tui.triage.preview import Seeing
+from rsmq_tui.triage.scope import Seeing
 from rsmq_tui.triage.service import ChangeService
 from tests.triage.keyspace import contents
 

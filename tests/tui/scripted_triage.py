@@ -10,8 +10,7 @@ from rsmq_tui.triage.actions import Action, MessageAction, Undo
 from rsmq_tui.triage.change import Change, Report, State, Tally
 from rsmq_tui.triage.errors import TriageError
 from rsmq_tui.triage.export import Exported
-from rsmq_tui.triage.preview import Seeing
-from rsmq_tui.triage.scope import SAME_MESSAGE, Preview, Scope, Selection
+from rsmq_tui.triage.scope import SAME_MESSAGE, Preview, Scope, Seeing, Selection
 from tests.tui.scripted import START_MS
 
 

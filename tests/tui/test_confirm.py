@@ -9,8 +9,7 @@ from textual.widgets import Button, Input, Static
 
 from rsmq_tui.triage.actions import Delete, DeleteQueue, Purge
 from rsmq_tui.triage.errors import TriageError
-from rsmq_tui.triage.preview import Seeing
-from rsmq_tui.triage.scope import Preview
+from rsmq_tui.triage.scope import Preview, Seeing
 from rsmq_tui.tui.changes.confirm import ConfirmScreen
 from rsmq_tui.tui.overview import OverviewScreen
 from tests.tui.driving import app_of, asked, made, opened, play, press, say_yes, settled, text_of, until

@@ -16,7 +16,7 @@ from rsmq_tui.exporter.server import ALERT_RULES, DASHBOARD, MetricsServer, read
 from rsmq_tui.monitor import LivePoller
 from rsmq_tui.monitor.text import printable
 from rsmq_tui.profiles import Profile
-from rsmq_tui.protocol.lists.naming import LISTS_NS
+from rsmq_tui.protocol.kinds import LIST
 
 
 def run(options: argparse.Namespace) -> int:
@@ -59,7 +59,7 @@ def _watches(profiles: tuple[Profile, ...], *, max_age_s: float, patience_s: flo
             # The same one twice would be the same series twice, which spoils a scrape.
             watches.setdefault(target, Watch(target, poller, interval_s=profile.interval_s))
         if profile.lists:
-            target = Target(profile.name, profile.address.label, LISTS_NS, is_of_lists=True)
+            target = Target(profile.name, profile.address.label, LIST.ns, LIST.name)
             watches.setdefault(target, Watch(target, list_poller_of(profile), interval_s=profile.interval_s))
     return Watches(tuple(watches.values()), max_age_s=max_age_s, patience_s=patience_s)
 

@@ -60,11 +60,11 @@ from rsmq_tui.triage.actions import (
     Trim,
 )
 from rsmq_tui.triage.errors import EXPECTED, explain
-from rsmq_tui.triage.export import Export, whole_file
+from rsmq_tui.triage.export import Exporting, whole_file
 from rsmq_tui.triage.jsonl import to_fields
-from rsmq_tui.triage.preview import Seeing, search_due_first
-from rsmq_tui.triage.scope import Everything, Matching, Named, Scope
-from rsmq_tui.triage.service import Exporting
+from rsmq_tui.triage.rsmq.export import Export
+from rsmq_tui.triage.rsmq.preview import search_due_first
+from rsmq_tui.triage.scope import Everything, Matching, Named, Scope, Seeing
 
 
 class Look(Protocol):

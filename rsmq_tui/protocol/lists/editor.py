@@ -49,6 +49,11 @@ class ListEditor(EditExecutor):
         self.names = names
 
     @classmethod
+    def sharing(cls, other: EditExecutor, ns: str) -> "ListEditor":
+        """Return an editor over the connections of another one, of list queues whose keys are named as that knows."""
+        return cls.beside(other, other.names if isinstance(other, ListEditor) else ListNames())
+
+    @classmethod
     def beside(cls, other: EditExecutor, names: ListNames) -> "ListEditor":
         """Return an editor that shares the connections of another one."""
         editor = object.__new__(cls)
@@ -133,11 +138,3 @@ class ListEditor(EditExecutor):
     @staticmethod
     def _home_of(batch: ListBatch) -> str:
         return batch.queue if batch.ns is None else batch.target or batch.queue
-
-
-def editor_of(editor: EditExecutor, ns: str, names: ListNames | None = None) -> EditExecutor:
-    """Return what changes a namespace, or list queues where it stands for these, over the connections of an editor."""
-    if ns == LISTS_NS:
-        known = editor.names if isinstance(editor, ListEditor) else ListNames()
-        return ListEditor.beside(editor, names or known)
-    return QueueEditor.beside(editor, ns)

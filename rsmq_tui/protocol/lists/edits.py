@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from rsmq_tui.protocol.keys import Keys, name_bytes
 from rsmq_tui.protocol.lists.edit_scripts import EDIT_LISTS
@@ -63,6 +63,8 @@ class ListBatch:
     ``conditions`` what messages of RSMQ must meet, as in ``MessageBatch``; neither is in the journal.
     """
 
+    # What goes shifts what is behind it.
+    in_order: ClassVar[bool] = True
     kind: ListKind
     queue: str
     edits: tuple[Edit, ...]
@@ -94,6 +96,16 @@ class ListBatch:
     def afters(self) -> list[RawMessage]:
         """What its edits put somewhere."""
         return [after for _, after in self.edits if after is not None]
+
+    @property
+    def has_ids(self) -> bool:
+        """True where it takes messages of RSMQ."""
+        return self.ns is not None
+
+    @property
+    def takes_away(self) -> bool:
+        """True where its items are nowhere afterwards."""
+        return self.kind is ListKind.REMOVE
 
     @property
     def takes_from_list(self) -> bool:

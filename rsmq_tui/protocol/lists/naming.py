@@ -11,11 +11,12 @@ from hashlib import sha1
 from typing import Literal, NamedTuple
 
 from rsmq_tui.protocol.keys import name_bytes
+from rsmq_tui.protocol.kinds import LIST
 
 End = Literal["left", "right"]
 """One of the two ends of a list: ``left`` is its head (index 0), ``right`` its tail (index -1)."""
 
-LISTS_NS = "(lists)"
+LISTS_NS = LIST.ns
 """What stands for all list queues where a namespace would."""
 
 _QUEUE, _NAME = "{queue}", "{name}"

@@ -55,6 +55,11 @@ class QueueEditor(EditExecutor):
         return QueueEditor.beside(self, ns)
 
     @classmethod
+    def sharing(cls, other: EditExecutor, ns: str) -> "QueueEditor":
+        """Return an editor of that namespace over the connections of another editor."""
+        return cls.beside(other, ns)
+
+    @classmethod
     def beside(cls, other: EditExecutor, ns: str) -> "QueueEditor":
         """Return an editor of a namespace that shares the connections of another editor."""
         editor = object.__new__(cls)
@@ -150,6 +155,8 @@ class QueueEditor(EditExecutor):
                 return batch.traces(await self._read(*(("HGET", attributes, name) for name, _, _ in batch.fields)))
             if isinstance(batch, ListBatch):
                 return batch.traces(await are_there(self._read, batch))
+            if not isinstance(batch, MessageBatch):
+                raise TypeError("a batch of something else than queues of RSMQ")
             zset, ids = self._keys.messages(batch.queue), batch.ids
             rcs, *scores = await self._read(
                 ("HMGET", attributes, *(id + b":rc" for id in ids)), *(("ZSCORE", zset, id) for id in ids)
@@ -161,6 +168,8 @@ class QueueEditor(EditExecutor):
         return batch.traces(zip(scores, rcs, strict=True))
 
     def _operation(self, batch: Batch, token: str) -> Operation[str]:
+        if not isinstance(batch, MessageBatch | FieldBatch | LooseBatch | ListBatch):
+            raise TypeError("a batch of something else than queues of RSMQ")
         return batch.operation(self._keys, self._keys.marker(token))
 
     def _place(self, token: str) -> tuple[Redis, bytes]:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 from rsmq_tui.protocol.keys import Keys, name_bytes
 from rsmq_tui.protocol.replies import decode_text, misshapen
@@ -111,6 +111,8 @@ class MessageBatch:
     rc and fr as it finds them. Neither is kept in a journal: the outcome tells all that undoing needs.
     """
 
+    in_order: ClassVar[bool] = False
+    has_ids: ClassVar[bool] = True
     kind: EditKind
     queue: str
     edits: tuple[Edit, ...]
@@ -182,6 +184,11 @@ class MessageBatch:
     def size(self) -> int:
         """How many messages it is for."""
         return len(self.edits)
+
+    @property
+    def takes_away(self) -> bool:
+        """True where its messages are nowhere afterwards."""
+        return self.kind in (EditKind.REMOVE, EditKind.DROP)
 
     @property
     def ids(self) -> list[bytes]:
@@ -269,6 +276,10 @@ class FieldBatch:
     ``held`` says that the messages were there before the queue was: undoing may leave them without it again.
     """
 
+    kind: ClassVar[str] = "fields"
+    in_order: ClassVar[bool] = False
+    has_ids: ClassVar[bool] = False
+    takes_away: ClassVar[bool] = False
     queue: str
     fields: tuple[FieldEdit, ...]
     listed_before: bool
@@ -324,6 +335,9 @@ class LooseKind(StrEnum):
 class LooseBatch:
     """Edits of single fields of a queue's hash, each for itself; one whose owner is another by then is left alone."""
 
+    in_order: ClassVar[bool] = False
+    has_ids: ClassVar[bool] = False
+    takes_away: ClassVar[bool] = False
     kind: LooseKind
     queue: str
     fields: tuple[FieldEdit, ...]

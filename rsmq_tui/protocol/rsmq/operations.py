@@ -5,11 +5,10 @@ functions here validate and build them; ``Rsmq`` and ``AsyncRsmq`` run them.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
-from itertools import islice
 from typing import Any, Generic, NamedTuple, NoReturn, TypeVar
 
 from redis.exceptions import ResponseError
@@ -300,20 +299,22 @@ def _to_receive(queue: str, count: int, vt: int | None) -> tuple[Argument, Argum
     return "" if vt is None else validation.seconds("vt", vt), count
 
 
-def chunked(items: Sequence[Item], weight: Callable[[Item], int] | None = None) -> Iterator[list[Item]]:
-    """Split into runs of at most CHUNK_MESSAGES items and about CHUNK_BYTES of weight."""
-    if weight is None:
-        rest = iter(items)
-        while chunk := list(islice(rest, CHUNK_MESSAGES)):
-            yield chunk
-        return
-    chunk, heavy = [], 0
+def chunked(
+    items: Iterable[Item],
+    weight: Callable[[Item], int] | None = None,
+    most: int = CHUNK_MESSAGES,
+    heavy: int = CHUNK_BYTES,
+) -> Iterator[list[Item]]:
+    """Split into runs of at most ``most`` items, and about ``heavy`` of weight: an item that is heavier comes alone."""
+    chunk: list[Item] = []
+    weighed = 0
     for item in items:
-        if chunk and (len(chunk) == CHUNK_MESSAGES or heavy + weight(item) > CHUNK_BYTES):
+        more = 0 if weight is None else weight(item)
+        if chunk and (len(chunk) == most or weighed + more > heavy):
             yield chunk
-            chunk, heavy = [], 0
+            chunk, weighed = [], 0
         chunk.append(item)
-        heavy += weight(item)
+        weighed += more
     if chunk:
         yield chunk
 

@@ -36,10 +36,10 @@ from rsmq_tui.triage.actions import (
     Trim,
     target_of_list,
 )
+from rsmq_tui.triage.change import Step
 from rsmq_tui.triage.jsonl import read_file
 from rsmq_tui.triage.lists.select import Finding, ListSelection, cut, spans_of
 from rsmq_tui.triage.lists.transfer import Outgoing
-from rsmq_tui.triage.plan import Step
 from rsmq_tui.triage.scope import Preview
 
 _NONE = (READY_SCORE, UNLEASED_SCORE)

@@ -22,6 +22,7 @@ from rsmq_tui.triage.actions import (
     MessageAction,
     Move,
     Pop,
+    Purge,
     PurgeList,
     Push,
     Redrive,
@@ -39,8 +40,7 @@ from rsmq_tui.triage.jsonl import file_seen
 from rsmq_tui.triage.lists.select import HOLDS_AT_MOST_MS, Area, ListSelection, Search, select, walk_ms
 from rsmq_tui.triage.lists.transfer import refuse_other_slots, refuse_unreadable
 from rsmq_tui.triage.lists.undo import PUT_BACK
-from rsmq_tui.triage.preview import SeeingCallback, check_room, counted, what_of
-from rsmq_tui.triage.scope import Everything, Preview, Scope
+from rsmq_tui.triage.scope import Everything, Preview, Scope, SeeingCallback, check_room, counted, what_of
 
 _REFUSED: dict[type[Action], str] = {
     CreateQueue: "a list queue is created by its first item",
@@ -60,28 +60,20 @@ async def preview_of_lists(
     editor: ListEditor,
     search: Search,
     ns: str,
+    base: Preview,
     journal: Journal,
-    profile: str,
-    action: Action,
     scope: Scope | None,
     seeing: SeeingCallback,
 ) -> Preview:
-    """Find out what an action would do; ``ns`` is what targets of RSMQ are in that say none.
+    """Find out what the action of ``base`` would do; ``ns`` is what targets of RSMQ are in that say none.
 
     Raises ``TriageError``, and what the editor and the search raise.
     """
+    action = base.action
     _check(editor, action)
     facts = await editor.facts(action.queue)
-    base = Preview(
-        action=action,
-        what=printable(_what(action, scope)),
-        server=editor.label,
-        ns=editor.ns,
-        profile=profile,
-        at_ms=await editor.clock_us() // 1000,
-        count=1,
-        keep_days=journal.keep_days,
-    )
+    area, what = _meant(action, scope)
+    base = replace(base, what=printable(what), at_ms=await editor.clock_us() // 1000)
     if not isinstance(action, MessageAction):
         return await _of_sending(base, action, facts, seeing)
     if not facts.depth:
@@ -89,12 +81,12 @@ async def preview_of_lists(
     notes = [*await _target_notes(editor, action, ns), STILL_THERE]
     if not isinstance(action, Copy | Hide):
         notes.append(PUT_BACK)
-    area, scope = _area(action), None if isinstance(action, Pop | Trim | PurgeList) else scope
+    scope = None if isinstance(action, Pop | Trim | PurgeList) else scope
     selection = ListSelection()
     try:
         found = await select(editor, search, action.queue, scope, area, selection, seeing)
         takes = isinstance(action, Delete | Pop | Trim | Ack)
-        check_room(journal, selection, selection.bytes if takes else 0)
+        check_room(journal.limit_bytes, selection, selection.bytes if takes else 0)
     except BaseException:
         selection.close()
         raise
@@ -135,36 +127,23 @@ def _check(editor: ListEditor, action: Action) -> None:
     refuse_other_slots(editor, editor.names, [action.queue], [])
 
 
-def _area(action: Action) -> Area:
+def _meant(action: Action, scope: Scope | None) -> tuple[Area, str]:
+    """Return which items an action may be for, and in words which of these a scope means."""
     match action:
-        case Requeue() | Release() | Hide() | Ack():
-            return Area(queue=False)
         case Pop(count=count):
-            return Area(processing=False, most=count)
+            return Area(processing=False, most=count), f"the {count:,} that would be taken next"
         case Trim(keep=keep, keep_oldest=True):
-            return Area(processing=False, first=keep)
+            return Area(processing=False, first=keep), f"all but the {keep:,} that would be taken next"
         case Trim(keep=keep):
-            return Area(processing=False, spared=keep)
-        case PurgeList(processing=processing):
-            return Area(processing=processing)
-        case _ if action.name == "purge":
-            return Area(processing=False)
-    return Area()
-
-
-def _what(action: Action, scope: Scope | None) -> str:
-    match action:
-        case Pop(count=count):
-            return f"the {count:,} that would be taken next"
-        case Trim(keep=keep, keep_oldest=keep_oldest):
-            return f"all but the {keep:,} that " + ("would be taken next" if keep_oldest else "were sent last")
+            return Area(processing=False, spared=keep), f"all but the {keep:,} that were sent last"
         case PurgeList(processing=True):
-            return "every item of the queue, and those in processing"
-        case _ if action.name == "purge":
-            return "every item of the queue; those in processing stay"
-        case _ if isinstance(action, _ONLY_PROCESSING) and scope in (None, Everything()):
-            return "every item in processing"
-    return what_of(action, scope)
+            return Area(), "every item of the queue, and those in processing"
+        case Purge():
+            return Area(processing=False), "every item of the queue; those in processing stay"
+    if isinstance(action, _ONLY_PROCESSING):
+        is_all = scope in (None, Everything())
+        return Area(queue=False), "every item in processing" if is_all else what_of(action, scope)
+    return Area(), what_of(action, scope)
 
 
 async def _of_sending(base: Preview, action: Action, facts: ListFacts, seeing: SeeingCallback) -> Preview:

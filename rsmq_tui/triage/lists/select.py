@@ -31,10 +31,9 @@ from rsmq_tui.protocol.lists.naming import (
 )
 from rsmq_tui.protocol.lists.naming import Area as AreaLetter
 from rsmq_tui.protocol.rsmq.edits import Edit, Outcome, letters_of
+from rsmq_tui.triage.change import Step
 from rsmq_tui.triage.errors import TriageError
-from rsmq_tui.triage.plan import Step
-from rsmq_tui.triage.preview import Seeing, SeeingCallback
-from rsmq_tui.triage.scope import Everything, Marked, Matching, Named, Scope, Selection
+from rsmq_tui.triage.scope import Everything, Marked, Matching, Named, Scope, Seeing, SeeingCallback, Selection
 
 
 class _Block(NamedTuple):

@@ -1,9 +1,11 @@
 """Preview, run and export for list queues."""
 
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
+from operator import attrgetter
 from pathlib import Path
+from typing import Any
 
 from rsmq_tui.monitor.filters.json_paths import JsonPath
 from rsmq_tui.monitor.filters.language import Filter
@@ -11,13 +13,16 @@ from rsmq_tui.monitor.filters.search import Progress
 from rsmq_tui.monitor.list_poller import search_lists
 from rsmq_tui.protocol import Address, RawMessage
 from rsmq_tui.protocol.editing import EditExecutor
+from rsmq_tui.protocol.kinds import LIST
 from rsmq_tui.protocol.lists.editor import ListEditor
-from rsmq_tui.protocol.lists.naming import LISTS_NS, ListNames, digest_of, item_digest, position_of
 from rsmq_tui.protocol.lists.naming import Area as Letter
+from rsmq_tui.protocol.lists.naming import ListNames, digest_of, item_digest, position_of
 from rsmq_tui.protocol.lists.reader import ListReader
-from rsmq_tui.triage.actions import Action
-from rsmq_tui.triage.journal import KEEP_DAYS, LIMIT_BYTES, Journal
-from rsmq_tui.triage.jsonl import to_line
+from rsmq_tui.protocol.rsmq.operations import chunked
+from rsmq_tui.triage.backend import Backend
+from rsmq_tui.triage.change import Step
+from rsmq_tui.triage.export import Exporting
+from rsmq_tui.triage.journal import Journal
 from rsmq_tui.triage.lists.plan import prepare_lists
 from rsmq_tui.triage.lists.preview import preview_of_lists
 from rsmq_tui.triage.lists.select import (
@@ -31,22 +36,19 @@ from rsmq_tui.triage.lists.select import (
     sightings,
     spans_of,
 )
-from rsmq_tui.triage.plan import Step
-from rsmq_tui.triage.preview import Seeing
-from rsmq_tui.triage.scope import Preview, Scope
-from rsmq_tui.triage.service import ChangeService, Exporting
+from rsmq_tui.triage.scope import Preview, Scope, Seeing, SeeingCallback
+from rsmq_tui.triage.service import ChangeService
 
 _AREAS: tuple[Letter, ...] = ("q", "p")
+# So many bodies may be in memory at once.
 _PART_ITEMS, _PART_BYTES = 2_000, 4_000_000
 _SLACK_ITEMS = 1_000
 
 
-class ListExport:
-    """Hands the items of a list queue that a scope means, as lines, to ``write``: in the order in which they are taken.
+class ListExport(Exporting):
+    """Exports the items of a list queue that a scope means, in the order in which they are taken.
 
-    ``written`` counts lines, ``gone`` items that were named and are not there, ``cut`` those too long to be read, and
-    ``unsearched`` those that could not be matched. ``is_incomplete`` says that the list changed too fast to read all of
-    it. Iterate over it for its progress. Raises what the editor, the search and ``write`` raise.
+    Raises what the editor, the search and ``write`` raise.
     """
 
     def __init__(
@@ -57,10 +59,8 @@ class ListExport:
         scope: Scope | None,
         write: Callable[[str], object],
     ) -> None:
-        self.written = self.cut = self.gone = self.unsearched = 0
-        self.is_incomplete = False
+        super().__init__(write)
         self._editor, self._search, self._queue, self._scope = editor, search, queue, scope
-        self._write = write
         # How far items have been pushed on since their places were noted.
         self._drift = 0
 
@@ -74,10 +74,9 @@ class ListExport:
             self.is_incomplete = found.is_incomplete
             depth = selection.count + self.gone
             for area in _AREAS:
-                for part in _parts(selection.items(area)):
+                for part in chunked(selection.items(area), attrgetter("size"), _PART_ITEMS, _PART_BYTES):
                     for item in await self._with_bodies(part, area, selection.ready):
-                        self._write(to_line(item._replace(rc=None, fr=None), selection.at_ms) + "\n")
-                        self.written += 1
+                        self._take(item._replace(rc=None, fr=None), selection.at_ms)
                     yield Seeing(self.written, depth, self.written)
             yield Seeing(depth, depth, self.written)
         finally:
@@ -116,22 +115,8 @@ class ListExport:
         return whole
 
 
-def _parts(items: Iterator[RawMessage]) -> Iterator[list[RawMessage]]:
-    """Cut items into those whose bodies may be in memory at once."""
-    part: list[RawMessage] = []
-    heavy = 0
-    for item in items:
-        if part and (len(part) == _PART_ITEMS or heavy + item.size > _PART_BYTES):
-            yield part
-            part, heavy = [], 0
-        part.append(item)
-        heavy += item.size
-    if part:
-        yield part
-
-
 class ListChangeService(ChangeService):
-    """Changes the list queues of one server, or refuses to when it is read-only.
+    """Changes the list queues of one server, or refuses to when it is read-only; ``options`` as of ``ChangeService``.
 
     ``names`` tells their keys, ``ns`` is the namespace of RSMQ that targets are in which do not say one, and ``age``
     where the JSON of an item tells when it was made. Every method raises ``TriageError``. Close it with ``aclose``.
@@ -146,24 +131,12 @@ class ListChangeService(ChangeService):
         patterns: Sequence[str] = (),
         ns: str = "rsmq",
         age: JsonPath | None = None,
-        read_only: bool = False,
-        profile: str = "",
-        keep_days: int | None = KEEP_DAYS,
-        limit_bytes: int = LIMIT_BYTES,
+        **options: Any,
     ) -> None:
-        super().__init__(
-            server,
-            LISTS_NS,
-            folder,
-            read_only=read_only,
-            profile=profile,
-            keep_days=keep_days,
-            limit_bytes=limit_bytes,
-            engine=ListBackend(server, names, ns, patterns, age),
-        )
+        super().__init__(server, LIST.ns, folder, backend=ListBackend(server, names, ns, patterns, age), **options)
 
 
-class ListBackend:
+class ListBackend(Backend):
     """Knows the list queues of a server; raises ValueError for a URL that is none."""
 
     def __init__(
@@ -184,15 +157,10 @@ class ListBackend:
         """What carries its changes out."""
         return self._editor
 
-    def watch(self, ns: str) -> None:
-        """Nothing: list queues are in no namespace."""
-
-    async def preview(
-        self, journal: Journal, profile: str, action: Action, scope: Scope | None, seeing: Callable[[Seeing], None]
-    ) -> Preview:
+    async def preview(self, base: Preview, journal: Journal, scope: Scope | None, seeing: SeeingCallback) -> Preview:
         """Find out what an action would do."""
-        editor = self._editor.at(action.queue)
-        return await preview_of_lists(editor, self._search, self._ns, journal, profile, action, scope, seeing)
+        editor = self._editor.at(base.action.queue)
+        return await preview_of_lists(editor, self._search, self._ns, base, journal, scope, seeing)
 
     def prepare(self, editor: EditExecutor, journal: Journal, preview: Preview) -> AsyncGenerator[Step, None]:
         """Prepare the batches of what was previewed."""

@@ -1,7 +1,7 @@
 """Moves between list queues and RSMQ queues, both ways. At any time a message is in at least one of the two."""
 
 from collections.abc import AsyncGenerator, Sequence
-from itertools import islice
+from operator import attrgetter
 
 from rsmq_tui.monitor.text import printable
 from rsmq_tui.protocol import RawMessage, RsmqError, make_id, validation
@@ -12,9 +12,11 @@ from rsmq_tui.protocol.lists.edits import ListBatch, ListKind, list_item
 from rsmq_tui.protocol.lists.naming import ListNames
 from rsmq_tui.protocol.rsmq.editor import QueueEditor
 from rsmq_tui.protocol.rsmq.edits import Edit, Outcome
+from rsmq_tui.protocol.rsmq.operations import chunked
 from rsmq_tui.triage.actions import Copy, Move, Target
+from rsmq_tui.triage.change import Step
 from rsmq_tui.triage.errors import TriageError
-from rsmq_tui.triage.plan import CHUNK_BYTES, MOVE_MESSAGES, NO_TARGET, TOO_LONG, Step, Targets
+from rsmq_tui.triage.rsmq.plan import CHUNK_BYTES, MOVE_MESSAGES, NO_TARGET, TOO_LONG, Targets
 from rsmq_tui.triage.scope import Guard, Selection
 
 NO_BODY = "it has no body"
@@ -69,16 +71,8 @@ async def prepare_to_list(
     editor: QueueEditor, names: ListNames, action: Move, to: Target, selection: Selection, guard: Guard
 ) -> AsyncGenerator[Step, None]:
     """Prepare what goes from a queue of RSMQ to a list: to the end that is taken last, in the order of delivery."""
-    messages = iter(sorted((message._replace(body=None) for message in selection), key=_delivery))
-    while chunk := list(islice(messages, MOVE_MESSAGES)):
-        heavy = 0
-        part: list[RawMessage] = []
-        for message in chunk:
-            if part and heavy + message.size > CHUNK_BYTES:
-                yield await _to_list(editor, names, action, to, part, guard)
-                part, heavy = [], 0
-            part.append(message)
-            heavy += message.size
+    messages = sorted((message._replace(body=None) for message in selection), key=_delivery)
+    for part in chunked(messages, attrgetter("size"), MOVE_MESSAGES, CHUNK_BYTES):
         yield await _to_list(editor, names, action, to, part, guard)
 
 

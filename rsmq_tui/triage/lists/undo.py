@@ -11,34 +11,40 @@ from rsmq_tui.protocol.lists.edits import TAKEN_BACK, ListBatch, ListKind, Windo
 from rsmq_tui.protocol.lists.naming import Area, area_of, digest_of, item_digest
 from rsmq_tui.protocol.rsmq.editor import QueueEditor
 from rsmq_tui.protocol.rsmq.edits import Edit, Outcome, letters_of
-from rsmq_tui.triage.change import Entry
+from rsmq_tui.triage.backend import BatchUndo
+from rsmq_tui.triage.change import Entry, Step
 from rsmq_tui.triage.journal import Journal
 from rsmq_tui.triage.lists.select import Finding, Span
-from rsmq_tui.triage.plan import Step
 
 PUT_BACK = (
     "What goes back into a list goes to the end that consumers take from: what was taken off first is next again."
 )
 
 
-class ListUndo:
+class ListUndo(BatchUndo):
     """Takes the batches of one change of list queues back, from the last to the first."""
 
-    def __init__(self, editor: EditExecutor, journal: Journal, change: int) -> None:
-        self._editor, self._journal, self._change = editor, journal, change
+    note = PUT_BACK
+
+    def __init__(self, journal: Journal, change: int, already: set[int]) -> None:
+        super().__init__(journal, change, already)
         # Where the batch before lay: this one lies beside it.
         self._beside: Span | None = None
 
-    async def steps(self, entry: Entry) -> AsyncGenerator[Step, None]:
+    def still_done(self, entry: Entry) -> str:
+        """Return the outcome without the items that were taken back: an undo may end within a batch."""
+        return _still_done(self.journal, self.change, entry)
+
+    async def steps(self, editor: EditExecutor, entry: Entry) -> AsyncGenerator[Step, None]:
         """Prepare the way back of one batch, as far as it was not gone before."""
         batch = entry.batch
         if not isinstance(batch, ListBatch) or not entry.outcome:
             return
-        left = await asyncio.to_thread(still_done, self._journal, self._change, entry)
+        left = await asyncio.to_thread(self.still_done, entry)
         inverse = batch.inverse(left)
         if inverse is None:
             return
-        lists = ListEditor.beside(self._editor, inverse.names)
+        lists = ListEditor.beside(editor, inverse.names)
         # Everything before must be done: what is found then holds for all of its parts.
         yield Step(alone=True)
         if inverse.takes_from_list:
@@ -87,7 +93,7 @@ class ListUndo:
         return Span(max(0, ready - inverse.size), max(0, ready - 1))
 
 
-def still_done(journal: Journal, change: int, entry: Entry) -> str:
+def _still_done(journal: Journal, change: int, entry: Entry) -> str:
     """Return the outcome of a batch without what earlier, unfinished undoing has taken back."""
     if not isinstance(entry.batch, ListBatch) or not entry.outcome:
         return entry.outcome or ""
@@ -111,7 +117,7 @@ def _done(journal: Journal, change: int, entry: Entry) -> list[Edit]:
     batch = entry.batch
     if not isinstance(batch, ListBatch) or not entry.outcome:
         return []
-    letters = letters_of(still_done(journal, change, entry))
+    letters = letters_of(_still_done(journal, change, entry))
     return [edit for edit, letter in zip(batch.edits, letters, strict=True) if letter == Outcome.DONE]
 
 

@@ -25,8 +25,7 @@ from rsmq_tui.tui.widgets.controls import DialogButton
 from rsmq_tui.tui.widgets.painted import token_style
 
 if TYPE_CHECKING:
-    from rsmq_tui.triage.preview import Seeing
-    from rsmq_tui.triage.scope import Preview, Scope
+    from rsmq_tui.triage.scope import Preview, Scope, Seeing
 
 Look = Callable[[Callable[["Seeing"], None]], Awaitable["Preview"]]
 LookWider = Callable[["Scope", Callable[["Seeing"], None]], Awaitable["Preview"]]

@@ -5,17 +5,16 @@ import re
 from collections import Counter, deque
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field
 from functools import partial
+from operator import attrgetter
 from typing import Generic, TypeVar
 
 from rsmq_tui.monitor.filters.json_paths import JsonPath, JsonPathError, load, read_path, value_at
 from rsmq_tui.monitor.reading import score_like, score_units
 from rsmq_tui.protocol import RawMessage, RsmqError, make_id, rsmq_error, validation
-from rsmq_tui.protocol.editing import Batch
 from rsmq_tui.protocol.rsmq.editor import QueueEditor, QueueFields
 from rsmq_tui.protocol.rsmq.edits import Condition, Edit, EditKind, FieldBatch, FieldEdit, MessageBatch, Outcome
-from rsmq_tui.protocol.rsmq.operations import raw_message
+from rsmq_tui.protocol.rsmq.operations import chunked, raw_message
 from rsmq_tui.triage.actions import (
     Action,
     Copy,
@@ -33,7 +32,7 @@ from rsmq_tui.triage.actions import (
     SetAttributes,
     target_of_rsmq,
 )
-from rsmq_tui.triage.change import OF_QUEUE
+from rsmq_tui.triage.change import OF_QUEUE, Step
 from rsmq_tui.triage.errors import TriageError
 from rsmq_tui.triage.journal import Journal
 from rsmq_tui.triage.jsonl import read_file
@@ -302,38 +301,6 @@ _NOTHING = RawMessage(b"", b"", None, None, 0, None)
 _edit = partial(tuple.__new__, Edit)
 
 
-@dataclass(slots=True)
-class Step:
-    """A batch to carry out, and the messages that were sorted out before: the letters of those that may not change.
-
-    ``changed`` are the ids of those of them that are not what was seen.
-    ``left`` says why those of them, or of the batch, are left alone, where it is not for what became of messages;
-    ``failed`` counts by reason those that cannot be done at all. ``counted`` says whether the batch is what people
-    asked for, or only serves it; ``renames`` that a message whose id is taken gets another one. ``alone`` asks for
-    everything before it to be carried out first, and for it itself before the next is prepared. ``undoes`` is the
-    number of the batch that it takes back, in the change that is being undone. ``heard`` is told the outcome. ``note``
-    is a sentence for the report.
-    """
-
-    batch: Batch | None = None
-    sorted_out: str = ""
-    changed: list[bytes] = field(default_factory=list)
-    left: str = ""
-    failed: Counter[str] = field(default_factory=Counter)
-    counted: bool = True
-    renames: bool = False
-    alone: bool = False
-    undoes: int | None = None
-    heard: Callable[[str], None] | None = None
-    note: str = ""
-
-    def sort_out(self, message: RawMessage, letter: Outcome) -> None:
-        """Leave a message alone."""
-        self.sorted_out += letter
-        if letter is Outcome.CHANGED:
-            self.changed.append(message.id)
-
-
 async def prepare_messages(
     editor: QueueEditor,
     journal: Journal,
@@ -406,16 +373,8 @@ async def _changes(
 
 def puts(queue: str, messages: Iterable[RawMessage], *, sent: int = 0) -> Iterator[MessageBatch]:
     """Walk through the batches that put messages into a queue as they are."""
-    chunk: list[Edit] = []
-    heavy = 0
-    for message in messages:
-        if chunk and (len(chunk) == CHUNK_MESSAGES or heavy + message.size > CHUNK_BYTES):
-            yield MessageBatch(EditKind.PUT, queue, tuple(chunk), sent=sent)
-            chunk, heavy = [], 0
-        chunk.append(Edit(None, message))
-        heavy += message.size
-    if chunk:
-        yield MessageBatch(EditKind.PUT, queue, tuple(chunk), sent=sent)
+    for chunk in chunked(messages, attrgetter("size"), CHUNK_MESSAGES, CHUNK_BYTES):
+        yield MessageBatch(EditKind.PUT, queue, tuple(Edit(None, message) for message in chunk), sent=sent)
 
 
 async def removal_of(

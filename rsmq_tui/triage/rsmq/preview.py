@@ -11,8 +11,7 @@ from contextlib import aclosing
 from dataclasses import replace
 from itertools import islice
 from operator import itemgetter
-from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from rsmq_tui.monitor.filters.language import Filter, parse_filter
 from rsmq_tui.monitor.filters.matching import Term
@@ -40,11 +39,11 @@ from rsmq_tui.triage.actions import (
     target_of_rsmq,
 )
 from rsmq_tui.triage.errors import TriageError
-from rsmq_tui.triage.fixes import preview_of_fix
 from rsmq_tui.triage.journal import Journal
-from rsmq_tui.triage.jsonl import FileSeen, file_seen, read_file
+from rsmq_tui.triage.jsonl import file_seen
 from rsmq_tui.triage.lists.transfer import list_target_notes
-from rsmq_tui.triage.plan import check, origin_notes
+from rsmq_tui.triage.rsmq.fixes import preview_of_fix
+from rsmq_tui.triage.rsmq.plan import check, origin_notes
 from rsmq_tui.triage.scope import (
     SAME_MESSAGE,
     UNCHANGED,
@@ -55,8 +54,12 @@ from rsmq_tui.triage.scope import (
     Named,
     Preview,
     Scope,
+    Seeing,
+    SeeingCallback,
     Selection,
     Shown,
+    check_room,
+    counted,
     still_matching,
 )
 
@@ -279,44 +282,22 @@ def what_is_due_first(scope: Matching, limit: int, matched: int, chosen: int, *,
     return f"{'the only' if chosen else 'no'} {which}message that matches {where}"
 
 
-# What the journal needs for a message besides its body.
-_OVERHEAD_BYTES = 200
-
-
-class Seeing(NamedTuple):
-    """How far a look has come: messages scanned of about ``depth``, and how many of them match."""
-
-    scanned: int
-    depth: int
-    matched: int
-
-
-SeeingCallback = Callable[[Seeing], None]
-
-
 async def preview_of(
     editor: QueueEditor,
     reader: QueueReader,
+    base: Preview,
     journal: Journal,
-    profile: str,
-    action: Action,
     scope: Scope | None,
     seeing: SeeingCallback,
     names: ListNames,
 ) -> Preview:
-    """Find out what an action would do, also to lists of those names; raises what editor and reader raise."""
+    """Find out what the action of ``base`` would do, also to lists of those names.
+
+    Raises what editor and reader raise.
+    """
+    action = base.action
     check(action)
-    at_ms = await editor.clock_us() // 1000
-    base = Preview(
-        action=action,
-        what=printable(what_of(action, scope)),
-        server=editor.label,
-        ns=editor.ns,
-        profile=profile,
-        at_ms=at_ms,
-        count=1,
-        keep_days=journal.keep_days,
-    )
+    base = replace(base, at_ms=await editor.clock_us() // 1000)
     if not isinstance(action, MessageAction):
         return await _of_another(editor, reader, base, action, seeing)
     own, notes = await _notes(editor, action, names)
@@ -357,14 +338,14 @@ async def preview_of(
                 wanted = scope.filter if isinstance(scope, Matching) else parse_filter("")
                 found_by = search(reader, action.queue, wanted, bodies=takes, sizes=moves)
                 unsearched = await select_matching(found_by, selection, tell)
-        check_room(journal, selection, selection.bytes if takes else 0)
+        check_room(journal.limit_bytes, selection, selection.bytes if takes else 0)
         origins = await origin_notes(editor, journal, action, selection) if isinstance(action, Redrive) else ()
     except BaseException:
         selection.close()
         raise
     return replace(
         base,
-        at_ms=selection.at_ms or at_ms,
+        at_ms=selection.at_ms or base.at_ms,
         count=selection.count + isinstance(action, DeleteQueue),
         selection=selection,
         elsewhere=elsewhere,
@@ -392,21 +373,6 @@ def guard_of(action: Action, scope: Scope | None) -> Guard:
             return still_matching(wanted)
     # A queue is deleted only while nobody uses it.
     return UNCHANGED if isinstance(action, DeleteQueue) else SAME_MESSAGE
-
-
-def what_of(action: Action, scope: Scope | None) -> str:
-    """Say which messages a scope means."""
-    match scope:
-        case Marked(messages=messages):
-            return f"the message {messages[0].id}" if len(messages) == 1 else f"the {len(messages):,} marked messages"
-        case Named(ids=ids):
-            return f"the message {ids[0]}" if len(ids) == 1 else f"the {len(ids):,} messages with these ids"
-        case Matching(filter=wanted, limit=limit) if wanted.text.strip():
-            first = f"any {limit:,} that " if limit is not None else ""
-            return f"{first}match {wanted.text}, in the whole queue"
-        case Matching(limit=limit) if limit is not None:
-            return f"any {plural(limit, 'message')} of the queue"
-    return "every message of the queue" if isinstance(action, MessageAction) else action.queue
 
 
 async def _of_another(
@@ -441,20 +407,6 @@ async def _of_another(
         case Fix():
             return await preview_of_fix(reader, base, action, lambda *seen: seeing(Seeing(*seen)))
     return base
-
-
-async def counted(path: Path, seen: FileSeen, seeing: SeeingCallback) -> int:
-    """Count the messages of a file, all of which can be read."""
-    messages = read_file(path, seen)
-
-    def read_on() -> int:
-        return sum(1 for _ in islice(messages, _CHUNK_MESSAGES))
-
-    count = 0
-    while found := await asyncio.to_thread(read_on):
-        count += found
-        seeing(Seeing(count, count, count))
-    return count
 
 
 def _settings(action: SetAttributes, now: Mapping[bytes, bytes]) -> str:
@@ -509,13 +461,3 @@ async def _notes(editor: QueueEditor, action: MessageAction, names: ListNames) -
     if isinstance(action, Copy) and target_of_rsmq(action.target, editor.ns).ns is not None:
         notes.append("The copies are visible at once.")
     return own, tuple(notes)
-
-
-def check_room(journal: Journal, selection: Selection, bodies: int) -> None:
-    """Raise ``TriageError`` where the journal cannot hold what a change would write, with so many bytes of bodies."""
-    wanted = bodies + _OVERHEAD_BYTES * selection.count
-    if wanted > journal.limit_bytes:
-        raise TriageError(
-            f"the journal would need {size(wanted)} for {plural(selection.count, 'message')}, and holds at most "
-            f"{size(journal.limit_bytes)}: change fewer at a time, or raise RSMQ_TUI_JOURNAL_MB"
-        )

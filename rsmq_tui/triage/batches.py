@@ -1,0 +1,156 @@
+"""Batches of edits as rows of the journal, and back. What differs between kinds of queues is in their own modules."""
+
+from array import array
+from collections.abc import Mapping, Sequence
+from itertools import accumulate, pairwise
+from typing import Any, cast
+
+from rsmq_tui.protocol import RawMessage, name_bytes, name_of
+from rsmq_tui.protocol.editing import Batch
+from rsmq_tui.protocol.kinds import kind_of_batch
+from rsmq_tui.protocol.lists.edits import TAKEN_BACK
+from rsmq_tui.protocol.rsmq.edits import Edit, Outcome, letters_of
+
+_ABSENT = -1
+_BEFORE = 6
+_NOTHING = RawMessage(b"", b"", None, None, 0, None)
+_LETTERS = frozenset((*Outcome, TAKEN_BACK))
+
+
+class DamageError(ValueError):
+    """A row is not what was written, or not what anybody of ours would write."""
+
+
+def pack(columns: Sequence[Sequence[bytes | None]]) -> bytes:
+    """Return columns of the same length as one byte string."""
+    rows = len(columns[0]) if columns else 0
+    parts = [array("q", (len(columns), rows)).tobytes()]
+    for column in columns:
+        absent = column.count(None)
+        if absent == rows:
+            parts.append(array("q", (_ABSENT,)).tobytes())
+            continue
+        if not absent:
+            values = cast("Sequence[bytes]", column)
+            parts += (array("q", (rows, *map(len, values))).tobytes(), b"".join(values))
+            continue
+        lengths = array("q", [_ABSENT if value is None else len(value) for value in column])
+        parts += (array("q", (rows,)).tobytes(), lengths.tobytes(), b"".join(filter(None, column)))
+    return b"".join(parts)
+
+
+def unpack(packed: bytes) -> list[list[bytes | None]]:
+    """Return the columns; raises ValueError for what ``pack`` did not make."""
+    (columns, rows), place = _numbers(packed, 0, 2)
+    if min(columns, rows) < 0 or rows * array("q").itemsize > len(packed):
+        raise ValueError("more rows than it can hold")
+    found: list[list[bytes | None]] = []
+    for _ in range(columns):
+        (present,), place = _numbers(packed, place, 1)
+        if present == _ABSENT:
+            found.append([None] * rows)
+            continue
+        lengths, place = _numbers(packed, place, rows)
+        if present != rows or min(lengths, default=0) < _ABSENT:
+            raise ValueError("invalid lengths")
+        ends = list(accumulate((max(0, length) for length in lengths), initial=place))
+        found.append(
+            [
+                None if length == _ABSENT else packed[start:end]
+                for length, (start, end) in zip(lengths, pairwise(ends), strict=True)
+            ]
+        )
+        place = ends[-1]
+    if place != len(packed):
+        raise ValueError("cut short, or too long")
+    return found
+
+
+def _numbers(packed: bytes, place: int, count: int) -> tuple[Sequence[int], int]:
+    numbers: array[int] = array("q")
+    end = place + count * numbers.itemsize
+    numbers.frombytes(packed[place:end])
+    if len(numbers) != count:
+        raise ValueError("cut short")
+    return numbers, end
+
+
+def stored_name(name: str | None) -> str | bytes | None:
+    """Return what a table holds of a queue's name: bytes where it is no UTF-8, which SQLite does not take for text."""
+    try:
+        return None if name is None else name_bytes(name).decode()
+    except UnicodeDecodeError:
+        return name_bytes(name or "")
+
+
+def known_name(stored: object) -> str:
+    """Return the name of which that is held; raises ``DamageError``."""
+    if not isinstance(stored, str | bytes):
+        raise DamageError("it has no name")
+    return name_of(stored) if isinstance(stored, bytes) else stored
+
+
+def row_of(batch: Batch) -> dict[str, object]:
+    """Return what the table of batches holds of a batch itself, by column."""
+    row: dict[str, object] = dict.fromkeys(("must_exist", "sent", "listed_before", "listed_after"), 0)
+    row |= {"kind": str(batch.kind), "queue": stored_name(batch.queue), "target": None, "lists": None}
+    found: dict[str, object] = kind_of_batch(batch.kind).part("batches").row_of(batch)
+    return row | found
+
+
+def batch_of(row: Mapping[str, Any]) -> Batch:
+    """Read a batch back; a message that it put there comes without its body. Raises ``DamageError``."""
+    try:
+        if not isinstance(row["kind"], str):
+            raise DamageError("it has no kind")
+        batch: Batch = kind_of_batch(row["kind"]).part("batches").batch_of(row, known_name(row["queue"]))
+        if row["outcome"]:
+            letters = letters_of(row["outcome"])
+            if len(letters) != batch.size or not _LETTERS.issuperset(letters):
+                raise DamageError("it has an outcome of another batch")
+            batch.inverse(row["outcome"])
+    except DamageError:
+        raise
+    # Rows of before there were checksums may hold anything that somebody has written there.
+    except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError) as error:
+        raise DamageError("it holds nothing that rsmq-tui writes") from error
+    return batch
+
+
+def packed_edits(edits: Sequence[Edit], *, bodies: bool = True) -> bytes:
+    """Return what the table of batches holds of edits of messages; without ``bodies``, their lengths alone."""
+    before = _columns([edit.before for edit in edits])
+    after = _columns([edit.after for edit in edits])
+    if not bodies:
+        before[5] = [None] * len(edits)
+    before[4] = [b"%d" % (edit.before or edit.after or _NOTHING).size for edit in edits]
+    return pack([*before, *after[:4]])
+
+
+def edits_of(packed: bytes) -> tuple[Edit, ...]:
+    """Read edits of messages back; raises ValueError for what ``packed_edits`` did not make."""
+    columns = unpack(packed)
+    sizes = [int(size or 0) for size in columns[4]]
+    before = [
+        None if id is None else RawMessage(id, score or b"", rc, fr, size, body)
+        for id, score, rc, fr, size, body in zip(*columns[:4], sizes, columns[5], strict=True)
+    ]
+    after = [
+        None if id is None else RawMessage(id, score or b"", rc, fr, size, None)
+        for id, score, rc, fr, size in zip(*columns[_BEFORE:], sizes, strict=True)
+    ]
+    return tuple(map(Edit, before, after))
+
+
+def new_ids(packed: bytes) -> list[bytes]:
+    """Return the ids that the messages of a batch have afterwards."""
+    return [id for id in unpack(packed)[_BEFORE] if id is not None]
+
+
+def _columns(messages: list[RawMessage | None]) -> list[list[bytes | None]]:
+    there = [message for message in messages if message is not None]
+    if not there:
+        return [[None] * len(messages) for _ in _NOTHING]
+    if len(there) < len(messages):
+        raise ValueError("a batch whose messages are of two kinds")
+    return [list(column) for column in zip(*there, strict=True)]
