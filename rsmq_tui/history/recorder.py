@@ -8,20 +8,17 @@ from collections.abc import Callable, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rsmq_tui.files import state_folder
 from rsmq_tui.history.names import Place, explain
 from rsmq_tui.history.rows import SampleRows, inventory_end, message_rows
 from rsmq_tui.history.schema import MESSAGES, SAMPLES
 from rsmq_tui.history.writer import Settings, Writer
-from rsmq_tui.monitor import LivePoller, PeekError, Snapshot, Thresholds, parse_filter, search
+from rsmq_tui.monitor import PeekError, Snapshot, Thresholds, parse_filter, search
+from rsmq_tui.monitor.poller import Polling
 from rsmq_tui.monitor.text import SENTENCE_MAX, printable
 from rsmq_tui.protocol import QueueReader, RawMessage
-
-if TYPE_CHECKING:
-    from rsmq_tui.monitor.list_poller import ListPoller
-
 
 # What waits for the disk is in memory: polls of thousands of queues, or a thousand messages each.
 _WAITING_MAX = 64
@@ -324,7 +321,7 @@ class Watched:
     def __init__(
         self,
         place: Place,
-        poller: "LivePoller | ListPoller",
+        poller: Polling,
         messages: QueueReader | None,
         *,
         clock: Callable[[], float] = time.monotonic,
@@ -374,8 +371,7 @@ class Watched:
                 # There is nothing to read yet.
                 await asyncio.sleep(min(every_s, 0.1))
                 continue
-            names = [queue.name for queue in snapshot.queues if queue.kind == "rsmq"]
-            await inventory.take(names)
+            await inventory.take([queue.name for queue in snapshot.queues])
             await asyncio.sleep(max(0.0, begun_s + every_s - self._clock()))
 
 

@@ -19,6 +19,7 @@ from rsmq_tui.history.schema import DOWN, MESSAGES, OK, SAMPLES, SCHEMAS
 from rsmq_tui.monitor import QueueState, Snapshot, Thresholds
 from rsmq_tui.monitor.reading import read_score
 from rsmq_tui.protocol import RawMessage, leading_int, name_of, sent_ms
+from rsmq_tui.protocol.kinds import kind_named
 
 _WHOLE_MAX = 2**63 - 1
 
@@ -131,15 +132,15 @@ _SINCE = {"oldest_ready_age_ms": "oldest_ready_ms", "oldest_ready_waiting_ms": "
 _FIELDS = {"queue": "name", **_SINCE} | {name: name for name in _SAMPLES.names if name in QueueState._fields}
 
 
-def _of_rsmq(at: int) -> Callable[[QueueState], Any]:
-    """Return what finds a field that only queues of RSMQ have: of a list it is unknown, and not 0."""
-    return lambda queue: None if queue.kind == "list" else queue[at]
+def _if_counted(at: int) -> Callable[[QueueState], Any]:
+    """Return what finds a field that only queues have which count receives: of others it is unknown, and not 0."""
+    return lambda queue: queue[at] if kind_named(queue.kind).counts_receives else None
 
 
 _FOUND: dict[str, Callable[[QueueState], Any]] = {
     column: itemgetter(QueueState._fields.index(field)) for column, field in _FIELDS.items()
 }
-_FOUND |= {column: _of_rsmq(QueueState._fields.index(column)) for column in ("poison", "highest_rc")}
+_FOUND |= {column: _if_counted(QueueState._fields.index(column)) for column in ("poison", "highest_rc")}
 
 
 class SampleRows:

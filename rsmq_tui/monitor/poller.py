@@ -45,8 +45,10 @@ class Polling(ABC):
     last good snapshot with its ``link`` saying what failed, and the next attempts come after 1, 2, 4 … 30 seconds. So
     does a defect of this program, which the ``link`` calls one.
     ``first`` is what is known before the first poll; ``clock`` is a monotonic clock in seconds, and the only local time
-    used.
+    used. ``thresholds`` are those that its queues get verdicts by.
     """
+
+    thresholds: Thresholds
 
     def __init__(
         self, first: Snapshot, *, interval_s: float = 1.0, clock: Callable[[], float] = time.monotonic

@@ -16,6 +16,7 @@ from rsmq_tui.monitor.series import BUCKET_MS, ListSeries, QueueSeries, Sample, 
 from rsmq_tui.monitor.text import clock, printable
 from rsmq_tui.monitor.verdicts import Judgement, drain_of
 from rsmq_tui.protocol import Failure
+from rsmq_tui.protocol.kinds import kind_named
 
 _TEXT_MAX, _PROBLEMS_MAX = 1_000, 100
 _VERDICTS = frozenset(verdict.value for verdict in Verdict)
@@ -265,7 +266,7 @@ class PlaceTrack:
             trend.remove_queue(name)
         for name, kind in zip(names, rows.column("kind").to_pylist(), strict=True):
             if name not in trend.series:
-                trend.add_queue(name, ListSeries if kind == "list" else QueueSeries)
+                trend.add_queue(name, QueueSeries if kind_named(kind).counts_arrivals else ListSeries)
         trend.open_bucket(at_ms)
         columns = (rows.column(name).to_pylist() for name in ("depth", "ready", "totalsent", "totalrecv"))
         for name, depth, ready, sent, received in zip(names, *columns, strict=True):

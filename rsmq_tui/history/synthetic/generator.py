@@ -43,6 +43,7 @@ from rsmq_tui.history.synthetic.plan import (
 )
 from rsmq_tui.history.writer import write_sealed, write_sorted
 from rsmq_tui.monitor import Thresholds, Verdict
+from rsmq_tui.protocol.kinds import LIST, RSMQ
 
 LIMITS = Thresholds()
 VERDICTS = (Verdict.OK, Verdict.AGED, Verdict.POISONED, Verdict.GROWING, Verdict.STALLED)
@@ -246,7 +247,7 @@ def _with_words(
     names = pa.array([stored_name(queue.name) for queue in queues])
     columns["queue"] = pa.DictionaryArray.from_arrays(numbers.cast(_INDEX), names)
     kind = pc.if_else(is_queue, _FIRST, _UNKNOWN)
-    columns["kind"] = pa.DictionaryArray.from_arrays(kind, pa.array(["rsmq"]))
+    columns["kind"] = pa.DictionaryArray.from_arrays(kind, pa.array([RSMQ.name]))
     none = pa.repeat(_FIRST, rows + 1)
     columns["problems"] = pa.ListArray.from_arrays(none, pa.array([], pa.string()), mask=pc.invert(is_queue))
     found = {}
@@ -297,7 +298,7 @@ def as_lists(table: pa.Table) -> pa.Table:
     told = {
         "ns": pa.repeat(pa.scalar(stored_name(LISTS.ns)), rows),
         "since_ms": pc.if_else(is_untold, pa.scalar(None, pa.int64()), table.column("since_ms")),
-        "kind": pc.if_else(is_queue, pa.scalar("list"), pa.scalar(None, pa.string())),
+        "kind": pc.if_else(is_queue, pa.scalar(LIST.name), pa.scalar(None, pa.string())),
         "verdict": pc.if_else(is_untold, _OK, verdict),
         "expired": pc.if_else(is_queue, _LIST_ZERO, pa.scalar(None, pa.int64())),
         **{name: pa.nulls(rows, schema.field(name).type) for name in _LIST_UNKNOWN},
@@ -441,8 +442,8 @@ class Generator:
                 while waiting or running:
                     while waiting and len(running) <= threads:
                         file = waiting.popleft()
-                        of_lists = lists.of(file) if self._lists else None
-                        running.add(pool.submit(self._file, file, days.of(file), of_lists, there))
+                        curves = days.of(file), lists.of(file) if self._lists else None
+                        running.add(pool.submit(self._file, file, *curves, there))
                     ready, running = wait(running, return_when=FIRST_COMPLETED)
                     for future in ready:
                         day, rows, messages, size = future.result()

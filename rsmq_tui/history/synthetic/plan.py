@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from rsmq_tui.history.names import Place
 from rsmq_tui.history.store import day_of
-from rsmq_tui.protocol.lists.naming import LISTS_NS
+from rsmq_tui.protocol.kinds import LIST
 
 _MASK = (1 << 64) - 1
 
@@ -47,7 +47,7 @@ DAY_MS = 86_400_000
 FILE_MS = 600_000
 _FILE_ROWS = 250_000
 PLACE = Place("made", "redis://queues.example:6379/0", "rsmq")
-LISTS = PLACE._replace(ns=LISTS_NS)
+LISTS = PLACE._replace(ns=LIST.ns)
 _FILE_SPANS_MS = (FILE_MS, 300_000, 120_000, 60_000, 30_000, 10_000)
 _GAP_EVERY_MS, _GAP_MS = 5 * DAY_MS, (20 * 60_000, 90 * 60_000)
 _OUTAGE_EVERY_MS, _OUTAGE_MS = 3 * DAY_MS, (2 * 60_000, 12 * 60_000)

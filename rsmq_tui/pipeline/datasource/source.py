@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import aclosing, suppress
 from typing import Any
 from uuid import uuid4
@@ -40,8 +40,9 @@ from rsmq_tui.monitor.text import printable
 from rsmq_tui.pipeline.datasource.bridge import opened_poller
 from rsmq_tui.pipeline.datasource.lists import ListMessageReader, ListWriter
 from rsmq_tui.pipeline.datasource.messages import MessageReader
-from rsmq_tui.pipeline.datasource.options import ERRORS, LIST, QUEUES, Options, SourceError, briefly, read_options
+from rsmq_tui.pipeline.datasource.options import ERRORS, QUEUES, Options, SourceError, briefly, read_options
 from rsmq_tui.pipeline.datasource.writing import QueueWriter
+from rsmq_tui.protocol.kinds import LIST, RSMQ
 
 _TYPES: dict[str, DataType] = {
     "string": StringType(),
@@ -262,6 +263,13 @@ class _Polls:
         return self._runner.run(self._poller.poll())
 
 
+# What reads the messages of queues of a kind, and what writes to them.
+_OF_KIND: dict[str, tuple[Callable[[Options, StructType], DataSourceReader], Callable[..., DataSourceWriter]]] = {
+    RSMQ.name: (MessageReader, QueueWriter),
+    LIST.name: (ListMessageReader, ListWriter),
+}
+
+
 class RsmqDataSource(DataSource):
     """Queues as tables, as a stream of samples, and as a place to write to; see ``options`` for what may be said."""
 
@@ -282,7 +290,7 @@ class RsmqDataSource(DataSource):
         check_columns(schema, options)
         if options.table == QUEUES:
             return QueueTableReader(options, schema)
-        return ListMessageReader(options, schema) if options.kind == LIST else MessageReader(options, schema)
+        return _OF_KIND[options.kind][0](options, schema)
 
     @briefly
     def simpleStreamReader(self, schema: StructType) -> SimpleDataSourceStreamReader:  # noqa: N802 - Spark's name
@@ -299,7 +307,7 @@ class RsmqDataSource(DataSource):
         if overwrite:
             raise SourceError('a queue cannot be overwritten, only appended to: use mode("append")')
         options = read_options(self.options)
-        return ListWriter(options, schema) if options.kind == LIST else QueueWriter(options, schema)
+        return _OF_KIND[options.kind][1](options, schema)
 
     @briefly
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802 - Spark's name
