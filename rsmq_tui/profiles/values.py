@@ -60,11 +60,6 @@ def text(value: Any) -> str:
     return value
 
 
-def secret(value: Any) -> str:
-    """Read a password."""
-    return text(value)
-
-
 def flag(value: Any) -> bool:
     """Read true or false."""
     if not isinstance(value, bool):

@@ -459,16 +459,8 @@ class Curve:
 
     def counts(self, at_ms: int) -> Counts:
         """Return what the counters are at a time."""
-        created_ms, lag_ms = self.created_ms(at_ms), self._lag(at_ms)
-        start, received_ms = self._sent(created_ms), at_ms - lag_ms
-        return Counts(
-            self._sent(at_ms) - start,
-            max(0.0, self._sent(received_ms) - start),
-            max(0.0, self._sent(received_ms - self._queue.hold_ms) - start),
-            lag_ms,
-            created_ms,
-            self._event(at_ms, created_ms),
-        )
+        created_ms = self.created_ms(at_ms)
+        return Counts(*self._counters(at_ms, created_ms), created_ms, self._event(at_ms, created_ms))
 
     def sent_at(self, first: int, last: int, at_ms: int) -> Iterator[float]:
         """Yield when each of some messages was sent, by their numbers; ``at_ms`` is a time when all of them were."""
@@ -509,15 +501,17 @@ class Curve:
     def _knot(self, knots: Knots, at_ms: float, next_ms: float, *, before: bool = False) -> None:
         middle_ms = (at_ms + next_ms) / 2
         created_ms = self.created_ms(at_ms - 1 if before else middle_ms)
-        lag_ms = self._lag(at_ms)
-        start = self._sent(created_ms)
-        received_ms = at_ms - lag_ms
-        knots.at_ms.append(at_ms)
-        knots.sent.append(max(0.0, self._sent(at_ms) - start))
-        knots.received.append(max(0.0, self._sent(received_ms) - start))
-        knots.deleted.append(max(0.0, self._sent(received_ms - self._queue.hold_ms) - start))
-        knots.lag_ms.append(lag_ms)
+        for values, value in zip(knots[:5], (at_ms, *self._counters(at_ms, created_ms)), strict=True):
+            values.append(value)
         knots.events.append(self._event(middle_ms, created_ms))
+
+    def _counters(self, at_ms: float, created_ms: float) -> tuple[float, float, float, float]:
+        """Return what was sent, received and deleted since a creation, and the lag."""
+        start, lag_ms = self._sent(created_ms), self._lag(at_ms)
+        received_ms = at_ms - lag_ms
+        times = at_ms, received_ms, received_ms - self._queue.hold_ms
+        sent, received, deleted = (max(0.0, self._sent(until_ms) - start) for until_ms in times)
+        return sent, received, deleted, lag_ms
 
     def _event(self, at_ms: float, created_ms: float) -> Event:
         is_stalled, is_growing = self._queue.role is Role.LETTERS, False
