@@ -86,20 +86,6 @@ def messages_of(scenario: Scenario, rng: Random, *, now_ms: int) -> Iterator[Sto
         yield StoredMessage(make_id(sent_us), body(rng), due_ms, rc, first_ms)
 
 
-class Counters:
-    """The totals of a namespace's queues, which restoring messages leaves as they are."""
-
-    def __init__(self, command: Callable[..., Awaitable[Any]], ns: str) -> None:
-        self._command = command
-        self._keys = Keys(ns)
-
-    async def count(self, queue: str, messages: Sequence[StoredMessage]) -> None:
-        """Count messages as sent, and as received as often as they say: what is in a queue was sent to it once."""
-        key = self._keys.attributes(queue)
-        await self._command("HINCRBY", key, "totalsent", len(messages))
-        await self._command("HINCRBY", key, "totalrecv", sum(message.rc for message in messages))
-
-
 def age_s(backlog: Backlog, share: float) -> float:
     """Return how old the message is before which that share of the backlog was sent."""
     # The straight tenth keeps a skewed backlog from having thousands of messages in its oldest second.
@@ -296,7 +282,7 @@ async def run_workload(
     waiting = {scenario.queue for scenario in scenarios}
     site = WorkloadContext(seed, speed, waiting, on_ready)
     async with connect_async(url) as client, asyncio.TaskGroup() as group:
-        rsmq = _Rsmq(AsyncRsmq(client, ns), Counters(client.execute_command, ns))
+        rsmq = _Rsmq(client, ns)
         server = Server(client.execute_command)
         workers = [
             ListWorker(site, server, AsyncListQueue(client, name_bytes(scenario.queue)), scenario)
@@ -313,13 +299,20 @@ async def run_workload(
                 run.cancel()
 
 
-@dataclass(slots=True)
 class _Rsmq:
     """The queues of one namespace; ``generation`` counts how often they had to be made."""
 
-    queues: AsyncRsmq
-    counters: Counters
-    generation: int = 1
+    def __init__(self, client: Any, ns: str) -> None:
+        self.queues = AsyncRsmq(client, ns)
+        self.generation = 1
+        self._command: Callable[..., Awaitable[Any]] = client.execute_command
+        self._keys = Keys(ns)
+
+    async def count(self, queue: str, messages: Sequence[StoredMessage]) -> None:
+        """Count restored messages as sent, and as received as often as they say: restoring leaves the totals alone."""
+        key = self._keys.attributes(queue)
+        await self._command("HINCRBY", key, "totalsent", len(messages))
+        await self._command("HINCRBY", key, "totalrecv", sum(message.rc for message in messages))
 
 
 class _Worker:
@@ -381,7 +374,7 @@ class _Worker:
         messages = messages_of(self._scenario, self._backlog_rng, now_ms=now_ms)
         while (chunk := list(islice(messages, _BACKLOG_CHUNK))) and not self._site.is_closed:
             await self._queues.restore_messages(self._queue, chunk)
-            await self._rsmq.counters.count(self._queue, chunk)
+            await self._rsmq.count(self._queue, chunk)
 
     async def _send(self) -> None:
         scenario, rng = self._scenario, self._producer_rng

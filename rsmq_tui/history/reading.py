@@ -5,7 +5,8 @@ are not trusted: rows of another day than their file's, and rows without the req
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,10 +14,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from rsmq_tui.files import parse_json, state_folder
+from rsmq_tui.files import JsonError, parse_json, state_folder
 from rsmq_tui.history.names import HistoryError, Place, read_name, stored_name
 from rsmq_tui.history.schema import DOWN, MESSAGES, PLACES_KEY, SAMPLES, SCHEMA_FILE, SCHEMAS, VERSION, version_in
 from rsmq_tui.history.store import SealedFile, day_span_ms, nearest_day_of, open_store
+from rsmq_tui.monitor import Thresholds
 from rsmq_tui.monitor.text import printable
 
 # Files are about as long as this; each is opened for one window or two.
@@ -29,6 +31,10 @@ _SLACK_MS = 3_600_000
 # A recorder that polls more seldom than this is none.
 _INTERVAL_MAX_MS = 86_400_000
 _TEXT_MAX = 1_000
+# Beyond this, a threshold is none.
+_SPAN_MAX_MS = 366 * 86_400_000
+# What the row without a queue says of its poll.
+_OF_POLL = ("interval_ms", "status", "failure", "thresholds")
 
 
 class Span(NamedTuple):
@@ -42,7 +48,8 @@ class Span(NamedTuple):
 class Poll:
     """One recorded poll of a place; ``failure`` says why nothing is known, where it failed.
 
-    ``rows`` has a row for each queue, with the columns of the schema, in the order of their names.
+    ``rows`` has a row for each queue, with the columns of the schema, in the order of their names. ``thresholds`` are
+    those of its verdicts, the usual ones in older files.
     """
 
     at_ms: int
@@ -51,6 +58,7 @@ class Poll:
     place: Place
     failure: str | None
     rows: pa.Table
+    thresholds: Thresholds
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,14 +242,30 @@ def _polls(rows: pa.Table) -> Iterator[Poll]:
     start = 0
     alone = pc.indices_nonzero(pc.is_null(rows.column("queue"))).to_pylist()
     for end in alone:
-        told: dict[str, Any] = rows.select([*_POLL, "interval_ms", "status", "failure"]).slice(end, 1).to_pylist()[0]
+        told: dict[str, Any] = rows.select([*_POLL, *_OF_POLL]).slice(end, 1).to_pylist()[0]
         failure = printable(told["failure"] or "the poll failed", _TEXT_MAX) if told["status"] == DOWN else None
         place = named(told["profile"], told["server"], told["ns"])
         interval_ms = told["interval_ms"]
         if interval_ms is not None and not 0 <= interval_ms <= _INTERVAL_MAX_MS:
             interval_ms = None
-        yield Poll(told["at_ms"], interval_ms, told["recorder"], place, failure, rows.slice(start, end - start))
+        queues, thresholds = rows.slice(start, end - start), read_thresholds(told["thresholds"])
+        yield Poll(told["at_ms"], interval_ms, told["recorder"], place, failure, queues, thresholds)
         start = end + 1
+
+
+@lru_cache
+def read_thresholds(text: str | None) -> Thresholds:
+    """Return recorded thresholds; those that are missing, unknown or out of range are the usual ones."""
+    try:
+        told = parse_json(text or "{}")
+    except JsonError:
+        told = None
+    given, found = told if isinstance(told, dict) else {}, asdict(Thresholds())
+    for name, usual in found.items():
+        value: Any = given.get(name)
+        if type(value) in (int, type(usual)) and 0 <= value <= _SPAN_MAX_MS:
+            found[name] = value
+    return Thresholds(**found)
 
 
 def _day_of(name: str) -> Span:

@@ -8,20 +8,17 @@ from collections.abc import Callable, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rsmq_tui.files import state_folder
 from rsmq_tui.history.names import Place, explain
 from rsmq_tui.history.rows import SampleRows, inventory_end, message_rows
 from rsmq_tui.history.schema import MESSAGES, SAMPLES
 from rsmq_tui.history.writer import Settings, Writer
-from rsmq_tui.monitor import LivePoller, PeekError, Snapshot, parse_filter, search
+from rsmq_tui.monitor import PeekError, Snapshot, Thresholds, parse_filter, search
+from rsmq_tui.monitor.poller import Polling
 from rsmq_tui.monitor.text import SENTENCE_MAX, printable
 from rsmq_tui.protocol import QueueReader, RawMessage
-
-if TYPE_CHECKING:
-    from rsmq_tui.monitor.list_poller import ListPoller
-
 
 # What waits for the disk is in memory: polls of thousands of queues, or a thousand messages each.
 _WAITING_MAX = 64
@@ -69,7 +66,7 @@ class Recorder:
     ) -> None:
         self._writer = Writer(str(out), state or state_folder(), settings or Settings(), wall_s=wall_s)
         self._wall_s = wall_s
-        self._places: dict[Place, _PlaceRecord] = {}
+        self._places: dict[Place, SampleRows] = {}
         self._taken: dict[Place, Snapshot] = {}
         # The inventories that are not whole: of each queue the last one.
         self._torn: dict[tuple[Place, str], int] = {}
@@ -123,17 +120,18 @@ class Recorder:
         self._writer.open()
         self._thread.start()
 
-    def take(self, snapshot: Snapshot, profile: str | None = None) -> None:
+    def take(self, snapshot: Snapshot, profile: str | None = None, thresholds: Thresholds | None = None) -> None:
         """Record a snapshot, or each new one of its parts; ``profile`` is its place's name unless given.
 
-        It returns at once. A snapshot that was taken before, or that nothing was polled for, is left out.
+        ``thresholds`` are those that the verdicts of its place are made by. It returns at once. A snapshot that was
+        taken before, or that nothing was polled for, is left out.
         """
         for part in snapshot.parts or (snapshot,):
             place = Place(part.place if profile is None else profile, part.server, part.ns)
             is_poll = part.link.failure is not None or part.link.fresh_at_s is not None
             if is_poll and self._taken.get(place) is not part:
                 self._taken[place] = part
-                self._give_poll(place, part, round(self._wall_s() * 1000))
+                self._give_poll(place, part, round(self._wall_s() * 1000), thresholds)
 
     def take_messages(
         self, place: Place, queue: str, messages: Sequence[RawMessage], *, at_ms: int, inventory_ms: int
@@ -173,20 +171,24 @@ class Recorder:
             self._thread.join(timeout_s)
         return self.is_closed
 
-    def _give_poll(self, place: Place, snapshot: Snapshot, wall_ms: int) -> None:
+    def _give_poll(self, place: Place, snapshot: Snapshot, wall_ms: int, thresholds: Thresholds | None) -> None:
         if len(self._work) >= _WAITING_MAX:
             self._note_loss(place, "the disk is too slow: some polls were not recorded")
             return
-        record = self._places.get(place)
-        if record is None:
-            record = self._places[place] = _PlaceRecord(SampleRows(self.recorder, place))
+        rows = self._places.get(place)
+        if rows is None:
+            rows = self._places[place] = SampleRows(self.recorder, place, thresholds)
 
         def write() -> None:
             try:
-                self._rows += record.write(self._writer, snapshot, wall_ms)
+                # Of two polls within a millisecond one is enough.
+                if snapshot.link.failure is not None or snapshot.at_ms != rows.last_ms:
+                    batch, at_ms = rows.taken(snapshot, wall_ms)
+                    self._writer.append(SAMPLES, batch, at_ms)
+                    self._rows += int(batch.num_rows)
                 self._polls += 1
             except BaseException:
-                record.last_ms = None
+                rows.last_ms = None
                 self._lost += 1
                 raise
 
@@ -200,8 +202,8 @@ class Recorder:
     def _note_loss(self, place: Place, sentence: str) -> None:
         self._lost += 1
         self._problem, self._is_failing = sentence, True
-        if (record := self._places.get(place)) is not None:
-            record.last_ms = None
+        if (rows := self._places.get(place)) is not None:
+            rows.last_ms = None
 
     def _run(self) -> None:
         while True:
@@ -236,35 +238,6 @@ class Recorder:
     def _note(self, error: Exception) -> None:
         self._is_failing = True
         self._problem = printable(explain(error, self.label), SENTENCE_MAX)
-
-
-class _PlaceRecord:
-    """What is remembered of a place from poll to poll."""
-
-    def __init__(self, rows: SampleRows) -> None:
-        self._rows = rows
-        # When the last row was written that the next may be compared with; None where there is none.
-        self.last_ms: int | None = None
-        self._ahead_ms = 0
-
-    def write(self, writer: Writer, snapshot: Snapshot, wall_ms: int) -> int:
-        """Write a poll; return how many rows it came to."""
-        failure = snapshot.link.failure
-        if failure is not None:
-            at_ms = wall_ms + self._ahead_ms
-            self.last_ms = None
-            writer.append(SAMPLES, self._rows.failed(failure.sentence, at_ms), at_ms)
-            return 1
-        at_ms, last_ms = snapshot.at_ms, self.last_ms
-        self._ahead_ms = at_ms - wall_ms
-        if at_ms == last_ms:
-            # Twice within a millisecond: one of them is enough.
-            return 0
-        interval_ms = at_ms - last_ms if last_ms is not None and at_ms > last_ms else None
-        rows = self._rows.polled(snapshot.queues, at_ms, interval_ms)
-        writer.append(SAMPLES, rows, at_ms)
-        self.last_ms = at_ms
-        return int(rows.num_rows)
 
 
 # Beyond this an inventory is cut short: the deepest queue must not take the whole disk.
@@ -348,7 +321,7 @@ class Watched:
     def __init__(
         self,
         place: Place,
-        poller: "LivePoller | ListPoller",
+        poller: Polling,
         messages: QueueReader | None,
         *,
         clock: Callable[[], float] = time.monotonic,
@@ -385,7 +358,7 @@ class Watched:
             begun_s = self._clock()
             snapshot = await self._poller.poll()
             self.snapshot = snapshot
-            recorder.take(snapshot, self.place.profile)
+            recorder.take(snapshot, self.place.profile, self._poller.thresholds)
             retry_at_s = snapshot.link.retry_at_s
             due_s = begun_s + every_s if retry_at_s is None else retry_at_s
             await asyncio.sleep(max(0.0, due_s - self._clock()))
@@ -398,8 +371,7 @@ class Watched:
                 # There is nothing to read yet.
                 await asyncio.sleep(min(every_s, 0.1))
                 continue
-            names = [queue.name for queue in snapshot.queues if queue.kind == "rsmq"]
-            await inventory.take(names)
+            await inventory.take([queue.name for queue in snapshot.queues])
             await asyncio.sleep(max(0.0, begun_s + every_s - self._clock()))
 
 

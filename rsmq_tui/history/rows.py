@@ -3,8 +3,10 @@
 Most queues do not change from poll to poll: only what changed since the poll before is converted.
 """
 
+import json
 from array import array
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict
 from itertools import compress
 from operator import is_not, itemgetter, ne
 from typing import Any
@@ -14,9 +16,10 @@ import pyarrow.compute as pc
 
 from rsmq_tui.history.names import Place, stored_name, stored_text
 from rsmq_tui.history.schema import DOWN, MESSAGES, OK, SAMPLES, SCHEMAS
-from rsmq_tui.monitor import QueueState
+from rsmq_tui.monitor import QueueState, Snapshot, Thresholds
 from rsmq_tui.monitor.reading import read_score
 from rsmq_tui.protocol import RawMessage, leading_int, name_of, sent_ms
+from rsmq_tui.protocol.kinds import kind_named
 
 _WHOLE_MAX = 2**63 - 1
 
@@ -120,54 +123,58 @@ _STORED: dict[str, Callable[[Any], Any]] = {
     "kind": str,
     "queue": stored_name,
     "verdict": str,
+    "drain": str,
     "broken": lambda sentence: None if sentence is None else stored_text(sentence),
     "problems": lambda sentences: list(map(stored_text, sentences)),
 }
 # Spans until the poll, and the moments that they are counted from.
 _SINCE = {"oldest_ready_age_ms": "oldest_ready_ms", "oldest_ready_waiting_ms": "oldest_ready_due_ms"}
-_FIELDS = {
-    "queue": "name",
-    **_SINCE,
-    **{
-        name: name
-        for name in (
-            *("kind", "depth", "ready", "hidden", "totalsent", "totalrecv", "vt_s", "delay_s", "maxsize"),
-            *("created_ms", "modified_ms", "poison", "highest_rc", "verdict", "broken", "problems", "expired"),
-            *(
-                "since_ms",
-                "idle_since_ms",
-                "pending_since_ms",
-                "pending_until_ms",
-                "missing",
-                "looked",
-                "looked_all_ms",
-                "is_idle_longer",
-            ),
-        )
-    },
-}
+_FIELDS = {"queue": "name", **_SINCE} | {name: name for name in _SAMPLES.names if name in QueueState._fields}
 
 
-def _of_rsmq(at: int) -> Callable[[QueueState], Any]:
-    """Return what finds a field that only queues of RSMQ have: of a list it is unknown, and not 0."""
-    return lambda queue: None if queue.kind == "list" else queue[at]
+def _if_counted(at: int) -> Callable[[QueueState], Any]:
+    """Return what finds a field that only queues have which count receives: of others it is unknown, and not 0."""
+    return lambda queue: queue[at] if kind_named(queue.kind).counts_receives else None
 
 
 _FOUND: dict[str, Callable[[QueueState], Any]] = {
     column: itemgetter(QueueState._fields.index(field)) for column, field in _FIELDS.items()
 }
-_FOUND |= {column: _of_rsmq(QueueState._fields.index(column)) for column in ("poison", "highest_rc")}
+_FOUND |= {column: _if_counted(QueueState._fields.index(column)) for column in ("poison", "highest_rc")}
 
 
 class SampleRows:
-    """Makes the rows of one place, poll by poll."""
+    """Makes the rows of one place, poll by poll; ``thresholds`` are those of its verdicts.
 
-    def __init__(self, recorder: str, place: Place) -> None:
+    ``last_ms`` is when the last row was made that the next may be compared with; None where there is none.
+    """
+
+    def __init__(self, recorder: str, place: Place, thresholds: Thresholds | None = None) -> None:
         self._recorder = recorder
         self._place = place
+        self._thresholds = None if thresholds is None else json.dumps(asdict(thresholds))
         self._queues: tuple[QueueState, ...] = ()
         self._columns: dict[str, NumberColumn | ValueColumn] = {}
         self._kept: dict[str, pa.Array] = {}
+        self.last_ms: int | None = None
+        # How far the server's clock is ahead of the local one.
+        self._ahead_ms = 0
+
+    def taken(
+        self, snapshot: Snapshot, wall_ms: int, queues: tuple[QueueState, ...] | None = None
+    ) -> tuple[pa.RecordBatch, int]:
+        """Return the rows of a poll, which may have failed, and its time; ``wall_ms`` is when it was made, locally.
+
+        ``queues`` are those to tell of, if not all.
+        """
+        if snapshot.link.failure is not None:
+            self.last_ms = None
+            at_ms = wall_ms + self._ahead_ms
+            return self.failed(snapshot.link.failure.sentence, at_ms), at_ms
+        at_ms, last_ms = snapshot.at_ms, self.last_ms
+        self._ahead_ms, self.last_ms = at_ms - wall_ms, at_ms
+        interval_ms = at_ms - last_ms if last_ms is not None and at_ms > last_ms else None
+        return self.polled(snapshot.queues if queues is None else queues, at_ms, interval_ms), at_ms
 
     def polled(self, queues: tuple[QueueState, ...], at_ms: int, interval_ms: int | None) -> pa.RecordBatch:
         """Return a row for each queue, and one without a queue."""
@@ -222,6 +229,7 @@ class SampleRows:
             kept = [*(values if stored is None else map(stored, values)), None]
             column = self._columns[name] = column_of(_SAMPLES.field(name).type, kept)
             self._kept[name] = column.array()
+        self._kept["thresholds"] = pa.array([None] * len(queues) + [self._thresholds], pa.string())
 
     def _told(self) -> dict[str, str]:
         return _place_columns(self._recorder, self._place)

@@ -118,6 +118,12 @@ _SAMPLES = (
         _FLAG,
         "whether it was already so before idle_since_ms, for an unknown time; null in older files",
     ),
+    Column("drain", _TEXT, "empty, clears, steady, stalled, growing or unknown; null in older files"),
+    Column(
+        "thresholds",
+        _TEXT,
+        "the recorder's thresholds of verdicts, as a JSON object, in the row of the poll itself; null in older files",
+    ),
 )
 _MESSAGES = (
     Column("at_ms", _WHOLE, "when the message was read"),

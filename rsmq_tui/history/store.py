@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from rsmq_tui.files import JSON_BYTES_MAX, UnfitFileError, read_bytes, regular_file
 from rsmq_tui.history.names import HistoryError, explain
@@ -29,40 +29,7 @@ class SealedFile(NamedTuple):
     bytes: int
 
 
-class Store(Protocol):
-    """What a recorder and a reader do with sealed files; everything may raise ``OSError``.
-
-    Only regular files are read, and none outside of the place, whatever a name says.
-    """
-
-    label: str
-
-    def prepare(self) -> None:
-        """Make the place, if it is not there."""
-
-    def read(self, name: str) -> str | None:
-        """Return a small file, or None where there is none; bytes that are no UTF-8 come as U+FFFD."""
-
-    def write(self, name: str, text: str, scratch: Path) -> None:
-        """Write a small file, whole or not at all; ``scratch`` is a path that may be used on the way."""
-
-    def has(self, name: str) -> bool:
-        """Tell whether there is such a file."""
-
-    def publish(self, path: Path, name: str) -> None:
-        """Let a finished file of this machine appear, whole, under that name; it is gone from where it was."""
-
-    def files(self, table: str) -> list[SealedFile]:
-        """Return the sealed files of a table, the oldest day first."""
-
-    def open(self, name: str) -> Any:
-        """Return what pyarrow reads that file from."""
-
-    def remove_day(self, day: str, scratch: Path) -> None:
-        """Remove a day of both tables; ``scratch`` is a folder that may be used on the way."""
-
-
-def open_store(out: str, state: Path) -> tuple[Store, Path]:
+def open_store(out: str, state: Path) -> "tuple[Store, Path]":
     """Return the store that ``out`` names, and the local folder for its segments.
 
     ``out`` is a path or a URL; ``state`` is the user's folder, for the segments of a store that is not local. Raises
@@ -77,25 +44,28 @@ def open_store(out: str, state: Path) -> tuple[Store, Path]:
 
 
 class FolderStore:
-    """A folder of this machine."""
+    """A folder of this machine, in which a recorder and a reader find sealed files; everything may raise ``OSError``.
+
+    Only regular files are read, and none outside of the folder, whatever a name says.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.label = str(folder)
         self._folder = folder
 
     def prepare(self) -> None:
-        """Make the folder."""
+        """Make the folder, if it is not there."""
         self._folder.mkdir(parents=True, exist_ok=True)
 
     def read(self, name: str) -> str | None:
-        """Return a small file, or None where there is none."""
+        """Return a small file, or None where there is none; bytes that are no UTF-8 come as U+FFFD."""
         try:
             return read_bytes(self._at(name)).decode("utf-8", "replace")
         except FileNotFoundError:
             return None
 
     def write(self, name: str, text: str, scratch: Path) -> None:
-        """Write it beside, and rename it."""
+        """Write a small file, whole or not at all; ``scratch`` is a path that may be used on the way."""
         scratch.write_text(text, "utf-8")
         _sync(scratch)
         self.publish(scratch, name)
@@ -105,7 +75,7 @@ class FolderStore:
         return (self._folder / name).exists()
 
     def publish(self, path: Path, name: str) -> None:
-        """Rename it into its folder."""
+        """Let a finished file of this machine appear, whole, under that name; it is gone from where it was."""
         target = self._folder / name
         for _ in range(3):
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -118,7 +88,7 @@ class FolderStore:
         _sync(target.parent)
 
     def files(self, table: str) -> list[SealedFile]:
-        """Return the sealed files of a table."""
+        """Return the sealed files of a table, the oldest day first."""
         return sorted(self._files(table), key=lambda file: (file.day, file.name))
 
     def _files(self, table: str) -> Iterator[SealedFile]:
@@ -142,7 +112,7 @@ class FolderStore:
                             yield SealedFile(f"{day}/{path.name}", found[1], _size_of(path))
 
     def open(self, name: str) -> Any:
-        """Return its path."""
+        """Return what pyarrow reads that file from: its path."""
         path = self._at(name)
         regular_file(path)
         return str(path)
@@ -151,7 +121,7 @@ class FolderStore:
         return self._folder / _within(name)
 
     def remove_day(self, day: str, scratch: Path) -> None:
-        """Rename the day away, so that nobody sees half of it, and then remove it."""
+        """Remove a day of both tables, renamed into the folder ``scratch`` first, so that nobody sees half of it."""
         for table in (SAMPLES, MESSAGES):
             gone = scratch / f"{table}.{day}.{secrets.token_hex(4)}.gone"
             with suppress(FileNotFoundError):
@@ -160,7 +130,10 @@ class FolderStore:
 
 
 class RemoteStore:
-    """A place that fsspec reaches. Files are put there under a name that readers leave out, and then moved."""
+    """A place that fsspec reaches, with the methods and guarantees of ``FolderStore``.
+
+    Files are put there under a name that readers leave out, and then moved.
+    """
 
     def __init__(self, filesystem: Any, root: str, label: str) -> None:
         self.label = label
@@ -226,7 +199,10 @@ class RemoteStore:
         return f"{self._root}/{name}"
 
 
-def _remote(url: str, label: str) -> Store:
+Store = FolderStore | RemoteStore
+
+
+def _remote(url: str, label: str) -> RemoteStore:
     from fsspec.core import url_to_fs  # noqa: PLC0415 - those who record to a folder need it not
 
     try:

@@ -45,8 +45,10 @@ class Polling(ABC):
     last good snapshot with its ``link`` saying what failed, and the next attempts come after 1, 2, 4 … 30 seconds. So
     does a defect of this program, which the ``link`` calls one.
     ``first`` is what is known before the first poll; ``clock`` is a monotonic clock in seconds, and the only local time
-    used.
+    used. ``thresholds`` are those that its queues get verdicts by.
     """
+
+    thresholds: Thresholds
 
     def __init__(
         self, first: Snapshot, *, interval_s: float = 1.0, clock: Callable[[], float] = time.monotonic
@@ -298,7 +300,10 @@ class LivePoller(Polling):
 class Source(Protocol):
     """A stream of snapshots, and looks into one queue at a time."""
 
-    thresholds: Thresholds
+    @property
+    def thresholds(self) -> Thresholds:
+        """When a queue gets a verdict."""
+        ...
 
     def snapshots(self) -> AsyncIterator[Snapshot]:
         """Yield one snapshot after another; a failed poll is a snapshot too, and never an exception."""

@@ -4,7 +4,7 @@ import os
 from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from rsmq_tui.history.names import HistoryError
 from rsmq_tui.history.store import FolderStore, Store, open_store
@@ -14,13 +14,6 @@ _HADOOPS = {"s3": "s3a", "gcs": "gs"}
 # What a URI holds as it is; all else that is ASCII, Java writes as %NN.
 _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-!.~'()*,;:$&+=@/")
 _GLOB = frozenset("[]{}*?\\")
-
-
-class File(NamedTuple):
-    """A file: its name within the folder, and its size in bytes."""
-
-    name: str
-    bytes: int
 
 
 class Folder:
@@ -49,13 +42,10 @@ class Folder:
         """Return the URL of something in it, for Spark."""
         return f"{self.url}/{name}"
 
-    def files(self, name: str) -> list[File]:
-        """Return all files below a folder in it, hidden ones too; none where there is no such folder."""
+    def files(self, name: str) -> list[str]:
+        """Return the names of all files below a folder in it, hidden ones too; none where there is no such folder."""
         self._fs.invalidate_cache()
-        found = []
-        for path, about in self._fs.find(f"{self._root}/{name}", detail=True).items():
-            found.append(File(str(path)[len(self._root) + 1 :], int(about.get("size") or 0)))
-        return found
+        return [str(path)[len(self._root) + 1 :] for path in self._fs.find(f"{self._root}/{name}")]
 
     def holds_anything(self, *, but: Collection[str]) -> bool:
         """Tell whether there is anything in it besides some names."""

@@ -3,7 +3,6 @@
 An hour is a number: how many hours have passed since 1970, UTC.
 """
 
-import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ import pyarrow.parquet as pq
 from rsmq_tui.history.analysis.schema import BY_DAY, LIFECYCLE, POISON_DAYS
 from rsmq_tui.history.analysis.tables import Manifest
 from rsmq_tui.history.schema import MESSAGES, SAMPLES
-from rsmq_tui.history.store import SealedFile, Store
+from rsmq_tui.history.store import SealedFile, Store, is_day
 from rsmq_tui.monitor.text import plural
 from rsmq_tui.pipeline.folder import Folder
 
@@ -22,7 +21,6 @@ TABLES = (SAMPLES, MESSAGES)
 """The tables of a history."""
 
 DAY_MS = 86_400_000
-_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
 def day_in(name: str) -> str | None:
@@ -31,7 +29,7 @@ def day_in(name: str) -> str | None:
     if len(parts) != 3 or not parts[1].startswith("day=") or parts[2].startswith(("_", ".")):
         return None
     day = parts[1].removeprefix("day=")
-    return day if _is_day(day) else None
+    return day if is_day(day) else None
 
 
 def source_of(table: str) -> str:
@@ -65,16 +63,6 @@ def shifted(day: str, days: int) -> str:
 def midnight_ms(day: str) -> int:
     """Return when a day begins."""
     return (date.fromisoformat(day) - date(1970, 1, 1)).days * DAY_MS
-
-
-def _is_day(text: str) -> bool:
-    if not _DAY.fullmatch(text):
-        return False
-    try:
-        date.fromisoformat(text)
-    except ValueError:
-        return False
-    return True
 
 
 HOUR_MS = 3_600_000

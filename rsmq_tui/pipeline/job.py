@@ -266,13 +266,13 @@ def read_notes(out: Folder) -> Notes:
     """Return what is noted down and not published yet."""
     names: dict[str, set[str]] = {}
     files = []
-    for file in out.files(NOTES):
-        parts = file.name.split("/")
+    for note in out.files(NOTES):
+        parts = note.split("/")
         # What is being written, or was when somebody was killed, begins like this.
         if len(parts) != 4 or parts[3].startswith(("_", ".")):
             continue
-        files.append(file.name)
-        with out.open(file.name) as lines:
+        files.append(note)
+        with out.open(note) as lines:
             for line in lines:
                 # The name as it is; where a store quotes it, it is none that is held, and stands for its whole day.
                 name = "/".join(json.loads(line)["path"].rsplit("/", 3)[1:])

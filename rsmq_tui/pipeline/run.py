@@ -8,12 +8,13 @@ Whenever a run is killed, the tables are those of one complete run, and the next
 - files that no manifest names are removed by the next run that publishes.
 """
 
+import json
 import secrets
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -37,10 +38,7 @@ from rsmq_tui.pipeline.state import (
     State,
     StoppedError,
     digest,
-    is_current,
-    made_by,
     read_state,
-    write_state,
 )
 
 _LOCK_FILE = "_lock"
@@ -126,7 +124,7 @@ def manifest_before(history: Folder, out: Folder, *, is_full: bool) -> Manifest 
 
 def _with_all_files(out: Folder, manifest: Manifest, *, is_full: bool) -> Manifest:
     """Return a manifest whose files are all there; raises where some are not, unless a full run does without."""
-    there = {file.name for file in out.files(RUNS)}
+    there = set(out.files(RUNS))
     lost = [name for table in manifest.tables for name in manifest.files(table) if name not in there]
     if lost and not is_full:
         raise PipelineError(f"{out.label}/{lost[0]} is missing: run the pipeline with --full to build its tables again")
@@ -151,7 +149,7 @@ def still_there(left_out: Mapping[str, LeftOut], held: Mapping[str, Sequence[Sea
 def keep(out: Folder, state: State, folder: Path) -> None:
     """Keep what the next run is to know; ``folder`` is the user's."""
     with scratch_for(out, folder, STATE_FILE) as scratch:
-        write_state(out, state, scratch)
+        out.store.write(STATE_FILE, json.dumps(asdict(state)) + "\n", scratch)
 
 
 @contextmanager
@@ -253,11 +251,14 @@ class PipelineRun:
         whole_again = mended(history, state)
         seen = digest(file for files in held.values() for file in files)
         is_same = (
-            before is not None and is_current(state) and state.settings == made_by(job.settings) and not whole_again
+            before is not None
+            and state.version == VERSION
+            and state.settings == asdict(job.settings)
+            and not whole_again
         )
         if is_same and not job.full and state.seen == seen and not read_notes(out).files:
             return Outcome(None, out.label, known_problems=len(still_there(state.left_out, held)))
-        if state.settings != made_by(job.settings):
+        if state.settings != asdict(job.settings):
             # Until the run is over nobody knows which of the two the tables are made by.
             self._keep(out, replace(state, settings={}))
         notes = self._ingest(history, out, held)
@@ -266,7 +267,7 @@ class PipelineRun:
         new = {table: set(notes.names.get(table, ())) for table in TABLES}
         for name in whole_again:
             new[name.partition("/")[0]].add(name)
-        is_anew = before is None or job.full or not is_current(state)
+        is_anew = before is None or job.full or state.version != VERSION
         # What is poison is told by day.
         has_other_poison = state.settings.get("poison_rc") != job.settings.poison_rc
         anew = TABLES if is_anew else (MESSAGES,) if has_other_poison else ()
@@ -274,7 +275,7 @@ class PipelineRun:
         left_out = still_there({name: about for name, about in state.left_out.items() if name not in whole_again}, held)
         if not todo and is_same:
             drop_notes(out, notes)
-            self._keep(out, State(VERSION, made_by(job.settings), seen, left_out))
+            self._keep(out, State(VERSION, asdict(job.settings), seen, left_out))
             return Outcome(None, out.label, known_problems=len(left_out))
         if not any(held.values()) and before is None:
             raise PipelineError(f"{history.label} has no rows yet: rsmq-tui record --out {history.label} records some")
@@ -324,7 +325,7 @@ class PipelineRun:
         self._check_alone(out, before)
         self._store_manifest(out, manifest)
         self._step("published")
-        self._keep(out, State(VERSION, made_by(self._job.settings), seen, both))
+        self._keep(out, State(VERSION, asdict(self._job.settings), seen, both))
         drop_notes(out, notes)
         self._step("notes dropped")
         remove_old(out, manifest, before)

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from rsmq_tui.files import FileLock
 from rsmq_tui.pipeline.state import NotInstalledError, PipelineError
@@ -335,33 +335,14 @@ class SparkOptions:
     shows_log: bool = False
 
 
-class SparkEngine(Protocol):
-    """A Spark at work; ``log`` is the file that its own words go to."""
-
-    spark: Any
-    log: Path | None
-
-    def tasks(self) -> tuple[int, int]:
-        """Return how many tasks of what runs now are done, and how many there are; 0, 0 where nothing runs."""
-
-    def cancel(self) -> None:
-        """Cancel what runs now."""
-
-    def fitting(self) -> dict[str, str]:
-        """Return the settings that depend on how many cores there are."""
-
-    def close(self) -> None:
-        """End it, and remove what it left on this machine."""
-
-
-def open_engine(options: SparkOptions, state: Path, label: str) -> SparkEngine:
+def open_engine(options: SparkOptions, state: Path, label: str) -> "SparkEngine":
     """Start Spark, or connect to it; ``state`` is the user's folder, ``label`` names what it is for.
 
     Raises ``PipelineError``.
     """
     check_installed()
     if options.remote is None:
-        engine: SparkEngine = _Started(options, state, label)
+        engine: SparkEngine = Started(options, state, label)
     else:
         _forget_others()
         engine = Connected(options.remote)
@@ -388,8 +369,11 @@ def check_installed() -> None:
         raise NotInstalledError("the pipeline needs its packages: pip install 'rsmq-tui[pipeline]'") from error
 
 
-class _Started:
-    """Spark with its driver in a Java of ours, or in the one of the spark-submit that started us."""
+class Started:
+    """Spark with its driver in a Java of ours, or in the one of the spark-submit that started us.
+
+    ``log`` is the file that its own words go to, if there is one.
+    """
 
     def __init__(self, options: SparkOptions, state: Path, label: str) -> None:
         self.log: Path | None = None
@@ -494,7 +478,7 @@ class _Started:
         return {"spark.sql.shuffle.partitions": str(max(32, 3 * cores))}
 
     def tasks(self) -> tuple[int, int]:
-        """Return what Spark's status says of the stages at work."""
+        """Return how many tasks of the stages at work are done, and how many there are; 0, 0 where nothing runs."""
         tracker = self.spark.sparkContext.statusTracker()
         stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
         known = [stage for stage in stages if stage is not None]
@@ -528,6 +512,10 @@ class _Started:
                 self._java.wait()
         if self._scratch is not None:
             self._scratch.remove()
+
+
+SparkEngine = Started | Connected
+"""A Spark at work."""
 
 
 def _forget_others() -> None:

@@ -1,15 +1,12 @@
 """Settings, progress and errors of the pipeline, and what it keeps between runs."""
 
 import hashlib
-import json
 import threading
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass, field
-from pathlib import Path
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from rsmq_tui.files import parse_json
-from rsmq_tui.history.analysis.schema import VERSION
 from rsmq_tui.history.store import SealedFile
 from rsmq_tui.pipeline.folder import Folder
 
@@ -63,21 +60,6 @@ def read_state(out: Folder) -> State | None:
         return State(told["version"], dict(told["settings"]), str(told["seen"]), left_out)
     except (ValueError, TypeError, KeyError, AttributeError):
         return State()
-
-
-def write_state(out: Folder, state: State, scratch: Path) -> None:
-    """Keep it for the next run."""
-    out.store.write(STATE_FILE, json.dumps(asdict(state)) + "\n", scratch)
-
-
-def made_by(settings: Settings) -> dict[str, Any]:
-    """Return settings as they are kept."""
-    return asdict(settings)
-
-
-def is_current(state: State) -> bool:
-    """Tell whether the tables by day are what this version would make of the same rows."""
-    return state.version == VERSION
 
 
 def digest(files: Iterable[SealedFile]) -> str:

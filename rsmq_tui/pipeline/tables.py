@@ -1,7 +1,7 @@
 """The tables of a run: their rows, what is kept of earlier runs, and their publication."""
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -15,11 +15,8 @@ from rsmq_tui.history.analysis.tables import WHOLE_KEY, Manifest
 from rsmq_tui.history.schema import SAMPLES, SCHEMAS
 from rsmq_tui.pipeline.folder import Folder, as_uri
 from rsmq_tui.pipeline.increment import DAY_MS, WorkPlan, hours_in, hours_of
+from rsmq_tui.pipeline.transforms.columns import DAY, spark_type
 from rsmq_tui.pipeline.transforms.samples import is_within
-
-DAY = "day"
-_TYPES = {pa.string(): "string", pa.int64(): "bigint", pa.float64(): "double", pa.binary(): "binary"}
-_TYPES |= {pa.bool_(): "boolean"}
 
 
 def history_rows(
@@ -88,16 +85,12 @@ class StoredTables(Mapping[str, DataFrame]):
 
 def _nothing(spark: SparkSession, schema: pa.Schema, *more: str) -> DataFrame:
     """Return a table without rows; no task runs for it."""
-    typed = [(field.name, _type(field.type)) for field in schema] + [(name, "string") for name in more]
+    typed = [(field.name, spark_type(field.type)) for field in schema] + [(name, "string") for name in more]
     return spark.range(0).select(*(sf.lit(None).cast(kind).alias(name) for name, kind in typed))
 
 
 def _ddl(schema: pa.Schema) -> str:
-    return ", ".join(f"`{field.name}` {_type(field.type)}" for field in schema)
-
-
-def _type(kind: pa.DataType) -> str:
-    return f"array<{_type(kind.value_type)}>" if pa.types.is_list(kind) else _TYPES[kind]
+    return ", ".join(f"`{field.name}` {spark_type(field.type)}" for field in schema)
 
 
 _DAY = re.compile(r"/day=([0-9]{4}-[0-9]{2}-[0-9]{2})/")
@@ -135,17 +128,17 @@ def _written(out: Folder, folder: str, table: str) -> Written:
     files: dict[str, list[str]] = {}
     count = 0
     beside = []
-    for file in sorted(out.files(folder)):
-        last = file.name.rpartition("/")[2]
+    for name in sorted(out.files(folder)):
+        last = name.rpartition("/")[2]
         if last.startswith(("_", ".")):
             # Checksums that only Hadoop reads: the files have their own.
-            beside.append(file.name)
+            beside.append(name)
             continue
-        day = _DAY.search(file.name)
-        rows = _rows_in(out, file.name)
+        day = _DAY.search(name)
+        rows = _rows_in(out, name)
         if table in BY_DAY and (day is None or not rows):
             continue
-        files.setdefault(day[1] if day is not None else WHOLE_KEY, []).append(file.name)
+        files.setdefault(day[1] if day is not None else WHOLE_KEY, []).append(name)
         count += rows
     if out.path is not None:
         out.remove(*beside)
@@ -183,12 +176,8 @@ def remove_old(out: Folder, *manifests: Manifest | None) -> None:
         for names in days.values()
         for name in names
     }
-    out.remove(*_without(file.name for file in out.files(RUNS) if file.name not in named))
+    out.remove(*(name for name in out.files(RUNS) if name not in named))
     out.remove_empty(RUNS)
-
-
-def _without(names: Iterable[str]) -> list[str]:
-    return sorted(set(names))
 
 
 def _rows_in(out: Folder, name: str) -> int:

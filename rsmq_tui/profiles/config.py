@@ -50,7 +50,7 @@ def address_keys(folder: Path) -> dict[str, Read]:
         "password_env": values.text,
         "password_file": path,
         "password_command": values.command,
-        "password": values.secret,
+        "password": values.text,
     }
     return {
         "url": _url,

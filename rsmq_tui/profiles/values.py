@@ -3,14 +3,13 @@
 A reader returns what the program works with, or raises ValueError. The text of the error continues the name of the key:
 ``port must be …``. It never repeats the value of a secret.
 
-Python's TOML reader does not report lines. So the text, which is known to be valid, is walked once more for the line of
-each key and each element of an array.
+Python's TOML reader does not report lines. So the text, which is known to be valid, is read once more in parts.
 """
 
 import re
 import shlex
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
@@ -59,11 +58,6 @@ def text(value: Any) -> str:
     if not isinstance(value, str) or not value or "\0" in value:
         raise ValueError("must be a string in quotes, not empty")
     return value
-
-
-def secret(value: Any) -> str:
-    """Read a password."""
-    return text(value)
 
 
 def flag(value: Any) -> bool:
@@ -259,139 +253,58 @@ def _node(value: Any, number: int, default_port: int) -> Node:
 # What leads to a value: keys, and numbers in arrays.
 Place = tuple[str | int, ...]
 
-_BLANK = re.compile(r"(?:[ \t\r\n]|#[^\n]*)*")
-_SPACE = re.compile(r"[ \t]*")
-_BARE = re.compile(r"[A-Za-z0-9_-]+")
-_STRING = re.compile(
-    r'"""(?:[^"\\]|\\.|"{1,2}(?!"))*"{3,5}'
-    r"|'''(?:[^']|'{1,2}(?!'))*'{3,5}"
-    r'|"(?:[^"\\\n]|\\.)*"'
-    r"|'[^'\n]*'",
-    re.DOTALL,
-)
-_SCALAR = re.compile(r"[^,\]}#\n]+")
-
 
 def lines_of(text: str) -> dict[Place, int]:
-    """Return the line, counted from 1, of every table, key and element of a text that ``tomllib`` can read."""
-    return _Walk(text.replace("\r\n", "\n")).lines
+    """Return the line, counted from 1, of every table, key and element of a text that ``tomllib`` can read.
 
-
-class _Walk:
-    def __init__(self, text: str) -> None:
-        self.lines: dict[Place, int] = {}
-        self._text = text
-        self._at = 0
-        self._line = 1
-        self._counted = 0
-        # How many elements each array of tables has so far.
-        self._sizes: dict[Place, int] = {}
-        table: Place = ()
-        self._take(_BLANK)
-        while self._at < len(text):
-            if text[self._at] == "[":
-                table = self._header()
-            else:
-                self._pair(table)
-            self._take(_BLANK)
-
-    def _header(self) -> Place:
-        is_array = self._text.startswith("[[", self._at)
-        line = self._line_here()
-        self._at += 2 if is_array else 1
-        *parents, last = self._keys()
-        self._at += 2 if is_array else 1
-        table: Place = ()
-        for key in parents:
-            table = self._latest((*table, key))
-            self.lines.setdefault(table, line)
-        table = (*table, last)
-        if is_array:
-            number = self._sizes.get(table, 0)
-            self._sizes[table] = number + 1
-            self.lines.setdefault(table, line)
-            table = (*table, number)
+    A header is a document of its own, and so is a key with its value: the text is read statement by statement. A key
+    has the line that its statement begins at; an element of an array over several lines that at which it is complete.
+    """
+    lines: dict[Place, int] = {}
+    # The number of the last element of each array of tables.
+    last: dict[Place, int] = {}
+    rows = text.replace("\r\n", "\n").split("\n")
+    table: Place = ()
+    begin = 0
+    for end in range(1, len(rows) + 1):
+        content = _content_of(rows[begin:end])
+        if content is None:
+            continue
+        if rows[begin].lstrip().startswith("["):
+            table = ()
+            while content:
+                ((key, content),) = content.items()
+                table = (*table, key)
+                lines.setdefault(table, end)
+                if isinstance(content, list):
+                    last[table], content = last.get(table, -1) + 1, None
+                table = (*table, last[table]) if table in last else table
+                lines.setdefault(table, end)
         else:
-            table = self._latest(table)
-        self.lines.setdefault(table, line)
-        return table
-
-    def _latest(self, table: Place) -> Place:
-        """Return the last element of an array of tables, which is what its name means in a header."""
-        return (*table, self._sizes[table] - 1) if table in self._sizes else table
-
-    def _pair(self, table: Place) -> None:
-        line = self._line_here()
-        place = table
-        for key in self._keys():
-            place = (*place, key)
-            self.lines.setdefault(place, line)
-        self._at += 1
-        self._take(_SPACE)
-        self._value(place)
-
-    def _keys(self) -> list[str]:
-        keys = []
-        while True:
-            self._take(_SPACE)
-            if self._text[self._at] in "\"'":
-                keys.append(_unquoted(self._take(_STRING)))
-            else:
-                keys.append(self._take(_BARE))
-            self._take(_SPACE)
-            if self._text[self._at] != ".":
-                return keys
-            self._at += 1
-
-    def _value(self, place: Place) -> None:
-        match self._text[self._at]:
-            case '"' | "'":
-                self._take(_STRING)
-            case "[":
-                self._elements(place)
-            case "{":
-                self._inline(place)
-            case _:
-                self._take(_SCALAR)
-
-    def _elements(self, place: Place) -> None:
-        self._at += 1
-        number = 0
-        while self._next() != "]":
-            self.lines[*place, number] = self._line_here()
-            self._value((*place, number))
-            number += 1
-        self._at += 1
-
-    def _inline(self, place: Place) -> None:
-        self._at += 1
-        while self._next() != "}":
-            self._pair(place)
-        self._at += 1
-
-    def _next(self) -> str:
-        """Go to what follows white space, comments and commas."""
-        self._take(_BLANK)
-        if self._text[self._at] == ",":
-            self._at += 1
-            self._take(_BLANK)
-        return self._text[self._at]
-
-    def _take(self, pattern: re.Pattern[str]) -> str:
-        found = pattern.match(self._text, self._at)
-        assert found is not None, "a text that tomllib has read"
-        self._at = found.end()
-        return found[0]
-
-    def _line_here(self) -> int:
-        self._line += self._text.count("\n", self._counted, self._at)
-        self._counted = self._at
-        return self._line
+            for place in _places(content, table):
+                if all(isinstance(key, str) for key in place[len(table) :]):
+                    lines.setdefault(place, begin + 1)
+            for part in range(begin + 1, end + 1):
+                content = _content_of([*rows[begin:part], "]"] if part < end else rows[begin:end])
+                for place in () if content is None else _places(content, table):
+                    lines.setdefault(place, part)
+        begin = end
+    return lines
 
 
-def _unquoted(key: str) -> str:
-    value: dict[str, Any] = tomllib.loads(f"key = {key}")
-    return str(value["key"])
+def _content_of(rows: Sequence[str]) -> Any:
+    try:
+        return tomllib.loads("\n".join(rows))
+    except tomllib.TOMLDecodeError:
+        return None
+
+
+def _places(value: Any, place: Place) -> Iterator[Place]:
+    """Yield what is in a table or an array, with all that is in that."""
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, each in inner:
+        yield (*place, key)
+        yield from _places(each, (*place, key))
 
 
 class ConfigError(ValueError):

@@ -528,7 +528,7 @@ class RsmqApp(App[None]):
         is_recovered = False
         async for snapshot in site.source.snapshots():
             if self.dashboard.recording is not None:
-                self.dashboard.recording.take(snapshot, site.name)
+                self.dashboard.recording.take(snapshot, site.name, site.source.thresholds)
             self.dashboard.show_live(snapshot if is_alone else self._fleet.take(snapshot))
             if not is_recovered and snapshot.link.failure is None:
                 is_recovered = True

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from rsmq_tui.history.names import Place
 from rsmq_tui.history.reading import History
@@ -27,7 +28,14 @@ class Tape:
     """What one recorder writes of one place; a file is sealed after so many polls, or at midnight."""
 
     def __init__(
-        self, out: Path, recorder: str = "a" * 12, place: Place = PLACE, *, polls_a_file: int = 50, first: int = 1
+        self,
+        out: Path,
+        recorder: str = "a" * 12,
+        place: Place = PLACE,
+        *,
+        polls_a_file: int = 50,
+        first: int = 1,
+        thresholds: Thresholds | None = None,
     ) -> None:
         out.mkdir(parents=True, exist_ok=True)
         (out / SCHEMA_FILE).write_text(describe())
@@ -35,7 +43,7 @@ class Tape:
         self.recorder = recorder
         self.place = place
         self.files: list[Path] = []
-        self._rows = SampleRows(recorder, place)
+        self._rows = SampleRows(recorder, place, thresholds)
         self._polls_a_file = polls_a_file
         self._number = first
         self._open: list[tuple[str, pa.RecordBatch]] = []
@@ -107,6 +115,14 @@ class Live:
         self.tape.fail(at_ms, sentence)
 
 
+def without(tape: Tape, *columns: str) -> None:
+    """Make of a tape's files those of a version that did not have these columns."""
+    for path in tape.files:
+        metadata = pq.read_metadata(path).metadata
+        older = pq.ParquetFile(path).read().drop_columns(list(columns))
+        pq.write_table(older.replace_schema_metadata(metadata), path)
+
+
 def queue_row(depth: int, sent: int, received: int, hidden: int = 0) -> Row:
     """A queue with that many messages."""
     return row_of(depth=depth, hidden=hidden, sent=sent, received=received, head=_HEAD)
@@ -122,4 +138,4 @@ def replay_of(out: Path, **options: Any) -> Replay:
     return Replay(History(out, state=out), **options)
 
 
-__all__ = ["NOON_MS", "PLACE", "STEP_MS", "Live", "Tape", "queue_row", "replay_of", "said"]
+__all__ = ["NOON_MS", "PLACE", "STEP_MS", "Live", "Tape", "queue_row", "replay_of", "said", "without"]

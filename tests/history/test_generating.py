@@ -111,6 +111,10 @@ def test_the_numbers_of_a_row_agree(rows: list[dict[str, Any]]) -> None:
         if row["verdict"] == "aged":
             assert row["oldest_ready_age_ms"] >= 600_000
         assert row["verdict"] in ("ok", "aged", "poisoned", "growing", "stalled")
+        assert (row["since_ms"] is None) == (row["verdict"] == "ok")
+        assert row["since_ms"] is None or row["since_ms"] <= row["at_ms"]
+        assert (row["drain"] == "empty") == (row["ready"] == 0)
+        assert (row["drain"] == "growing") == (row["verdict"] == "growing")
 
 
 def test_counters_fall_only_where_a_queue_is_created_anew(rows: list[dict[str, Any]]) -> None:

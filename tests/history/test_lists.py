@@ -3,13 +3,12 @@
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
 import pytest
 
 from rsmq_tui.history.names import Place, stored_name
 from rsmq_tui.history.reading import History
 from rsmq_tui.history.replay.messages import Inventories
-from rsmq_tui.history.replay.tracking import snapshot_of
+from rsmq_tui.history.replay.tracking import state_of
 from rsmq_tui.history.rows import SampleRows
 from rsmq_tui.history.schema import SCHEMA_FILE, describe
 from rsmq_tui.history.writer import Settings, Writer
@@ -20,7 +19,7 @@ from rsmq_tui.monitor.series import ListSeries
 from rsmq_tui.protocol import Row
 from rsmq_tui.protocol.lists.naming import LISTS_NS
 from tests.history.made import rows_of, state
-from tests.history.replayed import NOON_MS, PLACE, STEP_MS, Live, Tape, replay_of
+from tests.history.replayed import NOON_MS, PLACE, STEP_MS, Live, Tape, replay_of, without
 
 LISTS = PLACE._replace(ns=LISTS_NS)
 UNKNOWN = ("totalsent", "totalrecv", "vt_s", "delay_s", "maxsize", "created_ms", "modified_ms", "poison", "highest_rc")
@@ -90,23 +89,15 @@ def test_it_is_read_back_as_it_was(tmp_path: Path) -> None:
     tape.seal()
     (poll,) = History(tmp_path, state=tmp_path).polls()
 
-    assert snapshot_of(poll).queues == (listed(place="prod"), listed("queue:b", expired=None, place="prod"))
+    assert [state_of(row, poll) for row in poll.rows.to_pylist()] == [listed(), listed("queue:b", expired=None)]
     assert poll.place == LISTS
-
-
-def _without(tape: Tape, column: str) -> None:
-    """Make of a tape's only file one of before there was that column."""
-    (path,) = tape.files
-    metadata = pq.read_metadata(path).metadata
-    older = pq.ParquetFile(path).read().drop_columns([column])
-    pq.write_table(older.replace_schema_metadata(metadata), path)
 
 
 def test_files_of_before_there_were_leases_in_them_are_read(tmp_path: Path) -> None:
     tape = Tape(tmp_path)
     tape.poll(NOON_MS, state())
     tape.seal()
-    _without(tape, "expired")
+    without(tape, "expired")
     (shown,) = replay_of(tmp_path).snapshot.queues
 
     assert (shown.name, shown.depth, shown.expired, shown.net_s) == ("orders", 7, None, None)
@@ -127,7 +118,7 @@ def test_for_how_long_nothing_was_taken_is_said_as_it_was_live(tmp_path: Path) -
     told = [("no consumer ≥ 3m 15s", f"{words} 3m 15s or more"), ("no consumer for 2m 25s", f"{words} 2m 25s")]
     assert said(replay_of(tmp_path, from_ms=at_ms).snapshot.queues) == said(live.states[at_ms]) == told
     # Older files do not say which it is.
-    _without(live.tape, "is_idle_longer")
+    without(live.tape, "is_idle_longer")
     assert said(replay_of(tmp_path, from_ms=at_ms).snapshot.queues) == [
         told[0], ("no consumer ≥ 2m 25s", f"{words} 2m 25s or more"),
     ]  # fmt: skip
@@ -146,18 +137,8 @@ def test_a_history_of_an_older_program_gets_the_new_columns_described(tmp_path: 
 def test_a_moment_is_shown_as_it_was_live(hour: tuple[Path, Live], poll: int) -> None:
     out, live = hour
     at_ms = NOON_MS + poll * STEP_MS
-    shown = replay_of(out, from_ms=at_ms).snapshot.queues
-    # Nobody wrote down whether something was taken while a depth stayed the same.
-    seen = [
-        queue._replace(drain=Drain.UNKNOWN if queue.drain is Drain.STEADY else queue.drain)
-        for queue in live.states[at_ms]
-    ]
 
-    assert [queue._replace(since_ms=None) for queue in shown] == [queue._replace(since_ms=None) for queue in seen]
-    for now, then in zip(shown, seen, strict=True):
-        # Verdicts are made at polls: since when is known as exactly as those were made.
-        assert (now.since_ms is None) == (then.since_ms is None)
-        assert abs((now.since_ms or 0) - (then.since_ms or 0)) <= STEP_MS
+    assert replay_of(out, from_ms=at_ms).snapshot.queues == live.states[at_ms]
 
 
 def test_troubles_are_told_apart(hour: tuple[Path, Live]) -> None:
@@ -167,7 +148,7 @@ def test_troubles_are_told_apart(hour: tuple[Path, Live]) -> None:
     assert {name: queue.verdict for name, queue in shown.items()} == {
         "drains": Verdict.OK, "grows": Verdict.GROWING, "leased": Verdict.LEAKING, "stalls": Verdict.STALLED,
     }  # fmt: skip
-    assert (shown["leased"].expired, shown["leased"].drain) == (1, Drain.UNKNOWN)
+    assert (shown["leased"].expired, shown["leased"].drain) == (1, Drain.STEADY)
     assert (shown["stalls"].expired, shown["stalls"].drain) == (0, Drain.STALLED)
     assert shown["drains"].drain is Drain.CLEARS
     assert shown["drains"].net_s == -7 / 5

@@ -8,9 +8,9 @@ import pytest
 from rsmq_tui.history.names import HistoryError, Place
 from rsmq_tui.history.reading import History, Span
 from rsmq_tui.history.recorder import Recorder
-from rsmq_tui.history.replay.tracking import snapshot_of
+from rsmq_tui.history.replay.tracking import state_of
 from rsmq_tui.history.store import FolderStore
-from rsmq_tui.monitor import Verdict
+from rsmq_tui.monitor import Thresholds, Verdict
 from tests.history.made import DAY_MS, NOON_MS, PLACE, Hand, failed, polled, state
 
 pytestmark = pytest.mark.slow
@@ -101,10 +101,8 @@ def test_what_was_recorded_comes_back(tmp_path: Path) -> None:
 
     assert history.places() == [other, PLACE]
     (poll,) = history.polls(place=PLACE)
-    snapshot = snapshot_of(poll)
-    assert snapshot.queues == (odd, broken)
-    assert (snapshot.at_ms, snapshot.place, snapshot.server, snapshot.ns) == (NOON_MS, *PLACE)
-    assert (snapshot.totals.depth, snapshot.totals.oldest) == (7, "a\udcff\\")
+    assert [state_of(row, poll, "prod") for row in poll.rows.to_pylist()] == [odd, broken]
+    assert (poll.at_ms, poll.place, poll.thresholds) == (NOON_MS, PLACE, Thresholds())
     (outage,) = history.polls(place=other)
     assert (outage.failure, outage.rows.num_rows) == ("no route to host", 0)
 

@@ -1,11 +1,12 @@
 """Playing: as fast as it was asked for, on a clock that the test turns; what is asked for is done in order."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from rsmq_tui.history.reading import Poll
 from rsmq_tui.history.replay.player import SPEEDS, Player
 from rsmq_tui.history.replay.replay import Replay
 from tests.history.replayed import NOON_MS, STEP_MS, Tape, replay_of, said
@@ -189,12 +190,14 @@ async def test_a_step_beyond_the_end_finds_what_was_sealed_meanwhile(tmp_path: P
 
 
 def test_what_is_shown_and_its_moment_go_together(replay: Replay, monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[int] = []
+    seen: set[int] = set()
+    polls = replay.timeline.polls
 
-    def look_back(from_ms: int) -> None:
-        seen.append(replay.position_ms)
+    def noted(from_ms: int, to_ms: int) -> Iterator[Poll]:
+        seen.add(replay.position_ms)
+        return polls(from_ms, to_ms)
 
-    monkeypatch.setattr(replay, "_look_back", look_back)
+    monkeypatch.setattr(replay.timeline, "polls", noted)
     replay.seek(NOON_MS + 100_000)
     # As long as it reads, nothing else is said to be shown.
-    assert (seen, replay.position_ms) == ([NOON_MS], NOON_MS + 100_000)
+    assert (seen, replay.position_ms) == ({NOON_MS}, NOON_MS + 100_000)

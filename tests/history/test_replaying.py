@@ -7,11 +7,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rsmq_tui.history.names import HistoryError, Place
-from rsmq_tui.history.reading import History, Span
+from rsmq_tui.history.reading import History, Span, read_thresholds
+from rsmq_tui.history.replay.messages import Inventories
+from rsmq_tui.history.replay.player import Player, ReplaySource
 from rsmq_tui.history.replay.replay import Replay, labels_of
-from rsmq_tui.monitor import QueueState, Verdict
+from rsmq_tui.monitor import Drain, QueueState, Thresholds, Verdict, reason
 from tests.history.made import Hand
-from tests.history.replayed import NOON_MS, PLACE, STEP_MS, Live, Tape, queue_row, replay_of, said
+from tests.history.replayed import NOON_MS, PLACE, STEP_MS, Live, Tape, queue_row, replay_of, said, without
 
 pytestmark = pytest.mark.slow
 
@@ -53,7 +55,9 @@ def test_a_moment_is_shown_as_it_was_live(hour: tuple[Path, Live], poll: int) ->
     at_ms = NOON_MS + poll * STEP_MS
     replay = replay_of(out, from_ms=at_ms)
 
-    assert shown(replay) == live.states[at_ms]
+    seen = live.states[at_ms]
+    assert [queue._replace(drain_s=None) for queue in shown(replay)] == [queue._replace(drain_s=None) for queue in seen]
+    assert [queue.drain_s for queue in shown(replay)] == [pytest.approx(queue.drain_s) for queue in seen]
     assert replay.snapshot.at_ms == replay.position_ms == at_ms
     assert replay.snapshot.link.failure is None
 
@@ -65,6 +69,54 @@ def test_a_trouble_began_when_it_did_however_long_ago(hour: tuple[Path, Live]) -
     assert stalls.verdict is Verdict.STALLED
     # The last receive was in the poll of ten minutes.
     assert stalls.since_ms == NOON_MS + 120 * STEP_MS
+
+
+async def test_sentences_are_those_of_the_recorders_thresholds(tmp_path: Path) -> None:
+    used = Thresholds(stalled_ms=20_000, poison_rc=3)
+    tapes = Tape(tmp_path, thresholds=used), Tape(tmp_path, "d" * 12, STAGE)
+    stalled = said("stalled", since_ms=NOON_MS - 40_000, idle_since_ms=NOON_MS - 40_000)
+    for tape in tapes:
+        tape.poll(NOON_MS, stalled)
+        tape.seal()
+    replay = replay_of(tmp_path)
+    inventories = Inventories(replay.timeline.history)
+    found = [ReplaySource(Player(replay), place, inventories).thresholds for place in (PLACE, STAGE)]
+
+    assert found == [used, Thresholds()]
+    (here, there) = shown(replay)
+    assert reason(here, NOON_MS, found[0]).endswith(" (thresholds: stalled 20 s)")
+    assert reason(there, NOON_MS, found[1]).endswith("none received for 40 s")
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        (None, Thresholds()),
+        ("[", Thresholds()),
+        ("[1]", Thresholds()),
+        ('{"stalled_ms": "9", "aged_ms": true, "poison_rc": -1, "clear_ms": 1e400, "leaking_ms": 7.5}', Thresholds()),
+        ('{"stalled_ms": 9, "growing_share": 1, "later": 5}', Thresholds(stalled_ms=9, growing_share=1)),
+    ],
+)
+def test_thresholds_that_are_none_are_the_usual_ones(text: str | None, found: Thresholds) -> None:
+    assert read_thresholds(text) == found
+
+
+def test_older_files_do_not_say_since_when_and_whether_it_clears(hour: tuple[Path, Live], tmp_path: Path) -> None:
+    live = live_hour(tmp_path)
+    without(live.tape, "drain", "since_ms", "idle_since_ms", "pending_since_ms", "pending_until_ms", "thresholds")
+    at_ms = NOON_MS + 299 * STEP_MS
+    older = {queue.name: queue for queue in shown(replay_of(tmp_path, from_ms=at_ms))}
+    newer = {queue.name: queue for queue in shown(replay_of(hour[0], from_ms=at_ms))}
+
+    assert {name: queue.since_ms for name, queue in older.items()} == dict.fromkeys(newer)
+    drains = {name: queue.drain for name, queue in older.items()}
+    assert drains.pop("drains") is Drain.UNKNOWN is not newer["drains"].drain
+    # What the verdict and the counts tell is known.
+    assert drains == {name: newer[name].drain for name in drains}
+    unknown = dict.fromkeys(("since_ms", "idle_since_ms", "drain", "drain_s", "pending_since_ms", "pending_until_ms"))
+    for name, queue in older.items():
+        assert queue._replace(**unknown) == newer[name]._replace(**unknown)
 
 
 def test_the_charts_are_those_of_the_last_ten_minutes(hour: tuple[Path, Live]) -> None:

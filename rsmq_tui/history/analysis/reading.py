@@ -6,11 +6,12 @@ polled there is a gap, in the sum of several places too. Ages are combined by th
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields
 from itertools import pairwise
 from math import fsum, isfinite
 from pathlib import Path
 from statistics import median
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -50,6 +51,7 @@ from rsmq_tui.history.analysis.values import (
 from rsmq_tui.history.names import Place, read_name, stored_name
 from rsmq_tui.history.store import LAST_MS
 
+Fact = TypeVar("Fact", Advice, Anomaly, Episode, Forecast, Poison, QueueFacts)
 # Nobody looks at more; a damaged file may tell of millions.
 _MOST_DAYS = 3_660
 # 1970 began on a Thursday.
@@ -409,46 +411,29 @@ class Analysis:
     def poison(self, span: TimeRange, queues: Chosen = None) -> tuple[Poison, ...]:
         """Return the messages that were seen too often received in a range, the most often received first."""
         inside = (pc.field("first_seen_ms") <= span.to_ms) & (pc.field("last_seen_ms") >= span.from_ms)
-        found = [
-            Poison(
-                _ref(row), read_name(row["id"]), row["sent_ms"], row["fr_ms"], row["rc"] or 0, row["size"],
-                row["first_seen_ms"], row["last_seen_ms"], row["is_there"],
-            )
-            for row in self._rows(POISON, inside, queues)
-        ]  # fmt: skip
+        rows = self._rows(POISON, inside, queues)
+        found = [_made(Poison, row, ref=_ref(row), id=read_name(row["id"]), rc=row["rc"] or 0) for row in rows]
         return tuple(sorted(found, key=lambda poison: (-poison.rc, poison.first_seen_ms, poison.ref, poison.id)))
 
     def advice(self, queues: Chosen = None) -> tuple[Advice, ...]:
         """Return what is advised for the vt of queues, those first of which most came back too early."""
+        rows = self._rows(ADVICE, None, queues)
         found = [
-            Advice(
-                _ref(row), row["vt_s"], row["received"] or 0, row["expired_share"], row["holding_ms_p99"],
-                row["advised_vt_s"], row["told"] or "",
-            )
-            for row in self._rows(ADVICE, None, queues)
-        ]  # fmt: skip
+            _made(Advice, row, ref=_ref(row), received=row["received"] or 0, told=row["told"] or "") for row in rows
+        ]
         return tuple(sorted(found, key=lambda advice: (-(advice.expired_share or 0.0), advice.ref)))
 
     def forecasts(self, queues: Chosen = None) -> tuple[Forecast, ...]:
         """Return where queues are going, those first that get to a limit soonest."""
-        found = [
-            Forecast(
-                _ref(row), row["metric"], row["at_ms"], row["value"], row["slope_s"], row["hours"] or 0, row["limit"],
-                row["reaches_ms"], row["told"] or "",
-            )
-            for row in self._rows(FORECAST, None, queues)
-        ]  # fmt: skip
+        rows = self._rows(FORECAST, None, queues)
+        found = [_made(Forecast, row, ref=_ref(row), hours=row["hours"] or 0, told=row["told"] or "") for row in rows]
         return tuple(sorted(found, key=lambda one: (one.reaches_ms is None, one.reaches_ms or 0, one.ref, one.metric)))
 
     def anomalies(self, span: TimeRange, queues: Chosen = None) -> tuple[Anomaly, ...]:
         """Return the unusual hours that begin in a range, the most unusual first."""
         inside = (pc.field("bucket_ms") > span.from_ms - HOUR_MS) & (pc.field("bucket_ms") <= span.to_ms)
-        found = [
-            Anomaly(
-                _ref(row), row["bucket_ms"], row["metric"], row["value"], row["median"], row["mad"], row["score"] or 0.0
-            )
-            for row in self._rows(ANOMALIES, inside, queues)
-        ]
+        rows = self._rows(ANOMALIES, inside, queues)
+        found = [_made(Anomaly, row, ref=_ref(row), score=row["score"] or 0.0) for row in rows]
         return tuple(sorted(found, key=lambda one: (-abs(one.score), one.bucket_ms, one.ref, one.metric)))
 
     def band(self, queue: QueueRef, metric: str, span: TimeRange) -> Band:
@@ -516,11 +501,14 @@ def _ref(row: dict[str, Any]) -> QueueRef:
     return QueueRef(*_place(row), read_name(row["queue"]))
 
 
+def _made(kind: type[Fact], row: dict[str, Any], **known: Any) -> Fact:
+    """Return a value of a row, whose columns are called as its fields are, but for those that are ``known``."""
+    return kind(**{field.name: row[field.name] for field in fields(kind) if field.name not in known}, **known)
+
+
 def _facts(row: dict[str, Any]) -> QueueFacts:
-    return QueueFacts(
-        _ref(row), row["kind"], _on_calendar(row["first_ms"]), _on_calendar(row["last_ms"]), row["samples"] or 0,
-        row["peak_depth"], row["last_depth"],
-    )  # fmt: skip
+    times = {name: _on_calendar(row[name]) for name in ("first_ms", "last_ms")}
+    return _made(QueueFacts, row, ref=_ref(row), samples=row["samples"] or 0, **times)
 
 
 def _on_calendar(at_ms: int) -> int:
@@ -528,8 +516,6 @@ def _on_calendar(at_ms: int) -> int:
 
 
 def _episode(row: dict[str, Any]) -> Episode:
-    return Episode(
-        _place(row), None if row["queue"] is None else read_name(row["queue"]), row["verdict"], row["start_ms"],
-        row["end_ms"], row["ended"] or "unknown", row["recovered_ms"], row["peak_depth"], row["peak_ready"],
-        row["peak_ms"], row["peak_age_ms"], row["affected"], row["cause"] or "",
-    )  # fmt: skip
+    queue = None if row["queue"] is None else read_name(row["queue"])
+    ended, cause = row["ended"] or "unknown", row["cause"] or ""
+    return _made(Episode, row, place=_place(row), queue=queue, ended=ended, cause=cause)

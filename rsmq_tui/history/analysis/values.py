@@ -11,7 +11,6 @@ from rsmq_tui.history.names import Place
 
 HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS
-WEEK_HOURS = 168
 
 AGE = "oldest_ready_age_ms"
 DOWN = "down"

@@ -15,7 +15,7 @@ from rsmq_tui.history.schema import MESSAGES
 from rsmq_tui.monitor import Filter, MessageRow, MessageView, Page, PageRequest, PeekError, Progress
 from rsmq_tui.monitor.filters.search import found_row
 from rsmq_tui.protocol import RawMessage, name_bytes
-from rsmq_tui.protocol.lists.naming import LISTS_NS
+from rsmq_tui.protocol.kinds import kind_of
 
 # Older inventories tell nothing of now.
 _LOOK_BACK_MS = 24 * 3_600_000
@@ -29,7 +29,7 @@ NO_MESSAGES = (
     "no messages were recorded here before this time, only the counts of the queue; `rsmq-tui record "
     "--messages 5m` also records messages"
 )
-NO_ITEMS = "the items of lists are not recorded, only their number: items have no ids that identify them"
+NO_IDS = "the {noun}s of {label} are not recorded, only their number: {noun}s have no ids that identify them"
 IN_PART = "the messages were recorded only in part before this time: no inventory of this queue was completed"
 GONE = "the file with these messages can no longer be read"
 
@@ -80,7 +80,8 @@ class Inventories:
                 if is_its and (best is None or end.inventory_ms > best.inventory_ms):
                     best = end
         if best is None:
-            nothing = NO_ITEMS if place.ns == LISTS_NS else NO_MESSAGES
+            kind = kind_of(place.ns)
+            nothing = NO_MESSAGES if kind.has_namespaces else NO_IDS.format(noun=kind.noun, label=kind.label)
             raise PeekError(IN_PART if is_in_part else nothing)
         return self._inventory(best)
 

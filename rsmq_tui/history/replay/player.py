@@ -12,7 +12,7 @@ from rsmq_tui.history.reading import Span
 from rsmq_tui.history.replay.messages import Inventories, Inventory
 from rsmq_tui.history.replay.polls import Change
 from rsmq_tui.history.replay.replay import Replay
-from rsmq_tui.monitor import Filter, MessageView, Page, PageRequest, PeekError, Progress, Snapshot
+from rsmq_tui.monitor import Filter, MessageView, Page, PageRequest, PeekError, Progress, Snapshot, Thresholds
 from rsmq_tui.protocol import Namespaces
 
 if TYPE_CHECKING:
@@ -354,6 +354,7 @@ class Player:
             return
 
 
+_USUAL = Thresholds()
 NO_AUDIT = "this is a recording, which has no keys to audit; audit the server itself"
 NO_NAMESPACES = "this is a recording: it contains only the namespaces that were recorded"
 
@@ -362,12 +363,16 @@ class ReplaySource:
     """The recorded queues of one place, and the messages of the last inventory before the moment that is shown."""
 
     def __init__(self, player: Player, place: "Place", inventories: Inventories) -> None:
-        self.thresholds = player.replay.thresholds
         self._player = player
         self._place = place
         self._inventories = inventories
         # When the messages of each queue that was looked at were written down.
         self.seen: dict[str, int] = {}
+
+    @property
+    def thresholds(self) -> Thresholds:
+        """The recorder's thresholds of verdicts, at the moment that is shown."""
+        return self._player.replay.thresholds.get(self._place, _USUAL)
 
     async def snapshots(self) -> AsyncIterator[Snapshot]:
         """Yield what is to be shown of this place."""

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rsmq_tui.history.names import HistoryError, Place, read_name
-from rsmq_tui.history.reading import History, Poll, RowFile, Span, named
+from rsmq_tui.history.reading import History, Poll, Span, named
 from rsmq_tui.history.replay.tracking import Pace
 from rsmq_tui.history.schema import OK
 from rsmq_tui.history.store import day_span_ms
@@ -72,51 +72,33 @@ class Timeline:
             first = bisect_left(window, from_ms, key=_time_of_poll)
             yield from window[first : bisect_right(window, to_ms, key=_time_of_poll)]
 
-    def after(self, at_ms: int) -> int | None:
-        """Return when the next poll was made after that moment."""
-        index: int | None = at_ms // WINDOW_MS
+    def near(self, at_ms: int, direction: int) -> int | None:
+        """Return when the first poll was made after that moment; where negative, the last one before it."""
+        for index in self.windows(at_ms, direction, WINDOW_MS):
+            found = [poll.at_ms for poll in self._window(index) if (poll.at_ms - at_ms) * direction > 0]
+            if found:
+                return min(found) if direction > 0 else max(found)
+        return None
+
+    def windows(self, at_ms: int, direction: int, width_ms: int) -> Iterator[int]:
+        """Yield the numbers of the windows of a width that may hold something, from that of a moment on, or back."""
+        index: int | None = at_ms // width_ms
         while index is not None:
-            window = self._window(index)
-            place = bisect_right(window, at_ms, key=_time_of_poll)
-            if place < len(window):
-                return window[place].at_ms
-            next_ms = self.next_file_ms((index + 1) * WINDOW_MS)
-            index = None if next_ms is None else next_ms // WINDOW_MS
-        return None
+            yield index
+            file_ms = self._file_ms((index + 1) * width_ms if direction > 0 else index * width_ms - 1, direction)
+            index = None if file_ms is None else file_ms // width_ms
 
-    def before(self, at_ms: int) -> int | None:
-        """Return when the last poll was made before that moment."""
-        index: int | None = at_ms // WINDOW_MS
-        while index is not None:
-            window = self._window(index)
-            place = bisect_left(window, at_ms, key=_time_of_poll)
-            if place:
-                return window[place - 1].at_ms
-            last_ms = self.last_file_ms(index * WINDOW_MS - 1)
-            index = None if last_ms is None else last_ms // WINDOW_MS
-        return None
-
-    def next_file_ms(self, from_ms: int) -> int | None:
-        """Return the first moment from then on of which a file may have rows."""
-        for day in self._days():
-            _, end_ms = day_span_ms(day) or _NO_DAY
-            files = self.history.files(Span(from_ms, end_ms)) if end_ms >= from_ms else []
+    def _file_ms(self, at_ms: int, direction: int) -> int | None:
+        """Return the moment nearest to that one, from there on or until there, of which a file may have rows."""
+        for day in self._days()[:: 1 if direction > 0 else -1]:
+            start_ms, end_ms = day_span_ms(day) or _NO_DAY
+            span = Span(at_ms, end_ms) if direction > 0 else Span(start_ms, at_ms)
+            files = self.history.files(span) if span.from_ms <= span.to_ms else []
+            if files and direction > 0:
+                return max(at_ms, min(file.span.from_ms for file in files))
             if files:
-                return max(from_ms, min(file.span.from_ms for file in files))
+                return min(at_ms, max(file.span.to_ms for file in files))
         return None
-
-    def last_file_ms(self, to_ms: int) -> int | None:
-        """Return the last moment until then of which a file may have rows."""
-        for day in reversed(self._days()):
-            start_ms, _ = day_span_ms(day) or _NO_DAY
-            files = self.history.files(Span(start_ms, to_ms)) if start_ms <= to_ms else []
-            if files:
-                return min(to_ms, max(file.span.to_ms for file in files))
-        return None
-
-    def files(self, span: Span) -> list[RowFile]:
-        """Return the files that have rows of a span."""
-        return self.history.files(span)
 
     def played(self, times: dict[str, list[int]]) -> dict[str, list[int]]:
         """Return, of the times that each recorder polled a place at, sorted, those that are played."""
@@ -170,7 +152,7 @@ class Timeline:
         spans: list[int] = []
         at_ms = self.span.to_ms + 1
         for _ in range(_WINDOWS_KEPT):
-            last_ms = None if len(spans) >= _INTERVALS else self.before(at_ms)
+            last_ms = None if len(spans) >= _INTERVALS else self.near(at_ms, -1)
             if last_ms is None:
                 break
             window = self._window(last_ms // WINDOW_MS)
@@ -258,37 +240,21 @@ class Changes:
         """Forget what was found: there is more now."""
         self._hours.clear()
 
-    def after(self, at_ms: int, queue: Of | None = None, told: Told | None = None) -> list[Change]:
-        """Return the first changes after that moment, all of one moment; none where there are none.
+    def near(self, at_ms: int, direction: int, queue: Of | None = None, told: Told | None = None) -> list[Change]:
+        """Return the first changes after that moment, or, where negative, the last before it: all of one moment.
 
-        ``queue`` wants those of one queue and its place only. ``told`` is given the time of each hour before it is
-        looked through, and may end the search by False.
+        There are none where nothing changes. ``queue`` wants those of one queue and its place only. ``told`` is given
+        the time of each hour before it is looked through, and may end the search by False.
         """
-        hour: int | None = at_ms // HOUR_MS
-        while hour is not None and (told is None or told(hour * HOUR_MS)):
+        for hour in self._timeline.windows(at_ms, direction, HOUR_MS):
+            if told is not None and not told(hour * HOUR_MS):
+                break
             found = [change for change in self._changes(hour) if _is_wanted(change, queue)]
-            place = bisect_right(found, at_ms, key=_time_of_change)
-            if place < len(found):
-                return [change for change in found[place:] if change.at_ms == found[place].at_ms]
-            next_ms = self._timeline.next_file_ms((hour + 1) * HOUR_MS)
-            hour = None if next_ms is None else next_ms // HOUR_MS
+            times = [change.at_ms for change in found if (change.at_ms - at_ms) * direction > 0]
+            if times:
+                nearest_ms = min(times) if direction > 0 else max(times)
+                return [change for change in found if change.at_ms == nearest_ms]
         return []
-
-    def before(self, at_ms: int, queue: Of | None = None, told: Told | None = None) -> list[Change]:
-        """Return the last changes before that moment, in the same way."""
-        hour: int | None = at_ms // HOUR_MS
-        while hour is not None and (told is None or told(hour * HOUR_MS)):
-            found = [change for change in self._changes(hour) if _is_wanted(change, queue)]
-            place = bisect_left(found, at_ms, key=_time_of_change)
-            if place:
-                return [change for change in found[:place] if change.at_ms == found[place - 1].at_ms]
-            last_ms = self._timeline.last_file_ms(hour * HOUR_MS - 1)
-            hour = None if last_ms is None else last_ms // HOUR_MS
-        return []
-
-    def at(self, at_ms: int) -> list[Change]:
-        """Return the changes of exactly that moment."""
-        return [change for change in self._changes(at_ms // HOUR_MS) if change.at_ms == at_ms]
 
     def _changes(self, hour: int) -> list[Change]:
         """Return the changes of an hour, in the order of their times."""
@@ -324,7 +290,7 @@ class Changes:
         within = Span(hour * HOUR_MS, (hour + 1) * HOUR_MS - 1)
         around_ms = timeline.pace.gap_ms if len(timeline.ranks) > 1 else 0
         around = Span(within.from_ms - around_ms, within.to_ms + around_ms)
-        tables = [(file, timeline.history.columns(file.name, _COLUMNS)) for file in timeline.files(around)]
+        tables = [(file, timeline.history.columns(file.name, _COLUMNS)) for file in timeline.history.files(around)]
         known = [_within(table, file.span, around) for file, table in tables if table is not None]
         if around_ms:
             known = self._played(known, within)
@@ -414,10 +380,6 @@ def _differs(values: pa.Array) -> pa.BooleanArray:
 def _fill(found: pa.BooleanArray, first: pa.BooleanArray) -> pa.BooleanArray:
     """Return what was found of all values but the first with that of the first."""
     return pa.concat_arrays([first, found])
-
-
-def _time_of_change(change: Change) -> int:
-    return change.at_ms
 
 
 def _order(mark: _Mark) -> tuple[int, Place, bool, str]:

@@ -3,18 +3,15 @@
 There is no clock here: the player says how much time has passed.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Any, NamedTuple
-
-import pyarrow as pa
-import pyarrow.compute as pc
+from typing import NamedTuple
 
 from rsmq_tui.history.names import Place
-from rsmq_tui.history.reading import History, Poll, Span, named
+from rsmq_tui.history.reading import History, Poll, Span
 from rsmq_tui.history.replay.polls import WINDOW_MS, Change, Changes, Of, Timeline, Told
-from rsmq_tui.history.replay.tracking import PlaceTrack, QueueHistory
-from rsmq_tui.monitor import Snapshot, Thresholds, Verdict
+from rsmq_tui.history.replay.tracking import PlaceTrack
+from rsmq_tui.monitor import Snapshot, Thresholds
 from rsmq_tui.monitor.fleet import Fleet
 from rsmq_tui.monitor.series import Trend
 
@@ -49,111 +46,8 @@ def _in_full(place: Place) -> str:
     return f"{place.profile} {place.server} {place.ns}".strip()
 
 
-# How far back it is looked for when a trouble began, and for the last numbers before an outage.
+# How far back the last numbers before an outage are looked for.
 LOOK_BACK_MS = 6 * 3_600_000
-_COLUMNS = ("at_ms", "profile", "server", "ns", "queue", "ready", "totalsent", "totalrecv", "verdict")
-
-
-class _Run(NamedTuple):
-    """Since when a queue idled and grew, as it was known at ``seen_ms``; None where it did not."""
-
-    idle_from_ms: int | None
-    growing_from_ms: int | None
-    seen_ms: int
-
-    def begins(self, from_ms: int | None, at_ms: int | None) -> bool:
-        """Tell whether that moment lies between one of its beginnings and when it was known."""
-        return from_ms is not None and at_ms is not None and from_ms <= at_ms <= self.seen_ms
-
-
-class _Search:
-    """What is still looked for of a queue, whose troubles began no later than it was first read."""
-
-    def __init__(self, past: QueueHistory) -> None:
-        self.past = past
-        self._is_idle = past.idle_from_ms == past.seen_from_ms
-        self._is_growing = past.growing_from_ms == past.seen_from_ms
-
-    @property
-    def is_over(self) -> bool:
-        """Whether nothing is looked for any more."""
-        return not (self._is_idle or self._is_growing)
-
-    def join(self, run: _Run | None) -> None:
-        """Take the beginnings from what was known before, where they are the same."""
-        past = self.past
-        if run is None:
-            return
-        if self._is_idle and run.begins(run.idle_from_ms, past.idle_from_ms):
-            past.idle_from_ms, self._is_idle = run.idle_from_ms, False
-        if self._is_growing and run.begins(run.growing_from_ms, past.growing_from_ms):
-            past.growing_from_ms, self._is_growing = run.growing_from_ms, False
-
-    def stretch(self, row: Mapping[str, Any]) -> None:
-        """Let the troubles begin as early as that row, or be done with them."""
-        past, at_ms = self.past, row["at_ms"]
-        is_same = past.sample is not None and (row["totalsent"] or 0) <= past.sample.totalsent
-        is_known = is_same and row["ready"] is not None
-        self._is_idle = self._is_idle and is_known and past.idles_in(row)
-        if self._is_idle:
-            past.idle_from_ms = at_ms
-        self._is_growing = self._is_growing and is_known and row["verdict"] == Verdict.GROWING
-        if self._is_growing:
-            past.growing_from_ms = at_ms
-
-
-class LookingBack:
-    """Looks through a few columns of what was before, and remembers what came of it."""
-
-    def __init__(self, timeline: Timeline) -> None:
-        self._timeline = timeline
-        self._runs: dict[Of, _Run] = {}
-
-    def remember(self, tracks: Mapping[Place, PlaceTrack]) -> None:
-        """Remember since when these troubles are, for whoever looks at a moment soon after or before."""
-        for key, past in _pasts(tracks):
-            if past.sample is not None:
-                self._runs[key] = _Run(past.idle_from_ms, past.growing_from_ms, past.sample.at_ms)
-
-    def find(self, tracks: Mapping[Place, PlaceTrack], from_ms: int) -> None:
-        """Give troubles their beginnings that were there in the first polls from ``from_ms`` on."""
-        gap_ms = self._timeline.pace.gap_ms
-        wanted = {key: _Search(past) for key, past in _pasts(tracks) if past.seen_from_ms - from_ms <= gap_ms}
-        first_ms, end_ms = from_ms - LOOK_BACK_MS, from_ms
-        while wanted := self._left(wanted):
-            last_ms = self._timeline.last_file_ms(end_ms - 1) if end_ms > first_ms else None
-            if last_ms is None:
-                break
-            start_ms = max(last_ms - WINDOW_MS + 1, first_ms)
-            for row in self._rows(wanted, Span(start_ms, end_ms - 1)):
-                search = wanted.get((named(row["profile"], row["server"], row["ns"]), row["queue"]))
-                if search is not None:
-                    search.stretch(row)
-            end_ms = start_ms
-        self.remember(tracks)
-
-    def _left(self, wanted: dict[Of, _Search]) -> dict[Of, _Search]:
-        for key, search in wanted.items():
-            search.join(self._runs.get(key))
-        return {key: search for key, search in wanted.items() if not search.is_over}
-
-    def _rows(self, wanted: Iterable[Of], span: Span) -> list[dict[str, Any]]:
-        """Return the rows of these queues, the last one first."""
-        names = pa.array(sorted({name for _, name in wanted}), pa.string())
-        rows: list[dict[str, Any]] = []
-        for file in self._timeline.files(span):
-            table = self._timeline.history.columns(file.name, _COLUMNS)
-            if table is not None:
-                is_wanted = pc.is_in(pc.field("queue"), value_set=names)
-                within = (pc.field("at_ms") >= span.from_ms) & (pc.field("at_ms") <= span.to_ms)
-                rows += table.filter(is_wanted & within).to_pylist()
-        return sorted(rows, key=lambda row: -row["at_ms"])
-
-
-def _pasts(tracks: Mapping[Place, PlaceTrack]) -> Iterator[tuple[Of, QueueHistory]]:
-    for place, track in tracks.items():
-        for name, past in track.queues.items():
-            yield (place, name), past
 
 
 class Instant(NamedTuple):
@@ -174,15 +68,9 @@ class Replay:
     where nothing was recorded.
     """
 
-    def __init__(
-        self,
-        history: History,
-        *,
-        from_ms: int | None = None,
-        to_ms: int | None = None,
-        thresholds: Thresholds | None = None,
-    ) -> None:
-        self.thresholds = thresholds or Thresholds()
+    def __init__(self, history: History, *, from_ms: int | None = None, to_ms: int | None = None) -> None:
+        # Those that the recorder of each place used at that moment.
+        self.thresholds: dict[Place, Thresholds] = {}
         self.timeline = Timeline(history, from_ms)
         self.labels = labels_of(self.timeline.places)
         self.position_ms = 0
@@ -191,7 +79,6 @@ class Replay:
         self._to_ms = to_ms
         self._changes = Changes(self.timeline)
         self._tracks: dict[Place, PlaceTrack] = {}
-        self._looking_back = LookingBack(self.timeline)
         self._together = Fleet(())
         span = self.timeline.span
         self.seek(max(span.from_ms, span.to_ms - 3_600_000) if from_ms is None else from_ms)
@@ -225,7 +112,6 @@ class Replay:
             self.refresh()
         at_ms = max(timeline.span.from_ms, min(at_ms, timeline.span.to_ms))
         self.skipped = None
-        self._looking_back.remember(self._tracks)
         self._tracks = {}
         from_ms = at_ms - timeline.pace.warm_ms
         self._take_last_known(from_ms, at_ms)
@@ -235,7 +121,6 @@ class Replay:
         # What is not there yet is not waited for.
         self._together = Fleet(tuple(label for place, label in self.labels.items() if place in self._tracks))
         self._take(polls)
-        self._look_back(from_ms)
         # Screens look at it meanwhile: it goes with the snapshot.
         self.position_ms = at_ms
         self._show()
@@ -244,7 +129,7 @@ class Replay:
         """Let so much recorded time pass, but not beyond the end; where nothing was recorded, go on behind that."""
         before_ms, end_ms = self.position_ms, self.end_ms
         to_ms = min(end_ms, before_ms + elapsed_ms)
-        next_ms = self.timeline.after(before_ms)
+        next_ms = self.timeline.near(before_ms, 1)
         gap_ms = max((track.pace.gap_ms for track in self._tracks.values()), default=self.timeline.pace.gap_ms)
         is_gap = next_ms is not None and next_ms - before_ms > gap_ms
         if is_gap and next_ms is not None and to_ms < next_ms <= end_ms:
@@ -274,11 +159,11 @@ class Replay:
         at_ms = self.position_ms
         for _ in range(abs(count)):
             if count > 0:
-                next_ms = self.timeline.after(at_ms)
+                next_ms = self.timeline.near(at_ms, 1)
             else:
                 # The poll that is shown may be of a moment ago.
-                shown_ms = self.timeline.before(at_ms + 1)
-                next_ms = None if shown_ms is None else self.timeline.before(shown_ms)
+                shown_ms = self.timeline.near(at_ms + 1, -1)
+                next_ms = None if shown_ms is None else self.timeline.near(shown_ms, -1)
             if next_ms is None:
                 break
             at_ms = next_ms
@@ -292,8 +177,7 @@ class Replay:
 
     def go_to_change(self, direction: int, queue: Of | None = None, told: Told | None = None) -> list[Change]:
         """Go to the next change of a verdict, or the one before where negative; return what changed, if anything."""
-        find = self._changes.after if direction > 0 else self._changes.before
-        found = find(self.position_ms, queue, told)
+        found = self._changes.near(self.position_ms, direction, queue, told)
         if found:
             self.seek(found[0].at_ms)
         return found
@@ -313,9 +197,14 @@ class Replay:
 
     def _take(self, polls: list[Poll]) -> None:
         for poll in polls:
-            light = self._track(poll.place).take(poll)
+            light = self._take_poll(poll)
             if len(self.labels) > 1:
                 self._together.take(light)
+
+    def _take_poll(self, poll: Poll) -> Snapshot:
+        if poll.failure is None:
+            self.thresholds[poll.place] = poll.thresholds
+        return self._track(poll.place).take(poll)
 
     def _track(self, place: Place) -> PlaceTrack:
         track = self._tracks.get(place)
@@ -326,7 +215,7 @@ class Replay:
         return track
 
     def _new_track(self, place: Place) -> PlaceTrack:
-        return PlaceTrack(place, self.labels[place], self.thresholds, self.timeline.pace)
+        return PlaceTrack(place, self.labels[place], self.timeline.pace)
 
     def _name_places(self) -> None:
         """Let the places that were found meanwhile have labels; one that was alone until now gets its first."""
@@ -359,7 +248,9 @@ class Replay:
         unknown = {place for place in timeline.places if not is_known.get(place, False)}
         first_ms, end_ms = to_ms - LOOK_BACK_MS, from_ms - 1
         while unknown and end_ms >= first_ms:
-            files = [file for file in timeline.files(Span(first_ms, end_ms)) if not unknown.isdisjoint(file.places)]
+            files = [
+                file for file in timeline.history.files(Span(first_ms, end_ms)) if not unknown.isdisjoint(file.places)
+            ]
             if not files:
                 return
             last_ms = min(end_ms, max(file.span.to_ms for file in files))
@@ -367,11 +258,7 @@ class Replay:
             for poll in reversed(list(timeline.polls(end_ms + 1, last_ms))):
                 if poll.place in unknown and poll.failure is None:
                     unknown.discard(poll.place)
-                    self._track(poll.place).take(poll)
-
-    def _look_back(self, from_ms: int) -> None:
-        """Find out since when a queue stalls or grows that did so all the time since that moment."""
-        self._looking_back.find(self._tracks, from_ms)
+                    self._take_poll(poll)
 
 
 def _copied(trend: Trend) -> Trend:

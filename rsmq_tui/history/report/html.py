@@ -294,24 +294,23 @@ class _Page:
 
     def text(self) -> str:
         report = self._report
-        title = _text(words.title(report))
+        heading = _text(words.title(report))
         parts = [
             '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8"/>',
             f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}"/>',
             '<meta name="viewport" content="width=device-width, initial-scale=1"/>',
             '<meta name="color-scheme" content="light dark"/>',
-            f"<title>{title}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<main>",
-            f"<header><h1>{title}</h1><p>{self._counts()}</p></header>",
+            f"<title>{heading}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<main>",
+            f"<header><h1>{heading}</h1><p>{self._counts()}</p></header>",
             self._section("summary", "Summary", self._summary()),
             self._section("timeline", "Timeline", self._timeline()),
             self._section("together", self._together_title(), self._together()),
             *(self._queue(number, section) for number, section in enumerate(report.sections, 1)),
             self._others(),
-            self._section("queues", "Queues", self._table(tables.queues(report), "")),
-            self._section("poison", "Poison messages", self._table(tables.poison(report), _NO_POISON)),
-            self._section("advice", "Visibility timeouts", self._table(tables.advice(report), _NO_ADVICE)),
-            self._section("forecasts", "Forecasts", self._forecasts()),
-            self._section("unusual", "Unusual hours", self._table(tables.anomalies(report), _NO_ANOMALY)),
+            *(
+                self._section(name, title, self._note(name) + self._table(table(report), none))
+                for name, title, table, none in tables.OVERVIEWS
+            ),
             self._section("about", "About this report", _list(words.about(report))),
             "</main>\n</body>\n</html>\n",
         ]
@@ -382,7 +381,9 @@ class _Page:
             lines.append(Drawn([(at, middle) for at, _, middle, _ in section.usual.points], "usual", "s4"))
             legend.append(("s4", "usual at that hour of the week"))
         lines.append(Drawn(section.depth.points, "depth", "s1"))
-        depth = self._pictures.lines(lines, report.span, f"Depth of {name}", tables.described(section), marks=marks)
+        depth = self._pictures.lines(
+            lines, report.span, f"Depth of {name}", words.line_words(section.depth, "Depth"), marks=marks
+        )
         told = "".join(f"<p>{_rich(words.episode_sentence(report, one))}</p>" for one in section.episodes[:10])
         body = [
             told or "<p>This queue had no problems in this time range.</p>",
@@ -415,10 +416,9 @@ class _Page:
         legend = _legend([(line.style, line.name) for line in lines])
         return _figure(picture, f"Messages a second. {legend}")
 
-    def _forecasts(self) -> str:
-        note = words.forecast_note(self._report)
-        told = f"<p>{_text(note)}</p>" if note else ""
-        return told + self._table(tables.forecasts(self._report), _NO_FORECAST)
+    def _note(self, name: str) -> str:
+        note = words.forecast_note(self._report) if name == "forecasts" else ""
+        return f"<p>{_text(note)}</p>" if note else ""
 
     def _others(self) -> str:
         others = self._report.others
@@ -450,12 +450,6 @@ class _Page:
             f'<div class="wide" tabindex="0" role="region" aria-label="table"><table><thead><tr>{heads}</tr></thead>'
             f"<tbody>\n{rows}\n</tbody></table></div>{more}"
         )
-
-
-_NO_POISON = "No message was received too often in this time range, according to the recorded inventories."
-_NO_ADVICE = "No advice: advice needs inventories of messages (rsmq-tui record --messages 5m)."
-_NO_FORECAST = "No forecast: a forecast needs at least one day of history."
-_NO_ANOMALY = "There were no unusual hours; finding them needs some weeks of history."
 
 
 def _kind(verdict: str) -> str:

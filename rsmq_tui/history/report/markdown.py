@@ -37,19 +37,9 @@ def as_markdown(report: Report) -> str:
         blocks += _section(report, section)
     if report.others:
         blocks.append(f"{plural(report.others, 'more queue')} in trouble; see the tables.")
-    for title, table, none in (
-        ("Queues", tables.queues(report), ""),
-        (
-            "Poison messages",
-            tables.poison(report),
-            "No message was received too often, according to the recorded inventories.",
-        ),
-        ("Visibility timeouts", tables.advice(report), "No advice: advice needs inventories of messages."),
-        ("Forecasts", tables.forecasts(report), "No forecast: a forecast needs at least one day of history."),
-        ("Unusual hours", tables.anomalies(report), "There were no unusual hours."),
-    ):
-        note = words.forecast_note(report) if title == "Forecasts" else ""
-        blocks += [f"## {title}", escaped(note), _table(table) or none]
+    for name, title, table, none in tables.OVERVIEWS:
+        note = words.forecast_note(report) if name == "forecasts" else ""
+        blocks += [f"## {title}", escaped(note), _table(table(report)) or escaped(none)]
     blocks += ["## About this report", _bullets(words.about(report))]
     return "\n\n".join(filter(None, blocks)) + "\n"
 

@@ -1,18 +1,16 @@
 """The tables of a report: titles and rows of printable text, not escaped, for both formats."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from rsmq_tui.history.report.words import (
     METRICS,
     Report,
     Section,
-    line_words,
     metric_value,
     moment,
     recovered_words,
     verdict_words,
-    within,
 )
 from rsmq_tui.monitor.text import UNKNOWN, compact, count, duration, printable, seconds, size
 
@@ -53,7 +51,7 @@ def queues(report: Report) -> Table:
     rows = []
     for facts in report.queues:
         own = [one for one in report.episodes if one.ref == facts.ref]
-        trouble = duration(sum(within(one, report.span) for one in own)) if own else "none"
+        trouble = duration(sum(one.within(report.span) for one in own)) if own else "none"
         name, last = report.name(facts.ref), moment(facts.last_ms)
         rows.append((name, count(len(own)), trouble, count(facts.peak_depth), count(facts.last_depth), last))
     return _table(
@@ -143,9 +141,24 @@ def anomalies(report: Report) -> Table:
     )  # fmt: skip
 
 
-def described(section: Section) -> str:
-    """Describe the depth of a queue in words."""
-    return line_words(section.depth, "Depth")
+OVERVIEWS: tuple[tuple[str, str, Callable[[Report], Table], str], ...] = (
+    ("queues", "Queues", queues, ""),
+    (
+        "poison",
+        "Poison messages",
+        poison,
+        "No message was received too often in this time range, according to the recorded inventories.",
+    ),
+    (
+        "advice",
+        "Visibility timeouts",
+        advice,
+        "No advice: advice needs inventories of messages (rsmq-tui record --messages 5m).",
+    ),
+    ("forecasts", "Forecasts", forecasts, "No forecast: a forecast needs at least one day of history."),
+    ("unusual", "Unusual hours", anomalies, "There were no unusual hours; finding them needs some weeks of history."),
+)
+"""The tables after the queues' own: a name, a title, the table, and what is said where it is empty."""
 
 
 def _table(

@@ -157,18 +157,13 @@ def badness(verdict: str) -> int:
     return _ORDER.index(verdict) if verdict in _ORDER else len(_ORDER)
 
 
-def within(episode: Episode, span: TimeRange) -> int:
-    """Return for how many ms of a range an episode went on."""
-    return episode.within(span)
-
-
 def _in_trouble(queues: Sequence[QueueFacts], episodes: Sequence[Episode], span: TimeRange) -> list[QueueFacts]:
     """Return the queues that were in trouble, those first that were longest in the worst."""
     worst: dict[QueueRef, tuple[int, int]] = {}
     for episode in episodes:
         if episode.ref is not None:
             rank, lasted_ms = worst.get(episode.ref, (len(_ORDER), 0))
-            worst[episode.ref] = min(rank, badness(episode.verdict)), lasted_ms - within(episode, span)
+            worst[episode.ref] = min(rank, badness(episode.verdict)), lasted_ms - episode.within(span)
     return sorted((facts for facts in queues if facts.ref in worst), key=lambda facts: (worst[facts.ref], facts.ref))
 
 
@@ -251,7 +246,7 @@ def summary(report: Report) -> list[str]:
     if not report.queues:
         return ["The analysis contains no queues."]
     sentences = [_overall(report)]
-    order = sorted(report.episodes, key=lambda one: (badness(one.verdict), -within(one, report.span), one.start_ms))
+    order = sorted(report.episodes, key=lambda one: (badness(one.verdict), -one.within(report.span), one.start_ms))
     sentences += [episode_sentence(report, episode) for episode in order[:_TOLD_MAX]]
     if len(order) > _TOLD_MAX:
         sentences.append(f"{plural(len(order) - _TOLD_MAX, 'more episode')} are in the timeline.")
@@ -343,7 +338,7 @@ def _overall(report: Report) -> str:
     if own:
         words.append(f", in {plural(own, 'episode')}")
     if outages:
-        down_ms = sum(within(episode, report.span) for episode in outages)
+        down_ms = sum(episode.within(report.span) for episode in outages)
         words.append(f"; {plural(len(outages), 'outage')} of a server lasted {duration(down_ms)} in total")
     if report.fullest is not None:
         at_ms, *bounds = report.fullest

@@ -43,6 +43,7 @@ from rsmq_tui.history.synthetic.plan import (
 )
 from rsmq_tui.history.writer import write_sealed, write_sorted
 from rsmq_tui.monitor import Thresholds, Verdict
+from rsmq_tui.protocol.kinds import LIST, RSMQ
 
 LIMITS = Thresholds()
 VERDICTS = (Verdict.OK, Verdict.AGED, Verdict.POISONED, Verdict.GROWING, Verdict.STALLED)
@@ -50,7 +51,10 @@ _FLOATS = (
     *("start", "sent", "sent_by", "received", "received_by", "deleted", "deleted_by", "lag", "lag_by"),
     *("rc", "rc_by", "again", "vt_s", "delay_s"),
 )
-_WHOLES = ("queue", "maxsize", "created_ms", "poisons", "has_poison", "poison_most", "before", "verdict")
+_WHOLES = (
+    *("queue", "maxsize", "created_ms", "poisons", "has_poison", "poison_most", "before", "verdict"),
+    *("since", "poisoned"),
+)
 _TYPES = {**dict.fromkeys(_FLOATS, pa.float64()), **dict.fromkeys(_WHOLES, pa.int64())}
 
 
@@ -132,6 +136,8 @@ def _stretch(queue: Queue, knots: Knots, number: int, day_ms: int) -> list[Any]:
         *(queue.number, queue.maxsize, int(event.created_ms), event.poisons, has_poison, queue.poison_most),
         event.poisons - has_poison,
         _verdict(event, slopes),
+        None if event.since_ms is None else int(event.since_ms),
+        None if event.poison_ms is None else int(event.poison_ms + (LIMITS.poison_rc - 1) * queue.vt_s * 1000),
     ]
 
 
@@ -154,6 +160,9 @@ _POISON_RC, _AGED_MS = pa.scalar(LIMITS.poison_rc, _WHOLE), pa.scalar(LIMITS.age
 _FIRST, _UNKNOWN = pa.scalar(0, _INDEX), pa.scalar(None, _INDEX)
 _NUMBERS = {verdict: pa.scalar(number, _WHOLE) for number, verdict in enumerate(VERDICTS)}
 _WORDS = pa.array([str(verdict) for verdict in VERDICTS])
+_EMPTY, _CLEARS, _STEADY, _STALLED, _GROWING = map(pa.scalar, ("empty", "clears", "steady", "stalled", "growing"))
+# A backlog clears where so much more is deleted than sent.
+_CATCHING_UP = pa.scalar(1.02)
 
 
 def samples_of(wanted: Wanted, file: File, times: Times, lines: Lines, queues: Sequence[Queue]) -> pa.Table:
@@ -185,6 +194,10 @@ def samples_of(wanted: Wanted, file: File, times: Times, lines: Lines, queues: S
     hidden = pc.add(pc.subtract(received, deleted), poison)
     again = _whole(pc.multiply(received.cast(_FLOAT), found["again"]))
     extra = pc.add(pc.multiply(found["before"], found["poison_most"]), pc.multiply(poison, rc))
+    verdict = _verdicts(found["verdict"], is_ready, poisoned, age)
+    aged_ms = pc.add(pc.subtract(at_ms, age), _AGED_MS)
+    catches_up = pc.greater(found["deleted_by"], pc.multiply(found["sent_by"], _CATCHING_UP))
+    drain = pc.if_else(catches_up, _CLEARS, _STEADY)
     columns = {
         "at_ms": at_ms,
         "interval_ms": _tiled(times.interval_ms, copies),
@@ -203,17 +216,19 @@ def samples_of(wanted: Wanted, file: File, times: Times, lines: Lines, queues: S
         "modified_ms": found["created_ms"],
         "poison": poisoned,
         "highest_rc": rc,
-        "verdict": _verdicts(found["verdict"], is_ready, poisoned, age),
+        "verdict": pa.DictionaryArray.from_arrays(verdict.cast(_INDEX), _WORDS),
+        "since_ms": pc.choose(verdict, _NONE, aged_ms, found["poisoned"], found["since"], found["since"]),
+        "drain": pc.if_else(is_ready, pc.choose(verdict, drain, drain, drain, _GROWING, _STALLED), _EMPTY),
     }
     return pa.table(_with_words(columns, found["queue"], queues, file.recorder))
 
 
 def _verdicts(events: pa.Array, is_ready: pa.Array, poisoned: pa.Array, age: pa.Array) -> pa.Array:
+    """Return the number of each row's verdict."""
     is_aged = pc.and_(is_ready, pc.greater_equal(age, _AGED_MS))
     found = pc.if_else(is_aged, _NUMBERS[Verdict.AGED], _NUMBERS[Verdict.OK])
     found = pc.if_else(pc.greater(poisoned, _ZERO), _NUMBERS[Verdict.POISONED], found)
-    found = pc.if_else(pc.and_(is_ready, pc.greater(events, _ZERO)), events, found)
-    return pa.DictionaryArray.from_arrays(found.cast(_INDEX), _WORDS)
+    return pc.if_else(pc.and_(is_ready, pc.greater(events, _ZERO)), events, found)
 
 
 def _with_words(
@@ -232,7 +247,7 @@ def _with_words(
     names = pa.array([stored_name(queue.name) for queue in queues])
     columns["queue"] = pa.DictionaryArray.from_arrays(numbers.cast(_INDEX), names)
     kind = pc.if_else(is_queue, _FIRST, _UNKNOWN)
-    columns["kind"] = pa.DictionaryArray.from_arrays(kind, pa.array(["rsmq"]))
+    columns["kind"] = pa.DictionaryArray.from_arrays(kind, pa.array([RSMQ.name]))
     none = pa.repeat(_FIRST, rows + 1)
     columns["problems"] = pa.ListArray.from_arrays(none, pa.array([], pa.string()), mask=pc.invert(is_queue))
     found = {}
@@ -279,10 +294,12 @@ def as_lists(table: pa.Table) -> pa.Table:
     schema, rows = SCHEMAS[SAMPLES], table.num_rows
     is_queue = pc.is_valid(table.column("queue"))
     verdict = table.column("verdict").cast(pa.string())
+    is_untold = pc.is_in(verdict, value_set=_UNTOLD)
     told = {
         "ns": pa.repeat(pa.scalar(stored_name(LISTS.ns)), rows),
-        "kind": pc.if_else(is_queue, pa.scalar("list"), pa.scalar(None, pa.string())),
-        "verdict": pc.if_else(pc.is_in(verdict, value_set=_UNTOLD), _OK, verdict),
+        "since_ms": pc.if_else(is_untold, pa.scalar(None, pa.int64()), table.column("since_ms")),
+        "kind": pc.if_else(is_queue, pa.scalar(LIST.name), pa.scalar(None, pa.string())),
+        "verdict": pc.if_else(is_untold, _OK, verdict),
         "expired": pc.if_else(is_queue, _LIST_ZERO, pa.scalar(None, pa.int64())),
         **{name: pa.nulls(rows, schema.field(name).type) for name in _LIST_UNKNOWN},
     }
@@ -425,8 +442,8 @@ class Generator:
                 while waiting or running:
                     while waiting and len(running) <= threads:
                         file = waiting.popleft()
-                        of_lists = lists.of(file) if self._lists else None
-                        running.add(pool.submit(self._file, file, days.of(file), of_lists, there))
+                        curves = days.of(file), lists.of(file) if self._lists else None
+                        running.add(pool.submit(self._file, file, *curves, there))
                     ready, running = wait(running, return_when=FIRST_COMPLETED)
                     for future in ready:
                         day, rows, messages, size = future.result()
@@ -493,35 +510,25 @@ class Generator:
         return file.day, rows, messages, size
 
     def _samples(self, file: File, lines: Lines, lists: Lines | None) -> tuple[int, int]:
+        """Make a file of samples; lists are a place of their own in it. Return its rows and bytes."""
         times, failed = self.plan.polls(file.span)
         name, wanted = f"{SAMPLES}/day={file.day}/{file.name}", self.plan.wanted
-        table = SCHEMAS[SAMPLES].empty_table()
+        tables = []
         if times.at_ms:
-            table = samples_of(wanted, file, times, lines, [queue for queue, _ in self._queues])
-        if lists is not None:
-            return self._with_lists(file, times, failed, table, lists)
-        if not failed:
-            size = self._publish(name, lambda path: write_sorted(table, path, [PLACE])) if times.at_ms else 0
-            return table.num_rows, size
-        down = SampleRows(file.recorder, PLACE)
-        rows = [down.failed(_DOWN, at_ms) for at_ms in failed]
-        table = pa.concat_tables([table.cast(SCHEMAS[SAMPLES]), pa.Table.from_batches(rows)])
-        return table.num_rows, self._publish(name, lambda path: write_sealed(table, path))
-
-    def _with_lists(
-        self, file: File, times: Times, failed: Sequence[int], table: pa.Table, lists: Lines
-    ) -> tuple[int, int]:
-        """Make a file that also holds the lists, which are a place of their own."""
-        tables = [table.cast(SCHEMAS[SAMPLES])]
-        if times.at_ms:
-            queues = [queue for queue, _ in self._lists]
-            tables.append(as_lists(samples_of(self.plan.wanted, file, times, lists, queues)))
-        for place in (PLACE, LISTS):
-            rows = SampleRows(file.recorder, place)
-            tables += [pa.Table.from_batches([rows.failed(_DOWN, at_ms)]) for at_ms in failed]
-        whole = pa.concat_tables(tables)
-        name = f"{SAMPLES}/day={file.day}/{file.name}"
-        return whole.num_rows, self._publish(name, lambda path: write_sealed(whole, path)) if whole.num_rows else 0
+            tables.append(samples_of(wanted, file, times, lines, [queue for queue, _ in self._queues]))
+            if lists is not None:
+                queues = [queue for queue, _ in self._lists]
+                tables.append(as_lists(samples_of(wanted, file, times, lists, queues)))
+        if len(tables) == 1 and not failed:
+            # It lies as it has to already.
+            return tables[0].num_rows, self._publish(name, lambda path: write_sorted(tables[0], path, [PLACE]))
+        for place in (PLACE,) if lists is None else (PLACE, LISTS):
+            down = SampleRows(file.recorder, place)
+            tables += [pa.Table.from_batches([down.failed(_DOWN, at_ms)]) for at_ms in failed]
+        if not tables:
+            return 0, 0
+        whole = pa.concat_tables([table.cast(SCHEMAS[SAMPLES]) for table in tables])
+        return whole.num_rows, self._publish(name, lambda path: write_sealed(whole, path))
 
     def _publish(self, name: str, write: Callable[[Path], None]) -> int:
         path = self._scratch / name.replace("/", "_")

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from rsmq_tui.history.names import Place
 from rsmq_tui.history.store import day_of
-from rsmq_tui.protocol.lists.naming import LISTS_NS
+from rsmq_tui.protocol.kinds import LIST
 
 _MASK = (1 << 64) - 1
 
@@ -47,7 +47,7 @@ DAY_MS = 86_400_000
 FILE_MS = 600_000
 _FILE_ROWS = 250_000
 PLACE = Place("made", "redis://queues.example:6379/0", "rsmq")
-LISTS = PLACE._replace(ns=LISTS_NS)
+LISTS = PLACE._replace(ns=LIST.ns)
 _FILE_SPANS_MS = (FILE_MS, 300_000, 120_000, 60_000, 30_000, 10_000)
 _GAP_EVERY_MS, _GAP_MS = 5 * DAY_MS, (20 * 60_000, 90 * 60_000)
 _OUTAGE_EVERY_MS, _OUTAGE_MS = 3 * DAY_MS, (2 * 60_000, 12 * 60_000)
@@ -386,10 +386,14 @@ class Knots(NamedTuple):
 
 
 class Event(NamedTuple):
-    """What goes on between two knots; ``poison_ms`` is when the poison message was first received, None for none."""
+    """What goes on between two knots; ``poison_ms`` is when the poison message was first received, None for none.
+
+    ``since_ms`` is when the consumers fell behind, None where they keep up.
+    """
 
     is_stalled: bool
     is_growing: bool
+    since_ms: float | None
     poison_ms: float | None
     poisons: int
     """How many poison messages there were until now."""
@@ -455,16 +459,8 @@ class Curve:
 
     def counts(self, at_ms: int) -> Counts:
         """Return what the counters are at a time."""
-        created_ms, lag_ms = self.created_ms(at_ms), self._lag(at_ms)
-        start, received_ms = self._sent(created_ms), at_ms - lag_ms
-        return Counts(
-            self._sent(at_ms) - start,
-            max(0.0, self._sent(received_ms) - start),
-            max(0.0, self._sent(received_ms - self._queue.hold_ms) - start),
-            lag_ms,
-            created_ms,
-            self._event(at_ms, created_ms),
-        )
+        created_ms = self.created_ms(at_ms)
+        return Counts(*self._counters(at_ms, created_ms), created_ms, self._event(at_ms, created_ms))
 
     def sent_at(self, first: int, last: int, at_ms: int) -> Iterator[float]:
         """Yield when each of some messages was sent, by their numbers; ``at_ms`` is a time when all of them were."""
@@ -505,29 +501,33 @@ class Curve:
     def _knot(self, knots: Knots, at_ms: float, next_ms: float, *, before: bool = False) -> None:
         middle_ms = (at_ms + next_ms) / 2
         created_ms = self.created_ms(at_ms - 1 if before else middle_ms)
-        lag_ms = self._lag(at_ms)
-        start = self._sent(created_ms)
-        received_ms = at_ms - lag_ms
-        knots.at_ms.append(at_ms)
-        knots.sent.append(max(0.0, self._sent(at_ms) - start))
-        knots.received.append(max(0.0, self._sent(received_ms) - start))
-        knots.deleted.append(max(0.0, self._sent(received_ms - self._queue.hold_ms) - start))
-        knots.lag_ms.append(lag_ms)
+        for values, value in zip(knots[:5], (at_ms, *self._counters(at_ms, created_ms)), strict=True):
+            values.append(value)
         knots.events.append(self._event(middle_ms, created_ms))
+
+    def _counters(self, at_ms: float, created_ms: float) -> tuple[float, float, float, float]:
+        """Return what was sent, received and deleted since a creation, and the lag."""
+        start, lag_ms = self._sent(created_ms), self._lag(at_ms)
+        received_ms = at_ms - lag_ms
+        times = at_ms, received_ms, received_ms - self._queue.hold_ms
+        sent, received, deleted = (max(0.0, self._sent(until_ms) - start) for until_ms in times)
+        return sent, received, deleted, lag_ms
 
     def _event(self, at_ms: float, created_ms: float) -> Event:
         is_stalled, is_growing = self._queue.role is Role.LETTERS, False
+        since_ms = created_ms if is_stalled else None
         for lag in self._lags_near(at_ms, at_ms):
             if lag.from_ms <= at_ms < lag.to_ms:
                 is_stalled = lag.slope == 1 and at_ms >= lag.from_ms + _STALLED_MS
                 is_growing = lag.slope < 1 or not is_stalled
+                since_ms = lag.from_ms
         poison_ms, poisons = None, 0
         if self._queue.role is Role.POISONED:
             for first_ms, last_ms in self._poisons(at_ms, at_ms):
                 poisons = round(first_ms // _POISON_EVERY_MS) - round(created_ms // _POISON_EVERY_MS)
                 poison_ms = first_ms if first_ms <= at_ms < last_ms else None
                 poisons += first_ms <= at_ms
-        return Event(is_stalled, is_growing, poison_ms, poisons, created_ms)
+        return Event(is_stalled, is_growing, since_ms, poison_ms, poisons, created_ms)
 
     def _sent(self, at_ms: float) -> float:
         """Return how many messages were sent until then, from some beginning on."""

@@ -7,8 +7,9 @@ from typing import TypeVar
 
 from rsmq_tui.monitor import LivePoller
 from rsmq_tui.monitor.list_poller import ListPoller
-from rsmq_tui.pipeline.datasource.options import ERRORS, LIST, Options, SourceError, explain
+from rsmq_tui.pipeline.datasource.options import ERRORS, Options, SourceError, explain
 from rsmq_tui.protocol import QueueReader
+from rsmq_tui.protocol.kinds import LIST
 from rsmq_tui.protocol.lists.reader import ListReader
 
 _NEVER_S = 1e9
@@ -62,7 +63,7 @@ def opened_poller(options: Options, *, interval_s: float = 1.0) -> LivePoller | 
 
     One of lists looks for them only when it is asked to: its search would not go on between two polls.
     """
-    if options.kind == LIST:
+    if options.kind == LIST.name:
         return ListPoller(opened_lists(options), interval_s=interval_s, search_every_s=_NEVER_S)
     return LivePoller(opened(options), interval_s=interval_s)
 

@@ -19,8 +19,8 @@ from rsmq_tui.pipeline.datasource.messages import MessagePartition, Piece, packe
 from rsmq_tui.pipeline.datasource.options import ERRORS, NEW, Options, SourceError, briefly, explain
 from rsmq_tui.pipeline.datasource.writing import Written, check_all_sent, check_written, outgoing_rows
 from rsmq_tui.protocol import RsmqError, ScanChunk, connect, name_bytes, name_of
+from rsmq_tui.protocol.kinds import LIST
 from rsmq_tui.protocol.lists.client import ListQueue
-from rsmq_tui.protocol.lists.naming import LISTS_NS
 from rsmq_tui.protocol.lists.reader import ListReader
 
 _LEASED = (MessageState.IN_FLIGHT, MessageState.EXPIRED)
@@ -91,7 +91,7 @@ def _batch(reader: ListReader, queue: str, chunk: ScanChunk, schema: pa.Schema) 
     same = {
         "at_ms": chunk.at_ms,
         "server": stored_text(reader.label),
-        "ns": stored_name(LISTS_NS),
+        "ns": stored_name(LIST.ns),
         "queue": stored_name(queue),
     }
     found = {

@@ -16,6 +16,7 @@ does not apply an accepted filter again, so each is also applied to what was rea
 """
 
 import asyncio
+import operator
 import re
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
 from contextlib import aclosing
@@ -193,26 +194,17 @@ _MAKERS: dict[str, Callable[[MessageColumns], pa.Array]] = {
 
 _INT64_MAX = 2**63 - 1
 _COMPARISONS: dict[type[Filter], Callable[[Any, Any], bool]] = {
-    EqualTo: lambda value, other: value == other,
-    EqualNullSafe: lambda value, other: value == other,
-    GreaterThan: lambda value, other: value > other,
-    GreaterThanOrEqual: lambda value, other: value >= other,
-    LessThan: lambda value, other: value < other,
-    LessThanOrEqual: lambda value, other: value <= other,
+    EqualTo: operator.eq,
+    GreaterThan: operator.gt,
+    GreaterThanOrEqual: operator.ge,
+    LessThan: operator.lt,
+    LessThanOrEqual: operator.le,
     In: lambda value, others: value in others,
-}
-_TEXT_COMPARISONS: dict[type[Filter], Callable[[str, str], bool]] = {
     StringStartsWith: str.startswith,
     StringEndsWith: str.endswith,
-    StringContains: str.__contains__,
+    StringContains: operator.contains,
 }
-_RC_COMPARISONS: dict[type[Filter], Callable[[pa.Array, pa.Scalar], pa.Array]] = {
-    EqualTo: pc.equal,
-    GreaterThan: pc.greater,
-    GreaterThanOrEqual: pc.greater_equal,
-    LessThan: pc.less,
-    LessThanOrEqual: pc.less_equal,
-}
+_OF_TEXT = (StringStartsWith, StringEndsWith, StringContains)
 ALL_STATES = frozenset(MessageState)
 
 
@@ -226,15 +218,12 @@ class Pushed:
 
     def wants_queue(self, stored: str) -> bool:
         """Tell whether rows of a queue are wanted, by its name as the column holds it."""
-        return all(_matches_text(each, stored) for each in self.queue)
+        return all(_matches(each, stored) for each in self.queue)
 
-    def wanted_rc(self, rc: pa.Array) -> pa.Array | None:
-        """Tell for each of some receive counts whether it is wanted; None stands for all of them."""
-        wanted: pa.Array | None = None
-        for each in self.rc:
-            found = pc.fill_null(_matching_rc(each, rc), False)
-            wanted = found if wanted is None else pc.and_(wanted, found)
-        return wanted
+    def wanted_rc(self, counts: Sequence[int | None]) -> list[bool]:
+        """Tell for each of some receive counts whether it is wanted."""
+        wanted = {rc: all(_matches(each, rc) for each in self.rc) for rc in set(counts)}
+        return [wanted[rc] for rc in counts]
 
 
 def push(filters: Sequence[Filter]) -> tuple[Pushed, list[Filter]]:
@@ -247,7 +236,7 @@ def push(filters: Sequence[Filter]) -> tuple[Pushed, list[Filter]]:
         if column == "queue" and _are(values, str):
             queue.append(each)
         elif column == "state" and _are(values, str):
-            states = frozenset(state for state in states if _matches_text(each, str(state)))
+            states = frozenset(state for state in states if _matches(each, str(state)))
         elif column == "rc" and _are(values, int) and _is_about_numbers(each):
             rc.append(each)
         else:
@@ -278,40 +267,24 @@ def _are(values: Iterable[Any], kind: type) -> bool:
 
 
 def _is_about_numbers(each: Filter) -> bool:
-    return not isinstance(each.child if isinstance(each, Not) else each, tuple(_TEXT_COMPARISONS))
+    return not isinstance(each.child if isinstance(each, Not) else each, _OF_TEXT)
 
 
-def _matches_text(each: Filter, value: str) -> bool:
-    """Tell whether a filter is true of a text that is not null."""
+def _matches(each: Filter, value: Any) -> bool | None:
+    """Tell whether a filter is true of a value, as SQL does: of a null, most are neither true nor false."""
     match each:
         case Not():
-            return not _matches_text(each.child, value)
+            found = _matches(each.child, value)
+            return None if found is None else not found
         case IsNull():
-            return False
+            return value is None
         case IsNotNull():
-            return True
-    compare = _COMPARISONS.get(type(each)) or _TEXT_COMPARISONS[type(each)]
-    # Spark orders texts by their bytes, Python by their characters: of valid UTF-8 that is the same order.
-    return compare(value, each.value)  # type: ignore[attr-defined] # all but those above have one
-
-
-def _matching_rc(each: Filter, rc: pa.Array) -> pa.Array:
-    """Tell for each count whether a filter is true of it; null where that is unknown."""
-    match each:
-        case Not():
-            return pc.invert(_matching_rc(each.child, rc))
-        case IsNull():
-            return pc.is_null(rc)
-        case IsNotNull():
-            return pc.is_valid(rc)
-        case In():
-            # is_in says False of a null, which a Not around it would turn into True.
-            found = pc.is_in(rc, value_set=pa.array(each.value, pa.int64()))
-            return pc.if_else(pc.is_valid(rc), found, pa.scalar(None, pa.bool_()))
+            return value is not None
         case EqualNullSafe():
-            return pc.fill_null(pc.equal(rc, pa.scalar(each.value, pa.int64())), False)
-    value: int = each.value  # type: ignore[attr-defined] # all but those above have one
-    return _RC_COMPARISONS[type(each)](rc, pa.scalar(value, pa.int64()))
+            return bool(value == each.value)
+    # Spark orders texts by their bytes, Python by their characters: of valid UTF-8 that is the same order.
+    other: Any = each.value  # type: ignore[attr-defined] # all but those above have one
+    return None if value is None else _COMPARISONS[type(each)](value, other)
 
 
 # A task costs some ms to start, and a part of a scan one round trip more: this many messages are worth it.
@@ -574,11 +547,12 @@ class _Reading:
                 return chunk
             chunk = await reader.scan.read(piece.queue, chunk, counts=True, bodies=False, sizes=False)
         columns = MessageColumns([chunk.at_ms] * len(chunk), chunk.columns)
-        wanted = self._pushed.wanted_rc(columns.column("rc")) if self._pushed.rc else None
+        wanted = self._pushed.wanted_rc(columns.column("rc").to_pylist())
         if self._asks_states:
-            is_in = pc.is_in(columns.column("state"), value_set=pa.array(map(str, self._pushed.states), pa.string()))
-            wanted = is_in if wanted is None else pc.and_(wanted, is_in)
-        return chunk if wanted is None else _kept(chunk, wanted.to_pylist())
+            states = {str(state) for state in self._pushed.states}
+            found = columns.column("state").to_pylist()
+            wanted = [is_wanted and state in states for is_wanted, state in zip(wanted, found, strict=True)]
+        return _kept(chunk, wanted)
 
     def _may_be_wanted(self, chunk: ScanChunk) -> list[bool]:
         columns = MessageColumns([chunk.at_ms] * len(chunk), chunk.columns)

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 from rsmq_tui.history.names import read_name
 from rsmq_tui.monitor.text import SENTENCE_MAX, printable
 from rsmq_tui.protocol import SERVER_ERRORS, Address, RsmqError, failure_of
-from rsmq_tui.protocol.lists.naming import LISTS_NS, ListNames
+from rsmq_tui.protocol.kinds import KINDS, LIST, RSMQ
+from rsmq_tui.protocol.lists.naming import ListNames
 
 if TYPE_CHECKING:
     from rsmq_tui.profiles import Profile
@@ -57,7 +58,6 @@ def briefly(call: Callable[P, T]) -> Callable[P, T]:
     return brief
 
 
-RSMQ, LIST = "rsmq", "list"
 QUEUES, MESSAGES = "queues", "messages"
 NEW, ONCE, KEPT = "new", "once", "kept"
 _DEFAULT_URL = "redis://localhost:6379/0"
@@ -123,7 +123,7 @@ class Options:
     run: str | None = None
     delay_s: int | None = None
     fence_s: int = 86_400
-    kind: str = RSMQ
+    kind: str = RSMQ.name
     lists: tuple[str, ...] = ()
     list_names: ListNames = field(default_factory=ListNames)
 
@@ -151,24 +151,24 @@ def read_options(given: Mapping[str, str]) -> Options:
 
 def _with_lists(options: Options, said: Mapping[str, str]) -> Options:
     """Settle which lists are meant, and how their keys are named; a profile may say so too."""
-    of_lists = [name for name in ("lists", *_LIST_NAMES) if name in said]
-    if options.kind == RSMQ and (not of_lists or "kind" in said):
-        if of_lists:
-            raise SourceError(f"option {of_lists[0]} is for lists: leave it out, or set kind=list")
+    named = [name for name in ("lists", *_LIST_NAMES) if name in said]
+    if options.kind == RSMQ.name and (not named or "kind" in said):
+        if named:
+            raise SourceError(f"option {named[0]} is for lists: leave it out, or set kind=list")
         return options
     if "ns" in said:
         raise SourceError("lists have no namespace: leave option ns out")
     profile = options.server.named() if options.server.profile else None
     names = ListNames() if profile is None else profile.list_names
     try:
-        changes: dict[str, Any] = {_LIST_NAMES[name]: said[name] for name in of_lists if name != "lists"}
+        changes: dict[str, Any] = {_LIST_NAMES[name]: said[name] for name in named if name != "lists"}
         names = replace(names, **changes)
     except ValueError as error:
         raise SourceError(f"options {', '.join(_LIST_NAMES)}: {error}") from None
     lists = options.lists or (() if profile is None else profile.lists)
     if options.queue is not None:
         lists = (options.queue,)
-    return replace(options, kind=LIST, lists=lists, list_names=names, ns=LISTS_NS)
+    return replace(options, kind=LIST.name, lists=lists, list_names=names, ns=LIST.ns)
 
 
 def _server(said: Mapping[str, str]) -> Server:
@@ -252,6 +252,6 @@ _READERS: dict[str, Callable[[str, str], Any]] = {
     "run": _named,
     "delay_s": _whole(0, 9_999_999),
     "fence_s": _whole(60, 2_592_000),
-    "kind": _one_of(RSMQ, LIST),
+    "kind": _one_of(*KINDS),
     "lists": _patterns,
 }

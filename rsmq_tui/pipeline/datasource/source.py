@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import aclosing, suppress
 from typing import Any
 from uuid import uuid4
@@ -40,8 +40,9 @@ from rsmq_tui.monitor.text import printable
 from rsmq_tui.pipeline.datasource.bridge import opened_poller
 from rsmq_tui.pipeline.datasource.lists import ListMessageReader, ListWriter
 from rsmq_tui.pipeline.datasource.messages import MessageReader
-from rsmq_tui.pipeline.datasource.options import ERRORS, LIST, QUEUES, Options, SourceError, briefly, read_options
+from rsmq_tui.pipeline.datasource.options import ERRORS, QUEUES, Options, SourceError, briefly, read_options
 from rsmq_tui.pipeline.datasource.writing import QueueWriter
+from rsmq_tui.protocol.kinds import LIST, RSMQ
 
 _TYPES: dict[str, DataType] = {
     "string": StringType(),
@@ -217,8 +218,6 @@ class _Polls:
         self._recorder = uuid4().hex[:12]
         self._rows: SampleRows | None = None
         self._polled_s: float | None = None
-        self._last_ms: int | None = None
-        self._ahead_ms = 0
 
     def check(self) -> None:
         """Raise ``SourceError`` where the server cannot be read."""
@@ -250,14 +249,9 @@ class _Polls:
         wall_ms = round(time.time() * 1000)
         if self._rows is None:
             self._rows = SampleRows(self._recorder, place_of(self._options, snapshot))
-        if snapshot.link.failure is not None:
-            self._last_ms = None
-            at_ms = wall_ms + self._ahead_ms
-            return self._rows.failed(snapshot.link.failure.sentence, at_ms), at_ms
-        at_ms, self._ahead_ms = snapshot.at_ms, snapshot.at_ms - wall_ms
-        interval_ms = None if self._last_ms is None or at_ms <= self._last_ms else at_ms - self._last_ms
-        self._last_ms = at_ms
-        return self._rows.polled(self._wanted(snapshot), at_ms, interval_ms), at_ms
+        name = self._options.queue
+        wanted = tuple(queue for queue in snapshot.queues if name is None or queue.name == name)
+        return self._rows.taken(snapshot, wall_ms, wanted)
 
     def _polled(self) -> Snapshot:
         """Poll; lists are looked for before, now and then."""
@@ -268,9 +262,12 @@ class _Polls:
                 self._searched_s = time.monotonic()
         return self._runner.run(self._poller.poll())
 
-    def _wanted(self, snapshot: Snapshot) -> tuple[Any, ...]:
-        name = self._options.queue
-        return tuple(queue for queue in snapshot.queues if name is None or queue.name == name)
+
+# What reads the messages of queues of a kind, and what writes to them.
+_OF_KIND: dict[str, tuple[Callable[[Options, StructType], DataSourceReader], Callable[..., DataSourceWriter]]] = {
+    RSMQ.name: (MessageReader, QueueWriter),
+    LIST.name: (ListMessageReader, ListWriter),
+}
 
 
 class RsmqDataSource(DataSource):
@@ -293,7 +290,7 @@ class RsmqDataSource(DataSource):
         check_columns(schema, options)
         if options.table == QUEUES:
             return QueueTableReader(options, schema)
-        return ListMessageReader(options, schema) if options.kind == LIST else MessageReader(options, schema)
+        return _OF_KIND[options.kind][0](options, schema)
 
     @briefly
     def simpleStreamReader(self, schema: StructType) -> SimpleDataSourceStreamReader:  # noqa: N802 - Spark's name
@@ -310,7 +307,7 @@ class RsmqDataSource(DataSource):
         if overwrite:
             raise SourceError('a queue cannot be overwritten, only appended to: use mode("append")')
         options = read_options(self.options)
-        return ListWriter(options, schema) if options.kind == LIST else QueueWriter(options, schema)
+        return _OF_KIND[options.kind][1](options, schema)
 
     @briefly
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802 - Spark's name

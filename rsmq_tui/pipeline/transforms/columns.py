@@ -19,7 +19,7 @@ _NAMES |= {pa.bool_(): "boolean"}
 @cache
 def columns_of(table: str) -> dict[str, str]:
     """Return the columns of a table in their order, each with Spark's name of its type; ``day`` first, if by day."""
-    promised = {field.name: _name_of(field.type) for field in SCHEMAS[table]}
+    promised = {field.name: spark_type(field.type) for field in SCHEMAS[table]}
     return {DAY: "string", **promised} if table in BY_DAY else promised
 
 
@@ -28,13 +28,12 @@ def conform(df: DataFrame, table: str) -> DataFrame:
     return df.select(*(sf.col(f"`{name}`").cast(kind).alias(name) for name, kind in columns_of(table).items()))
 
 
-def _name_of(kind: pa.DataType) -> str:
-    if pa.types.is_list(kind):
-        return f"array<{_name_of(kind.value_type)}>"
-    return _NAMES[kind]
+def spark_type(kind: pa.DataType) -> str:
+    """Return Spark's name of a type."""
+    return f"array<{spark_type(kind.value_type)}>" if pa.types.is_list(kind) else _NAMES[kind]
 
 
-# As in monitor/wording: 9,999 years.
+# As in monitor/text: 9,999 years.
 _CALENDAR_MS = 315_537_897_600_000
 _SECOND_MS, _MINUTE_MS, _HOUR_MS, _DAY_MS = 1000, 60_000, 3_600_000, 86_400_000
 
@@ -55,7 +54,7 @@ def rate(per_s: Column) -> Column:
 
 
 def duration(ms: Column) -> Column:
-    """Say a span of whole milliseconds in its two largest units, as ``monitor.wording.duration`` does."""
+    """Say a span of whole milliseconds in its two largest units, as ``monitor.text.duration`` does."""
     days, hours = _whole(ms, _DAY_MS), _whole(ms % _DAY_MS, _HOUR_MS)
     minutes, seconds = _whole(ms % _HOUR_MS, _MINUTE_MS), _whole(ms % _MINUTE_MS, _SECOND_MS)
     return (

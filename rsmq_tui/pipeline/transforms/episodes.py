@@ -6,6 +6,10 @@ from pyspark.sql import functions as sf
 from rsmq_tui.history.analysis.schema import EPISODES
 from rsmq_tui.pipeline.transforms.columns import conform, count, duration, plural, rate
 from rsmq_tui.pipeline.transforms.samples import GAP_MS, PLACE, QUEUE
+from rsmq_tui.protocol.kinds import KINDS
+
+# Nothing counts what arrives in queues of these kinds.
+_UNCOUNTED = [kind.name for kind in KINDS.values() if not kind.counts_arrivals]
 
 
 def cause() -> Column:
@@ -14,11 +18,11 @@ def cause() -> Column:
     It names no queue. Why a place could not be polled or a queue was broken is as the server told: that may be any
     text, and whoever prints it makes it harmless.
     """
-    verdict, is_list = sf.col("verdict"), sf.col("kind").eqNullSafe("list")
+    verdict, is_uncounted = sf.col("verdict"), sf.col("kind").isin(_UNCOUNTED)
     return (
-        sf.when((verdict == "stalled") & is_list, _stalled_list())
+        sf.when((verdict == "stalled") & is_uncounted, _stalled_list())
         .when(verdict == "leaking", _leaking())
-        .when((verdict == "growing") & is_list, _growing_list())
+        .when((verdict == "growing") & is_uncounted, _growing_list())
         .when(verdict == "growing", _growing())
         .when(
             verdict == "stalled",
