@@ -100,9 +100,7 @@ class Client(asyncio.Protocol):
     @property
     def is_held(self) -> bool:
         """Whether the next request has to wait."""
-        return bool(
-            self.blocked or self.is_closing or self._is_late or self._is_full or self.fault or self.is_postponed
-        )
+        return bool(self.blocked or self.is_closing or self._is_late or self._is_full or self.is_postponed)
 
     @property
     def is_postponed(self) -> bool:

@@ -4,6 +4,8 @@ Documentation: https://redis.io/docs/latest/commands/?group=hash, ``?group=set``
 """
 
 from bisect import bisect_left, bisect_right
+from collections.abc import Callable
+from functools import partial
 from itertools import chain, islice
 from math import isnan
 
@@ -11,7 +13,7 @@ from rsmq_tui.listserver.client import Client
 from rsmq_tui.listserver.command import SYNTAX_ERROR, Words, command, count, integer, real
 from rsmq_tui.listserver.key_commands import added, scan
 from rsmq_tui.listserver.resp import CommandError, Reply, number
-from rsmq_tui.listserver.store import SortedSet, span
+from rsmq_tui.listserver.store import SortedSet, V, span
 
 _KEY = (1, 1, 1)
 _NO_HASH: dict[bytes, bytes] = {}
@@ -50,45 +52,31 @@ def _hsetnx(client: Client, key: bytes, field: bytes, value: bytes) -> Reply:
     return _set_fields(client, "hsetnx", key, (field, value))
 
 
-@command("HGET", 3, "readonly fast", keys=_KEY)
-def _hget(client: Client, key: bytes, field: bytes) -> Reply:
-    return (client.db.typed(key, dict) or _NO_HASH).get(field)
+def _reads(kind: type[V], none: V, *table: tuple[str, int, Callable[..., Reply]]) -> None:
+    """Enter commands that read one value of a type: name, arity, and a function of the value and the arguments."""
+
+    def enter(name: str, arity: int, read: Callable[..., Reply]) -> None:
+        def call(client: Client, key: bytes, *words: bytes) -> Reply:
+            return read(client.db.typed(key, kind) or none, *words)
+
+        command(name, arity, "readonly fast", keys=_KEY)(call)
+
+    for row in table:
+        enter(*row)
 
 
-@command("HMGET", -3, "readonly fast", keys=_KEY)
-def _hmget(client: Client, key: bytes, *fields: bytes) -> Reply:
-    stored = client.db.typed(key, dict) or _NO_HASH
-    return [stored.get(field) for field in fields]
-
-
-@command("HGETALL", 2, "readonly", keys=_KEY)
-def _hgetall(client: Client, key: bytes) -> Reply:
-    return dict(client.db.typed(key, dict) or _NO_HASH)
-
-
-@command("HKEYS", 2, "readonly", keys=_KEY)
-def _hkeys(client: Client, key: bytes) -> Reply:
-    return list(client.db.typed(key, dict) or _NO_HASH)
-
-
-@command("HVALS", 2, "readonly", keys=_KEY)
-def _hvals(client: Client, key: bytes) -> Reply:
-    return list((client.db.typed(key, dict) or _NO_HASH).values())
-
-
-@command("HLEN", 2, "readonly fast", keys=_KEY)
-def _hlen(client: Client, key: bytes) -> Reply:
-    return len(client.db.typed(key, dict) or _NO_HASH)
-
-
-@command("HEXISTS", 3, "readonly fast", keys=_KEY)
-def _hexists(client: Client, key: bytes, field: bytes) -> Reply:
-    return int(field in (client.db.typed(key, dict) or _NO_HASH))
-
-
-@command("HSTRLEN", 3, "readonly fast", keys=_KEY)
-def _hstrlen(client: Client, key: bytes, field: bytes) -> Reply:
-    return len((client.db.typed(key, dict) or _NO_HASH).get(field, b""))
+_reads(
+    dict,
+    _NO_HASH,
+    ("HGET", 3, lambda stored, field: stored.get(field)),
+    ("HMGET", -3, lambda stored, *fields: [stored.get(field) for field in fields]),
+    ("HLEN", 2, len),
+    ("HEXISTS", 3, lambda stored, field: int(field in stored)),
+    ("HSTRLEN", 3, lambda stored, field: len(stored.get(field, b""))),
+    ("HGETALL", 2, dict),
+    ("HKEYS", 2, list),
+    ("HVALS", 2, lambda stored: list(stored.values())),
+)
 
 
 @command("HDEL", -3, "write fast", keys=_KEY)
@@ -143,25 +131,14 @@ def _srem(client: Client, key: bytes, *members: bytes) -> Reply:
     return removed
 
 
-@command("SMEMBERS", 2, "readonly", keys=_KEY)
-def _smembers(client: Client, key: bytes) -> Reply:
-    return set(client.db.typed(key, set) or _NO_SET)
-
-
-@command("SISMEMBER", 3, "readonly fast", keys=_KEY)
-def _sismember(client: Client, key: bytes, member: bytes) -> Reply:
-    return int(member in (client.db.typed(key, set) or _NO_SET))
-
-
-@command("SMISMEMBER", -3, "readonly fast", keys=_KEY)
-def _smismember(client: Client, key: bytes, *members: bytes) -> Reply:
-    stored = client.db.typed(key, set) or _NO_SET
-    return [int(member in stored) for member in members]
-
-
-@command("SCARD", 2, "readonly fast", keys=_KEY)
-def _scard(client: Client, key: bytes) -> Reply:
-    return len(client.db.typed(key, set) or _NO_SET)
+_reads(
+    set,
+    _NO_SET,
+    ("SCARD", 2, len),
+    ("SISMEMBER", 3, lambda stored, member: int(member in stored)),
+    ("SMISMEMBER", -3, lambda stored, *members: [int(member in stored) for member in members]),
+    ("SMEMBERS", 2, set),
+)
 
 
 @command("SSCAN", -3, "readonly", keys=_KEY)
@@ -175,7 +152,7 @@ def _sscan(client: Client, key: bytes, *words: bytes) -> Reply:
 
 
 @command("ZADD", -4, "write denyoom fast", keys=_KEY)
-def _zadd(client: Client, key: bytes, *words: bytes) -> Reply:
+def _zadd(client: Client, key: bytes, *words: bytes) -> Reply:  # noqa: PLR0912 - its options are many
     at = 0
     while at < len(words) and words[at].upper() in (b"NX", b"XX", b"GT", b"LT", b"CH", b"INCR"):
         at += 1
@@ -222,10 +199,6 @@ def _zincrby(client: Client, key: bytes, by: bytes, member: bytes) -> Reply:
 
 @command("ZREM", -3, "write fast", keys=_KEY)
 def _zrem(client: Client, key: bytes, *members: bytes) -> Reply:
-    return _discard(client, key, members)
-
-
-def _discard(client: Client, key: bytes, members: "tuple[bytes, ...] | list[bytes]") -> int:
     stored = client.db.typed(key, SortedSet)
     if stored is None:
         return 0
@@ -233,34 +206,6 @@ def _discard(client: Client, key: bytes, members: "tuple[bytes, ...] | list[byte
     if removed:
         client.db.changed(key)
     return removed
-
-
-@command("ZCARD", 2, "readonly fast", keys=_KEY)
-def _zcard(client: Client, key: bytes) -> Reply:
-    return len(client.db.typed(key, SortedSet) or ())
-
-
-@command("ZSCORE", 3, "readonly fast", keys=_KEY)
-def _zscore(client: Client, key: bytes, member: bytes) -> Reply:
-    return (client.db.typed(key, SortedSet) or _NO_SORTED_SET).scores.get(member)
-
-
-@command("ZMSCORE", -3, "readonly fast", keys=_KEY)
-def _zmscore(client: Client, key: bytes, *members: bytes) -> Reply:
-    scores = (client.db.typed(key, SortedSet) or _NO_SORTED_SET).scores
-    return [scores.get(member) for member in members]
-
-
-@command("ZRANK", -3, "readonly fast", keys=_KEY)
-def _zrank(client: Client, key: bytes, member: bytes) -> Reply:
-    return (client.db.typed(key, SortedSet) or _NO_SORTED_SET).rank(member)
-
-
-@command("ZREVRANK", -3, "readonly fast", keys=_KEY)
-def _zrevrank(client: Client, key: bytes, member: bytes) -> Reply:
-    stored = client.db.typed(key, SortedSet) or _NO_SORTED_SET
-    rank = stored.rank(member)
-    return None if rank is None else len(stored) - 1 - rank
 
 
 Ordered = list[tuple[float, bytes]]
@@ -299,84 +244,73 @@ def _limited(found: Ordered, limit: tuple[int, int] | None) -> Ordered:
 
 
 @command("ZRANGE", -4, "readonly", keys=_KEY)
-def _zrange(client: Client, key: bytes, start: bytes, stop: bytes, *words: bytes) -> Reply:
-    given: set[str] = set()
+def _zrange(
+    client: Client, key: bytes, start: bytes, stop: bytes, *words: bytes, given: tuple[bytes, ...] = ()
+) -> Reply:
+    chosen: set[str] = set()
     limit = None
-    options = Words(words)
+    options = Words((*given, *words))
     for option in options:
         if option == "LIMIT":
             limit = integer(options.next()), integer(options.next())
         elif option in ("BYSCORE", "REV", "WITHSCORES"):
-            given.add(option)
+            chosen.add(option)
         else:
             raise SYNTAX_ERROR
-    if limit is not None and "BYSCORE" not in given:
+    if limit is not None and "BYSCORE" not in chosen:
         raise CommandError("ERR syntax error, LIMIT is only supported in combination with either BYSCORE or BYLEX")
     stored = client.db.typed(key, SortedSet) or _NO_SORTED_SET
-    if "BYSCORE" in given:
-        places = _by_score(stored, *((stop, start) if "REV" in given else (start, stop)))
+    if "BYSCORE" in chosen:
+        places = _by_score(stored, *((stop, start) if "REV" in chosen else (start, stop)))
         found = stored.order[places.start : places.stop]
-        if "REV" in given:
+        if "REV" in chosen:
             found.reverse()
     else:
-        order = stored.order[::-1] if "REV" in given else stored.order
+        order = stored.order[::-1] if "REV" in chosen else stored.order
         places = span(order, integer(start), integer(stop))
         found = order[places.start : max(places.stop, 0)]
-    return _shown(client, _limited(found, limit), with_scores="WITHSCORES" in given)
+    return _shown(client, _limited(found, limit), with_scores="WITHSCORES" in chosen)
 
 
-@command("ZRANGEBYSCORE", -4, "readonly", keys=_KEY)
-def _zrangebyscore(client: Client, key: bytes, low: bytes, high: bytes, *words: bytes) -> Reply:
-    return _zrange(client, key, low, high, b"BYSCORE", *words)
+for _name, _options in (
+    ("ZRANGEBYSCORE", (b"BYSCORE",)),
+    ("ZREVRANGEBYSCORE", (b"BYSCORE", b"REV")),
+    ("ZREVRANGE", (b"REV",)),
+):
+    command(_name, -4, "readonly", keys=_KEY)(partial(_zrange, given=_options))
 
 
-@command("ZREVRANGEBYSCORE", -4, "readonly", keys=_KEY)
-def _zrevrangebyscore(client: Client, key: bytes, high: bytes, low: bytes, *words: bytes) -> Reply:
-    return _zrange(client, key, high, low, b"BYSCORE", b"REV", *words)
-
-
-@command("ZREVRANGE", -4, "readonly", keys=_KEY)
-def _zrevrange(client: Client, key: bytes, start: bytes, stop: bytes, *words: bytes) -> Reply:
-    return _zrange(client, key, start, stop, b"REV", *words)
-
-
-@command("ZCOUNT", 4, "readonly fast", keys=_KEY)
-def _zcount(client: Client, key: bytes, low: bytes, high: bytes) -> Reply:
-    return len(_by_score(client.db.typed(key, SortedSet) or _NO_SORTED_SET, low, high))
+_reads(
+    SortedSet,
+    _NO_SORTED_SET,
+    ("ZCARD", 2, len),
+    ("ZCOUNT", 4, lambda stored, low, high: len(_by_score(stored, low, high))),
+    ("ZSCORE", 3, lambda stored, member: stored.scores.get(member)),
+    ("ZMSCORE", -3, lambda stored, *members: [stored.scores.get(member) for member in members]),
+    ("ZRANK", 3, lambda stored, member: stored.rank(member)),
+    ("ZREVRANK", 3, lambda stored, member: stored.rank(member, backwards=True)),
+)
 
 
 @command("ZREMRANGEBYSCORE", 4, "write", keys=_KEY)
 def _zremrangebyscore(client: Client, key: bytes, low: bytes, high: bytes) -> Reply:
     stored = client.db.typed(key, SortedSet) or _NO_SORTED_SET
     places = _by_score(stored, low, high)
-    return _discard(client, key, [member for _, member in stored.order[places.start : places.stop]])
+    return _zrem(client, key, *(member for _, member in stored.order[places.start : places.stop]))
 
 
-@command("ZREMRANGEBYRANK", 4, "write", keys=_KEY)
-def _zremrangebyrank(client: Client, key: bytes, start: bytes, stop: bytes) -> Reply:
-    order = (client.db.typed(key, SortedSet) or _NO_SORTED_SET).order
-    places = span(order, integer(start), integer(stop))
-    return _discard(client, key, [member for _, member in order[places.start : max(places.stop, 0)]])
-
-
-def _pop(client: Client, key: bytes, most: tuple[bytes, ...], *, first: bool) -> Reply:
+def _pop(client: Client, key: bytes, *most: bytes, first: bool) -> Reply:
     wanted = count(most[0]) if most else 1
     order = (client.db.typed(key, SortedSet) or _NO_SORTED_SET).order
     found = order[:wanted] if first else order[::-1][:wanted]
-    _discard(client, key, [member for _, member in found])
+    _zrem(client, key, *(member for _, member in found))
     if client.version == 3 and not most:
         return list(found[0][::-1]) if found else []
     return _shown(client, found, with_scores=True)
 
 
-@command("ZPOPMIN", -2, "write fast", keys=_KEY)
-def _zpopmin(client: Client, key: bytes, *most: bytes) -> Reply:
-    return _pop(client, key, most, first=True)
-
-
-@command("ZPOPMAX", -2, "write fast", keys=_KEY)
-def _zpopmax(client: Client, key: bytes, *most: bytes) -> Reply:
-    return _pop(client, key, most, first=False)
+command("ZPOPMIN", -2, "write fast", keys=_KEY)(partial(_pop, first=True))
+command("ZPOPMAX", -2, "write fast", keys=_KEY)(partial(_pop, first=False))
 
 
 @command("ZSCAN", -3, "readonly", keys=_KEY)

@@ -6,7 +6,7 @@ Documentation: https://redis.io/docs/latest/commands/?group=generic and ``?group
 import random
 import re
 from collections.abc import Callable, Iterable
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from rsmq_tui.listserver.client import Client
 from rsmq_tui.listserver.command import NO_SUCH_KEY, SYNTAX_ERROR, Words, command, integer, real
@@ -37,7 +37,7 @@ def _type(client: Client, key: bytes) -> Reply:
 
 @command("RANDOMKEY", 1, "readonly")
 def _randomkey(client: Client) -> Reply:
-    keys = client.db.keys()
+    keys = client.db.names()
     return random.choice(keys) if keys else None
 
 
@@ -106,7 +106,7 @@ def _of_class(inside: bytes, *, negated: bool) -> bytes:
 
 @command("KEYS", 2, "readonly")
 def _keys(client: Client, pattern: bytes) -> Reply:
-    return [key for key in client.db.keys() if matcher(pattern)(key)]
+    return [key for key in client.db.names() if matcher(pattern)(key)]
 
 
 def scan(client: Client, words: tuple[bytes, ...], names: Callable[[], Iterable[bytes]]) -> tuple[bytes, list[bytes]]:
@@ -135,14 +135,15 @@ def scan(client: Client, words: tuple[bytes, ...], names: Callable[[], Iterable[
 
 @command("SCAN", -2, "readonly")
 def _scan(client: Client, *words: bytes) -> Reply:
-    cursor, keys = scan(client, words, client.db.keys)
+    cursor, keys = scan(client, words, client.db.names)
     return [cursor, [key for key in keys if client.db.get(key) is not None]]
 
 
 # When keys end.
 
 
-def _expire(client: Client, key: bytes, expires_ms: int, condition: tuple[bytes, ...]) -> Reply:
+def _expire(client: Client, key: bytes, time: bytes, *condition: bytes, unit_ms: int, absolute: bool) -> Reply:
+    expires_ms = integer(time) * unit_ms + (0 if absolute else client.server.clock.now_ms())
     if client.db.get(key) is None:
         return 0
     now_ms = client.db.expires_ms.get(key)
@@ -167,59 +168,20 @@ def _expire(client: Client, key: bytes, expires_ms: int, condition: tuple[bytes,
     return 1
 
 
-def _now_ms(client: Client) -> int:
-    return client.server.clock.now_ms()
-
-
-@command("EXPIRE", -3, "write fast", keys=_KEY)
-def _expire_s(client: Client, key: bytes, seconds: bytes, *condition: bytes) -> Reply:
-    return _expire(client, key, _now_ms(client) + 1000 * integer(seconds), condition)
-
-
-@command("PEXPIRE", -3, "write fast", keys=_KEY)
-def _expire_ms(client: Client, key: bytes, milliseconds: bytes, *condition: bytes) -> Reply:
-    return _expire(client, key, _now_ms(client) + integer(milliseconds), condition)
-
-
-@command("EXPIREAT", -3, "write fast", keys=_KEY)
-def _expire_at_s(client: Client, key: bytes, seconds: bytes, *condition: bytes) -> Reply:
-    return _expire(client, key, 1000 * integer(seconds), condition)
-
-
-@command("PEXPIREAT", -3, "write fast", keys=_KEY)
-def _expire_at_ms(client: Client, key: bytes, milliseconds: bytes, *condition: bytes) -> Reply:
-    return _expire(client, key, integer(milliseconds), condition)
-
-
-def _left_ms(client: Client, key: bytes) -> int:
-    """Return the milliseconds until a key ends, -1 if it does not, -2 if there is none."""
+def _left(client: Client, key: bytes, *, unit_ms: int, absolute: bool) -> Reply:
+    """Return when a key ends, or in how long; -1 if it does not, -2 if there is none."""
     if client.db.get(key) is None:
         return -2
     expires_ms = client.db.expires_ms.get(key)
-    return -1 if expires_ms is None else expires_ms - _now_ms(client)
+    if expires_ms is None:
+        return -1
+    return (expires_ms - (0 if absolute else client.server.clock.now_ms()) + unit_ms // 2) // unit_ms
 
 
-@command("TTL", 2, "readonly fast", keys=_KEY)
-def _ttl(client: Client, key: bytes) -> Reply:
-    left_ms = _left_ms(client, key)
-    return left_ms if left_ms < 0 else (left_ms + 500) // 1000
-
-
-@command("PTTL", 2, "readonly fast", keys=_KEY)
-def _pttl(client: Client, key: bytes) -> Reply:
-    return _left_ms(client, key)
-
-
-@command("EXPIRETIME", 2, "readonly fast", keys=_KEY)
-def _expiretime(client: Client, key: bytes) -> Reply:
-    left_ms = _left_ms(client, key)
-    return left_ms if left_ms < 0 else (client.db.expires_ms[key] + 500) // 1000
-
-
-@command("PEXPIRETIME", 2, "readonly fast", keys=_KEY)
-def _pexpiretime(client: Client, key: bytes) -> Reply:
-    left_ms = _left_ms(client, key)
-    return left_ms if left_ms < 0 else client.db.expires_ms[key]
+for _name, _unit_ms, _absolute in (("", 1000, False), ("P", 1, False), ("", 1000, True), ("P", 1, True)):
+    _names = (f"{_name}EXPIREAT", f"{_name}EXPIRETIME") if _absolute else (f"{_name}EXPIRE", f"{_name}TTL")
+    command(_names[0], -3, "write fast", keys=_KEY)(partial(_expire, unit_ms=_unit_ms, absolute=_absolute))
+    command(_names[1], 2, "readonly fast", keys=_KEY)(partial(_left, unit_ms=_unit_ms, absolute=_absolute))
 
 
 @command("PERSIST", 2, "write fast", keys=_KEY)
@@ -253,7 +215,7 @@ def _set(client: Client, key: bytes, value: bytes, *words: bytes) -> Reply:
                 expires_ms = factor * integer(options.next())
                 if expires_ms <= 0:
                     raise CommandError("ERR invalid expire time in 'set' command")
-                expires_ms += 0 if option.endswith("AT") else _now_ms(client)
+                expires_ms += 0 if option.endswith("AT") else client.server.clock.now_ms()
             case "NX" | "XX" | "GET" | "KEEPTTL":
                 continue
             case _:
@@ -274,14 +236,12 @@ def _setnx(client: Client, key: bytes, value: bytes) -> Reply:
     return int(_set(client, key, value, b"NX") == "OK")
 
 
-@command("SETEX", 4, "write denyoom", keys=_KEY)
-def _setex(client: Client, key: bytes, seconds: bytes, value: bytes) -> Reply:
-    return _set(client, key, value, b"EX", seconds)
+def _set_for(client: Client, key: bytes, time: bytes, value: bytes, *, unit: bytes) -> Reply:
+    return _set(client, key, value, unit, time)
 
 
-@command("PSETEX", 4, "write denyoom", keys=_KEY)
-def _psetex(client: Client, key: bytes, milliseconds: bytes, value: bytes) -> Reply:
-    return _set(client, key, value, b"PX", milliseconds)
+command("SETEX", 4, "write denyoom", keys=_KEY)(partial(_set_for, unit=b"EX"))
+command("PSETEX", 4, "write denyoom", keys=_KEY)(partial(_set_for, unit=b"PX"))
 
 
 @command("GETSET", 3, "write denyoom fast", keys=_KEY)
@@ -331,30 +291,15 @@ def added(value: bytes, by: int, error: str = "value is not an integer or out of
     return total
 
 
-def _add(client: Client, key: bytes, by: int) -> Reply:
-    total = added(client.db.typed(key, bytes) or b"0", by)
+def _add(client: Client, key: bytes, by: bytes = b"1", *, sign: int) -> Reply:
+    total = added(client.db.typed(key, bytes) or b"0", sign * integer(by))
     client.db.put(key, b"%d" % total, client.db.expires_ms.get(key))
     return total
 
 
-@command("INCR", 2, "write denyoom fast", keys=_KEY)
-def _incr(client: Client, key: bytes) -> Reply:
-    return _add(client, key, 1)
-
-
-@command("DECR", 2, "write denyoom fast", keys=_KEY)
-def _decr(client: Client, key: bytes) -> Reply:
-    return _add(client, key, -1)
-
-
-@command("INCRBY", 3, "write denyoom fast", keys=_KEY)
-def _incrby(client: Client, key: bytes, by: bytes) -> Reply:
-    return _add(client, key, integer(by))
-
-
-@command("DECRBY", 3, "write denyoom fast", keys=_KEY)
-def _decrby(client: Client, key: bytes, by: bytes) -> Reply:
-    return _add(client, key, -integer(by))
+for _name, _sign in (("INCR", 1), ("DECR", -1)):
+    command(_name, 2, "write denyoom fast", keys=_KEY)(partial(_add, sign=_sign))
+    command(f"{_name}BY", 3, "write denyoom fast", keys=_KEY)(partial(_add, sign=_sign))
 
 
 @command("INCRBYFLOAT", 3, "write denyoom fast", keys=_KEY)

@@ -4,6 +4,10 @@ Documentation of each: https://redis.io/docs/latest/commands/?group=list. A comm
 one of its lists has elements; until then it replies nothing (``Blocking.wait``).
 """
 
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from math import ceil
 
@@ -11,13 +15,16 @@ from rsmq_tui.listserver.blocking import Blocked
 from rsmq_tui.listserver.client import Client
 from rsmq_tui.listserver.command import NO_SUCH_KEY, SYNTAX_ERROR, Words, command, count, integer, one_of, real
 from rsmq_tui.listserver.resp import NO_ARRAY, CommandError, Reply
-from rsmq_tui.listserver.store import List, SortedSet, deque, slice_of, span
+from rsmq_tui.listserver.store import List, SortedSet, slice_of, span
 
 _KEY = (1, 1, 1)
 _TWO_KEYS = (1, 2, 1)
 
 
-def _push(client: Client, key: bytes, elements: tuple[bytes, ...], *, left: bool) -> int:
+def _push(client: Client, key: bytes, *elements: bytes, left: bool, makes: bool = True) -> int:
+    """Push elements one after the other; without ``makes`` only onto a list that exists."""
+    if not makes and client.db.typed(key, deque) is None:
+        return 0
     values = client.db.made(key, deque)
     if left:
         values.extendleft(elements)
@@ -28,24 +35,9 @@ def _push(client: Client, key: bytes, elements: tuple[bytes, ...], *, left: bool
     return size
 
 
-@command("LPUSH", -3, "write denyoom fast", keys=_KEY)
-def _lpush(client: Client, key: bytes, *elements: bytes) -> Reply:
-    return _push(client, key, elements, left=True)
-
-
-@command("RPUSH", -3, "write denyoom fast", keys=_KEY)
-def _rpush(client: Client, key: bytes, *elements: bytes) -> Reply:
-    return _push(client, key, elements, left=False)
-
-
-@command("LPUSHX", -3, "write denyoom fast", keys=_KEY)
-def _lpushx(client: Client, key: bytes, *elements: bytes) -> Reply:
-    return _push(client, key, elements, left=True) if client.db.typed(key, deque) else 0
-
-
-@command("RPUSHX", -3, "write denyoom fast", keys=_KEY)
-def _rpushx(client: Client, key: bytes, *elements: bytes) -> Reply:
-    return _push(client, key, elements, left=False) if client.db.typed(key, deque) else 0
+for _name, _left in (("L", True), ("R", False)):
+    command(f"{_name}PUSH", -3, "write denyoom fast", keys=_KEY)(partial(_push, left=_left))
+    command(f"{_name}PUSHX", -3, "write denyoom fast", keys=_KEY)(partial(_push, left=_left, makes=False))
 
 
 def _take(client: Client, key: bytes, values: List, most: int, *, left: bool) -> list[bytes]:
@@ -56,7 +48,7 @@ def _take(client: Client, key: bytes, values: List, most: int, *, left: bool) ->
     return taken
 
 
-def _pop(client: Client, key: bytes, most: tuple[bytes, ...], *, left: bool) -> Reply:
+def _pop(client: Client, key: bytes, *most: bytes, left: bool) -> Reply:
     if len(most) > 1:
         raise CommandError(f"ERR wrong number of arguments for '{'lpop' if left else 'rpop'}' command")
     wanted = count(most[0]) if most else None
@@ -66,16 +58,6 @@ def _pop(client: Client, key: bytes, most: tuple[bytes, ...], *, left: bool) -> 
     if wanted is None:
         return _take(client, key, values, 1, left=left)[0]
     return _take(client, key, values, wanted, left=left)
-
-
-@command("LPOP", -2, "write fast", keys=_KEY)
-def _lpop(client: Client, key: bytes, *most: bytes) -> Reply:
-    return _pop(client, key, most, left=True)
-
-
-@command("RPOP", -2, "write fast", keys=_KEY)
-def _rpop(client: Client, key: bytes, *most: bytes) -> Reply:
-    return _pop(client, key, most, left=False)
 
 
 def _timeout_ms(word: bytes) -> int:
@@ -88,7 +70,7 @@ def _timeout_ms(word: bytes) -> int:
     return ceil(timeout_ms)
 
 
-def _blocking_pop(client: Client, words: tuple[bytes, ...], *, left: bool) -> Reply:
+def _blocking_pop(client: Client, *words: bytes, left: bool) -> Reply:
     *keys, timeout = words
     timeout_ms = _timeout_ms(timeout)
     for key in keys:
@@ -98,14 +80,9 @@ def _blocking_pop(client: Client, words: tuple[bytes, ...], *, left: bool) -> Re
     return client.wait(Blocked(keys, timeout_ms, NO_ARRAY))
 
 
-@command("BLPOP", -3, "write blocking", keys=(1, -2, 1))
-def _blpop(client: Client, *words: bytes) -> Reply:
-    return _blocking_pop(client, words, left=True)
-
-
-@command("BRPOP", -3, "write blocking", keys=(1, -2, 1))
-def _brpop(client: Client, *words: bytes) -> Reply:
-    return _blocking_pop(client, words, left=False)
+for _name, _left in (("L", True), ("R", False)):
+    command(f"{_name}POP", -2, "write fast", keys=_KEY)(partial(_pop, left=_left))
+    command(f"B{_name}POP", -3, "write blocking", keys=(1, -2, 1))(partial(_blocking_pop, left=_left))
 
 
 def _move(client: Client, source: bytes, target: bytes, side: str, target_side: str) -> bytes | None:
@@ -121,7 +98,7 @@ def _move(client: Client, source: bytes, target: bytes, side: str, target_side: 
         client.db.changed(source)
         return element
     (element,) = _take(client, source, values, 1, left=left)
-    _push(client, target, (element,), left=target_left)
+    _push(client, target, element, left=target_left)
     return element
 
 
@@ -155,37 +132,46 @@ def _side(word: bytes) -> str:
     return one_of(word, "LEFT", "RIGHT")
 
 
-def _pop_of_many(client: Client, words: tuple[bytes, ...]) -> tuple[list[bytes], Reply]:
-    """Return the keys of LMPOP or BLMPOP, and its reply, None where all lists are empty."""
-    size = integer(words[0], "numkeys should be greater than 0", least=1)
-    if len(words) < size + 2:
-        raise SYNTAX_ERROR
-    keys = list(words[1 : size + 1])
-    left = _side(words[size + 1]) == "LEFT"
-    most = 0
-    options = Words(words[size + 2 :])
-    for option in options:
-        if option != "COUNT" or most:
+@dataclass(slots=True)
+class _PopOfMany:
+    """The arguments of LMPOP and BLMPOP after the timeout; raises ``CommandError`` where they are wrong."""
+
+    keys: list[bytes]
+    left: bool
+    most: int = 0
+
+    @classmethod
+    def read(cls, words: tuple[bytes, ...]) -> "_PopOfMany":
+        size = integer(words[0], "numkeys should be greater than 0", least=1)
+        if len(words) < size + 2:
             raise SYNTAX_ERROR
-        most = integer(options.next(), "count should be greater than 0", least=1)
-    for key in keys:
-        values = client.db.typed(key, deque)
-        if values is not None:
-            return keys, [key, _take(client, key, values, most or 1, left=left)]
-    return keys, None
+        read = cls(list(words[1 : size + 1]), _side(words[size + 1]) == "LEFT")
+        options = Words(words[size + 2 :])
+        for option in options:
+            if option != "COUNT" or read.most:
+                raise SYNTAX_ERROR
+            read.most = integer(options.next(), "count should be greater than 0", least=1)
+        return read
+
+    def pop(self, client: Client) -> Reply:
+        """Pop from the first list that has elements; return None where all are empty."""
+        for key in self.keys:
+            values = client.db.typed(key, deque)
+            if values is not None:
+                return [key, _take(client, key, values, self.most or 1, left=self.left)]
+        return None
 
 
 @command("LMPOP", -4, "write movablekeys", count_at=1)
 def _lmpop(client: Client, *words: bytes) -> Reply:
-    reply = _pop_of_many(client, words)[1]
-    return NO_ARRAY if reply is None else reply
+    return _PopOfMany.read(words).pop(client) or NO_ARRAY
 
 
 @command("BLMPOP", -5, "write blocking movablekeys", count_at=2)
 def _blmpop(client: Client, timeout: bytes, *words: bytes) -> Reply:
+    wanted = _PopOfMany.read(words)
     timeout_ms = _timeout_ms(timeout)
-    keys, reply = _pop_of_many(client, words)
-    return client.wait(Blocked(keys, timeout_ms, NO_ARRAY)) if reply is None else reply
+    return wanted.pop(client) or client.wait(Blocked(wanted.keys, timeout_ms, NO_ARRAY))
 
 
 @command("LLEN", 2, "readonly fast", keys=_KEY)
@@ -235,9 +221,17 @@ def _linsert(client: Client, key: bytes, where: bytes, pivot: bytes, element: by
     return len(values)
 
 
+def _signed(word: bytes) -> int:
+    """Return a number whose sign says from which end; the least one has no opposite, and is refused."""
+    value = integer(word)
+    if value == -(2**63):
+        raise CommandError(f"ERR value is out of range, value must between {value + 1} and {-value - 1}")
+    return value
+
+
 @command("LREM", 4, "write", keys=_KEY)
 def _lrem(client: Client, key: bytes, most: bytes, element: bytes) -> Reply:
-    limit = integer(most)
+    limit = _signed(most)
     values = client.db.typed(key, deque)
     if values is None:
         return 0
@@ -262,12 +256,13 @@ def _ltrim(client: Client, key: bytes, start: bytes, stop: bytes) -> Reply:
     if values is None:
         return "OK"
     kept = span(values, first, last)
-    if not kept:
+    if kept:
+        for _ in range(len(values) - kept.stop):
+            values.pop()
+        for _ in range(kept.start):
+            values.popleft()
+    else:
         values.clear()
-    for _ in range(len(values) - kept.stop):
-        values.pop()
-    for _ in range(min(kept.start, len(values))):
-        values.popleft()
     client.db.changed(key)
     return "OK"
 
@@ -280,14 +275,12 @@ def _lpos(client: Client, key: bytes, element: bytes, *words: bytes) -> Reply:
         value = options.next()
         match option:
             case "RANK":
-                rank = integer(value)
+                rank = _signed(value)
                 if rank == 0:
                     raise CommandError(
                         "ERR RANK can't be zero: use 1 to start from the first match, 2 from the second ... "
                         "or use negative to start from the end of the list"
                     )
-                if rank == -(2**63):
-                    raise CommandError("ERR value is out of range")
             case "COUNT":
                 most = integer(value, "COUNT can't be negative", least=0)
             case "MAXLEN":
@@ -304,7 +297,7 @@ def _lpos(client: Client, key: bytes, element: bytes, *words: bytes) -> Reply:
     return list(islice(found, first, first + most if most else None))
 
 
-def _positions(values: List, element: bytes, *, backwards: bool = False, depth: int = 0):  # type: ignore[no-untyped-def]
+def _positions(values: List, element: bytes, *, backwards: bool = False, depth: int = 0) -> Iterator[int]:
     """Yield where an element stands, from one end, within the first ``depth`` elements, 0 for all."""
     size = len(values)
     for distance, value in enumerate(islice(reversed(values) if backwards else iter(values), depth or None)):

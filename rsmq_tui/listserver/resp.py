@@ -153,7 +153,7 @@ def _size(digits: bytes) -> int | None:
     return int(digits) if digits.removeprefix(b"-").isdigit() and len(digits) <= 20 else None
 
 
-def split_inline(line: bytes) -> list[bytes]:
+def split_inline(line: bytes) -> list[bytes]:  # noqa: PLR0912 - one branch for each sign
     r"""Split a line as a shell would: ``"…"`` with ``\n`` and ``\x00``, ``'…'`` without; raises ``ProtocolError``."""
     words: list[bytes] = []
     position, end = 0, len(line)
@@ -194,11 +194,10 @@ def split_inline(line: bytes) -> list[bytes]:
 
 def encode(reply: Reply, write: Callable[[bytes], object], version: int = 2) -> None:
     """Write a reply as RESP2 or RESP3."""
-    kind = type(reply)
-    if kind is int:
+    if isinstance(reply, int):
         write(b":%d\r\n" % reply)
-    elif kind is bytes:
-        write(b"$%d\r\n%b\r\n" % (len(reply), reply))  # type: ignore[arg-type]
+    elif isinstance(reply, bytes):
+        write(b"$%d\r\n%b\r\n" % (len(reply), reply))
     elif reply is None or reply is NO_ARRAY:
         write(b"_\r\n" if version == 3 else b"$-1\r\n" if reply is None else b"*-1\r\n")
     elif isinstance(reply, str):

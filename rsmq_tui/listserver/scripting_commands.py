@@ -210,5 +210,3 @@ def _script_flush(client: Client, *mode: bytes) -> Reply:
 def _function_flush(client: Client, *mode: bytes) -> Reply:
     # There are no functions; what clears a server before its tests also clears these.
     return "OK"
-
-

@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Self, TypeVar
@@ -117,7 +118,7 @@ class ListServer:
             for client in list(self.clients.values()):
                 client.abort()
             if self.path and listeners:
-                Path(self.path).unlink(missing_ok=True)
+                await loop.run_in_executor(None, partial(Path(self.path).unlink, missing_ok=True))
             self._loop = None
 
     def start(self) -> Self:
@@ -253,7 +254,7 @@ class ListServer:
         """Exchange two databases; those who watch or wait in them see other keys."""
         self.databases[first], self.databases[second] = self.databases[second], self.databases[first]
         self.databases[first].index, self.databases[second].index = first, second
-        keys = {*self.databases[first].keys(), *self.databases[second].keys()}
+        keys = {*self.databases[first].names(), *self.databases[second].names()}
         for index in (first, second):
             for key in keys:
                 self._changed(self.databases[index], key)

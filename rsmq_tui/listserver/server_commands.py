@@ -1,7 +1,9 @@
 """The commands about the server: INFO, CONFIG, COMMAND, DEBUG, time and whole databases; and those it refuses."""
 
 import resource
+from collections.abc import Iterable
 from fnmatch import fnmatchcase
+from functools import partial
 from itertools import chain
 
 from rsmq_tui.listserver.client import NO_REPLY, Client
@@ -19,7 +21,7 @@ from rsmq_tui.listserver.command import (
 )
 from rsmq_tui.listserver.faults import KINDS, Fault
 from rsmq_tui.listserver.resp import CommandError, Reply
-from rsmq_tui.listserver.store import TYPES
+from rsmq_tui.listserver.store import TYPES, SortedSet
 
 REDIS_VERSION = "7.2.4"
 """The version of Redis whose commands and texts these are, which clients look at."""
@@ -74,9 +76,7 @@ def _config_set(client: Client, *words: bytes) -> Reply:
         if setting == "requirepass":
             server.password = text
         elif setting not in server.config:
-            raise CommandError(
-                f"ERR Unknown option or number of arguments for CONFIG SET - '{name.decode('utf-8', 'surrogateescape')}'"
-            )
+            raise CommandError(f"ERR Unknown option or number of arguments for CONFIG SET - '{setting}'")
         elif setting in ("proto-max-bulk-len", "client-query-buffer-limit"):
             size = _bytes(text)
             if size is None:
@@ -123,7 +123,7 @@ def _info(client: Client, *sections: bytes) -> Reply:
             for name, calls in server.calls.items()
         },
         "keyspace": {
-            f"db{index}": f"keys={len(database.keys())},expires={len(database.expires_ms)},avg_ttl=0"
+            f"db{index}": f"keys={len(database.names())},expires={len(database.expires_ms)},avg_ttl=0"
             for index, database in enumerate(server.databases)
             if database.values
         },
@@ -188,7 +188,7 @@ def _command_getkeys(client: Client, *words: bytes) -> Reply:
 
 @command("DBSIZE", 1, "readonly fast")
 def _dbsize(client: Client) -> Reply:
-    return len(client.db.keys())
+    return len(client.db.names())
 
 
 @command("FLUSHDB", -1, "write")
@@ -272,9 +272,15 @@ def _memory_usage(client: Client, key: bytes, *options: bytes) -> Reply:
     value = client.db.get(key)
     if value is None:
         return None
-    if isinstance(value, bytes):
-        return 64 + len(value)
-    elements = chain.from_iterable(value.items()) if isinstance(value, dict) else getattr(value, "scores", value)
+    match value:
+        case bytes():
+            elements: Iterable[bytes] = [value]
+        case dict():
+            elements = chain.from_iterable(value.items())
+        case SortedSet():
+            elements = value.scores
+        case _:
+            elements = value
     return 64 + sum(16 + len(element) for element in elements)
 
 
@@ -319,8 +325,8 @@ def _debug_fault(client: Client, *words: bytes) -> Reply:
     """``DEBUG FAULT kind [SECONDS s] [COMMAND name] [CLIENT name] [TIMES n]``, or ``DEBUG FAULT CLEAR``."""
     server = client.server
     if words[0].upper() == b"CLEAR":
-        faults = list(server.faults)
-        server.later(lambda: [server.end_fault(fault) for fault in faults])
+        for fault in server.faults:
+            server.later(partial(server.end_fault, fault))
         return "OK"
     kinds = {kind.upper(): kind for kind in KINDS}
     fault = Fault(kinds[one_of(words[0], *kinds)])

@@ -30,7 +30,7 @@ def _quit(client: Client, *words: bytes) -> Reply:
 
 @command("SELECT", 2, "fast loading stale")
 def _select(client: Client, index: bytes) -> Reply:
-    number = integer(index, "invalid DB index")
+    number = integer(index)
     if not 0 <= number < len(client.server.databases):
         raise CommandError("ERR DB index is out of range")
     client.index = number

@@ -8,7 +8,7 @@ from bisect import bisect_left, insort
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
-from typing import TypeVar, cast
+from typing import TypeVar
 
 from rsmq_tui.listserver.resp import CommandError
 
@@ -43,10 +43,13 @@ class SortedSet:
         del self.order[bisect_left(self.order, (score, member))]
         return True
 
-    def rank(self, member: bytes) -> int | None:
+    def rank(self, member: bytes, *, backwards: bool = False) -> int | None:
         """Return how many members come before this one, or None if it is not there."""
         score = self.scores.get(member)
-        return None if score is None else bisect_left(self.order, (score, member))
+        if score is None:
+            return None
+        rank = bisect_left(self.order, (score, member))
+        return len(self) - 1 - rank if backwards else rank
 
 
 Value = bytes | List | Hash | Set | SortedSet
@@ -82,7 +85,7 @@ class Database:
         value = self.get(key)
         if value is not None and type(value) is not kind:
             raise CommandError(_WRONG_TYPE)
-        return cast("V | None", value)
+        return value  # type: ignore[return-value, unused-ignore]
 
     def made(self, key: bytes, kind: type[V]) -> V:
         """Return the value of a key, a new and empty one if there is none."""
@@ -119,7 +122,7 @@ class Database:
         del self.values[key]
         self.expires_ms.pop(key, None)
 
-    def keys(self) -> list[bytes]:
+    def names(self) -> list[bytes]:
         """Return the names of all keys that have not expired."""
         for key in list(self.expires_ms):
             self.get(key)
@@ -127,7 +130,7 @@ class Database:
 
     def clear(self) -> None:
         """Remove all keys."""
-        keys = self.keys()
+        keys = self.names()
         self.values.clear()
         self.expires_ms.clear()
         for key in keys:
