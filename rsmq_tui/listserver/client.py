@@ -147,7 +147,7 @@ class Client(asyncio.Protocol):
         if not self.is_trusted and "no_auth" not in command.flags:
             raise CommandError("NOAUTH Authentication required.")
         if self.queue is not None and "no_multi" in command.flags:
-            raise CommandError("ERR Command not allowed inside a transaction")
+            raise CommandError(f"ERR Command '{command.name.lower()}' not allowed inside a transaction")
 
     def _carry_out(self, command: Command, words: list[bytes]) -> None:
         if self.queue is not None and command.name not in ("EXEC", "DISCARD", "QUIT", "RESET"):

@@ -181,7 +181,7 @@ def _eval(client: Client, text: bytes, *words: bytes) -> Reply:
 def _evalsha(client: Client, digest: bytes, *words: bytes) -> Reply:
     scripting = _scripting(client)
     if digest.lower() not in scripting.scripts:
-        raise CommandError("NOSCRIPT No matching script. Please use EVAL.")
+        raise CommandError("NOSCRIPT No matching script.")
     return scripting.run(client, digest.lower(), words)
 
 

@@ -73,7 +73,7 @@ def _hello(client: Client, *words: bytes) -> Reply:
         elif option == "SETNAME":
             name = _checked_name(options.next())
         else:
-            raise CommandError(f"ERR Syntax error in HELLO option '{option.lower()}'")
+            raise CommandError(f"ERR Syntax error in HELLO option '{option}'")
     if not client.is_trusted:
         raise CommandError(
             "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> "

@@ -48,4 +48,3 @@ def own(shared_list_server: ListServer) -> Iterator[Connection]:
     connection.call("FLUSHALL")
     yield connection
     connection.close()
-

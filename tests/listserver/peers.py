@@ -28,7 +28,7 @@ class Connection:
             if not data:
                 raise ConnectionError("the server ended the connection")
             self._reader.feed(data)
-        return str(reply) if isinstance(reply, hiredis.HiredisError) else reply
+        return _plain(reply)
 
     def call(self, *words: Word) -> Any:
         self.send(*words)
@@ -40,6 +40,13 @@ class Connection:
 
     def close(self) -> None:
         self.socket.close()
+
+
+def _plain(reply: Any) -> Any:
+    """Return a reply with errors as text, which can be compared."""
+    if isinstance(reply, list):
+        return [_plain(part) for part in reply]
+    return str(reply) if isinstance(reply, hiredis.HiredisError) else reply
 
 
 _NOTHING: Any = object()
