@@ -7,6 +7,7 @@ first of its lists that has an element, in the order in which it named them. A s
 others; those are served next.
 """
 
+from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
@@ -39,7 +40,7 @@ class Blocking:
     """All clients that wait, in one queue for each list, and their deadlines."""
 
     def __init__(self, now_ms: Callable[[], int]) -> None:
-        self.queues: dict[ListKey, dict[Client, Blocked]] = {}
+        self.queues: dict[ListKey, OrderedDict[Client, Blocked]] = {}
         self.ready: dict[ListKey, None] = {}
         """Lists that got elements, in that order, whose clients are to be served."""
         self.clients = 0
@@ -57,7 +58,7 @@ class Blocking:
             assert blocked.deadline_ms is not None
             heappush(self._deadlines, (blocked.deadline_ms, blocked.number, client))
         for key in blocked.keys:
-            self.queues.setdefault((blocked.index, key), {})[client] = blocked
+            self.queues.setdefault((blocked.index, key), OrderedDict())[client] = blocked
         client.blocked = blocked
         self.clients += 1
 
@@ -83,12 +84,12 @@ class Blocking:
         while self.ready:
             ready, self.ready = self.ready, {}
             for key in ready:
-                # Those that wait now, and not those that wait again by being served for nothing.
-                for client, blocked in list(self.queues.get(key, {}).items()):
-                    if not is_list(key):
+                # As many as wait now: who is served for nothing waits again, at the end.
+                for _ in range(len(self.queues.get(key, ()))):
+                    if key not in self.queues or not is_list(key):
                         break
-                    if client.blocked is blocked:
-                        client.retry(self.forget(client))
+                    client = next(iter(self.queues[key]))
+                    client.retry(self.forget(client))
 
     def expire(self) -> None:
         """Answer the clients whose time is over."""
