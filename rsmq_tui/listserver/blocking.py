@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING
 
-from rsmq_tui.listserver.resp import Reply
+from rsmq_tui.listserver.resp import NO_ARRAY, Reply
 
 if TYPE_CHECKING:
     from rsmq_tui.listserver.client import Client
@@ -24,11 +24,11 @@ ListKey = tuple[int, bytes]
 
 @dataclass(slots=True)
 class Blocked:
-    """What a client waits for; ``timeout_ms`` is 0 for no end, and ``on_timeout`` is the reply at its end."""
+    """What a client waits for; ``timeout_ms`` is 0 for no end, and ``at_once`` the reply where nothing waits."""
 
     keys: list[bytes]
     timeout_ms: int
-    on_timeout: Reply
+    at_once: Reply = NO_ARRAY
     index: int = 0
     since_ms: int = 0
     deadline_ms: int | None = None
@@ -98,7 +98,8 @@ class Blocking:
             entry = heappop(self._deadlines)
             if _is_true(entry):
                 client = entry[2]
-                client.unblock(self.forget(client).on_timeout)
+                self.forget(client)
+                client.unblock(NO_ARRAY)
 
     def next_deadline_ms(self) -> int | None:
         """Return when the next client's time is over."""

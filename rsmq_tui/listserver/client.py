@@ -213,9 +213,9 @@ class Client(asyncio.Protocol):
     # Waiting for lists.
 
     def wait(self, blocked: Blocked) -> Reply:
-        """Wait for a list; in a transaction or a script, where nothing waits, return what a timeout returns."""
+        """Wait for a list; in a transaction or a script return the reply of one that found nothing."""
         if self.is_atomic:
-            return blocked.on_timeout
+            return blocked.at_once
         self.server.blocking.wait(self, blocked, self._woken)
         self.server.set_timer()
         return NO_REPLY

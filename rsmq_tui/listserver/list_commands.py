@@ -77,7 +77,7 @@ def _blocking_pop(client: Client, *words: bytes, left: bool) -> Reply:
         values = client.db.typed(key, deque)
         if values is not None:
             return [key, *_take(client, key, values, 1, left=left)]
-    return client.wait(Blocked(keys, timeout_ms, NO_ARRAY))
+    return client.wait(Blocked(keys, timeout_ms))
 
 
 for _name, _left in (("L", True), ("R", False)):
@@ -105,7 +105,7 @@ def _move(client: Client, source: bytes, target: bytes, side: str, target_side: 
 def _blocking_move(client: Client, source: bytes, target: bytes, sides: tuple[str, str], timeout: bytes) -> Reply:
     timeout_ms = _timeout_ms(timeout)
     element = _move(client, source, target, *sides)
-    return client.wait(Blocked([source], timeout_ms, None)) if element is None else element
+    return client.wait(Blocked([source], timeout_ms, at_once=None)) if element is None else element
 
 
 @command("LMOVE", 5, "write denyoom", keys=_TWO_KEYS)
@@ -171,7 +171,7 @@ def _lmpop(client: Client, *words: bytes) -> Reply:
 def _blmpop(client: Client, timeout: bytes, *words: bytes) -> Reply:
     wanted = _PopOfMany.read(words)
     timeout_ms = _timeout_ms(timeout)
-    return wanted.pop(client) or client.wait(Blocked(wanted.keys, timeout_ms, NO_ARRAY))
+    return wanted.pop(client) or client.wait(Blocked(wanted.keys, timeout_ms))
 
 
 @command("LLEN", 2, "readonly fast", keys=_KEY)

@@ -307,8 +307,8 @@ def _client_unblock(client: Client, number: bytes, *reason: bytes) -> Reply:
     found = client.server.clients.get(integer(number))
     if found is None or not found.blocked:
         return 0
-    blocked = client.server.blocking.forget(found)
-    found.unblock(CommandError("UNBLOCKED client unblocked via CLIENT UNBLOCK") if is_error else blocked.on_timeout)
+    client.server.blocking.forget(found)
+    found.unblock(CommandError("UNBLOCKED client unblocked via CLIENT UNBLOCK") if is_error else NO_ARRAY)
     return 1
 
 
@@ -348,3 +348,16 @@ def _client_reply(client: Client, mode: bytes) -> Reply:
 def _client_no(client: Client, mode: bytes) -> Reply:
     one_of(mode, "ON", "OFF")
     return "OK"
+
+
+command("ACL", -2)(has_subcommands)
+
+
+@command("ACL|WHOAMI", 2, "loading stale noscript")
+def _acl_whoami(client: Client) -> Reply:
+    return b"default"
+
+
+@command("ACL|USERS", 2, "admin loading stale noscript")
+def _acl_users(client: Client) -> Reply:
+    return [b"default"]

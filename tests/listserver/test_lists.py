@@ -102,7 +102,21 @@ def test_a_blocking_pop_takes_at_once_from_the_first_list_that_has_an_element(co
 def test_a_blocking_pop_without_an_element_replies_a_null_array_after_its_time(connect: Connect) -> None:
     client = connect()
     assert _bytes(client, request("BRPOP", "queue", "0.01"), size=5) == b"*-1\r\n"
-    assert _bytes(client, request("BLMOVE", "queue", "w", "LEFT", "LEFT", "0.01"), size=5) in (b"*-1\r\n", b"$-1\r\n")
+    assert _bytes(client, request("BLMOVE", "queue", "w", "LEFT", "LEFT", "0.01"), size=5) == b"*-1\r\n"
+    assert _bytes(client, request("BLMPOP", "0.01", 1, "queue", "LEFT"), size=5) == b"*-1\r\n"
+
+
+def test_in_a_transaction_nothing_waits(connect: Connect) -> None:
+    client = connect()
+    replies = b"+OK\r\n" + b"+QUEUED\r\n" * 3 + b"*3\r\n*-1\r\n$-1\r\n*-1\r\n"
+    requests = (
+        request("MULTI"),
+        request("BLPOP", "queue", 0),
+        request("BLMOVE", "queue", "w", "LEFT", "LEFT", 0),
+        request("BLMPOP", 0, 1, "queue", "LEFT"),
+        request("EXEC"),
+    )
+    assert _bytes(client, *requests, size=len(replies)) == replies
 
 
 def test_a_push_wakes_those_who_wait_in_the_order_in_which_they_came(connect: Connect) -> None:
