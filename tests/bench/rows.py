@@ -5,6 +5,7 @@ from tests.bench import (
     list_poll_rows,
     list_rows,
     list_triage_rows,
+    listserver_rows,
     peek_rows,
     pipeline_rows,
     poll_rows,
@@ -31,6 +32,7 @@ ROWS: tuple[Row, ...] = (
     *recording_rows.ROWS,
     *pipeline_rows.ROWS,
     *datasource_rows.ROWS,
+    *listserver_rows.ROWS,
 )
 
 

@@ -1,0 +1,321 @@
+"""The commands of hashes, sets and sorted sets that queues, their clients and the dashboard use.
+
+Documentation: https://redis.io/docs/latest/commands/?group=hash, ``?group=set`` and ``?group=sorted-set``.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable
+from functools import partial
+from itertools import chain, islice
+from math import isnan
+
+from rsmq_tui.listserver.client import Client
+from rsmq_tui.listserver.command import SYNTAX_ERROR, Words, command, count, integer, real
+from rsmq_tui.listserver.key_commands import added, scan
+from rsmq_tui.listserver.resp import CommandError, Reply, number
+from rsmq_tui.listserver.store import SortedSet, V, span
+
+_KEY = (1, 1, 1)
+_NO_HASH: dict[bytes, bytes] = {}
+_NO_SET: set[bytes] = set()
+_NO_SORTED_SET = SortedSet()
+
+
+# Hashes.
+
+
+def _set_fields(client: Client, name: str, key: bytes, words: tuple[bytes, ...]) -> int:
+    if len(words) % 2:
+        raise CommandError(f"ERR wrong number of arguments for '{name}' command")
+    fields = client.db.made(key, dict)
+    before = len(fields)
+    fields.update(zip(words[::2], words[1::2], strict=True))
+    client.db.changed(key)
+    return len(fields) - before
+
+
+@command("HSET", -4, "write denyoom fast", keys=_KEY)
+def _hset(client: Client, key: bytes, *words: bytes) -> Reply:
+    return _set_fields(client, "hset", key, words)
+
+
+@command("HMSET", -4, "write denyoom fast", keys=_KEY)
+def _hmset(client: Client, key: bytes, *words: bytes) -> Reply:
+    _set_fields(client, "hmset", key, words)
+    return "OK"
+
+
+@command("HSETNX", 4, "write denyoom fast", keys=_KEY)
+def _hsetnx(client: Client, key: bytes, field: bytes, value: bytes) -> Reply:
+    if field in (client.db.typed(key, dict) or _NO_HASH):
+        return 0
+    return _set_fields(client, "hsetnx", key, (field, value))
+
+
+def _reads(kind: type[V], none: V, *table: tuple[str, int, Callable[..., Reply]]) -> None:
+    """Enter commands that read one value of a type: name, arity, and a function of the value and the arguments."""
+
+    def enter(name: str, arity: int, read: Callable[..., Reply]) -> None:
+        def call(client: Client, key: bytes, *words: bytes) -> Reply:
+            return read(client.db.typed(key, kind) or none, *words)
+
+        command(name, arity, "readonly fast", keys=_KEY)(call)
+
+    for row in table:
+        enter(*row)
+
+
+_reads(
+    dict,
+    _NO_HASH,
+    ("HGET", 3, lambda stored, field: stored.get(field)),
+    ("HMGET", -3, lambda stored, *fields: [stored.get(field) for field in fields]),
+    ("HLEN", 2, len),
+    ("HEXISTS", 3, lambda stored, field: int(field in stored)),
+    ("HSTRLEN", 3, lambda stored, field: len(stored.get(field, b""))),
+    ("HGETALL", 2, dict),
+    ("HKEYS", 2, list),
+    ("HVALS", 2, lambda stored: list(stored.values())),
+)
+
+
+@command("HDEL", -3, "write fast", keys=_KEY)
+def _hdel(client: Client, key: bytes, *fields: bytes) -> Reply:
+    stored = client.db.typed(key, dict)
+    if stored is None:
+        return 0
+    removed = sum(stored.pop(field, None) is not None for field in fields)
+    if removed:
+        client.db.changed(key)
+    return removed
+
+
+@command("HINCRBY", 4, "write denyoom fast", keys=_KEY)
+def _hincrby(client: Client, key: bytes, field: bytes, by: bytes) -> Reply:
+    value = (client.db.typed(key, dict) or _NO_HASH).get(field, b"0")
+    total = added(value, integer(by), "hash value is not an integer")
+    _set_fields(client, "hincrby", key, (field, b"%d" % total))
+    return total
+
+
+@command("HSCAN", -3, "readonly", keys=_KEY)
+def _hscan(client: Client, key: bytes, *words: bytes) -> Reply:
+    stored = client.db.typed(key, dict) or _NO_HASH
+    cursor, fields = scan(client, words, lambda: stored)
+    return [cursor, list(chain.from_iterable((field, stored[field]) for field in fields if field in stored))]
+
+
+# Sets.
+
+
+@command("SADD", -3, "write denyoom fast", keys=_KEY)
+def _sadd(client: Client, key: bytes, *members: bytes) -> Reply:
+    stored = client.db.made(key, set)
+    before = len(stored)
+    stored.update(members)
+    if len(stored) != before:
+        client.db.changed(key)
+    return len(stored) - before
+
+
+@command("SREM", -3, "write fast", keys=_KEY)
+def _srem(client: Client, key: bytes, *members: bytes) -> Reply:
+    stored = client.db.typed(key, set)
+    if stored is None:
+        return 0
+    before = len(stored)
+    stored.difference_update(members)
+    removed = before - len(stored)
+    if removed:
+        client.db.changed(key)
+    return removed
+
+
+_reads(
+    set,
+    _NO_SET,
+    ("SCARD", 2, len),
+    ("SISMEMBER", 3, lambda stored, member: int(member in stored)),
+    ("SMISMEMBER", -3, lambda stored, *members: [int(member in stored) for member in members]),
+    ("SMEMBERS", 2, set),
+)
+
+
+@command("SSCAN", -3, "readonly", keys=_KEY)
+def _sscan(client: Client, key: bytes, *words: bytes) -> Reply:
+    stored = client.db.typed(key, set) or _NO_SET
+    cursor, members = scan(client, words, lambda: stored)
+    return [cursor, [member for member in members if member in stored]]
+
+
+# Sorted sets.
+
+
+@command("ZADD", -4, "write denyoom fast", keys=_KEY)
+def _zadd(client: Client, key: bytes, *words: bytes) -> Reply:  # noqa: PLR0912 - its options are many
+    at = 0
+    while at < len(words) and words[at].upper() in (b"NX", b"XX", b"GT", b"LT", b"CH", b"INCR"):
+        at += 1
+    options, pairs = {word.upper() for word in words[:at]}, words[at:]
+    if not pairs or len(pairs) % 2:
+        raise SYNTAX_ERROR
+    if {b"NX", b"XX"} <= options:
+        raise CommandError("ERR XX and NX options at the same time are not compatible")
+    if len(options & {b"GT", b"LT", b"NX"}) > 1:
+        raise CommandError("ERR GT, LT, and/or NX options at the same time are not compatible")
+    if b"INCR" in options and len(pairs) > 2:
+        raise CommandError("ERR INCR option supports a single increment-element pair")
+    scores = [real(word) for word in pairs[::2]]
+    stored = client.db.typed(key, SortedSet) or _NO_SORTED_SET
+    new = changed = 0
+    total: float | None = None
+    for member, given in zip(pairs[1::2], scores, strict=True):
+        old = stored.scores.get(member)
+        score = (old or 0.0) + given if b"INCR" in options else given
+        if isnan(score):
+            raise CommandError("ERR resulting score is not a number (NaN)")
+        if old is None:
+            if b"XX" in options:
+                continue
+        elif b"NX" in options or (b"GT" in options and score <= old) or (b"LT" in options and score >= old):
+            continue
+        total = score
+        if score != old:
+            stored = client.db.made(key, SortedSet)
+            stored.add(member, score)
+            new += old is None
+            changed += 1
+    if changed:
+        client.db.changed(key)
+    if b"INCR" in options:
+        return total
+    return changed if b"CH" in options else new
+
+
+@command("ZINCRBY", 4, "write denyoom fast", keys=_KEY)
+def _zincrby(client: Client, key: bytes, by: bytes, member: bytes) -> Reply:
+    return _zadd(client, key, b"INCR", by, member)
+
+
+@command("ZREM", -3, "write fast", keys=_KEY)
+def _zrem(client: Client, key: bytes, *members: bytes) -> Reply:
+    stored = client.db.typed(key, SortedSet)
+    if stored is None:
+        return 0
+    removed = sum(stored.discard(member) for member in members)
+    if removed:
+        client.db.changed(key)
+    return removed
+
+
+Ordered = list[tuple[float, bytes]]
+
+
+def _bound(word: bytes) -> tuple[float, bool]:
+    """Return a bound of a range of scores, and whether it is left out."""
+    return real(word.removeprefix(b"("), "min or max is not a float"), word.startswith(b"(")
+
+
+def _by_score(stored: SortedSet, low: bytes, high: bytes) -> range:
+    """Return the places of the members whose scores lie between two bounds."""
+    (least, leaves_least), (most, leaves_most) = _bound(low), _bound(high)
+    first = (bisect_right if leaves_least else bisect_left)(stored.order, least, key=_score)
+    last = (bisect_left if leaves_most else bisect_right)(stored.order, most, key=_score)
+    return range(first, max(first, last))
+
+
+def _score(entry: tuple[float, bytes]) -> float:
+    return entry[0]
+
+
+def _shown(client: Client, found: Ordered, *, with_scores: bool) -> Reply:
+    if not with_scores:
+        return [member for _, member in found]
+    if client.version == 3:
+        return [[member, score] for score, member in found]
+    return list(chain.from_iterable((member, number(score)) for score, member in found))
+
+
+def _limited(found: Ordered, limit: tuple[int, int] | None) -> Ordered:
+    if limit is None:
+        return found
+    offset, most = limit
+    return [] if offset < 0 else list(islice(found, offset, None if most < 0 else offset + most))
+
+
+@command("ZRANGE", -4, "readonly", keys=_KEY)
+def _zrange(
+    client: Client, key: bytes, start: bytes, stop: bytes, *words: bytes, given: tuple[bytes, ...] = ()
+) -> Reply:
+    chosen: set[str] = set()
+    limit = None
+    options = Words((*given, *words))
+    for option in options:
+        if option == "LIMIT":
+            limit = integer(options.next()), integer(options.next())
+        elif option in ("BYSCORE", "REV", "WITHSCORES"):
+            chosen.add(option)
+        else:
+            raise SYNTAX_ERROR
+    if limit is not None and "BYSCORE" not in chosen:
+        raise CommandError("ERR syntax error, LIMIT is only supported in combination with either BYSCORE or BYLEX")
+    stored = client.db.typed(key, SortedSet) or _NO_SORTED_SET
+    if "BYSCORE" in chosen:
+        places = _by_score(stored, *((stop, start) if "REV" in chosen else (start, stop)))
+        found = stored.order[places.start : places.stop]
+        if "REV" in chosen:
+            found.reverse()
+    else:
+        order = stored.order[::-1] if "REV" in chosen else stored.order
+        places = span(order, integer(start), integer(stop))
+        found = order[places.start : max(places.stop, 0)]
+    return _shown(client, _limited(found, limit), with_scores="WITHSCORES" in chosen)
+
+
+for _name, _options in (
+    ("ZRANGEBYSCORE", (b"BYSCORE",)),
+    ("ZREVRANGEBYSCORE", (b"BYSCORE", b"REV")),
+    ("ZREVRANGE", (b"REV",)),
+):
+    command(_name, -4, "readonly", keys=_KEY)(partial(_zrange, given=_options))
+
+
+_reads(
+    SortedSet,
+    _NO_SORTED_SET,
+    ("ZCARD", 2, len),
+    ("ZCOUNT", 4, lambda stored, low, high: len(_by_score(stored, low, high))),
+    ("ZSCORE", 3, lambda stored, member: stored.scores.get(member)),
+    ("ZMSCORE", -3, lambda stored, *members: [stored.scores.get(member) for member in members]),
+    ("ZRANK", 3, lambda stored, member: stored.rank(member)),
+    ("ZREVRANK", 3, lambda stored, member: stored.rank(member, backwards=True)),
+)
+
+
+@command("ZREMRANGEBYSCORE", 4, "write", keys=_KEY)
+def _zremrangebyscore(client: Client, key: bytes, low: bytes, high: bytes) -> Reply:
+    stored = client.db.typed(key, SortedSet) or _NO_SORTED_SET
+    places = _by_score(stored, low, high)
+    return _zrem(client, key, *(member for _, member in stored.order[places.start : places.stop]))
+
+
+def _pop(client: Client, key: bytes, *most: bytes, first: bool) -> Reply:
+    wanted = count(most[0]) if most else 1
+    order = (client.db.typed(key, SortedSet) or _NO_SORTED_SET).order
+    found = order[:wanted] if first else order[::-1][:wanted]
+    _zrem(client, key, *(member for _, member in found))
+    if client.version == 3 and not most:
+        return list(found[0][::-1]) if found else []
+    return _shown(client, found, with_scores=True)
+
+
+command("ZPOPMIN", -2, "write fast", keys=_KEY)(partial(_pop, first=True))
+command("ZPOPMAX", -2, "write fast", keys=_KEY)(partial(_pop, first=False))
+
+
+@command("ZSCAN", -3, "readonly", keys=_KEY)
+def _zscan(client: Client, key: bytes, *words: bytes) -> Reply:
+    scores = (client.db.typed(key, SortedSet) or _NO_SORTED_SET).scores
+    cursor, members = scan(client, words, lambda: scores)
+    found = ((member, number(scores[member])) for member in members if member in scores)
+    return [cursor, list(chain.from_iterable(found))]

@@ -1,0 +1,354 @@
+"""The commands about the server: INFO, CONFIG, COMMAND, DEBUG, time and whole databases; and those it refuses."""
+
+import resource
+from collections.abc import Iterable
+from fnmatch import fnmatchcase
+from functools import partial
+from itertools import chain
+
+from rsmq_tui.listserver.client import NO_REPLY, Client
+from rsmq_tui.listserver.command import (
+    COMMANDS,
+    NO_SUCH_KEY,
+    SYNTAX_ERROR,
+    Words,
+    command,
+    find,
+    has_subcommands,
+    integer,
+    one_of,
+    real,
+)
+from rsmq_tui.listserver.faults import KINDS, Fault
+from rsmq_tui.listserver.resp import CommandError, Reply
+from rsmq_tui.listserver.store import TYPES, SortedSet
+
+REDIS_VERSION = "7.2.4"
+"""The version of Redis whose commands and texts these are, which clients look at."""
+
+_SIZES = {"k": 1000, "kb": 1024, "m": 1000**2, "mb": 1024**2, "g": 1000**3, "gb": 1024**3, "b": 1, "": 1}
+# Settings of Redis that its clients and tools set; these are stored and change nothing here.
+_WITHOUT_EFFECT = {
+    "appendonly": "no",
+    "databases": "16",
+    "hash-max-listpack-entries": "512",
+    "latency-tracking": "yes",
+    "list-compress-depth": "0",
+    "list-max-listpack-size": "-2",
+    "list-max-ziplist-size": "-2",
+    "maxclients": "10000",
+    "maxmemory": "0",
+    "maxmemory-policy": "noeviction",
+    "notify-keyspace-events": "",
+    "save": "",
+    "slowlog-log-slower-than": "10000",
+    "slowlog-max-len": "128",
+    "timeout": "0",
+}
+
+
+def defaults() -> dict[str, str]:
+    """Return the settings of a new server."""
+    return {**_WITHOUT_EFFECT, "client-query-buffer-limit": "1073741824", "proto-max-bulk-len": "536870912"}
+
+
+command("CONFIG", -2)(has_subcommands)
+
+
+@command("CONFIG|GET", -3, "admin loading stale noscript")
+def _config_get(client: Client, *patterns: bytes) -> Reply:
+    settings = {**client.server.config, "requirepass": client.server.password, "port": str(client.server.port)}
+    wanted = [pattern.lower().decode("latin-1") for pattern in patterns]
+    return {
+        name.encode(): value.encode()
+        for name, value in sorted(settings.items())
+        if any(fnmatchcase(name, pattern) for pattern in wanted)
+    }
+
+
+@command("CONFIG|SET", -4, "admin loading stale noscript")
+def _config_set(client: Client, *words: bytes) -> Reply:
+    server = client.server
+    if len(words) % 2:
+        raise SYNTAX_ERROR
+    for name, value in zip(words[::2], words[1::2], strict=True):
+        setting, text = name.lower().decode("latin-1"), value.decode("utf-8", "surrogateescape")
+        if setting == "requirepass":
+            server.password = text
+        elif setting not in server.config:
+            raise CommandError(f"ERR Unknown option or number of arguments for CONFIG SET - '{setting}'")
+        elif setting in ("proto-max-bulk-len", "client-query-buffer-limit"):
+            size = _bytes(text)
+            if size is None:
+                raise CommandError(f"ERR CONFIG SET failed (possibly related to argument '{setting}')")
+            server.config[setting] = str(size)
+        else:
+            server.config[setting] = text
+    server.bulk_limit = int(server.config["proto-max-bulk-len"])
+    server.query_limit = int(server.config["client-query-buffer-limit"])
+    for each in server.clients.values():
+        each.limit(server.bulk_limit)
+    return "OK"
+
+
+def _bytes(text: str) -> int | None:
+    digits = text.rstrip("kmgbKMGB")
+    factor = _SIZES.get(text[len(digits) :].lower())
+    return int(digits) * factor if digits.isdigit() and factor else None
+
+
+@command("CONFIG|RESETSTAT", 2, "admin loading stale noscript")
+def _config_resetstat(client: Client) -> Reply:
+    client.server.calls.clear()
+    return "OK"
+
+
+@command("INFO", -1, "loading stale")
+def _info(client: Client, *sections: bytes) -> Reply:
+    server = client.server
+    parts = {
+        "server": server.about(),
+        "clients": {"connected_clients": str(len(server.clients)), "blocked_clients": str(_blocked(client))},
+        "memory": {"used_memory": str(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024), "maxmemory": "0"},
+        "persistence": {"loading": "0", "rdb_changes_since_last_save": str(server.changes)},
+        "stats": {
+            "total_connections_received": str(server.connections),
+            "total_commands_processed": str(sum(calls.number for calls in server.calls.values())),
+        },
+        "replication": {"role": "master", "connected_slaves": "0"},
+        "waiting": server.waiting(),
+        "commandstats": {
+            f"cmdstat_{name.lower()}": f"calls={calls.number},usec={calls.duration_ns // 1000},"
+            f"usec_per_call={calls.duration_ns / 1000 / calls.number:.2f},rejected_calls=0,failed_calls={calls.failed}"
+            for name, calls in server.calls.items()
+        },
+        "keyspace": {
+            f"db{index}": f"keys={len(database.names())},expires={len(database.expires_ms)},avg_ttl=0"
+            for index, database in enumerate(server.databases)
+            if database.values
+        },
+    }
+    wanted = {section.lower().decode("latin-1") for section in sections} or {"default"}
+    if wanted & {"all", "everything"}:
+        wanted = set(parts)
+    elif "default" in wanted:
+        wanted |= set(parts) - {"commandstats"}
+    return "\r\n".join(
+        f"# {name.capitalize()}\r\n" + "".join(f"{field}:{value}\r\n" for field, value in fields.items())
+        for name, fields in parts.items()
+        if name in wanted
+    ).encode()
+
+
+def _blocked(client: Client) -> int:
+    return sum(bool(each.blocked or each.is_postponed) for each in client.server.clients.values())
+
+
+# COMMAND.
+
+
+@command("COMMAND", -1, "loading stale")
+def _command(client: Client, *words: bytes) -> Reply:
+    if not words:
+        return [each.info() for name, each in COMMANDS.items() if "|" not in name]
+    return find([b"COMMAND|" + words[0], *words[1:]]).call(client, *words[1:])
+
+
+@command("COMMAND|COUNT", 1, "loading stale")
+def _command_count(client: Client) -> Reply:
+    return sum("|" not in name for name in COMMANDS)
+
+
+@command("COMMAND|DOCS", -1, "loading stale")
+def _command_docs(client: Client, *names: bytes) -> Reply:
+    return {name.lower(): {} for name in names if name.upper().decode("latin-1") in COMMANDS}
+
+
+@command("COMMAND|INFO", -1, "loading stale")
+def _command_info(client: Client, *names: bytes) -> Reply:
+    found = [COMMANDS.get(name.upper().decode("latin-1")) for name in names] if names else list(COMMANDS.values())
+    return [each.info() if each else None for each in found]
+
+
+@command("COMMAND|LIST", 1, "loading stale")
+def _command_list(client: Client) -> Reply:
+    return [name.lower().encode() for name in COMMANDS if "|" not in name]
+
+
+@command("COMMAND|GETKEYS", -2, "loading stale")
+def _command_getkeys(client: Client, *words: bytes) -> Reply:
+    keys: list[Reply] = list(find(list(words)).keys_of(list(words)))
+    if not keys:
+        raise CommandError("ERR The command has no key arguments")
+    return keys
+
+
+# Databases and time.
+
+
+@command("DBSIZE", 1, "readonly fast")
+def _dbsize(client: Client) -> Reply:
+    return len(client.db.names())
+
+
+@command("FLUSHDB", -1, "write")
+def _flushdb(client: Client, *mode: bytes) -> Reply:
+    _check_flush(mode)
+    client.db.clear()
+    return "OK"
+
+
+@command("FLUSHALL", -1, "write")
+def _flushall(client: Client, *mode: bytes) -> Reply:
+    _check_flush(mode)
+    for database in client.server.databases:
+        database.clear()
+    return "OK"
+
+
+def _check_flush(mode: tuple[bytes, ...]) -> None:
+    if len(mode) > 1:
+        raise SYNTAX_ERROR
+    if mode:
+        one_of(mode[0], "SYNC", "ASYNC")
+
+
+@command("SWAPDB", 3, "write fast")
+def _swapdb(client: Client, first: bytes, second: bytes) -> Reply:
+    indexes = integer(first, "invalid first DB index"), integer(second, "invalid second DB index")
+    if not all(0 <= index < len(client.server.databases) for index in indexes):
+        raise CommandError("ERR DB index is out of range")
+    client.server.swap(*indexes)
+    return "OK"
+
+
+@command("TIME", 1, "fast loading stale")
+def _time(client: Client) -> Reply:
+    seconds, rest_us = divmod(client.server.clock.now_us(), 1_000_000)
+    return [b"%d" % seconds, b"%d" % rest_us]
+
+
+@command("LASTSAVE", 1, "fast loading stale")
+def _lastsave(client: Client) -> Reply:
+    return client.server.started_ms // 1000
+
+
+@command("WAIT", 3, "blocking")
+def _wait(client: Client, replicas: bytes, timeout: bytes) -> Reply:
+    integer(replicas), integer(timeout)
+    return 0
+
+
+@command("PUBLISH", 3, "fast loading stale")
+def _publish(client: Client, channel: bytes, message: bytes) -> Reply:
+    # Nobody can subscribe; a client that announces its messages gets the answer that nobody listens.
+    return 0
+
+
+@command("SUBSCRIBE", -2, "noscript")
+@command("PSUBSCRIBE", -2, "noscript")
+@command("SSUBSCRIBE", -2, "noscript")
+def _subscribe(client: Client, *channels: bytes) -> Reply:
+    raise CommandError("ERR this server has lists and no channels: nothing can be subscribed to")
+
+
+command("OBJECT", -2)(has_subcommands)
+
+
+@command("OBJECT|ENCODING", 3, "readonly", keys=(2, 2, 1))
+def _object_encoding(client: Client, key: bytes) -> Reply:
+    value = client.db.get(key)
+    if value is None:
+        raise NO_SUCH_KEY
+    names = {"string": b"raw", "list": b"quicklist", "hash": b"hashtable", "set": b"hashtable", "zset": b"skiplist"}
+    return names[TYPES[type(value)]]
+
+
+command("MEMORY", -2)(has_subcommands)
+
+
+@command("MEMORY|USAGE", -3, "readonly", keys=(2, 2, 1))
+def _memory_usage(client: Client, key: bytes, *options: bytes) -> Reply:
+    value = client.db.get(key)
+    if value is None:
+        return None
+    match value:
+        case bytes():
+            elements: Iterable[bytes] = [value]
+        case dict():
+            elements = chain.from_iterable(value.items())
+        case SortedSet():
+            elements = value.scores
+        case _:
+            elements = value
+    return 64 + sum(16 + len(element) for element in elements)
+
+
+# DEBUG.
+
+command("DEBUG", -2)(has_subcommands)
+
+
+@command("DEBUG|SLEEP", 3, "admin loading stale noscript")
+def _debug_sleep(client: Client, seconds: bytes) -> Reply:
+    client.server.clock.sleep(real(seconds))
+    return "OK"
+
+
+@command("DEBUG|RELOAD", -2, "admin noscript")
+@command("DEBUG|SET-ACTIVE-EXPIRE", 3, "admin noscript")
+@command("DEBUG|QUICKLIST-PACKED-THRESHOLD", 3, "admin noscript")
+@command("DEBUG|JMAP", 2, "admin noscript")
+def _debug_without_effect(client: Client, *words: bytes) -> Reply:
+    return "OK"
+
+
+@command("DEBUG|CLOCK", -3, "admin loading stale noscript")
+def _debug_clock(client: Client, action: bytes, *seconds: bytes) -> Reply:
+    """``DEBUG CLOCK STOP | START | ADVANCE seconds``: what the methods of ``ListServer`` do."""
+    clock = client.server.clock
+    match one_of(action, "STOP", "START", "ADVANCE"):
+        case "ADVANCE" if len(seconds) == 1:
+            by_s = real(seconds[0])
+            client.server.later(lambda: clock.advance(by_s))
+        case "STOP" if not seconds:
+            clock.stop()
+        case "START" if not seconds:
+            clock.start()
+        case _:
+            raise SYNTAX_ERROR
+    return "OK"
+
+
+@command("DEBUG|FAULT", -3, "admin loading stale noscript")
+def _debug_fault(client: Client, *words: bytes) -> Reply:
+    """``DEBUG FAULT kind [SECONDS s] [COMMAND name] [CLIENT name] [TIMES n]``, or ``DEBUG FAULT CLEAR``."""
+    server = client.server
+    if words[0].upper() == b"CLEAR":
+        for fault in server.faults:
+            server.later(partial(server.end_fault, fault))
+        return "OK"
+    kinds = {kind.upper(): kind for kind in KINDS}
+    fault = Fault(kinds[one_of(words[0], *kinds)])
+    options = Words(words[1:])
+    for option in options:
+        value = options.next()
+        match option:
+            case "SECONDS":
+                fault.seconds = real(value)
+            case "COMMAND":
+                fault.commands |= {value.upper().decode("latin-1")}
+            case "CLIENT":
+                fault.client = value.decode("utf-8", "replace")
+            case "TIMES":
+                fault.times = integer(value, least=1)
+            case _:
+                raise SYNTAX_ERROR
+    server.faults.append(fault)
+    return "OK"
+
+
+@command("SHUTDOWN", -1, "admin loading stale noscript")
+def _shutdown(client: Client, *mode: bytes) -> Reply:
+    client.server.stop()
+    return NO_REPLY
