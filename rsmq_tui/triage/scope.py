@@ -32,14 +32,9 @@ from rsmq_tui.protocol.rsmq.operations import raw_message
 from rsmq_tui.triage.actions import (
     Action,
     Copy,
-    CreateQueue,
-    DeleteQueue,
-    Fix,
-    Hide,
     Import,
     MessageAction,
     Send,
-    SetAttributes,
     Undo,
 )
 from rsmq_tui.triage.errors import TriageError
@@ -295,21 +290,7 @@ class Preview:
     @property
     def title(self) -> str:
         """What would be done, as a headline."""
-        return f"{self.action.verb} {self.object}"
-
-    @property
-    def object(self) -> str:
-        """What it would be done to: a number of messages, or a queue."""
-        action = self.action
-        if isinstance(action, CreateQueue | SetAttributes | Fix):
-            return f"queue {action.queue}"
-        if isinstance(action, DeleteQueue):
-            return f"{action.queue} and its {plural(self.count - 1, 'message')}"
-        if isinstance(action, Undo):
-            return action.summary
-        if isinstance(action, Send):
-            return plural(len(action.bodies), "message")
-        return plural(self.count, "message")
+        return f"{self.action.verb} {self.action.about(self.count)}"
 
     @property
     def rows(self) -> tuple[tuple[str, str], ...]:
@@ -324,10 +305,7 @@ class Preview:
         rows.append(("that", self.what))
         if (body := self._only_body()) is not None:
             rows.append(("body", body))
-        if isinstance(action, Hide):
-            rows.append(("for", f"{action.seconds:,} s from now"))
-        if isinstance(action, Send) and action.delay_s is not None:
-            rows.append(("after", f"{action.delay_s:,} s"))
+        rows += action.details
         if self.selection is not None:
             rows.append(("now", _now(self.selection.states)))
         if self.count and not isinstance(action, Undo):

@@ -13,7 +13,6 @@ from rsmq_tui.triage.actions import (
     Action,
     Copy,
     CreateQueue,
-    Delete,
     DeleteQueue,
     Fix,
     Hide,
@@ -83,8 +82,7 @@ async def preview_of_lists(
     selection = ListSelection()
     try:
         found = await select(editor, search, action.queue, scope, area, selection, seeing)
-        takes = isinstance(action, Delete | Pop | Trim | Ack)
-        check_room(journal.limit_bytes, selection, selection.bytes if takes else 0)
+        check_room(journal.limit_bytes, selection, selection.bytes if action.takes_away else 0)
     except BaseException:
         selection.close()
         raise

@@ -135,7 +135,7 @@ async def _absent(editor: QueueEditor, queue: str) -> QueueFields:
     return there
 
 
-class QueueAction(NamedTuple):
+class ActionParts(NamedTuple):
     """What finds out what an action would do, and what prepares its batches.
 
     Both raise what the editor raises, and ``RsmqError`` for what the protocol refuses.
@@ -145,9 +145,9 @@ class QueueAction(NamedTuple):
     prepare: Callable[[QueueEditor, Any, Preview], AsyncGenerator[Step, None]]
 
 
-QUEUE_ACTIONS: dict[type[Action], QueueAction] = {
-    Send: QueueAction(_preview_send, _prepare_send),
-    Import: QueueAction(_preview_import, _prepare_import),
-    CreateQueue: QueueAction(_preview_create, _prepare_create),
-    SetAttributes: QueueAction(_preview_set, _prepare_set),
+QUEUE_ACTIONS: dict[type[Action], ActionParts] = {
+    Send: ActionParts(_preview_send, _prepare_send),
+    Import: ActionParts(_preview_import, _prepare_import),
+    CreateQueue: ActionParts(_preview_create, _prepare_create),
+    SetAttributes: ActionParts(_preview_set, _prepare_set),
 }
