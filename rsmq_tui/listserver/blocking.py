@@ -7,16 +7,13 @@ first of its lists that has an element, in the order in which it named them. A s
 others; those are served next.
 """
 
+from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
-from typing import TYPE_CHECKING
 
 from rsmq_tui.listserver.resp import NO_ARRAY, Reply
-
-if TYPE_CHECKING:
-    from rsmq_tui.listserver.client import Client
 
 ListKey = tuple[int, bytes]
 """A list: the number of its database, and its key."""
@@ -36,19 +33,35 @@ class Blocked:
     """Which wait this is, among all; it tells whether an entry among the deadlines is still true."""
 
 
+class Waiter(ABC):
+    """A client, as far as it waits for lists."""
+
+    index = 0
+    """The number of its database."""
+    blocked: Blocked | None = None
+
+    @abstractmethod
+    def retry(self, blocked: Blocked) -> None:
+        """Carry out the command again that waited."""
+
+    @abstractmethod
+    def unblock(self, reply: Reply) -> None:
+        """Answer the command that waited."""
+
+
 class Blocking:
     """All clients that wait, in one queue for each list, and their deadlines."""
 
     def __init__(self, now_ms: Callable[[], int]) -> None:
-        self.queues: dict[ListKey, OrderedDict[Client, Blocked]] = {}
+        self.queues: dict[ListKey, OrderedDict[Waiter, Blocked]] = {}
         self.ready: dict[ListKey, None] = {}
         """Lists that got elements, in that order, whose clients are to be served."""
         self.clients = 0
         self._now_ms = now_ms
-        self._deadlines: list[tuple[int, int, Client]] = []
+        self._deadlines: list[tuple[int, int, Waiter]] = []
         self._last_number = 0
 
-    def wait(self, client: "Client", blocked: Blocked, earlier: Blocked | None) -> None:
+    def wait(self, client: Waiter, blocked: Blocked, earlier: Blocked | None) -> None:
         """Put a client into the queues of its lists; one that was woken for nothing keeps its deadline."""
         self._last_number += 1
         blocked.index, blocked.number = client.index, self._last_number
@@ -62,7 +75,7 @@ class Blocking:
         client.blocked = blocked
         self.clients += 1
 
-    def forget(self, client: "Client") -> Blocked:
+    def forget(self, client: Waiter) -> Blocked:
         """Take a client that waits out of all queues."""
         blocked = client.blocked
         assert blocked is not None
@@ -107,7 +120,7 @@ class Blocking:
             heappop(self._deadlines)
         return self._deadlines[0][0] if self._deadlines else None
 
-    def place(self, client: "Client", key: ListKey) -> int:
+    def place(self, client: Waiter, key: ListKey) -> int:
         """Return the place of a client in a list's queue, from 1."""
         return list(self.queues[key]).index(client) + 1
 
@@ -117,6 +130,6 @@ class Blocking:
             yield key, len(queue), next(iter(queue.values())).since_ms
 
 
-def _is_true(entry: "tuple[int, int, Client]") -> bool:
+def _is_true(entry: tuple[int, int, Waiter]) -> bool:
     blocked = entry[2].blocked
     return blocked is not None and blocked.number == entry[1]

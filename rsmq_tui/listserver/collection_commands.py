@@ -9,8 +9,8 @@ from functools import partial
 from itertools import chain, islice
 from math import isnan
 
-from rsmq_tui.listserver.client import Client
 from rsmq_tui.listserver.command import SYNTAX_ERROR, Words, command, count, integer, real
+from rsmq_tui.listserver.engine import Client
 from rsmq_tui.listserver.key_commands import added, scan
 from rsmq_tui.listserver.resp import CommandError, Reply, number
 from rsmq_tui.listserver.store import SortedSet, V, span

@@ -1,12 +1,64 @@
-"""Faults that a tester orders: late, broken and missing replies, and the errors of a server in trouble."""
+"""What a tester orders: the time, and faults: late, broken and missing replies, errors of a server in trouble."""
 
+import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from rsmq_tui.listserver.resp import CommandError
 
-if TYPE_CHECKING:
-    from rsmq_tui.listserver.client import Client
+
+class Clock:
+    """Unix time in milliseconds or microseconds; while it is stopped it moves only by ``advance``.
+
+    ``on_move`` is called after each of the three methods that change it, so that timers are set again.
+    """
+
+    def __init__(self) -> None:
+        self.on_move: Callable[[], object] = lambda: None
+        self._offset_us = time.time_ns() // 1000 - time.monotonic_ns() // 1000
+        self._stopped_us: int | None = None
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether time stands still."""
+        return self._stopped_us is not None
+
+    def now_us(self) -> int:
+        """Return the time in microseconds."""
+        # The time of day may jump; what waits must not end early by that.
+        return self._offset_us + time.monotonic_ns() // 1000 if self._stopped_us is None else self._stopped_us
+
+    def now_ms(self) -> int:
+        """Return the time in milliseconds."""
+        return self.now_us() // 1000
+
+    def stop(self) -> None:
+        """Let time stand still."""
+        self._stopped_us = self.now_us()
+        self.on_move()
+
+    def advance(self, seconds: float) -> None:
+        """Move time on, stopped or not; what is due by then happens."""
+        if self._stopped_us is None:
+            self._offset_us += int(seconds * 1_000_000)
+        else:
+            self._stopped_us += int(seconds * 1_000_000)
+        self.on_move()
+
+    def start(self) -> None:
+        """Let time go on from where it stands."""
+        if self._stopped_us is not None:
+            self._offset_us = self._stopped_us - time.monotonic_ns() // 1000
+            self._stopped_us = None
+        self.on_move()
+
+    def sleep(self, seconds: float) -> None:
+        """Let the whole server wait, as DEBUG SLEEP does; a stopped clock is moved instead."""
+        if self.is_stopped:
+            self.advance(seconds)
+        else:
+            time.sleep(seconds)
+
 
 ERRORS = {
     "LOADING": "LOADING Redis is loading the dataset in memory",
@@ -40,12 +92,12 @@ class Fault:
             raise ValueError(f"{self.kind!r} is not a fault: {', '.join(KINDS)}")
         self.commands = frozenset(name.upper() for name in self.commands)
 
-    def concerns(self, client: "Client", command: str, *, writes: bool) -> bool:
-        """Return whether this request meets the fault."""
+    def concerns(self, command: str, name: bytes, number: int, *, writes: bool) -> bool:
+        """Return whether a request of the connection of that name and number meets the fault."""
         return (
             (self.times is None or self.happened < self.times)
             and (not self.commands or command.partition("|")[0] in self.commands)
-            and (not self.client or self.client in (client.name.decode("utf-8", "replace"), str(client.id)))
+            and (not self.client or self.client in (name.decode("utf-8", "replace"), str(number)))
             and (writes or self.kind not in ("OOM", "READONLY"))
         )
 

@@ -8,8 +8,8 @@ import re
 from collections.abc import Callable, Iterable
 from functools import lru_cache, partial
 
-from rsmq_tui.listserver.client import Client
 from rsmq_tui.listserver.command import NO_SUCH_KEY, SYNTAX_ERROR, Words, command, integer, real
+from rsmq_tui.listserver.engine import Client
 from rsmq_tui.listserver.resp import CommandError, Reply, number
 from rsmq_tui.listserver.store import TYPES
 

@@ -12,8 +12,8 @@ from itertools import islice
 from math import ceil
 
 from rsmq_tui.listserver.blocking import Blocked
-from rsmq_tui.listserver.client import Client
 from rsmq_tui.listserver.command import NO_SUCH_KEY, SYNTAX_ERROR, Words, command, count, integer, one_of, real
+from rsmq_tui.listserver.engine import Client
 from rsmq_tui.listserver.resp import NO_ARRAY, CommandError, Reply
 from rsmq_tui.listserver.store import List, SortedSet, slice_of, span
 

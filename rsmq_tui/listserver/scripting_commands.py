@@ -8,8 +8,8 @@ import importlib
 from hashlib import sha1
 from typing import Any
 
-from rsmq_tui.listserver.client import NO_REPLY, Client
 from rsmq_tui.listserver.command import NOT_AN_INTEGER, command, find, has_subcommands, integer
+from rsmq_tui.listserver.engine import NO_REPLY, Client
 from rsmq_tui.listserver.resp import NO_ARRAY, CommandError, Reply, number
 
 _PRELUDE = b"""
@@ -160,15 +160,15 @@ def _text(value: bytes) -> str:
 
 
 def _scripting(client: Client) -> Scripting:
-    server = client.server
-    if server.scripting is None:
+    found: Scripting | None = client.server.scripting
+    if found is None:
         try:
-            server.scripting = Scripting()
+            found = client.server.scripting = Scripting()
         except ModuleNotFoundError:
             raise CommandError(
                 "ERR this server runs no scripts without lupa: pip install 'rsmq-tui[listserver]'"
             ) from None
-    return server.scripting
+    return found
 
 
 @command("EVAL", -3, "noscript skip_monitor may_replicate no_mandatory_keys stale movablekeys", count_at=2)

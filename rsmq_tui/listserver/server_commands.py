@@ -6,7 +6,6 @@ from fnmatch import fnmatchcase
 from functools import partial
 from itertools import chain
 
-from rsmq_tui.listserver.client import NO_REPLY, Client
 from rsmq_tui.listserver.command import (
     COMMANDS,
     NO_SUCH_KEY,
@@ -19,39 +18,12 @@ from rsmq_tui.listserver.command import (
     one_of,
     real,
 )
+from rsmq_tui.listserver.engine import NO_REPLY, Client
 from rsmq_tui.listserver.faults import KINDS, Fault
 from rsmq_tui.listserver.resp import CommandError, Reply
 from rsmq_tui.listserver.store import TYPES, SortedSet
 
-REDIS_VERSION = "7.2.4"
-"""The version of Redis whose commands and texts these are, which clients look at."""
-
 _SIZES = {"k": 1000, "kb": 1024, "m": 1000**2, "mb": 1024**2, "g": 1000**3, "gb": 1024**3, "b": 1, "": 1}
-# Settings of Redis that its clients and tools set; these are stored and change nothing here.
-_WITHOUT_EFFECT = {
-    "appendonly": "no",
-    "databases": "16",
-    "hash-max-listpack-entries": "512",
-    "latency-tracking": "yes",
-    "list-compress-depth": "0",
-    "list-max-listpack-size": "-2",
-    "list-max-ziplist-size": "-2",
-    "maxclients": "10000",
-    "maxmemory": "0",
-    "maxmemory-policy": "noeviction",
-    "notify-keyspace-events": "",
-    "save": "",
-    "slowlog-log-slower-than": "10000",
-    "slowlog-max-len": "128",
-    "timeout": "0",
-}
-
-
-def defaults() -> dict[str, str]:
-    """Return the settings of a new server."""
-    return {**_WITHOUT_EFFECT, "client-query-buffer-limit": "1073741824", "proto-max-bulk-len": "536870912"}
-
-
 command("CONFIG", -2)(has_subcommands)
 
 
@@ -84,8 +56,6 @@ def _config_set(client: Client, *words: bytes) -> Reply:
             server.config[setting] = str(size)
         else:
             server.config[setting] = text
-    server.bulk_limit = int(server.config["proto-max-bulk-len"])
-    server.query_limit = int(server.config["client-query-buffer-limit"])
     for each in server.clients.values():
         each.limit(server.bulk_limit)
     return "OK"
@@ -350,5 +320,5 @@ def _debug_fault(client: Client, *words: bytes) -> Reply:
 
 @command("SHUTDOWN", -1, "admin loading stale noscript")
 def _shutdown(client: Client, *mode: bytes) -> Reply:
-    client.server.stop()
+    client.server.on_shutdown()
     return NO_REPLY

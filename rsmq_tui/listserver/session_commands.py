@@ -3,10 +3,9 @@
 from hmac import compare_digest
 from urllib.parse import quote
 
-from rsmq_tui.listserver.client import NO_REPLY, Client
 from rsmq_tui.listserver.command import SYNTAX_ERROR, Words, command, has_subcommands, integer, one_of
+from rsmq_tui.listserver.engine import NO_REPLY, REDIS_VERSION, Client
 from rsmq_tui.listserver.resp import NO_ARRAY, CommandError, Reply
-from rsmq_tui.listserver.server_commands import REDIS_VERSION
 
 
 @command("PING", -1, "fast")

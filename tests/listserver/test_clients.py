@@ -48,7 +48,7 @@ async def test_asyncio_clients_wait_and_are_served_in_order(list_server: ListSer
         waits = []
         for number in range(20):
             waits.append(asyncio.create_task(client.blpop("queue", timeout=60)))
-            while list_server.do(lambda: list_server.blocking.clients) <= number:  # noqa: ASYNC110 - another thread
+            while list_server.do(lambda: list_server.engine.blocking.clients) <= number:  # noqa: ASYNC110 - another thread
                 await asyncio.sleep(0)
         await client.rpush("queue", *range(20))
         assert [int(reply[1]) for reply in await asyncio.gather(*waits)] == list(range(20))

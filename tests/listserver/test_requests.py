@@ -140,8 +140,8 @@ def test_malformed_requests_end_their_own_connections_and_nothing_else() -> None
     with ListServer() as server:
         fuzz(server.port, count=2000, seed=1)
         client = Connection(server.port)
-        while server.do(lambda: len(server.clients)) > 1:
+        while server.do(lambda: len(server.engine.clients)) > 1:
             assert client.call("PING") == b"PONG"
-        assert server.blocking.clients == 0
-        assert not server.blocking.queues
+        assert server.engine.blocking.clients == 0
+        assert not server.engine.blocking.queues
         client.close()

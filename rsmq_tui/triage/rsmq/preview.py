@@ -21,7 +21,6 @@ from rsmq_tui.protocol.rsmq.editor import QueueEditor, QueueFields
 from rsmq_tui.triage.actions import (
     Action,
     Copy,
-    Delete,
     DeleteQueue,
     Fix,
     Hide,
@@ -233,7 +232,7 @@ async def preview_of(
 
     try:
         elsewhere = unsearched = changed = 0
-        takes, moves = isinstance(action, Delete | DeleteQueue), isinstance(action, Move | Redrive)
+        takes, moves = action.takes_away, isinstance(action, Move | Redrive)
         match scope:
             case Marked(messages=messages, even_if_received=False):
                 elsewhere, changed = await select_marked(editor, action.queue, messages, selection)

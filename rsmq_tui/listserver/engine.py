@@ -1,39 +1,64 @@
-"""One connection: its requests, what it is allowed to do, its transaction, and its replies."""
+"""Connections, and what they share: requests in, replies out, and in between one command after the other."""
 
 import asyncio
+import os
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
 from time import perf_counter_ns
-from typing import TYPE_CHECKING
+from typing import Any
+from urllib.parse import quote
 
-from rsmq_tui.listserver.blocking import Blocked
+from rsmq_tui.listserver.blocking import Blocked, Blocking, ListKey, Waiter
 from rsmq_tui.listserver.command import Command, find
-from rsmq_tui.listserver.faults import Fault
-from rsmq_tui.listserver.resp import CommandError, ProtocolError, Reply, Requests, encode
-from rsmq_tui.listserver.store import Database
+from rsmq_tui.listserver.faults import Clock, Fault
+from rsmq_tui.listserver.resp import BULK_LIMIT, CommandError, ProtocolError, Reply, Requests, encode
+from rsmq_tui.listserver.store import Cursors, Database
 
-if TYPE_CHECKING:
-    from rsmq_tui.listserver.server import ListServer
+DATABASES = 16
+REDIS_VERSION = "7.2.4"
+"""The version of Redis whose commands and texts these are, which clients look at."""
+
+DEFAULTS = {
+    "client-query-buffer-limit": str(1024 * 1024 * 1024),
+    "proto-max-bulk-len": str(BULK_LIMIT),
+    # These are stored and change nothing: clients and tools of Redis set them.
+    "appendonly": "no",
+    "databases": "16",
+    "hash-max-listpack-entries": "512",
+    "latency-tracking": "yes",
+    "list-compress-depth": "0",
+    "list-max-listpack-size": "-2",
+    "list-max-ziplist-size": "-2",
+    "maxclients": "10000",
+    "maxmemory": "0",
+    "maxmemory-policy": "noeviction",
+    "notify-keyspace-events": "",
+    "save": "",
+    "slowlog-log-slower-than": "10000",
+    "slowlog-max-len": "128",
+    "timeout": "0",
+}
 
 NO_REPLY = object()
 """What a command returns that is answered later, or not at all."""
 
 
-class Client(asyncio.Protocol):
+class Client(asyncio.Protocol, Waiter):
     """A connection and what the server knows of it."""
 
-    def __init__(self, server: "ListServer") -> None:
+    def __init__(self, server: "Engine") -> None:
         self.server = server
         self.id = 0
         self.name = b""
         self.library: dict[str, bytes] = {"lib-name": b"", "lib-ver": b""}
         self.address = self.local_address = ""
-        self.index = 0
         self.version = 2
         self.is_trusted = not server.password
         self.created_ms = self.last_ms = server.clock.now_ms()
         self.last_command = ""
         self.calls = 0
         self.reply_mode = "ON"
-        self.blocked: Blocked | None = None
         self.queue: list[tuple[Command, list[bytes]]] | None = None
         """The commands of a transaction, from MULTI to EXEC."""
         self.queue_failed = False
@@ -287,3 +312,203 @@ class Client(asyncio.Protocol):
 
 def _address(name: object) -> str:
     return f"{name[0]}:{name[1]}" if isinstance(name, tuple) else str(name or "")
+
+
+@dataclass(slots=True)
+class Calls:
+    """How often a command was called, and for how long."""
+
+    number: int = 0
+    duration_ns: int = 0
+    failed: int = 0
+
+
+class Engine:
+    """What all connections share: databases, who waits and who watches, time, faults, settings and counts."""
+
+    def __init__(self, password: str) -> None:
+        self.password = password
+        self.host, self.path, self.port = "", "", 0
+        """Where it listens."""
+        self.on_shutdown: Callable[[], object] = lambda: None
+        self.clock = Clock()
+        self.clock.on_move = self._clock_moved
+        self.blocking = Blocking(self.clock.now_ms)
+        self.databases = [Database(self.clock.now_ms, self._changed) for _ in range(DATABASES)]
+        for index, database in enumerate(self.databases):
+            database.index = index
+        self.watchers: dict[ListKey, set[Client]] = {}
+        self.clients: dict[int, Client] = {}
+        self.faults: list[Fault] = []
+        self.cursors = Cursors()
+        self.scripting: Any = None
+        """The Lua runtime of ``scripting_commands``, once there was a script."""
+        self.config = DEFAULTS.copy()
+        self.pause_until_ms = 0
+        self.pauses_all = False
+        self.calls: dict[str, Calls] = {}
+        self.connections = self.changes = 0
+        self.started_ms = self.clock.now_ms()
+        self.loop: asyncio.AbstractEventLoop | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_ms: int | None = None
+
+    @property
+    def bulk_limit(self) -> int:
+        """How long a value in a request may be."""
+        return int(self.config["proto-max-bulk-len"])
+
+    @property
+    def query_limit(self) -> int:
+        """How much may be received that is no request yet."""
+        return int(self.config["client-query-buffer-limit"])
+
+    def end_fault(self, fault: Fault) -> None:
+        """End a fault; requests that it held up are carried out."""
+        if fault in self.faults:
+            self.faults.remove(fault)
+        for client in [client for client in self.clients.values() if client.fault is fault]:
+            client.resume()
+
+    def fault_of(self, client: Client, command: Command) -> Fault | None:
+        """Return the first fault that a request meets."""
+        if command.name.startswith("DEBUG"):
+            return None
+        writes = "write" in command.flags
+        return next(
+            (each for each in self.faults if each.concerns(command.name, client.name, client.id, writes=writes)), None
+        )
+
+    # What clients and commands call.
+
+    def connected(self, client: Client) -> None:
+        """Note a new connection."""
+        self.connections += 1
+        client.id = self.connections
+        self.clients[client.id] = client
+
+    def disconnected(self, client: Client) -> None:
+        """Forget a connection."""
+        self.clients.pop(client.id, None)
+        self.unwatch(client)
+
+    def later(self, work: Callable[[], object]) -> None:
+        """Call a function after the command that is carried out now."""
+        assert self.loop is not None
+        self.loop.call_soon(work)
+
+    def count(self, command: Command, duration_ns: int, *, has_failed: bool) -> None:
+        """Count a call, for INFO."""
+        calls = self.calls.get(command.name)
+        if calls is None:
+            calls = self.calls[command.name] = Calls()
+        calls.number += 1
+        calls.duration_ns += duration_ns
+        calls.failed += has_failed
+
+    def _changed(self, database: Database, key: bytes) -> None:
+        self.changes += 1
+        if self.watchers or self.blocking.queues:
+            place = database.index, key
+            for client in self.watchers.get(place, ()):
+                client.is_dirty = True
+            if place in self.blocking.queues and self._is_list(place):
+                self.blocking.ready[place] = None
+
+    def _is_list(self, place: ListKey) -> bool:
+        index, key = place
+        return type(self.databases[index].get(key)) is deque
+
+    def serve(self) -> None:
+        """Serve the clients that wait for lists that got elements."""
+        self.blocking.serve(self._is_list)
+        self.set_timer()
+
+    def swap(self, first: int, second: int) -> None:
+        """Exchange two databases; those who watch or wait in them see other keys."""
+        self.databases[first], self.databases[second] = self.databases[second], self.databases[first]
+        self.databases[first].index, self.databases[second].index = first, second
+        keys = {*self.databases[first].names(), *self.databases[second].names()}
+        for index in (first, second):
+            for key in keys:
+                self._changed(self.databases[index], key)
+
+    def unwatch(self, client: Client) -> None:
+        """Let a client watch no key any more."""
+        for place in client.watched:
+            watching = self.watchers[place]
+            watching.discard(client)
+            if not watching:
+                del self.watchers[place]
+        client.watched.clear()
+        client.is_dirty = False
+
+    def is_paused(self, client: Client, command: Command) -> bool:
+        """Return whether CLIENT PAUSE holds a command up."""
+        if command.name.startswith("CLIENT") or self.clock.now_ms() >= self.pause_until_ms:
+            return False
+        queued = [queued for queued, _ in client.queue or ()] if command.name == "EXEC" else [command]
+        return self.pauses_all or any(
+            "write" in each.flags or each.name in ("PUBLISH", "EVAL", "EVALSHA") for each in queued
+        )
+
+    def pause(self, until_ms: int, *, all_commands: bool) -> None:
+        """Hold commands up until a time; 0 ends it."""
+        self.pause_until_ms = until_ms and max(until_ms, self.pause_until_ms)
+        self.pauses_all = bool(until_ms) and (all_commands or self.pauses_all)
+        self.set_timer()
+        if not until_ms:
+            for client in [client for client in self.clients.values() if client.is_postponed and not client.fault]:
+                client.resume()
+
+    # Time.
+
+    def set_timer(self) -> None:
+        """Let the loop wake up when the next client's time, or a pause, is over."""
+        deadlines_ms = [due_ms for due_ms in (self.blocking.next_deadline_ms(), self.pause_until_ms) if due_ms]
+        due_ms = None if self.clock.is_stopped or not deadlines_ms else min(deadlines_ms)
+        if due_ms == self._timer_ms and self._timer is not None:
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._timer_ms = due_ms
+        if due_ms is not None and self.loop is not None:
+            delay_s = max(due_ms - self.clock.now_us() / 1000, 0) / 1000
+            self._timer = self.loop.call_later(delay_s, self._timer_rang)
+
+    def _timer_rang(self) -> None:
+        self._timer = None
+        self.blocking.expire()
+        if self.pause_until_ms and self.clock.now_ms() >= self.pause_until_ms:
+            self.pause(0, all_commands=False)
+        self.set_timer()
+
+    def _clock_moved(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer_rang()
+
+    # What it tells.
+
+    def waiting(self) -> dict[str, str]:
+        """Return who waits for which list: the section ``waiting`` of INFO."""
+        now_ms = self.clock.now_ms()
+        lists = {
+            f"waiting{number}": f"key={quote(key)},db={index},clients={clients},first_ms={now_ms - since_ms}"
+            for number, ((index, key), clients, since_ms) in enumerate(self.blocking.waiting())
+        }
+        return {"waiting_clients": str(self.blocking.clients), "waiting_lists": str(len(lists)), **lists}
+
+    def about(self) -> dict[str, str]:
+        """Return the section ``server`` of INFO."""
+        return {
+            "redis_version": REDIS_VERSION,
+            "server_name": "listserver",
+            "redis_mode": "standalone",
+            "process_id": str(os.getpid()),
+            "run_id": f"{id(self) & 0xFFFFFFFF:08x}{self.started_ms:032x}",
+            "tcp_port": str(self.port),
+            "server_time_usec": str(self.clock.now_us()),
+            "uptime_in_seconds": str((self.clock.now_ms() - self.started_ms) // 1000),
+        }
