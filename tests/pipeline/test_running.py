@@ -217,7 +217,7 @@ def test_a_table_that_has_lost_a_file_is_told_and_made_anew_by_a_full_run(desk: 
     (lost,) = manifest.files(ROLLUP_1H)
     (desk.out / lost).unlink()
 
-    with pytest.raises(PipelineError, match=f"{lost} is gone: run the pipeline with --full"):
+    with pytest.raises(PipelineError, match=f"{lost} is missing: run the pipeline with --full"):
         desk.run()
     desk.run(full=True)
     assert desk.tables() == before
@@ -226,7 +226,7 @@ def test_a_table_that_has_lost_a_file_is_told_and_made_anew_by_a_full_run(desk: 
 def test_two_runs_at_once_are_one_too_many(desk: Desk) -> None:
     desk.record(NOON_MS)
     desk.run()
-    with alone(Folder(str(desk.out), desk.state)), pytest.raises(PipelineError, match="another run is at work on"):
+    with alone(Folder(str(desk.out), desk.state)), pytest.raises(PipelineError, match="another run is writing"):
         desk.run()
 
 
@@ -234,9 +234,9 @@ def test_a_folder_that_cannot_be_used_is_refused_in_a_sentence(desk: Desk, tmp_p
     with pytest.raises(PipelineError, match=r"is not a history: rsmq-tui record --out"):
         desk.run(history=tmp_path / "nowhere")
     desk.record(NOON_MS)
-    with pytest.raises(PipelineError, match="is in the history itself"):
+    with pytest.raises(PipelineError, match="is inside the history"):
         desk.run(out=desk.history / "samples" / "analysis")
-    with pytest.raises(PipelineError, match="holds something else than an analysis"):
+    with pytest.raises(PipelineError, match="is not empty and not an analysis"):
         desk.run(out=tmp_path)
     (tmp_path / "file").touch()
     with pytest.raises(PipelineError, match="cannot be written"):
@@ -254,5 +254,5 @@ def test_a_folder_that_cannot_be_used_is_refused_in_a_sentence(desk: Desk, tmp_p
 
 def test_a_history_without_a_row_is_no_analysis_yet(desk: Desk) -> None:
     desk.record()
-    with pytest.raises(PipelineError, match="holds no rows yet"):
+    with pytest.raises(PipelineError, match="has no rows yet"):
         desk.run()

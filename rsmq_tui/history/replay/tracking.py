@@ -64,18 +64,20 @@ def state_of(row: dict[str, Any], poll: Poll, place: str = "") -> QueueState:
         # In older files, age is all that is known of it.
         waiting_ms = age_ms
     verdict, broken = _verdict(row)
-    pending = row["pending_since_ms"], row["pending_until_ms"]
-    # Older files do not say whether it clears: only the verdict may tell.
-    drain, _ = drain_of(row["ready"] or 0, None, None, Judgement(verdict, row["since_ms"], *pending))
     if row["drain"] in _DRAINS:
         drain = Drain(row["drain"])
-    if drain is Drain.CLEARS and row.get("drain_s") is None:
+    else:
+        # Older files do not say whether it clears: only the verdict may tell.
+        pending = row["pending_since_ms"], row["pending_until_ms"]
+        drain, _ = drain_of(row["ready"] or 0, None, None, Judgement(verdict, row["since_ms"], *pending))
+    drain_s = row.get("drain_s") if drain is Drain.CLEARS else None
+    if drain is Drain.CLEARS and drain_s is None:
         drain = Drain.UNKNOWN
     known = {name: row[name] for name in _SAME} | {name: row.get(name) for name in _MEASURED}
     known |= {
         "verdict": verdict,
         "drain": drain,
-        "drain_s": row.get("drain_s") if drain is Drain.CLEARS else None,
+        "drain_s": drain_s,
         "poison": row["poison"] or 0,
         "highest_rc": row["highest_rc"] or 0,
         "missing": row["missing"] or 0,
