@@ -161,7 +161,7 @@ def test_without_the_extra_it_says_what_to_install(
 def test_the_help_has_examples_keys_and_statuses(anywhere: Command) -> None:
     done = anywhere("replay", "--help")
     assert done.status == 0
-    for words in ("rsmq-tui replay history", "-10m", "m marks a time", "exit status: 0 you quit"):
+    for words in ("rsmq-tui replay history", "-10m", "mark a time", "you quit"):
         assert words in done.text
 
 
