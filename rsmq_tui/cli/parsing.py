@@ -21,11 +21,6 @@ CHANGE_STATUSES = {
     3: "only a preview: nothing was changed",
     130: "interrupted",
 }
-FILTERS = """\
-all terms must match; ! before a term inverts it
-state:ready|inflight|delayed|poison  rc>=5  age>10m  due<30s  size>1k  id:prefix
-(of lists: state:ready|processing|inflight|expired|unleased)
-body:"text"  body~regex  json.customer.id=42  word"""
 _WIDTH_MAX = 120
 # The longest time between polls, or for one answer.
 _SECONDS_MAX = 1_000_000
@@ -40,6 +35,10 @@ Section = str | Sequence[tuple[str, str]]
 
 class Options(SimpleNamespace):
     """What a command was called with: an attribute for each option of its own and of the commands before it."""
+
+    # rsmqctl has no options for them.
+    lists: Sequence[str] = ()
+    interval: float | None = None
 
 
 def options_of(ctx: click.Context) -> Options:

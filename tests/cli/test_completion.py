@@ -280,7 +280,7 @@ def test_usage_errors(anywhere: Command, arguments: list[str]) -> None:
         ("rsmq-tui -r nonsense queues delete ", []),
         ("rsmq-tui --profile nobody queues delete ", []),
         ("rsmq-tui --config /no/such queues delete ", []),
-        ("rsmq-tui --limit x queues delete ", ["mail", "orders"]),
+        ("rsmq-tui --interval x queues delete ", ["mail", "orders"]),
     ],
 )
 def test_names(

@@ -45,12 +45,12 @@ def test_what_a_terminal_has_no_character_for_is_a_question_mark() -> None:
 
 @pytest.mark.parametrize(
     ("topic", "sentence"),
-    [("lsts", "Did you mean lists?"), ("record", "Did you mean recording?"), ("xyzzy", "Topics: audit, dashboard, ")],
+    [("lsts", " Did you mean 'lists'?"), ("record", " Did you mean 'recording'?"), ("xyzzy", "")],
 )
 def test_a_topic_that_is_not_there(anywhere: Command, topic: str, sentence: str) -> None:
     done = anywhere("help", topic)
     assert (done.status, done.out) == (2, b"")
-    assert f'unknown topic "{topic}". {sentence}' in done.err
+    assert f"Error: No such topic '{topic}'; `rsmq-tui help` lists them.{sentence}\n" in done.err
 
 
 @pytest.mark.parametrize("columns", [40, 80, 200])

@@ -103,8 +103,8 @@ def test_how_fast_and_paused(anywhere: Command, started: list[Replaying], histor
             f"the recording covers {DAY} 12:00:00 to {DAY} 13:59:00",
         ),
         (("--from", "13:00", "--to", "12:30"), f"--to is {DAY} 12:30:00, which is not after --from, {DAY} 13:00:00"),
-        (("--speed", "0.5"), "argument --speed: '0.5' is not a speed from 1 to 3600"),
-        (("--speed", "fast"), "argument --speed: 'fast' is not a speed from 1 to 3600"),
+        (("--speed", "0.5"), "Invalid value for '--speed': '0.5' is not a speed from 1 to 3600"),
+        (("--speed", "fast"), "Invalid value for '--speed': 'fast' is not a speed from 1 to 3600"),
     ],
 )
 def test_what_cannot_be_is_one_sentence(

@@ -37,7 +37,6 @@ from rsmq_tui.cli.output import (
     wants_json,
 )
 from rsmq_tui.cli.parsing import (
-    FILTERS,
     Decorator,
     OneOf,
     Options,
@@ -111,7 +110,12 @@ _to = several(
     ),
     option("--create", "create the queue if it is missing, with the same attributes"),
 )
-_BY_FILTER = {"Filters": FILTERS}
+_FILTERS = """\
+all terms must match; ! before a term inverts it
+state:ready|inflight|delayed|poison  rc>=5  age>10m  due<30s  size>1k  id:prefix
+(of lists: state:ready|processing|inflight|expired|unleased)
+body:"text"  body~regex  json.customer.id=42  word"""
+_BY_FILTER = {"Filters": _FILTERS}
 
 
 command = group(guarded)
@@ -196,13 +200,13 @@ async def look_of(options: Options) -> AsyncIterator[Look]:
 _AROUND_CHARS = 60
 
 
-def filter_of(text: str | None, poison_rc: int) -> Filter:
-    """Read a filter; None is every message. Raises ``UsageError`` with the place marked in a line of its own.
+def _filter_of(options: Options) -> Filter:
+    """Read the filter, whose poison is the profile's; none is every message.
 
-    ``poison_rc`` is the profile's: ``state:poison`` means the same here as on its screens.
+    Raises ``UsageError`` with the place marked in a line of its own.
     """
     try:
-        return parse_filter(text or "", poison_rc)
+        return parse_filter(options.filter or "", profile_of(options).thresholds.poison_rc)
     except FilterError as error:
         raise UsageError(f"{printable(error.message)}\n{_marked(error)}") from error
 
@@ -262,7 +266,7 @@ def _get_command(options: Options) -> int:
 
 
 async def _list(options: Options) -> int:
-    wanted = filter_of(options.filter, profile_of(options).thresholds.poison_rc)
+    wanted = _filter_of(options)
     groups = _groups_of(options.group_by)
     limit = options.limit if groups is None else None
     line = ProgressLine()
@@ -283,14 +287,19 @@ async def _list(options: Options) -> int:
             await look.refuse_missing()
     if groups is not None and progress is not None:
         _print_groups(options, groups, progress.at_ms)
-    if progress is not None and progress.not_searched:
-        say(unsearched_words(progress.not_searched))
-    if progress is not None and progress.begun_anew:
-        say(INCOMPLETE)
+    _tell_gaps(progress)
     if progress is not None and not wants_json(options):
         sys.stdout.flush()
         say(f"{plural(progress.matched, 'message')} of {progress.depth:,} in {look.queue}")
     return 0
+
+
+def _tell_gaps(progress: Progress | None) -> None:
+    """Say what a search could not look at."""
+    if progress is not None and progress.not_searched:
+        say(unsearched_words(progress.not_searched))
+    if progress is not None and progress.begun_anew:
+        say(INCOMPLETE)
 
 
 def _groups_of(by: str | None) -> Groups | None:
@@ -355,7 +364,7 @@ async def _get(options: Options) -> int:
         raise UsageError("get takes either ids or --filter")
     if options.limit is not None and options.filter is None:
         raise UsageError("--limit needs --filter")
-    wanted = filter_of(options.filter, profile_of(options).thresholds.poison_rc)
+    wanted = _filter_of(options)
     status = 0
     async with look_of(options) as look:
         ids = options.ids or await _matching(look, wanted, options.limit)
@@ -390,10 +399,7 @@ async def _matching(look: Look, wanted: Filter, limit: int | None) -> list[str]:
         await look.refuse_missing()
     elif not ids:
         say(f"no message of {look.queue} matches")
-    if progress is not None and progress.not_searched:
-        say(unsearched_words(progress.not_searched))
-    if progress is not None and progress.begun_anew:
-        say(INCOMPLETE)
+    _tell_gaps(progress)
     return ids
 
 
@@ -436,7 +442,7 @@ def _print_whole(view: MessageView, row: MessageRow) -> None:
 @option("--force", "overwrite FILE")
 @guarded
 def _export_command(options: Options) -> int:
-    wanted = filter_of(options.filter, profile_of(options).thresholds.poison_rc)
+    wanted = _filter_of(options)
     return run_interruptibly(lambda _: _export(options, wanted))
 
 
@@ -511,7 +517,7 @@ def _scope(options: Options, named: QueueArgument) -> Scope:
         return Named(tuple(dict.fromkeys(options.ids)), options.even_if_received)
     if options.filter is None:
         return Everything() if options.limit is None else Matching(parse_filter(""), options.limit)
-    wanted = filter_of(options.filter, profile_of(options).thresholds.poison_rc)
+    wanted = _filter_of(options)
     if wanted.is_empty:
         raise UsageError("the filter is empty and would match every message; use --all to select all messages")
     return Matching(wanted, options.limit, options.even_if_received)

@@ -3,7 +3,7 @@
 import os
 import sys
 from collections.abc import AsyncIterator, Coroutine, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,7 @@ from rsmq_tui.cli.servers import reader_of
 from rsmq_tui.monitor.peek import MessageRow, MessageView, PageRequest, PeekError, read_message, read_page
 from rsmq_tui.monitor.text import UNKNOWN, clock, size
 from rsmq_tui.monitor.text import count as count_words
-from rsmq_tui.protocol import SERVER_ERRORS, Message, Part, QueueReader, RsmqError
+from rsmq_tui.protocol import SERVER_ERRORS, Message, Part, QueueReader, Rsmq, RsmqError
 
 _PAGE = 100
 # Up to here every whole number is a float of its own.
@@ -233,11 +233,8 @@ _AT_ONCE = 100
 )
 def _send(server: Server, options: Options) -> None:
     body = _body(options)
-    with server.calls(changing="message send") as rsmq:
-        try:
-            id = rsmq.send_message(options.name, body, delay=options.delay)
-        except RsmqError as error:
-            raise _failed(server, options, "Failed to send message", error) from error
+    with server.calls("Failed to send message", options.name, changing="message send") as rsmq:
+        id = rsmq.send_message(options.name, body, delay=options.delay)
     if options.output == "json":
         fields_json(id=id)
     else:
@@ -287,12 +284,9 @@ def _received(server: Server, options: Options) -> Iterator[list[Message]]:
     wanted = options.count or 1
     seen: set[str] = set()
     while len(seen) < wanted:
-        with server.calls(changing="message receive") as rsmq:
-            try:
-                most = min(wanted - len(seen), _AT_ONCE)
-                messages = rsmq.receive_messages(options.name, most, vt=options.visibility_timeout)
-            except RsmqError as error:
-                raise _failed(server, options, "Failed to receive a message", error) from error
+        with server.calls("Failed to receive a message", options.name, changing="message receive") as rsmq:
+            most = min(wanted - len(seen), _AT_ONCE)
+            messages = rsmq.receive_messages(options.name, most, vt=options.visibility_timeout)
         fresh = [message for message in messages if message.id not in seen]
         yield fresh
         seen.update(message.id for message in fresh)
@@ -316,11 +310,8 @@ def _pop(server: Server, options: Options) -> None:
 def _popped(server: Server, options: Options) -> Iterator[list[Message]]:
     # One by one: what was removed is printed before the next is.
     for _ in range(options.count or 1):
-        with server.calls(changing="message pop") as rsmq:
-            try:
-                message = rsmq.pop_message(options.name)
-            except RsmqError as error:
-                raise _failed(server, options, "Failed to pop a message", error) from error
+        with server.calls("Failed to pop a message", options.name, changing="message pop") as rsmq:
+            message = rsmq.pop_message(options.name)
         if message is None:
             return
         yield [message]
@@ -340,11 +331,8 @@ def _print_all(options: Options, batches: Iterator[list[Message]]) -> None:
 @server_command(command, "delete", name, _id, examples=("-n orders -i ID",), notes=NO_JOURNAL)
 def _delete(server: Server, options: Options) -> None:
     beginning = f"Failed to delete message ID: {shown(options.message_id)}"
-    with server.calls(changing="message delete") as rsmq:
-        try:
-            deleted = rsmq.delete_message(options.name, options.message_id)
-        except RsmqError as error:
-            raise _failed_on_id(server, options, beginning, error) from error
+    with _calls_on_id(server, options, beginning, "message delete") as rsmq:
+        deleted = rsmq.delete_message(options.name, options.message_id)
     if not deleted:
         server.refuse_missing(options.name)
         raise FailedError(beginning)
@@ -361,11 +349,8 @@ def _delete(server: Server, options: Options) -> None:
 def _visibility(server: Server, options: Options) -> None:
     id, vt = options.message_id, options.visibility_timeout
     beginning = f"Failed to change visibility timeout for message ID: {shown(id)}"
-    with server.calls(changing="message visibility") as rsmq:
-        try:
-            changed = rsmq.change_message_visibility(options.name, id, vt)
-        except RsmqError as error:
-            raise _failed_on_id(server, options, beginning, error) from error
+    with _calls_on_id(server, options, beginning, "message visibility") as rsmq:
+        changed = rsmq.change_message_visibility(options.name, id, vt)
     if not changed:
         raise FailedError(beginning)
     if options.output == "json":
@@ -374,16 +359,15 @@ def _visibility(server: Server, options: Options) -> None:
         print_words(f"Message ID: {id} visibility timeout set to {vt}s")
 
 
-def _failed_on_id(server: Server, options: Options, beginning: str, error: RsmqError) -> FailedError:
-    if error.code in ("invalidFormat", "missingParameter"):
-        # The original says first that the queue is not there.
-        server.refuse_missing(options.name)
-        if "qname" not in str(error):
-            return FailedError(beginning)
-    return _failed(server, options, beginning, error)
-
-
-def _failed(server: Server, options: Options, beginning: str, error: RsmqError) -> FailedError:
-    if error.code == "queueNotFound":
-        return server.missing(options.name)
-    return refused(beginning, options.name, error)
+@contextmanager
+def _calls_on_id(server: Server, options: Options, beginning: str, changing: str) -> Iterator[Rsmq]:
+    with server.calls(beginning, options.name, changing=changing) as rsmq:
+        try:
+            yield rsmq
+        except RsmqError as error:
+            if error.code in ("invalidFormat", "missingParameter"):
+                # The original says first that the queue is not there.
+                server.refuse_missing(options.name)
+                if "qname" not in str(error):
+                    raise FailedError(beginning) from error
+            raise

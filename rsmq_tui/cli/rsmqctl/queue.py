@@ -8,7 +8,7 @@ from rsmq_tui.cli.errors import UsageError
 from rsmq_tui.cli.output import print_json, print_words
 from rsmq_tui.cli.parsing import Decorator, Options, option, several
 from rsmq_tui.cli.rsmqctl.parsing import NO_JOURNAL, CtlGroup, name, seconds, server_command
-from rsmq_tui.cli.rsmqctl.server import FailedError, Server, print_attributes, refused, shown
+from rsmq_tui.cli.rsmqctl.server import FailedError, Server, print_attributes, shown
 from rsmq_tui.protocol import RsmqError
 
 
@@ -26,7 +26,7 @@ command = CtlGroup()
 
 @server_command(command, "list", examples=("", "--output text"))
 def _list(server: Server, options: Options) -> None:
-    with server.calls() as rsmq:
+    with server.calls("") as rsmq:
         try:
             names = rsmq.list_queues()
         except RsmqError as error:
@@ -40,12 +40,12 @@ def _list(server: Server, options: Options) -> None:
 
 @server_command(command, "describe", name, examples=("-n orders",))
 def _describe(server: Server, options: Options) -> None:
-    with server.calls() as rsmq:
+    with server.calls(f"Failed to describe queue: {shown(options.name)}", options.name) as rsmq:
         try:
             fields = asdict(rsmq.get_queue_attributes(options.name))
         except RsmqError as error:
             if error.code != "invalidFormat":
-                raise _failed(server, "Failed to describe queue", options.name, error) from error
+                raise
             fields = _seen(server, options.name)
     print_attributes(options, fields)
 
@@ -83,13 +83,13 @@ def _seen(server: Server, wanted: str) -> dict[str, Any]:
 )
 def _create(server: Server, options: Options) -> None:
     queue = options.name
-    with server.calls(changing="queue create") as rsmq:
+    with server.calls(f"Failed to create queue: {shown(queue)}", queue, changing="queue create") as rsmq:
         try:
             rsmq.create_queue(queue, vt=options.visibility_timeout, delay=options.delay, maxsize=options.maxsize)
         except RsmqError as error:
             if error.code == "queueExists":
                 raise FailedError(f"Queue already exists: {shown(queue)}") from error
-            raise refused(f"Failed to create queue: {shown(queue)}", queue, error) from error
+            raise
 
 
 @server_command(
@@ -105,11 +105,9 @@ def _set(server: Server, options: Options) -> None:
     if given == (None, None, None):
         raise UsageError("queue set takes at least one of -t, -d and -m")
     vt, delay, maxsize = given
-    with server.calls(changing="queue set") as rsmq:
-        try:
-            attributes = rsmq.set_queue_attributes(options.name, vt=vt, delay=delay, maxsize=maxsize)
-        except RsmqError as error:
-            raise _failed(server, "Failed to set attributes of queue", options.name, error) from error
+    beginning = f"Failed to set attributes of queue: {shown(options.name)}"
+    with server.calls(beginning, options.name, changing="queue set") as rsmq:
+        attributes = rsmq.set_queue_attributes(options.name, vt=vt, delay=delay, maxsize=maxsize)
     print_attributes(options, asdict(attributes))
 
 
@@ -122,14 +120,6 @@ def _set(server: Server, options: Options) -> None:
     "the deletion and can be undone.",
 )
 def _delete(server: Server, options: Options) -> None:
-    with server.calls(changing="queue delete") as rsmq:
-        try:
-            rsmq.delete_queue(options.name)
-        except RsmqError as error:
-            raise _failed(server, "Failed to delete queue", options.name, error) from error
-
-
-def _failed(server: Server, beginning: str, queue: str, error: RsmqError) -> FailedError:
-    if error.code == "queueNotFound":
-        return server.missing(queue)
-    return refused(f"{beginning}: {shown(queue)}", queue, error)
+    beginning = f"Failed to delete queue: {shown(options.name)}"
+    with server.calls(beginning, options.name, changing="queue delete") as rsmq:
+        rsmq.delete_queue(options.name)

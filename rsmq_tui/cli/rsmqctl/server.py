@@ -48,8 +48,8 @@ class Server:
         self.rsmq = Rsmq(self._client, self.ns)
 
     @contextmanager
-    def calls(self, *, changing: str = "") -> Iterator[Rsmq]:
-        """Give the queues for calls whose errors become a ``FailedError``; ``RsmqError`` is left to the command.
+    def calls(self, beginning: str, queue: str = "", *, changing: str = "") -> Iterator[Rsmq]:
+        """Give the queues for calls on one of them, whose errors become a ``FailedError`` that begins so.
 
         ``changing`` names the command where it changes something, which a read-only server refuses.
         """
@@ -60,6 +60,10 @@ class Server:
             )
         try:
             yield self.rsmq
+        except RsmqError as error:
+            if error.code == "queueNotFound":
+                raise self.missing(queue) from error
+            raise refused(beginning, queue, error) from error
         except SERVER_ERRORS as error:
             raise self.failed(error, changing=bool(changing)) from error
 
@@ -73,14 +77,12 @@ class Server:
 
         To be asked after a call that found nothing, so that a call that does needs one round trip.
         """
-        with self.calls() as rsmq:
+        with self.calls(f"Failed to read queue: {shown(queue)}", queue) as rsmq:
             try:
                 rsmq.get_queue_attributes(queue)
             except RsmqError as error:
-                if error.code == "queueNotFound":
-                    raise self.missing(queue) from error
                 if error.code != "invalidFormat":
-                    raise refused(f"Failed to read queue: {shown(queue)}", queue, error) from error
+                    raise
                 if queue not in rsmq.list_queues():
                     raise self.missing(queue) from error
 
@@ -110,8 +112,6 @@ class Server:
 
 def run_on_server(run: Run, options: Options) -> int:
     """Run a command, and return its exit status; raises ``UsageError``."""
-    # Its queues are those of RSMQ, and it polls none.
-    options.lists, options.interval = (), None
     server = Server(options)
     try:
         run(server, options)
