@@ -1,6 +1,5 @@
 """What is used of other packages' private names: a new minor version of one of them may be without."""
 
-import argparse
 import ast
 import importlib
 import inspect
@@ -20,7 +19,7 @@ import rsmq_tui
 
 ROOT = Path(rsmq_tui.__file__).parent
 # The minor versions that these names were looked up in.
-VERSIONS = {"textual": "8.2", "redis": "8.1", "hiredis": "3.5", "pyspark": "4.3"}
+VERSIONS = {"textual": "8.2", "click": "8.5", "redis": "8.1", "hiredis": "3.5", "pyspark": "4.3"}
 
 
 def _app() -> Any:
@@ -37,10 +36,6 @@ def _spark_context() -> Any:
 
 # By package: what makes an object that has the names, and the names.
 NAMES: dict[str, list[tuple[Callable[[], Any], set[str]]]] = {
-    "argparse": [
-        (argparse.ArgumentParser, {"_check_value", "_option_string_actions", "_negative_number_matcher", "_actions"}),
-        (lambda: argparse, {"_SubParsersAction"}),
-    ],
     "textual": [(_app, {"_fatal_error"})],
     "redis": [
         (lambda: importlib.import_module("redis"), {"_parsers"}),
@@ -108,7 +103,7 @@ def _inherited(name: str, tree: ast.Module) -> Iterator[str]:
 
 
 def _is_foreign(base: type) -> bool:
-    return base.__module__.split(".")[0] in ("argparse", "textual", "redis", "hiredis")
+    return base.__module__.split(".")[0] in ("click", "textual", "redis", "hiredis")
 
 
 @cache

@@ -1,17 +1,15 @@
 """The commands `rsmq-tui` and `rsmqctl`: they parse arguments, call the layers below, and print.
 
-arguments   the arguments of the commands, one module for each group of commands
 changes     one change on the command line: preview, --yes, progress, report, and its journal
-commands    one module for each command of `rsmq-tui`, imported when the command is called
+commands    the table of the commands of `rsmq-tui`, and a module for each, imported when it is called
 dashboard   `rsmq-tui` without a command: the dashboard
-demo        `rsmq-tui demo`: the dashboard on a private server with a workload
-errors      the error of the commands, and the message for a defect of the program
-help        `rsmq-tui help`: the pages for users
+errors      the error of the commands, and exit statuses
 interrupts  Ctrl+C: the first ends in an orderly way, each further one more quickly
-main        the entry point of `rsmq-tui`: its parser, and its exit statuses
+main        the entry point of `rsmq-tui`
+options     options that several commands share
 output      printing: text on a terminal, JSON lines elsewhere, without terminal escapes
-parsing     the argument parsers, readers of values such as 10m, and defaults
-pipeline    `rsmq-tui pipeline`: run and generate
+parsing     commands on click, and readers of values such as 10m
+program     running a program: completion, errors, and its exit status
 rsmqctl     `rsmqctl`, compatible with the program of that name by Keith Sharp
 servers     from arguments and profiles to the servers that a command reads
 """

@@ -1,18 +1,19 @@
 """One change on the command line: its target, preview, --yes, progress, report and journal."""
 
-import argparse
 import asyncio
 import os
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import NamedTuple
 
-from rsmq_tui.cli.errors import UsageError
-from rsmq_tui.cli.interrupts import EXIT_INTERRUPTED, Interrupts, run_interruptibly
+from rsmq_tui.cli.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_PREVIEW, UsageError
+from rsmq_tui.cli.interrupts import Interrupts, run_interruptibly
+from rsmq_tui.cli.options import changing, guarded, queue_argument
 from rsmq_tui.cli.output import ProgressLine, as_key, fields_json, print_words, say, wants_json
+from rsmq_tui.cli.parsing import Decorator, Group, Options, Section, several
 from rsmq_tui.cli.servers import profile_of
 from rsmq_tui.files import state_folder
 from rsmq_tui.monitor.list_tracker import age_path
@@ -115,8 +116,6 @@ def _number(name: str, unit: str, default: int) -> int:
     return int(text)
 
 
-EXIT_FAILED = 1
-EXIT_PREVIEW = 3
 _NOT_THERE = "not in the queue"
 _NOTHING = "Nothing matches; there is nothing to do."
 # How many ids of skipped messages a person is told, and how many a program.
@@ -126,7 +125,7 @@ Ask = Callable[[ChangeService, SeeingCallback], Awaitable[Preview]]
 
 
 def make_change(
-    options: argparse.Namespace,
+    options: Options,
     action: Action,
     scope: Scope | None = None,
     profile: Profile | None = None,
@@ -143,7 +142,7 @@ def make_change(
 
 
 def make(
-    options: argparse.Namespace,
+    options: Options,
     ask: Ask,
     queue: str | None = None,
     profile: Profile | None = None,
@@ -155,9 +154,7 @@ def make(
     return run_interruptibly(lambda interrupts: _make(options, triage, ask, queue, interrupts))
 
 
-async def _make(
-    options: argparse.Namespace, triage: ChangeService, ask: Ask, queue: str | None, interrupts: Interrupts
-) -> int:
+async def _make(options: Options, triage: ChangeService, ask: Ask, queue: str | None, interrupts: Interrupts) -> int:
     line = ProgressLine()
     preview = None
     try:
@@ -183,7 +180,7 @@ async def _make(
 
 
 async def _carry_out(
-    options: argparse.Namespace, triage: ChangeService, preview: Preview, interrupts: Interrupts, line: ProgressLine
+    options: Options, triage: ChangeService, preview: Preview, interrupts: Interrupts, line: ProgressLine
 ) -> int:
     action = preview.action
     if isinstance(action, MessageAction) and not preview.count:
@@ -234,7 +231,7 @@ def seeing_words(seeing: Seeing) -> str:
     return f"{seeing.scanned:,} of about {seeing.depth:,} scanned, {seeing.matched:,} match"
 
 
-def _show(options: argparse.Namespace, preview: Preview) -> None:
+def _show(options: Options, preview: Preview) -> None:
     if wants_json(options):
         _show_as_json(preview)
         return
@@ -286,7 +283,7 @@ def unsearched_words(number: int) -> str:
     return f"{plural(number, 'message')} could not be searched: the body is too long."
 
 
-def _tell(options: argparse.Namespace, preview: Preview, report: Report) -> None:
+def _tell(options: Options, preview: Preview, report: Report) -> None:
     tally = report.tally
     if wants_json(options):
         skipped, failed = dict(tally.skipped), dict(tally.failed)
@@ -353,7 +350,7 @@ def reference_of(text: str, ns: str) -> Target | None:
     return found
 
 
-def queue_of(options: argparse.Namespace, profile: Profile) -> QueueArgument:
+def queue_of(options: Options, profile: Profile) -> QueueArgument:
     """Return the queue that a command is about; raises ``UsageError`` as ``reference_of`` does.
 
     Of names alone, what --lists means is a list; what only the profile means is one where it cannot be a queue of RSMQ.
@@ -364,7 +361,7 @@ def queue_of(options: argparse.Namespace, profile: Profile) -> QueueArgument:
         within = profile if found.ns in (None, profile.ns) else replace(profile, namespaces=(found.ns or "",))
         return QueueArgument(found.queue, found.ns is None, within)
     is_meant = any(fnmatchcase(text, pattern) for pattern in profile.lists)
-    return QueueArgument(text, is_meant and bool(getattr(options, "lists", None) or ":" in text), profile)
+    return QueueArgument(text, is_meant and bool(options.lists or ":" in text), profile)
 
 
 def target_of(text: str, queue: QueueArgument) -> str:
@@ -377,3 +374,34 @@ def target_of(text: str, queue: QueueArgument) -> str:
             f"{printable(text)} is in another namespace: messages of RSMQ queues move within {queue.profile.ns}"
         )
     return found.queue
+
+
+Build = Callable[[Options, QueueArgument], Action]
+
+
+def change_command(
+    group: Group,
+    name: str,
+    words: str,
+    *own: Decorator,
+    examples: Sequence[str],
+    sections: Mapping[str, Section] | None = None,
+    scope_of: Callable[[Options, QueueArgument], Scope] | None = None,
+) -> Callable[[Build], Build]:
+    """Add a command that changes a queue, or its messages in a scope; the decorated function makes its action.
+
+    The function may raise ``UsageError``, and so may ``scope_of``.
+    """
+
+    def add(build: Build) -> Build:
+        @group.command(name, help=words, examples=examples, sections=sections)
+        @several(queue_argument, *own, changing, guarded)
+        def run(options: Options) -> int:
+            named = queue_of(options, profile_of(options))
+            action = build(options, named)
+            scope = None if scope_of is None else scope_of(options, named)
+            return make_change(options, action, scope, named.profile, is_list=named.is_list)
+
+        return build
+
+    return add

@@ -1,6 +1,5 @@
 """`rsmq-tui` without a command: opens the dashboard, also on servers that do not answer yet."""
 
-import argparse
 import os
 import sys
 from collections.abc import Iterator, Sequence
@@ -10,7 +9,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rsmq_tui.cli.arguments.history import ANALYSIS_VARIABLE
+from rsmq_tui.cli.options import ANALYSIS_VARIABLE
+from rsmq_tui.cli.parsing import Options
 from rsmq_tui.cli.servers import list_poller_of, profiles_of, reader_of
 from rsmq_tui.monitor import LivePoller
 from rsmq_tui.profiles import Profile
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 _SEAL_S = 10.0
 
 
-def run(options: argparse.Namespace) -> int:
+def run(options: Options) -> int:
     """Open the dashboard; raises ``UsageError`` for an address that cannot be one."""
     return open_dashboard(options, profiles_of(options))
 
 
-def open_dashboard(options: argparse.Namespace, profiles: Sequence[Profile], folder: Path | None = None) -> int:
+def open_dashboard(options: Options, profiles: Sequence[Profile], folder: Path | None = None) -> int:
     """Open the dashboard on those servers and return the exit status; ``folder`` is for the journal of a demo."""
     sites = _sites(profiles, folder)
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
@@ -60,7 +60,7 @@ def _recording(out: str | None) -> Iterator["Recorder | None"]:
     if out is None:
         yield None
         return
-    from rsmq_tui.cli.commands.record import started_recorder  # noqa: PLC0415 - only who records needs its packages
+    from rsmq_tui.cli.commands.recorded.record import started_recorder  # noqa: PLC0415 - only who records needs its packages
 
     recorder = started_recorder(out)
     try:

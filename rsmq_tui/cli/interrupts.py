@@ -6,7 +6,7 @@ from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from typing import Any
 
-EXIT_INTERRUPTED = 130
+from rsmq_tui.cli.errors import EXIT_INTERRUPTED
 
 
 class Interrupts:

@@ -1,6 +1,5 @@
 """Printing: text on a terminal, JSON lines elsewhere, and never a terminal escape from the data."""
 
-import argparse
 import json
 import shutil
 import sys
@@ -8,15 +7,19 @@ import time
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from rsmq_tui.monitor.text import printable
+from rsmq_tui.cli.parsing import Options
+from rsmq_tui.monitor.text import UNKNOWN, duration, printable
+
+if TYPE_CHECKING:
+    from rsmq_tui.monitor.peek import MessageRow
 
 _PROGRESS_AFTER_S = 1.0
 _PROGRESS_EVERY_S = 0.1
 
 
-def wants_json(options: argparse.Namespace) -> bool:
+def wants_json(options: Options) -> bool:
     """Tell whether JSON lines are wanted: asked for, or not read by a person."""
     return bool(options.json) or not sys.stdout.isatty()
 
@@ -133,6 +136,16 @@ class ProgressLine:
             sys.stderr.write("\r" + " " * self._shown + "\r")
             sys.stderr.flush()
             self._shown = 0
+
+
+def due_words(row: "MessageRow", at_ms: int) -> str:
+    """Say when a message becomes, or became, ready."""
+    if row.due_ms is None and row.is_item:
+        return "now" if row.state.value == "ready" else UNKNOWN
+    if row.due_ms is None:
+        return "never"
+    wait_ms = row.due_ms - at_ms
+    return f"in {duration(wait_ms)}" if wait_ms > 0 else f"{duration(-wait_ms)} ago"
 
 
 def text_of(body: bytes) -> str:

@@ -1,161 +1,303 @@
-"""Argument parsers, readers of values such as 10m, and defaults."""
+"""Commands on click, and the values that their options take."""
 
-import argparse
+import os
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from itertools import groupby
+from types import SimpleNamespace
 from typing import Any, TypeVar
 
-EXIT_STATUSES = """\
-exit status: 0 done (messages changed since are skipped and counted), 1 some failed or it was stopped, 2 refused, a
-usage error, or the server cannot be reached, 3 only a preview: nothing was changed, 70 a defect in rsmq-tui itself,
-130 interrupted"""
-_FILTERS = """\
-filters: all terms must match; ! before a term inverts it
-  state:ready|inflight|delayed|poison  rc>=5  age>10m  due<30s  size>1k  id:prefix
-  (of lists: state:ready|processing|inflight|expired|unleased)
-  body:"text"  body~regex  json.customer.id=42  word"""
+import click
+
+from rsmq_tui.cli.errors import EXIT_DEFECT
+from rsmq_tui.cli.program import load
+
+DEFAULT_URL = "redis://localhost:6379"
+CHANGE_STATUSES = {
+    0: "done (messages changed since are skipped and counted)",
+    1: "some failed or it was stopped",
+    2: "refused, a usage error, or the server cannot be reached",
+    3: "only a preview: nothing was changed",
+    130: "interrupted",
+}
+_WIDTH_MAX = 120
 # The longest time between polls, or for one answer.
 _SECONDS_MAX = 1_000_000
 # What begins with a dash and a digit is a value, such as --from -2h: no option of ours looks like that.
-_VALUE = re.compile(r"-\d\S*")
+_VALUE = re.compile(r"-\d")
 
 T = TypeVar("T", int, float)
 
-Commands = Any  # argparse has no public name for what add_subparsers returns
-Parents = Sequence[argparse.ArgumentParser]
+Decorator = Callable[[Any], Any]
+Section = str | Sequence[tuple[str, str]]
 
 
-class HelpfulParser(argparse.ArgumentParser):
-    """A parser whose usage errors name the command or the option that was probably meant."""
+class Options(SimpleNamespace):
+    """What a command was called with: an attribute for each option of its own and of the commands before it."""
 
-    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Parse; an option that is unknown is refused by its command, which knows what it may have meant."""
-        options, left = super().parse_known_args(args, namespace)
-        unknown = next((given for given in left if given.startswith("-") and given not in ("-", "--")), None)
-        if unknown is not None and "--" not in left[: left.index(unknown)]:
-            given = unknown.partition("=")[0]
-            self.error(f"unknown option {_shown(given)}.{did_you_mean(given, self._option_string_actions)}")
-        return options, left
-
-    def _check_value(self, action: argparse.Action, value: Any) -> None:
-        if not action.option_strings and action.choices is not None and value not in action.choices:
-            what = "command" if isinstance(action, argparse._SubParsersAction) else action.dest
-            meant = did_you_mean(value, action.choices) or f" {what.capitalize()}s: {', '.join(action.choices)}."
-            raise argparse.ArgumentError(None, f"unknown {what} {_shown(value)}.{meant}")
-        super()._check_value(action, value)
+    # rsmqctl has no options for them.
+    lists: Sequence[str] = ()
+    interval: float | None = None
 
 
-def _shown(given: str) -> str:
-    # Only needed here; and a URL, which may hold a password, is not repeated.
-    from rsmq_tui.monitor.text import printable  # noqa: PLC0415
-
-    return "(a URL)" if "://" in given else f'"{printable(given, 60)}"'
-
-
-def did_you_mean(given: str, known: Iterable[str]) -> str:
-    """Return " Did you mean x?", or nothing where no known word is close to the given one."""
-    from difflib import get_close_matches  # noqa: PLC0415 - only where something is wrong
-
-    close = get_close_matches(given.lower(), known, n=1, cutoff=0.7)
-    return f" Did you mean {close[0]}?" if close else ""
+def options_of(ctx: click.Context) -> Options:
+    """Return the options of a command; one that is given behind the command wins over the same one before it."""
+    contexts = [ctx]
+    while contexts[-1].parent is not None:
+        contexts.append(contexts[-1].parent)
+    merged: dict[str, Any] = {}
+    for each in reversed(contexts):
+        for name, value in each.params.items():
+            if name not in merged or each.get_parameter_source(name) is click.ParameterSource.COMMANDLINE:
+                merged[name] = value
+    return Options(**merged)
 
 
-class CommandParser(HelpfulParser):
-    """A parser of a command that gets its own commands when it is used: making them all costs a start-up dearly.
+def several(*decorators: Decorator) -> Decorator:
+    """Return a decorator that adds the options of all of these, in this order."""
 
-    ``rest`` names a list that takes every further argument, also behind options, where argparse would refuse it.
+    def decorate(command: Any) -> Any:
+        for each in reversed(decorators):
+            command = each(command)
+        return command
+
+    return decorate
+
+
+class OneOf:
+    """Options of which at most one may be given, or exactly one where that is ``required``."""
+
+    def __init__(self, *, required: bool = False) -> None:
+        self.required = required
+
+
+class Option(click.Option):
+    """An option. ``many`` takes all values up to the next option; ``one_of`` are those that exclude each other."""
+
+    def __init__(self, *names: Any, many: bool = False, one_of: OneOf | None = None, **settings: Any) -> None:
+        settings.setdefault("multiple", many)
+        super().__init__(*names, **settings)
+        self.many = many
+        self.one_of = one_of
+
+
+def option(spec: str, words: str, read: Any = None, name: str | None = None, **settings: Any) -> Decorator:
+    """Return a decorator that adds an option to a command.
+
+    ``spec`` is how the help shows it: its names, and its value if it takes one, as in ``-o --output FILE``. ``words``
+    say what it is for, and ``read`` makes a value of a text. ``name`` is its attribute in ``Options``, where that is
+    not its long name; ``settings`` are those of ``Option``, where a default is a text.
+    """
+    names = [part for part in spec.split() if part.startswith("-")]
+    metavar = spec.rsplit(maxsplit=1)[-1]
+    settings |= (
+        {"is_flag": True}
+        if metavar in names
+        else {"metavar": metavar, "type": read, "show_default": "default" in settings}
+    )
+    return click.option(*names, *([name] if name else []), cls=Option, help=words, **settings)
+
+
+class Command(click.Command):
+    """A command that is called with its options as one object, and returns its exit status.
+
+    ``help`` is what it does, without a capital or a full stop. The help shows ``notes`` behind it, and after the
+    options ``examples`` of what it is called with, and ``sections`` by their titles: lines as they are, or pairs of
+    terms and meanings.
     """
 
-    fill: Callable[[], None] | None = None
-    rest: str | None = None
-    _negative_number_matcher: re.Pattern[str]
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self._negative_number_matcher = _VALUE
-
-    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Parse, with everything there."""
-        fill, self.fill = self.fill, None
-        if fill is not None:
-            fill()
-        options, left = super().parse_known_args(args, namespace)
-        if self.rest is not None:
-            plain = left.index("--") if "--" in left else len(left)
-            if not any(argument.startswith("-") for argument in left[:plain]):
-                getattr(options, self.rest).extend(left[:plain] + left[plain + 1 :])
-                left = []
-        return options, left
-
-
-class Group:
-    """A command that has commands; ``fill`` adds them when it is used. Only `journal` goes without one of them."""
+    # What begins with a dash is an option and no value of one; the original rsmqctl takes it for the value.
+    takes_options_only_as_options = True
 
     def __init__(
-        self, commands: Commands, common: Parents, name: str, words: str, fill: "Callable[[Group], None]"
-    ) -> None:
-        self._name, self._common = name, common
-        self.parser = leaf(commands, name, words, common, ())
-        self.parser.fill = lambda: self._begin(fill)
-
-    def _begin(self, fill: "Callable[[Group], None]") -> None:
-        self._commands = self.parser.add_subparsers(dest="action", metavar="COMMAND", required=self._name != "journal")
-        fill(self)
-
-    def add(
         self,
-        name: str,
-        words: str,
-        *parents: argparse.ArgumentParser,
-        examples: Sequence[str],
-        queue: bool = True,
-        filters: bool = False,
-    ) -> CommandParser:
-        """Add a command, on a queue where ``queue`` says so; ``filters`` explains these in its help."""
-        before = [_queue()] if queue else []
-        lines = tuple(f"rsmq-tui {self._name} {name} {example}".rstrip() for example in examples)
-        return leaf(self._commands, name, words, [*self._common, *before, *parents], lines, filters)
+        *names: Any,
+        notes: str = "",
+        examples: Sequence[str] = (),
+        sections: Mapping[str, Section] | None = None,
+        statuses: Mapping[int, str] | None = None,
+        **settings: Any,
+    ) -> None:
+        words = settings.pop("help", None)
+        super().__init__(*names, **settings)
+        self.notes = notes
+        self.statuses = CHANGE_STATUSES if statuses is None else {2: "a usage error", **statuses}
+        self.examples = examples
+        self.sections = sections or {}
+        if words is not None:
+            self.describe(words)
+
+    def describe(self, words: str) -> None:
+        """Set what the command does, for its own help and for the list of commands."""
+        self.short_help = words
+        sentence = f"{words[0].upper()}{words[1:]}."
+        self.help = f"{sentence}\n\n{self.notes}" if self.notes else sentence
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse; raises ``click.UsageError``."""
+        if self.takes_options_only_as_options:
+            args = self._arranged(ctx, args)
+        rest = super().parse_args(ctx, args)
+        if not ctx.resilient_parsing:
+            self._refuse_several(ctx)
+        return rest
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Call the command."""
+        if self.callback is None:
+            raise RuntimeError("a command without a function")
+        return self.callback(options_of(ctx))
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the sections and the exit statuses."""
+        program = ctx.find_root().info_name
+        statuses = {**self.statuses, EXIT_DEFECT: f"a defect in {program} itself"}
+        rows = [(str(status), meaning) for status, meaning in sorted(statuses.items())]
+        examples = "\n".join(f"{ctx.command_path} {example}" for example in self.examples)
+        before: dict[str, Section] = {"Examples": examples} if examples else {}
+        for title, content in {**before, **self.sections, "Exit status": rows}.items():
+            with formatter.section(title):
+                if isinstance(content, str):
+                    formatter.write("".join(f"  {line}".rstrip() + "\n" for line in content.splitlines()))
+                else:
+                    formatter.write_dl(content)
+
+    def _arranged(self, ctx: click.Context, args: Sequence[str]) -> list[str]:
+        """Return the options, each with one value, and the arguments behind them; raises ``click.UsageError``.
+
+        click alone would take an option for the value of the one before it, and -5 for an option.
+        """
+        takers = {
+            name: each
+            for each in self.params
+            if isinstance(each, click.Option) and not each.is_flag
+            for name in each.opts
+        }
+        options: list[str] = []
+        arguments: list[str] = []
+        left = deque(args)
+        while left:
+            given = left.popleft()
+            if given == "--" or not _is_option(given):
+                arguments += [] if given == "--" else [given]
+                if given == "--" or not ctx.allow_interspersed_args:
+                    arguments += left
+                    break
+                continue
+            options.append(given)
+            if given not in takers:
+                continue
+            if left and not _is_option(left[0]):
+                options.append(left.popleft())
+            elif not ctx.resilient_parsing:
+                raise click.BadOptionUsage(given, f"Option {given!r} requires an argument.", ctx)
+            while getattr(takers[given], "many", False) and left and not _is_option(left[0]):
+                options += [given, left.popleft()]
+        return [*options, "--", *arguments] if arguments else options
+
+    def _refuse_several(self, ctx: click.Context) -> None:
+        groups: dict[OneOf, list[tuple[str, bool]]] = {}
+        for each in self.params:
+            if isinstance(each, Option) and each.one_of is not None:
+                is_given = ctx.get_parameter_source(each.name) is click.ParameterSource.COMMANDLINE
+                groups.setdefault(each.one_of, []).append((each.opts[0], is_given))
+        for one_of, members in groups.items():
+            given = [name for name, is_given in members if is_given]
+            if len(given) > 1:
+                ctx.fail(f"{' and '.join(given)} cannot be combined.")
+            if one_of.required and not given:
+                ctx.fail(f"One of {', '.join(name for name, _ in members)} is required.")
 
 
-def leaf(
-    commands: Commands,
-    name: str,
-    words: str,
-    parents: Parents,
-    examples: Sequence[str],
-    filters: bool = False,
-    *,
-    notes: str = "",
-    statuses: str = EXIT_STATUSES,
-) -> CommandParser:
-    """Add a command with its help; ``notes`` stand before the examples, and ``statuses`` last."""
-    told = ["\n".join(["examples:", *(f"  {example}" for example in examples)])] if examples else []
-    parts = [*([notes] if notes else []), *told, *([_FILTERS] if filters else []), statuses]
-    parser: CommandParser = commands.add_parser(
-        name,
-        help=words,
-        description=words[0].upper() + words[1:] + ".",
-        epilog="\n\n".join(parts),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        parents=parents,
-        # What removes messages is spelled out.
-        allow_abbrev=False,
-    )
-    return parser
+def _is_option(text: str) -> bool:
+    return text.startswith("-") and text != "-" and " " not in text.partition("=")[0] and not _VALUE.match(text)
 
 
-def _queue() -> argparse.ArgumentParser:
-    parent = argparse.ArgumentParser(add_help=False)
-    parent.add_argument("queue", metavar="QUEUE")
-    return parent
+class Group(Command, click.Group):
+    """A command that has commands; its own function is called where none of them is, and that is allowed."""
+
+    command_class = Command
+
+    def __init__(self, *names: Any, callback: Callable[[Options], int] | None = None, **settings: Any) -> None:
+        super().__init__(*names, callback=self._called, **settings)
+        self._without_command = callback
+
+    def _called(self, **_: Any) -> int | None:
+        ctx = click.get_current_context()
+        if self._without_command is None or ctx.invoked_subcommand is not None:
+            return None
+        return self._without_command(options_of(ctx))
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Call the command that is named, or what the group does without one."""
+        return click.Group.invoke(self, ctx)
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names in the order of the help."""
+        return list(self.commands)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the commands by their sections."""
+        commands = [self.commands[name] for name in self.list_commands(ctx)]
+        for title, of_section in groupby(commands, lambda each: getattr(each, "section", "Commands")):
+            with formatter.section(title):
+                formatter.write_dl([(each.name or "", each.get_short_help_str(_WIDTH_MAX)) for each in of_section])
 
 
-def count(text: str) -> int:
-    """Read a number of things, 1 or more."""
-    return _whole(text, 1, 10**12)
+def group(*options: Decorator, cls: type[Group] = Group, **settings: Any) -> Group:
+    """Return a command with these options that only has commands."""
+
+    def nothing(_: Options) -> int:
+        raise NotImplementedError
+
+    return click.command(cls=cls, **settings)(several(*options)(nothing))
 
 
-def seconds(text: str) -> int:
+class LazyCommand(click.Command):
+    """A command that is imported when it is called: the ``command`` of a module, or a ``member`` of that group."""
+
+    def __init__(
+        self, name: str, words: str, module: str, section: str = "Commands", member: str | None = None
+    ) -> None:
+        super().__init__(name, short_help=words)
+        self._module = module
+        self._member = member
+        self.section = section
+
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+    ) -> click.Context:
+        """Import the command, and parse what it is called with."""
+        command = load(self._module).command
+        if self._member is not None:
+            command = command.commands[self._member]
+        command.describe(self.short_help or "")
+        ctx: click.Context = command.make_context(info_name, args, parent, **extra)
+        return ctx
+
+
+def is_set(name: str) -> bool:
+    """Tell whether an environment variable says yes."""
+    return os.environ.get(name, "").strip().lower() not in ("", "0", "no", "false", "off")
+
+
+def whole(least: int, most: int, what: str = "whole number") -> Callable[[str], int]:
+    """Return what reads a number in decimal digits."""
+
+    def read(text: str) -> int:
+        if not (text.isascii() and text.isdecimal() and len(text) <= 15 and least <= int(text) <= most):
+            raise ValueError(f"{text!r} is not a {what} from {least:,} to {most:,}")
+        return int(text)
+
+    return read
+
+
+positive = whole(1, 10**12)
+natural = whole(0, 10**12)
+
+
+def whole_seconds(text: str) -> int:
     """Read a duration in whole seconds, 0 to 9,999,999: 600, 10m, 1h30m."""
     from rsmq_tui.monitor.text import read_whole_seconds  # noqa: PLC0415 - what it comes with delays the first paint
 
@@ -170,7 +312,7 @@ def at_least(least: float) -> Callable[[str], float]:
 
         value_s = _duration(text, read_seconds)
         if not least <= value_s <= _SECONDS_MAX:
-            raise argparse.ArgumentTypeError(f"{text!r} is not between {least:g}s and {_SECONDS_MAX:,}s")
+            raise ValueError(f"{text!r} is not between {least:g}s and {_SECONDS_MAX:,}s")
         return value_s
 
     return read
@@ -184,7 +326,7 @@ def span(least_ms: int, most_ms: int) -> Callable[[str], int]:
 
         span_ms = _duration(text, read_span)
         if not least_ms <= span_ms <= most_ms:
-            raise argparse.ArgumentTypeError(f"{text!r} is not between {_said(least_ms)} and {_said(most_ms)}")
+            raise ValueError(f"{text!r} is not between {_said(least_ms)} and {_said(most_ms)}")
         return span_ms
 
     return read
@@ -194,7 +336,7 @@ def _duration(text: str, read: Callable[[str], T | str]) -> T:
     """Return what ``read`` makes of a text; its sentence becomes a usage error."""
     found = read(text)
     if isinstance(found, str):
-        raise argparse.ArgumentTypeError(f"{text!r}: {found}")
+        raise ValueError(f"{text!r}: {found}")
     return found
 
 
@@ -205,10 +347,8 @@ def _said(span_ms: int) -> str:
     return f"{span_ms}ms"
 
 
-def _whole(text: str, least: int, most: int) -> int:
-    if not (text.isascii() and text.isdecimal() and len(text) <= 15 and least <= int(text) <= most):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from {least:,} to {most:,}")
-    return int(text)
-
-
-DEFAULT_URL = "redis://localhost:6379"
+def folder(text: str) -> str:
+    """Read the name of a folder or its URL."""
+    if not text or "\0" in text:
+        raise ValueError("must not be empty: name a folder")
+    return text

@@ -1,6 +1,5 @@
 """From arguments, environment and profiles to the servers that a command reads."""
 
-import argparse
 import os
 from collections.abc import Sequence
 from dataclasses import replace
@@ -8,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rsmq_tui.cli.errors import UsageError
-from rsmq_tui.cli.parsing import DEFAULT_URL
+from rsmq_tui.cli.parsing import DEFAULT_URL, Options
 from rsmq_tui.files import config_folder
 from rsmq_tui.monitor.text import printable
 from rsmq_tui.profiles import Profile
@@ -20,10 +19,10 @@ if TYPE_CHECKING:
     from rsmq_tui.protocol.lists.reader import ListReader
 
 
-def profiles_of(options: argparse.Namespace) -> tuple[Profile, ...]:
+def profiles_of(options: Options) -> tuple[Profile, ...]:
     """Return the servers that were asked for, at least one; raises ``UsageError`` for one that cannot be."""
     wanted = _names(options)
-    url = getattr(options, "redis_url", None)
+    url = options.redis_url
     if url == "":
         # As a variable that is not set gives it; the default is another server than the one that was meant.
         raise UsageError("-r is empty: give a URL such as redis://host:6379/0")
@@ -43,7 +42,7 @@ def profiles_of(options: argparse.Namespace) -> tuple[Profile, ...]:
     return tuple(_as_asked(known[name], options, names_ns=name in naming_ns) for name in wanted)
 
 
-def profile_of(options: argparse.Namespace) -> Profile:
+def profile_of(options: Options) -> Profile:
     """Return the one server of a command that works on no more; raises ``UsageError``."""
     found = profiles_of(options)
     if len(found) > 1:
@@ -81,19 +80,14 @@ def list_reader_of(profile: Profile, *, shown_bytes: int = 0) -> "ListReader":
         raise UsageError(str(error)) from error
 
 
-def config_path(options: argparse.Namespace) -> tuple[Path, bool]:
+def config_path(options: Options) -> tuple[Path, bool]:
     """Return where the configuration file is, and whether somebody said so: then it has to be there."""
-    said = getattr(options, "config", None) or os.environ.get("RSMQ_TUI_CONFIG")
+    said = options.config or os.environ.get("RSMQ_TUI_CONFIG")
     return (Path(said).expanduser(), True) if said else (config_folder() / "config.toml", False)
 
 
-def config_of(options: argparse.Namespace) -> "Config | None":
-    """Read the configuration file, if there is one; raises ``UsageError``.
-
-    A command that does not offer profiles reads none.
-    """
-    if not hasattr(options, "profile"):
-        return None
+def config_of(options: Options) -> "Config | None":
+    """Read the configuration file, if there is one; raises ``UsageError``."""
     path, said = config_path(options)
     if not said and not path.exists():
         return None
@@ -107,14 +101,14 @@ def config_of(options: argparse.Namespace) -> "Config | None":
         raise UsageError(printable(str(error))) from error
 
 
-def _names(options: argparse.Namespace) -> tuple[str, ...]:
-    given = [name.strip() for text in getattr(options, "profile", None) or () for name in text.split(",")]
+def _names(options: Options) -> tuple[str, ...]:
+    given = [name.strip() for text in options.profile for name in text.split(",")]
     if given and not all(given):
         raise UsageError("--profile takes profile names separated by commas")
     return tuple(dict.fromkeys(given))
 
 
-def _unnamed(url: str, config: "Config | None", options: argparse.Namespace) -> Profile:
+def _unnamed(url: str, config: "Config | None", options: Options) -> Profile:
     try:
         address = Address(url)
     except ValueError as error:
@@ -123,14 +117,12 @@ def _unnamed(url: str, config: "Config | None", options: argparse.Namespace) -> 
     return _as_asked(watched, options, names_ns=config is not None and "" in config.naming_ns)
 
 
-def _as_asked(profile: Profile, options: argparse.Namespace, *, names_ns: bool) -> Profile:
+def _as_asked(profile: Profile, options: Options, *, names_ns: bool) -> Profile:
     """Return the profile with what the options say otherwise."""
-    ns = getattr(options, "ns", None)
+    ns = options.ns
     if ns is None and not names_ns:
         ns = os.environ.get("RSMQ_NS")
-    interval_s = getattr(options, "interval", None)
-    said = getattr(options, "lists", None)
-    lists = profile.lists if said is None else _patterns(said)
+    lists = _patterns(options.lists) if options.lists else profile.lists
     try:
         names = profile.list_names.for_patterns(lists) if lists else profile.list_names
     except ValueError as error:
@@ -140,8 +132,8 @@ def _as_asked(profile: Profile, options: argparse.Namespace, *, names_ns: bool) 
     return replace(
         profile,
         namespaces=profile.namespaces if ns is None else (ns,),
-        read_only=profile.read_only or bool(getattr(options, "read_only", False)),
-        interval_s=profile.interval_s if interval_s is None else interval_s,
+        read_only=profile.read_only or options.read_only,
+        interval_s=profile.interval_s if options.interval is None else options.interval,
         lists=lists,
         list_names=names,
     )
@@ -153,7 +145,7 @@ def _patterns(given: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(given))
 
 
-def _unknown(name: str, known: tuple[str, ...], options: argparse.Namespace) -> str:
+def _unknown(name: str, known: tuple[str, ...], options: Options) -> str:
     from difflib import get_close_matches  # noqa: PLC0415
 
     path, _ = config_path(options)

@@ -4,8 +4,12 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping
+from unittest.mock import patch
 
+import click
 from redis import Redis
+
+from rsmq_tui.cli import commands, parsing
 
 _OURS = ("REDIS_URL", "RSMQ_NS", "RSMQ_TUI_READ_ONLY", "NO_COLOR")
 SECONDS_MAX = 100
@@ -29,6 +33,27 @@ def run(
         timeout=SECONDS_MAX,
         check=False,
     )
+
+
+class _StopError(Exception):
+    def __init__(self, options: parsing.Options) -> None:
+        self.options = options
+
+
+def parsed(*arguments: str, program: click.Group = commands.command) -> parsing.Options:
+    """What a command would be called with; ``words`` are the program and its commands."""
+    options_of = parsing.options_of
+
+    def stop(ctx: click.Context) -> None:
+        raise _StopError(parsing.Options(**vars(options_of(ctx)), words=ctx.command_path.split()))
+
+    with patch.object(parsing, "options_of", stop):
+        try:
+            with program.make_context(program.name, list(arguments)) as ctx:
+                program.invoke(ctx)
+        except _StopError as found:
+            return found.options
+    raise AssertionError(arguments)
 
 
 def state_of(client: Redis) -> dict[bytes, object]:

@@ -1,13 +1,17 @@
 """What the commands take, and how they refuse the rest."""
 
+import re
 import subprocess
 import sys
+from collections.abc import Iterator
 
+import click
 import pytest
 
 from rsmq_tui import __version__
-from rsmq_tui.cli.main import main, parser
-from tests.cli.running import environment, run
+from rsmq_tui.cli.commands import command
+from rsmq_tui.cli.main import main
+from tests.cli.running import environment, parsed, run
 
 
 @pytest.mark.parametrize(
@@ -19,12 +23,10 @@ from tests.cli.running import environment, run
     ids=" ".join,
 )  # fmt: skip
 def test_refused(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
-        parser().parse_args(arguments)
-    assert ended.value.code == 2
+    assert main(arguments) == 2
     told = capsys.readouterr()
     assert told.out == ""
-    assert "error:" in told.err
+    assert "Error: " in told.err
 
 
 @pytest.mark.parametrize(
@@ -34,24 +36,98 @@ def test_refused(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> No
     ids=" ".join,
 )  # fmt: skip
 def test_taken(arguments: list[str]) -> None:
-    assert parser().parse_args(arguments)
+    assert parsed(*arguments)
 
 
 def test_an_option_before_the_command_is_not_forgotten_behind_it() -> None:
-    options = parser().parse_args(["--interval", "2", "--theme", "x", "--ascii", "--ns", "a", "demo"])
+    options = parsed("--interval", "2", "--theme", "x", "--ascii", "--ns", "a", "demo")
     assert (options.interval, options.theme, options.ascii, options.ns) == (2.0, "x", True, "a")
-    options = parser().parse_args(["--ns", "a", "demo", "--ns", "b"])
+    options = parsed("--ns", "a", "demo", "--ns", "b")
     assert options.ns == "b"
+
+
+@pytest.mark.parametrize(
+    ("given", "name", "value"),
+    [
+        (["messages", "list", "q", "--filter", "-5"], "filter", "-5"),
+        (["messages", "list", "q", "--filter=-x"], "filter", "-x"),
+        (["messages", "list", "q", "--filter", "- a"], "filter", "- a"),
+        (["replay", "h", "--from", "-2h"], "from_text", "-2h"),
+        (["messages", "send", "q", "-1", "b", "--yes"], "bodies", ("-1", "b")),
+        (["messages", "send", "q", "-x y", "-"], "bodies", ("-x y", "-")),
+        (["messages", "send", "q", "--yes", "--", "--yes"], "bodies", ("--yes",)),
+        (["messages", "delete", "q", "--id", "a", "b", "--id", "c", "--yes"], "ids", ("a", "b", "c")),
+        (["messages", "delete", "--id", "a", "b", "--", "q"], "ids", ("a", "b")),
+        (["messages", "delete", "--id=a", "q"], "ids", ("a",)),
+        (["messages", "export", "q", "-ofile"], "output", "file"),
+        (["journal", "--limit", "5", "list"], "limit", 5),
+        (["journal", "--limit", "5", "list", "--limit", "6"], "limit", 6),
+        (["--read-only", "queues", "list"], "read_only", True),
+        (["queues", "list"], "read_only", False),
+    ],
+    ids=str,
+)
+def test_which_value_an_option_has(given: list[str], name: str, value: object) -> None:
+    assert getattr(parsed(*given), name) == value
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["messages", "list", "q", "--filter", "--limit"], "Option '--filter' requires an argument."),
+        (["messages", "move", "q", "--to", "--all", "--yes"], "Option '--to' requires an argument."),
+        (["messages", "delete", "q", "--id", "--yes"], "Option '--id' requires an argument."),
+        (["-r", "--ns", "x"], "Option '-r' requires an argument."),
+        (["messages", "delete", "q"], "One of --filter, --id, --all is required."),
+        (["messages", "delete", "q", "--all", "--id", "a"], "--id and --all cannot be combined."),
+        (["undo", "--yes", "--dry-run"], "--yes and --dry-run cannot be combined."),
+        (["messages", "list", "q", "--filter", "a", "--filter", "b"], "combine both in one, separated by a space"),
+    ],
+    ids=str,
+)
+def test_what_was_left_out_or_is_too_much(
+    arguments: list[str], sentence: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(arguments) == 2
+    assert sentence in capsys.readouterr().err
+
+
+def _commands(group: click.Group = command, *before: str) -> Iterator[tuple[str, ...]]:
+    yield before
+    with group.make_context(group.name, ["--help"] if not before else [], resilient_parsing=True) as ctx:
+        for name in group.list_commands(ctx):
+            with group.commands[name].make_context(name, [], parent=ctx, resilient_parsing=True) as own:
+                if isinstance(own.command, click.Group):
+                    yield from _commands(own.command, *before, name)
+                else:
+                    yield (*before, name)
+
+
+@pytest.mark.parametrize("columns", [60, 80, 200])
+def test_help_fits_the_terminal_and_has_no_colours(
+    columns: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr("gc.freeze", lambda: None)
+    commands = list(_commands())
+    assert len(commands) > 40
+    for words in commands:
+        assert main([*words, "--help"]) == 0
+        told = capsys.readouterr().out
+        assert "\x1b" not in told
+        # Lines that are to be copied stay whole.
+        lines = re.sub(r"(?m)^(?:Examples|Filters|For every new shell|As files.*):\n(?:  .*\n)+", "", told).splitlines()
+        assert [line for line in lines if len(line) > min(columns, 120)] == []
+        assert told.startswith(" ".join(("Usage: rsmq-tui", *words)))
 
 
 @pytest.mark.parametrize("arguments", [["-r", "redis://u:hunter2@host", "demo"], ["demo", "-r", "redis://u:hunter2@host"],
                                        ["demo", "--headless", "--redis-url=redis://u:hunter2@host"]])  # fmt: skip
 def test_a_demo_on_a_server_of_ones_own_is_refused(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main(arguments)
-    assert ended.value.code == 2
+    assert main(arguments) == 2
     *_, sentence = capsys.readouterr().err.splitlines()
-    assert sentence.startswith("rsmq-tui: error: demo starts its own server")
+    assert sentence.startswith("rsmq-tui: demo starts its own server")
     assert "hunter2" not in sentence
 
 
@@ -60,10 +136,10 @@ def test_a_defect_is_called_one_and_says_where(
 ) -> None:
     quoted = "redis://ann:hunter2@host"
 
-    def fail(_: object) -> int:
+    def fail(_: object) -> None:
         raise ValueError(quoted)
 
-    monkeypatch.setattr("rsmq_tui.cli.commands.snapshot.run", fail)
+    monkeypatch.setattr("rsmq_tui.cli.commands.snapshot.profile_of", fail)
     assert main(["snapshot"]) == 70
     told = capsys.readouterr()
     assert told.out == ""

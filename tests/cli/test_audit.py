@@ -131,9 +131,9 @@ def test_nothing_to_fix_is_no_preview(command: Command, client: Redis, orders: R
     [
         (["--yes"], "--yes and --dry-run go with --fix"),
         (["--queue", "nope"], "queue nope does not exist"),
-        (["--kind", "nope"], "invalid choice: 'nope'"),
+        (["--kind", "nope"], "'nope' is not one of 'wrong-type'"),
         (["--fix", "--read-only"], "read-only: nothing can be fixed"),
-        (["--fix", "--yes", "--dry-run"], "not allowed with"),
+        (["--fix", "--yes", "--dry-run"], "cannot be combined"),
     ],
 )
 def test_refused(arguments: list[str], words: str, command: Command, trouble: Rsmq, keys: Keys) -> None:
@@ -218,7 +218,7 @@ def test_hostile_names(command: Command, client: Redis) -> None:
 def test_help(command: Command) -> None:
     done = command("audit", "--help")
     assert done.status == 0
-    assert "exit status: 0 nothing found" in done.text
+    assert "0 nothing found" in " ".join(done.text.split())
     assert all(kind.value in done.text for kind in FindingKind)
 
 

@@ -1,11 +1,11 @@
 """`rsmq-tui audit` of several namespaces, and fixes of several queues one after the other."""
 
-import argparse
 from pathlib import Path
 
 import pytest
 from redis import Redis
 
+from rsmq_tui.cli.parsing import Options
 from rsmq_tui.cli.servers import profile_of
 from rsmq_tui.profiles import Profile
 from rsmq_tui.protocol import Rsmq
@@ -79,7 +79,7 @@ class TestSeveralFixes:
         """What is fixed is what was audited, whatever a file says by then."""
         read = 0
 
-        def counted(options: argparse.Namespace) -> Profile:
+        def counted(options: Options) -> Profile:
             nonlocal read
             read += 1
             return profile_of(options)

@@ -189,7 +189,7 @@ def test_a_journal_that_cannot_be_written(command: Command, orders: Rsmq, state:
 def test_usage_errors(arguments: list[str], anywhere: Command) -> None:
     done = anywhere(*arguments)
     assert (done.status, done.out) == (2, b"")
-    assert "error: " in done.err
+    assert f"{' '.join(arguments[:1])} " in done.err.splitlines()[0]
 
 
 @pytest.mark.parametrize("arguments", [["messages"], ["messages", "delete"], ["queues", "set"], ["undo"], ["journal"]],
@@ -197,14 +197,15 @@ def test_usage_errors(arguments: list[str], anywhere: Command) -> None:
 def test_help_names_the_exit_statuses(arguments: list[str], anywhere: Command) -> None:
     done = anywhere(*arguments, "--help")
     assert done.status == 0
+    told = " ".join(done.text.split())
     for words in ("0 done", "1 some failed", "2 refused", "3 only a preview", "130 interrupted", "--read-only"):
-        assert words in done.text
+        assert words in told
     if len(arguments) == 2:
-        assert f"examples:\n  rsmq-tui {' '.join(arguments)} " in done.text
+        assert f"Examples:\n  rsmq-tui {' '.join(arguments)} " in done.text
 
 
 def test_version_loads_nothing_of_it() -> None:
-    script = "import sys; from rsmq_tui.cli.main import main\ntry: main(['--version'])\nexcept SystemExit: pass\n"
+    script = "import sys; from rsmq_tui.cli.main import main\nmain(['--version'])\n"
     script += "assert not [name for name in sys.modules if name.startswith(('rsmq_tui.triage', 'redis', 'sqlite3'))]"
     assert subprocess.run([sys.executable, "-c", script], capture_output=True, check=False, timeout=100).returncode == 0
     assert run("--version").returncode == 0

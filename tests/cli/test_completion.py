@@ -13,7 +13,7 @@ import subprocess
 import sys
 import termios
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from fcntl import ioctl
 from pathlib import Path
@@ -42,13 +42,13 @@ _TERMINALS_OWN = re.compile(r"\x1b(\[[0-9;?=>]*[a-zA-Z]|[()][0-9A-B]|\][^\x07\x1
 
 @pytest.fixture
 def programs(tmp_path: Path) -> Path:
-    """A folder of programs: rsmq-tui and rsmqctl say what they were called with, but for completion, which works."""
+    """A folder of programs: rsmq-tui and rsmqctl print what they were called with, and complete as they do."""
     folder = tmp_path / "bin"
     folder.mkdir()
-    for name in ("rsmq-tui", "rsmqctl"):
+    for name, module in (("rsmq-tui", "rsmq_tui"), ("rsmqctl", "rsmq_tui.cli.rsmqctl.main")):
         program = folder / name
         program.write_text(
-            f'#!/bin/sh\n[ "$1" = completion ] && exec "{sys.executable}" -m rsmq_tui "$@"\n'
+            f'#!/bin/sh\n[ "$_RSMQ_TUI_COMPLETE$_RSMQCTL_COMPLETE" ] && exec "{sys.executable}" -m {module} "$@"\n'
             "printf 'RAN<%s' \"${0##*/}\"; printf '|%s' \"$@\"; printf '>\\n'\n"
         )
         program.chmod(0o755)
@@ -158,7 +158,10 @@ def test_names_come_from_the_server_that_the_line_names(
     Rsmq(client).create_queue("orders")
     with typing(shell, programs, REDIS_URL="redis://127.0.0.1:1") as typed:
         assert typed.ran("rsmq-tui queues purge ord\t") == ["queues", "purge", "ord"]
-        words = typed.ran(f"rsmq-tui -r '{redis_url}' queues purge ord\t")
+        for url in (redis_url, f"'{redis_url}'"):
+            words = typed.ran(f"rsmq-tui -r {url} queues purge ord\t")
+            assert words == ["-r", redis_url, "queues", "purge", "orders"]
+        words = typed.ran(f"true; rsmq-tui -r {redis_url} queues purge ord\t")
         assert words == ["-r", redis_url, "queues", "purge", "orders"]
 
 
@@ -190,27 +193,53 @@ def test_files_and_profiles(shell: str, programs: Path, tmp_path: Path) -> None:
         assert typed.ran("rsmq-tui snapshot --profile prod\t") == ["snapshot", "--profile", "production"]
 
 
-@pytest.mark.parametrize("shell", SHELLS)
-def test_a_script_holds_what_the_lazily_filled_parsers_take(shell: str) -> None:
-    ours, peers = script("rsmq-tui", shell), script("rsmqctl", shell)
-    for word in (
-        "messages",
-        "redrive",
-        "group-by",
-        "purge",
-        "max-depth",
-        "doctor",
-        "journal",
-        "restore",
-        "stalled",
-        "library",
-    ):
-        assert word in ours, word
-    for word in ("queue", "message", "visibility", "body-file", "peek"):
-        assert word in peers, word
-    # What only shells call is not offered.
-    assert "names[" not in ours
-    assert "--names " not in ours.replace("--names queues", "").replace("--names profiles", "")
+@pytest.fixture
+def completed(anywhere: Command, monkeypatch: pytest.MonkeyPatch):
+    """What the line could go on with; it is completed as for zsh, whose words are those of the line."""
+
+    def complete(line: str) -> list[str]:
+        words = line.split(" ")
+        with monkeypatch.context() as patched:
+            patched.setenv("_RSMQ_TUI_COMPLETE", "zsh_complete")
+            patched.setenv("COMP_WORDS", line)
+            patched.setenv("COMP_CWORD", str(len(words) - 1))
+            done = anywhere()
+        assert (done.status, done.err) == (0, "")
+        return done.text.splitlines()[1::3]
+
+    return complete
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("rsmq-tui mess", ["messages"]),
+        ("rsmq-tui messages red", ["redrive"]),
+        ("rsmq-tui messages list --group", ["--group-by"]),
+        ("rsmq-tui journal re", ["restore"]),
+        ("rsmq-tui check --st", ["--stalled"]),
+        ("rsmq-tui help lib", ["library"]),
+        ("rsmq-tui profiles ex", ["example"]),
+        ("rsmq-tui audit --kind ghos", ["ghost"]),
+        ("rsmq-tui demo --redis", []),
+    ],
+)
+def test_commands_options_and_choices(completed: Callable[[str], list[str]], line: str, words: list[str]) -> None:
+    assert completed(line) == words
+
+
+def test_the_commands_are_listed_without_importing_them() -> None:
+    code = (
+        "import sys; from rsmq_tui.cli.main import main; main([]); "
+        "sys.exit(sorted(name for name in sys.modules if name.startswith('rsmq_tui.cli.commands.')) != "
+        "['rsmq_tui.cli.commands.completion'])"
+    )
+    values = {"_RSMQ_TUI_COMPLETE": "zsh_complete", "COMP_WORDS": "rsmq-tui ", "COMP_CWORD": "1"}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment(**values), capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert {"messages", "audit", "help"} <= set(done.stdout.split())
 
 
 @pytest.mark.parametrize("shell", SHELLS)
@@ -239,36 +268,44 @@ def test_usage_errors(anywhere: Command, arguments: list[str]) -> None:
     ("line", "names"),
     [
         ("rsmq-tui queues delete ", ["mail", "orders"]),
-        ("rsmq-tui queues delete o", ["mail", "orders"]),
-        ("rsmq-tui queues delete 'o", ["mail", "orders"]),
+        ("rsmq-tui queues delete o", ["orders"]),
+        ("rsmq-tui queues delete 'o", ["orders"]),
         ("rsmq-tui --ns jobs queues delete ", ["of-jobs"]),
         ("rsmq-tui --ns=jobs queues delete ", ["of-jobs"]),
-        ("rsmqctl message peek --ns jobs -n ", ["of-jobs"]),
-        ("echo --ns mail | ./bin/rsmq-tui --ns jobs queues delete ", ["of-jobs"]),
-        ("rsmq-tui queues delete --ns", ["mail", "orders"]),
+        ("rsmq-tui queues delete --ns jobs ", ["of-jobs"]),
+        ("rsmq-tui messages move orders --to ", ["mail", "orders"]),
+        ("rsmq-tui messages move orders --to=m", ["mail"]),
+        ("rsmq-tui audit --queue m", ["mail"]),
         ("rsmq-tui -r redis://127.0.0.1:1 queues delete ", []),
         ("rsmq-tui -r nonsense queues delete ", []),
         ("rsmq-tui --profile nobody queues delete ", []),
         ("rsmq-tui --config /no/such queues delete ", []),
-        ("", ["mail", "orders"]),
-        ("rsmq-tui 'a\" \\", ["mail", "orders"]),
+        ("rsmq-tui --interval x queues delete ", ["mail", "orders"]),
     ],
 )
 def test_names(
-    anywhere: Command, redis_url: str, client: Redis, monkeypatch: pytest.MonkeyPatch, line: str, names: list[str]
+    completed: Callable[[str], list[str]],
+    redis_url: str,
+    client: Redis,
+    monkeypatch: pytest.MonkeyPatch,
+    line: str,
+    names: list[str],
 ) -> None:
     monkeypatch.setenv("REDIS_URL", redis_url)
     for name in ("orders", "mail"):
         Rsmq(client).create_queue(name)
     Rsmq(client, ns="jobs").create_queue("of-jobs")
-    done = anywhere("completion", "--names", "queues", line)
-    assert (done.status, done.err, done.text.splitlines()) == (0, "", names)
+    assert completed(line) == names
 
 
 @pytest.mark.parametrize("name", ["$(id)", "`id`", "a b", "a;b", "a|b", "-x", "*", "~", "ä", "a\nb", "\x1b[2J", ""])
 def test_names_that_a_shell_could_act_on_are_left_out(
-    anywhere: Command, redis_url: str, client: Redis, monkeypatch: pytest.MonkeyPatch, name: str
+    completed: Callable[[str], list[str]],
+    redis_url: str,
+    client: Redis,
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
 ) -> None:
     monkeypatch.setenv("REDIS_URL", redis_url)
     client.sadd("rsmq:QUEUES", name, "plain")
-    assert anywhere("completion", "--names", "queues", "rsmq-tui ").text == "plain\n"
+    assert completed("rsmq-tui queues delete ") == ["plain"]

@@ -14,7 +14,7 @@ import pytest
 import redis
 
 from rsmq_tui.cli.changes import triage_of
-from rsmq_tui.cli.demo import address_of
+from rsmq_tui.cli.commands.demo import address_of
 from rsmq_tui.embedded import EmbeddedServer
 from rsmq_tui.monitor import LivePoller
 from rsmq_tui.profiles import Profile

@@ -22,12 +22,11 @@ import pytest
 from redis import Redis
 
 from rsmq_tui import __version__
-from rsmq_tui.cli.main import parser
 from rsmq_tui.docs import page, topics
 from rsmq_tui.profiles.config import read_config
 from rsmq_tui.protocol import ListQueue, Rsmq
 from tests.cli.conftest import Command
-from tests.cli.running import SECONDS_MAX, environment
+from tests.cli.running import SECONDS_MAX, environment, parsed
 from tests.history.analysis.made import scripted
 from tests.history.replayed import Tape, said
 from tests.hostile.terminal import Terminal
@@ -94,14 +93,14 @@ class Shell:
         if words[0] == "rsmqctl" and "ID" in words:
             command = command.replace(" ID", " " + json.loads(self._said)["id"])
         elif words[0] == "rsmq-tui":
-            options = parser().parse_args(words[1 : words.index(">") if ">" in words else None])
-            if options.command in (None, "demo", "history", "replay"):
+            called = parsed(*words[1 : words.index(">") if ">" in words else None]).words[1:]
+            if not called or called[0] in ("demo", "history", "replay"):
                 self._watch(words[1:])
                 return
-            if options.command == "pipeline":
-                self._generate(words[1:], options.action)
+            if called[0] == "pipeline":
+                self._generate(words[1:], called[1])
                 return
-            if options.command == "record" or (options.command == "exporter" and ">" not in words):
+            if called[0] == "record" or (called[0] == "exporter" and ">" not in words):
                 self._begin(command)
                 return
         done = subprocess.run(
@@ -116,7 +115,7 @@ class Shell:
         )
         expected = {0} | _STATUSES.get(next((word for word in words if word in _STATUSES), ""), set())
         assert done.returncode in expected, (command, done)
-        assert "usage:" not in done.stderr, (command, done.stderr)
+        assert "Usage:" not in done.stderr, (command, done.stderr)
         self._said = done.stdout
 
     def _watch(self, words: list[str]) -> None:

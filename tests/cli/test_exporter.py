@@ -140,13 +140,13 @@ def test_an_address_that_cannot_be_had_is_one_sentence(command: Command, host: s
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["--port", "65536"], "is not a port: a whole number from 0 to 65,535"),
+        (["--port", "65536"], "is not a port from 0 to 65,535"),
         (["--port", "-1"], "is not a port"),
         (["--port", "9e3"], "is not a port"),
         (["--timeout", "0"], "'0' is not between 0.1s and 1,000,000s"),
         (["--interval", "nan"], "'nan': a duration is a number of seconds, or has a unit"),
         (["--min-interval", "-1"], "'-1' is not between 0s and 1,000,000s"),
-        (["--print-rules", "--print-dashboard"], "not allowed with"),
+        (["--print-rules", "--print-dashboard"], "cannot be combined"),
     ],
 )
 def test_wrong_values_are_refused_with_what_is_allowed(anywhere: Command, arguments: list[str], told: str) -> None:
@@ -169,13 +169,13 @@ def test_its_help_has_examples_and_exit_statuses(anywhere: Command) -> None:
     done = anywhere("exporter", "--help")
 
     assert done.status == 0
-    for word in ("--print-rules > ", "--host", "--min-interval", "exit status: 0", "130"):
+    for word in ("--print-rules > ", "--host", "--min-interval", "Exit status:", "130"):
         assert word in done.text
 
 
-@pytest.mark.parametrize("module", ["rsmq_tui.cli.main", "rsmq_tui.cli.dashboard", "rsmq_tui.monitor"])
+@pytest.mark.parametrize("module", ["rsmq_tui.cli.commands", "rsmq_tui.cli.dashboard", "rsmq_tui.monitor"])
 def test_nothing_else_loads_prometheus(module: str) -> None:
-    code = f"import sys, rsmq_tui.cli.main as main, {module}; main.parser(); print(*sorted(sys.modules))"
+    code = f"import sys, rsmq_tui.cli.main, {module}; print(*sorted(sys.modules))"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
 
     assert not {"prometheus_client", "http.server", "rsmq_tui.exporter"} & set(loaded.stdout.split())

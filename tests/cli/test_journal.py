@@ -90,7 +90,7 @@ def test_what_was_touched_since_is_left_alone_and_told(command: Command, orders:
      (["undo", "--queue", "x"], "nothing to undo in queue x on redis://"),
      (["undo", "7"], "no change 7 in the journal"), (["undo", "0"], "not a whole number"),
      (["undo", "x"], "not a whole number"), (["journal", "restore", "7"], "no change 7"),
-     (["journal", "show", "7"], "no change 7"), (["journal", "restore"], "required: CHANGE")],
+     (["journal", "show", "7"], "no change 7"), (["journal", "restore"], "Missing argument 'CHANGE'")],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )  # fmt: skip
 def test_refused(arguments: list[str], words: str, command: Command, orders: Rsmq) -> None:

@@ -1,6 +1,5 @@
 """Profiles on the command line: which server a command finds, and the list of them."""
 
-import argparse
 import json
 import subprocess
 import sys
@@ -9,15 +8,12 @@ from pathlib import Path
 import pytest
 from redis import Redis
 
-from rsmq_tui.cli.errors import UsageError
-from rsmq_tui.cli.main import main
-from rsmq_tui.cli.main import parser as main_parser
-from rsmq_tui.cli.servers import profile_of, profiles_of
+from rsmq_tui.cli.servers import profiles_of
 from rsmq_tui.profiles import Profile
 from rsmq_tui.profiles.config import EXAMPLE
 from rsmq_tui.protocol import Rsmq
 from tests.cli.conftest import Command
-from tests.cli.running import environment
+from tests.cli.running import environment, parsed
 
 CONFIG = """
 default = "one"
@@ -49,22 +45,9 @@ def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-@pytest.fixture
-def found(monkeypatch: pytest.MonkeyPatch):
-    """Returns the profiles that a command with these arguments works on."""
-
-    def find(*arguments: str) -> tuple[Profile, ...]:
-        seen: list[tuple[Profile, ...]] = []
-
-        def take(options: argparse.Namespace) -> int:
-            seen.append(profiles_of(options))
-            return 0
-
-        monkeypatch.setattr("rsmq_tui.cli.main._command", lambda name: take)
-        status = main(arguments)
-        return seen[0] if status == 0 else ()
-
-    return find
+def found(*arguments: str) -> tuple[Profile, ...]:
+    """The profiles that a command with these arguments works on."""
+    return profiles_of(parsed(*arguments))
 
 
 def labels(profiles: tuple[Profile, ...]) -> list[tuple[str, str]]:
@@ -86,14 +69,12 @@ ONE, TWO, THREE = ("one", "redis://localhost:7001/0"), ("two", "redis://two:6379
         (("-r", "redis://x"), [("", "redis://x:6379/0")]),
     ],
 )
-def test_which_servers_are_meant(
-    config: Path, found, arguments: tuple[str, ...], expected: list[tuple[str, str]]
-) -> None:
+def test_which_servers_are_meant(config: Path, arguments: tuple[str, ...], expected: list[tuple[str, str]]) -> None:
     assert labels(found(*arguments)) == expected
 
 
 def test_the_environment_wins_over_the_default_profile_and_loses_to_a_named_one(
-    config: Path, found, monkeypatch: pytest.MonkeyPatch
+    config: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("REDIS_URL", "redis://env")
 
@@ -101,14 +82,14 @@ def test_the_environment_wins_over_the_default_profile_and_loses_to_a_named_one(
     assert labels(found("--profile", "two")) == [TWO]
 
 
-def test_without_a_file_it_is_this_machine(config: Path, found) -> None:
+def test_without_a_file_it_is_this_machine(config: Path) -> None:
     config.unlink()
 
     assert found() == (Profile("", found()[0].address),)
     assert labels(found()) == [("", "redis://localhost:6379/0")]
 
 
-def test_options_win_over_the_profile(config: Path, found) -> None:
+def test_options_win_over_the_profile(config: Path) -> None:
     (profile,) = found("--profile", "one")
     assert (profile.namespaces, profile.read_only, profile.interval_s) == (("a", "b"), False, 5.0)
     (profile,) = found("--profile", "one", "--ns", "x", "--read-only", "--interval", "2")
@@ -118,7 +99,7 @@ def test_options_win_over_the_profile(config: Path, found) -> None:
 
 
 def test_the_environment_names_a_namespace_only_where_the_file_names_none(
-    config: Path, found, monkeypatch: pytest.MonkeyPatch
+    config: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("RSMQ_NS", "env")
 
@@ -127,7 +108,7 @@ def test_the_environment_names_a_namespace_only_where_the_file_names_none(
     assert [profile.ns for profile in found("-r", "redis://x")] == ["env"]
 
 
-def test_what_the_defaults_say_of_watching_holds_for_a_url_too(config: Path, found) -> None:
+def test_what_the_defaults_say_of_watching_holds_for_a_url_too(config: Path) -> None:
     config.write_text("[defaults]\nread_only = true\nnamespace = 'jobs'\nthresholds.poison_rc = 2\nuser = 'bob'")
     (profile,) = found("-r", "redis://x")
 
@@ -139,9 +120,7 @@ def test_what_the_defaults_say_of_watching_holds_for_a_url_too(config: Path, fou
     )
 
 
-def test_another_file_by_option_or_environment(
-    config: Path, found, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_another_file_by_option_or_environment(config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("by-option", "by-environment"):
         (tmp_path / name).write_text(f"[profiles.{name}]\n")
     monkeypatch.setenv("RSMQ_TUI_CONFIG", str(tmp_path / "by-environment"))
@@ -205,14 +184,6 @@ def test_the_demo_is_no_profile(config: Path, anywhere: Command) -> None:
 
     assert done.status == 2
     assert "takes no --profile" in done.err
-
-
-def test_a_command_that_offers_no_profiles_reads_no_file(config: Path) -> None:
-    config.write_text("broken")
-
-    assert profile_of(argparse.Namespace(redis_url="redis://x", ns="a")).ns == "a"
-    with pytest.raises(UsageError):
-        profile_of(argparse.Namespace(redis_url="redis://x", ns="a", profile=None))
 
 
 def test_a_real_command_works_by_profile(config: Path, anywhere: Command, client: Redis, redis_url: str) -> None:
@@ -289,8 +260,8 @@ def test_the_example_is_printed_as_it_is(config: Path, anywhere: Command) -> Non
     assert (done.status, done.text) == (0, EXAMPLE)
 
 
-def test_the_help_says_what_wins() -> None:
-    told = " ".join(main_parser().format_help().split())
+def test_the_help_says_what_wins(anywhere: Command) -> None:
+    told = " ".join(anywhere("--help").text.split())
 
     assert "env REDIS_URL; default: the configuration's default profile" in told
     assert "instead of -r and REDIS_URL" in told
@@ -298,10 +269,11 @@ def test_the_help_says_what_wins() -> None:
 
 def test_nobody_waits_for_a_reader_of_files_that_are_not_there(tmp_path: Path) -> None:
     code = """
-import argparse, json, sys
+import json, sys
 before = set(sys.modules)
+from rsmq_tui.cli.parsing import Options
 from rsmq_tui.cli.servers import profile_of
-options = argparse.Namespace(profile=None, config=None, redis_url=None, ns=None)
+options = Options(profile=(), config=None, redis_url=None, ns=None, lists=(), read_only=False, interval=None)
 profile_of(options)
 print(json.dumps(sorted(name for name in sys.modules if name not in before)))
 """

@@ -103,8 +103,8 @@ def test_how_fast_and_paused(anywhere: Command, started: list[ReplaySession], hi
             f"the recording covers {DAY} 12:00:00 to {DAY} 13:59:00",
         ),
         (("--from", "13:00", "--to", "12:30"), f"--to is {DAY} 12:30:00, which is not after --from, {DAY} 13:00:00"),
-        (("--speed", "0.5"), "argument --speed: '0.5' is not a speed from 1 to 3600"),
-        (("--speed", "fast"), "argument --speed: 'fast' is not a speed from 1 to 3600"),
+        (("--speed", "0.5"), "Invalid value for '--speed': '0.5' is not a speed from 1 to 3600"),
+        (("--speed", "fast"), "Invalid value for '--speed': 'fast' is not a speed from 1 to 3600"),
     ],
 )
 def test_what_cannot_be_is_one_sentence(
@@ -161,7 +161,7 @@ def test_without_the_extra_it_says_what_to_install(
 def test_the_help_has_examples_keys_and_statuses(anywhere: Command) -> None:
     done = anywhere("replay", "--help")
     assert done.status == 0
-    for words in ("rsmq-tui replay history", "-10m", "m marks a time", "exit status: 0 you quit"):
+    for words in ("rsmq-tui replay history", "-10m", "mark a time", "you quit"):
         assert words in done.text
 
 

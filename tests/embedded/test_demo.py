@@ -12,7 +12,7 @@ import pytest
 import redis
 
 import rsmq_tui
-from rsmq_tui.cli.demo import DEMO_LIST_AGE, DEMO_LISTS
+from rsmq_tui.cli.commands.demo import DEMO_LIST_AGE, DEMO_LISTS
 from rsmq_tui.embedded import EmbeddedError, EmbeddedServer, WorkloadProcess
 from rsmq_tui.embedded.scenarios import DELAYED, LIST_SCENARIOS
 from rsmq_tui.monitor.list_tracker import age_path, read_age

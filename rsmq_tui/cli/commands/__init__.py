@@ -1,18 +1,76 @@
-"""The commands of `rsmq-tui`. Each is imported when it is called.
+"""The commands of `rsmq-tui` and its own options. Each command is imported when it is called.
 
 audit       `rsmq-tui audit`: inconsistent keys, and fixing them
 check       `rsmq-tui check`: one check of queues, as a plugin of a monitoring system
 completion  `rsmq-tui completion`: scripts for shells, and the names that a shell completes
+demo        `rsmq-tui demo`: the dashboard on a private server with a workload
 doctor      `rsmq-tui doctor`: whether a server has all that the dashboard needs
 exporter    `rsmq-tui exporter`: Prometheus metrics over HTTP
-history     `rsmq-tui history`: the history screen alone, without a server
+help        `rsmq-tui help`: the pages for users
 journal     `rsmq-tui journal`: the changes in the journal
 messages    `rsmq-tui messages`: read, search, change and export messages
 profiles    `rsmq-tui profiles`: the profiles, and an example of a configuration file
 queues      `rsmq-tui queues`: list, create, change, purge and delete queues
-record      `rsmq-tui record`: record every poll until it is stopped
-replay      `rsmq-tui replay`: the dashboard on a history
-report      `rsmq-tui report`: a post-mortem of a time range, as HTML or Markdown
+recorded    `rsmq-tui record`, `replay`, `pipeline`, `history` and `report`
 snapshot    `rsmq-tui snapshot`: one poll, as JSON
 undo        `rsmq-tui undo`: undo a change
 """
+
+import click
+
+from rsmq_tui import __version__
+from rsmq_tui.cli.options import guarded, screen
+from rsmq_tui.cli.parsing import Group, LazyCommand, Options
+from rsmq_tui.cli.program import load
+
+_MESSAGES = "read, send, hide, release, move, copy, redrive, delete, export and import messages of RSMQ and list queues"
+# By the sections of the help: the name of each command, its module in `commands`, and what it does.
+_COMMANDS = {
+    "Queues and messages": (
+        ("messages", "messages", _MESSAGES),
+        ("queues", "queues", "list, create, change, purge and delete queues"),
+        ("snapshot", "snapshot", "print the state of all queues as JSON"),
+        ("audit", "audit", "find inconsistent keys of queues, and fix them"),
+        ("undo", "undo", "undo a change; messages changed since are skipped and listed"),
+        ("journal", "journal", "list the changes made from this machine, and show their details"),
+    ),
+    "Monitoring": (
+        ("check", "check", "check queues once, as a plugin of a monitoring system"),
+        ("exporter", "exporter", "serve the state of all queues as Prometheus metrics"),
+    ),
+    "Recordings": (
+        ("record", "recorded.record", "record the state of all queues at every poll, as Parquet files"),
+        ("replay", "recorded.replay", "replay a recorded history in the dashboard"),
+        ("pipeline", "recorded.pipeline", "analyse a recorded history with Spark"),
+        ("history", "recorded.history", "show charts, episodes, a heat map and forecasts from recorded data"),
+        ("report", "recorded.report", "write a post-mortem of a time range, as HTML or Markdown"),
+    ),
+    "Help and configuration": (
+        ("help", "help", "print a page about a topic, or list the topics"),
+        ("demo", "demo", "start a private server with sample queues in various states, and watch it"),
+        ("doctor", "doctor", "check everything that the dashboard needs, and report problems"),
+        ("profiles", "profiles", "list the servers in the configuration file"),
+        ("completion", "completion", "print a completion script for bash, zsh or fish"),
+    ),
+}
+
+
+@click.command(
+    "rsmq-tui",
+    cls=Group,
+    help="show a live dashboard for message queues on Redis, Valkey and compatible servers",
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120},
+)
+@guarded
+@screen
+@click.version_option(__version__, message="%(prog)s %(version)s")
+def command(options: Options) -> int:
+    """Open the dashboard, which is what there is without a command."""
+    status: int = load("rsmq_tui.cli.dashboard").run(options)
+    return status
+
+
+for _section, _commands in _COMMANDS.items():
+    for _name, _module, _words in _commands:
+        command.add_command(LazyCommand(_name, _words, f"rsmq_tui.cli.commands.{_module}", _section))

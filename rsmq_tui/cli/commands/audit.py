@@ -1,18 +1,21 @@
 """`rsmq-tui audit`: reports keys of queues that do not agree, and fixes them."""
 
-import argparse
 import shutil
 import textwrap
 from collections.abc import Iterator, Sequence
 from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass, field, replace
 
-from rsmq_tui.cli.changes import EXIT_FAILED, EXIT_PREVIEW, make_change, reference_of
-from rsmq_tui.cli.errors import UsageError
-from rsmq_tui.cli.interrupts import EXIT_INTERRUPTED, run_interruptibly
+import click
+
+from rsmq_tui.cli.changes import make_change, reference_of
+from rsmq_tui.cli.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_PREVIEW, UsageError
+from rsmq_tui.cli.interrupts import run_interruptibly
+from rsmq_tui.cli.options import changing, complete_queues, guarded
 from rsmq_tui.cli.output import ProgressLine, fields_json, print_words, say, wants_json
+from rsmq_tui.cli.parsing import Command, Options, option, positive, span
 from rsmq_tui.cli.servers import list_reader_of, profile_of, reader_of
-from rsmq_tui.monitor.audit.findings import Finding, FindingKind, ListFindingKind
+from rsmq_tui.monitor.audit.findings import NAMED_ONLY, Finding, FindingKind, ListFindingKind
 from rsmq_tui.monitor.audit.lists import audit_lists, missing_lists
 from rsmq_tui.monitor.audit.rsmq import AuditProgress, audit, missing
 from rsmq_tui.monitor.peek import PeekError
@@ -60,7 +63,73 @@ class _Looked:
         self.unseen += [f"ns {ns}: {told}" if len(self.namespaces) > 1 else told for told in last.unseen]
 
 
-def run(options: argparse.Namespace) -> int:
+_NOTES = """\
+It finds ids without bodies, bodies without ids, queues that are missing from the index, and more. It reads the id and
+the counters of every message, and no bodies if the server can omit them, in calls of one or two milliseconds; consumers
+and producers can keep working. Each finding says what it is, its probable cause, its effect on consumers, and what
+--fix would do. Messages sent within the last minute are not judged, because their sender may still be writing the other
+half; if ids carry no time, the audit checks them again some seconds later. During the audit, stderr shows the progress,
+the rate and the remaining time. --limit and --for stop it early; stderr then says that not everything was checked. The
+audit covers all namespaces of the profile, or the one of --ns.
+
+For list queues (--lists, or lists in the profile) the audit compares the processing lists with the leases. It finds
+items without a lease, leases without an item, leases that expired long ago, unusual deadlines and members, keys of
+other types, and processing lists of queues that are not watched. Doubtful items are checked again for two seconds.
+--fix does not repair list queues: their reaper does, and each finding says what else helps."""
+_STATUSES = {
+    0: "nothing found, or all findings are fixed",
+    1: "findings (with --fix --yes: some are left, or the fix of a queue was refused)",
+    2: "a usage error, the server cannot be read, or nothing (more) was found but this user may not read everything: "
+    "stderr says what to grant",
+    3: "only a preview of a fix: nothing was changed; if there is nothing to fix, --fix without --yes ends with 0, 1 "
+    "or 2",
+    130: "interrupted",
+}
+_KINDS = [kind.value for kind in FindingKind]
+_LIST_KINDS = [kind.value for kind in ListFindingKind]
+
+
+@click.command(
+    cls=Command,
+    notes=_NOTES,
+    examples=(
+        "",
+        "--queue orders --json | jq .kind",
+        "--lists 'queue:*' --kind unleased --kind overdue",
+        "--fix",
+        "--queue orders --fix --kind dangling --kind leaked --yes",
+    ),
+    sections={
+        "Kinds": (
+            ("RSMQ", " ".join(_KINDS)),
+            ("lists", " ".join(_LIST_KINDS)),
+            ("only with --kind", f"fixed only when named, because some clients write them on purpose: "
+                                 f"{' '.join(kind for kind in _KINDS if kind in NAMED_ONLY)}"),
+        )
+    },
+    statuses=_STATUSES,
+)  # fmt: skip
+@option(
+    "--queue QUEUE",
+    "only this queue, even if it is missing from the index: QUEUE, or list:KEY for a list queue; may be repeated "
+    "(default: all queues, including those missing from the index)",
+    name="queues",
+    multiple=True,
+    shell_complete=complete_queues,
+)
+@option(
+    "--kind KIND",
+    "only this kind of finding; may be repeated",
+    click.Choice([*_KINDS, *_LIST_KINDS]),
+    name="kinds",
+    multiple=True,
+)
+@option("--limit N", "check at most N queues per namespace", positive)
+@option("--for SPAN", "stop after this time: 30s, 10m", span(1, 10**9), name="longest_ms")
+@option("--fix", "preview the fixes, queue by queue; with --yes, apply them")
+@changing
+@guarded
+def command(options: Options) -> int:
     """Audit, fix where that is asked for, and return the exit status; raises ``UsageError``."""
     if (options.yes or options.dry_run) and not options.fix:
         raise UsageError("--yes and --dry-run go with --fix")
@@ -75,7 +144,7 @@ def run(options: argparse.Namespace) -> int:
     return _fix(options, profile, fixes, looked) if fixes else status
 
 
-def _fix(options: argparse.Namespace, profile: Profile, fixes: Sequence[Fix], looked: _Looked) -> int:
+def _fix(options: Options, profile: Profile, fixes: Sequence[Fix], looked: _Looked) -> int:
     """Preview or make these fixes one after the other; one that cannot be made keeps none of the others."""
     ended = 0
     refusals = []
@@ -98,7 +167,7 @@ def _fix(options: argparse.Namespace, profile: Profile, fixes: Sequence[Fix], lo
     return EXIT_FOUND if is_left else ended or (EXIT_UNSEEN if looked.unseen else 0)
 
 
-def _fixes(options: argparse.Namespace, found: Sequence[tuple[str, Finding]]) -> list[Fix]:
+def _fixes(options: Options, found: Sequence[tuple[str, Finding]]) -> list[Fix]:
     """Return what there is to be fixed, one for each queue."""
     queues: dict[tuple[str, str], list[Finding]] = {}
     for ns, finding in found:
@@ -107,7 +176,7 @@ def _fixes(options: argparse.Namespace, found: Sequence[tuple[str, Finding]]) ->
     return [Fix(queue=queue, findings=tuple(findings), ns=ns) for (ns, queue), findings in queues.items()]
 
 
-async def _audit(options: argparse.Namespace, profile: Profile, looked: _Looked) -> int:
+async def _audit(options: Options, profile: Profile, looked: _Looked) -> int:
     """Print what is found as it is found, and add it to ``looked``."""
     line = ProgressLine(_SAID_EVERY_S)
     printer = _Printer(wants_json(options), by_yes=bool(options.kinds), names_ns=len(looked.namespaces) > 1)
@@ -136,9 +205,9 @@ def _own_places(profile: Profile) -> tuple[str, ...]:
     return (*profile.namespaces, *([LISTS_NS] if profile.lists else []))
 
 
-def _named_places(options: argparse.Namespace, profile: Profile) -> Iterator[str]:
+def _named_places(options: Options, profile: Profile) -> Iterator[str]:
     """Walk through the places that the references of queues name; raises ``UsageError``."""
-    for text in options.queues or ():
+    for text in options.queues:
         found = reference_of(text, profile.ns)
         if found is not None:
             yield LISTS_NS if found.ns is None else found.ns
@@ -158,10 +227,10 @@ def _name_at(place: str, text: str, profile: Profile) -> str | None:
 
 
 async def _places(
-    readers: Sequence[QueueReader | ListReader], queues: Sequence[str] | None, profile: Profile
+    readers: Sequence[QueueReader | ListReader], queues: Sequence[str], profile: Profile
 ) -> list[tuple[QueueReader | ListReader, Sequence[str] | None]]:
     """Return what to look at where: of several places, those that have one of the queues that were named."""
-    if queues is None:
+    if not queues:
         return [(reader, None) for reader in readers]
     places: list[tuple[QueueReader | ListReader, Sequence[str] | None]] = []
     looked_in: dict[str, list[str]] = {text: [] for text in queues}
@@ -190,7 +259,7 @@ def _ns_of(reader: QueueReader | ListReader) -> str:
 
 
 async def _look(
-    options: argparse.Namespace,
+    options: Options,
     reader: QueueReader | ListReader,
     queues: Sequence[str] | None,
     looked: _Looked,
@@ -291,7 +360,7 @@ def _progress_words(progress: AuditProgress, found: int) -> str:
     return f"{progress.words}, {plural(found, 'finding')}; {where}"
 
 
-def _summary(options: argparse.Namespace, looked: _Looked) -> str:
+def _summary(options: Options, looked: _Looked) -> str:
     told = f"{plural(looked.queues, 'queue')}, {count(looked.examined)} messages and fields checked: "
     if looked.findings:
         told += f"{plural(looked.findings, 'finding')} in {plural(len(looked.places), 'queue')}"

@@ -1,16 +1,20 @@
 """`rsmq-tui check`: checks queues once and prints the result for a monitoring system."""
 
-import argparse
 import asyncio
 import re
+import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from rsmq_tui.cli.arguments.tools import EXIT_UNKNOWN, plain
+import click
+
 from rsmq_tui.cli.errors import UsageError
 from rsmq_tui.cli.interrupts import run_interruptibly
+from rsmq_tui.cli.options import complete_queues, reading
 from rsmq_tui.cli.output import ProgressLine, print_json, print_words
+from rsmq_tui.cli.parsing import Command, Options, at_least, natural, option, positive, span
+from rsmq_tui.cli.program import error_words
 from rsmq_tui.cli.servers import list_reader_of, profiles_of, reader_of
 from rsmq_tui.files import state_folder
 from rsmq_tui.monitor.checks import Checked, LastSeen, Limit, Limits, Problem, Status, check, worst
@@ -22,18 +26,123 @@ from rsmq_tui.protocol.lists.naming import LISTS_NS
 _SCHEMA = 1
 # Monitoring systems keep a few KB of what a plugin says.
 _QUEUES_MAX = 50
+_SPAN_MAX_MS = 100_000 * 86_400_000
+_EXIT_UNKNOWN = 3
+_NOTES = """\
+A plugin for Nagios, Icinga, Naemon, Zabbix, Sensu and others. It prints a summary line with performance data, then one
+line per problem.
+
+A limit N is critical, WARN:CRIT sets both, WARN: is only a warning; a duration is 90s, 10m, 1h30m, 2d.
+
+--stalled compares with earlier checks, which are kept in the user's state folder. The first check only starts the
+clock, except for queues that were never received from: there, the age of the first message is used. A list is stalled
+while its next item stays the same. An empty list does not exist in Redis: name the lists to check (--lists orders
+--lists mail), because a pattern finds only lists that have items."""
+_ALWAYS = (
+    ("critical", "broken queues, whose keys disagree or have wrong types, or whose first message has no body"),
+    (
+        "warning",
+        "list queues with leases past their deadline for a minute or longer, unless --max-expired counts them; "
+        "poisoned queues (messages received 5 times or more, among the 100 around the first hidden one) unless "
+        "--max-rc counts them; aged queues (the first ready message became due more than 10m ago) unless --max-age is "
+        "given. A profile can set other thresholds than 5 and 10m",
+    ),
+    (
+        "unknown",
+        "a server that cannot be read, a queue that does not exist, a namespace without queues; with --lists it is "
+        "enough if the namespace or the lists contain the queue, or any queue",
+    ),
+)
+_STATUSES = {
+    0: "OK",
+    1: "WARNING",
+    2: "CRITICAL",
+    3: "UNKNOWN (a usage error too); the worst status wins, in the order critical, unknown, warning",
+    130: "interrupted",
+}
 
 
-def run(options: argparse.Namespace) -> int:
+class _Check(Command):
+    """To a monitoring system 2, the usual status of a usage error, is a critical problem of the queues."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse; a usage error is UNKNOWN, on the first line of the output, which a monitoring system shows."""
+        try:
+            return super().parse_args(ctx, args)
+        except click.UsageError as error:
+            _print_unknown(error_words(error.format_message()))
+            print(ctx.get_usage(), file=sys.stderr)
+            ctx.exit(_EXIT_UNKNOWN)
+
+
+def _limit(read: Callable[[str], int]) -> Callable[[str], Limit]:
+    """Return what reads WARN:CRIT of such numbers."""
+
+    def read_limit(text: str) -> Limit:
+        before, colon, after = text.partition(":")
+        warning, critical = (before, after) if colon else ("", before)
+        if not (warning or critical):
+            raise ValueError(f"{text!r} is not a number: write N, WARN:CRIT or WARN:")
+        limit = Limit(read(warning) if warning else None, read(critical) if critical else None)
+        if limit.warning is not None and limit.critical is not None and limit.warning > limit.critical:
+            raise ValueError(f"{text!r} has a critical limit below the warning limit: write WARN:CRIT")
+        return limit
+
+    return read_limit
+
+
+@click.command(
+    cls=_Check,
+    notes=_NOTES,
+    examples=(
+        "",
+        "--queue orders --queue 'mail-*' --max-depth 1000:5000 --max-age 10m",
+        "--max-rc 5 --stalled 2m:10m --json",
+        "--lists queue:orders --lists queue:mail --max-depth 1000:5000 --max-expired 0:10",
+    ),
+    sections={"Always checked, whatever the limits": _ALWAYS},
+    statuses=_STATUSES,
+)
+@option(
+    "--queue Q",
+    "only this queue, or the queues that match this pattern (* ? [...]); may be repeated",
+    name="queues",
+    multiple=True,
+    shell_complete=complete_queues,
+)
+@option("--max-depth N", "more than N messages stored", _limit(natural))
+@option("--max-age T", "the first ready message became due longer than T ago", _limit(span(0, _SPAN_MAX_MS)))
+@option("--max-rc N", "a message received N times or more; checks all messages", _limit(positive))
+@option("--stalled T", "messages ready, but none received for T or longer", _limit(span(0, _SPAN_MAX_MS)))
+@option("--max-expired N", "more than N leases of a list past their deadline", _limit(natural))
+@option(
+    "--scan-limit N",
+    "with --max-rc: check at most about N messages per queue",
+    positive,
+    default="100000",
+)
+@option("--timeout S", "time limit for the whole check of a server, in seconds", at_least(0.1), default="10")
+@option("--json", "print the result as one line of JSON")
+@reading
+def command(options: Options) -> int:
     """Check, print, and return the exit status of a monitoring plugin: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN."""
     try:
         return run_interruptibly(lambda _: _check(options))
     except UsageError as error:
-        print_words(f"RSMQ UNKNOWN - {plain(str(error))}")
-        return EXIT_UNKNOWN
+        _print_unknown(str(error))
+        return _EXIT_UNKNOWN
 
 
-async def _check(options: argparse.Namespace) -> int:
+def _print_unknown(sentence: str) -> None:
+    print(f"RSMQ UNKNOWN - {_plain(sentence)}", flush=True)
+
+
+def _plain(text: str) -> str:
+    """Return a text as a monitoring system can take it: behind a bar it would look for performance data."""
+    return printable(text).replace("|", "\\x7c")
+
+
+async def _check(options: Options) -> int:
     limits = Limits(
         queues=tuple(dict.fromkeys(options.queues)),
         depth=options.max_depth,
@@ -121,7 +230,7 @@ def _print(status: Status, found: Sequence[tuple[str, Checked]], limits: Limits)
         print_words(f"{problem.status.upper()}: {_told(name, checked, problem)}")
     for name, checked in found:
         for note in checked.notes:
-            print_words(plain(f"{_at(name)}{note}"))
+            print_words(_plain(f"{_at(name)}{note}"))
     if len(shown) > _QUEUES_MAX:
         print_words(f"performance data per queue is left out: there are more than {_QUEUES_MAX} queues")
 
@@ -149,7 +258,7 @@ def _counts(found: Sequence[Checked]) -> str:
 
 def _told(name: str, checked: Checked, problem: Problem) -> str:
     what = checked.server if problem.queue is None else problem.queue
-    return plain(f"{_at(name)}{printable(what)}: {problem.text}")
+    return _plain(f"{_at(name)}{printable(what)}: {problem.text}")
 
 
 def _at(name: str) -> str:

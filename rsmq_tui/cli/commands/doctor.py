@@ -1,6 +1,5 @@
 """`rsmq-tui doctor`: reports whether a server has all that the dashboard needs, and what to do."""
 
-import argparse
 import asyncio
 import os
 import platform
@@ -9,10 +8,14 @@ import sys
 from collections.abc import AsyncIterator, Iterator, Sequence
 from importlib.metadata import PackageNotFoundError, version
 
+import click
+
 from rsmq_tui import __version__
 from rsmq_tui.cli.errors import UsageError
 from rsmq_tui.cli.interrupts import run_interruptibly
+from rsmq_tui.cli.options import READ_ONLY_VARIABLE, guarded
 from rsmq_tui.cli.output import ProgressLine, print_json, print_words
+from rsmq_tui.cli.parsing import Command, Options, at_least, is_set, option
 from rsmq_tui.cli.servers import config_of, config_path, profiles_of
 from rsmq_tui.files import config_folder, state_folder
 from rsmq_tui.monitor.doctor import (
@@ -34,7 +37,7 @@ from rsmq_tui.protocol.lists.reader import ListReader
 _DEFAULT = "the default"
 
 
-def file_finding(options: argparse.Namespace) -> Finding:
+def file_finding(options: Options) -> Finding:
     """Say which configuration file is read, or why it cannot be."""
     path, said = config_path(options)
     try:
@@ -47,7 +50,7 @@ def file_finding(options: argparse.Namespace) -> Finding:
     return ok("configuration.file", f"{path}{', as was asked for' if said else ''}; profiles: {names}")
 
 
-def profile_findings(options: argparse.Namespace, profile: Profile) -> Iterator[Finding]:
+def profile_findings(options: Options, profile: Profile) -> Iterator[Finding]:
     """Say how a server is going to be watched, and who said so."""
     file = "the configuration file"
     address = profile.address
@@ -56,7 +59,7 @@ def profile_findings(options: argparse.Namespace, profile: Profile) -> Iterator[
     yield ok("configuration.server", f"{address.label}, {password}{user}: {_server_origin(options, profile)}")
     config = config_of(options)
     names_ns = config is not None and profile.name in config.naming_ns
-    if getattr(options, "ns", None) is not None:
+    if options.ns is not None:
         origin = "option --ns"
     elif names_ns:
         origin = file
@@ -69,7 +72,7 @@ def profile_findings(options: argparse.Namespace, profile: Profile) -> Iterator[
     changes = "read-only" if profile.read_only else "changes are allowed"
     yield ok("configuration.read_only", f"{changes}: {_guard(options, profile)}")
     interval = f"polls every {profile.interval_s:g} s"
-    if getattr(options, "interval", None) is not None:
+    if options.interval is not None:
         yield ok("configuration.interval", f"{interval}: option --interval")
     else:
         yield ok("configuration.interval", f"{interval}: {_DEFAULT if profile.interval_s == 1.0 else file}")
@@ -77,22 +80,21 @@ def profile_findings(options: argparse.Namespace, profile: Profile) -> Iterator[
         yield ok("configuration.thresholds", f"its own thresholds, {changed}: {file}")
 
 
-def _server_origin(options: argparse.Namespace, profile: Profile) -> str:
+def _server_origin(options: Options, profile: Profile) -> str:
     if profile.name:
-        asked = "option --profile" if getattr(options, "profile", None) else "the configuration file's default"
+        asked = "option --profile" if options.profile else "the configuration file's default"
         return f"profile {profile.name}, {asked}"
-    if getattr(options, "redis_url", None):
+    if options.redis_url:
         return "option -r/--redis-url"
     return "environment REDIS_URL" if os.environ.get("REDIS_URL") else _DEFAULT
 
 
-def _guard(options: argparse.Namespace, profile: Profile) -> str:
+def _guard(options: Options, profile: Profile) -> str:
     if not profile.read_only:
         return _DEFAULT
-    if not getattr(options, "read_only", False):
+    if not options.read_only:
         return "the configuration file"
-    asked = os.environ.get("RSMQ_TUI_READ_ONLY", "").strip().lower() not in ("", "0", "no", "false", "off")
-    return "environment RSMQ_TUI_READ_ONLY" if asked else "option --read-only"
+    return f"environment {READ_ONLY_VARIABLE}" if is_set(READ_ONLY_VARIABLE) else "option --read-only"
 
 
 _SCHEMA = 1
@@ -103,12 +105,31 @@ _EVERY_S = 0.2
 Section = tuple[str, Sequence[Finding]]
 
 
-def run(options: argparse.Namespace) -> int:
+@click.command(
+    cls=Command,
+    notes="It looks at the configuration, connection, server, permissions, speed, namespaces, lists, terminal and "
+    "folders. It changes nothing and prints no password.",
+    examples=(
+        "",
+        "-r redis://host:6379/0 --ns jobs",
+        "--lists 'queue:*'",
+        "--json",
+    ),
+    statuses={
+        0: "the dashboard will work (there may be warnings)",
+        1: "it will not work",
+        130: "interrupted",
+    },
+)
+@option("--timeout S", "time limit for each step of the connection, in seconds", at_least(0.1), default="5")
+@option("--json", "print the findings as one line of JSON")
+@guarded
+def command(options: Options) -> int:
     """Print what is found; the exit status is 0 when the dashboard will work and 1 when it will not."""
     return run_interruptibly(lambda _: _look(options))
 
 
-async def _look(options: argparse.Namespace) -> int:
+async def _look(options: Options) -> int:
     sections: list[Section] = []
     file = file_finding(options)
     configuration = [file]
@@ -204,7 +225,7 @@ def _versions() -> list[Finding]:
     return [ok("program.versions", ", ".join(told))]
 
 
-def _print_section(options: argparse.Namespace, section: Section) -> None:
+def _print_section(options: Options, section: Section) -> None:
     if options.json:
         return
     title, findings = section

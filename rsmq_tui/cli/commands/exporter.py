@@ -1,15 +1,17 @@
 """`rsmq-tui exporter`: serves Prometheus metrics over HTTP until it is stopped."""
 
-import argparse
 import asyncio
 import signal
 import sys
 from contextlib import suppress
 
-from rsmq_tui.cli.arguments.tools import HOST
+import click
+
 from rsmq_tui.cli.errors import UsageError
 from rsmq_tui.cli.interrupts import run_interruptibly
+from rsmq_tui.cli.options import reading
 from rsmq_tui.cli.output import say
+from rsmq_tui.cli.parsing import Command, OneOf, Options, at_least, option, whole
 from rsmq_tui.cli.servers import list_poller_of, profiles_of, reader_of
 from rsmq_tui.exporter.poller import Target, Watch, Watches
 from rsmq_tui.exporter.server import ALERT_RULES, DASHBOARD, MetricsServer, read_example, serving
@@ -18,8 +20,59 @@ from rsmq_tui.monitor.text import printable
 from rsmq_tui.profiles import Profile
 from rsmq_tui.protocol.kinds import LIST
 
+_PORT = "9767"
+_HOST = "127.0.0.1"
+_NOTES = """\
+An unreachable server does not end the exporter: rsmq_up is 0 and /healthz answers 503 until the server is back.
 
-def run(options: argparse.Namespace) -> int:
+List queues (--lists) are exposed beside RSMQ queues, as ns="(lists)". All of their series have the label kind="list",
+which series of RSMQ queues do not have: rsmq_queue_depth_messages (items in the list and in its processing list),
+rsmq_queue_ready_messages, rsmq_queue_hidden_messages (items in processing), rsmq_queue_expired_leases,
+rsmq_queue_oldest_ready_age_seconds and rsmq_queue_oldest_ready_waiting_seconds (the same value for a list) if the items
+contain their time, rsmq_queue_problems and rsmq_queue_verdict. Values that lists do not count, such as messages sent
+and received, have no series."""
+_EXAMPLES = """\
+rsmq-tui exporter
+rsmq-tui -r redis://db1:6379 exporter --host 0.0.0.0 --port 9767
+rsmq-tui exporter --lists 'queue:*' --lists mail
+rsmq-tui exporter --print-rules > rsmq-alerts.yml
+rsmq-tui exporter --print-dashboard > rsmq-dashboard.json"""
+_PRINTED = OneOf()
+
+
+@click.command(
+    cls=Command,
+    notes=_NOTES,
+    sections={"Examples": _EXAMPLES},
+    statuses={
+        0: "ended by SIGTERM, or --print-rules or --print-dashboard printed its text",
+        2: "a usage error, or it cannot listen on the address",
+        130: "ended by Ctrl+C",
+    },
+)
+@option("--port N", "port to listen on; 0: any free port", whole(0, 65_535, "port"), default=_PORT)
+@option(
+    "--host ADDRESS",
+    "address to listen on (127.0.0.1: only this machine, because anyone who can connect can read the names "
+    "of the queues; most exporters listen on 0.0.0.0, all addresses)",
+    default=_HOST,
+)
+@option(
+    "--interval S",
+    "seconds between background polls, which verdicts are based on, instead of the profile's (default 1)",
+    at_least(0.1),
+)
+@option(
+    "--min-interval S",
+    "answer a scrape within S seconds of a poll from the result of that poll",
+    at_least(0),
+    default="1",
+)
+@option("--timeout S", "report a server as down if a poll takes longer than this", at_least(0.1), default="3")
+@option("--print-rules", "print example alert rules for Prometheus, as YAML", one_of=_PRINTED)
+@option("--print-dashboard", "print a dashboard to import into Grafana", one_of=_PRINTED)
+@reading
+def command(options: Options) -> int:
     """Serve until SIGTERM or Ctrl+C, or print one of the example files, and return the exit status.
 
     Raises ``UsageError`` for an address that cannot be one, and where it cannot listen.
@@ -30,7 +83,7 @@ def run(options: argparse.Namespace) -> int:
     return run_interruptibly(lambda _: _serve(options))
 
 
-async def _serve(options: argparse.Namespace) -> int:
+async def _serve(options: Options) -> int:
     stop = asyncio.Event()
     # Windows and threads other than the main one have no such handlers: there it ends at once.
     with suppress(NotImplementedError, RuntimeError, ValueError):
@@ -42,7 +95,7 @@ async def _serve(options: argparse.Namespace) -> int:
         raise UsageError(_cannot_listen(options, error)) from error
     async with serving(server, watches):
         only_here = (
-            " on this machine only (--host 0.0.0.0 accepts connections from others)" if options.host == HOST else ""
+            " on this machine only (--host 0.0.0.0 accepts connections from others)" if options.host == _HOST else ""
         )
         say(f"listening{only_here}: {server.url}/metrics")
         await stop.wait()
@@ -64,7 +117,7 @@ def _watches(profiles: tuple[Profile, ...], *, max_age_s: float, patience_s: flo
     return Watches(tuple(watches.values()), max_age_s=max_age_s, patience_s=patience_s)
 
 
-def _cannot_listen(options: argparse.Namespace, error: Exception) -> str:
+def _cannot_listen(options: Options, error: Exception) -> str:
     why = error.strerror if isinstance(error, OSError) and error.strerror else "it is not a host name"
     where = f"{printable(options.host)} port {options.port}"
     return f"cannot listen on {where}: {why}; choose another with --host and --port"

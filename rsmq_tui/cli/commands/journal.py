@@ -1,15 +1,18 @@
 """`rsmq-tui journal`: the changes in the journal, and what it keeps of each."""
 
-import argparse
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from typing import Any
+
+import click
 
 from rsmq_tui.cli.changes import make, open_journal, tell_what_was_interrupted, triage_of
 from rsmq_tui.cli.errors import UsageError
 from rsmq_tui.cli.interrupts import run_interruptibly
+from rsmq_tui.cli.options import changing, guarded, json_option, unsettled
 from rsmq_tui.cli.output import Column, Table, print_json, say, text_of, wants_json
+from rsmq_tui.cli.parsing import Group, Options, option, positive
 from rsmq_tui.cli.servers import profiles_of
 from rsmq_tui.monitor.text import clock, count
 from rsmq_tui.protocol.lists.edits import ListBatch
@@ -25,16 +28,63 @@ _SHOWN = ("change", "at_ms", "name", "who", "host", "profile", "server", "ns", "
           "done", "skipped", "failed", "state", "undoes")  # fmt: skip
 
 
-def run(options: argparse.Namespace) -> int:
-    """Run one of the commands and return its exit status; raises ``UsageError``."""
-    if options.action == "restore":
-        return make(options, lambda triage, _: triage.preview_undo(options.change, unsettled=options.unsettled))
+_change = click.argument("change", type=positive, metavar="CHANGE", help="its number")
+_limited = option("--limit N", "at most N", positive, default="100")
+
+
+@click.command(cls=Group, invoke_without_command=True)
+@_limited
+@json_option
+@guarded
+def command(options: Options) -> int:
+    """Print the changes; raises ``UsageError``."""
+    return _reading(options, lambda journal: _list(journal, options))
+
+
+@command.command(
+    "list",
+    help="print the changes, newest first (the default command)",
+    examples=("", "--limit 5 --json"),
+)
+@_limited
+@json_option
+@guarded
+def _list_command(options: Options) -> int:
+    return _reading(options, lambda journal: _list(journal, options))
+
+
+@command.command(
+    "show",
+    help="print the journal's entries of a change, as JSON lines",
+    examples=("12",),
+)
+@_change
+@guarded
+def _show_command(options: Options) -> int:
+    return _reading(options, lambda journal: _show(journal, options.change))
+
+
+@command.command(
+    "restore",
+    help="undo a change",
+    examples=("12", "12 --yes"),
+)
+@_change
+@unsettled
+@changing
+@guarded
+def _restore(options: Options) -> int:
+    return make(options, lambda triage, _: triage.preview_undo(options.change, unsettled=options.unsettled))
+
+
+def _reading(options: Options, read: Callable[[Journal | None], int]) -> int:
+    """Settle what was interrupted, and read in the journal; None is one that does not exist yet."""
     try:
         journal = open_journal()
         try:
             if journal is not None and journal.unfinished():
                 run_interruptibly(lambda _: _settle(options, journal))
-            return _show(journal, options.change) if options.action == "show" else _list(journal, options)
+            return read(journal)
         finally:
             if journal is not None:
                 journal.close()
@@ -42,7 +92,7 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError(str(error)) from error
 
 
-async def _settle(options: argparse.Namespace, journal: Journal) -> int:
+async def _settle(options: Options, journal: Journal) -> int:
     """Find out what became of interrupted changes on the servers that this is for, and say which are not settled."""
     reasons = {}
     for profile in profiles_of(options):
@@ -63,7 +113,7 @@ async def _settle(options: argparse.Namespace, journal: Journal) -> int:
     return 0
 
 
-def _list(journal: Journal | None, options: argparse.Namespace) -> int:
+def _list(journal: Journal | None, options: Options) -> int:
     changes = [] if journal is None else journal.changes(options.limit)
     for change in changes:
         if change.state is State.DAMAGED:

@@ -1,32 +1,34 @@
 """`rsmq-tui messages`: read, change and export the messages of a queue."""
 
-import argparse
 import codecs
 import os
 import sys
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
 from contextlib import aclosing, asynccontextmanager, contextmanager
-from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
+
+import click
 
 from rsmq_tui.cli.changes import (
-    EXIT_FAILED,
+    Build,
     QueueArgument,
+    change_command,
     list_engine_of,
-    make_change,
     queue_of,
     seeing_words,
     target_of,
     unsearched_words,
 )
-from rsmq_tui.cli.errors import UsageError
+from rsmq_tui.cli.errors import EXIT_FAILED, UsageError
 from rsmq_tui.cli.interrupts import run_interruptibly
+from rsmq_tui.cli.options import complete_queues, guarded, json_option, queue_argument
 from rsmq_tui.cli.output import (
     Column,
     ProgressLine,
     Table,
     cells,
+    due_words,
     fields_json,
     print_json,
     print_words,
@@ -34,31 +36,28 @@ from rsmq_tui.cli.output import (
     text_of,
     wants_json,
 )
+from rsmq_tui.cli.parsing import (
+    Decorator,
+    OneOf,
+    Options,
+    group,
+    natural,
+    option,
+    positive,
+    several,
+    whole_seconds,
+)
 from rsmq_tui.cli.servers import list_reader_of, profile_of, reader_of
 from rsmq_tui.monitor.filters.language import Filter, FilterError, parse_filter
 from rsmq_tui.monitor.filters.search import INCOMPLETE, GroupingError, Groups, Progress, search
 from rsmq_tui.monitor.list_poller import read_list_item, search_lists
 from rsmq_tui.monitor.list_tracker import age_path
-from rsmq_tui.monitor.peek import MessageRow, MessageState, MessageView, PeekError, read_message
+from rsmq_tui.monitor.peek import MessageRow, MessageView, PeekError, read_message
 from rsmq_tui.monitor.text import UNKNOWN, clock, count, duration, plural, printable, size
 from rsmq_tui.profiles import Profile
 from rsmq_tui.protocol import SERVER_ERRORS, QueueReader, RawMessage, failure_of, name_bytes
-from rsmq_tui.triage.actions import (
-    Ack,
-    Action,
-    Copy,
-    Delete,
-    Hide,
-    Import,
-    Move,
-    Pop,
-    Push,
-    Redrive,
-    Release,
-    Requeue,
-    Send,
-    Trim,
-)
+from rsmq_tui.triage import actions
+from rsmq_tui.triage.actions import Action
 from rsmq_tui.triage.errors import EXPECTED, explain
 from rsmq_tui.triage.export import Exporting, whole_file
 from rsmq_tui.triage.jsonl import to_fields
@@ -67,44 +66,63 @@ from rsmq_tui.triage.rsmq.preview import search_due_first
 from rsmq_tui.triage.scope import Everything, Matching, Named, Scope, Seeing
 
 
-class Look(Protocol):
-    """A look into one queue; ``queue`` is its name and ``label`` its server's. Every method raises ``PeekError``."""
-
-    queue: str
-    label: str
-
-    def search(self, wanted: Filter, limit: int | None) -> AsyncGenerator[Progress, None]:
-        """Yield what matches; with a limit, those that a consumer would get first."""
-        ...
-
-    async def read(self, id: str) -> MessageView:
-        """Read one message whole."""
-        ...
-
-    async def refuse_missing(self) -> None:
-        """Raise ``UsageError`` where there is no such queue; to be asked when no message was found in it."""
-        ...
-
-    async def aclose(self) -> None:
-        """Close the connections."""
-        ...
+def _once(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> str | None:
+    """Refuse a filter that is given twice: the last one alone would be taken for both."""
+    if len(values) > 1:
+        raise click.BadParameter("it was given twice: combine both in one, separated by a space", ctx, param)
+    return values[0] if values else None
 
 
-@asynccontextmanager
-async def look_of(options: argparse.Namespace) -> AsyncIterator[Look]:
-    """Give a look into the options' queue; what it cannot read becomes a ``UsageError``."""
-    queue, is_list, profile = queue_of(options, profile_of(options))
-    look: Look = ListLook(profile, queue) if is_list else RsmqLook(reader_of(profile), queue)
-    try:
-        yield look
-    except PeekError as error:
-        raise UsageError(f"{look.queue} on {look.label}: {error}") from error
-    finally:
-        await look.aclose()
+_WHICH = OneOf(required=True)
+
+
+def _filter(one_of: OneOf | None = None) -> Decorator:
+    return option(
+        "--filter F", "messages that match this filter; see below", multiple=True, callback=_once, one_of=one_of
+    )
+
+
+_filtered = several(
+    _filter(), option("--limit N", "at most N messages: those due first; of a list queue, those taken next", positive)
+)
+_scoped = several(
+    _filter(_WHICH),
+    option("--id ID...", "messages with these ids", name="ids", many=True, one_of=_WHICH),
+    option("--all", "every message of the queue", one_of=_WHICH),
+    option(
+        "--limit N",
+        "at most N messages: those due first, for release among the hidden ones; of a list queue, those taken "
+        "next, or with --filter any that match",
+        positive,
+    ),
+    option(
+        "--even-if-received",
+        "also messages received or changed after they were counted; only messages that have left the queue are skipped",
+    ),
+)
+_to = several(
+    option(
+        "--to QUEUE",
+        "the target queue: QUEUE, or list:KEY for a list queue; from a list queue, rsmq:QUEUE (or rsmq:NS/QUEUE) "
+        "is an RSMQ queue",
+        required=True,
+        shell_complete=complete_queues,
+    ),
+    option("--create", "create the queue if it is missing, with the same attributes"),
+)
+_FILTERS = """\
+all terms must match; ! before a term inverts it
+state:ready|inflight|delayed|poison  rc>=5  age>10m  due<30s  size>1k  id:prefix
+(of lists: state:ready|processing|inflight|expired|unleased)
+body:"text"  body~regex  json.customer.id=42  word"""
+_BY_FILTER = {"Filters": _FILTERS}
+
+
+command = group(guarded)
 
 
 class RsmqLook:
-    """A look into a queue of RSMQ."""
+    """A look into a queue of RSMQ; ``label`` is its server's. Every method raises ``PeekError``."""
 
     def __init__(self, reader: QueueReader, queue: str) -> None:
         self.queue, self.label = queue, reader.label
@@ -139,7 +157,7 @@ class RsmqLook:
 
 
 class ListLook:
-    """A look into a list queue; an empty one is no key, and so never missing."""
+    """The same into a list queue; an empty one is no key, and so never missing."""
 
     def __init__(self, profile: Profile, key: str) -> None:
         self._reader = list_reader_of(profile)
@@ -163,16 +181,32 @@ class ListLook:
         await self._reader.aclose()
 
 
+Look = RsmqLook | ListLook
+
+
+@asynccontextmanager
+async def look_of(options: Options) -> AsyncIterator[Look]:
+    """Give a look into the options' queue; what it cannot read becomes a ``UsageError``."""
+    queue, is_list, profile = queue_of(options, profile_of(options))
+    look: Look = ListLook(profile, queue) if is_list else RsmqLook(reader_of(profile), queue)
+    try:
+        yield look
+    except PeekError as error:
+        raise UsageError(f"{look.queue} on {look.label}: {error}") from error
+    finally:
+        await look.aclose()
+
+
 _AROUND_CHARS = 60
 
 
-def filter_of(text: str | None, poison_rc: int) -> Filter:
-    """Read a filter; None is every message. Raises ``UsageError`` with the place marked in a line of its own.
+def _filter_of(options: Options) -> Filter:
+    """Read the filter, whose poison is the profile's; none is every message.
 
-    ``poison_rc`` is the profile's: ``state:poison`` means the same here as on its screens.
+    Raises ``UsageError`` with the place marked in a line of its own.
     """
     try:
-        return parse_filter(text or "", poison_rc)
+        return parse_filter(options.filter or "", profile_of(options).thresholds.poison_rc)
     except FilterError as error:
         raise UsageError(f"{printable(error.message)}\n{_marked(error)}") from error
 
@@ -189,20 +223,50 @@ def _marked(error: FilterError) -> str:
 _GROUPS = 50
 
 
-def list_messages(options: argparse.Namespace) -> int:
-    """Print what matches as it is found, or count it by groups; raises ``UsageError``."""
+@command.command(
+    "list",
+    help="print the messages that match, as they are found",
+    examples=(
+        "orders",
+        "orders --filter 'state:ready age>10m' --limit 20",
+        "orders --group-by json.type",
+        "orders --filter 'rc>=5' --json | jq .body",
+    ),
+    sections=_BY_FILTER,
+)
+@queue_argument
+@_filtered
+@option("--group-by BY", "count the messages instead: by shape, or by a JSON field such as json.type")
+@json_option
+@guarded
+def _list_command(options: Options) -> int:
     return run_interruptibly(lambda _: _list(options))
 
 
-def get_messages(options: argparse.Namespace) -> int:
-    """Print messages whole; an id that is not there is exit status 1; raises ``UsageError``."""
+@command.command(
+    "get",
+    help="print whole messages, by id or filter",
+    examples=(
+        "orders hoco5b5x55Dc9r4FfmKqsaDQEYVAbYLN",
+        "orders --filter 'rc>=5' --limit 1",
+        "orders ID --raw > body.bin",
+    ),
+    sections=_BY_FILTER,
+)
+@queue_argument
+@click.argument("ids", nargs=-1, metavar="[ID]...")
+@_filtered
+@option("--raw", "only the bodies, byte for byte")
+@json_option
+@guarded
+def _get_command(options: Options) -> int:
     if options.raw and sys.stdout.isatty():
         raise UsageError("--raw prints bodies unchanged, escape sequences included: redirect it to a file, > FILE")
     return run_interruptibly(lambda _: _get(options))
 
 
-async def _list(options: argparse.Namespace) -> int:
-    wanted = filter_of(options.filter, profile_of(options).thresholds.poison_rc)
+async def _list(options: Options) -> int:
+    wanted = _filter_of(options)
     groups = _groups_of(options.group_by)
     limit = options.limit if groups is None else None
     line = ProgressLine()
@@ -223,14 +287,19 @@ async def _list(options: argparse.Namespace) -> int:
             await look.refuse_missing()
     if groups is not None and progress is not None:
         _print_groups(options, groups, progress.at_ms)
-    if progress is not None and progress.not_searched:
-        say(unsearched_words(progress.not_searched))
-    if progress is not None and progress.begun_anew:
-        say(INCOMPLETE)
+    _tell_gaps(progress)
     if progress is not None and not wants_json(options):
         sys.stdout.flush()
         say(f"{plural(progress.matched, 'message')} of {progress.depth:,} in {look.queue}")
     return 0
+
+
+def _tell_gaps(progress: Progress | None) -> None:
+    """Say what a search could not look at."""
+    if progress is not None and progress.not_searched:
+        say(unsearched_words(progress.not_searched))
+    if progress is not None and progress.begun_anew:
+        say(INCOMPLETE)
 
 
 def _groups_of(by: str | None) -> Groups | None:
@@ -266,22 +335,13 @@ def _as_table() -> Any:
             age = UNKNOWN if row.sent_ms is None else duration(max(0, progress.at_ms - row.sent_ms))
             # A preview may end within a character.
             body = UNKNOWN if row.preview is None else codecs.utf_8_decode(row.preview, "surrogateescape", False)[0]
-            values = row.id, row.state, _due(row, progress.at_ms), age, count(row.rc), size(row.size), body
+            values = row.id, row.state, due_words(row, progress.at_ms), age, count(row.rc), size(row.size), body
             table.print(*values)
 
     return printed
 
 
-def _due(row: MessageRow, at_ms: int) -> str:
-    if row.due_ms is None and row.is_item:
-        return "now" if row.state is MessageState.READY else UNKNOWN
-    if row.due_ms is None:
-        return "never"
-    wait_ms = row.due_ms - at_ms
-    return f"in {duration(wait_ms)}" if wait_ms > 0 else f"{duration(-wait_ms)} ago"
-
-
-def _print_groups(options: argparse.Namespace, groups: Groups, at_ms: int) -> None:
+def _print_groups(options: Options, groups: Groups, at_ms: int) -> None:
     found = groups.top(options.limit or _GROUPS)
     if wants_json(options):
         for group in found:
@@ -299,12 +359,12 @@ def _print_groups(options: argparse.Namespace, groups: Groups, at_ms: int) -> No
         table.print(f"{group.count:,}", share, size(group.bytes), duration(group.age_ms(at_ms)), group.label)
 
 
-async def _get(options: argparse.Namespace) -> int:
+async def _get(options: Options) -> int:
     if bool(options.ids) == (options.filter is not None):
         raise UsageError("get takes either ids or --filter")
     if options.limit is not None and options.filter is None:
         raise UsageError("--limit needs --filter")
-    wanted = filter_of(options.filter, profile_of(options).thresholds.poison_rc)
+    wanted = _filter_of(options)
     status = 0
     async with look_of(options) as look:
         ids = options.ids or await _matching(look, wanted, options.limit)
@@ -339,10 +399,7 @@ async def _matching(look: Look, wanted: Filter, limit: int | None) -> list[str]:
         await look.refuse_missing()
     elif not ids:
         say(f"no message of {look.queue} matches")
-    if progress is not None and progress.not_searched:
-        say(unsearched_words(progress.not_searched))
-    if progress is not None and progress.begun_anew:
-        say(INCOMPLETE)
+    _tell_gaps(progress)
     return ids
 
 
@@ -360,7 +417,7 @@ def _print_whole(view: MessageView, row: MessageRow) -> None:
     )
     first = f", first {clock(row.fr_ms, date=True)}" if row.fr_ms is not None else ""
     print_words(f"id     {row.id}")
-    print_words(f"state  {row.state}, due {_due(row, view.at_ms)}")
+    print_words(f"state  {row.state}, due {due_words(row, view.at_ms)}")
     print_words(f"sent   {age}")
     print_words(f"rc     {count(row.rc)}{first}")
     print_words(f"size   {size(view.size) if view.body is not None or view.size else 'no body'}")
@@ -370,13 +427,26 @@ def _print_whole(view: MessageView, row: MessageRow) -> None:
     print()
 
 
-def export_messages(options: argparse.Namespace) -> int:
-    """Write what matches as lines of JSON and return the exit status; raises ``UsageError``."""
-    wanted = filter_of(options.filter, profile_of(options).thresholds.poison_rc)
+@command.command(
+    "export",
+    help="write messages as JSON lines, which import reads",
+    examples=(
+        "orders -o orders.jsonl",
+        "orders --filter state:poison | jq .id",
+    ),
+    sections=_BY_FILTER,
+)
+@queue_argument
+@_filtered
+@option("-o --output FILE", "a new file, written completely or not at all", click.Path(), default="-")
+@option("--force", "overwrite FILE")
+@guarded
+def _export_command(options: Options) -> int:
+    wanted = _filter_of(options)
     return run_interruptibly(lambda _: _export(options, wanted))
 
 
-async def _export(options: argparse.Namespace, wanted: Filter) -> int:
+async def _export(options: Options, wanted: Filter) -> int:
     line = ProgressLine()
     try:
         async with _exporting(options, wanted) as (look, exporting):
@@ -405,7 +475,7 @@ async def _export(options: argparse.Namespace, wanted: Filter) -> int:
 
 @asynccontextmanager
 async def _exporting(
-    options: argparse.Namespace, wanted: Filter
+    options: Options, wanted: Filter
 ) -> AsyncIterator[tuple[Look, Callable[[Callable[[str], object]], Exporting]]]:
     """Give a look into the queue, and what exports to a function that writes."""
     async with look_of(options) as look:
@@ -438,77 +508,182 @@ def _output(name: str, *, force: bool) -> Iterator[Callable[[str], object]]:
         raise UsageError(f"{printable(name)}: {error.strerror}") from error
 
 
-_READS = {"list": list_messages, "get": get_messages, "export": export_messages}
-_OF_LISTS = ("pop", "trim", "requeue", "ack")
-
-
-def run(options: argparse.Namespace) -> int:
-    """Run one of the commands and return its exit status; raises ``UsageError``."""
-    read = _READS.get(options.action)
-    if read is not None:
-        return read(options)
-    named = queue_of(options, profile_of(options))
-    queue, is_list, profile = named
-    if options.action in _OF_LISTS and not is_list:
-        raise UsageError(f"{options.action} is for list queues: write list:KEY, or name the lists with --lists")
-    make = partial(make_change, profile=profile, is_list=is_list)
-    match options.action:
-        case "send" if options.front:
-            if not is_list:
-                raise UsageError("--front is for list queues: RSMQ delivers the message that is due first")
-            return make(options, Push(queue=queue, bodies=_bodies(options), delay_s=options.delay, first=True))
-        case "send":
-            return make(options, Send(queue=queue, bodies=_bodies(options), delay_s=options.delay))
-        case "import":
-            return make(options, Import(queue=queue, path=_file(options.file)))
-        case "pop":
-            return make(options, Pop(queue=queue, count=options.count))
-        case "trim":
-            return make(options, Trim(queue=queue, keep=options.keep, keep_oldest=options.oldest))
-    if is_list and options.even_if_received:
+def _scope(options: Options, named: QueueArgument) -> Scope:
+    if named.is_list and options.even_if_received:
         raise UsageError("--even-if-received is for queues of RSMQ: a list counts no receives")
-    return make(options, _action(options, named), _scope(options))
-
-
-def _action(options: argparse.Namespace, named: QueueArgument) -> Action:
-    queue = named.queue
-    match options.action:
-        case "requeue":
-            return Requeue(queue=queue, to_back=options.back)
-        case "ack":
-            return Ack(queue=queue)
-        case "delete":
-            return Delete(queue=queue)
-        case "hide":
-            return Hide(queue=queue, seconds=options.seconds)
-        case "release":
-            return Release(queue=queue)
-        case "move":
-            return Move(queue=queue, target=target_of(options.to, named), create=options.create)
-        case "copy":
-            return Copy(queue=queue, target=target_of(options.to, named), create=options.create)
-    to = options.to and target_of(options.to, named)
-    return Redrive(queue=queue, target=to, origin=options.origin)
-
-
-def _scope(options: argparse.Namespace) -> Scope:
-    if options.ids is not None:
+    if options.ids:
         if options.limit is not None:
             raise UsageError("--limit needs --filter or --all, and cannot be combined with --id")
         return Named(tuple(dict.fromkeys(options.ids)), options.even_if_received)
     if options.filter is None:
         return Everything() if options.limit is None else Matching(parse_filter(""), options.limit)
-    wanted = filter_of(options.filter, profile_of(options).thresholds.poison_rc)
+    wanted = _filter_of(options)
     if wanted.is_empty:
         raise UsageError("the filter is empty and would match every message; use --all to select all messages")
     return Matching(wanted, options.limit, options.even_if_received)
 
 
-def _bodies(options: argparse.Namespace) -> tuple[bytes, ...]:
+def _change(
+    name: str, words: str, *own: Decorator, examples: Sequence[str], is_scoped: bool = True
+) -> Callable[[Build], Build]:
+    """Add a command that changes messages, of those that its options select where it is scoped."""
+    if is_scoped:
+        return change_command(
+            command, name, words, *own, _scoped, examples=examples, sections=_BY_FILTER, scope_of=_scope
+        )
+    return change_command(command, name, words, *own, examples=examples)
+
+
+def _list_of(named: QueueArgument, name: str) -> str:
+    """Return the key of a list queue; raises ``UsageError`` for another queue."""
+    if not named.is_list:
+        raise UsageError(f"{name} is for list queues: write list:KEY, or name the lists with --lists")
+    return named.queue
+
+
+@_change(
+    "send",
+    "send new messages",
+    click.argument("bodies", nargs=-1, metavar="[BODY]...", help="each is one message"),
+    option(
+        "--file PATH",
+        "send the content of this file, unchanged (- for standard input); may be repeated",
+        click.Path(),
+        name="files",
+        multiple=True,
+    ),
+    option("--lines PATH", "send each line that is not empty as a message", click.Path()),
+    option("--front", "to a list queue: put them at the end that consumers take from"),
+    option("--delay T", "visible after this time: 60, 10m (default: the queue's delay)", whole_seconds),
+    examples=(
+        "orders '{\"id\": 1}' --yes",
+        "orders --file body.bin --delay 60 --yes",
+        "orders --lines many.txt --yes",
+    ),
+    is_scoped=False,
+)
+def _send(options: Options, named: QueueArgument) -> Action:
+    if not options.front:
+        return actions.Send(queue=named.queue, bodies=_bodies(options), delay_s=options.delay)
+    if not named.is_list:
+        raise UsageError("--front is for list queues: RSMQ delivers the message that is due first")
+    return actions.Push(queue=named.queue, bodies=_bodies(options), delay_s=options.delay, first=True)
+
+
+@_change("delete", "delete messages", examples=("orders --filter 'json.type=test'", "orders --id ID ID --yes"))
+def _delete(_: Options, named: QueueArgument) -> Action:
+    return actions.Delete(queue=named.queue)
+
+
+@_change(
+    "hide",
+    "hide messages for some time, whatever their state",
+    option("--for --seconds T", "from now on: 600, 10m, 1h", whole_seconds, name="seconds", required=True),
+    examples=("orders --filter 'rc>=5' --for 1h --yes",),
+)
+def _hide(options: Options, named: QueueArgument) -> Action:
+    return actions.Hide(queue=named.queue, seconds=options.seconds)
+
+
+@_change("release", "make messages visible now", examples=("orders --filter state:delayed --yes",))
+def _release(_: Options, named: QueueArgument) -> Action:
+    return actions.Release(queue=named.queue)
+
+
+@_change(
+    "move",
+    "move messages to another queue as they are: body, rc, fr and sent time",
+    _to,
+    examples=("orders --filter state:poison --to orders-dlq --create --yes",),
+)
+def _move(options: Options, named: QueueArgument) -> Action:
+    return actions.Move(queue=named.queue, target=target_of(options.to, named), create=options.create)
+
+
+@_change(
+    "copy",
+    "put copies that were never received into a queue",
+    _to,
+    examples=("orders --all --limit 100 --to orders-test --yes",),
+)
+def _copy(options: Options, named: QueueArgument) -> Action:
+    return actions.Copy(queue=named.queue, target=target_of(options.to, named), create=options.create)
+
+
+@_change(
+    "redrive",
+    "send dead letters back to their original queues, or to another queue",
+    option(
+        "--to QUEUE",
+        "send all of them to this queue (default: the origin according to the journal or the queue's name)",
+        shell_complete=complete_queues,
+    ),
+    option("--origin PATH", "a field of the JSON body that names the queue: meta.queue"),
+    examples=("orders-dlq --all --yes", "dead --all --origin meta.queue --yes"),
+)
+def _redrive(options: Options, named: QueueArgument) -> Action:
+    to = options.to and target_of(options.to, named)
+    return actions.Redrive(queue=named.queue, target=to, origin=options.origin)
+
+
+@_change(
+    "pop",
+    "remove the items of a list queue that consumers would take next; the journal keeps them",
+    option("--count N", "number of items", positive, default="1"),
+    examples=("list:queue:orders", "list:queue:orders --count 100 --yes"),
+    is_scoped=False,
+)
+def _pop(options: Options, named: QueueArgument) -> Action:
+    return actions.Pop(queue=_list_of(named, "pop"), count=options.count)
+
+
+@_change(
+    "trim",
+    "keep only the newest N items of a list queue",
+    option("--keep N", "number of items to keep", natural, required=True),
+    option("--oldest", "keep the items that consumers would take next"),
+    examples=("list:queue:orders --keep 1000 --yes",),
+    is_scoped=False,
+)
+def _trim(options: Options, named: QueueArgument) -> Action:
+    return actions.Trim(queue=_list_of(named, "trim"), keep=options.keep, keep_oldest=options.oldest)
+
+
+@_change(
+    "requeue",
+    "put items of a list queue that are in processing back into the queue, without their leases",
+    option("--back", "to the end that is taken last, not next"),
+    examples=("list:queue:orders --filter state:expired --yes", "list:queue:orders --all --back --yes"),
+)
+def _requeue(options: Options, named: QueueArgument) -> Action:
+    return actions.Requeue(queue=_list_of(named, "requeue"), to_back=options.back)
+
+
+@_change(
+    "ack",
+    "remove items of a list queue that are in processing, with their leases",
+    examples=("list:queue:orders --filter 'json.id=42' --yes",),
+)
+def _ack(_: Options, named: QueueArgument) -> Action:
+    return actions.Ack(queue=_list_of(named, "ack"))
+
+
+@_change(
+    "import",
+    "import exported messages with all their fields",
+    click.argument("file", metavar="FILE", type=click.Path(), help="a file written by export"),
+    examples=("orders orders.jsonl --yes",),
+    is_scoped=False,
+)
+def _import(options: Options, named: QueueArgument) -> Action:
+    return actions.Import(queue=named.queue, path=_file(options.file))
+
+
+def _bodies(options: Options) -> tuple[bytes, ...]:
     given = [options.bodies, options.files, options.lines]
     if sum(map(bool, given)) != 1:
         raise UsageError("send needs exactly one of: bodies, --file or --lines")
-    if options.bodies == ["-"]:
+    if options.bodies == ("-",):
         return (_content("-"),)
     if options.bodies:
         return tuple(map(os.fsencode, options.bodies))

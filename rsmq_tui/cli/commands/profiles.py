@@ -1,10 +1,13 @@
 """`rsmq-tui profiles`: the profiles of the configuration file, and an example of such a file."""
 
-import argparse
 from collections.abc import Iterable
 from dataclasses import asdict
 
+import click
+
+from rsmq_tui.cli.options import json_option, server
 from rsmq_tui.cli.output import Column, Table, fields_json, say, wants_json
+from rsmq_tui.cli.parsing import Command, Options
 from rsmq_tui.cli.servers import config_of, config_path
 from rsmq_tui.profiles import Profile
 from rsmq_tui.profiles.config import EXAMPLE
@@ -12,7 +15,23 @@ from rsmq_tui.profiles.config import EXAMPLE
 _WIDTH_MAX = 44
 
 
-def run(options: argparse.Namespace) -> int:
+_EXAMPLES = """\
+rsmq-tui profiles
+rsmq-tui profiles --json | jq -r .name
+mkdir -p ~/.config/rsmq-tui && rsmq-tui profiles example > ~/.config/rsmq-tui/config.toml
+rsmq-tui --profile production,staging"""
+
+
+@click.command(
+    cls=Command,
+    notes="`list`, the default, prints the profiles; `example` prints a configuration file to start from.",
+    sections={"Examples": _EXAMPLES},
+    statuses={0: "done", 2: "a usage error, or the configuration file cannot be used"},
+)
+@click.argument("action", type=click.Choice(("list", "example")), default="list")
+@json_option
+@server
+def command(options: Options) -> int:
     """List the profiles, or print the example; raises ``UsageError`` for a file that cannot be used."""
     if options.action == "example":
         print(EXAMPLE, end="")

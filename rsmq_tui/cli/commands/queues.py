@@ -1,51 +1,88 @@
 """`rsmq-tui queues`: lists, creates, changes, purges and deletes queues."""
 
-import argparse
 from collections.abc import Sequence
 
-from rsmq_tui.cli.changes import make_change, queue_of
+from rsmq_tui.cli.changes import QueueArgument, change_command
 from rsmq_tui.cli.commands.snapshot import poll_lists_once, poll_once, queue_as_json
 from rsmq_tui.cli.errors import UsageError
 from rsmq_tui.cli.interrupts import run_interruptibly
+from rsmq_tui.cli.options import guarded, json_option
 from rsmq_tui.cli.output import Column, Table, print_json, say, wants_json
+from rsmq_tui.cli.parsing import Decorator, Options, group, option, several, whole_seconds
 from rsmq_tui.cli.servers import profile_of
 from rsmq_tui.monitor import QueueState, Snapshot
 from rsmq_tui.monitor.text import count, duration, seconds
 from rsmq_tui.triage.actions import Action, CreateQueue, DeleteQueue, Purge, PurgeList, SetAttributes
 
 
-def run(options: argparse.Namespace) -> int:
-    """Run one of the commands and return its exit status; raises ``UsageError``."""
-    if options.action == "list":
-        return run_interruptibly(lambda _: _list(options))
-    queue, is_list, profile = queue_of(options, profile_of(options))
-    if is_list:
-        return make_change(options, _action_of_list(options, queue), profile=profile, is_list=True)
-    if getattr(options, "processing", False):
+def _attributes(vt: str | None = None, delay: str | None = None, maxsize: str | None = None) -> Decorator:
+    return several(
+        option("--vt T", "how long a received message stays hidden: 30, 10m", whole_seconds, default=vt),
+        option("--delay T", "how long until a new message becomes visible: 30, 10m", whole_seconds, default=delay),
+        option("--maxsize N", "longest body, 1024 to 65536, or -1 for no limit", int, default=maxsize),
+    )
+
+
+command = group(guarded)
+
+
+@command.command("list", help="print all queues, worst first; as JSON, by name", examples=("",))
+@json_option
+@guarded
+def _list_command(options: Options) -> int:
+    return run_interruptibly(lambda _: _list(options))
+
+
+@change_command(
+    command,
+    "create",
+    "create a queue",
+    _attributes("30", "0", "65536"),
+    examples=("orders --vt 60 --maxsize -1 --yes",),
+)
+def _create(options: Options, named: QueueArgument) -> Action:
+    _refuse_list(named, "create")
+    return CreateQueue(queue=named.queue, vt=options.vt, delay=options.delay, maxsize=options.maxsize)
+
+
+@change_command(
+    command,
+    "set",
+    "change a queue's attributes",
+    _attributes(),
+    examples=("orders --vt 120 --yes",),
+)
+def _set(options: Options, named: QueueArgument) -> Action:
+    _refuse_list(named, "set")
+    return SetAttributes(queue=named.queue, vt=options.vt, delay=options.delay, maxsize=options.maxsize)
+
+
+@change_command(command, "delete", "delete a queue and its messages", examples=("orders-test", "orders-test --yes"))
+def _delete(_: Options, named: QueueArgument) -> Action:
+    return DeleteQueue(queue=named.queue)
+
+
+@change_command(
+    command,
+    "purge",
+    "delete all messages of a queue",
+    option("--processing", "of a list queue: also the processing list"),
+    examples=("orders-test --yes", "list:queue:orders --processing --yes"),
+)
+def _purge(options: Options, named: QueueArgument) -> Action:
+    if named.is_list:
+        return PurgeList(queue=named.queue, processing=options.processing)
+    if options.processing:
         raise UsageError("--processing is for list queues: write list:KEY")
-    return make_change(options, _action(options, queue), profile=profile)
+    return Purge(queue=named.queue)
 
 
-def _action_of_list(options: argparse.Namespace, key: str) -> Action:
-    if options.action == "purge":
-        return PurgeList(queue=key, processing=options.processing)
-    if options.action == "delete":
-        return DeleteQueue(queue=key)
-    raise UsageError(f"{options.action} is for RSMQ queues: a list exists only while it holds items")
+def _refuse_list(named: QueueArgument, name: str) -> None:
+    if named.is_list:
+        raise UsageError(f"{name} is for RSMQ queues: a list exists only while it holds items")
 
 
-def _action(options: argparse.Namespace, queue: str) -> Action:
-    match options.action:
-        case "create":
-            return CreateQueue(queue=queue, vt=options.vt, delay=options.delay, maxsize=options.maxsize)
-        case "set":
-            return SetAttributes(queue=queue, vt=options.vt, delay=options.delay, maxsize=options.maxsize)
-        case "delete":
-            return DeleteQueue(queue=queue)
-    return Purge(queue=queue)
-
-
-async def _list(options: argparse.Namespace) -> int:
+async def _list(options: Options) -> int:
     profile = profile_of(options)
     snapshots = [await poll_once(profile)]
     if profile.lists:

@@ -1,6 +1,5 @@
 """`rsmq-tui snapshot`: one poll, as JSON."""
 
-import argparse
 import asyncio
 import json
 import sys
@@ -8,7 +7,12 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
+import click
+
+from rsmq_tui.cli.errors import EXIT_USAGE
+from rsmq_tui.cli.options import reading
 from rsmq_tui.cli.output import ProgressLine
+from rsmq_tui.cli.parsing import Command, Options
 from rsmq_tui.cli.servers import list_poller_of, profile_of, reader_of
 from rsmq_tui.monitor import LivePoller, QueueState, Snapshot
 from rsmq_tui.monitor.text import count, plural
@@ -16,12 +20,13 @@ from rsmq_tui.profiles import Profile
 from rsmq_tui.protocol import SERVER_ERRORS
 
 _SCHEMA = 1
-_EXIT_UNREACHABLE = 2
 # What keeps somebody from the namespace, and not from the server.
 _OF_RSMQ_ALONE = ("noperm", "crossslot")
 
 
-def run(options: argparse.Namespace) -> int:
+@click.command(cls=Command, statuses={0: "done", 2: "a usage error, or the server cannot be read", 130: "interrupted"})
+@reading
+def command(options: Options) -> int:
     """Print one poll; a server that cannot be read is one sentence on stderr and exit status 2.
 
     Where lists are wanted, it does not matter that their reader may not look for queues of RSMQ. Raises ``UsageError``
@@ -34,7 +39,7 @@ def run(options: argparse.Namespace) -> int:
             sentence = f"rsmq-tui: cannot read {part.server}: {failure.sentence}; {failure.hint}"
             print(sentence, file=sys.stderr)
             if not (lists and part is snapshot and failure.kind in _OF_RSMQ_ALONE):
-                return _EXIT_UNREACHABLE
+                return EXIT_USAGE
     for note in (note for part in lists for note in part.notes):
         print(f"rsmq-tui: {note}", file=sys.stderr)
     print(json.dumps(as_json(snapshot, *lists), indent=2))

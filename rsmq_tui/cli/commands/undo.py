@@ -1,16 +1,26 @@
 """`rsmq-tui undo`: undoes a change."""
 
-import argparse
+import click
 
 from rsmq_tui.cli.changes import make, open_journal, queue_of
 from rsmq_tui.cli.errors import UsageError
+from rsmq_tui.cli.options import changing, complete_queues, guarded, unsettled
+from rsmq_tui.cli.parsing import Command, Options, option, positive
 from rsmq_tui.cli.servers import profile_of
 from rsmq_tui.profiles import Profile
 from rsmq_tui.protocol.lists.naming import LISTS_NS
 from rsmq_tui.triage.journal_db import JournalError
 
 
-def run(options: argparse.Namespace) -> int:
+@click.command(cls=Command, examples=("", "12 --yes"))
+@click.argument(
+    "change", required=False, type=positive, metavar="[CHANGE]", help="its number (default: the last change)"
+)
+@option("--queue QUEUE", "the last change of this queue", shell_complete=complete_queues)
+@unsettled
+@changing
+@guarded
+def command(options: Options) -> int:
     """Preview an undo, carry it out where --yes says so, and return the exit status; raises ``UsageError``."""
     profile, queue = profile_of(options), options.queue
     if queue is not None:
@@ -27,9 +37,9 @@ def run(options: argparse.Namespace) -> int:
     )
 
 
-def _is_last_of_lists(options: argparse.Namespace, profile: Profile) -> bool:
+def _is_last_of_lists(options: Options, profile: Profile) -> bool:
     """Tell whether the last change on the server was one of a list; only those are meant where --lists is said."""
-    if getattr(options, "lists", None):
+    if options.lists:
         return True
     try:
         journal = open_journal()

@@ -1,8 +1,8 @@
 """`rsmqctl`: queues and messages, with the options of the program of that name by Keith Sharp.
 
-arguments  commands, options and the parser
-main       the entry point, and its exit statuses
+main       the entry point
 message    `rsmqctl message`: send, receive, pop, delete, visibility, peek and list
+parsing    the table of the commands, and options that all of them share
 queue      `rsmqctl queue`: list, describe, create, set and delete
 server     the server of a command, and its output
 """

@@ -1,16 +1,19 @@
 """`rsmqctl message`: send, receive, pop, delete, visibility, peek and list."""
 
-import argparse
 import os
 import sys
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Coroutine, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
+import click
+
 from rsmq_tui.cli.errors import UsageError
 from rsmq_tui.cli.interrupts import Interrupts, run_interruptibly
-from rsmq_tui.cli.output import Column, Table, fields_json, print_json, print_words, text_of
+from rsmq_tui.cli.output import Column, Table, due_words, fields_json, print_json, print_words, text_of
+from rsmq_tui.cli.parsing import Options, option
+from rsmq_tui.cli.rsmqctl.parsing import NO_JOURNAL, CtlGroup, count, name, seconds, server_command
 from rsmq_tui.cli.rsmqctl.server import (
     FailedError,
     Server,
@@ -24,15 +27,37 @@ from rsmq_tui.cli.rsmqctl.server import (
 )
 from rsmq_tui.cli.servers import reader_of
 from rsmq_tui.monitor.peek import MessageRow, MessageView, PageRequest, PeekError, read_message, read_page
-from rsmq_tui.monitor.text import UNKNOWN, clock, count, duration, size
-from rsmq_tui.protocol import SERVER_ERRORS, Message, Part, QueueReader, RsmqError
+from rsmq_tui.monitor.text import UNKNOWN, clock, size
+from rsmq_tui.monitor.text import count as count_words
+from rsmq_tui.protocol import SERVER_ERRORS, Message, Part, QueueReader, Rsmq, RsmqError
 
 _PAGE = 100
 # Up to here every whole number is a float of its own.
 _EXACT_MAX = 2**53
 
 
-def peek(server: Server, options: argparse.Namespace) -> None:
+_BYTES = """\
+A body that is not UTF-8 is printed with \ufffd in place of invalid bytes, and also unchanged as message_base64. With
+--output text, each invalid byte is printed as \\xNN."""
+_EXACT_BYTES = "-n orders | jq -r .message_base64 | base64 -d"
+
+
+command = CtlGroup()
+
+
+_id = option("-i --message-id ID", "the message's id", required=True)
+
+
+@server_command(
+    command,
+    "peek",
+    name,
+    option("-i --message-id ID", "this message, even if it is hidden"),
+    count("the next N messages, one JSON object per line (default 1)"),
+    examples=("-n orders", "-n orders --count 10", "-n orders -i ID"),
+    notes=f"Nothing changes, neither the visibility nor the receive count.\n\n{_BYTES}",
+)
+def _peek_command(server: Server, options: Options) -> None:
     """Print the next messages, or the one that was named, whole; raises ``FailedError``."""
     look = _peek if options.message_id is None else _peek_one
     if not _run(look(server, options)):
@@ -42,7 +67,15 @@ def peek(server: Server, options: argparse.Namespace) -> None:
         print_none(options)
 
 
-def list_messages(server: Server, options: argparse.Namespace) -> None:
+@server_command(
+    command,
+    "list",
+    name,
+    count("at most N messages, in the order of delivery", "100"),
+    examples=("-n orders", "-n orders --count 1000 --output text"),
+    notes="Nothing changes. `rsmq-tui messages list` filters and groups.",
+)
+def _list_command(server: Server, options: Options) -> None:
     """Print what is in a queue, line by line; raises ``FailedError``."""
     if not _run(_list(server, options)):
         server.refuse_missing(options.name)
@@ -89,7 +122,7 @@ async def _pages(reader: QueueReader, queue: str, part: Part) -> AsyncIterator[t
         page = await read_page(reader, PageRequest(queue, part, "after", page.rows[-1].anchor, _PAGE))
 
 
-async def _peek(server: Server, options: argparse.Namespace) -> int:
+async def _peek(server: Server, options: Options) -> int:
     wanted, printed = options.count or 1, 0
     async with _reader(server, options.name) as reader:
         async for _, _, rows in _pages(reader, options.name, "ready"):
@@ -105,7 +138,7 @@ async def _peek(server: Server, options: argparse.Namespace) -> int:
     return printed
 
 
-async def _peek_one(server: Server, options: argparse.Namespace) -> int:
+async def _peek_one(server: Server, options: Options) -> int:
     async with _reader(server, options.name) as reader:
         view = await read_message(reader, options.name, options.message_id)
     if view.row is None:
@@ -114,7 +147,7 @@ async def _peek_one(server: Server, options: argparse.Namespace) -> int:
     return 1
 
 
-async def _list(server: Server, options: argparse.Namespace) -> int:
+async def _list(server: Server, options: Options) -> int:
     printed = depth = 0
     table = _table() if options.output == "text" else None
     async with _reader(server, options.name) as reader:
@@ -126,12 +159,12 @@ async def _list(server: Server, options: argparse.Namespace) -> int:
             if printed == options.count:
                 break
     if printed < depth:
-        told = f"rsmqctl: {count(printed)} of {count(depth)} messages; --count N prints more"
+        told = f"rsmqctl: {count_words(printed)} of {count_words(depth)} messages; --count N prints more"
         print(told, file=sys.stderr)
     return printed
 
 
-def _print_view(options: argparse.Namespace, view: MessageView, row: MessageRow) -> None:
+def _print_view(options: Options, view: MessageView, row: MessageRow) -> None:
     if options.output != "text":
         fields = {"id": row.id, **body_fields("message", view.body), "rc": row.rc, "ts": row.fr_ms}
         fields |= _fields(row) | ({"too_long": True} if view.body is None and view.size else {})
@@ -141,7 +174,7 @@ def _print_view(options: argparse.Namespace, view: MessageView, row: MessageRow)
         print_words(f"id    {row.id}")
         print_words(f"rc    {row.rc}{first}")
         print_words(f"sent  {clock(row.sent_ms, date=True)}")
-        print_words(f"state {row.state.value}, {_due(row, view.at_ms)}")
+        print_words(f"state {row.state.value}, {due_words(row, view.at_ms)}")
         print_body(b"" if view.body is None else view.body)
     sys.stdout.flush()
     if view.body is None:
@@ -178,51 +211,41 @@ def _print_row(table: Table | None, row: MessageRow, at_ms: int) -> None:
         print_json(fields | body_fields("preview", row.preview, whole=whole))
         return
     body = UNKNOWN if row.preview is None else text_of(row.preview)
-    table.print(row.id, row.state.value, _due(row, at_ms), count(row.rc), size(row.size), body)
-
-
-def _due(row: MessageRow, at_ms: int) -> str:
-    if row.due_ms is None:
-        return "never"
-    wait_ms = row.due_ms - at_ms
-    return f"in {duration(wait_ms)}" if wait_ms > 0 else f"{duration(-wait_ms)} ago"
+    table.print(row.id, row.state.value, due_words(row, at_ms), count_words(row.rc), size(row.size), body)
 
 
 # So many are received in one call: whoever interrupts the command leaves no more than these hidden and not printed.
 _AT_ONCE = 100
 
-Command = Callable[[Server, argparse.Namespace], None]
 
-
-def run(server: Server, options: argparse.Namespace) -> None:
-    """Run one of the commands; raises ``FailedError`` and ``UsageError``."""
-    commands: dict[str, Command] = {
-        "send": _send,
-        "receive": _receive,
-        "pop": _pop,
-        "delete": _delete,
-        "visibility": _visibility,
-        "peek": peek,
-        "list": list_messages,
-    }
-    commands[options.action](server, options)
-
-
-def _send(server: Server, options: argparse.Namespace) -> None:
+@server_command(
+    command,
+    "send",
+    name,
+    option("-m --message TEXT", "the body"),
+    option("--body-file FILE", "send the content of this file, unchanged; - for standard input", click.Path()),
+    option("-d --delay S", "seconds until it is visible, or 10m (default: the queue's delay)", seconds),
+    examples=(
+        '-n orders -m "Hello, World"',
+        "-n orders --body-file order.json -d 60",
+        "-n orders --body-file - < order.json",
+    ),
+)
+def _send(server: Server, options: Options) -> None:
     body = _body(options)
-    with server.calls(changing="message send") as rsmq:
-        try:
-            id = rsmq.send_message(options.name, body, delay=options.delay)
-        except RsmqError as error:
-            raise _failed(server, options, "Failed to send message", error) from error
+    with server.calls("Failed to send message", options.name, changing="message send") as rsmq:
+        id = rsmq.send_message(options.name, body, delay=options.delay)
     if options.output == "json":
         fields_json(id=id)
     else:
         print(id)
 
 
-def _body(options: argparse.Namespace) -> str | bytes:
-    if (options.message is None) == (options.body_file is None):
+def _body(options: Options) -> str | bytes:
+    if options.message is None and options.body_file is None:
+        ctx = click.get_current_context()
+        raise click.MissingParameter(ctx=ctx, param=next(each for each in ctx.command.params if each.name == "message"))
+    if options.message is not None and options.body_file is not None:
         raise UsageError("message send takes a body: give either -m TEXT or --body-file FILE")
     if options.message is not None:
         raw = os.fsencode(options.message)
@@ -240,46 +263,61 @@ def _body(options: argparse.Namespace) -> str | bytes:
         return raw
 
 
-def _receive(server: Server, options: argparse.Namespace) -> None:
+@server_command(
+    command,
+    "receive",
+    name,
+    option(
+        "-t --visibility-timeout S",
+        "seconds, or 10m, for which it stays hidden (default: the queue's vt); 0: received again at once",
+        seconds,
+    ),
+    count("receive up to N messages, one JSON object per line (default 1)"),
+    examples=("-n orders", "-n orders -t 120", "-n orders --count 10", _EXACT_BYTES),
+    notes=_BYTES,
+)
+def _receive(server: Server, options: Options) -> None:
     _print_all(options, _received(server, options))
 
 
-def _received(server: Server, options: argparse.Namespace) -> Iterator[list[Message]]:
+def _received(server: Server, options: Options) -> Iterator[list[Message]]:
     wanted = options.count or 1
     seen: set[str] = set()
     while len(seen) < wanted:
-        with server.calls(changing="message receive") as rsmq:
-            try:
-                count = min(wanted - len(seen), _AT_ONCE)
-                messages = rsmq.receive_messages(options.name, count, vt=options.visibility_timeout)
-            except RsmqError as error:
-                raise _failed(server, options, "Failed to receive a message", error) from error
+        with server.calls("Failed to receive a message", options.name, changing="message receive") as rsmq:
+            most = min(wanted - len(seen), _AT_ONCE)
+            messages = rsmq.receive_messages(options.name, most, vt=options.visibility_timeout)
         fresh = [message for message in messages if message.id not in seen]
         yield fresh
         seen.update(message.id for message in fresh)
         # With a visibility timeout of 0 the first ones come round again.
-        if len(fresh) < count:
+        if len(fresh) < most:
             return
 
 
-def _pop(server: Server, options: argparse.Namespace) -> None:
+@server_command(
+    command,
+    "pop",
+    name,
+    count("receive and delete up to N messages, one JSON object per line (default 1)"),
+    examples=("-n orders", "-n orders --count 10", _EXACT_BYTES),
+    notes=f"A message is deleted even if it cannot be printed. {NO_JOURNAL}\n\n{_BYTES}",
+)
+def _pop(server: Server, options: Options) -> None:
     _print_all(options, _popped(server, options))
 
 
-def _popped(server: Server, options: argparse.Namespace) -> Iterator[list[Message]]:
+def _popped(server: Server, options: Options) -> Iterator[list[Message]]:
     # One by one: what was removed is printed before the next is.
     for _ in range(options.count or 1):
-        with server.calls(changing="message pop") as rsmq:
-            try:
-                message = rsmq.pop_message(options.name)
-            except RsmqError as error:
-                raise _failed(server, options, "Failed to pop a message", error) from error
+        with server.calls("Failed to pop a message", options.name, changing="message pop") as rsmq:
+            message = rsmq.pop_message(options.name)
         if message is None:
             return
         yield [message]
 
 
-def _print_all(options: argparse.Namespace, batches: Iterator[list[Message]]) -> None:
+def _print_all(options: Options, batches: Iterator[list[Message]]) -> None:
     printed = 0
     for batch in batches:
         for message in batch:
@@ -290,26 +328,29 @@ def _print_all(options: argparse.Namespace, batches: Iterator[list[Message]]) ->
         print_none(options)
 
 
-def _delete(server: Server, options: argparse.Namespace) -> None:
+@server_command(command, "delete", name, _id, examples=("-n orders -i ID",), notes=NO_JOURNAL)
+def _delete(server: Server, options: Options) -> None:
     beginning = f"Failed to delete message ID: {shown(options.message_id)}"
-    with server.calls(changing="message delete") as rsmq:
-        try:
-            deleted = rsmq.delete_message(options.name, options.message_id)
-        except RsmqError as error:
-            raise _failed_on_id(server, options, beginning, error) from error
+    with _calls_on_id(server, options, beginning, "message delete") as rsmq:
+        deleted = rsmq.delete_message(options.name, options.message_id)
     if not deleted:
         server.refuse_missing(options.name)
         raise FailedError(beginning)
 
 
-def _visibility(server: Server, options: argparse.Namespace) -> None:
+@server_command(
+    command,
+    "visibility",
+    name,
+    _id,
+    option("-t --visibility-timeout S", "seconds from now, or 10m; 0: immediately", seconds, required=True),
+    examples=("-n orders -i ID -t 600", "-n orders -i ID -t 0"),
+)
+def _visibility(server: Server, options: Options) -> None:
     id, vt = options.message_id, options.visibility_timeout
     beginning = f"Failed to change visibility timeout for message ID: {shown(id)}"
-    with server.calls(changing="message visibility") as rsmq:
-        try:
-            changed = rsmq.change_message_visibility(options.name, id, vt)
-        except RsmqError as error:
-            raise _failed_on_id(server, options, beginning, error) from error
+    with _calls_on_id(server, options, beginning, "message visibility") as rsmq:
+        changed = rsmq.change_message_visibility(options.name, id, vt)
     if not changed:
         raise FailedError(beginning)
     if options.output == "json":
@@ -318,16 +359,15 @@ def _visibility(server: Server, options: argparse.Namespace) -> None:
         print_words(f"Message ID: {id} visibility timeout set to {vt}s")
 
 
-def _failed_on_id(server: Server, options: argparse.Namespace, beginning: str, error: RsmqError) -> FailedError:
-    if error.code in ("invalidFormat", "missingParameter"):
-        # The original says first that the queue is not there.
-        server.refuse_missing(options.name)
-        if "qname" not in str(error):
-            return FailedError(beginning)
-    return _failed(server, options, beginning, error)
-
-
-def _failed(server: Server, options: argparse.Namespace, beginning: str, error: RsmqError) -> FailedError:
-    if error.code == "queueNotFound":
-        return server.missing(options.name)
-    return refused(beginning, options.name, error)
+@contextmanager
+def _calls_on_id(server: Server, options: Options, beginning: str, changing: str) -> Iterator[Rsmq]:
+    with server.calls(beginning, options.name, changing=changing) as rsmq:
+        try:
+            yield rsmq
+        except RsmqError as error:
+            if error.code in ("invalidFormat", "missingParameter"):
+                # The original says first that the queue is not there.
+                server.refuse_missing(options.name)
+                if "qname" not in str(error):
+                    raise FailedError(beginning) from error
+            raise

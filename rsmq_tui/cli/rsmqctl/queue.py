@@ -1,25 +1,32 @@
 """`rsmqctl queue`: list, describe, create, set and delete."""
 
-import argparse
 import asyncio
 from dataclasses import asdict
 from typing import Any
 
 from rsmq_tui.cli.errors import UsageError
 from rsmq_tui.cli.output import print_json, print_words
-from rsmq_tui.cli.rsmqctl.server import FailedError, Server, print_attributes, refused, shown
+from rsmq_tui.cli.parsing import Decorator, Options, option, several
+from rsmq_tui.cli.rsmqctl.parsing import NO_JOURNAL, CtlGroup, name, seconds, server_command
+from rsmq_tui.cli.rsmqctl.server import FailedError, Server, print_attributes, shown
 from rsmq_tui.protocol import RsmqError
 
 
-def run(server: Server, options: argparse.Namespace) -> None:
-    """Run one of the commands; raises ``FailedError`` and ``UsageError``."""
-    {"list": _list, "describe": _describe, "create": _create, "set": _set, "delete": _delete}[options.action](
-        server, options
+def _attributes(vt: str | None = None, delay: str | None = None, maxsize: str | None = None) -> Decorator:
+    hidden = "seconds, or 10m, for which a received message stays hidden"
+    return several(
+        option("-t --visibility-timeout S", hidden, seconds, default=vt),
+        option("-d --delay S", "seconds, or 10m, until a sent message is visible", seconds, default=delay),
+        option("-m --maxsize N", "longest message, 1024 to 65536, or -1 for no limit", int, default=maxsize),
     )
 
 
-def _list(server: Server, options: argparse.Namespace) -> None:
-    with server.calls() as rsmq:
+command = CtlGroup()
+
+
+@server_command(command, "list", examples=("", "--output text"))
+def _list(server: Server, options: Options) -> None:
+    with server.calls("") as rsmq:
         try:
             names = rsmq.list_queues()
         except RsmqError as error:
@@ -27,22 +34,23 @@ def _list(server: Server, options: argparse.Namespace) -> None:
     if options.output != "text":
         print_json(names)
         return
-    for name in names:
-        print_words(name)
+    for queue in names:
+        print_words(queue)
 
 
-def _describe(server: Server, options: argparse.Namespace) -> None:
-    with server.calls() as rsmq:
+@server_command(command, "describe", name, examples=("-n orders",))
+def _describe(server: Server, options: Options) -> None:
+    with server.calls(f"Failed to describe queue: {shown(options.name)}", options.name) as rsmq:
         try:
             fields = asdict(rsmq.get_queue_attributes(options.name))
         except RsmqError as error:
             if error.code != "invalidFormat":
-                raise _failed(server, "Failed to describe queue", options.name, error) from error
+                raise
             fields = _seen(server, options.name)
     print_attributes(options, fields)
 
 
-def _seen(server: Server, name: str) -> dict[str, Any]:
+def _seen(server: Server, wanted: str) -> dict[str, Any]:
     """Return the attributes of a queue whose name the protocol does not allow: other clients make them all the same."""
     from rsmq_tui.cli.commands.snapshot import poll_once  # noqa: PLC0415 - rarely needed, and it brings asyncio along
 
@@ -50,7 +58,7 @@ def _seen(server: Server, name: str) -> dict[str, Any]:
     if snapshot.link.failure is not None:
         raise server.told(snapshot.link.failure)
     for queue in snapshot.queues:
-        if queue.name == name and queue.kind == "rsmq":
+        if queue.name == wanted and queue.kind == "rsmq":
             return {
                 "vt": queue.vt_s,
                 "delay": queue.delay_s,
@@ -62,42 +70,56 @@ def _seen(server: Server, name: str) -> dict[str, Any]:
                 "msgs": queue.depth,
                 "hiddenmsgs": queue.hidden,
             }
-    raise server.missing(name)
+    raise server.missing(wanted)
 
 
-def _create(server: Server, options: argparse.Namespace) -> None:
-    name = options.name
-    with server.calls(changing="queue create") as rsmq:
+@server_command(
+    command,
+    "create",
+    name,
+    _attributes("30", "0", "65535"),
+    examples=("-n orders", "-n orders -t 120 -d 5 -m 2048"),
+    notes="It prints nothing.",
+)
+def _create(server: Server, options: Options) -> None:
+    queue = options.name
+    with server.calls(f"Failed to create queue: {shown(queue)}", queue, changing="queue create") as rsmq:
         try:
-            rsmq.create_queue(name, vt=options.visibility_timeout, delay=options.delay, maxsize=options.maxsize)
+            rsmq.create_queue(queue, vt=options.visibility_timeout, delay=options.delay, maxsize=options.maxsize)
         except RsmqError as error:
             if error.code == "queueExists":
-                raise FailedError(f"Queue already exists: {shown(name)}") from error
-            raise refused(f"Failed to create queue: {shown(name)}", name, error) from error
+                raise FailedError(f"Queue already exists: {shown(queue)}") from error
+            raise
 
 
-def _set(server: Server, options: argparse.Namespace) -> None:
-    name, given = options.name, (options.visibility_timeout, options.delay, options.maxsize)
+@server_command(
+    command,
+    "set",
+    name,
+    _attributes(),
+    examples=("-n orders -t 120",),
+    notes=f"Only the given attributes change; they apply to later sends and receives. {NO_JOURNAL}",
+)
+def _set(server: Server, options: Options) -> None:
+    given = (options.visibility_timeout, options.delay, options.maxsize)
     if given == (None, None, None):
         raise UsageError("queue set takes at least one of -t, -d and -m")
     vt, delay, maxsize = given
-    with server.calls(changing="queue set") as rsmq:
-        try:
-            attributes = rsmq.set_queue_attributes(name, vt=vt, delay=delay, maxsize=maxsize)
-        except RsmqError as error:
-            raise _failed(server, "Failed to set attributes of queue", name, error) from error
+    beginning = f"Failed to set attributes of queue: {shown(options.name)}"
+    with server.calls(beginning, options.name, changing="queue set") as rsmq:
+        attributes = rsmq.set_queue_attributes(options.name, vt=vt, delay=delay, maxsize=maxsize)
     print_attributes(options, asdict(attributes))
 
 
-def _delete(server: Server, options: argparse.Namespace) -> None:
-    with server.calls(changing="queue delete") as rsmq:
-        try:
-            rsmq.delete_queue(options.name)
-        except RsmqError as error:
-            raise _failed(server, "Failed to delete queue", options.name, error) from error
-
-
-def _failed(server: Server, beginning: str, name: str, error: RsmqError) -> FailedError:
-    if error.code == "queueNotFound":
-        return server.missing(name)
-    return refused(f"{beginning}: {shown(name)}", name, error)
+@server_command(
+    command,
+    "delete",
+    name,
+    examples=("-n orders",),
+    notes=f"It does not ask for confirmation, like the original rsmqctl. {NO_JOURNAL} rsmq-tui queues delete previews "
+    "the deletion and can be undone.",
+)
+def _delete(server: Server, options: Options) -> None:
+    beginning = f"Failed to delete queue: {shown(options.name)}"
+    with server.calls(beginning, options.name, changing="queue delete") as rsmq:
+        rsmq.delete_queue(options.name)

@@ -1,15 +1,17 @@
 """The server of one `rsmqctl` command, and its output."""
 
-import argparse
 import base64
 import codecs
 import sys
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from rsmq_tui.cli.errors import UsageError
+from rsmq_tui.cli.errors import EXIT_FAILED, UsageError
 from rsmq_tui.cli.output import print_json, print_words, text_of
+from rsmq_tui.cli.parsing import Options
+from rsmq_tui.cli.rsmqctl.parsing import Run
 from rsmq_tui.cli.servers import profile_of
 from rsmq_tui.monitor.text import SENTENCE_MAX, UNKNOWN, clock, printable
 from rsmq_tui.protocol import SERVER_ERRORS, ExplainedError, Failure, Message, Rsmq, RsmqError, connect, failure_of
@@ -34,7 +36,7 @@ class Server:
     Close it with ``close``. Raises ``UsageError`` for options that name none.
     """
 
-    def __init__(self, options: argparse.Namespace) -> None:
+    def __init__(self, options: Options) -> None:
         self.profile = profile_of(options)
         self.ns = self.profile.ns
         try:
@@ -46,8 +48,8 @@ class Server:
         self.rsmq = Rsmq(self._client, self.ns)
 
     @contextmanager
-    def calls(self, *, changing: str = "") -> Iterator[Rsmq]:
-        """Give the queues for calls whose errors become a ``FailedError``; ``RsmqError`` is left to the command.
+    def calls(self, beginning: str, queue: str = "", *, changing: str = "") -> Iterator[Rsmq]:
+        """Give the queues for calls on one of them, whose errors become a ``FailedError`` that begins so.
 
         ``changing`` names the command where it changes something, which a read-only server refuses.
         """
@@ -58,6 +60,10 @@ class Server:
             )
         try:
             yield self.rsmq
+        except RsmqError as error:
+            if error.code == "queueNotFound":
+                raise self.missing(queue) from error
+            raise refused(beginning, queue, error) from error
         except SERVER_ERRORS as error:
             raise self.failed(error, changing=bool(changing)) from error
 
@@ -71,14 +77,12 @@ class Server:
 
         To be asked after a call that found nothing, so that a call that does needs one round trip.
         """
-        with self.calls() as rsmq:
+        with self.calls(f"Failed to read queue: {shown(queue)}", queue) as rsmq:
             try:
                 rsmq.get_queue_attributes(queue)
             except RsmqError as error:
-                if error.code == "queueNotFound":
-                    raise self.missing(queue) from error
                 if error.code != "invalidFormat":
-                    raise refused(f"Failed to read queue: {shown(queue)}", queue, error) from error
+                    raise
                 if queue not in rsmq.list_queues():
                     raise self.missing(queue) from error
 
@@ -106,6 +110,30 @@ class Server:
         return FailedError(f"rsmqctl: cannot {deed} {self.profile.address.label}: {sentence}; {hint}{unsure}")
 
 
+def run_on_server(run: Run, options: Options) -> int:
+    """Run a command, and return its exit status; raises ``UsageError``."""
+    server = Server(options)
+    try:
+        run(server, options)
+    except FailedError as error:
+        if options.verbose:
+            _print_places(error)
+        print(error, file=sys.stderr)
+        return EXIT_FAILED
+    finally:
+        server.close()
+    return 0
+
+
+def _print_places(error: BaseException) -> None:
+    """Print where the error came up; not its words, in which a server may repeat a password."""
+    cause: BaseException | None = error
+    while cause is not None:
+        print(f"{type(cause).__name__} at:", file=sys.stderr)
+        traceback.print_tb(cause.__traceback__)
+        cause = cause.__cause__
+
+
 def refused(beginning: str, queue: str, error: RsmqError) -> FailedError:
     """Return the error of what the protocol refuses, behind the beginning of its sentence."""
     if error.code in ("invalidFormat", "missingParameter") and "qname" in str(error):
@@ -122,7 +150,7 @@ def shown(text: str) -> str:
     return printable(text, _NAME_MAX)
 
 
-def print_attributes(options: argparse.Namespace, fields: dict[str, Any]) -> None:
+def print_attributes(options: Options, fields: dict[str, Any]) -> None:
     """Print the attributes of a queue; vt and delay are printed as 30.0, as the original does."""
     for name in ("vt", "delay"):
         fields[name] = None if fields[name] is None else float(fields[name])
@@ -137,7 +165,7 @@ def print_attributes(options: argparse.Namespace, fields: dict[str, Any]) -> Non
         print_words(f"{name:<11}{text}")
 
 
-def print_message(options: argparse.Namespace, message: Message) -> None:
+def print_message(options: Options, message: Message) -> None:
     """Print a received message."""
     if options.output != "text":
         fields = {"id": message.id, **body_fields("message", message.body), "rc": message.rc, "ts": message.fr_ms}
@@ -157,7 +185,7 @@ def print_body(body: bytes) -> None:
     print()
 
 
-def print_none(options: argparse.Namespace) -> None:
+def print_none(options: Options) -> None:
     """Say that there is no message: on stdout as the original does, unless JSON alone was asked for."""
     sentence = f"No messages on queue: {shown(options.name)}"
     if options.output == "json":

@@ -19,9 +19,10 @@ _NEW_ID = re.compile(r"(?<![a-zA-Z0-9:])[a-zA-Z0-9]{32}(?![a-zA-Z0-9:])")
 class Observed(NamedTuple):
     """How a command ended: its exit status, what it printed, and what all keys hold after it.
 
-    Ids that the command made are ``<id>``, times of now ``<s>`` and ``<ms>``; a help, a usage error and a traceback
-    stand for their text, which is nobody's to compare. A score near the time of the command is in seconds from it, to
-    five minutes, as ``+600 s``.
+    Ids that the command made are ``<id>``, times of now ``<s>`` and ``<ms>``. Of a help only the first line is
+    compared, and of a wrong value only the option, because the reasons differ in words. A traceback stands for its
+    text, and so does a usage error that the original does not have, as ``<usage>``. A score near the time of the
+    command is in seconds from it, to five minutes, as ``+600 s``.
     """
 
     status: int
@@ -45,13 +46,17 @@ def lay(client: Redis, commands: Iterable[Sequence[str]]) -> None:
 def observed(client: Redis, status: int, out: str, err: str, known: str, url: str) -> Observed:
     """Return what there is to compare; ids in ``known`` were there before."""
     at_ms = now_ms(client)
-    err = "<usage>" if status == _USAGE else _printed(err, known, at_ms, url)
+    is_ours = status == _USAGE and not err.startswith(("Usage: ", "Error: "))
+    err = "<usage>" if is_ours else _printed(err, known, at_ms, url)
     return Observed(status, _printed(out, known, at_ms, url), err, _keys(client, known, at_ms))
 
 
 def _printed(text: str, known: str, at_ms: int, url: str) -> str:
-    if re.match(r"usage:", text, re.IGNORECASE):
-        return "<help>"
+    if re.match(r"Usage: .*\n\n", text):
+        return text.splitlines()[0] + "\n<help>"
+    # What was meant is looked for among the options, of which ours are more.
+    text = re.sub(r" \(?Did you mean .*\n", " <meant>\n", text)
+    text = re.sub(r"(Error: Invalid value for [^:]+: ).*\n", r"\1<why>\n", text)
     if text.startswith("Traceback "):
         return f"<traceback: {text.splitlines()[-1].split(':')[0].split('.')[-1]}>"
     # Where in the program an error came up, as -v prints it.

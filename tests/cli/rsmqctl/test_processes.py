@@ -49,7 +49,7 @@ def test_the_entry_point() -> None:
     script = f"import sys; from {MODULE} import main; sys.argv[0] = 'rsmqctl'; sys.exit(main())"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, timeout=SECONDS_MAX, check=False)
     assert done.returncode == 0
-    assert done.stdout.startswith(b"usage: rsmqctl")
+    assert done.stdout.startswith(b"Usage: rsmqctl")
 
 
 def test_a_body_from_a_pipe(redis_url: str, rsmq: Rsmq, queue: str) -> None:

@@ -1,17 +1,29 @@
 """`rsmq-tui history`: the history screen alone, without a server."""
 
-import argparse
 import os
 import sys
 from pathlib import Path
 
-from rsmq_tui.cli.arguments.history import ANALYSIS_VARIABLE
+import click
+
 from rsmq_tui.cli.errors import UsageError
+from rsmq_tui.cli.options import ANALYSIS_VARIABLE, look
+from rsmq_tui.cli.parsing import Command, Options, option
 from rsmq_tui.monitor.text import printable
 from rsmq_tui.tui.history.loading import Past
 
 
-def run(options: argparse.Namespace) -> int:
+@click.command(
+    cls=Command,
+    notes="OUT is an analysis that `rsmq-tui pipeline run --out OUT` wrote: a folder, or a URL that fsspec supports. "
+    "The command contacts no server. With rsmq-tui --analysis OUT, the key H opens the same screen in the dashboard.",
+    examples=("analysis", "s3://bucket/analysis --history s3://bucket/history"),
+    statuses={0: "done", 2: "a usage error, or no terminal"},
+)
+@click.argument("out", metavar="[OUT]", required=False, help=f"the analysis (env {ANALYSIS_VARIABLE})")
+@option("--history DIR", "the history that Enter replays (default: the one that the analysis names)")
+@look
+def command(options: Options) -> int:
     """Open the screen and return the exit status; raises ``UsageError`` where no analysis is named, or none there."""
     out = analysis_of(options.out)
     # What is elsewhere is asked for on the screen: that may take a while.

@@ -1,12 +1,15 @@
 """`rsmq-tui replay`: the dashboard on a recorded history."""
 
-import argparse
 import sys
-from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
+import click
+
+from rsmq_tui.cli.commands.recorded import require_packages
 from rsmq_tui.cli.errors import UsageError
+from rsmq_tui.cli.options import look
 from rsmq_tui.cli.output import say
+from rsmq_tui.cli.parsing import Command, Options, option
 from rsmq_tui.monitor.text import clock, printable
 
 if TYPE_CHECKING:
@@ -16,11 +19,55 @@ if TYPE_CHECKING:
 _PROBLEMS_TOLD = 20
 
 
-def run(options: argparse.Namespace) -> int:
+_NOTES = """\
+DIR is the history that `rsmq-tui record` or `rsmq-tui --record` wrote: a folder, or a URL that fsspec supports. Replay
+contacts no server and changes nothing. T is 21:50, 2031-05-17 21:50, 2031-05-17, -10m (before the end of the
+recording), or seconds since 1970, all in UTC; a time without a date is the last such time, or the first one after
+--from. Without --from, replay starts an hour before the end. Playing stops at --to; stepping and seeking can go beyond
+it. Files that a recorder is still writing appear when they are sealed, some minutes later; playing on at the end checks
+for them. Files that cannot be read are left out, and are named on stderr at the end."""
+_KEYS = (
+    ("p", "play and pause"),
+    ("[ ]", "step from poll to poll"),
+    ("{ }", "go to the previous and next verdict change"),
+    ("@", "go to a time"),
+    ("< >", "change the speed"),
+    ("m D", "mark a time, and compare another time with it"),
+    ("?", "show all keys"),
+)
+_SPEED_MAX = 3600.0
+
+
+def _speed(text: str) -> float:
+    try:
+        speed = float(text.removeprefix("x"))
+    except ValueError:
+        speed = 0.0
+    if not 1.0 <= speed <= _SPEED_MAX:
+        raise ValueError(f"{text!r} is not a speed from 1 to 3600")
+    return speed
+
+
+@click.command(
+    cls=Command,
+    notes=_NOTES,
+    examples=(
+        "history",
+        "history --from '2031-05-17 21:50' --to 22:30 --speed 10",
+        "s3://bucket/queues --from -2h",
+    ),
+    sections={"Keys": _KEYS},
+    statuses={0: "you quit", 2: "a usage error, or nothing to replay"},
+)
+@click.argument("history", metavar="DIR", help="the history: a folder or a URL")
+@option("--from T", "where to start", name="from_text")
+@option("--to T", "where playing stops", name="to_text")
+@option("--speed N", "recorded seconds played per second, from 1 to 3600", _speed, default="60")
+@option("--paused", "start paused")
+@look
+def command(options: Options) -> int:
     """Open the dashboard on a history and return the exit status; raises ``UsageError`` where there is none."""
-    # Looked for, and not loaded: that takes time, and a local folder needs only one of them.
-    if any(find_spec(name) is None for name in ("pyarrow", "fsspec")):
-        raise UsageError("replaying needs the packages of the extra `history`: pip install 'rsmq-tui[history]'")
+    require_packages("replaying")
     from rsmq_tui.history.names import HistoryError  # noqa: PLC0415
     from rsmq_tui.history.reading import History  # noqa: PLC0415
 
@@ -39,7 +86,7 @@ def run(options: argparse.Namespace) -> int:
     return app.return_code or 0
 
 
-def _opened(history: "History", options: argparse.Namespace) -> "ReplaySession":
+def _opened(history: "History", options: Options) -> "ReplaySession":
     from rsmq_tui.tui.replay.session import replaying_of  # noqa: PLC0415
 
     from_ms = to_ms = None

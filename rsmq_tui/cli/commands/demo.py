@@ -1,12 +1,16 @@
 """`rsmq-tui demo`: the dashboard on a private server, with healthy and failing consumers."""
 
-import argparse
 import asyncio
 import os
 import sys
 import tempfile
 from pathlib import Path
 
+import click
+
+from rsmq_tui.cli.errors import UsageError
+from rsmq_tui.cli.options import namespace, read_only, screen
+from rsmq_tui.cli.parsing import Command, Options, at_least, option
 from rsmq_tui.embedded import EmbeddedError, EmbeddedServer, WorkloadProcess
 from rsmq_tui.monitor import Thresholds
 from rsmq_tui.profiles import Profile
@@ -20,19 +24,37 @@ DEMO_LISTS = ("queue:*",)
 DEMO_LIST_AGE = "created"
 
 
-def run(options: argparse.Namespace) -> int:
-    """Run the demo; a server that cannot be started is one sentence and exit status 2."""
+_STATUSES = {0: "you quit, or the time of --seconds is over", 2: "a usage error, or its server cannot be started"}
+
+
+@click.command(cls=Command, examples=("", "--headless", "--headless --seconds 10m"), statuses=_STATUSES)
+@option("--headless", "only run the workload, and print the server's URL")
+@option("--seconds N", "with --headless: end after this time: 30, 10m", at_least(0.1))
+# Taken so that the refusal says why.
+@option("-r --redis-url URL", "", hidden=True)
+@namespace
+@read_only
+@screen
+def command(options: Options) -> int:
+    """Run the demo; raises ``UsageError`` for a server that cannot be started."""
+    if options.seconds is not None and not options.headless:
+        raise UsageError("--seconds goes with --headless; q ends the dashboard")
+    if options.redis_url is not None:
+        raise UsageError("demo starts its own server and takes no -r; `rsmq-tui -r URL` watches yours")
+    if options.profile:
+        raise UsageError("demo starts its own server and takes no --profile; `rsmq-tui --profile NAME` watches yours")
+    if options.lists:
+        raise UsageError("demo has its own list queues and takes no --lists; `rsmq-tui --lists PATTERN` watches yours")
     try:
         with EmbeddedServer() as server:
             if options.headless:
                 return _headless(server.url, options)
             return _with_dashboard(server, options)
     except EmbeddedError as error:
-        print(f"rsmq-tui: {error}", file=sys.stderr)
-        return 2
+        raise UsageError(str(error)) from error
 
 
-def _with_dashboard(server: EmbeddedServer, options: argparse.Namespace) -> int:
+def _with_dashboard(server: EmbeddedServer, options: Options) -> int:
     from rsmq_tui.cli.dashboard import open_dashboard  # noqa: PLC0415 - headless runs must not load the screens
 
     # What is undone here is of no use once the server is gone.
@@ -61,7 +83,7 @@ def address_of(server: EmbeddedServer) -> Address:
     return Address(server.url, ended=lambda: None if server.is_running else ended)
 
 
-def _headless(url: str, options: argparse.Namespace) -> int:
+def _headless(url: str, options: Options) -> int:
     from rsmq_tui.embedded.workload import run_workload  # noqa: PLC0415 - with a screen it runs in its own process
 
     async def work() -> None:
@@ -75,6 +97,6 @@ def _headless(url: str, options: argparse.Namespace) -> int:
     return 0
 
 
-def _ns(options: argparse.Namespace) -> str:
+def _ns(options: Options) -> str:
     named: str | None = options.ns
     return os.environ.get("RSMQ_NS", "rsmq") if named is None else named

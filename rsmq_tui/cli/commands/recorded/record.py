@@ -1,18 +1,22 @@
 """`rsmq-tui record`: records the state of all queues until it is stopped."""
 
-import argparse
 import asyncio
 import signal
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from rsmq_tui.cli.errors import UsageError
-from rsmq_tui.cli.interrupts import EXIT_INTERRUPTED, run_interruptibly
+import click
+
+from rsmq_tui.cli.commands.recorded import require_packages
+from rsmq_tui.cli.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_TERMINATED, UsageError
+from rsmq_tui.cli.interrupts import run_interruptibly
+from rsmq_tui.cli.options import reading
 from rsmq_tui.cli.output import ProgressLine, say
+from rsmq_tui.cli.parsing import Command, Options, folder, option, span
 from rsmq_tui.cli.servers import list_poller_of, profiles_of, reader_of
 from rsmq_tui.monitor import LivePoller
-from rsmq_tui.monitor.text import duration, plural, printable, size
+from rsmq_tui.monitor.text import duration, plural, printable, read_size, size
 from rsmq_tui.protocol.lists.naming import LISTS_NS
 
 if TYPE_CHECKING:
@@ -20,11 +24,53 @@ if TYPE_CHECKING:
     from rsmq_tui.history.recorder import Recorder, Watched
     from rsmq_tui.profiles import Profile
 
-EXIT_TERMINATED = 143
 _LOOK_S = 0.25
 
 
-def run(options: argparse.Namespace) -> int:
+_DAY_MS = 86_400_000
+_NOTES = """\
+DIR is a folder, or a URL that fsspec supports (s3://bucket/queues with the package s3fs). Several recorders may write
+to the same DIR. It contains Parquet files by UTC day; DIR/_schema.json describes the columns. An unreachable server
+does not end the recording: the outage is recorded.
+
+List queues (--lists) are recorded beside RSMQ queues, with namespace (lists) and kind "list". Values that lists do not
+count are null: arrivals, deletes and receives. --messages skips lists: their items have no ids, so inventories of them
+cannot be compared."""
+_EXAMPLES = """\
+rsmq-tui record --out history
+rsmq-tui --profile eu,us record --out /var/lib/rsmq --every 5s --messages 5m --keep 90d --max-size 20G
+rsmq-tui record --out incident --every 1s --for 1h
+rsmq-tui record --out history --lists 'queue:*' --lists mail"""
+_STATUSES = {
+    0: "the time of --for is over",
+    1: "the same, but something could not be written",
+    2: "a usage error, or a folder that cannot be a history",
+    130: "ended by Ctrl+C; all polls are written first",
+    143: "ended by SIGTERM or SIGHUP; all polls are written first",
+}
+
+
+def _size(text: str) -> int:
+    wanted = read_size(text)
+    if isinstance(wanted, str) or not 1 << 20 <= wanted <= 1 << 60:
+        raise ValueError(f"{text!r} is not a size of at least 1M, such as 500M, 20G or 1.5T")
+    return wanted
+
+
+@click.command(cls=Command, notes=_NOTES, sections={"Examples": _EXAMPLES}, statuses=_STATUSES)
+@option("--out DIR", "the destination: a folder or a URL", folder, required=True)
+@option("--every SPAN", "time between polls", span(100, _DAY_MS), default="5s")
+@option("--for SPAN", "stop after this time: 1h", span(100, 10_000 * _DAY_MS), name="for_ms")
+@option(
+    "--messages SPAN",
+    "also record every message of RSMQ queues at this interval, without its body: 5m",
+    span(1_000, 10_000 * _DAY_MS),
+)
+@option("--bodies", "with --messages: record the bodies too; anyone who can read the files can read the bodies")
+@option("--keep SPAN", "delete days older than this: 90d", span(_DAY_MS, 100_000 * _DAY_MS))
+@option("--max-size SIZE", "delete the oldest days when the files take more than this: 20G", _size)
+@reading
+def command(options: Options) -> int:
     """Record until the time is over, or a signal ends it, and return the exit status.
 
     Raises ``UsageError`` where the packages for it are missing, and for a folder that cannot be a history.
@@ -36,13 +82,7 @@ def run(options: argparse.Namespace) -> int:
 
 def started_recorder(out: str, keep_ms: int | None = None, max_bytes: int | None = None) -> "Recorder":
     """Return a recorder that has begun; raises ``UsageError`` where its packages are missing or it cannot begin."""
-    try:
-        import fsspec  # noqa: F401, PLC0415
-        import pyarrow  # noqa: F401, PLC0415
-    except ImportError as error:
-        raise UsageError(
-            "recording needs the packages of the extra `history`: pip install 'rsmq-tui[history]'"
-        ) from error
+    require_packages("recording")
     from rsmq_tui.history.names import HistoryError  # noqa: PLC0415
     from rsmq_tui.history.recorder import Recorder  # noqa: PLC0415
     from rsmq_tui.history.writer import Settings  # noqa: PLC0415
@@ -55,7 +95,7 @@ def started_recorder(out: str, keep_ms: int | None = None, max_bytes: int | None
     return recorder
 
 
-async def _record(options: argparse.Namespace, interrupts: "Interrupts") -> int:
+async def _record(options: Options, interrupts: "Interrupts") -> int:
     stop = asyncio.Event()
     terminated = False
 
@@ -97,7 +137,7 @@ async def _record(options: argparse.Namespace, interrupts: "Interrupts") -> int:
         return EXIT_INTERRUPTED
     if terminated:
         return EXIT_TERMINATED
-    return 1 if tally.lost or tally.is_failing else 0
+    return EXIT_FAILED if tally.lost or tally.is_failing else 0
 
 
 def _watched(profiles: "Sequence[Profile]") -> "list[Watched]":

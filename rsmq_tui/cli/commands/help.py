@@ -1,6 +1,5 @@
 """`rsmq-tui help`: the pages for users, rendered for a terminal or as Markdown."""
 
-import argparse
 import os
 import re
 import shlex
@@ -10,6 +9,9 @@ import sys
 from contextlib import suppress
 from io import StringIO
 
+import click
+
+from rsmq_tui.cli.parsing import Command, Options
 from rsmq_tui.docs import page, topics
 
 _WIDTH_MAX = 100
@@ -19,8 +21,19 @@ _PAGER = "less -R"
 _LINK_TO_PAGE = re.compile(r"\[([^\]]+)\]\([\w-]+\.md\)")
 
 
-def run(options: argparse.Namespace) -> int:
-    """Print the page of a topic, or the topics."""
+@click.command(
+    cls=Command,
+    notes="In a terminal, a page that is longer than the screen is shown by $PAGER (default less). Otherwise the page "
+    "is printed as Markdown. `rsmq-tui COMMAND --help` describes the options of a command.",
+    examples=("", "s", "messages | grep undo"),
+    statuses={0: "done"},
+)
+@click.argument("topic", required=False, shell_complete=lambda _ctx, _argument, start: _starting(start))
+def command(options: Options) -> int:
+    """Print the page of a topic, or the topics; raises ``click.UsageError`` for a topic that there is not."""
+    if options.topic is not None and options.topic not in topics():
+        sentence = f"No such topic {options.topic!r}; `rsmq-tui help` lists them."
+        raise click.NoSuchCommand(options.topic, sentence, topics(), click.get_current_context())
     if options.topic is None:
         width = max(map(len, topics()))
         _write("".join(f"{topic:{width}}  {sentence}\n" for topic, sentence in topics().items()))
@@ -34,6 +47,10 @@ def run(options: argparse.Namespace) -> int:
     if text.count("\n") < lines or not _paged(text):
         _write(text)
     return 0
+
+
+def _starting(start: str) -> list[str]:
+    return [topic for topic in topics() if topic.startswith(start)]
 
 
 def _rendered(markdown: str, width: int) -> str:

@@ -1,15 +1,20 @@
 """`rsmq-tui report`: writes a post-mortem of a time range. The file appears whole or not at all."""
 
-import argparse
 import os
 import tempfile
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rsmq_tui.cli.commands.history import analysis_of
-from rsmq_tui.cli.errors import UsageError
+import click
+
+from rsmq_tui.cli.commands.recorded import require_packages
+from rsmq_tui.cli.commands.recorded.history import analysis_of
+from rsmq_tui.cli.errors import EXIT_FAILED, UsageError
+from rsmq_tui.cli.options import ANALYSIS_VARIABLE
 from rsmq_tui.cli.output import say
+from rsmq_tui.cli.parsing import Command, Options, option
 from rsmq_tui.monitor.text import plural, printable, size
 
 if TYPE_CHECKING:
@@ -21,7 +26,32 @@ _NAMED_MAX = 10
 _HTML, _MARKDOWN = (".html", ".htm"), (".md", ".markdown")
 
 
-def run(options: argparse.Namespace) -> int:
+_NOTES = """\
+T is 21:50, 2031-05-17 21:50, 2031-05-17, -10m (before the end of the analysis), or seconds since 1970, all in UTC; a
+time without a date is the last such time, or for --to the first one after --from. Without --from, the report covers the
+last day. The HTML is a single file that needs no network: mail it, print it, or add it to a wiki."""
+
+
+@click.command(
+    cls=Command,
+    notes=_NOTES,
+    examples=(
+        "--analysis analysis --out night.html --from '2031-05-17 21:50' --to 23:30",
+        "--analysis analysis --out orders.md --from -2h --queue orders --title 'Orders stood still'",
+    ),
+    statuses={
+        0: "the file is written",
+        1: "the same, but some files of the analysis could not be read and are named",
+        2: "a usage error, no such analysis, or the file cannot be written",
+    },
+)
+@option("--out FILE", "the file to write; its name ends in .html or .md", click.Path(), required=True)
+@option("--analysis OUT", f"the tables that `rsmq-tui pipeline` wrote (env {ANALYSIS_VARIABLE})")
+@option("--from T", "start of the range", name="from_text")
+@option("--to T", "end of the range", name="to_text")
+@option("--queue QUEUE", "only this queue; may be repeated", name="queues", multiple=True)
+@option("--title TEXT", "title of the report")
+def command(options: Options) -> int:
     """Write the file and return the exit status; raises ``UsageError``."""
     path = Path(options.out)
     kind = path.suffix.lower()
@@ -31,7 +61,7 @@ def run(options: argparse.Namespace) -> int:
     from rsmq_tui.history.report.words import gather  # noqa: PLC0415 - its packages are there
 
     span = _span(options, analysis)
-    report = gather(analysis, span, _queues(options.queue, analysis), title=options.title)
+    report = gather(analysis, span, _queues(options.queues, analysis), title=options.title)
     if kind in _HTML:
         from rsmq_tui.history.report.html import as_html  # noqa: PLC0415
 
@@ -47,16 +77,12 @@ def run(options: argparse.Namespace) -> int:
     say(f"{options.out}: {said}, {size(len(written))}")
     for problem in analysis.problems:
         say(problem)
-    return 1 if analysis.left_out else 0
+    return EXIT_FAILED if analysis.left_out else 0
 
 
 def _opened(out: str) -> "Analysis":
-    try:
-        from rsmq_tui.history.analysis.reading import Analysis  # noqa: PLC0415 - its packages may be missing
-    except ImportError as error:
-        raise UsageError(
-            "a report needs the packages of the extra `history`: pip install 'rsmq-tui[history]'"
-        ) from error
+    require_packages("a report")
+    from rsmq_tui.history.analysis.reading import Analysis  # noqa: PLC0415 - its packages are there
     from rsmq_tui.history.names import HistoryError  # noqa: PLC0415
 
     try:
@@ -65,7 +91,7 @@ def _opened(out: str) -> "Analysis":
         raise UsageError(printable(str(error))) from error
 
 
-def _span(options: argparse.Namespace, analysis: "Analysis") -> "TimeRange":
+def _span(options: Options, analysis: "Analysis") -> "TimeRange":
     from rsmq_tui.history.analysis.values import TimeRange  # noqa: PLC0415
     from rsmq_tui.history.moments import MomentError, read_end, read_moment  # noqa: PLC0415
 
@@ -93,7 +119,7 @@ def _span(options: argparse.Namespace, analysis: "Analysis") -> "TimeRange":
     return TimeRange(from_ms, to_ms)
 
 
-def _queues(names: list[str], analysis: "Analysis") -> "list[QueueRef] | None":
+def _queues(names: Sequence[str], analysis: "Analysis") -> "list[QueueRef] | None":
     if not names:
         return None
     refs = [facts.ref for facts in analysis.queues()]

@@ -1,0 +1,18 @@
+"""The commands of `rsmq-tui` that write and read recordings. Each is imported when it is called.
+
+history   `rsmq-tui history`: the history screen alone, without a server
+pipeline  `rsmq-tui pipeline`: analyse a history with Spark, or generate one
+record    `rsmq-tui record`: record every poll until it is stopped
+replay    `rsmq-tui replay`: the dashboard on a history
+report    `rsmq-tui report`: a post-mortem of a time range, as HTML or Markdown
+"""
+
+from importlib.util import find_spec
+
+from rsmq_tui.cli.errors import UsageError
+
+
+def require_packages(what: str) -> None:
+    """Raise ``UsageError`` where a package that reads and writes a history is missing; none of them is loaded."""
+    if any(find_spec(name) is None for name in ("pyarrow", "fsspec")):
+        raise UsageError(f"{what} needs the packages of the extra `history`: pip install 'rsmq-tui[history]'")

@@ -1,0 +1,88 @@
+"""Options that several commands have, as decorators."""
+
+import os
+import sys
+from collections.abc import Callable
+
+import click
+
+from rsmq_tui.cli.parsing import DEFAULT_URL, OneOf, Options, at_least, is_set, option, options_of, several
+
+ANALYSIS_VARIABLE = "RSMQ_TUI_ANALYSIS"
+READ_ONLY_VARIABLE = "RSMQ_TUI_READ_ONLY"
+
+
+def _completing(kind: str) -> Callable[[click.Context, click.Parameter, str], list[str]]:
+    def complete(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
+        # Only a shell asks for it.
+        from rsmq_tui.cli.commands.completion import names  # noqa: PLC0415
+
+        options: Options = options_of(ctx)
+        return names(kind, options, incomplete)
+
+    return complete
+
+
+complete_queues = _completing("queues")
+_complete_profiles = _completing("profiles")
+
+redis_url = option(
+    "-r --redis-url URL",
+    "redis://, rediss:// or unix:// URL, with user and password if needed (env REDIS_URL; default: the "
+    f"configuration's default profile, or {DEFAULT_URL})",
+)
+profile = option(
+    "--profile NAME",
+    "a server from the configuration file, instead of -r and REDIS_URL; separate several with commas "
+    "(see: rsmq-tui profiles)",
+    multiple=True,
+    shell_complete=_complete_profiles,
+)
+config = option(
+    "--config FILE",
+    "configuration file (env RSMQ_TUI_CONFIG, default config.toml in your configuration folder)",
+    click.Path(),
+)
+namespace = option("--ns NS", "namespace, the prefix of all keys, instead of the profile's (env RSMQ_NS, default rsmq)")
+lists = option(
+    "--lists PATTERN",
+    "Redis Lists to show as queues, instead of the profile's: a key, or a pattern such as 'queue:*'; may be repeated",
+    multiple=True,
+)
+read_only = option(
+    "--read-only", f"refuse every change (env {READ_ONLY_VARIABLE}=1)", default=lambda: is_set(READ_ONLY_VARIABLE)
+)
+look = several(
+    option("--theme THEME", "rsmq-dark, rsmq-light, rsmq-ansi, or the name of your own theme"),
+    option(
+        "--ascii",
+        "draw with ASCII characters only",
+        default=lambda: "utf" not in (sys.stdout.encoding or "").lower() or os.environ.get("TERM") == "linux",
+    ),
+)
+screen = several(
+    look,
+    option("--interval T", "time between polls, instead of the profile's: 0.5, 500ms, 1m (default 1 s)", at_least(0.1)),
+    option("--record DIR", "also record every poll into a folder of Parquet files, as `rsmq-tui record` does"),
+    option(
+        "--analysis OUT", f"the tables that `rsmq-tui pipeline` wrote; the key H shows them (env {ANALYSIS_VARIABLE})"
+    ),
+)
+# What commands have that read one server or several.
+server = several(redis_url, profile, config)
+reading = several(server, namespace, lists)
+guarded = several(reading, read_only)
+
+json_option = option("--json", "print JSON lines (the default when the output is not a terminal)")
+queue_argument = click.argument("queue", metavar="QUEUE", shell_complete=complete_queues)
+_HOW = OneOf()
+# What every change has.
+changing = several(
+    option("--yes", "apply the change; without it, the change is only previewed", one_of=_HOW),
+    option("--dry-run", "only preview the change (the default)", one_of=_HOW),
+    json_option,
+)
+unsettled = option(
+    "--unsettled",
+    "also put back messages that may have been consumed, because the change was interrupted and its outcome is unknown",
+)

@@ -1,0 +1,113 @@
+"""Running a program: from its arguments to its exit status, whatever goes wrong."""
+
+import errno
+import gc
+import os
+import re
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from io import StringIO
+from typing import Any
+
+from rsmq_tui import __version__
+from rsmq_tui.cli.errors import EXIT_DEFECT, EXIT_INTERRUPTED, EXIT_PIPE_CLOSED, EXIT_USAGE, UsageError
+
+# Errors of a disk: what is printed cannot be written.
+_UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+
+
+def run_program(name: str, module: str, arguments: Sequence[str] | None, exit_unwritable: int) -> int:
+    """Run one command of the program in a module and return its exit status; what goes wrong is said on stderr.
+
+    ``exit_unwritable`` is the status for output that cannot be written.
+    """
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        if given == ["--version"]:
+            # Said before anything is imported.
+            print(f"{name} {__version__}")
+            status = 0
+        else:
+            status = _invoked(name, module, given)
+        sys.stdout.flush()
+        return status
+    except BrokenPipeError:
+        # Whoever read our output has seen enough.
+        _silence()
+        return EXIT_PIPE_CLOSED
+    except UsageError as error:
+        print(f"{name}: {error}", file=sys.stderr)
+        return EXIT_USAGE
+    except OSError as error:
+        if error.errno not in _UNWRITABLE:
+            raise
+        _silence()
+        print(f"{name}: the output cannot be written: {error.strerror}", file=sys.stderr)
+        return exit_unwritable
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED
+    except Exception as error:  # the last place to say it in: Python would print what the error quotes
+        return _report_defect(name, error)
+
+
+def _invoked(name: str, module: str, arguments: list[str]) -> int:
+    program = load(module).command
+    import click  # noqa: PLC0415 - it takes longer than all that --version needs
+
+    if instruction := os.environ.get(completion_variable(name)):
+        from rsmq_tui.cli.commands.completion import complete  # noqa: PLC0415 - only a shell asks for it
+
+        return complete(program, name, instruction)
+    try:
+        with program.make_context(name, arguments) as ctx:
+            return int(program.invoke(ctx) or 0)
+    except click.exceptions.Exit as ended:
+        return ended.exit_code
+    except click.UsageError as error:
+        text = StringIO()
+        error.show(text)
+        print(error_words(text.getvalue()), file=sys.stderr)
+        return EXIT_USAGE
+
+
+def load(module: str) -> Any:
+    """Import a module of a command."""
+    # Nothing that imports make is garbage: looking for it in between costs a seventh of the start-up.
+    gc.disable()
+    try:
+        return import_module(module)
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
+def completion_variable(name: str) -> str:
+    """Return the environment variable by which a shell asks a program for completions."""
+    return f"_{name.replace('-', '_').upper()}_COMPLETE"
+
+
+def error_words(text: str) -> str:
+    """Return what click says of an error, printable, and without a URL, which may hold a password."""
+    # Only needed here.
+    from rsmq_tui.monitor.text import printable  # noqa: PLC0415
+
+    without_urls = re.sub(r"[^\s'(]*(?:://|@)[^\s')]*", "(a URL)", text)
+    return "\n".join(map(printable, without_urls.expandtabs(2).splitlines()))
+
+
+def _silence() -> None:
+    # Python would try once more to write the rest when it ends.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _report_defect(program: str, error: Exception) -> int:
+    """Say on stderr where the program itself failed, without what the error quotes, and return the exit status."""
+    # Only now: neither is needed to say that an option is wrong.
+    import traceback  # noqa: PLC0415
+
+    from rsmq_tui.protocol.errors import defect_of  # noqa: PLC0415
+
+    print("".join(traceback.format_tb(error.__traceback__)), end="", file=sys.stderr)
+    print(f"{program}: {defect_of(error).sentence}: please report it, with the lines above", file=sys.stderr)
+    return EXIT_DEFECT
