@@ -9,6 +9,7 @@ embedded         a private Valkey server and the demo's workload
 exporter         Prometheus metrics over HTTP
 files            small files read with a limit, file locks, and the user's folders of this program
 history          what polls said, recorded as Parquet files, and replayed
+listserver       a server for queues on lists, in memory; its time and faults are in the hand of a test
 monitor          polls, verdicts, searches and audits; only reads
 pipeline         Spark: the data source `rsmq`, and the tables that are computed from a history
 profiles         the configuration file and the servers that it names

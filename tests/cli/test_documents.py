@@ -23,6 +23,7 @@ from redis import Redis
 
 from rsmq_tui import __version__
 from rsmq_tui.docs import page, topics
+from rsmq_tui.listserver import ListServer
 from rsmq_tui.profiles.config import read_config
 from rsmq_tui.protocol import ListQueue, Rsmq
 from tests.cli.conftest import Command
@@ -100,7 +101,7 @@ class Shell:
             if called[0] == "pipeline":
                 self._generate(words[1:], called[1])
                 return
-            if called[0] == "record" or (called[0] == "exporter" and ">" not in words):
+            if called[0] in ("record", "listserver") or (called[0] == "exporter" and ">" not in words):
                 self._begin(command)
                 return
         done = subprocess.run(
@@ -130,8 +131,8 @@ class Shell:
 
     def _begin(self, command: str) -> None:
         """Start what goes on until Ctrl+C, on any free port."""
-        if " exporter" in command:
-            command = command.replace(" exporter", " exporter --port 0")
+        if "--unixsocket" not in command:
+            command = re.sub(r" (exporter|listserver)\b", r" \1 --port 0", command)
         with subprocess.Popen(
             ["bash", "-c", f"exec {command}"],
             cwd=self.folder,
@@ -186,6 +187,7 @@ def shell(tmp_path: Path, client: Redis, redis_url: str) -> Shell:
     jobs = ListQueue(client, "orders")
     jobs.push(*map(str, range(20)))
     assert jobs.take(vt_ms=1) is not None
+    (tmp_path / "secret.txt").write_text("secret\n")
     (tmp_path / "body.bin").write_bytes(b"\xff\x00")
     (tmp_path / "bodies.txt").write_text("one\ntwo\n")
     tape = Tape(tmp_path / "history")
@@ -234,13 +236,18 @@ def test_json_is_json(file: Path) -> None:
 
 
 @each
-def test_python_runs_where_it_needs_no_spark(file: Path, client: Redis, redis_url: str) -> None:
+def test_python_runs_where_it_needs_no_spark(
+    file: Path, client: Redis, redis_url: str, list_server: ListServer
+) -> None:
     for block in _blocks(file, "python"):
         code = compile(block.replace("Redis()", f"Redis.from_url({redis_url!r})"), file.name, "exec")
         if "spark" not in block:
             names: dict[str, Any] = {}
             exec(code, names)
-            assert "message" in names or names["lease"].item == b"one"
+            for test in [made for name, made in names.items() if name.startswith("test_")]:
+                test(list_server)
+            # A block ends with what it shows.
+            assert {"message", "lease", "client", "test_a_worker_acknowledges"} & set(names)
 
 
 @each

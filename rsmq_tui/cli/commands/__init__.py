@@ -8,6 +8,7 @@ doctor      `rsmq-tui doctor`: whether a server has all that the dashboard needs
 exporter    `rsmq-tui exporter`: Prometheus metrics over HTTP
 help        `rsmq-tui help`: the pages for users
 journal     `rsmq-tui journal`: the changes in the journal
+listserver  `rsmq-tui listserver`: a server for list queues, in memory
 messages    `rsmq-tui messages`: read, search, change and export messages
 profiles    `rsmq-tui profiles`: the profiles, and an example of a configuration file
 queues      `rsmq-tui queues`: list, create, change, purge and delete queues
@@ -48,6 +49,7 @@ _COMMANDS = {
     "Help and configuration": (
         ("help", "help", "print a page about a topic, or list the topics"),
         ("demo", "demo", "start a private server with sample queues in various states, and watch it"),
+        ("listserver", "listserver", "start a server for list queues, in memory, to test producers and consumers with"),
         ("doctor", "doctor", "check everything that the dashboard needs, and report problems"),
         ("profiles", "profiles", "list the servers in the configuration file"),
         ("completion", "completion", "print a completion script for bash, zsh or fish"),
