@@ -89,17 +89,12 @@ async def read_item_again(reader: ListReader, queue: str, known: MessageView) ->
 
 
 async def read_items_again(reader: ListReader, queue: str, rows: Sequence[MessageRow]) -> RowsAgain:
-    """Read anew where items are that were read before, as far as they are still near there.
-
-    Where scripts are refused nothing is told. Raises ``PeekError``.
-    """
+    """Read anew where items are that were read before, as far as they are still near there; raises ``PeekError``."""
     ids = [row.id for row in rows]
     try:
         now = await reader.pages.present(queue, ids)
     except PEEK_ERRORS as error:
         raise explain(error) from error
-    if now is None:
-        return RowsAgain(0, {})
     again: dict[str, MessageRow | None] = dict.fromkeys(ids) if now.is_known else {}
     for row in rows:
         if row.id in now.found:

@@ -149,7 +149,7 @@ class QueueEditor(EditExecutor):
             if isinstance(batch, LooseBatch):
                 return batch.traces(await self._read(*(("HGET", attributes, name) for name, _, _ in batch.fields)))
             if isinstance(batch, ListBatch):
-                return batch.traces(await are_there(self._read, batch))
+                return batch.traces(await are_there(self._read, self._links.of(self.ns).runner, batch))
             zset, ids = self._keys.messages(batch.queue), batch.ids
             rcs, *scores = await self._read(
                 ("HMGET", attributes, *(id + b":rc" for id in ids)), *(("ZSCORE", zset, id) for id in ids)

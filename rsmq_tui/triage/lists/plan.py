@@ -189,8 +189,8 @@ class _Preparing:
         if not selection.counts["q"]:
             return
         wanted = Counter(digest_of(item.id) for item in selection.items("q"))
-        _, newest = await self._editor.places(self._queue, "q", 0, 0)
-        is_still = not newest or item_digest(newest[0]) == selection.newest
+        _, newest = await self._editor.newest(self._queue)
+        is_still = not newest or newest == selection.newest
         spans = spans_of((position_of(item.id) for item in selection.items("q")), selection.ready, is_still=is_still)
 
         async def make(bodies: list[bytes], window: Window) -> Step:
