@@ -86,7 +86,7 @@ class LeaseBook:
 
 def hashes(items: Sequence[Item]) -> list[int]:
     """Return a hash for each item: Python's, which has 64 bits and a secret of this process."""
-    return [hash(item if isinstance(item, bytes) else item.sha) for item in items]
+    return list(map(hash, items))
 
 
 # So many items in a row tell a place where none like them are near.
@@ -392,8 +392,10 @@ class _Scan:
             found = await self._queue.step()
             self.is_over = self._queue.is_over and self._processing is None
             return [(found, [READY_SCORE] * len(found.items))]
-        assert self._processing is not None, "something is to be read"
-        return await self._step_in_processing(self._processing)
+        if self._processing is not None:
+            return await self._step_in_processing(self._processing)
+        self.is_over = True
+        return []
 
     async def _step_in_processing(self, walk: ListWalk) -> list[_Scored]:
         book = self._book
