@@ -261,8 +261,10 @@ class ListWalk:
         at_most = min(len(marks), max(0, top - self._next - pushed))
         ends = ends_of(marks, tail, 1 if is_front else min(_GRAM, len(tail), self._overlap))
         if ends and (is_front or pushed < self._overlap):
-            self._ambiguous += len(ends) > 1 and self._has_others
-            return max((end for end in ends if end <= at_most), default=ends[0])
+            # Beyond that they would have come nearer, as where others remove items from the midst.
+            likely = [end for end in ends if end <= at_most] or ends[::-1]
+            self._ambiguous += len(likely) > 1 and self._has_others
+            return likely[-1]
         most = end_of_most(marks, tail)
         if most is not None:
             return most

@@ -332,20 +332,6 @@ async def _turned(found: Sequence[Part]) -> AsyncGenerator[Part, None]:
         yield part
 
 
-def cut(items: Iterable[bytes]) -> Iterator[list[bytes]]:
-    """Cut items into those that one call may add at an end."""
-    part: list[bytes] = []
-    heavy = 0
-    for item in items:
-        if part and (len(part) == MAX_ITEMS or heavy + len(item) > MAX_BYTES):
-            yield part
-            part, heavy = [], 0
-        part.append(item)
-        heavy += len(item)
-    if part:
-        yield part
-
-
 # What finds the items of a queue that match.
 Search = Callable[[str, Filter], AsyncGenerator[Progress, None]]
 

@@ -1,7 +1,7 @@
 """Preview, run and export for list queues."""
 
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from rsmq_tui.protocol.lists.editor import ListEditor
 from rsmq_tui.protocol.lists.naming import LISTS_NS, ListNames, digest_of, item_digest, position_of
 from rsmq_tui.protocol.lists.naming import Area as Letter
 from rsmq_tui.protocol.lists.reader import ListReader
+from rsmq_tui.protocol.rsmq.operations import chunked
 from rsmq_tui.triage.actions import Action
 from rsmq_tui.triage.journal import KEEP_DAYS, LIMIT_BYTES, Journal
 from rsmq_tui.triage.jsonl import to_line
@@ -37,6 +38,7 @@ from rsmq_tui.triage.scope import Preview, Scope
 from rsmq_tui.triage.service import ChangeService, Exporting
 
 _AREAS: tuple[Letter, ...] = ("q", "p")
+# Items whose bodies may be in memory at once.
 _PART_ITEMS, _PART_BYTES = 2_000, 4_000_000
 _SLACK_ITEMS = 1_000
 
@@ -74,7 +76,7 @@ class ListExport:
             self.is_incomplete = found.is_incomplete
             depth = selection.count + self.gone
             for area in _AREAS:
-                for part in _parts(selection.items(area)):
+                for part in chunked(selection.items(area), _PART_ITEMS, lambda item: item.size, _PART_BYTES):
                     for item in await self._with_bodies(part, area, selection.ready):
                         self._write(to_line(item._replace(rc=None, fr=None), selection.at_ms) + "\n")
                         self.written += 1
@@ -114,20 +116,6 @@ class ListExport:
                 there[digest] -= 1
                 whole.append(item._replace(body=read[digest]))
         return whole
-
-
-def _parts(items: Iterator[RawMessage]) -> Iterator[list[RawMessage]]:
-    """Cut items into those whose bodies may be in memory at once."""
-    part: list[RawMessage] = []
-    heavy = 0
-    for item in items:
-        if part and (len(part) == _PART_ITEMS or heavy + item.size > _PART_BYTES):
-            yield part
-            part, heavy = [], 0
-        part.append(item)
-        heavy += item.size
-    if part:
-        yield part
 
 
 class ListChangeService(ChangeService):
