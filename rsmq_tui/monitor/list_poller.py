@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -49,9 +49,17 @@ _PLACES: dict[str, Place] = {
 _WHOLE: dict[str, Place] = {"ready": "queue", "hidden": "processing"}
 
 
+@contextmanager
+def _explained() -> Iterator[None]:
+    try:
+        yield
+    except PEEK_ERRORS as error:
+        raise explain(error) from error
+
+
 async def read_list_page(reader: ListReader, request: PageRequest, *, age: JsonPath | None = None) -> Page:
     """Read a page of a list queue; ``age`` is where items tell when they were made. Raises ``PeekError``."""
-    try:
+    with _explained():
         raw = await reader.pages.page(
             request.queue,
             part=request.part,
@@ -60,27 +68,21 @@ async def read_list_page(reader: ListReader, request: PageRequest, *, age: JsonP
             count=request.count,
             whole_bytes=0 if age is None else AGE_BYTES,
         )
-    except PEEK_ERRORS as error:
-        raise explain(error) from error
     rows = tuple(_row(message, raw.at_ms, age) for message in raw.messages)
     return Page(request, raw.at_ms, raw.depth, raw.ready, raw.start, rows)
 
 
 async def read_list_item(reader: ListReader, queue: str, id: str, *, age: JsonPath | None = None) -> MessageView:
     """Read one item, wherever it is now; raises ``PeekError``."""
-    try:
+    with _explained():
         raw = await reader.pages.item(queue, id)
-    except PEEK_ERRORS as error:
-        raise explain(error) from error
     return MessageView(raw.at_ms, raw.id, _whole_row(raw, age), raw.body, raw.size)
 
 
 async def read_item_again(reader: ListReader, queue: str, known: MessageView) -> MessageView:
     """Read anew where an item is that was read before; its body is what its id says. Raises ``PeekError``."""
-    try:
+    with _explained():
         raw = await reader.pages.item(queue, known.id, with_body=False)
-    except PEEK_ERRORS as error:
-        raise explain(error) from error
     if raw.score is None:
         return replace(known, at_ms=raw.at_ms, row=None)
     row = row_of(PeekedMessage(raw.id, raw.score, raw.rc, raw.fr_ms, raw.size, known.body), raw.at_ms)
@@ -89,17 +91,10 @@ async def read_item_again(reader: ListReader, queue: str, known: MessageView) ->
 
 
 async def read_items_again(reader: ListReader, queue: str, rows: Sequence[MessageRow]) -> RowsAgain:
-    """Read anew where items are that were read before, as far as they are still near there.
-
-    Where scripts are refused nothing is told. Raises ``PeekError``.
-    """
+    """Read anew where items are that were read before, as far as they are still near there; raises ``PeekError``."""
     ids = [row.id for row in rows]
-    try:
+    with _explained():
         now = await reader.pages.present(queue, ids)
-    except PEEK_ERRORS as error:
-        raise explain(error) from error
-    if now is None:
-        return RowsAgain(0, {})
     again: dict[str, MessageRow | None] = dict.fromkeys(ids) if now.is_known else {}
     for row in rows:
         if row.id in now.found:
@@ -118,27 +113,24 @@ async def search_lists(
     bodies: bool = True,
     age: JsonPath | None = None,
 ) -> AsyncGenerator[Progress, None]:
-    """Yield what matches, in no order, with each part of the queue that was searched; raises ``PeekError``.
+    """Yield what matches with each part of the queue that was searched, as it is taken; raises ``PeekError``.
 
-    It ends after ``limit`` matches. Only what is in processing is read where nothing else can match, or only the queue.
-    Without ``bodies`` they are read only where the filter needs them. Close it with ``aclose`` when leaving early.
+    What is in processing comes last, the oldest first. It ends after ``limit`` matches. Only what is in processing is
+    read where nothing else can match, or only the queue. Without ``bodies`` they are read only where the filter needs
+    them. Close it with ``aclose`` when leaving early.
     """
     bodies = bodies or "body" in wanted.needs(ages_in_bodies=age is not None)
-    try:
+    with _explained():
         chunks = reader.scan.chunks(queue, bodies=bodies, places=places_of(wanted))
         async with aclosing(search_chunks(chunks, wanted, limit, age)) as coming:
             async for progress in coming:
                 yield progress
-    except PEEK_ERRORS as error:
-        raise explain(error) from error
 
 
 async def read_list_due(reader: ListReader, queue: str, at_ms: int) -> tuple[tuple[str, int], ...]:
     """Count what is in processing by when its lease runs out; raises ``PeekError``."""
-    try:
+    with _explained():
         counts = await reader.pages.due_counts(queue, tuple(at_ms + bound for _, bound in DUE_BOUNDS))
-    except PEEK_ERRORS as error:
-        raise explain(error) from error
     *ends, leases, processing = counts
     labels = ("over", *(label for label, _ in DUE_BOUNDS[1:]), "later", "no lease")
     numbers = [count - before for count, before in zip((*ends, leases), (0, *ends), strict=True)]
@@ -147,10 +139,8 @@ async def read_list_due(reader: ListReader, queue: str, at_ms: int) -> tuple[tup
 
 async def count_blocked(reader: ListReader) -> int:
     """Count the consumers that wait on lists of the server, whichever lists these are; raises ``PeekError``."""
-    try:
+    with _explained():
         return len(await reader.blocked())
-    except PEEK_ERRORS as error:
-        raise explain(error) from error
 
 
 def places_of(wanted: Filter) -> tuple[Place, ...]:

@@ -9,8 +9,7 @@ import redis
 
 from rsmq_tui.embedded import EmbeddedServer
 from rsmq_tui.protocol import Lease, ListNames, ListQueue
-from rsmq_tui.protocol.lists import leases as list_leases
-from rsmq_tui.protocol.lists import scripts
+from rsmq_tui.protocol.lists import operations, scripts
 from rsmq_tui.protocol.lists.operations import Location
 from rsmq_tui.protocol.rsmq.operations import Operation
 from tests.bench.measure import Call, interleave_calls
@@ -48,10 +47,10 @@ def _take_and_ack_against_bare(run: Run) -> Measured:
             items = reversed(ListQueue(client, _OTHER).peek(-count))
             calls: list[Call] = []
             for item in items:
-                take = list_leases.take(location, _VT_MS)
+                take = operations.take(location, _VT_MS)
                 token = take.arguments[1]
                 assert isinstance(token, str)
-                ack = list_leases.ack(location, Lease(f"queue:{_OTHER}", item, token, 0))
+                ack = operations.ack(location, Lease(f"queue:{_OTHER}", item, token, 0))
                 calls.append(partial(_in_turn, _bare(client, take), _bare(client, ack)))
             return calls
 

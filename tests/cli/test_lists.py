@@ -9,7 +9,7 @@ from redis import Redis
 
 from rsmq_tui.monitor.filters.search import INCOMPLETE
 from rsmq_tui.protocol import Rsmq
-from rsmq_tui.protocol.lists.scan import ListLook
+from rsmq_tui.protocol.lists.pages import ListRanges
 from tests.cli.conftest import Command
 
 KEY = "queue:orders"
@@ -142,6 +142,19 @@ def test_looking(command: Command) -> None:
     assert '{"id": 4}' in people.text
 
 
+@pytest.mark.parametrize("end", ["right", "left"])
+def test_a_limit_lists_what_is_taken_next(anywhere: Command, client: Redis, tmp_path: Path, end: str) -> None:
+    url = client.connection_pool.connection_kwargs
+    config = tmp_path / "config.toml"
+    config.write_text(f'default = "p"\n[profiles.p]\nurl = "redis://127.0.0.1:{url["port"]}/0"\nlists_take = "{end}"\n')
+    client.lpush(KEY, *map(body, range(5, 2_000)))
+    expected = [body(0), body(1)] if end == "right" else [body(1_999), body(1_998)]
+    for filtered in ([], ["--filter", "body:id"]):
+        done = anywhere("--config", str(config), "messages", "list", LISTED, "--limit", "2", *filtered)
+        assert [line["body"].encode() for line in done.lines] == expected
+    assert (client.rpop(KEY) if end == "right" else client.lpop(KEY)) == expected[0]
+
+
 def test_what_is_not_there_is_said(command: Command) -> None:
     done = command("messages", "list", "list:queue:nosuch")
     assert (done.status, done.out) == (0, b"")
@@ -153,14 +166,14 @@ def test_what_is_not_there_is_said(command: Command) -> None:
 def test_a_list_that_changes_too_fast_to_be_read_is_told(
     command: Command, client: Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    look, serials = ListLook.at, count()
+    read, serials = ListRanges.read, count()
 
-    async def replacing(self: ListLook, *given: Any, more_bytes: int = 0) -> Any:
+    async def replacing(self: ListRanges, *given: Any, **limits: Any) -> Any:
         client.delete(KEY)
         client.lpush(KEY, *(b"item %d" % next(serials) for _ in range(3_000)))
-        return await look(self, *given, more_bytes=more_bytes)
+        return await read(self, *given, **limits)
 
-    monkeypatch.setattr(ListLook, "at", replacing)
+    monkeypatch.setattr(ListRanges, "read", replacing)
     for what in ("list", "export"):
         done = command("messages", what, LISTED, "--filter", "body:item")
         assert (done.status, INCOMPLETE in done.err) == (0, True)

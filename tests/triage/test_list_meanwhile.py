@@ -20,8 +20,8 @@ from rsmq_tui.monitor.list_poller import search_lists
 from rsmq_tui.protocol.connections.script_runner import ScriptRunner
 from rsmq_tui.protocol.lists.editor import ListEditor
 from rsmq_tui.protocol.lists.naming import item_id
+from rsmq_tui.protocol.lists.pages import ListRanges
 from rsmq_tui.protocol.lists.reader import ListReader
-from rsmq_tui.protocol.lists.scan import ListLook
 from rsmq_tui.triage.actions import Action, Copy, Delete, Move, Pop, Trim
 from rsmq_tui.triage.change import Report
 from rsmq_tui.triage.lists import select as list_select
@@ -244,15 +244,15 @@ async def test_what_changed_too_fast_to_be_read_is_said(
     client: Redis, redis_url: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lay(client, NAME, A, [b"item %d" % number for number in range(3_000)])
-    look = ListLook.at
+    read_ranges = ListRanges.read
     serials = count()
 
-    async def replacing(self: ListLook, *given: Any, more_bytes: int = 0) -> Any:
+    async def replacing(self: ListRanges, *given: Any, **limits: Any) -> Any:
         client.delete(A)
         lay(client, NAME, A, [b"item %d" % next(serials) for _ in range(3_000)])
-        return await look(self, *given, more_bytes=more_bytes)
+        return await read_ranges(self, *given, **limits)
 
-    monkeypatch.setattr(ListLook, "at", replacing)
+    monkeypatch.setattr(ListRanges, "read", replacing)
     lists = ListChangeService(redis_url, NAME, folder)
     (*_, last) = [part async for part in lists.export(A, Everything(), folder.parent / "exported.jsonl")]
     assert last.is_incomplete
@@ -267,14 +267,14 @@ async def test_the_first_of_all_are_copied_once_while_consumers_take(
     client: Redis, redis_url: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lay(client, NAME, A, [b"item %d" % number for number in range(3_000)])
-    read_places = ListEditor.places
+    read_ranges = ListRanges.read
 
-    async def taking(self: ListEditor, *given: Any) -> Any:
+    async def taking(self: ListRanges, *given: Any, **limits: Any) -> Any:
         take(client, NAME, A, 7)
         send(client, NAME, A, *(b"theirs %d" % number for number in range(3)))
-        return await read_places(self, *given)
+        return await read_ranges(self, *given, **limits)
 
-    monkeypatch.setattr(ListEditor, "places", taking)
+    monkeypatch.setattr(ListRanges, "read", taking)
     lists = ListChangeService(redis_url, NAME, folder)
     report = await lists.run(await lists.preview(Copy(queue=A, target=B), Matching(parse_filter(""), 600))).to_end()
     copied = read(client, NAME, B)
@@ -288,19 +288,19 @@ async def test_what_is_pushed_between_two_reads_hides_nothing(
 ) -> None:
     items = [b"item %d" % number for number in range(3_000)]
     lay(client, NAME, A, items)
-    read_places = ListEditor.places
+    read_ranges = ListRanges.read
     bursts = iter(range(12))
 
-    async def pushing(self: ListEditor, *given: Any) -> Any:
+    async def pushing(self: ListRanges, *given: Any, **limits: Any) -> Any:
         # At first so much that reads do not overlap, and then no more.
         if next(bursts, None) is not None:
             send(client, NAME, A, *(b"theirs" for _ in range(pushed)))
-        return await read_places(self, *given)
+        return await read_ranges(self, *given, **limits)
 
     lists = ListChangeService(redis_url, NAME, folder)
     preview = await lists.preview(Delete(queue=A), Matching(parse_filter("body:item")))
     take(client, NAME, A, 7)
-    monkeypatch.setattr(ListEditor, "places", pushing)
+    monkeypatch.setattr(ListRanges, "read", pushing)
     report = await lists.run(preview).to_end()
     assert set(read(client, NAME, A)) == {b"theirs"}
     assert (report.tally.done, dict(report.tally.skipped)) == (2_993, {"gone meanwhile": 7})

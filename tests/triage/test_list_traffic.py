@@ -102,8 +102,8 @@ class Traffic:
 
 
 def items(number: int) -> list[bytes]:
-    # One in three matches the filter, and of these some are of equal bytes.
-    return [b"odd %d" % (n % 5000) if n % 3 == 0 else b"item %d" % n for n in range(number)]
+    # One in three matches the filter, and of these some are of equal bytes; none of the newest equal the first.
+    return [b"odd %d" % (n % 4000) if n % 3 == 0 else b"item %d" % n for n in range(number)]
 
 
 CASES: dict[str, tuple[Action, Scope | None]] = {

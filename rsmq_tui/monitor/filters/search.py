@@ -56,9 +56,9 @@ class Progress:
 
     ``scanned``, ``matched`` and ``not_searched`` count from the start; the latter are messages that would have to be
     read whole and are too long for that. ``depth`` is the queue's now: messages come and go, so that ``scanned`` may
-    end on either side of it. ``begun_anew`` counts how often the place in a list was lost, because it was replaced
-    meanwhile, or more was pushed than a step reads: some may be missed then. ``age`` is where items of a list tell when
-    they were made, if anybody knows.
+    end on either side of it. ``begun_anew`` counts how often the place in a list was lost, because others changed it
+    too fast: some items may be missed then, or found twice. ``age`` is where items of a list tell when they were made,
+    if anybody knows.
     """
 
     at_ms: int

@@ -7,7 +7,6 @@ from redis import Redis, RedisCluster
 from redis.asyncio import Redis as AsyncRedis
 from redis.asyncio import RedisCluster as AsyncRedisCluster
 
-from rsmq_tui.protocol.lists import leases as list_leases
 from rsmq_tui.protocol.lists import operations
 from rsmq_tui.protocol.lists.naming import End, ListNames
 from rsmq_tui.protocol.lists.operations import AsyncWaitingRunner, Lease, Location, Popped, Reaped, WaitingRunner
@@ -128,40 +127,40 @@ class ListQueue(WaitingRunner):
         """Return the item at an index, or None (LINDEX); index 0 is the left end and -1 the right one."""
         return self._run(operations.item_at(self._location, index))
 
-    def take(self, vt_ms: int = list_leases.VT_MS) -> Lease | None:
+    def take(self, vt_ms: int = operations.VT_MS) -> Lease | None:
         """Move the next item to processing and lease it for so many ms, in one step; None where there is none.
 
         Raises ``invalidValue`` for a time below 0.
         """
-        return self._run(list_leases.take(self._location, vt_ms))
+        return self._run(operations.take(self._location, vt_ms))
 
-    def take_blocking(self, timeout_s: float = 0, vt_ms: int = list_leases.VT_MS) -> Lease | None:
+    def take_blocking(self, timeout_s: float = 0, vt_ms: int = operations.VT_MS) -> Lease | None:
         """As ``take``, but wait for an item; None when the time is over.
 
         An item that came while waiting is moved first (BLMOVE) and leased then. Whoever dies in between leaves it to a
         reaper, which gives it a grace time; where that ended before the lease began, waiting goes on.
         """
-        return self._follow(list_leases.take_blocking(self._location, timeout_s, vt_ms))
+        return self._follow(operations.take_blocking(self._location, timeout_s, vt_ms))
 
     def ack(self, lease: Lease) -> bool:
         """Remove an item that is done; False where its lease had ended and been reaped, or was acknowledged before."""
-        return self._run(list_leases.ack(self._location, lease))
+        return self._run(operations.ack(self._location, lease))
 
-    def extend(self, lease: Lease, vt_ms: int = list_leases.VT_MS) -> Lease | None:
+    def extend(self, lease: Lease, vt_ms: int = operations.VT_MS) -> Lease | None:
         """Let a lease end so many ms from now, and return it with its new deadline; None where it is no longer held."""
-        return self._run(list_leases.extend(self._location, lease, vt_ms))
+        return self._run(operations.extend(self._location, lease, vt_ms))
 
     def nack(self, lease: Lease, *, to_back: bool = False) -> bool:
         """Give an item back to be taken next, or after all others; False where its lease is no longer held."""
-        return self._run(list_leases.nack(self._location, lease, to_back))
+        return self._run(operations.nack(self._location, lease, to_back))
 
     def reap(
         self,
         *,
-        grace_ms: int = list_leases.GRACE_MS,
-        limit: int = list_leases.LIMIT,
-        examine: int = list_leases.EXAMINED_ITEMS,
-        examine_bytes: int = list_leases.EXAMINED_BYTES,
+        grace_ms: int = operations.GRACE_MS,
+        limit: int = operations.LIMIT,
+        examine: int = operations.EXAMINED_ITEMS,
+        examine_bytes: int = operations.EXAMINED_BYTES,
     ) -> Reaped:
         """Give back items whose lease has ended, and let nothing lie in processing without one; ``limit`` items in all.
 
@@ -171,7 +170,7 @@ class ListQueue(WaitingRunner):
         ``examine_bytes``, only leases that ended are seen to, and ``unexamined`` says so. By default that is when more
         than 5,000 items, or 8 MB of them, are being processed; so many hold the server for some 20 ms at a time.
         """
-        return self._follow(list_leases.reap(self._location, grace_ms, limit, examine, examine_bytes))
+        return self._follow(operations.reap(self._location, grace_ms, limit, examine, examine_bytes))
 
 
 def warn_deprecated(old: str, new: str) -> None:
@@ -268,33 +267,33 @@ class AsyncListQueue(AsyncWaitingRunner):
         """As ``ListQueue.item_at``."""
         return await self._run(operations.item_at(self._location, index))
 
-    async def take(self, vt_ms: int = list_leases.VT_MS) -> Lease | None:
+    async def take(self, vt_ms: int = operations.VT_MS) -> Lease | None:
         """As ``ListQueue.take``."""
-        return await self._run(list_leases.take(self._location, vt_ms))
+        return await self._run(operations.take(self._location, vt_ms))
 
-    async def take_blocking(self, timeout_s: float = 0, vt_ms: int = list_leases.VT_MS) -> Lease | None:
+    async def take_blocking(self, timeout_s: float = 0, vt_ms: int = operations.VT_MS) -> Lease | None:
         """As ``ListQueue.take_blocking``."""
-        return await self._follow(list_leases.take_blocking(self._location, timeout_s, vt_ms))
+        return await self._follow(operations.take_blocking(self._location, timeout_s, vt_ms))
 
     async def ack(self, lease: Lease) -> bool:
         """As ``ListQueue.ack``."""
-        return await self._run(list_leases.ack(self._location, lease))
+        return await self._run(operations.ack(self._location, lease))
 
-    async def extend(self, lease: Lease, vt_ms: int = list_leases.VT_MS) -> Lease | None:
+    async def extend(self, lease: Lease, vt_ms: int = operations.VT_MS) -> Lease | None:
         """As ``ListQueue.extend``."""
-        return await self._run(list_leases.extend(self._location, lease, vt_ms))
+        return await self._run(operations.extend(self._location, lease, vt_ms))
 
     async def nack(self, lease: Lease, *, to_back: bool = False) -> bool:
         """As ``ListQueue.nack``."""
-        return await self._run(list_leases.nack(self._location, lease, to_back))
+        return await self._run(operations.nack(self._location, lease, to_back))
 
     async def reap(
         self,
         *,
-        grace_ms: int = list_leases.GRACE_MS,
-        limit: int = list_leases.LIMIT,
-        examine: int = list_leases.EXAMINED_ITEMS,
-        examine_bytes: int = list_leases.EXAMINED_BYTES,
+        grace_ms: int = operations.GRACE_MS,
+        limit: int = operations.LIMIT,
+        examine: int = operations.EXAMINED_ITEMS,
+        examine_bytes: int = operations.EXAMINED_BYTES,
     ) -> Reaped:
         """As ``ListQueue.reap``."""
-        return await self._follow(list_leases.reap(self._location, grace_ms, limit, examine, examine_bytes))
+        return await self._follow(operations.reap(self._location, grace_ms, limit, examine, examine_bytes))

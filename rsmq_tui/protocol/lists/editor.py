@@ -11,11 +11,14 @@ from redis.asyncio import Redis
 
 from rsmq_tui.protocol.address import Address
 from rsmq_tui.protocol.connections.connect import TIMEOUT_S
+from rsmq_tui.protocol.connections.pool import ServerConnection
 from rsmq_tui.protocol.editing import Batch, EditExecutor
 from rsmq_tui.protocol.errors import RsmqError
 from rsmq_tui.protocol.keys import Keys, name_bytes, name_of
-from rsmq_tui.protocol.lists.edits import ListBatch, are_there, read_places
+from rsmq_tui.protocol.lists.edits import ListBatch, are_there
 from rsmq_tui.protocol.lists.naming import LISTS_NS, Area, ListNames
+from rsmq_tui.protocol.lists.pages import ListRanges, Range, sha_of
+from rsmq_tui.protocol.lists.scan import ListWalk, whole_walk
 from rsmq_tui.protocol.rsmq.editor import QueueEditor
 from rsmq_tui.protocol.rsmq.operations import Operation
 
@@ -87,9 +90,15 @@ class ListEditor(EditExecutor):
         )
         return ListFacts(ready, processing, leases)
 
-    async def places(self, queue: str, area: Area, near: int, far: int) -> tuple[int, list[bytes]]:
-        """Read how long a list is, and what lies from place ``far`` to ``near``, as ``item_places`` counts them."""
-        return await read_places(partial(self._ask, queue), self.names, queue, area, near, far)
+    def walk(self, queue: str, area: Area, first: int | None = None, last: int = 0) -> ListWalk:
+        """Return what walks through the queue, or what is in processing, and reads whole items, however long."""
+        return whole_walk(self._link_of(queue).runner, self.names, queue, area, first, last)
+
+    async def newest(self, queue: str) -> tuple[int, bytes]:
+        """Return how many items the queue holds, and the SHA1 of the one that was pushed last, empty for none."""
+        ranges = ListRanges(self._link_of(queue).runner, self.names, queue)
+        now = await ranges.read(Range("queue", False, 0, 0), whole_bytes=0)
+        return now.ready, bytes.fromhex(sha_of(now.items[0][0])) if now.items[0] else b""
 
     async def leases(self, queue: str) -> dict[bytes, list[tuple[bytes, bytes]]]:
         """Read all leases of a queue: for each item's bytes the tokens and deadlines, the earliest first."""
@@ -114,10 +123,10 @@ class ListEditor(EditExecutor):
         if not isinstance(batch, ListBatch):
             return await QueueEditor.beside(self, self.ns).look(batch)
         try:
-            there = await are_there(partial(self._ask, self._home_of(batch)), batch)
+            home = self._home_of(batch)
+            return batch.traces(await are_there(partial(self._ask, home), self._link_of(home).runner, batch))
         except RsmqError:
             return ""
-        return batch.traces(there)
 
     def _operation(self, batch: Batch, token: str) -> Operation[str]:
         if not isinstance(batch, ListBatch):
@@ -129,8 +138,11 @@ class ListEditor(EditExecutor):
         return self._client_of(name_of(marker)), marker
 
     def _client_of(self, queue: str) -> Redis:
+        return self._link_of(queue).client
+
+    def _link_of(self, queue: str) -> ServerConnection:
         # In a cluster the server is found by a hash tag; a key without one is in the slot that it would be in as a tag.
-        return self._links.of(queue if "{" in queue else "{" + queue + "}").client
+        return self._links.of(queue if "{" in queue else "{" + queue + "}")
 
     async def _ask(self, queue: str, *commands: Sequence[bytes | str | int]) -> list[Any]:
         return await self._read(*commands, client=self._client_of(queue))

@@ -142,6 +142,7 @@ _SHA_LENGTH = 1 + 40
 _DIGITS = 15
 
 _LETTERS: dict[Place, Area] = {"queue": "q", "processing": "p"}
+PLACE_OF: dict[Area, Place] = {"q": "queue", "p": "processing"}
 _ID = re.compile(r"([qp]):([0-9]{1,15}):([0-9a-f]{40})")
 
 

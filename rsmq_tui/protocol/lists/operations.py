@@ -1,7 +1,6 @@
 """Each operation on a list queue as a value that a client runs, and the types of arguments and results. No I/O.
 
-``rsmq_tui.protocol.lists.leases`` has the operations of the reliable pattern. An end that is None is the one that the
-queue's names say.
+An end that is None is the one that the queue's names say.
 
 A command that waits on the server has a connection of its own, and waits for the reply as long as the command does: the
 socket timeout counts only from when the server should have answered. It is never sent twice, as redis-py does after an
@@ -9,8 +8,9 @@ error, because what the first one popped would be lost.
 """
 
 import asyncio
+import os
 import time
-from collections.abc import Generator, Iterable
+from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass
 from math import inf
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -21,7 +21,8 @@ from redis.exceptions import TimeoutError as RedisTimeoutError
 from rsmq_tui.protocol.connections.connect import cancels, end_if_cancelled
 from rsmq_tui.protocol.connections.script_runner import RAW, AsyncCommandRunner, CommandRunner
 from rsmq_tui.protocol.errors import rsmq_error
-from rsmq_tui.protocol.keys import name_of
+from rsmq_tui.protocol.keys import name_of, random_suffix
+from rsmq_tui.protocol.lists import scripts
 from rsmq_tui.protocol.lists.naming import End, ListNames, other_end
 from rsmq_tui.protocol.replies import decoded
 from rsmq_tui.protocol.rsmq.operations import Argument, Operation, raise_refusal
@@ -347,3 +348,106 @@ def _plain(*command: Argument, read: Any = _as_it_is) -> Operation[Any]:
 
 def _read_popped(reply: Any) -> Popped | None:
     return None if reply is None else Popped(name_of(reply[0]), reply[1])
+
+
+# The reliable pattern: take, acknowledge, extend, give back and reap.
+MS_MAX = SECONDS_MAX * 1000
+VT_MS = 30_000
+GRACE_MS = 60_000
+LIMIT = 10_000
+EXAMINED_ITEMS = 10_000
+EXAMINED_BYTES = 16_000_000
+
+_TOKEN_BYTES = 11
+_SEED_LENGTH = 16
+
+
+def take(location: Location, vt_ms: int) -> Operation[Lease | None]:
+    """Move the next item to processing and lease it."""
+    token = _new_token()
+
+    def read(reply: Any) -> Lease | None:
+        return None if reply is None else Lease(location.name, reply[0], token, reply[1])
+
+    return Operation(scripts.TAKE, location.keys, (location.take_end, token, _checked_ms("vt_ms", vt_ms)), read)
+
+
+def take_blocking(location: Location, timeout_s: float, vt_ms: int) -> Flow[Lease | None]:
+    """Take at once, else wait for an item to be moved, and lease it.
+
+    An item that was reaped before it could be leased is somebody else's: the wait then goes on.
+    """
+    deadline = Deadline(checked_timeout(timeout_s))
+    lease: Lease | None = yield take(location, vt_ms)
+    while lease is None and (rest_s := deadline.rest_s()) is not None:
+        move = ("BLMOVE", *location.keys[:2], location.take_end, "LEFT")
+        item: bytes | None = yield Waiting(move, rest_s, lambda reply: reply)
+        if item is None:
+            return None
+        lease = yield adopt(location, item, vt_ms)
+    return lease
+
+
+def adopt(location: Location, item: bytes, vt_ms: int) -> Operation[Lease | None]:
+    """Lease an item that was moved to processing without a lease; None where it is not there for the taking."""
+    token = _new_token()
+    read = _reader(lambda deadline_ms: Lease(location.name, item, token, deadline_ms))
+    return Operation(scripts.ADOPT, location.keys, (token, item, _checked_ms("vt_ms", vt_ms)), read)
+
+
+def ack(location: Location, lease: Lease) -> Operation[bool]:
+    """Remove the item."""
+    return Operation(scripts.ACK, location.keys, (_member(location, lease),), bool)
+
+
+def extend(location: Location, lease: Lease, vt_ms: int) -> Operation[Lease | None]:
+    """Set the deadline to so many ms from now."""
+    read = _reader(lambda deadline_ms: Lease(lease.queue, lease.item, lease.token, deadline_ms))
+    return Operation(scripts.EXTEND, location.keys, (_member(location, lease), _checked_ms("vt_ms", vt_ms)), read)
+
+
+def nack(location: Location, lease: Lease, to_back: bool) -> Operation[bool]:
+    """Put the item back."""
+    push = location.push_at(location.back if to_back else location.front)
+    return Operation(scripts.NACK, location.keys, (_member(location, lease), push), bool)
+
+
+def reap(location: Location, grace_ms: int, limit: int, examine: int, examine_bytes: int) -> Flow[Reaped]:
+    """Return what expired and adopt what nobody leased, in calls that hold the server for some milliseconds each."""
+    _checked_ms("grace_ms", grace_ms)
+    if limit < 1:
+        raise ValueError("limit must be at least 1")
+    done, more = Reaped(), True
+    while more and (rest := limit - done.returned - done.adopted) > 0:
+        arguments = (
+            location.push_at(location.front),
+            min(rest, LIMIT),
+            grace_ms,
+            examine,
+            examine_bytes,
+            random_suffix(_SEED_LENGTH),
+        )
+        returned, adopted, dropped, unexamined, more = yield Operation(scripts.REAP, location.keys, arguments, list)
+        done = Reaped(done.returned + returned, done.adopted + adopted, done.dropped + dropped, unexamined)
+    return done
+
+
+def _new_token() -> str:
+    """Return 22 random characters."""
+    return os.urandom(_TOKEN_BYTES).hex()
+
+
+def _checked_ms(what: str, value: object) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= MS_MAX:
+        raise rsmq_error("invalidValue", item=what, low=0, high=MS_MAX)
+    return value
+
+
+def _member(location: Location, lease: Lease) -> bytes:
+    if lease.queue != location.name:
+        raise ValueError(f"the lease is of {lease.queue!r}, not of {location.name!r}")
+    return lease.member
+
+
+def _reader(lease_until: Callable[[int], Lease]) -> Callable[[Any], Lease | None]:
+    return lambda deadline_ms: lease_until(deadline_ms) if deadline_ms else None

@@ -1,32 +1,32 @@
-"""Peek: one page of items, or one item whole, read without changing anything.
+"""Reads ranges of items of list queues, and with them pages and single items, without changing anything.
 
-Ranks are counted from the item that is taken next; items in processing come after those in the queue. Items are read by
-position, which costs less the nearer they are to an end: Redis walks over nodes of 8 KiB each.
+Ranks are counted from the item that is taken next; items in processing come after those in the queue. Redis finds an
+item by its index, which costs less the nearer it is to an end: it walks over nodes of 8 KiB each.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from redis.exceptions import ResponseError
 
 from rsmq_tui.protocol.connections.script_runner import ScriptRunner, ScriptsRefusedError, raise_first
 from rsmq_tui.protocol.errors import rsmq_error
 from rsmq_tui.protocol.keys import name_bytes
-from rsmq_tui.protocol.lists import scripts as lists_scripts
 from rsmq_tui.protocol.lists.naming import (
     READY_SCORE,
     UNKNOWN_LEASE_SCORE,
     UNLEASED_SCORE,
     ItemId,
     ListNames,
+    Place,
     item_sha,
     leased_item,
     read_item_id,
 )
+from rsmq_tui.protocol.lists.scripts import RANGES
 from rsmq_tui.protocol.replies import clock_ms
-from rsmq_tui.protocol.rsmq import scripts
 from rsmq_tui.protocol.rsmq.pages import (
     BODY_BYTES_MAX,
     PREVIEW_BYTES,
@@ -38,8 +38,10 @@ from rsmq_tui.protocol.rsmq.pages import (
     WholeMessage,
 )
 
-Command = Sequence[bytes | str | int]
-_STEP_MAX = 1_000
+# What one call may copy of a range. Redis copies a megabyte in half a millisecond, and hashes it in two.
+PAGE_BYTES = 1_000_000
+# Where scripts are refused, the first read of a list is so short: nothing tells how long items are before.
+_FIRST_ITEMS, _GROWTH = 1, 16
 
 
 @contextmanager
@@ -58,193 +60,171 @@ def list_keys(names: ListNames, queue: str) -> tuple[bytes, bytes, bytes]:
     return name_bytes(queue), names.processing_key(queue), names.leases_key(queue)
 
 
-def between(key: bytes, right: bool, first: int, count: int) -> Command:
-    """Return the command for items from a position on, counted from the right end or from the left."""
-    last = first + count - 1
-    return ("LRANGE", key, -last - 1, -first - 1) if right else ("LRANGE", key, first, last)
-
-
-async def ask(runner: ScriptRunner, *commands: Command) -> list[Any]:
+async def ask(runner: ScriptRunner, *commands: Sequence[bytes | str | int]) -> list[Any]:
     """Send plain commands; raises the first error among the replies."""
     replies = await runner.commands(*commands)
     raise_first(replies)
     return replies
 
 
-async def walk(
-    runner: ScriptRunner, key: bytes, right: bool, first: int, count: int, budget: int, *, longest: int = 0
-) -> list[bytes]:
-    """Read items in order by plain commands: a few at first, more where they are short, until the budget is used up.
+class CutItem(NamedTuple):
+    """An item that was not read whole: its size in bytes, its SHA1 in hexadecimal digits, and how it begins."""
 
-    No command tells how long an item is without copying it: one that is longer than the budget is read all the same.
-    ``longest`` is how long they were so far, where that is known.
+    size: int
+    sha: bytes
+    start: bytes
+
+
+Item = bytes | CutItem
+
+
+def size_of(item: Item) -> int:
+    """Return an item's length in bytes."""
+    return len(item) if isinstance(item, bytes) else item.size
+
+
+def sha_of(item: Item) -> str:
+    """Return an item's SHA1."""
+    return item_sha(item) if isinstance(item, bytes) else item.sha.decode()
+
+
+class Range(NamedTuple):
+    """Items of a list from the index ``first`` to ``last``, both included; in that order, also where ``last`` is less.
+
+    Indexes count from the ``front``, the item that is taken next or in processing the oldest, or from the other end.
     """
-    items: list[bytes] = []
-    step = max(1, min(_STEP_MAX, budget // (4 * longest))) if longest else 1
-    longest = max(longest, 1)
-    while len(items) < count and budget > 0:
-        (found,) = await ask(runner, between(key, right, first + len(items), min(step, count - len(items))))
-        if not found:
-            break
-        items += reversed(found) if right else found
-        budget -= sum(map(len, found))
-        longest = max(longest, *map(len, found))
-        step = max(1, min(_STEP_MAX, budget // (4 * longest)))
-    return items
+
+    place: Place
+    front: bool
+    first: int
+    last: int
+
+    def count(self, length: int) -> int:
+        """Return how many items of it a list of that length has."""
+        low, high = sorted((self.first, self.last))
+        return max(0, min(high, length - 1) - low + 1)
+
+    def cut(self, most: int, length: int) -> "Range":
+        """Return it without what comes after so many items of a list of that length."""
+        if self.first <= self.last:
+            return self._replace(last=min(self.last, self.first + most - 1))
+        return self._replace(last=max(self.last, min(self.first, max(0, length - 1)) - most + 1))
 
 
-# What one call may copy. Redis copies a megabyte in half a millisecond, and hashes it in two.
-PAGE_BYTES = 1_000_000
-# An item that moved is looked for this far towards the end that it is counted from, and a quarter as far beyond.
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """What lay there at one moment: ``ready`` items in the queue, ``hidden`` in processing, and those of each range."""
+
+    at_ms: int
+    ready: int
+    hidden: int
+    asked: tuple[Range, ...]
+    items: tuple[Sequence[Item], ...]
+
+    def length(self, place: Place) -> int:
+        """Return how many items lay at a place."""
+        return self.ready if place == "queue" else self.hidden
+
+    def positions(self, number: int) -> range:
+        """Return the positions of the items of a range, counted from the front."""
+        asked, count = self.asked[number], len(self.items[number])
+        last = self.length(asked.place) - 1
+        step = 1 if asked.first <= asked.last else -1
+        first = min(asked.first, last) if step < 0 else asked.first
+        if not asked.front:
+            first, step = last - first, -step
+        return range(first, first + step * count, step)
+
+
+class ListRanges:
+    """Reads ranges of one list queue, any number of them at one moment; raises ``wrongType``.
+
+    Of each range no more is copied than ``most_bytes``, and one item: it is cut short then. Where scripts are refused
+    that is kept by how long items were before.
+    """
+
+    def __init__(self, runner: ScriptRunner, names: ListNames, queue: str) -> None:
+        self.runner = runner
+        self.keys = list_keys(names, queue)
+        self._takes_right = names.take_from == "right"
+        self._longest = 0
+        self._most_items = _FIRST_ITEMS
+        self._lengths: dict[Place, int] = {"queue": 0, "processing": 0}
+
+    async def read(
+        self, *ranges: Range, most_bytes: int = PAGE_BYTES, whole_bytes: int = BODY_BYTES_MAX, start_bytes: int = 0
+    ) -> Moment:
+        """Read ranges; of an item longer than ``whole_bytes`` only its first ``start_bytes`` are returned."""
+        arguments: list[bytes | str | int] = [most_bytes, whole_bytes, start_bytes]
+        for each in ranges:
+            arguments += [1 if each.place == "queue" else 2, int(self._is_right(each)), each.first, each.last]
+        with telling_wrong_types():
+            try:
+                now, ready, hidden, *found = await self.runner.run(RANGES, self.keys[:2], arguments)
+            except ScriptsRefusedError:
+                return await self._read_plainly(ranges, most_bytes, whole_bytes, start_bytes)
+        items = tuple([item if isinstance(item, bytes) else CutItem(*item) for item in part] for part in found)
+        return Moment(int(now), ready, hidden, ranges, items)
+
+    async def _read_plainly(
+        self, ranges: tuple[Range, ...], most_bytes: int, whole_bytes: int, start_bytes: int
+    ) -> Moment:
+        """Read all in one round trip, a few items at first, and again more of them where they are short."""
+        while True:
+            most_items = min(self._most_items, 1 + most_bytes // max(1, self._longest))
+            cut = [each.cut(most_items, self._lengths[each.place]) for each in ranges]
+            clock, ready, hidden, *replies = await ask(
+                self.runner, ("TIME",), *(("LLEN", key) for key in self.keys[:2]), *map(self._command, cut)
+            )
+            self._lengths = {"queue": ready, "processing": hidden}
+            longest = max((len(item) for items in replies for item in items), default=0)
+            # Forgotten with time, so that a single long item does not slow all down that comes after it.
+            self._longest = max(longest, self._longest // 2)
+            are_whole = all(
+                len(items) >= each.count(self._lengths[each.place]) for each, items in zip(ranges, replies, strict=True)
+            )
+            if are_whole or self._longest * most_items * 2 > most_bytes:
+                break
+            self._most_items = most_items * _GROWTH
+
+        def shown(item: bytes) -> Item:
+            return item if len(item) <= whole_bytes else CutItem(len(item), item_sha(item).encode(), item[:start_bytes])
+
+        found = tuple(
+            list(map(shown, items[::-1] if (each.first <= each.last) is self._is_right(each) else items))
+            for each, items in zip(ranges, replies, strict=True)
+        )
+        return Moment(clock_ms(clock), ready, hidden, ranges, found)
+
+    def _command(self, wanted: Range) -> tuple[bytes | str | int, ...]:
+        low, high = sorted((wanted.first, wanted.last))
+        bounds = (-1 - high, -1 - low) if self._is_right(wanted) else (low, high)
+        return ("LRANGE", self.keys[0 if wanted.place == "queue" else 1], *bounds)
+
+    def _is_right(self, wanted: Range) -> bool:
+        # Whichever end consumers take from, the oldest item in processing is at the right.
+        return wanted.front is (wanted.place == "processing" or self._takes_right)
+
+
+# An item that moved is looked for this far towards the front, and a quarter as far beyond.
 SPAN_ITEMS = 500
 # Leases that a page looks through. Where there are more, not all of what is in flight has its deadline told.
 LEASES_MAX = 1_000
-
-_Keys = tuple[bytes, bytes, bytes]
-_Found = tuple[int, bytes] | None
-
-
-class PlainPages:
-    """Does what the scripts of ``look_scripts`` do, and gives what they give."""
-
-    def __init__(self, runner: ScriptRunner) -> None:
-        self._runner = runner
-
-    async def page(
-        self, keys: _Keys, right: bool, part: Part, where: Where, anchor: ItemId | None, count: int, whole_bytes: int
-    ) -> list[Any]:
-        """Return the time, the depth, how many are ready, the rank of the first row, and the rows."""
-        now, ready, hidden = await self._now(keys)
-        depth = ready + hidden
-        low, high = (ready if part == "hidden" else 0), (ready if part == "ready" else depth)
-        start, rows = low, _Rows(self._runner, keys, right, ready, hidden)
-        if where == "last":
-            start = high - count
-        elif where != "first":
-            rank, is_there = await self._rank(keys, right, ready, hidden, anchor, low)
-            start = {"after": rank + is_there, "before": max(low, min(rank, high)) - count, "at": rank}[where]
-        if where in ("last", "before"):
-            start, stop = max(low, start), min(start + count, high)
-            await rows.add(start, stop, backward=True)
-            rows.found.reverse()
-            if len(rows.found) == stop - start:
-                await rows.add(stop, min(low + count, high), backward=False)
-            else:
-                start = stop - len(rows.found)
-        else:
-            start = max(low, min(start, high - 1))
-            await rows.add(start, min(start + count, high), backward=False)
-        leases = _Leases(await self._leases(keys[2])) if any(letter == "p" for letter, _, _ in rows.found) else None
-        return [now, depth, ready, start, [
-            (
-                letter.encode(), at, len(item), item_sha(item).encode(),
-                item if len(item) <= whole_bytes else item[:PREVIEW_BYTES],
-                leases.of(item) if leases is not None and letter == "p" else READY_SCORE,
-            )
-            for letter, at, item in rows.found
-        ]]  # fmt: skip
-
-    async def item(self, keys: _Keys, right: bool, wanted: ItemId) -> list[Any]:
-        """Return the time and, where it is found, an item's place, position, score, size and body."""
-        now, ready, hidden = await self._now(keys)
-        in_queue = wanted.place == "queue"
-        found = await self._find(keys, right, (ready, hidden)[not in_queue], wanted)
-        if found is None:
-            in_queue = not in_queue
-            moved = ItemId(*(("queue", 0) if in_queue else ("processing", max(0, hidden - 1))), wanted.sha)
-            found = await self._find(keys, right, (ready, hidden)[not in_queue], moved)
-        if found is None:
-            return [now]
-        at, item = found
-        score = READY_SCORE if in_queue else _Leases(await self._leases(keys[2])).of(item)
-        body = item if len(item) <= BODY_BYTES_MAX else None
-        return [now, b"q" if in_queue else b"p", at, score, len(item), body]
-
-    async def _now(self, keys: _Keys) -> tuple[int, int, int]:
-        clock, ready, hidden = await ask(self._runner, ("TIME",), ("LLEN", keys[0]), ("LLEN", keys[1]))
-        return clock_ms(clock), ready, hidden
-
-    async def _rank(
-        self, keys: _Keys, right: bool, ready: int, hidden: int, anchor: ItemId | None, low: int
-    ) -> tuple[int, bool]:
-        if anchor is None:
-            return low, False
-        in_queue = anchor.place == "queue"
-        before, length = (0, ready) if in_queue else (ready, hidden)
-        found = await self._find(keys, right, length, anchor)
-        return before + (min(anchor.position, length) if found is None else found[0]), found is not None
-
-    async def _find(self, keys: _Keys, right: bool, length: int, wanted: ItemId) -> _Found:
-        """Return where an item is now, nearest to where it was."""
-        if not length:
-            return None
-        key, right = (keys[0], right) if wanted.place == "queue" else (keys[1], True)
-        start = min(wanted.position, length - 1)
-        below = await walk(self._runner, key, not right, length - 1 - start, SPAN_ITEMS, PAGE_BYTES // 4)
-        for place, item in enumerate(below):
-            if item_sha(item) == wanted.sha:
-                return start - place, item
-        above = await walk(self._runner, key, right, start + 1, SPAN_ITEMS // 4, PAGE_BYTES // 4)
-        for place, item in enumerate(above):
-            if item_sha(item) == wanted.sha:
-                return start + 1 + place, item
-        return None
-
-    async def _leases(self, key: bytes) -> tuple[list[bytes], bool]:
-        """Return leases with their deadlines in turns, and whether these are all."""
-        card, found = await ask(self._runner, ("ZCARD", key), ("ZRANGE", key, 0, LEASES_MAX - 1, "WITHSCORES"))
-        return found, len(found) // 2 >= card
-
-
-class _Rows:
-    """The rows of a page while it is read: a place, a position and an item each."""
-
-    def __init__(self, runner: ScriptRunner, keys: _Keys, right: bool, ready: int, hidden: int) -> None:
-        self.found: list[tuple[str, int, bytes]] = []
-        self._runner = runner
-        self._keys = keys
-        self._right = right
-        self._ready = ready
-        self._hidden = hidden
-        self._budget = PAGE_BYTES
-
-    async def add(self, start: int, stop: int, *, backward: bool) -> None:
-        """Add the rows of these ranks while the budget lasts, from the first on or from the last, and at least one."""
-        parts = [
-            ("q", self._keys[0], self._right, start, min(stop, self._ready), self._ready),
-            ("p", self._keys[1], True, max(0, start - self._ready), stop - self._ready, self._hidden),
-        ]
-        for letter, key, right, first, last, length in reversed(parts) if backward else parts:
-            if last <= first or (self._budget <= 0 and self.found):
-                continue
-            begin, side = (length - last, not right) if backward else (first, right)
-            items = await walk(self._runner, key, side, begin, last - first, max(1, self._budget))
-            self._budget -= sum(map(len, items))
-            self.found += [
-                (letter, last - 1 - place if backward else first + place, item) for place, item in enumerate(items)
-            ]
-
-
-class _Leases:
-    """The deadlines of items with the same bytes, each given once, the earliest first."""
-
-    def __init__(self, found: tuple[list[bytes], bool]) -> None:
-        members, is_whole = found
-        self._missing = UNLEASED_SCORE if is_whole else UNKNOWN_LEASE_SCORE
-        self._deadlines: dict[bytes, list[bytes]] = {}
-        for member, deadline in zip(members[::2], members[1::2], strict=True):
-            item = leased_item(member)
-            if item is not None:
-                self._deadlines.setdefault(item, []).append(deadline)
-
-    def of(self, item: bytes) -> bytes:
-        """Return the deadline of an item, or what stands for none."""
-        deadlines = self._deadlines.get(item)
-        return deadlines.pop(0) if deadlines else self._missing
-
-
-# One look at the items of a page hashes so many at most, which holds the server for a few ms.
+# Items that are looked through for those of a screen.
 _LOOKED_MAX = 2_000
+
+
+class Located(NamedTuple):
+    """An item, and its position, counted from the front."""
+
+    place: Place
+    position: int
+    item: Item
+
+    @property
+    def id(self) -> str:
+        """Its id."""
+        return str(ItemId(self.place, self.position, sha_of(self.item)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,13 +244,12 @@ class ListPages:
 
     Nothing of an item stays the same but its bytes: one that moved is found again near its place by their SHA1. Which
     of several with the same bytes that is, nobody can tell, nor which of their leases is whose: those on a page take
-    theirs in order, the earliest first.
+    theirs in order, the earliest first. A page takes two calls, or three with leases, and others may work in between.
     """
 
     def __init__(self, runner: ScriptRunner, names: ListNames) -> None:
         self._runner = runner
         self._names = names
-        self._plainly = PlainPages(runner)
 
     async def page(
         self,
@@ -284,92 +263,197 @@ class ListPages:
     ) -> RawPage:
         """Read up to ``count`` items of the part, relative to the anchor: of its score nothing is asked.
 
-        Fewer come where they are long: no more than PAGE_BYTES and one item are copied. Those of up to ``whole_bytes``
-        have a whole preview. Scores are as ``item_ids`` has them, and ``rc`` means nothing.
+        Fewer come where they are long: no more than PAGE_BYTES and one item. Those of up to ``whole_bytes`` have a
+        whole preview. Scores are as ``item_ids`` has them, and ``rc`` means nothing.
         """
-        keys, right = self._keys(queue), self._names.take_from == "right"
-        place = None if anchor is None else read_item_id(anchor.id)
-        letter, position, sha = _split(place)
-        arguments = (int(right), part, where, letter, position, sha, count, PREVIEW_BYTES, PAGE_BYTES, SPAN_ITEMS,
-                     LEASES_MAX, whole_bytes)  # fmt: skip
-        with telling_wrong_types():
-            try:
-                now, depth, ready, start, rows = await self._runner.run(lists_scripts.PAGE, keys, arguments)
-            except ScriptsRefusedError:
-                now, depth, ready, start, rows = await self._plainly.page(
-                    keys, right, part, where, place, count, whole_bytes
-                )
-        return RawPage(int(now), depth, ready, start, tuple(_peeked(*row) for row in rows))
+        ranges = ListRanges(self._runner, self._names, queue)
+        wanted = None if anchor is None or where in ("first", "last") else read_item_id(anchor.id)
+        now, found, _ = await _look(ranges, [] if wanted is None else [wanted], elsewhere=False)
+        ready, depth = now.ready, now.ready + now.hidden
+        low, high = (ready if part == "hidden" else 0), (ready if part == "ready" else depth)
+        rank = low
+        if wanted is not None:
+            there = found.get(wanted)
+            position = min(wanted.position, now.length(wanted.place)) if there is None else there.position
+            rank = position if wanted.place == "queue" else ready + position
+        if where in ("last", "before"):
+            stop = high if where == "last" else max(low, min(rank, high))
+            start = max(low, stop - count)
+            rows = (await _rows(ranges, ready, start, stop, whole_bytes, backward=True))[::-1]
+            if len(rows) == stop - start:
+                rows += await _rows(ranges, ready, stop, min(low + count, high), whole_bytes)
+            else:
+                start = stop - len(rows)
+        else:
+            start = max(low, min(rank + (where == "after" and wanted in found), high - 1))
+            rows = await _rows(ranges, ready, start, min(start + count, high), whole_bytes)
+        scores = await self._scores(ranges, rows, now.hidden)
+        messages = [_peeked(row, score) for row, score in zip(rows, scores, strict=True)]
+        return RawPage(now.at_ms, depth, ready, start, tuple(messages))
 
     async def item(self, queue: str, id: str, *, with_body: bool = True) -> WholeMessage:
         """Read one item, and its body unless that is longer than BODY_BYTES_MAX or not wanted; its id says where it is.
 
         One that is no more where it was is also looked for among those that were taken last, or put back.
         """
-        keys, right = self._keys(queue), self._names.take_from == "right"
-        place = read_item_id(id)
-        if place is None:
-            (clock,) = await ask(self._runner, ("TIME",))
-            return WholeMessage(clock_ms(clock), id, None, 0, None, 0, None)
-        longest = BODY_BYTES_MAX if with_body else -1
-        arguments = (int(right), *_split(place), longest, PAGE_BYTES, SPAN_ITEMS, LEASES_MAX)
-        with telling_wrong_types():
-            try:
-                now, *found = await self._runner.run(lists_scripts.ITEM, keys, arguments)
-            except ScriptsRefusedError:
-                now, *found = await self._plainly.item(keys, right, place)
+        ranges, wanted = ListRanges(self._runner, self._names, queue), read_item_id(id)
+        known = [] if wanted is None else [wanted]
+        now, found, _ = await _look(ranges, known, whole_bytes=BODY_BYTES_MAX if with_body else 0)
         if not found:
-            return WholeMessage(int(now), id, None, 0, None, 0, None)
-        letter, at, score, size, body = found
-        known = ItemId("queue" if letter == b"q" else "processing", at, place.sha)
-        return WholeMessage(int(now), str(known), score.decode(), 0, None, size, body if with_body else None)
+            return WholeMessage(now.at_ms, id, None, 0, None, 0, None)
+        (row,) = found.values()
+        (score,) = await self._scores(ranges, [row], now.hidden)
+        body = row.item if isinstance(row.item, bytes) and with_body else None
+        return WholeMessage(now.at_ms, row.id, score, 0, None, size_of(row.item), body)
 
-    async def present(self, queue: str, ids: Sequence[str]) -> PresentItems | None:
-        """Look for items near where they were, all in one round trip; None where scripts are refused.
+    async def present(self, queue: str, ids: Sequence[str]) -> PresentItems:
+        """Look for items near where they were, all at one moment.
 
-        Far from there none is looked for, nor after so many that each look is short.
+        Far from there none is looked for, nor among more than some thousand items.
         """
-        places = [(id, place) for id in ids if (place := read_item_id(id)) is not None]
-        # Those that are taken last come first: where they have moved to tells the most of the others. None of those in
-        # processing is taken for one that was in the queue.
-        places.sort(key=lambda each: (each[1].place == "queue", -each[1].position))
-        right = self._names.take_from == "right"
-        arguments = (int(right), SPAN_ITEMS, PAGE_BYTES, _LOOKED_MAX, LEASES_MAX, PAGE_BYTES)
-        wanted = [value for _, place in places for value in _split(place)]
-        with telling_wrong_types():
-            try:
-                now, is_known, rows = await self._runner.run(
-                    lists_scripts.ITEMS, self._keys(queue), (*arguments, *wanted)
-                )
-            except ScriptsRefusedError:
-                return None
-        found = {
-            id: (str(ItemId("queue" if row[0] == b"q" else "processing", row[1], place.sha)), row[2].decode())
-            for (id, place), row in zip(places, rows, strict=True)
-            if row is not None
-        }
-        return PresentItems(int(now), found, bool(is_known))
+        ranges = ListRanges(self._runner, self._names, queue)
+        known = {place: id for id in ids if (place := read_item_id(id)) is not None}
+        now, found, is_known = await _look(ranges, list(known))
+        scores = await self._scores(ranges, list(found.values()), now.hidden)
+        again = {known[was]: (row.id, score) for (was, row), score in zip(found.items(), scores, strict=True)}
+        return PresentItems(now.at_ms, again, is_known)
 
     async def due_counts(self, queue: str, bounds_ms: tuple[int, ...]) -> tuple[int, ...]:
         """Count the leases that are over by each bound, then all of them, then what is in processing."""
-        _, processing, leases = self._keys(queue)
-        with telling_wrong_types():
-            try:
-                counts = await self._runner.run(scripts.DUE_COUNTS, (leases,), bounds_ms)
-                counts += await ask(self._runner, ("LLEN", processing))
-            except ScriptsRefusedError:
-                commands = [("ZCOUNT", leases, "-inf", bound) for bound in bounds_ms]
-                counts = await ask(self._runner, *commands, ("ZCARD", leases), ("LLEN", processing))
-        return tuple(int(count) for count in counts)
+        _, processing, leases = list_keys(self._names, queue)
+        bounds = [("ZCOUNT", leases, "-inf", bound) for bound in bounds_ms]
+        return tuple(await ask(self._runner, *bounds, ("ZCARD", leases), ("LLEN", processing)))
 
-    def _keys(self, queue: str) -> tuple[bytes, bytes, bytes]:
-        return list_keys(self._names, queue)
-
-
-def _split(place: ItemId | None) -> tuple[str, int, str]:
-    return ("none", 0, "") if place is None else (place.place[0], place.position, place.sha)
+    async def _scores(self, ranges: ListRanges, rows: Sequence[Located], hidden: int) -> list[str]:
+        """Return the score of each item: of one in processing the deadline of its lease."""
+        worked_on = [row.position for row in rows if row.place == "processing"]
+        if not worked_on:
+            return [READY_SCORE.decode()] * len(rows)
+        leases = await _leases_near(ranges, worked_on[0] / max(1, hidden))
+        return [(leases.of(sha_of(item)) if place == "processing" else READY_SCORE).decode() for place, _, item in rows]
 
 
-def _peeked(letter: bytes, at: int, size: int, sha: bytes, preview: bytes, score: bytes) -> PeekedMessage:
-    place = ItemId("queue" if letter == b"q" else "processing", at, sha.decode())
-    return PeekedMessage(str(place), score.decode(), 0, None, size, preview)
+async def _rows(
+    ranges: ListRanges, ready: int, start: int, stop: int, whole_bytes: int, *, backward: bool = False
+) -> list[Located]:
+    """Read the items of these ranks while PAGE_BYTES last, but at least one; backward from the last of them.
+
+    ``ready`` items are taken to be in the queue, and ``stop`` is not included.
+    """
+    parts: list[tuple[Place, int, int]] = [
+        ("queue", start, min(stop, ready)),
+        ("processing", max(0, start - ready), stop - ready),
+    ]
+    asked = [
+        Range(place, True, last - 1, first) if backward else Range(place, True, first, last - 1)
+        for place, first, last in (reversed(parts) if backward else parts)
+        if first < last
+    ]
+    now = await ranges.read(*asked, whole_bytes=max(PREVIEW_BYTES, whole_bytes), start_bytes=PREVIEW_BYTES)
+    rows: list[Located] = []
+    budget = PAGE_BYTES
+    for number, items in enumerate(now.items):
+        for position, item in zip(now.positions(number), items, strict=True):
+            if budget <= 0:
+                return rows
+            rows.append(Located(asked[number].place, position, item))
+            budget -= size_of(item)
+    return rows
+
+
+async def _look(
+    ranges: ListRanges, wanted: Sequence[ItemId], *, elsewhere: bool = True, whole_bytes: int = 0
+) -> tuple[Moment, dict[ItemId, Located], bool]:
+    """Look for items near where they were, and unless ``elsewhere`` is False where they may have gone from there.
+
+    Returns also whether all of the queue was looked through. Each item is found once.
+    """
+    # Those that are taken last come first: where they have moved to tells the most of the others. None of those in
+    # processing is taken for one that was in the queue.
+    wanted = sorted(wanted, key=lambda id: (id.place == "queue", -id.position))
+    asked = [*_near(wanted)]
+    other: dict[Place, Place] = {"queue": "processing", "processing": "queue"}
+    if elsewhere:
+        # What was taken last is the newest in processing; what was put back is taken next.
+        places = {other[id.place] for id in wanted}
+        asked += [Range(place, place == "queue", 0, SPAN_ITEMS - 1) for place in sorted(places)]
+    now = await ranges.read(*asked, most_bytes=PAGE_BYTES // max(4, len(asked)), whole_bytes=whole_bytes)
+    there: dict[tuple[Place, str], dict[int, Item]] = {}
+    seen: dict[Place, set[int]] = {"queue": set(), "processing": set()}
+    for number, (part, items) in enumerate(zip(asked, now.items, strict=True)):
+        for position, item in zip(now.positions(number), items, strict=True):
+            there.setdefault((part.place, sha_of(item)), {})[position] = item
+            seen[part.place].add(position)
+    found: dict[ItemId, Located] = {}
+    moved: dict[Place, int] = {"queue": 0, "processing": 0}
+    for id in wanted:
+        place = id.place
+        same = there.get((place, id.sha))
+        near = id.position + moved[place]
+        if not same and elsewhere:
+            place = other[place]
+            same, near = there.get((place, id.sha)), now.hidden if place == "processing" else 0
+        if same:
+            at = min(same, key=lambda position: abs(position - near))
+            if place == id.place:
+                moved[place] = at - id.position
+            found[id] = Located(place, at, same.pop(at))
+    return now, found, (len(seen["queue"]), len(seen["processing"])) == (now.ready, now.hidden)
+
+
+def _near(wanted: Iterable[ItemId]) -> Iterator[Range]:
+    """Return what to look through for items in that order: each with those around it, of which it is the first."""
+    room = _LOOKED_MAX
+    floor: dict[Place, int] = {"queue": 1 << 62, "processing": 1 << 62}
+    for place, position, _ in wanted:
+        beyond = min(position + SPAN_ITEMS // 4, floor[place] - 1)
+        if position < beyond:
+            yield Range(place, True, position + 1, beyond)
+        # What lies in front of it, as far as that was not among those around the items before.
+        top = min(position, floor[place] - 1)
+        low = max(0, position - SPAN_ITEMS, top - room + 1)
+        if low <= top:
+            yield Range(place, True, top, low)
+            room -= top - low + 1
+            floor[place] = low
+
+
+class _Deadlines:
+    """The deadlines of leases by the SHA1 of their items, each given once, the earliest first."""
+
+    def __init__(self, leases: Sequence[bytes], *, are_all: bool) -> None:
+        self._missing = UNLEASED_SCORE if are_all else UNKNOWN_LEASE_SCORE
+        self._deadlines: dict[str, list[bytes]] = {}
+        for member, deadline in zip(leases[::2], leases[1::2], strict=True):
+            item = leased_item(member)
+            if item is not None:
+                self._deadlines.setdefault(item_sha(item), []).append(deadline)
+
+    def of(self, sha: str) -> bytes:
+        """Return the deadline of an item, or what stands for none."""
+        deadlines = self._deadlines.get(sha)
+        return deadlines.pop(0) if deadlines else self._missing
+
+
+async def _leases_near(ranges: ListRanges, share: float) -> _Deadlines:
+    """Read leases: where there are many, those about as far from the first as that share of what is in processing."""
+    key, found, longest = ranges.keys[2], list[bytes](), 0
+    (card,) = await ask(ranges.runner, ("ZCARD", key))
+    first = 0 if card <= LEASES_MAX else max(0, min(card - LEASES_MAX, int(share * card) - LEASES_MAX // 2))
+    stop, budget, step = min(card, first + LEASES_MAX), PAGE_BYTES, _FIRST_ITEMS
+    at = first
+    while at < stop and budget > 0:
+        (part,) = await ask(ranges.runner, ("ZRANGE", key, at, min(stop, at + step) - 1, "WITHSCORES"))
+        if not part:
+            break
+        found += part
+        at += len(part) // 2
+        longest = max(longest, *map(len, part))
+        budget -= sum(map(len, part))
+        step = max(1, budget // (2 * longest))
+    return _Deadlines(found, are_all=at - first >= card)
+
+
+def _peeked(row: Located, score: str) -> PeekedMessage:
+    item = row.item
+    return PeekedMessage(row.id, score, 0, None, size_of(item), item if isinstance(item, bytes) else item.start)

@@ -8,8 +8,7 @@ from typing import Generic, TypeVar
 
 from rsmq_tui.protocol.errors import SERVER_ERRORS
 from rsmq_tui.protocol.lists.client import AsyncListQueue, ListQueue
-from rsmq_tui.protocol.lists.leases import GRACE_MS
-from rsmq_tui.protocol.lists.operations import Reaped
+from rsmq_tui.protocol.lists.operations import GRACE_MS, Reaped
 
 Q = TypeVar("Q")
 OnReaped = Callable[[str, Reaped], object]

@@ -154,7 +154,7 @@ class QueueEditor(EditExecutor):
             if isinstance(batch, LooseBatch):
                 return batch.traces(await self._read(*(("HGET", attributes, name) for name, _, _ in batch.fields)))
             if isinstance(batch, ListBatch):
-                return batch.traces(await are_there(self._read, batch))
+                return batch.traces(await are_there(self._read, self._links.of(self.ns).runner, batch))
             if not isinstance(batch, MessageBatch):
                 raise TypeError("a batch of something else than queues of RSMQ")
             zset, ids = self._keys.messages(batch.queue), batch.ids

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
+from itertools import islice
 from typing import Any, Generic, NamedTuple, NoReturn, TypeVar
 
 from redis.exceptions import ResponseError
@@ -301,20 +302,24 @@ def _to_receive(queue: str, count: int, vt: int | None) -> tuple[Argument, Argum
 
 def chunked(
     items: Iterable[Item],
+    count: int = CHUNK_MESSAGES,
     weight: Callable[[Item], int] | None = None,
-    most: int = CHUNK_MESSAGES,
-    heavy: int = CHUNK_BYTES,
+    weight_max: int = CHUNK_BYTES,
 ) -> Iterator[list[Item]]:
-    """Split into runs of at most ``most`` items, and about ``heavy`` of weight: an item that is heavier comes alone."""
-    chunk: list[Item] = []
-    weighed = 0
-    for item in items:
-        more = 0 if weight is None else weight(item)
-        if chunk and (len(chunk) == most or weighed + more > heavy):
+    """Split into runs of at most ``count`` items and at most that weight; what alone is heavier comes alone."""
+    rest = iter(items)
+    if weight is None:
+        while chunk := list(islice(rest, count)):
             yield chunk
-            chunk, weighed = [], 0
+        return
+    chunk, heavy = [], 0
+    for item in rest:
+        weighs = weight(item)
+        if chunk and (len(chunk) == count or heavy + weighs > weight_max):
+            yield chunk
+            chunk, heavy = [], 0
         chunk.append(item)
-        weighed += more
+        heavy += weighs
     if chunk:
         yield chunk
 

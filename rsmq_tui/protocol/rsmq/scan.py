@@ -37,7 +37,7 @@ class ScanChunk:
 
     ``columns`` holds one sequence for each field of ``RawMessage``: who looks for a few of many makes only these.
     ``too_long`` counts those whose body was asked for and is longer than ``scan.SCAN_BODY_BYTES``: theirs is None.
-    ``begun_anew`` counts how often the place in a list was lost so far, and it was read from the start.
+    ``begun_anew`` counts how often the place in a list was lost so far: items may have been missed, or come twice.
     ``read`` says what was read of them besides ids and scores: what was not looks as if it were not there, or 0.
     """
 

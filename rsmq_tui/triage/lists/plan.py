@@ -19,6 +19,7 @@ from rsmq_tui.protocol.lists.naming import (
     value_id,
 )
 from rsmq_tui.protocol.rsmq.edits import Edit, Outcome
+from rsmq_tui.protocol.rsmq.operations import chunked
 from rsmq_tui.triage.actions import (
     Ack,
     Copy,
@@ -38,7 +39,8 @@ from rsmq_tui.triage.actions import (
 )
 from rsmq_tui.triage.change import Step
 from rsmq_tui.triage.jsonl import read_file
-from rsmq_tui.triage.lists.select import Finding, ListSelection, cut, spans_of
+from rsmq_tui.triage.lists import select
+from rsmq_tui.triage.lists.select import Finding, ListSelection, spans_of
 from rsmq_tui.triage.lists.transfer import Outgoing
 from rsmq_tui.triage.scope import Preview
 
@@ -122,7 +124,7 @@ class _Preparing:
                 else:
                     yield body
 
-        found: Iterable[list[bytes]] = cut(present())
+        found: Iterable[list[bytes]] = chunked(present(), select.MAX_ITEMS, len, select.MAX_BYTES)
         # The first of all is to be the first: it is sent last.
         for part in reversed(list(found)) if first else found:
             edits = tuple(Edit(None, list_item(body)) for body in part)
@@ -189,8 +191,8 @@ class _Preparing:
         if not selection.counts["q"]:
             return
         wanted = Counter(digest_of(item.id) for item in selection.items("q"))
-        _, newest = await self._editor.places(self._queue, "q", 0, 0)
-        is_still = not newest or item_digest(newest[0]) == selection.newest
+        _, newest = await self._editor.newest(self._queue)
+        is_still = not newest or newest == selection.newest
         spans = spans_of((position_of(item.id) for item in selection.items("q")), selection.ready, is_still=is_still)
 
         async def make(bodies: list[bytes], window: Window) -> Step:

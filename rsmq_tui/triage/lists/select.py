@@ -17,7 +17,7 @@ from rsmq_tui.monitor.filters.language import Filter, parse_filter
 from rsmq_tui.monitor.filters.search import Progress
 from rsmq_tui.protocol import RawMessage
 from rsmq_tui.protocol.lists.editor import ListEditor
-from rsmq_tui.protocol.lists.edits import ListBatch, Steps, Window
+from rsmq_tui.protocol.lists.edits import ListBatch, Window
 from rsmq_tui.protocol.lists.naming import (
     READY_SCORE,
     UNLEASED_SCORE,
@@ -30,6 +30,7 @@ from rsmq_tui.protocol.lists.naming import (
     read_item_id,
 )
 from rsmq_tui.protocol.lists.naming import Area as AreaLetter
+from rsmq_tui.protocol.lists.scan import WindowItems
 from rsmq_tui.protocol.rsmq.edits import Edit, Outcome, letters_of
 from rsmq_tui.triage.change import Step
 from rsmq_tui.triage.errors import TriageError
@@ -85,8 +86,7 @@ _LOOKUPS_US = 4_000.0
 # About what the server needs: to walk past an item while comparing it, to get to one by its place, for a command.
 _WALK_US, _INDEX_US, _COMMAND_US = 0.05, 0.0003, 2.0
 
-# What producers push between two reads, and between a read and its call, may shift items so far.
-_OVERLAP_ITEMS = 250
+# What producers push between a read and its call may shift items so far.
 _SLACK_ITEMS, _SLACK_BYTES = 500, 4_000_000
 # How often the whole list is looked through for what calls have missed.
 _PASSES = 8
@@ -175,51 +175,26 @@ def spans_of(positions: Iterable[int], ready: int, *, is_still: bool = True) -> 
 
 
 class Look:
-    """A look at a list: ``steps`` is how much to read at once, ``longest`` the length of the longest item read last.
+    """A look at a list: ``longest`` is the length of the longest item read last.
 
-    ``has_gaps`` says that it may have passed over items: more were pushed between two reads than these overlap.
+    ``has_gaps`` says that it may have passed over items: others changed the list too fast.
     """
 
-    def __init__(self, steps: Steps | None = None) -> None:
-        self.steps = steps or Steps()
+    def __init__(self) -> None:
         self.has_gaps = False
         self.longest = 1
 
 
 async def windows(
     editor: ListEditor, queue: str, area: AreaLetter, span: Span, look: Look
-) -> AsyncGenerator[tuple[int, int, list[bytes]], None]:
-    """Walk through a stretch of a list from what is taken first on; yields its length, and items from a place down.
-
-    Where no more than _OVERLAP_ITEMS are pushed between two reads each item comes once, whatever consumers take. Where
-    more are pushed some are passed over, and where others take items out of the midst some may come twice: ``look``
-    tells.
-    """
-    steps, far = look.steps, span.far
-    tail: list[bytes] = []
-    length = await length_of(editor, queue, area)
-    while far >= span.near:
-        is_end = far >= length - 1
-        far = min(far, length - 1)
-        near = max(span.near, far - steps.items + 1)
-        # What was pushed since the list was counted may have shifted its end.
-        length, items = await editor.places(queue, area, near, EVERYWHERE if is_end else far + len(tail))
-        steps.learn(items)
-        look.longest = max(map(len, items), default=1) or 1
-        # Without a push these are the last of those before.
-        known = again = min(len(tail), max(0, len(items) - (far - near + 1)))
-        while again and items[:again] != tail[len(tail) - again :]:
-            again -= 1
-        look.has_gaps = look.has_gaps or (known > 0 and again == 0)
-        yield length, near + len(items) - 1 - again, items[again:]
-        tail = items[len(items) - min(len(items), _OVERLAP_ITEMS, steps.items // 4) :]
-        far = near - 1
-
-
-async def length_of(editor: ListEditor, queue: str, area: AreaLetter) -> int:
-    """Return how many items are in the queue, or in processing."""
-    facts = await editor.facts(queue)
-    return facts.processing if area == "p" else facts.ready
+) -> AsyncGenerator[WindowItems, None]:
+    """Walk through a stretch of a list from what is taken first on; yields what was not read before."""
+    walk = editor.walk(queue, area, None if span.far == EVERYWHERE else span.far, span.near)
+    while not walk.is_over:
+        found = await walk.step()
+        look.longest = max(map(len, found.bodies), default=1) or 1
+        yield found
+    look.has_gaps = look.has_gaps or walk.lost > 0
 
 
 async def sightings(
@@ -235,9 +210,9 @@ async def sightings(
         if not left:
             return
         async with aclosing(windows(editor, queue, area, span, look)) as coming:
-            async for length, first, items in coming:
-                found = []
-                for number, body in enumerate(items):
+            async for window in coming:
+                found, length = [], window.moment.length(window.place)
+                for position, body in zip(window.positions, window.bodies, strict=True):
                     passed += len(body)
                     digest = item_digest(body)
                     if meant := wanted.get(digest):
@@ -246,7 +221,7 @@ async def sightings(
                         else:
                             wanted[digest] = meant - 1
                         left -= 1
-                        found.append(Sighting(first - number, body, passed))
+                        found.append(Sighting(length - 1 - position, body, passed))
                 yield length, found
                 if not left:
                     return
@@ -300,7 +275,6 @@ class Finding:
         self._wanted, self._spans, self._spared, self._backwards = wanted, spans, spared, backwards
         self._again = again
         self._missed: Counter[bytes] = Counter()
-        self._steps = Steps()
 
     async def passes(self, make: Make) -> AsyncGenerator[Step, None]:
         """Have batches made of all that is there; what is not there in a look at the whole list is told to be gone."""
@@ -321,7 +295,7 @@ class Finding:
     async def _one_pass(
         self, make: Make, spans: Sequence[Span], *, is_whole: bool = False
     ) -> AsyncGenerator[Step, None]:
-        look = Look(self._steps)
+        look = Look()
         found = parts(self._editor, self._queue, self._area, self._wanted, spans, look)
         if self._backwards:
             found = _turned([part async for part in found])
@@ -354,20 +328,6 @@ async def _turned(found: Sequence[Part]) -> AsyncGenerator[Part, None]:
     behind = 0
     for part in reversed(found):
         part.behind, behind = behind, behind + len(part.items)
-        yield part
-
-
-def cut(items: Iterable[bytes]) -> Iterator[list[bytes]]:
-    """Cut items into those that one call may add at an end."""
-    part: list[bytes] = []
-    heavy = 0
-    for item in items:
-        if part and (len(part) == MAX_ITEMS or heavy + len(item) > MAX_BYTES):
-            yield part
-            part, heavy = [], 0
-        part.append(item)
-        heavy += len(item)
-    if part:
         yield part
 
 
@@ -435,8 +395,7 @@ async def select(
                 async for scanned, depth, at_ms, items in parts:
                     adding.add(items, at_ms)
                     seeing(Seeing(scanned, depth, adding.taken))
-    selection.ready, newest = await editor.places(queue, "q", 0, 0)
-    selection.newest = item_digest(newest[0]) if newest else b""
+    selection.ready, selection.newest = await editor.newest(queue)
     return Found(elsewhere, adding.not_meant, unsearched, is_incomplete=begun_anew > 0 or look.has_gaps)
 
 
@@ -478,7 +437,7 @@ async def _named(editor: ListEditor, queue: str, named: Iterable[tuple[str, str 
     worked_on = [(id, score) for id, score in ids if id.place == "processing"]
     if worked_on:
         processing: dict[str, list[RawMessage]] = {}
-        async for _, _, _, items in _processing(editor, queue, at_ms):
+        async for _, _, _, items in _processing(editor, queue):
             for there in items:
                 processing.setdefault(there.id[-40:].decode(), []).append(there)
         found = []
@@ -546,34 +505,30 @@ async def _everything(
     scanned = 0
     if number:
         async with aclosing(windows(editor, queue, "q", Span(area.spared, first), look)) as coming:
-            async for length, place, items in coming:
-                bodies = items[: number - scanned]
+            async for window in coming:
+                bodies = window.bodies[: number - scanned]
                 scanned += len(bodies)
-                at_ms = await editor.clock_us() // 1000
-                start = max(0, length - 1 - place)
-                yield scanned, depth, at_ms, [_queued(start + at, body) for at, body in enumerate(bodies)]
+                yield scanned, depth, window.moment.at_ms, list(map(_queued, window.positions, bodies))
                 if scanned == number:
                     break
     if area.processing and (limit is None or scanned < limit):
-        at_ms = await editor.clock_us() // 1000
-        async for seen, _, _, found in _processing(editor, queue, at_ms):
-            yield scanned + seen, depth, at_ms, found if limit is None else found[: limit - scanned]
+        async for seen, _, at_ms, items in _processing(editor, queue):
+            yield scanned + seen, depth, at_ms, items if limit is None else items[: limit - scanned]
             if limit is not None and scanned + seen >= limit:
                 return
 
 
-async def _processing(editor: ListEditor, queue: str, at_ms: int) -> AsyncGenerator[_Part, None]:
+async def _processing(editor: ListEditor, queue: str) -> AsyncGenerator[_Part, None]:
     """Walk through what is in processing, the oldest first, each with the deadline of its lease."""
     leases = await editor.leases(queue)
-    number = (await editor.facts(queue)).processing
     seen = 0
-    async with aclosing(windows(editor, queue, "p", Span(0, number - 1), Look())) as coming:
-        async for _, _, items in coming:
+    async with aclosing(windows(editor, queue, "p", Span(0, EVERYWHERE), Look())) as coming:
+        async for window in coming:
             found = []
-            for at, body in enumerate(items, seen):
+            for position, body in zip(window.positions, window.bodies, strict=True):
                 left = leases.get(body)
                 score = left.pop(0)[1] if left else UNLEASED_SCORE
-                id = item_id("processing", at, body).encode()
+                id = item_id("processing", position, body).encode()
                 found.append(RawMessage(id, score, None, None, len(body), body))
-            seen += len(items)
-            yield seen, number, at_ms, found
+            seen += len(found)
+            yield seen, window.moment.hidden, window.moment.at_ms, found

@@ -39,7 +39,7 @@ from rsmq_tui.triage.scope import Preview, Scope, Seeing, SeeingCallback
 from rsmq_tui.triage.service import Backend, ChangeService
 
 _AREAS: tuple[Letter, ...] = ("q", "p")
-# So many bodies may be in memory at once.
+# Items whose bodies may be in memory at once.
 _PART_ITEMS, _PART_BYTES = 2_000, 4_000_000
 _SLACK_ITEMS = 1_000
 
@@ -73,7 +73,7 @@ class ListExport(Exporting):
             self.is_incomplete = found.is_incomplete
             depth = selection.count + self.gone
             for area in _AREAS:
-                for part in chunked(selection.items(area), attrgetter("size"), _PART_ITEMS, _PART_BYTES):
+                for part in chunked(selection.items(area), _PART_ITEMS, attrgetter("size"), _PART_BYTES):
                     for item in await self._with_bodies(part, area, selection.ready):
                         self._take(item._replace(rc=None, fr=None), selection.at_ms)
                     yield Seeing(self.written, depth, self.written)

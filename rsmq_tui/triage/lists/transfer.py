@@ -72,7 +72,7 @@ async def prepare_to_list(
 ) -> AsyncGenerator[Step, None]:
     """Prepare what goes from a queue of RSMQ to a list: to the end that is taken last, in the order of delivery."""
     messages = sorted((message._replace(body=None) for message in selection), key=_delivery)
-    for part in chunked(messages, attrgetter("size"), MOVE_MESSAGES, CHUNK_BYTES):
+    for part in chunked(messages, MOVE_MESSAGES, attrgetter("size"), CHUNK_BYTES):
         yield await _to_list(editor, names, action, to, part, guard)
 
 

@@ -73,7 +73,7 @@ class MarkedExport(Exporting):
             short = [message for message in there if message.size <= BODY_BYTES_MAX]
             self.gone += len(seen) - len(there)
             self.cut += len(there) - len(short)
-            for group in chunked(short, attrgetter("size"), _CHUNK_MESSAGES, _CALL_BYTES):
+            for group in chunked(short, _CHUNK_MESSAGES, attrgetter("size"), _CALL_BYTES):
                 await self._take_group([message.id for message in group])
                 yield self._seeing
             yield self._seeing

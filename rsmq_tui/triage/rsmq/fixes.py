@@ -144,7 +144,7 @@ async def _removals(reader: QueueReader, queue: str, names: list[bytes]) -> list
     found = [(name, value) for name, value in zip(names, values, strict=True) if isinstance(value, bytes)]
     steps = [
         Step(LooseBatch(LooseKind.STRAY, queue, tuple(FieldEdit(name, value, None) for name, value in part)))
-        for part in chunked(found, lambda field: len(field[1]), CHUNK_MESSAGES, STRAY_BYTES)
+        for part in chunked(found, CHUNK_MESSAGES, lambda field: len(field[1]), STRAY_BYTES)
     ]
     too_long = sum(isinstance(value, int) for value in values)
     return [*steps, Step(failed=Counter({TOO_LONG: too_long}))] if too_long else steps

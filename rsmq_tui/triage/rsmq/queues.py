@@ -68,7 +68,7 @@ async def _prepare_import(editor: QueueEditor, action: Import, preview: Preview)
 
 def _puts(queue: str, messages: Iterable[RawMessage], *, sent: int = 0) -> Iterator[MessageBatch]:
     """Walk through the batches that put messages into a queue as they are."""
-    for chunk in chunked(messages, attrgetter("size"), PUT_MESSAGES, PUT_BYTES):
+    for chunk in chunked(messages, PUT_MESSAGES, attrgetter("size"), PUT_BYTES):
         yield MessageBatch(EditKind.PUT, queue, tuple(Edit(None, message) for message in chunk), sent=sent)
 
 

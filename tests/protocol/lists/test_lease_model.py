@@ -17,7 +17,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from hypothesis.stateful import run_state_machine_as_test as run_machine
 
 from rsmq_tui.protocol import AsyncListQueue, Lease, ListNames, ListQueue, Reaped
-from rsmq_tui.protocol.lists import leases as list_leases
+from rsmq_tui.protocol.lists import operations
 from rsmq_tui.protocol.lists.operations import Location
 from tests.protocol.lists.conftest import each_once
 
@@ -274,7 +274,7 @@ def make_machine(any_server: int, kind: str) -> Iterator[Callable[[], LeaseMachi
             yield lambda: LeaseMachine(
                 client,
                 lambda name, *given, **named: getattr(queue, name)(*given, **named),
-                lambda item, vt_ms: queue._run(list_leases.adopt(location, item, vt_ms)),
+                lambda item, vt_ms: queue._run(operations.adopt(location, item, vt_ms)),
             )
             return
         aclient = redis.asyncio.Redis(port=any_server)
@@ -282,7 +282,7 @@ def make_machine(any_server: int, kind: str) -> Iterator[Callable[[], LeaseMachi
         yield lambda: LeaseMachine(
             client,
             lambda name, *given, **named: runner.run(getattr(aqueue, name)(*given, **named)),
-            lambda item, vt_ms: runner.run(aqueue._run(list_leases.adopt(location, item, vt_ms))),
+            lambda item, vt_ms: runner.run(aqueue._run(operations.adopt(location, item, vt_ms))),
         )
         runner.run(aclient.aclose())
 

@@ -8,7 +8,7 @@ import pytest
 import redis
 
 from rsmq_tui.protocol import Lease, ListNames, ListQueue, RsmqError
-from rsmq_tui.protocol.lists import leases as list_leases
+from rsmq_tui.protocol.lists import operations
 from rsmq_tui.protocol.lists.operations import Location, Waiting
 from tests.protocol.either import Either
 from tests.protocol.keyspace import everything, now_ms
@@ -41,7 +41,7 @@ def members(db: redis.Redis) -> dict[bytes, float]:
 
 def adopted(db: redis.Redis, item: bytes, vt_ms: int = LATE_MS) -> Lease | None:
     """What the second half of a take that waited does."""
-    return ListQueue(db, "orders")._run(list_leases.adopt(PLACE, item, vt_ms))
+    return ListQueue(db, "orders")._run(operations.adopt(PLACE, item, vt_ms))
 
 
 @each_once
@@ -244,7 +244,7 @@ def test_an_orphan_of_a_reaper_is_no_item(db: redis.Redis) -> None:
 
 def test_a_wait_goes_on_when_its_item_was_reaped_before_it_was_leased(db: redis.Redis) -> None:
     queue = ListQueue(db, "orders")
-    flow = list_leases.take_blocking(PLACE, 50, LATE_MS)
+    flow = operations.take_blocking(PLACE, 50, LATE_MS)
     first = next(flow)
     assert queue._run(first) is None  # type: ignore[arg-type]
     waiting = flow.send(None)
@@ -272,7 +272,7 @@ def test_a_wait_goes_on_when_its_item_was_reaped_before_it_was_leased(db: redis.
 def test_a_wait_goes_on_for_the_rest_of_its_time_and_no_longer(monkeypatch: pytest.MonkeyPatch) -> None:
     clock_s = [100.0]
     monkeypatch.setattr("rsmq_tui.protocol.lists.operations.time", SimpleNamespace(monotonic=lambda: clock_s[0]))
-    flow = list_leases.take_blocking(PLACE, 5, LATE_MS)
+    flow = operations.take_blocking(PLACE, 5, LATE_MS)
     next(flow)
     waits = []
     for passed_s in (2.0, 2.5, 0.5):
