@@ -336,8 +336,7 @@ def _version(hello: dict[bytes, Any]) -> tuple[int, ...]:
 
 
 CHUNK_QUEUES = 250
-CHUNKS_PER_TRIP = 2
-TRIPS_IN_FLIGHT = 3
+CHUNKS_IN_FLIGHT = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -362,22 +361,22 @@ class IncrementalPoll:
     async def rows(self, now_ms: int) -> AsyncGenerator[tuple[Sequence[str], list[Row]]]:
         """Give the rows of all queues, in the order of their names, as they come.
 
-        A few round trips are under way at once, so that the server works while the caller reads what came. A row that
-        did not change is the same object as before.
+        A few chunks are under way at once, each as a round trip of its own, so that the server works while the caller
+        reads what came. A row that did not change is the same object as before.
         """
         known = self._known
-        trips = _split(known.to_ask(now_ms), CHUNK_QUEUES * CHUNKS_PER_TRIP)
+        chunks = _split(known.to_ask(now_ms), CHUNK_QUEUES)
         pending: deque[tuple[list[int], asyncio.Task[list[Row]]]] = deque()
         start = 0
         try:
-            for trip in islice(trips, TRIPS_IN_FLIGHT):
-                pending.append((trip, asyncio.create_task(self._trip(trip, now_ms))))
+            for chunk in islice(chunks, CHUNKS_IN_FLIGHT):
+                pending.append((chunk, asyncio.create_task(self._read(chunk, now_ms))))
             while pending:
                 asked, coming = pending[0]
                 reply = await coming
                 pending.popleft()
-                for trip in islice(trips, 1):
-                    pending.append((trip, asyncio.create_task(self._trip(trip, now_ms))))
+                for chunk in islice(chunks, 1):
+                    pending.append((chunk, asyncio.create_task(self._read(chunk, now_ms))))
                     # The question goes out before this answer is read: else the server and we would take turns.
                     await asyncio.sleep(0)
                 await self._take(asked, reply, now_ms)
@@ -403,16 +402,13 @@ class IncrementalPoll:
         self._known.mark_changed(changed)
         return None if all_may_have else changed
 
-    async def _trip(self, asked: list[int], now_ms: int) -> list[Row]:
-        known, layout = self._known, self._layout
-        chunks = [(known.names_of(chunk), known.keys_of(chunk)) for chunk in _split(asked, CHUNK_QUEUES)]
-        calls = [call for names, keys in chunks for call in layout.calls(names, keys, now_ms)]
+    async def _read(self, asked: list[int], now_ms: int) -> list[Row]:
+        layout, names, keys = self._layout, self._known.names_of(asked), self._known.keys_of(asked)
         try:
+            calls = layout.calls(names, keys, now_ms)
             replies = await self._runner.run_many(layout.script, calls, self._connection.commands)
         except ScriptsRefusedError:
-            return [
-                row for names, keys in chunks for row in await layout.read_plainly(self._runner, names, keys, now_ms)
-            ]
+            return await layout.read_plainly(self._runner, names, keys, now_ms)
         return [row for reply in replies for row in reply]
 
     async def _take(self, asked: list[int], reply: list[Row], now_ms: int) -> None:

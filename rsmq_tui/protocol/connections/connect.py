@@ -241,26 +241,31 @@ class ReplyReader:
 
     def gets(self, *decode: bool) -> Any:
         """Return the next reply, or redis-py's mark for "not enough data"."""
+        read, take_push, was_push = self._gets, self.take_push, False
         while True:
             try:
-                reply = self._gets(*decode)
+                reply = read(*decode)
             except (RedisError, hiredis.HiredisError):
                 raise
             except (TypeError, ValueError, MemoryError, RecursionError) as error:
                 # hiredis: a map whose keys are arrays, text that is none; its own objects are all that is made here.
                 raise _refused("a reply that cannot be read") from error
             if type(reply) is hiredis.PushNotification:
-                self._bytes = self._elements = self._arrays = self._lines = 0
+                # A poll may be told of thousands.
+                was_push = True
                 self._pushes += 1
                 if self._pushes > PUSHES_MAX:
                     raise _refused(f"more than {PUSHES_MAX:,} unrequested push messages")
-                if self.take_push is not None:
-                    self.take_push(reply)
-            elif reply is not NOT_ENOUGH_DATA:
+                if take_push is not None:
+                    take_push(reply)
+                continue
+            if was_push or reply is not NOT_ENOUGH_DATA:
+                was_push = False
                 self._begin_reply()
+            if reply is not NOT_ENOUGH_DATA:
                 self._pushes = 0
                 return reply
-            elif not self._feed_next():
+            if not self._feed_next():
                 return NOT_ENOUGH_DATA
 
     def _begin_reply(self) -> None:
