@@ -24,7 +24,7 @@ from redis.asyncio import Redis as AsyncRedis
 from redis.exceptions import ResponseError
 
 from rsmq_tui.protocol.connections.connect import POLL_REPLY_BYTES_MAX, Traffic
-from rsmq_tui.protocol.connections.script_runner import Call, ScriptRunner, ScriptsRefusedError
+from rsmq_tui.protocol.connections.script_runner import Call, ScriptRunner, ScriptsRefusedError, read_reply
 from rsmq_tui.protocol.connections.topology import has_moved
 from rsmq_tui.protocol.errors import SERVER_ERRORS
 from rsmq_tui.protocol.keys import name_of
@@ -287,7 +287,7 @@ class TrackedConnection:
                 await connection.send_packed_command(packed, check_health=False)
                 before, self._turn = self._turn, mine
             await before.wait()
-            return [await _reply(connection) for _ in commands]
+            return [await read_reply(connection) for _ in commands]
         except BaseException:
             # Replies may be left on it that nobody waits for.
             await self._close(connection)
@@ -319,13 +319,6 @@ class TrackedConnection:
             for key in keys:
                 if type(key) is bytes:
                     self.changed.add(key)
-
-
-async def _reply(connection: Any) -> Any:
-    try:
-        return await connection.read_response()
-    except exceptions.ResponseError as error:
-        return error
 
 
 def _version(hello: dict[bytes, Any]) -> tuple[int, ...]:

@@ -274,8 +274,12 @@ class ReplyReader:
     def _hold(self, data: bytes) -> None:
         """Keep what came, and note where arrays may be announced in it."""
         self._held, self._held_from = data, 0
-        # Looking for a byte alone is quicker by far, and most replies have none of the rarer ones.
-        searched = (pattern.finditer(data) for sign, pattern in _ANNOUNCEMENTS.items() if sign in data)
+        # Looking for a byte alone is quicker by far: most replies have a few of one of them, at the beginning.
+        searched = (
+            pattern.finditer(data, first, data.rfind(sign) + _HEADER_BYTES_MAX)
+            for sign, pattern in _ANNOUNCEMENTS.items()
+            if (first := data.find(sign)) >= 0
+        )
         found = chain.from_iterable(searched)
         marks = [(match.start(), int(match[1][:19])) for match in found if _begins_line(data, match.start())]
         last = data.rfind(b"\n") + 1
@@ -300,43 +304,42 @@ class ReplyReader:
             if is_at_element:
                 self._announce(announced)
         end = self._marks[-1][0] if self._marks else len(data)
-        part = data if start == 0 and end == len(data) else data[start:end]
-        self._check_length(part, is_at_element)
+        self._check_length(data, start, end, is_at_element)
         self._held_from = end
         if end == len(data):
             self._held, self._held_from = b"", 0
-        self._bytes += len(part)
+        self._bytes += end - start
         bytes_max = min(self.bytes_max, _bytes_max.get())
         if self._bytes > bytes_max:
             raise _too_long(f"a reply of more than {bytes_max:,} bytes")
         if self._bytes > _COUNTED_FROM_BYTES:
-            self._count(part)
-        self._reader.feed(part)
-        return bool(part)
+            self._count(data, start, end)
+        self._reader.feed(data, start, end - start)
+        return end > start
 
     def _announce(self, elements: int) -> None:
         self._elements += elements
         if self._elements > ELEMENTS_MAX:
             raise _refused(f"a reply of {self._elements:,} elements")
 
-    def _check_length(self, part: bytes, is_at_element: bool) -> None:
+    def _check_length(self, data: bytes, start: int, end: int, is_at_element: bool) -> None:
         if is_at_element:
-            if (match := _LENGTH.match(part)) and int(match[1][:19]) > self.bytes_max:
+            if (match := _LENGTH.match(data, start, end)) and int(match[1][:19]) > self.bytes_max:
                 raise _too_long(f"a reply of {int(match[1][:19]):,} bytes")
-            self._line_bytes = 0 if part[0] in _LENGTH_SIGNS else len(part)
+            self._line_bytes = 0 if data[start] in _LENGTH_SIGNS else end - start
         elif self._line_bytes:
-            self._line_bytes += len(part)
-        if self._line_bytes and b"\n" in part:
+            self._line_bytes += end - start
+        if self._line_bytes and data.find(b"\n", start, end) >= 0:
             self._line_bytes = 0
         if self._line_bytes > LINE_BYTES_MAX:
             raise _refused(f"a line of more than {LINE_BYTES_MAX:,} bytes")
 
-    def _count(self, part: bytes) -> None:
+    def _count(self, data: bytes, start: int, end: int) -> None:
         """Count the elements of a large reply from above: by line ends, where it is not a long body that comes."""
         if self._reader.len() > _COUNTED_FROM_BYTES:
             return
-        self._lines += part.count(b"\n")
-        self._arrays += part.count(b"\n*") + part.count(b"\n~")
+        self._lines += data.count(b"\n", start, end)
+        self._arrays += data.count(b"\n*", start, end) + data.count(b"\n~", start, end)
         if self._lines > ELEMENTS_MAX or self._arrays > ARRAYS_MAX:
             raise _refused(f"a reply of more than {min(self._lines, ELEMENTS_MAX):,} elements")
 

@@ -86,7 +86,8 @@ class Seen:
         # The same as it came, to tell afterwards what was there before.
         self._came: list[Sequence[bytes]] = []
         self._before: set[bytes] = set()
-        self._hashes: list[array[int]] = []
+        # Python's hash of bytes has 64 bits and a secret of this process: nobody can make two ids collide.
+        self._hashes = array("q")
         self._deepest = 0
 
     def fresh(self, found: Sequence[bytes], depth: int) -> list[bool] | None:
@@ -96,11 +97,11 @@ class Seen:
         count = len(recent)
         # Most ids are new: to add them and look how many came to it takes a third of the time of asking for each first.
         recent.update(found)
-        collapsed = bool(self._hashes) and depth * self._window <= _BUCKET_MAX * self._deepest
+        collapsed = depth * self._window <= _BUCKET_MAX * self._deepest
         fresh: list[bool] | None = None
         if collapsed or len(recent) < count + len(found) or not before.isdisjoint(found):
             recent = self._recent = set(chain.from_iterable(self._came))
-            old = self._old(found) if collapsed else set()
+            old = set(map(hash, found)).intersection(self._hashes) if collapsed else set()
             fresh = []
             for id in found:
                 is_fresh = id not in recent and id not in before and hash(id) not in old
@@ -109,15 +110,10 @@ class Seen:
                 fresh.append(is_fresh)
             found = list(compress(found, fresh))
         self._came.append(found)
+        self._hashes.extend(map(hash, found))
         if len(recent) >= self._window:
-            # Python's hash of bytes has 64 bits and a secret of this process: nobody can make two ids collide.
-            self._hashes.append(array("q", map(hash, before)))
             self._before, self._recent, self._came = recent, set(), []
         return fresh
-
-    def _old(self, ids: Sequence[bytes]) -> set[int]:
-        wanted = {hash(id) for id in ids}
-        return {old for run in self._hashes for old in wanted.intersection(run)} if wanted else wanted
 
 
 _BITS = 64
@@ -369,7 +365,7 @@ class QueueScan:
         try:
             with replies_of_at_most(UNMEASURED_BYTES_MAX):
                 chunk = await self._read_group(wanted, group)
-            refuse_long(chunk.columns[5])
+            refuse_long(chunk.columns[4])
             return chunk
         except ReplyTooLongError:
             sizes = await sizes_of(self._runner, wanted.attributes, group.ids)
@@ -416,9 +412,9 @@ class QueueScan:
         return replies
 
 
-def refuse_long(bodies: Sequence[bytes | None]) -> None:
+def refuse_long(sizes: Sequence[int]) -> None:
     """Raise ``ReplyTooLongError`` for a body of more than SCAN_BODY_BYTES, which a scan does not return."""
-    if max(map(len, filter(None, bodies)), default=0) > SCAN_BODY_BYTES:
+    if max(sizes, default=0) > SCAN_BODY_BYTES:
         raise ReplyTooLongError("a body is longer than a scan reads")
 
 

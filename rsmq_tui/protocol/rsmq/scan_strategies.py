@@ -20,7 +20,7 @@ from rsmq_tui.protocol.connections.script_runner import ScriptRunner, raise_firs
 from rsmq_tui.protocol.keys import QUEUE_FIELDS, Keys
 from rsmq_tui.protocol.replies import clock_ms
 from rsmq_tui.protocol.rsmq.inspection import COUNTER_SUFFIXES
-from rsmq_tui.protocol.rsmq.operations import RawMessage
+from rsmq_tui.protocol.rsmq.operations import RawMessage, raw_message
 from rsmq_tui.protocol.rsmq.scan import (
     CHUNK_MESSAGES,
     UNMEASURED_BYTES_MAX,
@@ -261,6 +261,7 @@ class BodyChunk(NamedTuple):
     depth: int
     ids: Sequence[bytes]
     bodies: Sequence[bytes]
+    sizes: Sequence[int]
     is_last: bool
     too_long: Sequence[bytes] = ()
 
@@ -294,12 +295,12 @@ class BodyScan:
                 cursor, chunk = await looking
                 looking = None
                 if not chunk.is_last:
-                    step = fitting(list(map(len, chunk.bodies)), count)
+                    step = fitting(chunk.sizes, count)
                     looking = await sent(self._runner, self._look(queue, cursor, step))
                 fresh = seen.fresh(chunk.ids, chunk.depth)
                 if fresh is not None:
                     ids, bodies = list(compress(chunk.ids, fresh)), list(compress(chunk.bodies, fresh))
-                    chunk = chunk._replace(ids=ids, bodies=bodies)
+                    chunk = chunk._replace(ids=ids, bodies=bodies, sizes=list(compress(chunk.sizes, fresh)))
                 yield chunk
         finally:
             if looking is not None:
@@ -316,7 +317,9 @@ class BodyScan:
             scores = await self._ask(*(("ZSCORE", zset, id) for id in ids))
         raise_first((scores, counts))
         rows = zip(ids, scores, counts[::2], counts[1::2], bodies, strict=True)
-        return [RawMessage(id, score, rc, fr, len(body), body) for id, score, rc, fr, body in rows if score is not None]
+        return [
+            raw_message((id, score, rc, fr, len(body), body)) for id, score, rc, fr, body in rows if score is not None
+        ]
 
     async def _look(self, queue: str, first: bytes, fields: int) -> tuple[bytes, BodyChunk]:
         """Take a step from a cursor, and return where to go on and what is there."""
@@ -327,14 +330,16 @@ class BodyScan:
             with replies_of_at_most(UNMEASURED_BYTES_MAX):
                 clock, depth, (cursor, found) = await self._ask(("TIME",), ("ZCARD", zset), scan)
             ids, bodies = _bodies(found[::2], found[1::2])
-            refuse_long(bodies)
+            sizes = list(map(len, bodies))
+            refuse_long(sizes)
         except ReplyTooLongError:
             clock, depth, (cursor, names) = await self._ask(("TIME",), ("ZCARD", zset), (*scan, "NOVALUES"))
             values = await bounded_values(self._runner, attributes, names)
             too_long = [name for name, value in zip(names, values, strict=True) if isinstance(value, int)]
             read = {name: value for name, value in zip(names, values, strict=True) if isinstance(value, bytes)}
             ids, bodies = _bodies(list(read), list(read.values()))
-        chunk = BodyChunk(clock_ms(clock), depth, ids, bodies, int(cursor) == 0, [*filter(_is_id, too_long)])
+            sizes = list(map(len, bodies))
+        chunk = BodyChunk(clock_ms(clock), depth, ids, bodies, sizes, int(cursor) == 0, [*filter(_is_id, too_long)])
         return cursor, chunk
 
     async def _ask(self, *commands: Sequence[bytes | str | int]) -> list[Any]:
@@ -349,8 +354,6 @@ def _is_id(name: bytes) -> bool:
 
 def _bodies(names: Sequence[bytes], values: Sequence[bytes]) -> tuple[list[bytes], list[bytes]]:
     """Return the ids and the bodies among fields: the others are attributes and counters."""
-    if len(names) != len(values):
-        raise ValueError("columns of different lengths")
     if QUEUE_FIELDS.isdisjoint(names):
         are_bodies = [len(name) == _ID_LENGTH or not name.endswith(COUNTER_SUFFIXES) for name in names]
     else:
