@@ -15,7 +15,7 @@ from typing import Any
 from redis.exceptions import NoScriptError, ResponseError
 
 from rsmq_tui.protocol.address import DEFAULT_PORT, Address
-from rsmq_tui.protocol.connections.connect import TIMEOUT_S, Traffic, connect_async
+from rsmq_tui.protocol.connections.connect import TIMEOUT_S, Traffic, connect_async, writer_of
 from rsmq_tui.protocol.errors import SERVER_ERRORS, ExplainedError, Failure, failure_of
 from rsmq_tui.protocol.keys import Keys, name_of
 from rsmq_tui.protocol.polling import TrackedConnection
@@ -259,7 +259,7 @@ class Diagnosis:
                     _seconds(reply)
         except SERVER_ERRORS as error:
             failure = failure_of(error)
-            unanswered = failure.kind in ("timeout", "closed") and getattr(connection, "_writer", None) is None
+            unanswered = failure.kind in ("timeout", "closed") and writer_of(connection) is None
             if unanswered and self._address.url.startswith("rediss"):
                 told = "the port does not use TLS", "use redis:// without TLS, or check the server's tls-port"
                 failure = Failure("tls", *told)
@@ -368,6 +368,6 @@ async def _closed(writer: asyncio.StreamWriter) -> None:
 
 def _encryption(connection: Any) -> str | None:
     """Say how a connection is encrypted, None for one that is not."""
-    writer = getattr(connection, "_writer", None)
+    writer = writer_of(connection)
     encrypted = None if writer is None else writer.get_extra_info("ssl_object")
     return None if encrypted is None else f"{encrypted.version()}, {encrypted.cipher()[0]}"

@@ -12,7 +12,7 @@ time.
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
@@ -23,12 +23,13 @@ from redis import exceptions
 from redis.asyncio import Redis as AsyncRedis
 from redis.exceptions import ResponseError
 
-from rsmq_tui.protocol.connections.connect import POLL_REPLY_BYTES_MAX, Traffic
+from rsmq_tui.protocol.connections.connect import POLL_REPLY_BYTES_MAX, Traffic, reader_of
 from rsmq_tui.protocol.connections.script_runner import Call, ScriptRunner, ScriptsRefusedError, read_reply
 from rsmq_tui.protocol.connections.topology import has_moved
 from rsmq_tui.protocol.errors import SERVER_ERRORS
 from rsmq_tui.protocol.keys import name_of
 from rsmq_tui.protocol.replies import decode_all, decode_clock, misshapen
+from rsmq_tui.protocol.rsmq.operations import chunked
 from rsmq_tui.protocol.rsmq.scripts import Row, Script
 
 # What a server may fail to tell is found after so many polls: each poll also reads this part of all queues.
@@ -261,7 +262,7 @@ class TrackedConnection:
         await self._close(self._connection)
         connection: Any = self._pool.connection_class(**self._pool.connection_kwargs)
         await connection.connect()
-        reader = connection._parser._reader
+        reader = reader_of(connection)
         reader.take_push, reader.bytes_max = self._take_push, POLL_REPLY_BYTES_MAX
         self._connection = connection
 
@@ -358,7 +359,7 @@ class IncrementalPoll:
         reads what came. A row that did not change is the same object as before.
         """
         known = self._known
-        chunks = _split(known.to_ask(now_ms), CHUNK_QUEUES)
+        chunks = chunked(known.to_ask(now_ms), CHUNK_QUEUES)
         pending: deque[tuple[list[int], asyncio.Task[list[Row]]]] = deque()
         start = 0
         try:
@@ -417,8 +418,3 @@ def as_data(reply: Any) -> Any:
     if isinstance(reply, Exception):
         raise reply
     return reply
-
-
-def _split(items: Sequence[Any], size: int) -> Iterator[Any]:
-    for start in range(0, len(items), size):
-        yield items[start : start + size]

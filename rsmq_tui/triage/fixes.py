@@ -1,7 +1,7 @@
 """Fixes what an audit found, with a preview."""
 
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from dataclasses import replace
 from decimal import Decimal
@@ -23,6 +23,7 @@ from rsmq_tui.protocol.rsmq.edits import (
     Outcome,
 )
 from rsmq_tui.protocol.rsmq.inspection import COUNTER_SUFFIXES, QueueLook
+from rsmq_tui.protocol.rsmq.operations import chunked
 from rsmq_tui.triage.actions import Fix
 from rsmq_tui.triage.errors import TriageError
 from rsmq_tui.triage.plan import CHUNK_MESSAGES, MOVE_MESSAGES, STRAY_BYTES, Step, strays
@@ -142,23 +143,10 @@ async def _removals(reader: QueueReader, queue: str, names: list[bytes]) -> list
     found = [(name, value) for name, value in zip(names, values, strict=True) if isinstance(value, bytes)]
     steps = [
         Step(LooseBatch(LooseKind.STRAY, queue, tuple(FieldEdit(name, value, None) for name, value in part)))
-        for part in _parts(found)
+        for part in chunked(found, CHUNK_MESSAGES, lambda field: len(field[1]), STRAY_BYTES)
     ]
     too_long = sum(isinstance(value, int) for value in values)
     return [*steps, Step(failed=Counter({TOO_LONG: too_long}))] if too_long else steps
-
-
-def _parts(fields: list[tuple[bytes, bytes]]) -> Iterator[list[tuple[bytes, bytes]]]:
-    part: list[tuple[bytes, bytes]] = []
-    heavy = 0
-    for name, value in fields:
-        if part and (len(part) == CHUNK_MESSAGES or heavy + len(value) > STRAY_BYTES):
-            yield part
-            part, heavy = [], 0
-        part.append((name, value))
-        heavy += len(value)
-    if part:
-        yield part
 
 
 async def _complete(editor: QueueEditor, _: QueueReader, look: QueueLook) -> AsyncGenerator[Step, None]:

@@ -15,7 +15,7 @@ from rsmq_tui.protocol import RawMessage, RsmqError, make_id, rsmq_error, valida
 from rsmq_tui.protocol.editing import Batch
 from rsmq_tui.protocol.rsmq.editor import QueueEditor, QueueFields
 from rsmq_tui.protocol.rsmq.edits import Condition, Edit, EditKind, FieldBatch, FieldEdit, MessageBatch, Outcome
-from rsmq_tui.protocol.rsmq.operations import raw_message
+from rsmq_tui.protocol.rsmq.operations import chunked, raw_message
 from rsmq_tui.triage.actions import (
     Action,
     Copy,
@@ -406,16 +406,8 @@ async def _changes(
 
 def puts(queue: str, messages: Iterable[RawMessage], *, sent: int = 0) -> Iterator[MessageBatch]:
     """Walk through the batches that put messages into a queue as they are."""
-    chunk: list[Edit] = []
-    heavy = 0
-    for message in messages:
-        if chunk and (len(chunk) == CHUNK_MESSAGES or heavy + message.size > CHUNK_BYTES):
-            yield MessageBatch(EditKind.PUT, queue, tuple(chunk), sent=sent)
-            chunk, heavy = [], 0
-        chunk.append(Edit(None, message))
-        heavy += message.size
-    if chunk:
-        yield MessageBatch(EditKind.PUT, queue, tuple(chunk), sent=sent)
+    for chunk in chunked(messages, CHUNK_MESSAGES, lambda message: message.size, CHUNK_BYTES):
+        yield MessageBatch(EditKind.PUT, queue, tuple(Edit(None, message) for message in chunk), sent=sent)
 
 
 async def removal_of(

@@ -7,6 +7,8 @@ Limits: hiredis allocates whatever a reply announces, and redis-py handles each 
 so a hostile server could take all memory with twelve bytes, or cause a RecursionError. ``ReplyReader`` stands between
 redis-py and hiredis: it checks announced lengths first, and discards pushes in a loop. One reply takes at most about
 twice ``REPLY_BYTES_MAX`` of memory for one long body, and a gigabyte for many elements.
+
+What is used of redis-py's private names is used here only.
 """
 
 import asyncio
@@ -380,6 +382,18 @@ def _without_password(connection: Any, parse_error: Callable[[str], Exception]) 
     """Strike out of error replies what a connection is about to authenticate with."""
     password = getattr(connection.credential_provider, "password", None) or connection.password
     return lambda response: parse_error(redact(response, password))
+
+
+def reader_of(connection: Any) -> ReplyReader:
+    """Return what reads the replies of an asyncio connection that was made here, once it is connected."""
+    reader: ReplyReader = connection._parser._reader
+    return reader
+
+
+def writer_of(connection: Any) -> asyncio.StreamWriter | None:
+    """Return what an asyncio connection writes to; None before it is connected."""
+    writer: asyncio.StreamWriter | None = getattr(connection, "_writer", None)
+    return writer
 
 
 def _begins_line(data: bytes, place: int) -> bool:

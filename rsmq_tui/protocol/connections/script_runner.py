@@ -43,6 +43,8 @@ async def exchange(client: AsyncRedis, commands: Sequence[Command]) -> list[Any]
     Raises redis-py's errors, ``InvalidResponse`` for a reply that is none: then its connection is not used again. Done
     on a connection and not by a pipeline of redis-py, which takes as long again.
     """
+    if not commands:
+        return []
     pool: Any = client.connection_pool
     connection = await pool.get_connection()
     try:
@@ -76,8 +78,12 @@ class ScriptRunner:
         self.refused: str | None = None
 
     async def run(self, script: Script, keys: Sequence[bytes], arguments: Sequence[bytes | str | int]) -> Any:
-        """Run the script once and return its reply; raises ``ScriptsRefusedError``."""
-        return (await self.run_all(((script, keys, arguments),)))[0]
+        """Run the script once and return its reply; raises ``ScriptsRefusedError``, and ``wrongType`` as its error."""
+        try:
+            return (await self.run_all(((script, keys, arguments),)))[0]
+        except ResponseError as error:
+            raise_first((error,))
+            raise
 
     async def run_many(self, script: Script, calls: Sequence[Call], over: Exchange | None = None) -> list[Any]:
         """Run the script once for each call, all in one round trip, as ``run_all``."""

@@ -5,7 +5,7 @@ functions here validate and build them; ``Rsmq`` and ``AsyncRsmq`` run them.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -300,20 +300,26 @@ def _to_receive(queue: str, count: int, vt: int | None) -> tuple[Argument, Argum
     return "" if vt is None else validation.seconds("vt", vt), count
 
 
-def chunked(items: Sequence[Item], weight: Callable[[Item], int] | None = None) -> Iterator[list[Item]]:
-    """Split into runs of at most CHUNK_MESSAGES items and about CHUNK_BYTES of weight."""
+def chunked(
+    items: Iterable[Item],
+    count: int = CHUNK_MESSAGES,
+    weight: Callable[[Item], int] | None = None,
+    weight_max: int = CHUNK_BYTES,
+) -> Iterator[list[Item]]:
+    """Split into runs of at most ``count`` items and at most that weight; what alone is heavier comes alone."""
+    rest = iter(items)
     if weight is None:
-        rest = iter(items)
-        while chunk := list(islice(rest, CHUNK_MESSAGES)):
+        while chunk := list(islice(rest, count)):
             yield chunk
         return
     chunk, heavy = [], 0
-    for item in items:
-        if chunk and (len(chunk) == CHUNK_MESSAGES or heavy + weight(item) > CHUNK_BYTES):
+    for item in rest:
+        weighs = weight(item)
+        if chunk and (len(chunk) == count or heavy + weighs > weight_max):
             yield chunk
             chunk, heavy = [], 0
         chunk.append(item)
-        heavy += weight(item)
+        heavy += weighs
     if chunk:
         yield chunk
 

@@ -15,15 +15,16 @@ from collections import deque
 from collections.abc import AsyncGenerator, Coroutine, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, compress
+from operator import itemgetter
 from typing import Any, Literal, NamedTuple, TypeVar
 
-from redis.exceptions import InvalidResponse, ResponseError
+from redis.exceptions import InvalidResponse
 
 from rsmq_tui.protocol.connections.connect import ReplyTooLongError, replies_of_at_most
 from rsmq_tui.protocol.connections.script_runner import ScriptRunner, ScriptsRefusedError, raise_first
 from rsmq_tui.protocol.keys import Keys
 from rsmq_tui.protocol.replies import clock_ms
-from rsmq_tui.protocol.rsmq.operations import RawMessage, raw_message
+from rsmq_tui.protocol.rsmq.operations import RawMessage, chunked, raw_message
 from rsmq_tui.protocol.rsmq.scripts import SIZES
 from rsmq_tui.protocol.validation import is_limited
 
@@ -376,8 +377,8 @@ class QueueScan:
         short = group.short if wanted.bodies else []
         per_call = len(short) if wanted.measured else _BODIES_PER_CALL
         commands: list[Sequence[bytes | str | int]] = []
-        commands += [("HMGET", wanted.attributes, *part) for part in _parts(short, per_call)]
-        for part in _parts(group.ids if wanted.counts else (), _COUNTS_PER_CALL):
+        commands += [("HMGET", wanted.attributes, *part) for part in chunked(short, per_call)]
+        for part in chunked(group.ids if wanted.counts else (), _COUNTS_PER_CALL):
             names = [b""] * (2 * len(part))
             names[::2], names[1::2] = [id + b":rc" for id in part], [id + b":fr" for id in part]
             commands.append(("HMGET", wanted.attributes, *names))
@@ -427,9 +428,6 @@ async def sizes_of(runner: ScriptRunner, attributes: bytes, names: Sequence[byte
     except ScriptsRefusedError:
         sizes = await runner.commands(*(("HSTRLEN", attributes, name) for name in names))
         raise_first(sizes)
-    except ResponseError as error:
-        raise_first((error,))
-        raise
     if len(sizes) != len(names):
         raise ValueError("not a length for each field")
     return sizes
@@ -438,20 +436,13 @@ async def sizes_of(runner: ScriptRunner, attributes: bytes, names: Sequence[byte
 async def bounded_values(runner: ScriptRunner, attributes: bytes, names: Sequence[bytes]) -> list[bytes | int | None]:
     """Read fields of a hash; of one longer than SCAN_BODY_BYTES its length only, None for one that is not there."""
     sizes = await sizes_of(runner, attributes, names)
-    found: dict[bytes, bytes | int | None] = {}
-    group: list[bytes] = []
-    budget = SCAN_BODY_BYTES
-    for number, (name, size) in enumerate(zip(names, sizes, strict=True), 1):
-        if size > SCAN_BODY_BYTES:
-            found[name] = size
-        else:
-            group.append(name)
-            budget -= size
-        if group and (number == len(names) or budget < min(SCAN_BODY_BYTES, sizes[number])):
-            (values,) = replies = await runner.commands(("HMGET", attributes, *group))
-            raise_first(replies)
-            found.update(zip(group, values, strict=True))
-            group, budget = [], SCAN_BODY_BYTES
+    found: dict[bytes, bytes | int | None] = dict(zip(names, sizes, strict=True))
+    short = [(name, size) for name, size in zip(names, sizes, strict=True) if size <= SCAN_BODY_BYTES]
+    for group in chunked(short, len(names), itemgetter(1), SCAN_BODY_BYTES):
+        part = [name for name, _ in group]
+        (values,) = replies = await runner.commands(("HMGET", attributes, *part))
+        raise_first(replies)
+        found.update(zip(part, values, strict=True))
     return [found[name] for name in names]
 
 
@@ -506,8 +497,3 @@ def fitting(sizes: Sequence[int] | None, count: int) -> int:
     """Return how many messages of such sizes a round trip may take: those that wait for their bodies take memory."""
     total = sum(sizes or ())
     return min(count, max(CHUNK_MESSAGES_MIN, len(sizes) * SCAN_BODY_BYTES // total)) if sizes and total else count
-
-
-def _parts(items: Sequence[bytes], size: int) -> Iterator[Sequence[bytes]]:
-    for start in range(0, len(items), size or 1):
-        yield items[start : start + size]
