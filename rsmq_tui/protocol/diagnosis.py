@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from redis.exceptions import NoScriptError, ResponseError
+from redis.exceptions import NoScriptError
 
 from rsmq_tui.protocol.address import DEFAULT_PORT, Address
 from rsmq_tui.protocol.connections.connect import TIMEOUT_S, Traffic, connect_async, writer_of
+from rsmq_tui.protocol.connections.script_runner import read_reply
 from rsmq_tui.protocol.errors import SERVER_ERRORS, ExplainedError, Failure, failure_of
 from rsmq_tui.protocol.keys import Keys, name_of
 from rsmq_tui.protocol.polling import TrackedConnection
@@ -318,13 +319,7 @@ class Diagnosis:
         await connection.send_packed_command(
             [part for command in commands for part in connection.pack_command(*command)], check_health=False
         )
-        replies: list[Any] = []
-        for _ in commands:
-            try:
-                replies.append(await connection.read_response())
-            except ResponseError as error:
-                replies.append(error)
-        return replies
+        return [await read_reply(connection) for _ in commands]
 
 
 def _refusal(reply: Any) -> Failure | None:

@@ -128,6 +128,12 @@ class ScriptRunner:
         replies = await self._commands(*commands)
         return await self._commands(*commands) if has_moved(replies) else replies
 
+    async def ask(self, *commands: Sequence[bytes | str | int]) -> list[Any]:
+        """Send plain commands in one round trip; raises the first error among the replies, ``wrongType`` as such."""
+        replies = await self.commands(*commands)
+        raise_first(replies)
+        return replies
+
     async def _commands(self, *commands: Sequence[bytes | str | int]) -> list[Any]:
         self.traffic.commands += len(commands)
         return await exchange(self.client, commands)

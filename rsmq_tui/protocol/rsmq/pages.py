@@ -4,7 +4,7 @@ A page is found by rank, which costs the same at any depth. Bodies are read for 
 not at all where they are very long.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -128,38 +128,25 @@ class QueuePages:
         names = list(map(name_bytes, ids))
         if not names:
             return 0, ()
-        counters = [name + suffix for name in names for suffix in (b":rc", b":fr")]
-        clock, scores, counts = await self._runner.commands(
-            ("TIME",), ("ZMSCORE", zset, *names), ("HMGET", attributes, *counters)
-        )
-        if isinstance(scores, ResponseError) and "WRONGTYPE" not in str(scores):
-            # Before Redis 6.2, or not allowed.
-            scores = await self._ask(*(("ZSCORE", zset, name) for name in names))
-        raise_first((clock, scores, counts))
-        found = zip(scores, counts[::2], counts[1::2], strict=True)
-        return clock_ms(clock), tuple(
-            None if score is None else PresentMessage(_score_text(score), leading_int(rc) or 0, leading_int(fr))
+        at_ms, found = await scores_and_counts(self._runner, zset, attributes, names)
+        return at_ms, tuple(
+            None if score is None else PresentMessage(score.decode(), leading_int(rc) or 0, leading_int(fr))
             for score, rc, fr in found
         )
 
     async def due_counts(self, queue: str, bounds_ms: tuple[int, ...]) -> tuple[int, ...]:
         """Count the messages that are visible by each bound, then all of them."""
         zset = self._keys.messages(queue)
-        return tuple(await self._ask(*(("ZCOUNT", zset, "-inf", bound) for bound in bounds_ms), ("ZCARD", zset)))
-
-    async def _ask(self, *commands: Sequence[bytes | str | int]) -> list[Any]:
-        replies = await self._runner.commands(*commands)
-        raise_first(replies)
-        return replies
+        return tuple(await self._runner.ask(*(("ZCOUNT", zset, "-inf", bound) for bound in bounds_ms), ("ZCARD", zset)))
 
     def _of(self, queue: str) -> tuple[bytes, bytes]:
         return self._keys.messages(queue), self._keys.attributes(queue)
 
     async def _page_plainly(self, queue: str, part: Part, where: Where, anchor: Anchor, count: int) -> RawPage:
         zset, attributes = self._of(queue)
-        clock, depth = await self._ask(("TIME",), ("ZCARD", zset))
+        clock, depth = await self._runner.ask(("TIME",), ("ZCARD", zset))
         now = clock_ms(clock)
-        ready, rank, score, below = await self._ask(
+        ready, rank, score, below = await self._runner.ask(
             ("ZCOUNT", zset, "-inf", now),
             ("ZRANK", zset, name_bytes(anchor.id)),
             ("ZSCORE", zset, name_bytes(anchor.id)),
@@ -182,9 +169,9 @@ class QueuePages:
         stop = min(start + count, high) - 1
         found: list[bytes] = []
         if stop >= start:
-            (found,) = await self._ask(("ZRANGE", zset, start, stop, "WITHSCORES"))
+            (found,) = await self._runner.ask(("ZRANGE", zset, start, stop, "WITHSCORES"))
         ids = found[::2]
-        replies = await self._ask(
+        replies = await self._runner.ask(
             *(("HMGET", attributes, identity + b":rc", identity + b":fr") for identity in ids),
             *(("HSTRLEN", attributes, identity) for identity in ids),
             *(("HEXISTS", attributes, identity) for identity in ids),
@@ -207,12 +194,12 @@ class QueuePages:
             if 0 < size <= min(budget, PAGE_BODY_BYTES // 4):
                 budget -= size
                 short.append(identity)
-        bodies = await self._ask(*(("HGET", attributes, identity) for identity in short))
+        bodies = await self._runner.ask(*(("HGET", attributes, identity) for identity in short))
         return dict(zip(short, bodies, strict=True))
 
     async def _message_plainly(self, queue: str, identity: bytes, longest: int) -> tuple[Any, ...]:
         zset, attributes = self._of(queue)
-        clock, score, (rc, fr), size = await self._ask(
+        clock, score, (rc, fr), size = await self._runner.ask(
             ("TIME",),
             ("ZSCORE", zset, identity),
             ("HMGET", attributes, identity + b":rc", identity + b":fr"),
@@ -220,13 +207,21 @@ class QueuePages:
         )
         body = None
         if size <= longest:
-            (body,) = await self._ask(("HGET", attributes, identity))
+            (body,) = await self._runner.ask(("HGET", attributes, identity))
         return clock_ms(clock), score, rc, fr, size, body
 
 
-def _score_text(score: bytes | float) -> str:
-    # RESP3 has a type for it.
-    return score.decode() if isinstance(score, bytes) else repr(score).removesuffix(".0")
+async def scores_and_counts(
+    runner: ScriptRunner, zset: bytes, attributes: bytes, ids: Sequence[bytes]
+) -> tuple[int, Iterator[tuple[bytes | None, bytes | None, bytes | None]]]:
+    """Read the server's time, and the raw score, rc and fr of messages; the score is None where one has left."""
+    counters = [id + suffix for id in ids for suffix in (b":rc", b":fr")]
+    clock, scores, counts = await runner.commands(("TIME",), ("ZMSCORE", zset, *ids), ("HMGET", attributes, *counters))
+    if isinstance(scores, ResponseError) and "WRONGTYPE" not in str(scores):
+        # Before Redis 6.2, or not allowed.
+        scores = await runner.ask(*(("ZSCORE", zset, id) for id in ids))
+    raise_first((clock, scores, counts))
+    return clock_ms(clock), zip(scores, counts[::2], counts[1::2], strict=True)
 
 
 def _peeked(

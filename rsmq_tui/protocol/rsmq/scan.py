@@ -21,7 +21,7 @@ from typing import Any, Literal, NamedTuple, TypeVar
 from redis.exceptions import InvalidResponse
 
 from rsmq_tui.protocol.connections.connect import ReplyTooLongError, replies_of_at_most
-from rsmq_tui.protocol.connections.script_runner import ScriptRunner, ScriptsRefusedError, raise_first
+from rsmq_tui.protocol.connections.script_runner import ScriptRunner, ScriptsRefusedError
 from rsmq_tui.protocol.keys import Keys
 from rsmq_tui.protocol.replies import clock_ms
 from rsmq_tui.protocol.rsmq.operations import RawMessage, chunked, raw_message
@@ -48,6 +48,12 @@ class ScanChunk:
     too_long: int = 0
     begun_anew: int = 0
     read: frozenset[ReadField] = frozenset()
+
+    @classmethod
+    def unread(cls, at_ms: int, depth: int, ids: Sequence[bytes], scores: Sequence[bytes]) -> "ScanChunk":
+        """Make one of ids and scores alone."""
+        nothing: list[bytes | None] = [None] * len(ids)
+        return cls(at_ms, depth, (ids, scores, nothing, nothing, [0] * len(ids), nothing))
 
     def __len__(self) -> int:
         return len(self.columns[0])
@@ -301,12 +307,11 @@ class QueueScan:
 
     async def member(self, queue: str, id: bytes, *, counts: bool, bodies: bool, sizes: bool) -> ScanChunk:
         """Look up one message by its id, as ``chunks`` would read it; nothing is in the chunk where it is not there."""
-        time, depth, score = await self._ask(
+        time, depth, score = await self._runner.ask(
             ("TIME",), ("ZCARD", self._keys.messages(queue)), ("ZSCORE", self._keys.messages(queue), id)
         )
-        row = [] if score is None else [(id, score, None, None, 0, None)]
-        columns = tuple([list(column) for column in zip(*row, strict=True)] or [[] for _ in range(6)])
-        found = ScanChunk(clock_ms(time), depth, columns)
+        ids, scores = ([], []) if score is None else ([id], [score])
+        found = ScanChunk.unread(clock_ms(time), depth, ids, scores)
         return await self.read(queue, found, counts=counts, bodies=bodies, sizes=sizes)
 
     async def read(self, queue: str, found: ScanChunk, *, counts: bool, bodies: bool, sizes: bool) -> ScanChunk:
@@ -327,13 +332,13 @@ class QueueScan:
         zset, attributes = self._keys.messages(queue), self._keys.attributes(queue)
         measured = sizes
         if bodies:
-            (maxsize,) = await self._ask(("HGET", attributes, "maxsize"))
+            (maxsize,) = await self._runner.ask(("HGET", attributes, "maxsize"))
             measured = sizes or not is_limited(maxsize)
         return _Wanted(zset, attributes, counts, bodies, measured)
 
     async def _look(self, wanted: _Wanted, cursor: bytes, step: int, part: ScanPart) -> tuple[bytes | None, _Group]:
         """Take a step from the cursor, and return where to go on and what is there."""
-        time, depth, (following, found) = await self._ask(
+        time, depth, (following, found) = await self._runner.ask(
             ("TIME",), ("ZCARD", wanted.zset), ("ZSCAN", wanted.zset, cursor, "COUNT", step)
         )
         part.check_step(cursor, following)
@@ -354,7 +359,7 @@ class QueueScan:
         beyond: set[bytes] = set()
         cursor = part.next_first
         while int(cursor) != 0 and not has_passed(cursor, reached):
-            before, ((cursor, found),) = cursor, await self._ask(("ZSCAN", wanted.zset, cursor, "COUNT", step))
+            before, ((cursor, found),) = cursor, await self._runner.ask(("ZSCAN", wanted.zset, cursor, "COUNT", step))
             part.check_step(before, cursor)
             beyond.update(found[::2])
         return beyond
@@ -382,7 +387,7 @@ class QueueScan:
             names = [b""] * (2 * len(part))
             names[::2], names[1::2] = [id + b":rc" for id in part], [id + b":fr" for id in part]
             commands.append(("HMGET", wanted.attributes, *names))
-        values = [value for reply in await self._ask(*commands) for value in reply] if commands else []
+        values = [value for reply in await self._runner.ask(*commands) for value in reply]
         read, counts = values[: len(short)], values[len(short) :]
         ids, sizes = group.ids, group.sizes
         nothing: list[bytes | None] = [None] * len(ids)
@@ -398,19 +403,13 @@ class QueueScan:
         bodies = dict(zip(group.short, read, strict=True))
         without = [id for id, body in bodies.items() if body is None]
         # Either the message has left the queue since it was found, or it has lost its body long ago.
-        scores = await self._ask(*(("ZSCORE", wanted.zset, id) for id in without)) if without else []
+        scores = await self._runner.ask(*(("ZSCORE", wanted.zset, id) for id in without))
         left = {id for id, score in zip(without, scores, strict=True) if score is None}
         known = [len(bodies.get(id) or b"") for id in ids] if sizes is None else sizes
         there = [id not in left for id in ids]
         columns = (ids, group.scores, rcs, frs, known, [bodies.get(id) for id in ids])
         kept = tuple(list(compress(column, there)) for column in columns)
         return ScanChunk(group.at_ms, group.depth, kept, len(ids) - len(read), read=wanted.read)
-
-    async def _ask(self, *commands: Sequence[bytes | str | int]) -> list[Any]:
-        """Send plain commands, which every server and proxy knows; raises the first error among the replies."""
-        replies = await self._runner.commands(*commands)
-        raise_first(replies)
-        return replies
 
 
 def refuse_long(sizes: Sequence[int]) -> None:
@@ -426,8 +425,7 @@ async def sizes_of(runner: ScriptRunner, attributes: bytes, names: Sequence[byte
     try:
         sizes: list[int] = await runner.run(SIZES, (attributes,), names)
     except ScriptsRefusedError:
-        sizes = await runner.commands(*(("HSTRLEN", attributes, name) for name in names))
-        raise_first(sizes)
+        sizes = await runner.ask(*(("HSTRLEN", attributes, name) for name in names))
     if len(sizes) != len(names):
         raise ValueError("not a length for each field")
     return sizes
@@ -440,8 +438,7 @@ async def bounded_values(runner: ScriptRunner, attributes: bytes, names: Sequenc
     short = [(name, size) for name, size in zip(names, sizes, strict=True) if size <= SCAN_BODY_BYTES]
     for group in chunked(short, len(names), itemgetter(1), SCAN_BODY_BYTES):
         part = [name for name, _ in group]
-        (values,) = replies = await runner.commands(("HMGET", attributes, *part))
-        raise_first(replies)
+        (values,) = await runner.ask(("HMGET", attributes, *part))
         found.update(zip(part, values, strict=True))
     return [found[name] for name in names]
 
