@@ -310,12 +310,12 @@ class ChangeRunner:
         This goes before a group's calls: behind them, the next group would wait for them before it is written to disk.
         """
         known, self._known = self._known, []
-        await self._forget(known)
         # The token of a call on list queues names its keys.
         is_of_lists = any(isinstance(entry.batch, ListBatch) for _, entry in entries)
         wanted = 0 if is_of_lists else len(entries) - len(self._announced)
         tokens = [self._editor.new_token() for _ in range(wanted)]
-        if await self._announce(tokens):
+        is_announced, _ = await asyncio.gather(self._announce(tokens), self._forget(known))
+        if is_announced:
             self._announced += tokens
 
     async def _refuse_if_gone(self, group: "_Group") -> None:
