@@ -451,8 +451,9 @@ class QueueTracker(TrackerBase):
     def _stale_from(self, sample: Sample, rates: Rates | None, trend: Rates | None, due_ms: int | None) -> int:
         if rates != STILL or trend != STILL:
             return 0
-        limits = self._thresholds
-        due = [_FOREVER, *self._troubles.ends_ms(limits.clear_ms)]
+        limits, due = self._thresholds, [_FOREVER]
+        if self._troubles.episodes:
+            due += self._troubles.ends_ms(limits.clear_ms)
         if (idle_since_ms := self._idle_since_ms()) is not None:
             due.append(idle_since_ms + limits.stalled_ms)
         if due_ms is not None:

@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from redis.exceptions import NoScriptError, ResponseError
+from redis.exceptions import NoScriptError
 
 from rsmq_tui.protocol.address import DEFAULT_PORT, Address
-from rsmq_tui.protocol.connections.connect import TIMEOUT_S, Traffic, connect_async
+from rsmq_tui.protocol.connections.connect import TIMEOUT_S, Traffic, connect_async, writer_of
+from rsmq_tui.protocol.connections.script_runner import read_reply
 from rsmq_tui.protocol.errors import SERVER_ERRORS, ExplainedError, Failure, failure_of
 from rsmq_tui.protocol.keys import Keys, name_of
 from rsmq_tui.protocol.polling import TrackedConnection
@@ -259,7 +260,7 @@ class Diagnosis:
                     _seconds(reply)
         except SERVER_ERRORS as error:
             failure = failure_of(error)
-            unanswered = failure.kind in ("timeout", "closed") and getattr(connection, "_writer", None) is None
+            unanswered = failure.kind in ("timeout", "closed") and writer_of(connection) is None
             if unanswered and self._address.url.startswith("rediss"):
                 told = "the port does not use TLS", "use redis:// without TLS, or check the server's tls-port"
                 failure = Failure("tls", *told)
@@ -318,13 +319,7 @@ class Diagnosis:
         await connection.send_packed_command(
             [part for command in commands for part in connection.pack_command(*command)], check_health=False
         )
-        replies: list[Any] = []
-        for _ in commands:
-            try:
-                replies.append(await connection.read_response())
-            except ResponseError as error:
-                replies.append(error)
-        return replies
+        return [await read_reply(connection) for _ in commands]
 
 
 def _refusal(reply: Any) -> Failure | None:
@@ -368,6 +363,6 @@ async def _closed(writer: asyncio.StreamWriter) -> None:
 
 def _encryption(connection: Any) -> str | None:
     """Say how a connection is encrypted, None for one that is not."""
-    writer = getattr(connection, "_writer", None)
+    writer = writer_of(connection)
     encrypted = None if writer is None else writer.get_extra_info("ssl_object")
     return None if encrypted is None else f"{encrypted.version()}, {encrypted.cipher()[0]}"

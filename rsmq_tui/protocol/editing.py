@@ -216,7 +216,7 @@ class EditExecutor(ABC):
         return replies
 
     async def _send(self, *commands: Sequence[bytes | str | int], client: AsyncRedis | None = None) -> list[Any]:
-        return await exchange(client or self._client, commands, **RAW)
+        return await exchange(client or self._client, commands)
 
 
 def editor_of(editor: EditExecutor, ns: str) -> EditExecutor:

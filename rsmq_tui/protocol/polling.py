@@ -12,7 +12,7 @@ time.
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
@@ -23,12 +23,13 @@ from redis import exceptions
 from redis.asyncio import Redis as AsyncRedis
 from redis.exceptions import ResponseError
 
-from rsmq_tui.protocol.connections.connect import POLL_REPLY_BYTES_MAX, Traffic
-from rsmq_tui.protocol.connections.script_runner import Call, ScriptRunner, ScriptsRefusedError
+from rsmq_tui.protocol.connections.connect import POLL_REPLY_BYTES_MAX, Traffic, reader_of
+from rsmq_tui.protocol.connections.script_runner import Call, ScriptRunner, ScriptsRefusedError, read_reply
 from rsmq_tui.protocol.connections.topology import has_moved
 from rsmq_tui.protocol.errors import SERVER_ERRORS
 from rsmq_tui.protocol.keys import name_of
 from rsmq_tui.protocol.replies import decode_all, decode_clock, misshapen
+from rsmq_tui.protocol.rsmq.operations import chunked
 from rsmq_tui.protocol.rsmq.scripts import Row, Script
 
 # What a server may fail to tell is found after so many polls: each poll also reads this part of all queues.
@@ -261,7 +262,7 @@ class TrackedConnection:
         await self._close(self._connection)
         connection: Any = self._pool.connection_class(**self._pool.connection_kwargs)
         await connection.connect()
-        reader = connection._parser._reader
+        reader = reader_of(connection)
         reader.take_push, reader.bytes_max = self._take_push, POLL_REPLY_BYTES_MAX
         self._connection = connection
 
@@ -287,7 +288,7 @@ class TrackedConnection:
                 await connection.send_packed_command(packed, check_health=False)
                 before, self._turn = self._turn, mine
             await before.wait()
-            return [await _reply(connection) for _ in commands]
+            return [await read_reply(connection) for _ in commands]
         except BaseException:
             # Replies may be left on it that nobody waits for.
             await self._close(connection)
@@ -321,13 +322,6 @@ class TrackedConnection:
                     self.changed.add(key)
 
 
-async def _reply(connection: Any) -> Any:
-    try:
-        return await connection.read_response()
-    except exceptions.ResponseError as error:
-        return error
-
-
 def _version(hello: dict[bytes, Any]) -> tuple[int, ...]:
     try:
         return tuple(int(part) for part in hello[b"version"].split(b".")[:2])
@@ -336,8 +330,7 @@ def _version(hello: dict[bytes, Any]) -> tuple[int, ...]:
 
 
 CHUNK_QUEUES = 250
-CHUNKS_PER_TRIP = 2
-TRIPS_IN_FLIGHT = 3
+CHUNKS_IN_FLIGHT = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -362,22 +355,22 @@ class IncrementalPoll:
     async def rows(self, now_ms: int) -> AsyncGenerator[tuple[Sequence[str], list[Row]]]:
         """Give the rows of all queues, in the order of their names, as they come.
 
-        A few round trips are under way at once, so that the server works while the caller reads what came. A row that
-        did not change is the same object as before.
+        A few chunks are under way at once, each as a round trip of its own, so that the server works while the caller
+        reads what came. A row that did not change is the same object as before.
         """
         known = self._known
-        trips = _split(known.to_ask(now_ms), CHUNK_QUEUES * CHUNKS_PER_TRIP)
+        chunks = chunked(known.to_ask(now_ms), CHUNK_QUEUES)
         pending: deque[tuple[list[int], asyncio.Task[list[Row]]]] = deque()
         start = 0
         try:
-            for trip in islice(trips, TRIPS_IN_FLIGHT):
-                pending.append((trip, asyncio.create_task(self._trip(trip, now_ms))))
+            for chunk in islice(chunks, CHUNKS_IN_FLIGHT):
+                pending.append((chunk, asyncio.create_task(self._read(chunk, now_ms))))
             while pending:
                 asked, coming = pending[0]
                 reply = await coming
                 pending.popleft()
-                for trip in islice(trips, 1):
-                    pending.append((trip, asyncio.create_task(self._trip(trip, now_ms))))
+                for chunk in islice(chunks, 1):
+                    pending.append((chunk, asyncio.create_task(self._read(chunk, now_ms))))
                     # The question goes out before this answer is read: else the server and we would take turns.
                     await asyncio.sleep(0)
                 await self._take(asked, reply, now_ms)
@@ -403,16 +396,13 @@ class IncrementalPoll:
         self._known.mark_changed(changed)
         return None if all_may_have else changed
 
-    async def _trip(self, asked: list[int], now_ms: int) -> list[Row]:
-        known, layout = self._known, self._layout
-        chunks = [(known.names_of(chunk), known.keys_of(chunk)) for chunk in _split(asked, CHUNK_QUEUES)]
-        calls = [call for names, keys in chunks for call in layout.calls(names, keys, now_ms)]
+    async def _read(self, asked: list[int], now_ms: int) -> list[Row]:
+        layout, names, keys = self._layout, self._known.names_of(asked), self._known.keys_of(asked)
         try:
+            calls = layout.calls(names, keys, now_ms)
             replies = await self._runner.run_many(layout.script, calls, self._connection.commands)
         except ScriptsRefusedError:
-            return [
-                row for names, keys in chunks for row in await layout.read_plainly(self._runner, names, keys, now_ms)
-            ]
+            return await layout.read_plainly(self._runner, names, keys, now_ms)
         return [row for reply in replies for row in reply]
 
     async def _take(self, asked: list[int], reply: list[Row], now_ms: int) -> None:
@@ -428,8 +418,3 @@ def as_data(reply: Any) -> Any:
     if isinstance(reply, Exception):
         raise reply
     return reply
-
-
-def _split(items: Sequence[Any], size: int) -> Iterator[Any]:
-    for start in range(0, len(items), size):
-        yield items[start : start + size]

@@ -178,6 +178,13 @@ def optional_blobs(length: int) -> Shape:
     return lambda reply: type(reply) is list and len(reply) == length and _BYTES_OR_NONE.issuperset(map(type, reply))
 
 
+def optional_numbers(length: int) -> Shape:
+    """An array of so many scores or nulls."""
+    are_texts = optional_blobs(length)
+    # Written out: a deletion asks for a hundred thousand.
+    return lambda reply: are_texts(reply) and _are_numbers([text for text in reply if text is not None])
+
+
 def array(shape: Shape, length: int | None = None) -> Shape:
     """An array whose elements all have that shape, of that length if one is given."""
     return lambda reply: type(reply) is list and length in (None, len(reply)) and all(map(shape, reply))
@@ -255,7 +262,7 @@ _COMMANDS: dict[str, Callable[[Command], Shape]] = {
     "INFO": _always(blob),
     "SET": _always(optional(_is_ok)),
     "TYPE": _always(ascii_text),
-    "ZMSCORE": lambda command: array(optional(number), len(command) - 2),
+    "ZMSCORE": lambda command: optional_numbers(len(command) - 2),
     "ZRANK": _always(optional(count)),
     "ZSCAN": _always(_step(scored)),
     "ZSCORE": _always(optional(number)),

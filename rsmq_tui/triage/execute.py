@@ -179,7 +179,12 @@ class ChangeRunner:
         self._stopping = False
         self._held: Step | None = None
         self._outcomes: list[tuple[int, str]] = []
+        # Tokens of calls: their outcomes are to be written to disk; they are on disk, and the server may forget them;
+        # their calls are yet to come, and are announced, or are to be.
         self._spent: list[str] = []
+        self._known: list[str] = []
+        self._announced: list[str] = []
+        self._unannounced: list[str] = []
 
     def stop(self) -> None:
         """Ask to end soon."""
@@ -196,9 +201,13 @@ class ChangeRunner:
                     ahead = None
                     self.stopped = "cancelled"
                     break
-                # While the server is at work on one group, the next is read and written to disk.
-                ahead = None if group.alone or group.is_last else asyncio.create_task(self._next_behind(steps))
+                ahead = None
                 await self._refuse_if_gone(group)
+                if not group.is_last:
+                    await self._prepare_server(group.entries)
+                # While the server is at work on one group, the next is read and written to disk.
+                if not (group.alone or group.is_last):
+                    ahead = asyncio.create_task(self._next_behind(steps))
                 await self._carry_out(group)
                 yield self.tally
                 if group.is_last:
@@ -225,7 +234,7 @@ class ChangeRunner:
         """Write down how it ended; raises ``JournalError``."""
         state = State.STOPPED if self.stopped else State.DONE
         await asyncio.to_thread(self.journal.record, self.change, self._outcomes)
-        await self._forget(self._spent)
+        await self._forget([*self._known, *self._spent, *self._announced])
         await asyncio.to_thread(self.journal.finish, self.change, state, **self.tally.counts)
 
     def leave(self) -> None:
@@ -269,14 +278,20 @@ class ChangeRunner:
 
     def _entry(self, step: Step, batch: Batch) -> Entry:
         self._number += 1
-        return Entry(self._number, self._editor.new_token(batch), batch, None, step.undoes, step.counted, step.renames)
+        if self._announced and not batch.in_order:
+            token = self._announced.pop()
+        else:
+            token = self._editor.new_token(batch)
+            self._unannounced.append(token)
+        return Entry(self._number, token, batch, None, step.undoes, step.counted, step.renames)
 
     async def _write(self, entries: Sequence[tuple[Step, Entry]]) -> None:
-        """Write batches to disk, and what became of earlier ones; then the server may forget these."""
+        """Write batches to disk, and what became of earlier ones."""
         if not entries:
             return
         # First of all: whatever is in the journal can be settled, whenever this ends.
-        await self._announce([entry.token for _, entry in entries])
+        tokens, self._unannounced = self._unannounced, []
+        await self._announce(tokens)
         outcomes, self._outcomes = self._outcomes, []
         spent, self._spent = self._spent, []
         try:
@@ -284,7 +299,21 @@ class ChangeRunner:
         except BaseException:
             self._outcomes[:0], self._spent[:0] = outcomes, spent
             raise
-        await self._forget(spent)
+        self._known += spent
+
+    async def _prepare_server(self, entries: Sequence[tuple[Step, Entry]]) -> None:
+        """Announce as many calls to come as these, and let the server forget known ones.
+
+        This goes before a group's calls: behind them, the next group would wait for them before it is written to disk.
+        """
+        known, self._known = self._known, []
+        # The token of a call that has its place in an order names its keys.
+        names_keys = any(entry.batch.in_order for _, entry in entries)
+        wanted = 0 if names_keys else len(entries) - len(self._announced)
+        tokens = [self._editor.new_token() for _ in range(wanted)]
+        is_announced, _ = await asyncio.gather(self._announce(tokens), self._forget(known))
+        if is_announced:
+            self._announced += tokens
 
     async def _refuse_if_gone(self, group: "_Group") -> None:
         """Raise ``JournalError`` where what comes next could not be undone."""
@@ -378,12 +407,13 @@ class ChangeRunner:
                 break
             raise error
 
-    async def _announce(self, tokens: Sequence[str]) -> None:
+    async def _announce(self, tokens: Sequence[str]) -> bool:
         try:
             await self._editor.announce(tokens)
         except SERVER_ERRORS:
             # The call that comes next meets the same, and tells it.
-            return
+            return False
+        return True
 
     async def _forget(self, spent: Sequence[str]) -> None:
         """Remove what finished calls left on the server; their outcomes are on disk by now."""

@@ -7,7 +7,7 @@ import pytest
 import redis
 
 from rsmq_tui.protocol import Index, QueueReader, Row, Rsmq
-from rsmq_tui.protocol.polling import CHUNK_QUEUES, CHUNKS_PER_TRIP, TRIPS_IN_FLIGHT
+from rsmq_tui.protocol.polling import CHUNK_QUEUES, CHUNKS_IN_FLIGHT
 from tests.protocol.keyspace import now_ms, plant, scripts_run
 
 ID = "a" * 32
@@ -133,7 +133,7 @@ class TestARow:
 
 
 class TestManyQueues:
-    COUNT = CHUNK_QUEUES * CHUNKS_PER_TRIP * (TRIPS_IN_FLIGHT + 1) + 7
+    COUNT = CHUNK_QUEUES * (CHUNKS_IN_FLIGHT + 1) + 7
 
     async def test_come_in_the_order_of_their_names(self, client: redis.Redis, reader: QueueReader) -> None:
         names = [f"q{number:05d}" for number in range(self.COUNT)]

@@ -196,6 +196,8 @@ def _places(bodies: Sequence[bytes], pattern: Any) -> list[int]:
 
 def _as_utf8(body: bytes) -> bytes:
     """Return a body with a surrogate for each byte that is no UTF-8, which RE2 takes for a character."""
+    if body.isascii():
+        return body
     try:
         body.decode()
     except UnicodeDecodeError:

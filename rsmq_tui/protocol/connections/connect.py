@@ -7,6 +7,8 @@ Limits: hiredis allocates whatever a reply announces, and redis-py handles each 
 so a hostile server could take all memory with twelve bytes, or cause a RecursionError. ``ReplyReader`` stands between
 redis-py and hiredis: it checks announced lengths first, and discards pushes in a loop. One reply takes at most about
 twice ``REPLY_BYTES_MAX`` of memory for one long body, and a gigabyte for many elements.
+
+What is used of redis-py's private names is used here only.
 """
 
 import asyncio
@@ -241,26 +243,31 @@ class ReplyReader:
 
     def gets(self, *decode: bool) -> Any:
         """Return the next reply, or redis-py's mark for "not enough data"."""
+        read, take_push, was_push = self._gets, self.take_push, False
         while True:
             try:
-                reply = self._gets(*decode)
+                reply = read(*decode)
             except (RedisError, hiredis.HiredisError):
                 raise
             except (TypeError, ValueError, MemoryError, RecursionError) as error:
                 # hiredis: a map whose keys are arrays, text that is none; its own objects are all that is made here.
                 raise _refused("a reply that cannot be read") from error
             if type(reply) is hiredis.PushNotification:
-                self._bytes = self._elements = self._arrays = self._lines = 0
+                # A poll may be told of thousands.
+                was_push = True
                 self._pushes += 1
                 if self._pushes > PUSHES_MAX:
                     raise _refused(f"more than {PUSHES_MAX:,} unrequested push messages")
-                if self.take_push is not None:
-                    self.take_push(reply)
-            elif reply is not NOT_ENOUGH_DATA:
+                if take_push is not None:
+                    take_push(reply)
+                continue
+            if was_push or reply is not NOT_ENOUGH_DATA:
+                was_push = False
                 self._begin_reply()
+            if reply is not NOT_ENOUGH_DATA:
                 self._pushes = 0
                 return reply
-            elif not self._feed_next():
+            if not self._feed_next():
                 return NOT_ENOUGH_DATA
 
     def _begin_reply(self) -> None:
@@ -269,8 +276,12 @@ class ReplyReader:
     def _hold(self, data: bytes) -> None:
         """Keep what came, and note where arrays may be announced in it."""
         self._held, self._held_from = data, 0
-        # Looking for a byte alone is quicker by far, and most replies have none of the rarer ones.
-        searched = (pattern.finditer(data) for sign, pattern in _ANNOUNCEMENTS.items() if sign in data)
+        # Looking for a byte alone is quicker by far: most replies have a few of one of them, at the beginning.
+        searched = (
+            pattern.finditer(data, first, data.rfind(sign) + _HEADER_BYTES_MAX)
+            for sign, pattern in _ANNOUNCEMENTS.items()
+            if (first := data.find(sign)) >= 0
+        )
         found = chain.from_iterable(searched)
         marks = [(match.start(), int(match[1][:19])) for match in found if _begins_line(data, match.start())]
         last = data.rfind(b"\n") + 1
@@ -295,43 +306,42 @@ class ReplyReader:
             if is_at_element:
                 self._announce(announced)
         end = self._marks[-1][0] if self._marks else len(data)
-        part = data if start == 0 and end == len(data) else data[start:end]
-        self._check_length(part, is_at_element)
+        self._check_length(data, start, end, is_at_element)
         self._held_from = end
         if end == len(data):
             self._held, self._held_from = b"", 0
-        self._bytes += len(part)
+        self._bytes += end - start
         bytes_max = min(self.bytes_max, _bytes_max.get())
         if self._bytes > bytes_max:
             raise _too_long(f"a reply of more than {bytes_max:,} bytes")
         if self._bytes > _COUNTED_FROM_BYTES:
-            self._count(part)
-        self._reader.feed(part)
-        return bool(part)
+            self._count(data, start, end)
+        self._reader.feed(data, start, end - start)
+        return end > start
 
     def _announce(self, elements: int) -> None:
         self._elements += elements
         if self._elements > ELEMENTS_MAX:
             raise _refused(f"a reply of {self._elements:,} elements")
 
-    def _check_length(self, part: bytes, is_at_element: bool) -> None:
+    def _check_length(self, data: bytes, start: int, end: int, is_at_element: bool) -> None:
         if is_at_element:
-            if (match := _LENGTH.match(part)) and int(match[1][:19]) > self.bytes_max:
+            if (match := _LENGTH.match(data, start, end)) and int(match[1][:19]) > self.bytes_max:
                 raise _too_long(f"a reply of {int(match[1][:19]):,} bytes")
-            self._line_bytes = 0 if part[0] in _LENGTH_SIGNS else len(part)
+            self._line_bytes = 0 if data[start] in _LENGTH_SIGNS else end - start
         elif self._line_bytes:
-            self._line_bytes += len(part)
-        if self._line_bytes and b"\n" in part:
+            self._line_bytes += end - start
+        if self._line_bytes and data.find(b"\n", start, end) >= 0:
             self._line_bytes = 0
         if self._line_bytes > LINE_BYTES_MAX:
             raise _refused(f"a line of more than {LINE_BYTES_MAX:,} bytes")
 
-    def _count(self, part: bytes) -> None:
+    def _count(self, data: bytes, start: int, end: int) -> None:
         """Count the elements of a large reply from above: by line ends, where it is not a long body that comes."""
         if self._reader.len() > _COUNTED_FROM_BYTES:
             return
-        self._lines += part.count(b"\n")
-        self._arrays += part.count(b"\n*") + part.count(b"\n~")
+        self._lines += data.count(b"\n", start, end)
+        self._arrays += data.count(b"\n*", start, end) + data.count(b"\n~", start, end)
         if self._lines > ELEMENTS_MAX or self._arrays > ARRAYS_MAX:
             raise _refused(f"a reply of more than {min(self._lines, ELEMENTS_MAX):,} elements")
 
@@ -372,6 +382,18 @@ def _without_password(connection: Any, parse_error: Callable[[str], Exception]) 
     """Strike out of error replies what a connection is about to authenticate with."""
     password = getattr(connection.credential_provider, "password", None) or connection.password
     return lambda response: parse_error(redact(response, password))
+
+
+def reader_of(connection: Any) -> ReplyReader:
+    """Return what reads the replies of an asyncio connection that was made here, once it is connected."""
+    reader: ReplyReader = connection._parser._reader
+    return reader
+
+
+def writer_of(connection: Any) -> asyncio.StreamWriter | None:
+    """Return what an asyncio connection writes to; None before it is connected."""
+    writer: asyncio.StreamWriter | None = getattr(connection, "_writer", None)
+    return writer
 
 
 def _begins_line(data: bytes, place: int) -> bool:

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from redis.asyncio import Redis as AsyncRedis
 from redis.client import NEVER_DECODE
-from redis.exceptions import ClusterCrossSlotError, InvalidResponse, NoPermissionError, NoScriptError, ResponseError
+from redis.exceptions import ClusterCrossSlotError, NoPermissionError, NoScriptError, ResponseError
 
 from rsmq_tui.protocol.connections.connect import Traffic
 from rsmq_tui.protocol.connections.topology import has_moved
@@ -37,21 +37,33 @@ def raise_first(replies: Iterable[Any]) -> None:
             raise reply
 
 
-async def exchange(client: AsyncRedis, commands: Sequence[Command], **options: Any) -> list[Any]:
+async def exchange(client: AsyncRedis, commands: Sequence[Command]) -> list[Any]:
     """Send plain commands in one round trip and decode the replies; a command's own error is its result.
 
-    Raises redis-py's errors, ``InvalidResponse`` for a reply that is none: then its connection is not used again.
+    Raises redis-py's errors, ``InvalidResponse`` for a reply that is none: then its connection is not used again. Done
+    on a connection and not by a pipeline of redis-py, which takes as long again.
     """
-    async with client.pipeline(transaction=False) as pipeline:
-        for command in commands:
-            pipeline.execute_command(*command, **options)
-        replies = await pipeline.execute(raise_on_error=False)
+    if not commands:
+        return []
+    pool: Any = client.connection_pool
+    connection = await pool.get_connection()
     try:
-        return decode_all(commands, replies)
-    except InvalidResponse:
-        # What comes next may be the replies to what was asked before.
-        await client.connection_pool.disconnect(inuse_connections=False)
+        await connection.send_packed_command(connection.pack_commands(commands))
+        return decode_all(commands, [await read_reply(connection) for _ in commands])
+    except BaseException:
+        # Replies may be left on it that nobody waits for.
+        await connection.disconnect(nowait=True)
         raise
+    finally:
+        await pool.release(connection)
+
+
+async def read_reply(connection: Any) -> Any:
+    """Read the next reply on a connection; an error reply is a result."""
+    try:
+        return await connection.read_response()
+    except ResponseError as error:
+        return error
 
 
 class ScriptRunner:
@@ -66,8 +78,12 @@ class ScriptRunner:
         self.refused: str | None = None
 
     async def run(self, script: Script, keys: Sequence[bytes], arguments: Sequence[bytes | str | int]) -> Any:
-        """Run the script once and return its reply; raises ``ScriptsRefusedError``."""
-        return (await self.run_all(((script, keys, arguments),)))[0]
+        """Run the script once and return its reply; raises ``ScriptsRefusedError``, and ``wrongType`` as its error."""
+        try:
+            return (await self.run_all(((script, keys, arguments),)))[0]
+        except ResponseError as error:
+            raise_first((error,))
+            raise
 
     async def run_many(self, script: Script, calls: Sequence[Call], over: Exchange | None = None) -> list[Any]:
         """Run the script once for each call, all in one round trip, as ``run_all``."""
@@ -111,6 +127,12 @@ class ScriptRunner:
         """
         replies = await self._commands(*commands)
         return await self._commands(*commands) if has_moved(replies) else replies
+
+    async def ask(self, *commands: Sequence[bytes | str | int]) -> list[Any]:
+        """Send plain commands in one round trip; raises the first error among the replies, ``wrongType`` as such."""
+        replies = await self.commands(*commands)
+        raise_first(replies)
+        return replies
 
     async def _commands(self, *commands: Sequence[bytes | str | int]) -> list[Any]:
         self.traffic.commands += len(commands)

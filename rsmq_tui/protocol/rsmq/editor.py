@@ -15,7 +15,7 @@ from rsmq_tui.protocol.lists.edits import ListBatch, are_there
 from rsmq_tui.protocol.replies import clock_ms
 from rsmq_tui.protocol.rsmq.edits import EditKind, FieldBatch, LooseBatch, MessageBatch, Outcome
 from rsmq_tui.protocol.rsmq.inspection import FIELD_NAMES, is_queue
-from rsmq_tui.protocol.rsmq.operations import Operation, RawMessage
+from rsmq_tui.protocol.rsmq.operations import Operation, RawMessage, chunked
 
 _FIELDS = tuple(name.encode() for name in ATTRIBUTE_FIELDS)
 # Strays may be whole bodies, of half a gigabyte each: names and lengths come first, then as many values as this holds.
@@ -132,14 +132,9 @@ class QueueEditor(EditExecutor):
 
     async def field_values(self, queue: str, sizes: Mapping[bytes, int]) -> AsyncIterator[dict[bytes, bytes]]:
         """Read fields of these sizes, about a megabyte at a time; what is gone is left out."""
-        attributes, part, heavy = self._keys.attributes(queue), list[bytes](), 0
-        for name, size in [*sizes.items(), (b"", _VALUE_BYTES_PER_CALL)]:
-            if part and heavy + size > _VALUE_BYTES_PER_CALL:
-                (values,) = await self._read(("HMGET", attributes, *part))
-                yield {name: value for name, value in zip(part, values, strict=True) if value is not None}
-                part, heavy = [], 0
-            part.append(name)
-            heavy += size
+        for part in chunked(sizes, len(sizes), sizes.__getitem__, _VALUE_BYTES_PER_CALL):
+            (values,) = await self._read(("HMGET", self._keys.attributes(queue), *part))
+            yield {name: value for name, value in zip(part, values, strict=True) if value is not None}
 
     async def look(self, batch: Batch) -> str:
         """Return what a void call may have done before: an outcome, empty when all is as it was."""

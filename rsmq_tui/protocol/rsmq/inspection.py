@@ -6,7 +6,7 @@ once, so what both reads show was there in between.
 """
 
 import re
-from collections.abc import AsyncGenerator, Container, Iterator, Sequence
+from collections.abc import AsyncGenerator, Container, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from itertools import compress
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from redis.exceptions import NoPermissionError, ResponseError
 
-from rsmq_tui.protocol.connections.script_runner import ScriptRunner, ScriptsRefusedError, raise_first
+from rsmq_tui.protocol.connections.script_runner import ScriptRunner, ScriptsRefusedError
 from rsmq_tui.protocol.errors import rsmq_error
 from rsmq_tui.protocol.keys import ATTRIBUTE_FIELDS, QUEUE_FIELDS, Keys, name_bytes, name_of
 from rsmq_tui.protocol.replies import (
@@ -27,10 +27,10 @@ from rsmq_tui.protocol.replies import (
     cursor,
     either,
     number,
-    optional,
     optional_blobs,
     record,
 )
+from rsmq_tui.protocol.rsmq.operations import chunked
 from rsmq_tui.protocol.rsmq.scan import WINDOW_IDS, Seen, bounded_values
 from rsmq_tui.protocol.rsmq.scripts import Script
 
@@ -100,7 +100,6 @@ _FIELDS_LUA = ", ".join(f"'{name}'" for name in ATTRIBUTE_FIELDS)
 
 _HEAD = either(lambda reply: reply == [], record(blob, number))
 _LOOK = record(ascii_text, ascii_text, count, count, count, _HEAD, optional_blobs(len(ATTRIBUTE_FIELDS)))
-_MEMBER = record(optional(number), count, optional(blob), optional(blob))
 
 # KEYS hash; ARGV cursor, count. A step of HSCAN without the values, which only later servers can leave out themselves
 # (NOVALUES: Redis 7.4, Valkey 8): where it goes on, the names of fields, how long the longest value is, and how many
@@ -146,24 +145,6 @@ end
 return out
 """,
     reply=lambda keys, arguments: array(_LOOK, len(arguments)),
-)
-
-# KEYS zset, hash; ARGV ids. For each: score, whether it has a body, rc and fr; the body of a message that is called as
-# another's counter is no counter.
-MEMBERS = Script(
-    """
-local call = redis.call
-local out = {}
-for n = 1, #ARGV do
-  local id = ARGV[n]
-  local counters = call('HMGET', KEYS[2], id .. ':rc', id .. ':fr')
-  local rc = counters[1]
-  if rc and call('ZSCORE', KEYS[1], id .. ':rc') then rc = false end
-  out[n] = {call('ZSCORE', KEYS[1], id), call('HEXISTS', KEYS[2], id), rc, counters[2]}
-end
-return out
-""",
-    reply=lambda keys, arguments: array(_MEMBER, len(arguments)),
 )
 
 # KEYS zset, hash; ARGV names of fields. For each: 0 it is a message's or not there, 1 a body without a message, 2 a
@@ -259,15 +240,26 @@ class QueueInspection:
     async def looks(self, queues: Sequence[str]) -> list[QueueLook]:
         """Look at the keys of these queues, those of each in one step."""
         found: list[QueueLook] = []
-        for part in _parts(queues, _LOOKS_PER_CALL):
+        for part in chunked(queues, _LOOKS_PER_CALL):
             found += await self._looks(part)
         return found
 
     async def members(self, queue: str, ids: Sequence[bytes]) -> list[MemberNow]:
-        """Look at messages again, each in one step."""
+        """Look at messages again, a hundred or so at a time; one is there if it was before and after the others."""
+        zset, attributes = self._keys.messages(queue), self._keys.attributes(queue)
         found: list[MemberNow] = []
-        for part in _parts(ids, _MEMBERS_PER_CALL):
-            found += await self._members(queue, part)
+        for part in chunked(ids, _MEMBERS_PER_CALL):
+            scores = [("ZSCORE", zset, id) for id in part]
+            bodies = [("HEXISTS", attributes, id) for id in part]
+            counters = [("HMGET", attributes, id + b":rc", id + b":fr") for id in part]
+            # The body of a message that is called as another's counter is no counter.
+            others = [("ZSCORE", zset, id + b":rc") for id in part]
+            replies = await self._ask(*scores, *bodies, *counters, *others, *scores)
+            columns = chunked(replies, len(part))
+            found += [
+                MemberNow(id, None if first is None else last, bool(there), rc if other is None else None, fr)
+                for id, first, there, (rc, fr), other, last in zip(part, *columns, strict=True)
+            ]
         return found
 
     async def fields(self, queue: str) -> AsyncGenerator[list[bytes], None]:
@@ -285,7 +277,7 @@ class QueueInspection:
     async def belongings(self, queue: str, names: Sequence[bytes]) -> list[Belonging]:
         """Tell whose each of these fields is, in one step each."""
         found: list[Belonging] = []
-        for part in _parts(names, _FIELDS_PER_CALL):
+        for part in chunked(names, _FIELDS_PER_CALL):
             found += await self._belongings(queue, part)
         return found
 
@@ -316,23 +308,6 @@ class QueueInspection:
             rows.append([zset_type, hash_type, listed or 0, depth or 0, count or 0, head or [], values])
         return rows
 
-    async def _members(self, queue: str, ids: Sequence[bytes]) -> list[MemberNow]:
-        zset, attributes = self._keys.messages(queue), self._keys.attributes(queue)
-        try:
-            rows = await self._runner.run(MEMBERS, (zset, attributes), ids)
-        except ScriptsRefusedError:
-            before = [("ZSCORE", zset, id) for id in ids]
-            between = [("HEXISTS", attributes, id) for id in ids]
-            counters = [("HMGET", attributes, id + b":rc", id + b":fr") for id in ids]
-            bodies = [("ZSCORE", zset, id + b":rc") for id in ids]
-            replies = await self._ask(*before, *between, *counters, *bodies, *before)
-            columns = list(_parts(replies, len(ids)))
-            rows = [
-                [last if first is not None else None, there, None if is_body is not None else rc, fr]
-                for first, there, (rc, fr), is_body, last in zip(*columns, strict=True)
-            ]
-        return [MemberNow(id, score, bool(there), rc, fr) for id, (score, there, rc, fr) in zip(ids, rows, strict=True)]
-
     async def _belongings(self, queue: str, names: Sequence[bytes]) -> list[Belonging]:
         zset, attributes = self._keys.messages(queue), self._keys.attributes(queue)
         try:
@@ -353,7 +328,7 @@ class QueueInspection:
         found = dict.fromkeys(names, Belonging.MESSAGE)
         if doubtful:
             replies = await self._ask(*there, *members, *owned, *bodies, *there)
-            columns = _parts(replies, len(doubtful))
+            columns = chunked(replies, len(doubtful))
             found |= {name: _belonging(name, *column) for (name, _), *column in zip(doubtful, *columns, strict=True)}
         return [found[name] for name in names]
 
@@ -374,9 +349,6 @@ class QueueInspection:
             plain = ("HSCAN", attributes, cursor, "COUNT", step)
             count, (following, found) = await self._ask(("HLEN", attributes), plain)
             names, longest = found[::2], max(map(len, found[1::2]), default=0)
-        except ResponseError as error:
-            raise_first((error,))
-            raise
         step = max(_VALUES_PER_CALL, min(_FIELDS_PER_SCAN, _VALUE_BYTES_PER_CALL // (longest or 1)))
         return _following(following), count, names, step
 
@@ -418,8 +390,3 @@ def _belonging(name: bytes, there: int, member: Any, owner: Any, body: int, stil
 
 def _following(cursor: bytes) -> bytes | None:
     return None if int(cursor) == 0 else cursor
-
-
-def _parts(items: Sequence[Any], size: int) -> Iterator[Any]:
-    for start in range(0, len(items), size or 1):
-        yield items[start : start + size]

@@ -4,14 +4,13 @@ A page is found by rank, which costs the same at any depth. Bodies are read for 
 not at all where they are very long.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from redis.exceptions import ResponseError
 
-from rsmq_tui.protocol.connections.script_runner import ScriptRunner, ScriptsRefusedError
-from rsmq_tui.protocol.errors import rsmq_error
+from rsmq_tui.protocol.connections.script_runner import ScriptRunner, ScriptsRefusedError, raise_first
 from rsmq_tui.protocol.keys import Keys, name_bytes, name_of
 from rsmq_tui.protocol.replies import clock_ms
 from rsmq_tui.protocol.rsmq import scripts
@@ -105,30 +104,20 @@ class QueuePages:
             PAGE_BODY_BYTES,
         )
         try:
-            try:
-                now, depth, ready, start, rows = await self._runner.run(scripts.PAGE, self._of(queue), arguments)
-            except ScriptsRefusedError:
-                return await self._page_plainly(queue, part, where, place, count)
-        except ResponseError as error:
-            if "WRONGTYPE" in str(error):
-                raise rsmq_error("wrongType") from error
-            raise
+            now, depth, ready, start, rows = await self._runner.run(scripts.PAGE, self._of(queue), arguments)
+        except ScriptsRefusedError:
+            return await self._page_plainly(queue, part, where, place, count)
         return RawPage(int(now), depth, ready, start, tuple(_peeked(*row) for row in rows))
 
     async def message(self, queue: str, id: str, *, with_body: bool = True) -> WholeMessage:
         """Read one message, and its body unless that is longer than BODY_BYTES_MAX or not wanted."""
         identity, longest = name_bytes(id), BODY_BYTES_MAX if with_body else -1
         try:
-            try:
-                now, score, rc, fr, size, body = await self._runner.run(
-                    scripts.MESSAGE, self._of(queue), (identity, longest)
-                )
-            except ScriptsRefusedError:
-                now, score, rc, fr, size, body = await self._message_plainly(queue, identity, longest)
-        except ResponseError as error:
-            if "WRONGTYPE" in str(error):
-                raise rsmq_error("wrongType") from error
-            raise
+            now, score, rc, fr, size, body = await self._runner.run(
+                scripts.MESSAGE, self._of(queue), (identity, longest)
+            )
+        except ScriptsRefusedError:
+            now, score, rc, fr, size, body = await self._message_plainly(queue, identity, longest)
         return WholeMessage(
             int(now), id, None if score is None else score.decode(), leading_int(rc) or 0, leading_int(fr), size, body
         )
@@ -139,54 +128,29 @@ class QueuePages:
         names = list(map(name_bytes, ids))
         if not names:
             return 0, ()
-        counters = [name + suffix for name in names for suffix in (b":rc", b":fr")]
-        clock, scores, counts = await self._runner.commands(
-            ("TIME",), ("ZMSCORE", zset, *names), ("HMGET", attributes, *counters)
-        )
-        if isinstance(scores, ResponseError) and "WRONGTYPE" not in str(scores):
-            # Before Redis 6.2, or not allowed.
-            scores = _whole(await self._runner.commands(*(("ZSCORE", zset, name) for name in names)))
-        try:
-            _whole([clock, scores, counts])
-        except ResponseError as error:
-            if "WRONGTYPE" in str(error):
-                raise rsmq_error("wrongType") from error
-            raise
-        found = zip(scores, counts[::2], counts[1::2], strict=True)
-        return clock_ms(clock), tuple(
-            None if score is None else PresentMessage(_score_text(score), leading_int(rc) or 0, leading_int(fr))
+        at_ms, found = await scores_and_counts(self._runner, zset, attributes, names)
+        return at_ms, tuple(
+            None if score is None else PresentMessage(score.decode(), leading_int(rc) or 0, leading_int(fr))
             for score, rc, fr in found
         )
 
     async def due_counts(self, queue: str, bounds_ms: tuple[int, ...]) -> tuple[int, ...]:
         """Count the messages that are visible by each bound, then all of them."""
         zset = self._keys.messages(queue)
-        try:
-            try:
-                reply = await self._runner.run(scripts.DUE_COUNTS, (zset,), bounds_ms)
-            except ScriptsRefusedError:
-                commands = [("ZCOUNT", zset, "-inf", bound) for bound in bounds_ms]
-                reply = _whole(await self._runner.commands(*commands, ("ZCARD", zset)))
-        except ResponseError as error:
-            if "WRONGTYPE" in str(error):
-                raise rsmq_error("wrongType") from error
-            raise
-        return tuple(int(count) for count in reply)
+        return tuple(await self._runner.ask(*(("ZCOUNT", zset, "-inf", bound) for bound in bounds_ms), ("ZCARD", zset)))
 
     def _of(self, queue: str) -> tuple[bytes, bytes]:
         return self._keys.messages(queue), self._keys.attributes(queue)
 
     async def _page_plainly(self, queue: str, part: Part, where: Where, anchor: Anchor, count: int) -> RawPage:
         zset, attributes = self._of(queue)
-        clock, depth = _whole(await self._runner.commands(("TIME",), ("ZCARD", zset)))
+        clock, depth = await self._runner.ask(("TIME",), ("ZCARD", zset))
         now = clock_ms(clock)
-        ready, rank, score, below = _whole(
-            await self._runner.commands(
-                ("ZCOUNT", zset, "-inf", now),
-                ("ZRANK", zset, name_bytes(anchor.id)),
-                ("ZSCORE", zset, name_bytes(anchor.id)),
-                ("ZCOUNT", zset, "-inf", f"({anchor.score}"),
-            )
+        ready, rank, score, below = await self._runner.ask(
+            ("ZCOUNT", zset, "-inf", now),
+            ("ZRANK", zset, name_bytes(anchor.id)),
+            ("ZSCORE", zset, name_bytes(anchor.id)),
+            ("ZCOUNT", zset, "-inf", f"({anchor.score}"),
         )
         # One that was received since then lies elsewhere: its old place is what is meant.
         if score is None or float(score) != float(anchor.score):
@@ -205,14 +169,12 @@ class QueuePages:
         stop = min(start + count, high) - 1
         found: list[bytes] = []
         if stop >= start:
-            (found,) = _whole(await self._runner.commands(("ZRANGE", zset, start, stop, "WITHSCORES")))
+            (found,) = await self._runner.ask(("ZRANGE", zset, start, stop, "WITHSCORES"))
         ids = found[::2]
-        replies = _whole(
-            await self._runner.commands(
-                *(("HMGET", attributes, identity + b":rc", identity + b":fr") for identity in ids),
-                *(("HSTRLEN", attributes, identity) for identity in ids),
-                *(("HEXISTS", attributes, identity) for identity in ids),
-            )
+        replies = await self._runner.ask(
+            *(("HMGET", attributes, identity + b":rc", identity + b":fr") for identity in ids),
+            *(("HSTRLEN", attributes, identity) for identity in ids),
+            *(("HEXISTS", attributes, identity) for identity in ids),
         )
         counts, sizes, there = (replies[len(ids) * part : len(ids) * (part + 1)] for part in range(3))
         bodies = await self._bodies_plainly(attributes, ids, sizes)
@@ -232,36 +194,34 @@ class QueuePages:
             if 0 < size <= min(budget, PAGE_BODY_BYTES // 4):
                 budget -= size
                 short.append(identity)
-        bodies = _whole(await self._runner.commands(*(("HGET", attributes, identity) for identity in short)))
+        bodies = await self._runner.ask(*(("HGET", attributes, identity) for identity in short))
         return dict(zip(short, bodies, strict=True))
 
     async def _message_plainly(self, queue: str, identity: bytes, longest: int) -> tuple[Any, ...]:
         zset, attributes = self._of(queue)
-        clock, score, (rc, fr), size = _whole(
-            await self._runner.commands(
-                ("TIME",),
-                ("ZSCORE", zset, identity),
-                ("HMGET", attributes, identity + b":rc", identity + b":fr"),
-                ("HSTRLEN", attributes, identity),
-            )
+        clock, score, (rc, fr), size = await self._runner.ask(
+            ("TIME",),
+            ("ZSCORE", zset, identity),
+            ("HMGET", attributes, identity + b":rc", identity + b":fr"),
+            ("HSTRLEN", attributes, identity),
         )
         body = None
         if size <= longest:
-            (body,) = _whole(await self._runner.commands(("HGET", attributes, identity)))
+            (body,) = await self._runner.ask(("HGET", attributes, identity))
         return clock_ms(clock), score, rc, fr, size, body
 
 
-def _score_text(score: bytes | float) -> str:
-    # RESP3 has a type for it.
-    return score.decode() if isinstance(score, bytes) else repr(score).removesuffix(".0")
-
-
-def _whole(replies: list[Any]) -> list[Any]:
-    """Return the replies; raise the first that is an error."""
-    for reply in replies:
-        if isinstance(reply, Exception):
-            raise reply
-    return replies
+async def scores_and_counts(
+    runner: ScriptRunner, zset: bytes, attributes: bytes, ids: Sequence[bytes]
+) -> tuple[int, Iterator[tuple[bytes | None, bytes | None, bytes | None]]]:
+    """Read the server's time, and the raw score, rc and fr of messages; the score is None where one has left."""
+    counters = [id + suffix for id in ids for suffix in (b":rc", b":fr")]
+    clock, scores, counts = await runner.commands(("TIME",), ("ZMSCORE", zset, *ids), ("HMGET", attributes, *counters))
+    if isinstance(scores, ResponseError) and "WRONGTYPE" not in str(scores):
+        # Before Redis 6.2, or not allowed.
+        scores = await runner.ask(*(("ZSCORE", zset, id) for id in ids))
+    raise_first((clock, scores, counts))
+    return clock_ms(clock), zip(scores, counts[::2], counts[1::2], strict=True)
 
 
 def _peeked(

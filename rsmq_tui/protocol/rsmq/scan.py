@@ -15,15 +15,16 @@ from collections import deque
 from collections.abc import AsyncGenerator, Coroutine, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, compress
+from operator import itemgetter
 from typing import Any, Literal, NamedTuple, TypeVar
 
-from redis.exceptions import InvalidResponse, ResponseError
+from redis.exceptions import InvalidResponse
 
 from rsmq_tui.protocol.connections.connect import ReplyTooLongError, replies_of_at_most
-from rsmq_tui.protocol.connections.script_runner import ScriptRunner, ScriptsRefusedError, raise_first
+from rsmq_tui.protocol.connections.script_runner import ScriptRunner, ScriptsRefusedError
 from rsmq_tui.protocol.keys import Keys
 from rsmq_tui.protocol.replies import clock_ms
-from rsmq_tui.protocol.rsmq.operations import RawMessage, raw_message
+from rsmq_tui.protocol.rsmq.operations import RawMessage, chunked, raw_message
 from rsmq_tui.protocol.rsmq.scripts import SIZES
 from rsmq_tui.protocol.validation import is_limited
 
@@ -47,6 +48,12 @@ class ScanChunk:
     too_long: int = 0
     begun_anew: int = 0
     read: frozenset[ReadField] = frozenset()
+
+    @classmethod
+    def unread(cls, at_ms: int, depth: int, ids: Sequence[bytes], scores: Sequence[bytes]) -> "ScanChunk":
+        """Make one of ids and scores alone."""
+        nothing: list[bytes | None] = [None] * len(ids)
+        return cls(at_ms, depth, (ids, scores, nothing, nothing, [0] * len(ids), nothing))
 
     def __len__(self) -> int:
         return len(self.columns[0])
@@ -86,7 +93,8 @@ class Seen:
         # The same as it came, to tell afterwards what was there before.
         self._came: list[Sequence[bytes]] = []
         self._before: set[bytes] = set()
-        self._hashes: list[array[int]] = []
+        # Python's hash of bytes has 64 bits and a secret of this process: nobody can make two ids collide.
+        self._hashes = array("q")
         self._deepest = 0
 
     def fresh(self, found: Sequence[bytes], depth: int) -> list[bool] | None:
@@ -96,11 +104,11 @@ class Seen:
         count = len(recent)
         # Most ids are new: to add them and look how many came to it takes a third of the time of asking for each first.
         recent.update(found)
-        collapsed = bool(self._hashes) and depth * self._window <= _BUCKET_MAX * self._deepest
+        collapsed = depth * self._window <= _BUCKET_MAX * self._deepest
         fresh: list[bool] | None = None
         if collapsed or len(recent) < count + len(found) or not before.isdisjoint(found):
             recent = self._recent = set(chain.from_iterable(self._came))
-            old = self._old(found) if collapsed else set()
+            old = set(map(hash, found)).intersection(self._hashes) if collapsed else set()
             fresh = []
             for id in found:
                 is_fresh = id not in recent and id not in before and hash(id) not in old
@@ -109,15 +117,10 @@ class Seen:
                 fresh.append(is_fresh)
             found = list(compress(found, fresh))
         self._came.append(found)
+        self._hashes.extend(map(hash, found))
         if len(recent) >= self._window:
-            # Python's hash of bytes has 64 bits and a secret of this process: nobody can make two ids collide.
-            self._hashes.append(array("q", map(hash, before)))
             self._before, self._recent, self._came = recent, set(), []
         return fresh
-
-    def _old(self, ids: Sequence[bytes]) -> set[int]:
-        wanted = {hash(id) for id in ids}
-        return {old for run in self._hashes for old in wanted.intersection(run)} if wanted else wanted
 
 
 _BITS = 64
@@ -304,12 +307,11 @@ class QueueScan:
 
     async def member(self, queue: str, id: bytes, *, counts: bool, bodies: bool, sizes: bool) -> ScanChunk:
         """Look up one message by its id, as ``chunks`` would read it; nothing is in the chunk where it is not there."""
-        time, depth, score = await self._ask(
+        time, depth, score = await self._runner.ask(
             ("TIME",), ("ZCARD", self._keys.messages(queue)), ("ZSCORE", self._keys.messages(queue), id)
         )
-        row = [] if score is None else [(id, score, None, None, 0, None)]
-        columns = tuple([list(column) for column in zip(*row, strict=True)] or [[] for _ in range(6)])
-        found = ScanChunk(clock_ms(time), depth, columns)
+        ids, scores = ([], []) if score is None else ([id], [score])
+        found = ScanChunk.unread(clock_ms(time), depth, ids, scores)
         return await self.read(queue, found, counts=counts, bodies=bodies, sizes=sizes)
 
     async def read(self, queue: str, found: ScanChunk, *, counts: bool, bodies: bool, sizes: bool) -> ScanChunk:
@@ -330,13 +332,13 @@ class QueueScan:
         zset, attributes = self._keys.messages(queue), self._keys.attributes(queue)
         measured = sizes
         if bodies:
-            (maxsize,) = await self._ask(("HGET", attributes, "maxsize"))
+            (maxsize,) = await self._runner.ask(("HGET", attributes, "maxsize"))
             measured = sizes or not is_limited(maxsize)
         return _Wanted(zset, attributes, counts, bodies, measured)
 
     async def _look(self, wanted: _Wanted, cursor: bytes, step: int, part: ScanPart) -> tuple[bytes | None, _Group]:
         """Take a step from the cursor, and return where to go on and what is there."""
-        time, depth, (following, found) = await self._ask(
+        time, depth, (following, found) = await self._runner.ask(
             ("TIME",), ("ZCARD", wanted.zset), ("ZSCAN", wanted.zset, cursor, "COUNT", step)
         )
         part.check_step(cursor, following)
@@ -357,7 +359,7 @@ class QueueScan:
         beyond: set[bytes] = set()
         cursor = part.next_first
         while int(cursor) != 0 and not has_passed(cursor, reached):
-            before, ((cursor, found),) = cursor, await self._ask(("ZSCAN", wanted.zset, cursor, "COUNT", step))
+            before, ((cursor, found),) = cursor, await self._runner.ask(("ZSCAN", wanted.zset, cursor, "COUNT", step))
             part.check_step(before, cursor)
             beyond.update(found[::2])
         return beyond
@@ -369,7 +371,7 @@ class QueueScan:
         try:
             with replies_of_at_most(UNMEASURED_BYTES_MAX):
                 chunk = await self._read_group(wanted, group)
-            refuse_long(chunk.columns[5])
+            refuse_long(chunk.columns[4])
             return chunk
         except ReplyTooLongError:
             sizes = await sizes_of(self._runner, wanted.attributes, group.ids)
@@ -380,12 +382,12 @@ class QueueScan:
         short = group.short if wanted.bodies else []
         per_call = len(short) if wanted.measured else _BODIES_PER_CALL
         commands: list[Sequence[bytes | str | int]] = []
-        commands += [("HMGET", wanted.attributes, *part) for part in _parts(short, per_call)]
-        for part in _parts(group.ids if wanted.counts else (), _COUNTS_PER_CALL):
+        commands += [("HMGET", wanted.attributes, *part) for part in chunked(short, per_call)]
+        for part in chunked(group.ids if wanted.counts else (), _COUNTS_PER_CALL):
             names = [b""] * (2 * len(part))
             names[::2], names[1::2] = [id + b":rc" for id in part], [id + b":fr" for id in part]
             commands.append(("HMGET", wanted.attributes, *names))
-        values = [value for reply in await self._ask(*commands) for value in reply] if commands else []
+        values = [value for reply in await self._runner.ask(*commands) for value in reply]
         read, counts = values[: len(short)], values[len(short) :]
         ids, sizes = group.ids, group.sizes
         nothing: list[bytes | None] = [None] * len(ids)
@@ -401,7 +403,7 @@ class QueueScan:
         bodies = dict(zip(group.short, read, strict=True))
         without = [id for id, body in bodies.items() if body is None]
         # Either the message has left the queue since it was found, or it has lost its body long ago.
-        scores = await self._ask(*(("ZSCORE", wanted.zset, id) for id in without)) if without else []
+        scores = await self._runner.ask(*(("ZSCORE", wanted.zset, id) for id in without))
         left = {id for id, score in zip(without, scores, strict=True) if score is None}
         known = [len(bodies.get(id) or b"") for id in ids] if sizes is None else sizes
         there = [id not in left for id in ids]
@@ -409,16 +411,10 @@ class QueueScan:
         kept = tuple(list(compress(column, there)) for column in columns)
         return ScanChunk(group.at_ms, group.depth, kept, len(ids) - len(read), read=wanted.read)
 
-    async def _ask(self, *commands: Sequence[bytes | str | int]) -> list[Any]:
-        """Send plain commands, which every server and proxy knows; raises the first error among the replies."""
-        replies = await self._runner.commands(*commands)
-        raise_first(replies)
-        return replies
 
-
-def refuse_long(bodies: Sequence[bytes | None]) -> None:
+def refuse_long(sizes: Sequence[int]) -> None:
     """Raise ``ReplyTooLongError`` for a body of more than SCAN_BODY_BYTES, which a scan does not return."""
-    if max(map(len, filter(None, bodies)), default=0) > SCAN_BODY_BYTES:
+    if max(sizes, default=0) > SCAN_BODY_BYTES:
         raise ReplyTooLongError("a body is longer than a scan reads")
 
 
@@ -429,11 +425,7 @@ async def sizes_of(runner: ScriptRunner, attributes: bytes, names: Sequence[byte
     try:
         sizes: list[int] = await runner.run(SIZES, (attributes,), names)
     except ScriptsRefusedError:
-        sizes = await runner.commands(*(("HSTRLEN", attributes, name) for name in names))
-        raise_first(sizes)
-    except ResponseError as error:
-        raise_first((error,))
-        raise
+        sizes = await runner.ask(*(("HSTRLEN", attributes, name) for name in names))
     if len(sizes) != len(names):
         raise ValueError("not a length for each field")
     return sizes
@@ -442,20 +434,12 @@ async def sizes_of(runner: ScriptRunner, attributes: bytes, names: Sequence[byte
 async def bounded_values(runner: ScriptRunner, attributes: bytes, names: Sequence[bytes]) -> list[bytes | int | None]:
     """Read fields of a hash; of one longer than SCAN_BODY_BYTES its length only, None for one that is not there."""
     sizes = await sizes_of(runner, attributes, names)
-    found: dict[bytes, bytes | int | None] = {}
-    group: list[bytes] = []
-    budget = SCAN_BODY_BYTES
-    for number, (name, size) in enumerate(zip(names, sizes, strict=True), 1):
-        if size > SCAN_BODY_BYTES:
-            found[name] = size
-        else:
-            group.append(name)
-            budget -= size
-        if group and (number == len(names) or budget < min(SCAN_BODY_BYTES, sizes[number])):
-            (values,) = replies = await runner.commands(("HMGET", attributes, *group))
-            raise_first(replies)
-            found.update(zip(group, values, strict=True))
-            group, budget = [], SCAN_BODY_BYTES
+    found: dict[bytes, bytes | int | None] = dict(zip(names, sizes, strict=True))
+    short = [(name, size) for name, size in zip(names, sizes, strict=True) if size <= SCAN_BODY_BYTES]
+    for group in chunked(short, len(names), itemgetter(1), SCAN_BODY_BYTES):
+        part = [name for name, _ in group]
+        (values,) = await runner.ask(("HMGET", attributes, *part))
+        found.update(zip(part, values, strict=True))
     return [found[name] for name in names]
 
 
@@ -510,8 +494,3 @@ def fitting(sizes: Sequence[int] | None, count: int) -> int:
     """Return how many messages of such sizes a round trip may take: those that wait for their bodies take memory."""
     total = sum(sizes or ())
     return min(count, max(CHUNK_MESSAGES_MIN, len(sizes) * SCAN_BODY_BYTES // total)) if sizes and total else count
-
-
-def _parts(items: Sequence[bytes], size: int) -> Iterator[Sequence[bytes]]:
-    for start in range(0, len(items), size or 1):
-        yield items[start : start + size]

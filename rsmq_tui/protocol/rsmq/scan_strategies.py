@@ -13,14 +13,15 @@ from collections.abc import AsyncGenerator, Iterable, Sequence
 from itertools import compress
 from typing import Any, NamedTuple
 
-from redis.exceptions import InvalidResponse, ResponseError
+from redis.exceptions import InvalidResponse
 
 from rsmq_tui.protocol.connections.connect import ReplyTooLongError, replies_of_at_most
-from rsmq_tui.protocol.connections.script_runner import ScriptRunner, raise_first
+from rsmq_tui.protocol.connections.script_runner import ScriptRunner
 from rsmq_tui.protocol.keys import QUEUE_FIELDS, Keys
 from rsmq_tui.protocol.replies import clock_ms
 from rsmq_tui.protocol.rsmq.inspection import COUNTER_SUFFIXES
-from rsmq_tui.protocol.rsmq.operations import RawMessage
+from rsmq_tui.protocol.rsmq.operations import RawMessage, chunked, raw_message
+from rsmq_tui.protocol.rsmq.pages import scores_and_counts
 from rsmq_tui.protocol.rsmq.scan import (
     CHUNK_MESSAGES,
     UNMEASURED_BYTES_MAX,
@@ -49,7 +50,7 @@ class OrderedScan:
 
     async def depth(self, queue: str) -> int:
         """Return how many messages a queue holds."""
-        (depth,) = await self._ask(("ZCARD", self._keys.messages(queue)))
+        (depth,) = await self._runner.ask(("ZCARD", self._keys.messages(queue)))
         return int(depth)
 
     async def chunks(self, queue: str, count: int = CHUNK_MESSAGES) -> AsyncGenerator[ScanChunk, None]:
@@ -73,22 +74,18 @@ class OrderedScan:
             first = bisect_right(places, last)
             fresh = [place for place in range(first, len(ids)) if met.is_new(ids[place])]
             if fresh:
-                nothing: list[bytes | None] = [None] * len(fresh)
                 chosen = [ids[place] for place in fresh], [scores[place] for place in fresh]
-                yield ScanChunk(at_ms, depth, (*chosen, nothing, nothing, [0] * len(fresh), nothing))
+                yield ScanChunk.unread(at_ms, depth, *chosen)
             if is_last:
                 return
             last = max(last, places[-1])
             start = max(start + len(ids) - _OVERLAP, 1)
 
     async def _page(self, zset: bytes, start: int, stop: int) -> tuple[int, int, list[bytes]]:
-        time, depth, found = await self._ask(("TIME",), ("ZCARD", zset), ("ZRANGE", zset, start, stop, "WITHSCORES"))
+        time, depth, found = await self._runner.ask(
+            ("TIME",), ("ZCARD", zset), ("ZRANGE", zset, start, stop, "WITHSCORES")
+        )
         return clock_ms(time), depth, found
-
-    async def _ask(self, *commands: Sequence[bytes | str | int]) -> list[Any]:
-        replies = await self._runner.commands(*commands)
-        raise_first(replies)
-        return replies
 
 
 class _Met:
@@ -149,14 +146,13 @@ class QueueRanges:
 
     async def now_ms(self) -> int:
         """Return the server's time."""
-        (time,) = await self._ask(("TIME",))
+        (time,) = await self._runner.ask(("TIME",))
         return clock_ms(time)
 
     async def sizes(self, queues: Sequence[str], ranges: Sequence[ScoreRange] = ()) -> list[QueueSize]:
         """Count the messages of queues; a key of another type is told in the queue's place."""
         found: list[QueueSize] = []
-        for start in range(0, len(queues), _QUEUES_PER_TRIP):
-            part = queues[start : start + _QUEUES_PER_TRIP]
+        for part in chunked(queues, _QUEUES_PER_TRIP):
             commands: list[Sequence[Any]] = []
             for queue in part:
                 zset = self._keys.messages(queue)
@@ -170,15 +166,15 @@ class QueueRanges:
     async def scores_at(self, queue: str, bounds: ScoreRange, size: int, every: int) -> list[bytes]:
         """Return each so manieth score of a range, which holds ``size`` messages: where it may be cut."""
         zset = self._keys.messages(queue)
-        (before,) = await self._ask(("ZCOUNT", zset, "-inf", _below(bounds.low)))
+        (before,) = await self._runner.ask(("ZCOUNT", zset, "-inf", _below(bounds.low)))
         ranks = range(before + every, before + size, every)
-        replies = await self._ask(*(("ZRANGE", zset, rank, rank, "WITHSCORES") for rank in ranks)) if ranks else []
+        replies = await self._runner.ask(*(("ZRANGE", zset, rank, rank, "WITHSCORES") for rank in ranks))
         return [reply[1] for reply in replies if reply]
 
     async def can_split(self, queue: str) -> bool:
         """Tell whether this server's scans can be split into parts, by a look at how it counts in this queue."""
         part = ScanPart(1, 2)
-        ((following, _),) = await self._ask(("ZSCAN", self._keys.messages(queue), part.first, "COUNT", 1))
+        ((following, _),) = await self._runner.ask(("ZSCAN", self._keys.messages(queue), part.first, "COUNT", 1))
         try:
             part.check_step(part.first, following)
         except InvalidResponse:
@@ -186,7 +182,7 @@ class QueueRanges:
         return not part.has_reached_end(following)
 
     async def _page(self, zset: bytes, low: bytes, high: bytes, count: int) -> tuple[int, int, list[bytes]]:
-        time, depth, found = await self._ask(
+        time, depth, found = await self._runner.ask(
             ("TIME",), ("ZCARD", zset), ("ZRANGEBYSCORE", zset, low, high, "WITHSCORES", "LIMIT", 0, count)
         )
         return clock_ms(time), depth, found
@@ -208,9 +204,7 @@ class QueueRanges:
             ids, scores = found[::2], found[1::2]
             fresh = [hash(id) not in seen for id in ids] if seen else [True] * len(ids)
             if any(fresh):
-                new_ids, new_scores = list(compress(ids, fresh)), list(compress(scores, fresh))
-                nothing: list[bytes | None] = [None] * len(new_ids)
-                yield ScanChunk(at_ms, depth, (new_ids, new_scores, nothing, nothing, [0] * len(new_ids), nothing))
+                yield ScanChunk.unread(at_ms, depth, list(compress(ids, fresh)), list(compress(scores, fresh)))
             if len(ids) < wanted:
                 return
             if remember:
@@ -221,11 +215,6 @@ class QueueRanges:
             # came, more has to be asked for at once.
             wanted = wanted * 4 if scores[0] == scores[-1] else count
             low = scores[-1]
-
-    async def _ask(self, *commands: Sequence[bytes | str | int]) -> list[Any]:
-        replies = await self._runner.commands(*commands)
-        raise_first(replies)
-        return replies
 
 
 def _size(replies: Sequence[Any]) -> QueueSize:
@@ -261,6 +250,7 @@ class BodyChunk(NamedTuple):
     depth: int
     ids: Sequence[bytes]
     bodies: Sequence[bytes]
+    sizes: Sequence[int]
     is_last: bool
     too_long: Sequence[bytes] = ()
 
@@ -294,12 +284,12 @@ class BodyScan:
                 cursor, chunk = await looking
                 looking = None
                 if not chunk.is_last:
-                    step = fitting(list(map(len, chunk.bodies)), count)
+                    step = fitting(chunk.sizes, count)
                     looking = await sent(self._runner, self._look(queue, cursor, step))
                 fresh = seen.fresh(chunk.ids, chunk.depth)
                 if fresh is not None:
                     ids, bodies = list(compress(chunk.ids, fresh)), list(compress(chunk.bodies, fresh))
-                    chunk = chunk._replace(ids=ids, bodies=bodies)
+                    chunk = chunk._replace(ids=ids, bodies=bodies, sizes=list(compress(chunk.sizes, fresh)))
                 yield chunk
         finally:
             if looking is not None:
@@ -309,14 +299,12 @@ class BodyScan:
     async def messages(self, queue: str, ids: Sequence[bytes], bodies: Sequence[bytes]) -> list[RawMessage]:
         """Return the messages that these bodies are of, with their scores and counts; of no message, none."""
         zset, attributes = self._keys.messages(queue), self._keys.attributes(queue)
-        counters = [id + suffix for id in ids for suffix in (b":rc", b":fr")]
-        scores, counts = await self._runner.commands(("ZMSCORE", zset, *ids), ("HMGET", attributes, *counters))
-        if isinstance(scores, ResponseError) and "WRONGTYPE" not in str(scores):
-            # Before Redis 6.2, or not allowed.
-            scores = await self._ask(*(("ZSCORE", zset, id) for id in ids))
-        raise_first((scores, counts))
-        rows = zip(ids, scores, counts[::2], counts[1::2], bodies, strict=True)
-        return [RawMessage(id, score, rc, fr, len(body), body) for id, score, rc, fr, body in rows if score is not None]
+        _, found = await scores_and_counts(self._runner, zset, attributes, ids)
+        return [
+            raw_message((id, score, rc, fr, len(body), body))
+            for id, (score, rc, fr), body in zip(ids, found, bodies, strict=True)
+            if score is not None
+        ]
 
     async def _look(self, queue: str, first: bytes, fields: int) -> tuple[bytes, BodyChunk]:
         """Take a step from a cursor, and return where to go on and what is there."""
@@ -325,22 +313,19 @@ class BodyScan:
         too_long: list[bytes] = []
         try:
             with replies_of_at_most(UNMEASURED_BYTES_MAX):
-                clock, depth, (cursor, found) = await self._ask(("TIME",), ("ZCARD", zset), scan)
+                clock, depth, (cursor, found) = await self._runner.ask(("TIME",), ("ZCARD", zset), scan)
             ids, bodies = _bodies(found[::2], found[1::2])
-            refuse_long(bodies)
+            sizes = list(map(len, bodies))
+            refuse_long(sizes)
         except ReplyTooLongError:
-            clock, depth, (cursor, names) = await self._ask(("TIME",), ("ZCARD", zset), (*scan, "NOVALUES"))
+            clock, depth, (cursor, names) = await self._runner.ask(("TIME",), ("ZCARD", zset), (*scan, "NOVALUES"))
             values = await bounded_values(self._runner, attributes, names)
             too_long = [name for name, value in zip(names, values, strict=True) if isinstance(value, int)]
             read = {name: value for name, value in zip(names, values, strict=True) if isinstance(value, bytes)}
             ids, bodies = _bodies(list(read), list(read.values()))
-        chunk = BodyChunk(clock_ms(clock), depth, ids, bodies, int(cursor) == 0, [*filter(_is_id, too_long)])
+            sizes = list(map(len, bodies))
+        chunk = BodyChunk(clock_ms(clock), depth, ids, bodies, sizes, int(cursor) == 0, [*filter(_is_id, too_long)])
         return cursor, chunk
-
-    async def _ask(self, *commands: Sequence[bytes | str | int]) -> list[Any]:
-        replies = await self._runner.commands(*commands)
-        raise_first(replies)
-        return replies
 
 
 def _is_id(name: bytes) -> bool:
@@ -349,8 +334,6 @@ def _is_id(name: bytes) -> bool:
 
 def _bodies(names: Sequence[bytes], values: Sequence[bytes]) -> tuple[list[bytes], list[bytes]]:
     """Return the ids and the bodies among fields: the others are attributes and counters."""
-    if len(names) != len(values):
-        raise ValueError("columns of different lengths")
     if QUEUE_FIELDS.isdisjoint(names):
         are_bodies = [len(name) == _ID_LENGTH or not name.endswith(COUNTER_SUFFIXES) for name in names]
     else:

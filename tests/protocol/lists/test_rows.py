@@ -12,7 +12,7 @@ from rsmq_tui.protocol import Row, name_of
 from rsmq_tui.protocol.lists.naming import ListNames
 from rsmq_tui.protocol.lists.reader import BIG_PACE_MS, ListReader
 from rsmq_tui.protocol.lists.scripts import BIG_BYTES, LOOK_BYTES_MAX, mark_of
-from rsmq_tui.protocol.polling import CHUNK_QUEUES, CHUNKS_PER_TRIP, TRIPS_IN_FLIGHT
+from rsmq_tui.protocol.polling import CHUNK_QUEUES, CHUNKS_IN_FLIGHT
 from tests.protocol.keyspace import everything, scripts_run
 
 NOW_MS = 1_750_000_000_000
@@ -200,7 +200,7 @@ class TestBigItems:
 
 
 class TestManyQueues:
-    COUNT = CHUNK_QUEUES * CHUNKS_PER_TRIP * (TRIPS_IN_FLIGHT + 1) + 7
+    COUNT = CHUNK_QUEUES * (CHUNKS_IN_FLIGHT + 1) + 7
 
     async def test_come_in_the_order_of_their_names(self, client: redis.Redis, reading: Reading) -> None:
         names = [f"q{number:05d}" for number in range(self.COUNT)]
