@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import ClassVar, NamedTuple
 
 from rsmq_tui.monitor.audit.findings import Finding, FindingKind
+from rsmq_tui.monitor.text import plural
 from rsmq_tui.protocol import kinds
 from rsmq_tui.protocol.kinds import Reference, kind_of, read_reference
 
@@ -23,10 +24,32 @@ class Action:
     asks_for_name: ClassVar[bool] = False
     queue: str
 
+    def about(self, count: int) -> str:
+        """Say what it is done to: that number of messages, or a queue."""
+        return plural(count, "message")
+
+    @property
+    def details(self) -> tuple[tuple[str, str], ...]:
+        """What people should know of how it is done, as (label, words)."""
+        return ()
+
+
+class QueueAction(Action):
+    """A change to a queue itself."""
+
+    __slots__ = ()
+
+    def about(self, count: int) -> str:
+        """Name the queue."""
+        return f"queue {self.queue}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageAction(Action):
     """A change to messages that are in the queue."""
+
+    # Whether messages are nowhere afterwards: their bodies go to the journal.
+    takes_away: ClassVar[bool] = False
 
     @property
     def to(self) -> str | None:
@@ -41,6 +64,7 @@ class Delete(MessageAction):
     name = "delete"
     verb = "Delete"
     past = "deleted"
+    takes_away = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +85,11 @@ class Hide(MessageAction):
     verb = "Hide"
     past = "hidden"
     seconds: int
+
+    @property
+    def details(self) -> tuple[tuple[str, str], ...]:
+        """For how long."""
+        return (("for", f"{self.seconds:,} s from now"),)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,9 +159,18 @@ class Send(Action):
     bodies: tuple[bytes, ...]
     delay_s: int | None = None
 
+    def about(self, count: int) -> str:
+        """Count what is sent."""
+        return plural(len(self.bodies), "message")
+
+    @property
+    def details(self) -> tuple[tuple[str, str], ...]:
+        """After how long."""
+        return () if self.delay_s is None else (("after", f"{self.delay_s:,} s"),)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CreateQueue(Action):
+class CreateQueue(QueueAction):
     """Make a queue; ``vt`` and ``delay`` are in seconds, ``maxsize`` in characters, -1 for no limit."""
 
     name = "create"
@@ -144,7 +182,7 @@ class CreateQueue(Action):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SetAttributes(Action):
+class SetAttributes(QueueAction):
     """Change a queue's attributes; what is None stays."""
 
     name = "set"
@@ -163,10 +201,15 @@ class DeleteQueue(MessageAction):
     verb = "Delete queue"
     past = "deleted"
     asks_for_name = True
+    takes_away = True
+
+    def about(self, count: int) -> str:
+        """Name the queue, and count its messages; the queue is one of ``count``."""
+        return f"{self.queue} and its {plural(count - 1, 'message')}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fix(Action):
+class Fix(QueueAction):
     """Mend what an audit found in a queue; of ``ns``, where that is known, and of no other namespace."""
 
     name = "fix"
@@ -206,6 +249,10 @@ class Undo(Action):
     summary: str
     unsettled: bool = False
 
+    def about(self, count: int) -> str:
+        """Say what is taken back."""
+        return self.summary
+
 
 LIST, RSMQ = kinds.LIST.prefix, kinds.RSMQ.prefix
 
@@ -224,6 +271,7 @@ class Pop(MessageAction):
     name = "pop"
     verb = "Pop"
     past = "popped"
+    takes_away = True
     count: int = 1
 
 
@@ -244,6 +292,7 @@ class Ack(MessageAction):
     name = "ack"
     verb = "Ack"
     past = "acked"
+    takes_away = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -253,6 +302,7 @@ class Trim(MessageAction):
     name = "trim"
     verb = "Trim"
     past = "trimmed"
+    takes_away = True
     keep: int
     keep_oldest: bool = False
 

@@ -13,10 +13,9 @@ import asyncio
 import marshal
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, islice, repeat
 from os import SEEK_END
-from pathlib import Path
 from tempfile import SpooledTemporaryFile
 from typing import Any, NamedTuple
 
@@ -33,17 +32,13 @@ from rsmq_tui.protocol.rsmq.operations import raw_message
 from rsmq_tui.triage.actions import (
     Action,
     Copy,
-    CreateQueue,
-    DeleteQueue,
-    Fix,
-    Hide,
+    Import,
     MessageAction,
     Send,
-    SetAttributes,
     Undo,
 )
 from rsmq_tui.triage.errors import TriageError
-from rsmq_tui.triage.jsonl import FileSeen, read_file
+from rsmq_tui.triage.jsonl import FileSeen, file_seen, read_file
 
 _IN_MEMORY_BYTES = 8_000_000
 _LENGTH_BYTES = 8
@@ -199,8 +194,6 @@ def _condition(term: Term, poison_rc: int) -> Condition:
             field="rc" | "due" as field, operator="=" | "!=" | "<" | "<=" | ">" | ">=" as operator, value=int(value)
         ):
             return Condition(((Comparison(field, operator, value),),), term.inverted)
-        case Term("rc" | "due" as field, "=" | "!=" | "<" | "<=" | ">" | ">=" as operator, int(value)):
-            return Condition(((Comparison(field, operator, value),),), term.inverted)
         case Term(field="state", value=tuple(states)):
             groups = {
                 "ready": (_READY,),
@@ -297,21 +290,7 @@ class Preview:
     @property
     def title(self) -> str:
         """What would be done, as a headline."""
-        return f"{self.action.verb} {self.object}"
-
-    @property
-    def object(self) -> str:
-        """What it would be done to: a number of messages, or a queue."""
-        action = self.action
-        if isinstance(action, CreateQueue | SetAttributes | Fix):
-            return f"queue {action.queue}"
-        if isinstance(action, DeleteQueue):
-            return f"{action.queue} and its {plural(self.count - 1, 'message')}"
-        if isinstance(action, Undo):
-            return action.summary
-        if isinstance(action, Send):
-            return plural(len(action.bodies), "message")
-        return plural(self.count, "message")
+        return f"{self.action.verb} {self.action.about(self.count)}"
 
     @property
     def rows(self) -> tuple[tuple[str, str], ...]:
@@ -326,10 +305,7 @@ class Preview:
         rows.append(("that", self.what))
         if (body := self._only_body()) is not None:
             rows.append(("body", body))
-        if isinstance(action, Hide):
-            rows.append(("for", f"{action.seconds:,} s from now"))
-        if isinstance(action, Send) and action.delay_s is not None:
-            rows.append(("after", f"{action.delay_s:,} s"))
+        rows += action.details
         if self.selection is not None:
             rows.append(("now", _now(self.selection.states)))
         if self.count and not isinstance(action, Undo):
@@ -397,18 +373,26 @@ def what_of(action: Action, scope: Scope | None) -> str:
     return "every message of the queue" if isinstance(action, MessageAction) else action.queue
 
 
-async def counted(path: Path, seen: FileSeen, seeing: SeeingCallback) -> int:
-    """Count the messages of a file, all of which can be read."""
-    messages = read_file(path, seen)
+async def preview_of_sending(base: Preview, seeing: SeeingCallback) -> Preview:
+    """Fill in what is sent: bodies, or the messages of a file, all of which can be read.
 
-    def read_on() -> int:
-        return sum(1 for _ in islice(messages, _COUNTED_AT_ONCE))
-
-    count = 0
-    while found := await asyncio.to_thread(read_on):
-        count += found
-        seeing(Seeing(count, count, count))
-    return count
+    Raises ``TriageError`` where there are none, and OSError.
+    """
+    match base.action:
+        case Send(bodies=bodies):
+            if not bodies:
+                raise TriageError("nothing to send: give a body")
+            return replace(base, count=len(bodies), what=f"{size(sum(map(len, bodies)))} in all")
+        case Import(path=path):
+            seen = file_seen(await asyncio.to_thread(path.stat))
+            messages, count = read_file(path, seen), 0
+            while found := await asyncio.to_thread(lambda: sum(1 for _ in islice(messages, _COUNTED_AT_ONCE))):
+                count += found
+                seeing(Seeing(count, count, count))
+            if not count:
+                raise TriageError(f"{path} has no messages")
+            return replace(base, count=count, what=printable(f"from {path}"), file=seen)
+    return base
 
 
 def check_room(limit_bytes: int, selection: Selection, bodies: int) -> None:

@@ -24,13 +24,14 @@ from rsmq_tui.protocol.kinds import Kind, Tab
 from rsmq_tui.protocol.rsmq.edits import Edit, Outcome, letters_of, outcome_of
 from rsmq_tui.protocol.rsmq.operations import Argument, Operation
 from rsmq_tui.protocol.rsmq.scripts import Script
-from rsmq_tui.triage.backend import Backend, BatchUndo
 from rsmq_tui.triage.batches import edits_of, packed_edits
 from rsmq_tui.triage.change import Entry, Step
 from rsmq_tui.triage.errors import TriageError
 from rsmq_tui.triage.export import Exporting
 from rsmq_tui.triage.journal import Journal
 from rsmq_tui.triage.scope import Marked, Named, Preview, Scope, SeeingCallback, Selection
+from rsmq_tui.triage.service import Backend
+from rsmq_tui.triage.undo import BatchUndo
 
 TOY = Kind(
     name="toy",

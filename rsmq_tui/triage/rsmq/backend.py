@@ -8,7 +8,6 @@ from rsmq_tui.protocol.editing import EditExecutor
 from rsmq_tui.protocol.lists.naming import ListNames
 from rsmq_tui.protocol.rsmq.editor import QueueEditor
 from rsmq_tui.triage.actions import Fix, MessageAction, Move, target_of_rsmq
-from rsmq_tui.triage.backend import Backend
 from rsmq_tui.triage.change import Step
 from rsmq_tui.triage.export import Exporting
 from rsmq_tui.triage.journal import Journal
@@ -19,6 +18,7 @@ from rsmq_tui.triage.rsmq.plan import prepare_messages
 from rsmq_tui.triage.rsmq.preview import preview_of
 from rsmq_tui.triage.rsmq.queues import QUEUE_ACTIONS
 from rsmq_tui.triage.scope import Marked, Matching, Named, Preview, Scope, SeeingCallback
+from rsmq_tui.triage.service import Backend
 
 
 class RsmqBackend(Backend):

@@ -3,32 +3,29 @@
 Each action has one function that previews it, and one that prepares its batches; ``QUEUE_ACTIONS`` names both.
 """
 
-import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from operator import attrgetter
 from typing import Any, NamedTuple
 
-from rsmq_tui.monitor.text import printable, size
+from rsmq_tui.monitor.text import printable
 from rsmq_tui.protocol import RawMessage, make_id, name_of, rsmq_error, validation
 from rsmq_tui.protocol.rsmq.editor import QueueEditor, QueueFields
 from rsmq_tui.protocol.rsmq.edits import Edit, EditKind, FieldBatch, FieldEdit, MessageBatch
 from rsmq_tui.protocol.rsmq.operations import chunked
 from rsmq_tui.triage.actions import Action, CreateQueue, Import, Send, SetAttributes
 from rsmq_tui.triage.change import Step
-from rsmq_tui.triage.errors import TriageError
-from rsmq_tui.triage.jsonl import file_seen, read_file
-from rsmq_tui.triage.scope import Preview, SeeingCallback, counted
+from rsmq_tui.triage.jsonl import read_file
+from rsmq_tui.triage.scope import Preview, SeeingCallback, preview_of_sending
 
 # One call holds the server for a millisecond or two.
 PUT_MESSAGES, PUT_BYTES = 250, 1_000_000
 
 
 async def _preview_send(editor: QueueEditor, base: Preview, action: Send, seeing: SeeingCallback) -> Preview:
-    if not action.bodies:
-        raise TriageError("nothing to send: give a body")
+    found = await preview_of_sending(base, seeing)
     await _existing(editor, action.queue)
-    return replace(base, count=len(action.bodies), what=f"{size(sum(map(len, action.bodies)))} in all")
+    return found
 
 
 async def _prepare_send(editor: QueueEditor, action: Send, preview: Preview) -> AsyncGenerator[Step, None]:
@@ -58,13 +55,9 @@ async def _new_messages(editor: QueueEditor, action: Send, there: QueueFields) -
 
 
 async def _preview_import(editor: QueueEditor, base: Preview, action: Import, seeing: SeeingCallback) -> Preview:
-    seen = file_seen(await asyncio.to_thread(action.path.stat))
-    count = await counted(action.path, seen, seeing)
-    if not count:
-        raise TriageError(f"{action.path} has no messages")
+    found = await preview_of_sending(base, seeing)
     await _existing(editor, action.queue)
-    note = "Messages with ids that are already in the queue are not imported."
-    return replace(base, count=count, what=printable(f"from {action.path}"), notes=(note,), file=seen)
+    return replace(found, notes=("Messages with ids that are already in the queue are not imported.",))
 
 
 async def _prepare_import(editor: QueueEditor, action: Import, preview: Preview) -> AsyncGenerator[Step, None]:
@@ -142,7 +135,7 @@ async def _absent(editor: QueueEditor, queue: str) -> QueueFields:
     return there
 
 
-class QueueAction(NamedTuple):
+class ActionParts(NamedTuple):
     """What finds out what an action would do, and what prepares its batches.
 
     Both raise what the editor raises, and ``RsmqError`` for what the protocol refuses.
@@ -152,9 +145,9 @@ class QueueAction(NamedTuple):
     prepare: Callable[[QueueEditor, Any, Preview], AsyncGenerator[Step, None]]
 
 
-QUEUE_ACTIONS: dict[type[Action], QueueAction] = {
-    Send: QueueAction(_preview_send, _prepare_send),
-    Import: QueueAction(_preview_import, _prepare_import),
-    CreateQueue: QueueAction(_preview_create, _prepare_create),
-    SetAttributes: QueueAction(_preview_set, _prepare_set),
+QUEUE_ACTIONS: dict[type[Action], ActionParts] = {
+    Send: ActionParts(_preview_send, _prepare_send),
+    Import: ActionParts(_preview_import, _prepare_import),
+    CreateQueue: ActionParts(_preview_create, _prepare_create),
+    SetAttributes: ActionParts(_preview_set, _prepare_set),
 }
