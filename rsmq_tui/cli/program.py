@@ -56,9 +56,8 @@ def _invoked(name: str, module: str, arguments: list[str]) -> int:
     import click  # noqa: PLC0415 - it takes longer than all that --version needs
 
     if instruction := os.environ.get(completion_variable(name)):
-        from rsmq_tui.cli.commands.completion import complete  # noqa: PLC0415 - only a shell asks for it
-
-        return complete(program, name, instruction)
+        # Only a shell asks for it.
+        return int(load("rsmq_tui.cli.commands.completion").complete(program, name, instruction))
     try:
         with program.make_context(name, arguments) as ctx:
             return int(program.invoke(ctx) or 0)

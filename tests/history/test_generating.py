@@ -284,7 +284,7 @@ def test_the_command_can_be_stopped_and_goes_on(tmp_path: Path) -> None:
         (["--queues", "0"], "'0' is not a number of queues from 1 to 100,000"),
         (["--until", "noon"], "'noon' is not a time such as 2031-05-17 or 2031-05-17T12:00"),
         (["--every", "5"], "'5': a duration has a unit"),
-        (["--seed", "-"], "'-' is not a whole number of 0 or more"),
+        (["--seed", "-"], "'-' is not a whole number from 0 to 999,999,999,999,999"),
     ],
 )
 def test_what_cannot_be_made_is_said(
@@ -292,9 +292,7 @@ def test_what_cannot_be_made_is_said(
 ) -> None:
     from rsmq_tui.cli.main import main
 
-    with pytest.raises(SystemExit) as ended:
-        main(["pipeline", "generate", "--out", str(tmp_path), *arguments])
-    assert ended.value.code == 2
+    assert main(["pipeline", "generate", "--out", str(tmp_path), *arguments]) == 2
     assert told in capsys.readouterr().err
 
 

@@ -4,14 +4,13 @@ import base64
 import codecs
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from rsmq_tui.cli.errors import EXIT_FAILED, UsageError
 from rsmq_tui.cli.output import print_json, print_words, text_of
 from rsmq_tui.cli.parsing import Options
-from rsmq_tui.cli.rsmqctl.parsing import Run
 from rsmq_tui.cli.servers import profile_of
 from rsmq_tui.monitor.text import SENTENCE_MAX, UNKNOWN, clock, printable
 from rsmq_tui.protocol import SERVER_ERRORS, ExplainedError, Failure, Message, Rsmq, RsmqError, connect, failure_of
@@ -110,7 +109,7 @@ class Server:
         return FailedError(f"rsmqctl: cannot {deed} {self.profile.address.label}: {sentence}; {hint}{unsure}")
 
 
-def run_on_server(run: Run, options: Options) -> int:
+def run_on_server(run: Callable[[Server, Options], None], options: Options) -> int:
     """Run a command, and return its exit status; raises ``UsageError``."""
     server = Server(options)
     try:
