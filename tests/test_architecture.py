@@ -1,7 +1,9 @@
 """The borders of the house: which package may import which, and what the lower floors never load."""
 
+import ast
 import subprocess
 import sys
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -64,3 +66,30 @@ def test_the_lower_floors_load_nothing_heavy_and_nothing_above_them(package: str
     assert "redis" in packages
     assert packages.isdisjoint(HEAVY)
     assert {name.split(".")[1] for name in ours} == floors
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    """Imports within functions, and those for type checkers only, count as any other."""
+    package = ROOT / "rsmq_tui"
+    names = {}
+    for path in package.rglob("*.py"):
+        parts = path.relative_to(ROOT).with_suffix("").parts
+        names[".".join(parts).removesuffix(".__init__")] = path
+    imported = {name: _imported(path, set(names)) - {name} for name, path in names.items()}
+
+    try:
+        TopologicalSorter(imported).prepare()
+    except CycleError as error:
+        raise AssertionError(f"a circle of imports: {' -> '.join(error.args[1])}") from None
+
+
+def _imported(path: Path, ours: set[str]) -> set[str]:
+    """Return the modules of ours that a module imports; a name from a package is that module, if it is one."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            within = {f"{node.module}.{alias.name}" for alias in node.names}
+            found |= within if within <= ours else {*within, node.module}
+    return found & ours

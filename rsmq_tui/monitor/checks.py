@@ -5,7 +5,6 @@ import errno
 import hashlib
 import json
 import os
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
@@ -16,7 +15,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from rsmq_tui.files import read_json
+from rsmq_tui.files import FileLock, read_json
 from rsmq_tui.monitor.filters.json_paths import JsonPath
 from rsmq_tui.monitor.filters.language import parse_filter
 from rsmq_tui.monitor.filters.search import search
@@ -105,9 +104,6 @@ class Limits:
     timeout_s: float = 10.0
 
 
-if sys.platform != "win32":
-    import fcntl
-
 # A clock that is further ahead than checks may overlap was set back since.
 _OVERLAP_MAX_MS = 60_000
 # The end of the calendar.
@@ -166,14 +162,15 @@ class LastSeen:
     @contextmanager
     def _locked(self) -> Iterator[None]:
         self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        descriptor = os.open(self.path.with_suffix(".lock"), os.O_CREAT | os.O_RDWR, 0o600)
+        give_up_s = time.monotonic() + LOCK_WAIT_S
+        while (lock := FileLock.acquire(self.path.with_suffix(".lock"))) is None:
+            if time.monotonic() > give_up_s:
+                raise OSError(errno.EAGAIN, "another program has locked it")
+            time.sleep(_LOCK_STEP_S)
         try:
-            # Elsewhere replacing the file at once must do: the worst is a clock that starts again.
-            if sys.platform != "win32":
-                _lock(descriptor)
             yield
         finally:
-            os.close(descriptor)
+            lock.release()
 
     def _read(self, at_ms: int) -> _Record | None:
         try:
@@ -200,21 +197,6 @@ class LastSeen:
             with suppress(OSError):
                 Path(name).unlink()
             raise
-
-
-if sys.platform != "win32":
-
-    def _lock(descriptor: int) -> None:
-        """Lock a file; raises OSError when somebody else holds it for long."""
-        give_up_s = time.monotonic() + LOCK_WAIT_S
-        while True:
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                return
-            except BlockingIOError:
-                if time.monotonic() > give_up_s:
-                    raise OSError(errno.EAGAIN, "another program has locked it") from None
-                time.sleep(_LOCK_STEP_S)
 
 
 def _entry(totalrecv: Any, since_ms: Any) -> tuple[int | None, int]:

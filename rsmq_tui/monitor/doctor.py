@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from statistics import median
 
@@ -43,24 +44,13 @@ class Finding:
         return self.name.partition(".")[0]
 
 
-def ok(name: str, text: str, hint: str = "") -> Finding:
-    """Return a thing that is as it should be."""
-    return _finding(name, Level.OK, text, hint)
-
-
-def warn(name: str, text: str, hint: str) -> Finding:
-    """Return a thing that the dashboard works in spite of."""
-    return _finding(name, Level.WARN, text, hint)
-
-
-def fail(name: str, text: str, hint: str) -> Finding:
-    """Return a thing that keeps the dashboard from working."""
-    return _finding(name, Level.FAIL, text, hint)
-
-
-def _finding(name: str, level: Level, text: str, hint: str) -> Finding:
+def _finding(level: Level, name: str, text: str, hint: str = "") -> Finding:
     # Both may quote a server.
     return Finding(name, level, printable(text, SENTENCE_MAX), printable(hint, SENTENCE_MAX))
+
+
+# A thing that is as it should be; one that the dashboard works in spite of; one that keeps it from working.
+ok, warn, fail = partial(_finding, Level.OK), partial(_finding, Level.WARN), partial(_finding, Level.FAIL)
 
 
 _LISTS_SHOWN = 5

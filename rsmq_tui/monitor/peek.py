@@ -8,7 +8,8 @@ first hidden message of some queues, where messages that keep coming back are, a
 messages. Queues take turns, so the cost is the same however many messages there are.
 """
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import NamedTuple, Protocol
@@ -108,6 +109,15 @@ class PeekError(Exception):
     """A look that failed, in words for people."""
 
 
+@contextmanager
+def in_words() -> Iterator[None]:
+    """Raise what a look raises as ``PeekError``."""
+    try:
+        yield
+    except PEEK_ERRORS as error:
+        raise explain(error) from error
+
+
 @dataclass(frozen=True, slots=True)
 class PageRequest:
     """Which page: relative to an anchor, a message that need not be there any more."""
@@ -203,22 +213,18 @@ class RowsAgain:
 
 async def read_page(reader: QueueReader, request: PageRequest) -> Page:
     """Read a page; raises ``PeekError``."""
-    try:
+    with in_words():
         raw = await reader.pages.page(
             request.queue, part=request.part, where=request.where, anchor=request.anchor, count=request.count
         )
-    except PEEK_ERRORS as error:
-        raise explain(error) from error
     rows = tuple(row_of(message, raw.at_ms) for message in raw.messages)
     return Page(request, raw.at_ms, raw.depth, raw.ready, raw.start, rows)
 
 
 async def read_message(reader: QueueReader, queue: str, id: str) -> MessageView:
     """Read one message; raises ``PeekError``."""
-    try:
+    with in_words():
         raw = await reader.pages.message(queue, id)
-    except PEEK_ERRORS as error:
-        raise explain(error) from error
     row = None
     if raw.score is not None:
         peeked = PeekedMessage(raw.id, raw.score, raw.rc, raw.fr_ms, raw.size, raw.body)
@@ -231,10 +237,8 @@ async def read_again(reader: QueueReader, queue: str, known: MessageView) -> Mes
 
     Of one that has left the queue, the body stays what it was. Raises ``PeekError``.
     """
-    try:
+    with in_words():
         raw = await reader.pages.message(queue, known.id, with_body=False)
-    except PEEK_ERRORS as error:
-        raise explain(error) from error
     if raw.score is None:
         return replace(known, at_ms=raw.at_ms, row=None)
     if raw.size != known.size:
@@ -248,10 +252,8 @@ async def read_rows_again(reader: QueueReader, queue: str, rows: Sequence[Messag
 
     Raises ``PeekError``.
     """
-    try:
+    with in_words():
         at_ms, found = await reader.pages.present(queue, [row.id for row in rows])
-    except PEEK_ERRORS as error:
-        raise explain(error) from error
     again: dict[str, MessageRow | None] = {}
     for row, now in zip(rows, found, strict=True):
         if now is None:
@@ -263,10 +265,8 @@ async def read_rows_again(reader: QueueReader, queue: str, rows: Sequence[Messag
 
 async def read_due(reader: QueueReader, queue: str, at_ms: int) -> tuple[tuple[str, int], ...]:
     """Count a queue's messages by when they become visible; raises ``PeekError``."""
-    try:
+    with in_words():
         counts = await reader.pages.due_counts(queue, tuple(at_ms + bound for _, bound in DUE_BOUNDS))
-    except PEEK_ERRORS as error:
-        raise explain(error) from error
     labels = (*(label for label, _ in DUE_BOUNDS), "later")
     earlier = (0, *counts)
     return tuple((label, max(0, count - before)) for label, count, before in zip(labels, counts, earlier, strict=False))
@@ -274,10 +274,8 @@ async def read_due(reader: QueueReader, queue: str, at_ms: int) -> tuple[tuple[s
 
 async def read_namespaces(reader: QueueReader) -> Namespaces:
     """Look for namespaces on the server; raises ``PeekError``."""
-    try:
+    with in_words():
         return await reader.namespaces()
-    except PEEK_ERRORS as error:
-        raise explain(error) from error
 
 
 def row_of(message: PeekedMessage, at_ms: int) -> MessageRow:

@@ -117,6 +117,11 @@ def plural(number: float, noun: str) -> str:
     return f"{count(number)} {noun}" if number == 1 else f"{count(number)} {noun}s"
 
 
+def matches(number: int | None) -> str:
+    """Say how many messages match: 1 match, 27 matches."""
+    return f"{count(number)} {'match' if number == 1 else 'matches'}"
+
+
 def printable(text: str, limit: int | None = None) -> str:
     """Make untrusted text harmless on a terminal: one line, no control, no bidirectional override, no lone surrogate.
 

@@ -37,6 +37,7 @@ class Kind:
     ``parts`` says, by what each is for, where the part of a layer is, as ``module:name``, or ``module`` alone:
 
     ``editor``   protocol: the ``EditExecutor`` that changes its queues
+    ``backend``  triage: the ``Backend`` of changes, where it takes no more than a server, a namespace and ``ListNames``
     ``undo``     triage: the ``BatchUndo`` that takes its batches back
     ``batches``  triage: the module with ``row_of`` and ``batch_of``, which store its batches in the journal
     ``forms``    tui: ``form_of``, for what its actions need to be asked for; without it, that of RSMQ
@@ -92,6 +93,7 @@ RSMQ = Kind(
     ),
     parts={
         "editor": "rsmq_tui.protocol.rsmq.editor:QueueEditor",
+        "backend": "rsmq_tui.triage.rsmq.backend:RsmqBackend",
         "undo": "rsmq_tui.triage.rsmq.undo:RsmqUndo",
         "batches": "rsmq_tui.triage.rsmq.batches",
         "forms": "rsmq_tui.tui.changes.forms:form_of",

@@ -1,7 +1,6 @@
 """Every change of a queue: previewed, guarded, journaled, undoable. Nothing else writes to queues.
 
 actions     the actions that people can ask for, as values: delete, move, hide, purge ...
-backend     what each kind of queue must know so that its queues can be changed
 batches     batches of edits as rows of the journal, and back
 change      a change in the journal, its steps, and its report
 errors      the errors of changes, as sentences

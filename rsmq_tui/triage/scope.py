@@ -13,10 +13,9 @@ import asyncio
 import marshal
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, islice, repeat
 from os import SEEK_END
-from pathlib import Path
 from tempfile import SpooledTemporaryFile
 from typing import Any, NamedTuple
 
@@ -37,13 +36,14 @@ from rsmq_tui.triage.actions import (
     DeleteQueue,
     Fix,
     Hide,
+    Import,
     MessageAction,
     Send,
     SetAttributes,
     Undo,
 )
 from rsmq_tui.triage.errors import TriageError
-from rsmq_tui.triage.jsonl import FileSeen, read_file
+from rsmq_tui.triage.jsonl import FileSeen, file_seen, read_file
 
 _IN_MEMORY_BYTES = 8_000_000
 _LENGTH_BYTES = 8
@@ -198,8 +198,6 @@ def _condition(term: Term, poison_rc: int) -> Condition:
         case Term(
             field="rc" | "due" as field, operator="=" | "!=" | "<" | "<=" | ">" | ">=" as operator, value=int(value)
         ):
-            return Condition(((Comparison(field, operator, value),),), term.inverted)
-        case Term("rc" | "due" as field, "=" | "!=" | "<" | "<=" | ">" | ">=" as operator, int(value)):
             return Condition(((Comparison(field, operator, value),),), term.inverted)
         case Term(field="state", value=tuple(states)):
             groups = {
@@ -397,18 +395,26 @@ def what_of(action: Action, scope: Scope | None) -> str:
     return "every message of the queue" if isinstance(action, MessageAction) else action.queue
 
 
-async def counted(path: Path, seen: FileSeen, seeing: SeeingCallback) -> int:
-    """Count the messages of a file, all of which can be read."""
-    messages = read_file(path, seen)
+async def preview_of_sending(base: Preview, seeing: SeeingCallback) -> Preview:
+    """Fill in what is sent: bodies, or the messages of a file, all of which can be read.
 
-    def read_on() -> int:
-        return sum(1 for _ in islice(messages, _COUNTED_AT_ONCE))
-
-    count = 0
-    while found := await asyncio.to_thread(read_on):
-        count += found
-        seeing(Seeing(count, count, count))
-    return count
+    Raises ``TriageError`` where there are none, and OSError.
+    """
+    match base.action:
+        case Send(bodies=bodies):
+            if not bodies:
+                raise TriageError("nothing to send: give a body")
+            return replace(base, count=len(bodies), what=f"{size(sum(map(len, bodies)))} in all")
+        case Import(path=path):
+            seen = file_seen(await asyncio.to_thread(path.stat))
+            messages, count = read_file(path, seen), 0
+            while found := await asyncio.to_thread(lambda: sum(1 for _ in islice(messages, _COUNTED_AT_ONCE))):
+                count += found
+                seeing(Seeing(count, count, count))
+            if not count:
+                raise TriageError(f"{path} has no messages")
+            return replace(base, count=count, what=printable(f"from {path}"), file=seen)
+    return base
 
 
 def check_room(limit_bytes: int, selection: Selection, bodies: int) -> None:

@@ -4,6 +4,7 @@ What differs between kinds is behind ``Backend``.
 """
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from functools import partial
@@ -12,19 +13,47 @@ from pathlib import Path
 from rsmq_tui.monitor.text import plural, printable
 from rsmq_tui.protocol import Address
 from rsmq_tui.protocol.editing import EditExecutor, editor_of
+from rsmq_tui.protocol.kinds import RSMQ
 from rsmq_tui.protocol.lists.naming import ListNames
 from rsmq_tui.triage.actions import Action, MessageAction, Undo
-from rsmq_tui.triage.backend import Backend
 from rsmq_tui.triage.change import Change, State, Step, Tally
 from rsmq_tui.triage.errors import EXPECTED, TriageError
 from rsmq_tui.triage.errors import explain as words
 from rsmq_tui.triage.execute import ChangeRunner, Run, recover
-from rsmq_tui.triage.export import Exported, whole_file
+from rsmq_tui.triage.export import Exported, Exporting, whole_file
 from rsmq_tui.triage.journal import KEEP_DAYS, LIMIT_BYTES, AuditLog, Journal, damage_words
 from rsmq_tui.triage.journal_db import JournalError
-from rsmq_tui.triage.rsmq.backend import RsmqBackend
-from rsmq_tui.triage.scope import Preview, Scope, Seeing, what_of
+from rsmq_tui.triage.scope import Preview, Scope, Seeing, SeeingCallback, what_of
 from rsmq_tui.triage.undo import LeftToUndo, left_to_undo, notes_of_undo, prepare_undo, removal_notes, undo_summary
+
+
+class Backend(ABC):
+    """Knows a kind of queues; every method raises what its editor raises, and ``TriageError``."""
+
+    @property
+    @abstractmethod
+    def editor(self) -> EditExecutor:
+        """What carries its changes out."""
+
+    def watch(self, ns: str) -> None:  # noqa: B027 # most kinds have no namespaces
+        """Change the queues of another namespace from now on, where there are some."""
+
+    @abstractmethod
+    async def preview(self, base: Preview, journal: Journal, scope: Scope | None, seeing: SeeingCallback) -> Preview:
+        """Find out what the action of ``base`` would do, and fill in what is known of it."""
+
+    @abstractmethod
+    def prepare(self, editor: EditExecutor, journal: Journal, preview: Preview) -> AsyncGenerator[Step, None]:
+        """Prepare the batches of what was previewed."""
+
+    @abstractmethod
+    def export(self, queue: str, scope: Scope | None, write: Callable[[str], object]) -> Exporting:
+        """Hand what a scope means to ``write``."""
+
+    @abstractmethod
+    async def aclose(self) -> None:
+        """Close the connections."""
+
 
 READ_ONLY = "read-only: nothing can be changed"
 _LEFT_ALONE = "Messages changed since are skipped and listed."
@@ -58,7 +87,7 @@ class ChangeService:
         self.profile = profile
         self.folder = folder
         self._keep_days, self._limit_bytes = keep_days, limit_bytes
-        self._backend = backend or RsmqBackend(server, ns, names or ListNames())
+        self._backend: Backend = backend or RSMQ.part("backend")(server, ns, names or ListNames())
         self._journal: Journal | None = None
         self._opened: list[Journal] = []
         self._audit = AuditLog(folder / "audit.jsonl")

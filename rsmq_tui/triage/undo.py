@@ -5,6 +5,7 @@ is asked for explicitly.
 """
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator
 from typing import NamedTuple
 
@@ -13,9 +14,33 @@ from rsmq_tui.protocol.editing import EditExecutor
 from rsmq_tui.protocol.kinds import kind_of, kind_of_batch
 from rsmq_tui.protocol.rsmq.edits import Outcome
 from rsmq_tui.triage.actions import Copy, CreateQueue, Fix, Hide, Import, Send, SetAttributes
-from rsmq_tui.triage.backend import BatchUndo
 from rsmq_tui.triage.change import Change, Entry, Step
 from rsmq_tui.triage.journal import Journal
+
+
+class BatchUndo(ABC):
+    """Takes batches of one change back, those of one kind of queue.
+
+    ``already`` are the numbers of those batches that an earlier, unfinished undo has taken back.
+    """
+
+    # What people should know before they take a change of such queues back.
+    note = ""
+
+    def __init__(self, journal: Journal, change: int, already: set[int]) -> None:
+        self.journal, self.change, self.already = journal, change, already
+
+    @abstractmethod
+    def still_done(self, entry: Entry) -> str:
+        """Return the outcome of a batch without what earlier, unfinished undoing has taken back."""
+
+    @abstractmethod
+    def steps(self, editor: EditExecutor, entry: Entry) -> AsyncGenerator[Step, None]:
+        """Prepare the way back of one batch, as far as it was not gone before; ``editor`` is that of the change."""
+
+    def created(self, entry: Entry) -> str | None:
+        """Return the queue that a batch created, which is then removed."""
+        return None
 
 
 class LeftToUndo(NamedTuple):

@@ -5,15 +5,15 @@ app.tcss    the style sheet
 audit       the audit screen
 changes     from a key to a change: forms, preview, progress
 columns     the columns of the tables of queues and of messages, and sorting
+dashboard   what all screens share: servers or a replay, the last snapshot, navigation, changes
 dialogs     dialogs of all screens: help, pages for users, and the choice of a namespace
 history     the history screen: the tables of an analysis
 keys        every key: bindings, hints, help and palette come from this table
-navigation  navigation between screens, screenshots and the clipboard
 overview    the overview: all queues
 queue       the screens of one queue and of one message
 replay      replays: banner, keys, and two times side by side
 screen      the base of all screens: snapshot, status line, line of the running change
-servers     the servers that the dashboard watches, and what screens may ask of their app
+servers     the servers that the dashboard watches
 theme       themes, and the signs, words and colours of verdicts and states
 widgets     widgets that send only the cells that changed
 """

@@ -9,44 +9,46 @@ import asyncio
 import signal
 import time
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from rich.cells import cell_len, get_character_cell_size, set_cell_size
 from rich.segment import Segment
 from rich.style import Style
 from rich.text import Text
 from textual import events, work
-from textual.app import App
+from textual.app import App, SystemCommand
 from textual.binding import BindingType
 from textual.color import Color
 from textual.command import DiscoveryHit, Hit, Hits, Provider
 from textual.content import Content
 from textual.filter import LineFilter
 from textual.fuzzy import Matcher
-from textual.notifications import SeverityLevel
+from textual.notifications import Notification, Notifications, SeverityLevel
 from textual.screen import ModalScreen, Screen
+from textual.widgets import Input
 
-from rsmq_tui.monitor import Source
+from rsmq_tui.monitor import Snapshot, Source
 from rsmq_tui.monitor.fleet import Fleet
 from rsmq_tui.monitor.text import printable
-from rsmq_tui.tui.changes.controller import Changes
-from rsmq_tui.tui.keys import NO_CHANGES, Key, Where, bindings_of, keys_of
+from rsmq_tui.tui.changes.controller import ChangeTold
+from rsmq_tui.tui.dashboard import Dashboard, dashboard_of
+from rsmq_tui.tui.keys import NO_CHANGES, Key, Usable, Where, bindings_of, is_live_only, keys_of
 from rsmq_tui.tui.overview import OverviewScreen
-from rsmq_tui.tui.replay.host import ReplayHost
-from rsmq_tui.tui.screen import NO_SERVER, OF_LISTS, DashboardScreen
-from rsmq_tui.tui.servers import Dashboard, Recording, WatchedServer
+from rsmq_tui.tui.replay.controls import ReplayControls
+from rsmq_tui.tui.screen import NO_SERVER, DashboardScreen
+from rsmq_tui.tui.servers import WatchedServer
 from rsmq_tui.tui.theme import TOKENS, first_theme, load_themes
 from rsmq_tui.tui.widgets.painted import TOKEN_CLASSES, Painted
 
 if TYPE_CHECKING:
-    from rsmq_tui.monitor.audit.findings import Finding
-    from rsmq_tui.triage.scope import Scope
+    from rsmq_tui.history.recorder import Recorder
     from rsmq_tui.triage.service import ChangeService
     from rsmq_tui.tui.history.loading import Past
-    from rsmq_tui.tui.replay.session import Replaying
+    from rsmq_tui.tui.replay.session import ReplaySession
 
 
 def end_on_signals(end: Callable[[int], None]) -> None:
@@ -84,37 +86,42 @@ class DashboardCommands(Provider):
         for title, sentence, show in self._pages():
             if (score := matcher.match(title)) > 0:
                 yield Hit(score, matcher.highlight(title), show, text=title, help=sentence)
-        app = cast("Dashboard", self.app)
-        snapshot = app.snapshot
+        dashboard = dashboard_of(self.app)
+        snapshot = dashboard.snapshot
         found = 0
         for queue in snapshot.queues if snapshot else ():
             where = f" on {printable(queue.place, 40)}" if queue.place else ""
             title = f"queue {printable(queue.name, 80)}{where}"
             if (score := matcher.match(title)) > 0:
-                yield Hit(
-                    score, _highlighted(matcher, title), partial(app.open_queue, queue.name, queue.place), text=title
-                )
+                show = partial(dashboard.navigation.open_queue, queue.name, queue.place)
+                yield Hit(score, _highlighted(matcher, title), show, text=title)
                 found += 1
                 if found == _QUEUE_HITS_MAX:
                     return
 
     def _keys(self) -> Iterator[Key]:
-        where = getattr(self.screen, "WHERE", ())
-        is_replay = cast("Dashboard", self.app).replay is not None
-        places: tuple[Where, ...] = ("replay", *where, "app") if is_replay else (*where, "app")
-        keys = keys_of(*places, usable=getattr(self.screen, "usable", NO_CHANGES))
+        where, usable = keys_on(self.screen)
+        keys = keys_of(*where, "app", usable=usable)
         return (key for key in keys if key.where not in ("table", "lines") and key.id != "app.palette")
 
     def _pages(self) -> Iterator[tuple[str, str, Callable[[], None]]]:
         """Walk through the pages for users: the title of the command, what the page is for, and what shows it."""
         from rsmq_tui.docs import topics  # noqa: PLC0415 - not before the first paint
 
-        show = cast("Dashboard", self.app).open_page
-        return ((f"Help: {topic}", sentence, partial(show, topic)) for topic, sentence in topics().items())
+        show = dashboard_of(self.app).navigation.open
+        return ((f"Help: {topic}", sentence, partial(show, "page", topic)) for topic, sentence in topics().items())
 
     def _runner(self, key: Key) -> Callable[[], Any]:
         owner = self.app if key.where in ("app", "replay") else self.screen
         return partial(owner.run_action, key.action)
+
+
+def keys_on(screen: Screen[Any]) -> tuple[tuple[Where, ...], Usable]:
+    """Return the places of keys on a screen, those of a replay first, and which of their keys have a use there."""
+    is_replay = dashboard_of(screen.app).replay is not None
+    where = screen.WHERE if isinstance(screen, DashboardScreen) else ()
+    usable = screen.usable if isinstance(screen, DashboardScreen) else NO_CHANGES
+    return ("replay", *where) if is_replay else where, usable
 
 
 def _highlighted(matcher: Matcher, title: str) -> Content:
@@ -210,11 +217,53 @@ def _without_link(style: Style) -> Style:
 _GUARD, _ASCII = OutputGuard(), AsciiFilter()
 
 
-class RsmqApp(ReplayHost):
+def make_screen(name: str, *arguments: Any) -> Screen[Any]:
+    """Return a new screen; its module is loaded when it is first needed, after the overview has its first numbers."""
+    match name:
+        case "queue":
+            from rsmq_tui.tui.queue.screen import QueueScreen  # noqa: PLC0415
+
+            return QueueScreen(*arguments)
+        case "message":
+            from rsmq_tui.tui.queue.message import MessageScreen  # noqa: PLC0415
+
+            return MessageScreen(*arguments)
+        case "audit":
+            from rsmq_tui.tui.audit import AuditScreen  # noqa: PLC0415
+
+            return AuditScreen(*arguments)
+        case "history":
+            from rsmq_tui.tui.history.screen import HistoryScreen  # noqa: PLC0415
+
+            return HistoryScreen(*arguments)
+        case "diff":
+            from rsmq_tui.tui.replay.screens import DiffScreen  # noqa: PLC0415
+
+            return DiffScreen()
+        case "seek":
+            from rsmq_tui.tui.replay.screens import seek_screen  # noqa: PLC0415
+
+            return seek_screen(*arguments)
+        case "help":
+            from rsmq_tui.tui.dialogs.help import HelpScreen  # noqa: PLC0415
+
+            return HelpScreen(*arguments)
+        case "namespaces":
+            from rsmq_tui.tui.dialogs.help import NamespaceScreen  # noqa: PLC0415
+
+            return NamespaceScreen(*arguments)
+        case "page":
+            from rsmq_tui.tui.dialogs.page import PageScreen  # noqa: PLC0415
+
+            return PageScreen(*arguments)
+    return OverviewScreen()
+
+
+class RsmqApp(App[None]):
     """Shows the snapshots of one source, or of several sites side by side, until the user quits.
 
     ``clock`` is the monotonic clock in seconds that sources tell their freshness in; ``ascii_only`` draws with ASCII
-    characters alone. State flows one way: source, ``snapshot``, screens, widgets. Changes go through ``triage``, which
+    characters alone. Data flows one way: source, ``dashboard``, screens, widgets. Changes go through ``triage``, which
     may also be what makes it when it is first needed; without it, or where that is ``read_only``, nothing is changed.
     ``recording`` is given each snapshot; ``past`` names an analysis to look into, which without a site is all there is.
     ``replay`` is one to show, whose sites these are: it is played, and not polled.
@@ -233,21 +282,32 @@ class RsmqApp(ReplayHost):
         source: Source | Sequence[WatchedServer],
         *,
         triage: "ChangeService | Callable[[], ChangeService] | None" = None,
-        recording: Recording | None = None,
+        recording: "Recorder | None" = None,
         past: "Past | None" = None,
-        replay: "Replaying | None" = None,
+        replay: "ReplaySession | None" = None,
         read_only: bool = False,
         clock: Callable[[], float] = time.monotonic,
         ascii_only: bool = False,
         theme: str | None = None,
     ) -> None:
+        super().__init__()
         given = source if isinstance(source, Sequence) else (WatchedServer(source, triage=triage, read_only=read_only),)
-        super().__init__(tuple(given), replay, past)
-        self.recording = recording
-        self.clock = clock
         self.ascii_only = ascii_only
-        self._together = Fleet(tuple(self.sites_by_place))
-        self._changes = Changes(self)
+        self.dashboard = Dashboard(
+            self,
+            tuple(given),
+            make_screen=make_screen,
+            show=self._show,
+            tell_change=self._tell_change,
+            replay=replay,
+            recording=recording,
+            past=past,
+            clock=clock,
+            ascii_only=ascii_only,
+        )
+        self._controls = ReplayControls(self, self.dashboard)
+        self._fleet = Fleet(tuple(site.place for site in given))
+        self._toasts = Notifications()
         self._is_quitting = False
         self._wanted_theme = theme
         self._themes = load_themes()
@@ -265,11 +325,20 @@ class RsmqApp(ReplayHost):
 
     def get_default_screen(self) -> Screen[None]:
         """Start on the overview, or in the past where nothing else is watched."""
-        if not self.sites and self.past is not None:
-            from rsmq_tui.tui.history.screen import HistoryScreen  # noqa: PLC0415
+        past = self.dashboard.past
+        return make_screen("overview") if self.dashboard.sites or past is None else make_screen("history", past)
 
-            return HistoryScreen(self.past)
-        return OverviewScreen(self.sites)
+    def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
+        """Offer Textual's theme picker and screenshot besides our own commands."""
+        return (command for command in super().get_system_commands(screen) if command.title in ("Theme", "Screenshot"))
+
+    def deliver_screenshot(
+        self, filename: str | None = None, path: str | None = None, time_format: str | None = None
+    ) -> str | None:
+        """Save a picture of the screen in the user's downloads, or here where there are none."""
+        downloads = Path.home() / "Downloads"
+        folder = path or str(downloads if downloads.is_dir() else Path.cwd())
+        return super().deliver_screenshot(filename, folder, time_format)
 
     async def on_event(self, event: events.Event) -> None:
         """Pass events on; what is pasted is made harmless first, because Textual's inputs paint it as it comes."""
@@ -287,9 +356,17 @@ class RsmqApp(ReplayHost):
         markup: bool = True,
     ) -> None:
         """Show a toast, unless the same one is still there: a key that is pressed often must not cover the screen."""
-        if any(toast.message == message and toast.title == title for toast in self._notifications):
+        if any(toast.message == message and toast.title == title for toast in self._toasts):
             return
+        self._toasts.add(
+            Notification(message, title, severity, self.NOTIFICATION_TIMEOUT if timeout is None else timeout)
+        )
         super().notify(message, title=title, severity=severity, timeout=timeout, markup=markup)
+
+    def clear_notifications(self) -> None:
+        """Take all toasts away."""
+        self._toasts.clear()
+        super().clear_notifications()
 
     def on_mount(self) -> None:
         """Choose a theme and begin to poll."""
@@ -297,19 +374,20 @@ class RsmqApp(ReplayHost):
         if self._themes.problems:
             words = "\n".join(self._themes.problems)
             self.notify(words, title="Some themes could not be read", severity="warning", markup=False, timeout=10)
-        if self.replay is not None:
-            self.follow_replay(self.replay)
+        sites, replay = self.dashboard.sites, self.dashboard.replay
+        if replay is not None:
+            self.run_worker(self.dashboard.follow_replay(replay), group="poll")
         else:
-            for site in self.sites:
-                self._poll(site, is_alone=len(self.sites) == 1)
+            for site in sites:
+                self._poll(site, is_alone=len(sites) == 1)
         if not self.is_headless:
             end_on_signals(self._quit)
 
     async def on_unmount(self) -> None:
         """Let go of the server."""
-        await self._changes.aclose()
+        await self.dashboard.changes.aclose()
         # One that cannot be closed must not keep the others open.
-        await asyncio.gather(*(site.aclose() for site in self.all_sites), return_exceptions=True)
+        await asyncio.gather(*(site.aclose() for site in self.dashboard.all_sites), return_exceptions=True)
 
     def watch_theme(self, theme: str) -> None:
         """Draw everything in the new colours."""
@@ -322,57 +400,26 @@ class RsmqApp(ReplayHost):
                 widget.notify_style_update()
                 widget.repaint_all()
 
-    @property
-    def can_change(self) -> bool:
-        """True where queues of any server may be changed."""
-        return any(site.can_change for site in self.sites)
-
-    def site(self, place: str) -> WatchedServer:
-        """Return the server of that place; raises ``LookupError``."""
-        return self.sites_by_place[place]
-
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Leave escape to the screens and dialogs unless a change runs behind no dialog."""
+        """Leave escape to the screens and dialogs unless a change runs behind no dialog; sort out a replay's keys."""
+        dashboard, has_dialog = self.dashboard, isinstance(self.screen, ModalScreen)
         if action == "cancel_change":
-            return self._changes.is_running and not isinstance(self.screen, ModalScreen)
-        if (fits := self.may_replay(action)) is not None:
-            return fits
+            return dashboard.changes.is_running and not has_dialog
+        if action == "replay":
+            return dashboard.replay is not None and not (has_dialog or isinstance(self.screen.focused, Input))
+        if dashboard.replay is not None and is_live_only(("app",), action):
+            return False
         return super().check_action(action, parameters)
 
-    def ask_change(
-        self,
-        name: str,
-        queue: str,
-        scope: "Scope | None" = None,
-        *,
-        body: bytes | None = None,
-        about: str = "",
-        place: str = "",
-    ) -> bool:
-        """Ask for the change of that name, show what it would do, and make it when the answer is yes."""
-        return self._changes.ask(self.site(place), name, queue, scope, body, about)
-
-    def undo(self, queue: str | None, place: str = "") -> None:
-        """Show what taking back the last change (of that queue) would do, and do it when the answer is yes."""
-        self._changes.undo(self.site(place), queue)
-
-    def retry_skipped(self) -> None:
-        """Show what the last change would do to messages that it skipped because they were received meanwhile."""
-        self._changes.retry_skipped()
-
-    def export(self, queue: str, scope: "Scope | None", place: str = "") -> None:
-        """Ask for a file and write messages to it."""
-        self._changes.export(self.site(place), queue, scope)
-
-    def fix(self, queue: str, findings: "tuple[Finding, ...]", ns: str | None, place: str = "") -> None:
-        """Show what mending these findings of a queue of ``ns`` would do, and do it when the answer is yes."""
-        self._changes.fix(self.site(place), queue, findings, ns)
+    def action_replay(self, name: str, direction: int = 1) -> None:
+        """Play a replay, or move in its time."""
+        self._controls.act(name, direction)
 
     def action_leave(self) -> None:
         """Leave the screen; leave the program from the first one."""
-        if len(self.screen_stack) > self.floor:
+        if len(self.screen_stack) > self.dashboard.navigation.floor:
             self.pop_screen()
-        elif not self.leave_replay():
+        elif not self.dashboard.leave_replay():
             self._quit()
 
     async def action_quit(self) -> None:
@@ -381,54 +428,59 @@ class RsmqApp(ReplayHost):
 
     def action_cancel_change(self) -> None:
         """Cancel the running change."""
-        self._changes.cancel()
+        self.dashboard.changes.cancel()
 
     def action_help(self) -> None:
         """Show the keys of this screen."""
-        from rsmq_tui.tui.dialogs.help import HelpScreen  # noqa: PLC0415
-
-        where = getattr(self.screen, "WHERE", ())
-        self.push_screen(HelpScreen(where, getattr(self.screen, "usable", NO_CHANGES)))
+        self.dashboard.navigation.open("help", *keys_on(self.screen))
 
     def action_history(self) -> None:
         """Look into the past of the screen's queue, or of all."""
-        self.open_history(self.screen.chosen_queue if isinstance(self.screen, DashboardScreen) else None)
+        past = self.dashboard.past
+        if past is None:
+            words = "no analysis is open: rsmq-tui --analysis OUT opens one, rsmq-tui pipeline run creates one"
+            self.notify(words, severity="warning", markup=False)
+        elif isinstance(self.screen, DashboardScreen) and "history" not in self.screen.WHERE:
+            self.dashboard.navigation.open("history", past, self.screen.chosen_queue)
 
     def action_namespaces(self) -> None:
         """Look for namespaces."""
-        from rsmq_tui.tui.dialogs.help import NamespaceScreen  # noqa: PLC0415
-
         place = self.screen.chosen_place if isinstance(self.screen, DashboardScreen) else None
         if place is None:
             self.notify(NO_SERVER, severity="warning", markup=False)
             return
-        site = self.site(place)
-        if site.is_of_lists:
-            # Lists are in no namespace: meant are those of the same server.
-            beside = [other for other in self.sites if other.name == site.name and not other.is_of_lists]
+        site = self.dashboard.site(place)
+        if not site.kind.has_namespaces:
+            # Meant are those of the same server.
+            others = (other for other in self.dashboard.sites if other.name == site.name)
+            beside = [other for other in others if other.kind.has_namespaces]
             if len(beside) != 1:
-                self.notify(OF_LISTS, severity="warning", markup=False)
+                words = f"{site.kind.label} are in no namespace: select an RSMQ queue first"
+                self.notify(words, severity="warning", markup=False)
                 return
             (site,) = beside
-        self.push_screen(NamespaceScreen(site.source), partial(self._switch, site))
+        # Not by ``open``: what is chosen there comes back.
+        self.push_screen(make_screen("namespaces", site.source), partial(self._switch, site))
 
     def action_pause(self) -> None:
         """Pause or resume polling."""
-        if self.snapshot is not None:
-            paused = not self.snapshot.paused
-            for site in self.sites:
+        if self.dashboard.snapshot is not None:
+            paused = not self.dashboard.snapshot.paused
+            for site in self.dashboard.sites:
                 site.source.set_paused(paused)
 
     def action_refresh_now(self) -> None:
         """Poll now, and let the tables sort or search again."""
         if isinstance(self.screen, DashboardScreen):
             self.screen.rest()
-        for site in self.sites:
+        for site in self.dashboard.sites:
             site.source.wake()
 
     def action_time(self) -> None:
         """Show times as ages or as clock times."""
-        self.clock_times = not self.clock_times
+        self.dashboard.clock_times = not self.dashboard.clock_times
+        for screen in self._screens:
+            screen.refresh_words()
 
     def action_next_theme(self) -> None:
         """Take the next of our themes."""
@@ -436,12 +488,25 @@ class RsmqApp(ReplayHost):
         if names:
             self.theme = names[(names.index(self.theme) + 1) % len(names) if self.theme in names else 0]
 
+    @property
+    def _screens(self) -> Iterator[DashboardScreen]:
+        screens = (screen for screen in self.screen_stack if isinstance(screen, DashboardScreen))
+        return (screen for screen in screens if screen.is_following)
+
+    def _show(self, snapshot: Snapshot | None) -> None:
+        for screen in self._screens:
+            screen.take(snapshot)
+
+    def _tell_change(self, told: ChangeTold | None) -> None:
+        for screen in self._screens:
+            screen.tell_change(told)
+
     def _switch(self, site: WatchedServer, ns: str | None) -> None:
         if ns is not None:
             site.switch(ns)
 
     def _quit(self, return_code: int = 0) -> None:
-        if self._is_quitting or not self._changes.is_running:
+        if self._is_quitting or not self.dashboard.changes.is_running:
             self.exit(None, return_code)
             return
         self._is_quitting = True
@@ -450,7 +515,7 @@ class RsmqApp(ReplayHost):
     async def _quit_after_change(self, return_code: int) -> None:
         # What takes too long is left to the next start, which finds out what became of it.
         with suppress(TimeoutError):
-            await self._changes.stop()
+            await self.dashboard.changes.stop()
         self.exit(None, return_code)
 
     def _fatal_error(self) -> None:
@@ -460,8 +525,11 @@ class RsmqApp(ReplayHost):
 
     @work(group="poll")
     async def _poll(self, site: WatchedServer, *, is_alone: bool) -> None:
+        is_recovered = False
         async for snapshot in site.source.snapshots():
-            if self.recording is not None:
-                self.recording.take(snapshot, site.name, site.source.thresholds)
-            self.show_live(snapshot if is_alone else self._together.take(snapshot))
-            self._changes.follow(site, snapshot)
+            if self.dashboard.recording is not None:
+                self.dashboard.recording.take(snapshot, site.name, site.source.thresholds)
+            self.dashboard.show_live(snapshot if is_alone else self._fleet.take(snapshot))
+            if not is_recovered and snapshot.link.failure is None:
+                is_recovered = True
+                self.dashboard.changes.recover(site, snapshot.server)

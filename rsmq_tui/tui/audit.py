@@ -15,12 +15,13 @@ from textual.strip import Strip
 
 from rsmq_tui.monitor import PeekError, Snapshot
 from rsmq_tui.monitor.text import count, plural, printable
+from rsmq_tui.tui.changes.controller import ChangeTold
 from rsmq_tui.tui.keys import Where, bindings_of
 from rsmq_tui.tui.screen import DashboardScreen
 from rsmq_tui.tui.widgets.painted import Painted, Piece
 from rsmq_tui.tui.widgets.row_table import Column, RowTable
 from rsmq_tui.tui.widgets.status_line import StatusLine
-from rsmq_tui.tui.widgets.text_lines import ChangeTold, KeyHints, TextLine
+from rsmq_tui.tui.widgets.text_lines import KeyHints, TextLine
 
 if TYPE_CHECKING:
     from rsmq_tui.monitor.audit.findings import Finding
@@ -138,7 +139,7 @@ class AuditScreen(DashboardScreen):
         """Begin to look."""
         self.table.focus()
         # What was told before is no reason to look once more.
-        self._told = self.dashboard.change_told
+        self._told = self.dashboard.changes.told
         self._audit()
 
     def show_snapshot(self, snapshot: Snapshot) -> None:
@@ -153,7 +154,7 @@ class AuditScreen(DashboardScreen):
         self._audit()
 
     def _open(self, finding: "Finding") -> None:
-        self.dashboard.open_queue(finding.queue, self.site.place)
+        self.dashboard.navigation.open_queue(finding.queue, self.site.place)
 
     @on(RowTable.Moved)
     def _follow_cursor(self) -> None:
@@ -171,15 +172,14 @@ class AuditScreen(DashboardScreen):
         # What may be right for other clients is mended only where the cursor is on it.
         others = [finding for finding in self._found if finding.queue == chosen.queue and finding is not chosen]
         findings = [chosen, *(finding for finding in others if finding.fix is not None and not finding.asks)]
-        self.dashboard.fix(chosen.queue, tuple(findings), self._ns, self.site.place)
+        self.dashboard.changes.fix(self.site, chosen.queue, tuple(findings), self._ns)
 
     def action_undo(self) -> None:
         """Take the last change back."""
-        self.dashboard.undo(self.queue, self.site.place)
+        self.dashboard.changes.undo(self.site, self.queue)
 
-    def _tell_change(self, told: ChangeTold | None) -> None:
-        super()._tell_change(told)
-        if told is None or told.is_running or told is self._told:
+    def _follow_change(self, told: ChangeTold) -> None:
+        if told is self._told:
             return
         self._told = told
         if self._is_running:

@@ -1,12 +1,13 @@
 """The columns of the tables of queues and of messages, their cells, and sorting."""
 
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rsmq_tui.charts import fold_latest, spark_runs
 from rsmq_tui.monitor import MessageRow, MessageState, QueueState, Snapshot, Verdict, outlook
 from rsmq_tui.monitor.text import UNKNOWN, clock, compact, count, duration, net, rate, size
+from rsmq_tui.protocol.kinds import RSMQ, Kind
 from rsmq_tui.tui.theme import MESSAGE_TOKENS, verdict_words
 from rsmq_tui.tui.widgets.painted import Piece
 from rsmq_tui.tui.widgets.row_table import Column
@@ -149,25 +150,30 @@ _EXPIRED: Column[QueueState, QueueContext] = Column("expired", "EXPIRED", 8, _ex
 _NET: Column[QueueState, QueueContext] = Column(
     "net", "NET/s", 7, lambda queue, _: (net(queue.change_s), ""), drop=7, right=True
 )
-# What arrives in a list nobody counts; what both kinds hold is known.
+# What arrives in a list nobody counts; what queues of all kinds hold is known.
 _DEPTH_TREND: Column[QueueState, QueueContext] = Column("held", "DEPTH, 10 MIN", 14, _held, drop=11)
 
 
-def columns_of(*, several_servers: bool = False, lists: bool = False) -> tuple[Column[QueueState, QueueContext], ...]:
-    """Return the columns of the queue table.
+def columns_of(
+    kinds: Iterable[Kind] = (RSMQ,), *, several_servers: bool = False
+) -> tuple[Column[QueueState, QueueContext], ...]:
+    """Return the columns of the queue table for these kinds of queues.
 
-    Where several servers are watched, each queue's stands before it. ``lists`` adds its kind and what else tells about
-    queues on Redis Lists, whose arrivals and deletes nobody counts.
+    Where several servers are watched, each queue's stands before it. A queue's kind, and what only some kinds have, is
+    told where such queues are watched.
     """
-    columns = list(QUEUE_COLUMNS)
-    if lists:
-        columns = [_DEPTH_TREND if column.id == "trend" else column for column in columns]
-        after = [column.id for column in columns].index("oldest") + 1
-        columns[after:after] = [_EXPIRED, _NET]
-        # Their names are whole keys.
-        columns = [replace(column, width=_KEY_WIDTH) if column.id == "queue" else column for column in columns]
-    before = [*([_SERVER] if several_servers else []), *([_KIND] if lists else [])]
-    columns[1:1] = before
+    kinds = tuple(kinds)
+    has_leases, is_uncounted = any(kind.has_leases for kind in kinds), not all(kind.counts_arrivals for kind in kinds)
+    # Without a namespace, a queue's name is its whole key.
+    width = 12 if all(kind.has_namespaces for kind in kinds) else _KEY_WIDTH
+    more = {
+        "verdict": [_SERVER] * several_servers + [_KIND] * any(kind is not RSMQ for kind in kinds),
+        "oldest": [_EXPIRED] * has_leases + [_NET] * is_uncounted,
+    }
+    columns = []
+    for column in QUEUE_COLUMNS:
+        shown = _DEPTH_TREND if column.id == "trend" and is_uncounted else column
+        columns += [replace(shown, width=width) if column.id == "queue" else shown, *more.get(column.id, ())]
     return tuple(columns)
 
 

@@ -22,7 +22,7 @@ from rsmq_tui.tui.servers import WatchedServer, are_of_one_server
 from rsmq_tui.tui.theme import sign, verdict_words
 from rsmq_tui.tui.widgets.charts import ChartPanel, SparkPanel
 from rsmq_tui.tui.widgets.painted import Painted, Piece
-from rsmq_tui.tui.widgets.row_table import Column, RowTable
+from rsmq_tui.tui.widgets.row_table import RowTable
 from rsmq_tui.tui.widgets.status_line import StatusLine, age_words, stale_words, why_empty
 from rsmq_tui.tui.widgets.text_lines import KeyHints, TextLine
 
@@ -127,10 +127,10 @@ class OverviewScreen(DashboardScreen):
     WHERE: ClassVar[tuple[Where, ...]] = ("overview", "table")
     BINDINGS: ClassVar[list[BindingType]] = bindings_of("overview")
 
-    def __init__(self, sites: Sequence[WatchedServer]) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self._sites = sites
-        self.table = RowTable(_columns(sites), QueueContext(Snapshot(0, "", ""), {}), id="queues", on_open=self._open)
+        self._sites: Sequence[WatchedServer] = ()
+        self.table = RowTable(columns_of(), QueueContext(Snapshot(0, "", ""), {}), id="queues", on_open=self._open)
         self.chart = ChartPanel("Messages a second, 10 min", ("series-first", "series-second"), id="throughput")
         self.sparks = SparkPanel(("ready",), ("hidden",), ("arrivals/s", "deletes/s"), id="sparks")
         self._why = TextLine(id="why")
@@ -157,6 +157,7 @@ class OverviewScreen(DashboardScreen):
 
     def on_mount(self) -> None:
         """Begin in the table."""
+        self._take_sites()
         self.table.focus()
         self.set_interval(_COUNT_S, self._count_on)
 
@@ -164,8 +165,7 @@ class OverviewScreen(DashboardScreen):
         """Show the sums, the chart and the rows."""
         if self.dashboard.sites is not self._sites:
             # Another place appeared in a replay.
-            self._sites = self.dashboard.sites
-            self.table.columns = _columns(self._sites)
+            self._take_sites()
         self._show_chart(snapshot)
         self._tell_sums(snapshot)
         context = QueueContext(
@@ -182,6 +182,11 @@ class OverviewScreen(DashboardScreen):
         keys = self.table.keys if rows is self.table.rows else [queue.key for queue in rows]
         self.table.show(rows, keys, context)
         self._tell_why()
+
+    def _take_sites(self) -> None:
+        self._sites = self.dashboard.sites
+        kinds = [site.kind for site in self._sites]
+        self.table.columns = columns_of(kinds, several_servers=not are_of_one_server(self._sites))
 
     def _stale(self, snapshot: Snapshot) -> dict[str, str]:
         """Say how old the numbers are of those of several servers that do not answer, by their places."""
@@ -201,7 +206,7 @@ class OverviewScreen(DashboardScreen):
         self._moved_s = -REST_S
 
     def _open(self, queue: QueueState) -> None:
-        self.dashboard.open_queue(queue.name, queue.place)
+        self.dashboard.navigation.open_queue(queue.name, queue.place)
 
     @on(RowTable.Moved)
     def _keep_places(self) -> None:
@@ -262,25 +267,25 @@ class OverviewScreen(DashboardScreen):
         """Ask for a change of the queue under the cursor, or for a queue to create."""
         queue, place = self._queue_for(name), self.chosen_place
         if queue is not None and place is not None:
-            self.dashboard.ask_change(name, queue, place=place)
+            self.dashboard.changes.ask(self.dashboard.site(place), name, queue)
 
     def action_undo(self) -> None:
         """Take back the last change."""
         place = self._place_for_key()
         if place is not None:
-            self.dashboard.undo(None, place)
+            self.dashboard.changes.undo(self.dashboard.site(place), None)
 
     def action_audit(self) -> None:
         """Audit all queues on the server of the queue under the cursor."""
         place = self._place_for_key()
         if place is not None:
-            self.dashboard.open_audit(None, place)
+            self.dashboard.navigation.open("audit", None, place)
 
     def action_export(self) -> None:
         """Write all messages of the queue under the cursor to a file."""
         queue, place = self._queue_for("export"), self.chosen_place
         if queue is not None and place is not None:
-            self.dashboard.export(queue, None, place)
+            self.dashboard.changes.export(self.dashboard.site(place), queue, None)
 
     @property
     def chosen_place(self) -> str | None:
@@ -391,8 +396,3 @@ class OverviewScreen(DashboardScreen):
                 "deletes/s": totals.deletes_s,
             }
         )
-
-
-def _columns(sites: Sequence[WatchedServer]) -> tuple[Column[QueueState, QueueContext], ...]:
-    lists = any(site.is_of_lists for site in sites)
-    return columns_of(several_servers=not are_of_one_server(sites), lists=lists)

@@ -1,27 +1,27 @@
 """The base of all full screens: the snapshot, the status line, and the line of the running change."""
 
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import ClassVar
 
 from textual.reactive import var
 from textual.screen import Screen
 from textual.widgets import Input
 
 from rsmq_tui.monitor import Snapshot
+from rsmq_tui.tui.changes.controller import ChangeTold
+from rsmq_tui.tui.dashboard import Dashboard, dashboard_of
 from rsmq_tui.tui.keys import Usable, Where, can_be_used
-from rsmq_tui.tui.servers import Dashboard, WatchedServer
-from rsmq_tui.tui.widgets.text_lines import ChangeLine, ChangeTold, KeyHints
-
-if TYPE_CHECKING:
-    from rsmq_tui.tui.replay.session import Replaying
+from rsmq_tui.tui.replay.session import ReplaySession
+from rsmq_tui.tui.servers import WatchedServer
+from rsmq_tui.tui.widgets.text_lines import ChangeLine, KeyHints
 
 NO_SERVER = "select a queue first: this applies to its server"
-OF_LISTS = "lists are in no namespace: select an RSMQ queue first"
 
 
 class DashboardScreen(Screen[None]):
     """A screen that shows the app's last snapshot by ``show_snapshot``, as long as it is in front.
 
     ``WHERE`` names the keys that work here. ``place`` tells which of several servers it shows; None is all of them.
+    While it ``is_following``, the app calls ``take`` and ``tell_change`` for what is new.
     """
 
     # A key that is typed ahead is for what the screen lists, and must not land in the line of a filter.
@@ -32,28 +32,33 @@ class DashboardScreen(Screen[None]):
     def __init__(self, place: str | None = None) -> None:
         super().__init__()
         self.place = place
-        self._shown_in: Replaying | None = None
+        self._shown_in: ReplaySession | None = None
+        self.is_following = False
 
     def on_mount(self) -> None:
-        """Follow the app's snapshot, its choice between ages and clock times, and what it tells of a change."""
+        """Show the last snapshot, and what is told of a change; from now on the app gives this screen what is new."""
         self._shown_in = self.dashboard.replay
         if self._shown_in is not None:
             from rsmq_tui.tui.replay.banner import ReplayBanner  # noqa: PLC0415 - live screens need none
 
             self.mount(ReplayBanner(), before=0)
-        self.watch(self.app, "snapshot", self._take)
-        self.watch(self.app, "clock_times", self._refresh_words, init=False)
-        self.watch(self.app, "change_told", self._tell_change)
+        self.is_following = True
+        self.take(self.dashboard.snapshot)
+        self.tell_change(self.dashboard.changes.told)
 
     def on_screen_resume(self) -> None:
         """Show what came in while another screen was in front."""
-        self._refresh_words()
+        self.refresh_words()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Let a slash be typed in the filter; leave out what changes a queue where that may not be."""
         if action == "filter" and isinstance(self.focused, Input):
             return False
         return can_be_used(self.WHERE, action, parameters, self.usable)
+
+    def leads_somewhere(self, action: str) -> bool:
+        """Tell whether a key's action does more here than to say why it does nothing."""
+        return action != "history" or self.dashboard.past is not None
 
     def show_snapshot(self, snapshot: Snapshot) -> None:
         """Show the news."""
@@ -64,13 +69,8 @@ class DashboardScreen(Screen[None]):
 
     @property
     def dashboard(self) -> Dashboard:
-        """The app that this screen lives in."""
-        return cast("Dashboard", self.app)
-
-    def on_unmount(self) -> None:
-        """Let go of the replay that was shown: it may hold a lot."""
-        if self._shown_in is not None:
-            self.dashboard.forget_closed()
+        """What this screen shares with the others."""
+        return dashboard_of(self.app)
 
     @property
     def can_change(self) -> bool:
@@ -81,8 +81,7 @@ class DashboardScreen(Screen[None]):
     def usable(self) -> Usable:
         """Which keys have a use here."""
         sites = self.dashboard.sites if self.place is None else (self.site,)
-        kinds = frozenset("list" if site.is_of_lists else "rsmq" for site in sites)
-        return Usable(self.can_change, self.dashboard.replay is None, kinds)
+        return Usable(self.can_change, self.dashboard.replay is None, frozenset(site.kind.name for site in sites))
 
     @property
     def chosen_place(self) -> str | None:
@@ -99,7 +98,8 @@ class DashboardScreen(Screen[None]):
         """The server that this screen shows; raises ``LookupError`` where it shows several."""
         return self.dashboard.site(self.place or "")
 
-    def _take(self, snapshot: Snapshot | None) -> None:
+    def take(self, snapshot: Snapshot | None) -> None:
+        """Take the last snapshot, and show it where this screen is in front."""
         if self.dashboard.replay is not self._shown_in:
             # A replay is shown over this screen, or was until now.
             return
@@ -112,15 +112,17 @@ class DashboardScreen(Screen[None]):
             return
         self.snapshot = news
         if self.is_current:
-            self._refresh_words()
+            self.refresh_words()
 
-    def _refresh_words(self) -> None:
+    def refresh_words(self) -> None:
+        """Show the last snapshot again: what it is told with has changed."""
         snapshot = self.snapshot
         if snapshot is not None:
             self.set_class(snapshot.link.failure is not None and snapshot.link.fresh_at_s is not None, "-stale")
             self.show_snapshot(snapshot)
 
-    def _tell_change(self, told: ChangeTold | None) -> None:
+    def tell_change(self, told: ChangeTold | None) -> None:
+        """Show what there is to tell of a change; None where there is nothing any more."""
         if self._shown_in is not None:
             # Whatever was changed was changed on a live server.
             return
@@ -132,3 +134,8 @@ class DashboardScreen(Screen[None]):
             line = ChangeLine()
             self.mount(line, before=self.query_one(KeyHints))
         line.tell(told)
+        if told is not None and not told.is_running:
+            self._follow_change(told)
+
+    def _follow_change(self, told: ChangeTold) -> None:
+        """Bring up to date what a change that has ended may have changed."""

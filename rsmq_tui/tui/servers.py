@@ -1,17 +1,13 @@
-"""The servers that the dashboard watches, and what screens may ask of their app."""
+"""The servers that the dashboard watches."""
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
-from rsmq_tui.monitor import Snapshot, Source, Thresholds
-from rsmq_tui.protocol.lists.naming import LISTS_NS
+from rsmq_tui.monitor import Source
+from rsmq_tui.protocol.kinds import Kind, kind_of
 
 if TYPE_CHECKING:
-    from rsmq_tui.monitor.audit.findings import Finding
-    from rsmq_tui.triage.scope import Scope
     from rsmq_tui.triage.service import ChangeService
-    from rsmq_tui.tui.replay.session import Replaying
-    from rsmq_tui.tui.widgets.text_lines import ChangeTold
 
 
 class WatchedServer:
@@ -46,9 +42,9 @@ class WatchedServer:
         self._ns: str | None = None
 
     @property
-    def is_of_lists(self) -> bool:
-        """True where the queues are Redis Lists, of which no namespace has more than the others."""
-        return self._first_ns == LISTS_NS
+    def kind(self) -> Kind:
+        """The kind of its queues."""
+        return kind_of(self._first_ns)
 
     def title(self, ns: str) -> str:
         """Return what it is called while it watches that namespace."""
@@ -67,7 +63,7 @@ class WatchedServer:
 
     def awaited_ns(self, shown_ns: str) -> str | None:
         """Return the namespace that it was switched to, as long as another one is shown; None where all is one."""
-        return None if self.is_of_lists or self._ns in (None, shown_ns) else self._ns
+        return None if not self.kind.has_namespaces or self._ns in (None, shown_ns) else self._ns
 
     @property
     def triage(self) -> "ChangeService":
@@ -98,128 +94,4 @@ class WatchedServer:
 
 def are_of_one_server(sites: Sequence[WatchedServer]) -> bool:
     """Tell whether there is nothing to tell apart but the kinds of queues: one namespace, and the lists beside it."""
-    of_lists = [site for site in sites if site.is_of_lists]
-    others = [site for site in sites if not site.is_of_lists]
-    return len(of_lists) <= 1 and len(others) <= 1 and len({site.name for site in sites}) == 1
-
-
-class Dashboard(Protocol):
-    """The app, as its screens know it.
-
-    ``place`` tells in all of this which of several servers is meant, and is empty where there is one.
-    """
-
-    clock: Callable[[], float]
-    ascii_only: bool
-    recording: "Recording | None"
-    replay: "Replaying | None"
-    clock_times: bool
-    snapshot: Snapshot | None
-    change_told: "ChangeTold | None"
-
-    @property
-    def can_change(self) -> bool:
-        """True where queues of any server may be changed."""
-        ...
-
-    @property
-    def sites(self) -> Sequence[WatchedServer]:
-        """The servers that are watched."""
-        ...
-
-    def site(self, place: str) -> WatchedServer:
-        """Return the server of that place; raises ``LookupError``."""
-        ...
-
-    def ask_change(
-        self,
-        name: str,
-        queue: str,
-        scope: "Scope | None" = None,
-        *,
-        body: bytes | None = None,
-        about: str = "",
-        place: str = "",
-    ) -> bool:
-        """Ask for the change of that name, show what it would do, and make it when the answer is yes.
-
-        ``scope`` says which messages it is for, or ``about`` what; ``body`` is what a message to send begins with.
-        False where it may not be asked for now.
-        """
-        ...
-
-    def undo(self, queue: str | None, place: str = "") -> None:
-        """Show what taking back the last change (of that queue) would do, and do it when the answer is yes."""
-        ...
-
-    def retry_skipped(self) -> None:
-        """Show what the last change would do to messages that it skipped because they were received meanwhile."""
-        ...
-
-    def export(self, queue: str, scope: "Scope | None", place: str = "") -> None:
-        """Ask for a file and write messages to it."""
-        ...
-
-    def fix(self, queue: str, findings: "tuple[Finding, ...]", ns: str | None, place: str = "") -> None:
-        """Show what mending these findings of a queue of ``ns`` would do, and do it when the answer is yes."""
-        ...
-
-    def open_audit(self, queue: str | None, place: str = "") -> None:
-        """Go to the audit of a queue, or of all."""
-        ...
-
-    def open_history(self, queue: tuple[str, str, str] | None = None) -> None:
-        """Go to the past, of a queue by its server, namespace and name, or of all."""
-        ...
-
-    def forget_closed(self) -> None:
-        """Forget screens that are closed, and the replays that they hold."""
-        ...
-
-    def open_queue(self, queue: str, place: str = "") -> None:
-        """Go to a queue's own screen."""
-        ...
-
-    def open_message(self, queue: str, id: str, place: str = "") -> None:
-        """Go to one message."""
-        ...
-
-    def open_page(self, topic: str) -> None:
-        """Show the page for users of that topic."""
-        ...
-
-    def copy_text(self, text: str, what: str) -> None:
-        """Copy to the terminal's clipboard."""
-        ...
-
-
-class RecordingTally(Protocol):
-    """How a recording goes; ``problem`` is the last thing that went wrong, and ``is_failing`` whether it still does."""
-
-    @property
-    def polls(self) -> int:
-        """How many were recorded."""
-        ...
-
-    @property
-    def problem(self) -> str | None:
-        """What went wrong, in a sentence."""
-        ...
-
-    @property
-    def is_failing(self) -> bool:
-        """Whether polls are not recorded now."""
-        ...
-
-
-class Recording(Protocol):
-    """Takes snapshots, at once, and never fails: what went wrong is in its ``tally``."""
-
-    @property
-    def tally(self) -> RecordingTally:
-        """How it goes."""
-        ...
-
-    def take(self, snapshot: Snapshot, profile: str | None = None, thresholds: Thresholds | None = None) -> None:
-        """Record a snapshot of that profile's server, with the thresholds of its verdicts."""
-        ...
+    return len({site.name for site in sites}) == 1 and len({site.kind.name for site in sites}) == len(sites)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from rsmq_tui.tui.replay.session import Replaying
+from rsmq_tui.tui.replay.session import ReplaySession
 from tests.cli.conftest import Command
 from tests.history.made import Hand
 from tests.history.replayed import NOON_MS, Tape, said
@@ -26,14 +26,14 @@ def history(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def started(monkeypatch: pytest.MonkeyPatch) -> list[Replaying]:
+def started(monkeypatch: pytest.MonkeyPatch) -> list[ReplaySession]:
     """The replays that an app was made for; it ends at once."""
-    found: list[Replaying] = []
+    found: list[ReplaySession] = []
 
     class App:
         return_code = 0
 
-        def __init__(self, sites: object, *, replay: Replaying, **options: object) -> None:
+        def __init__(self, sites: object, *, replay: ReplaySession, **options: object) -> None:
             assert sites is replay.sites
             found.append(replay)
 
@@ -60,7 +60,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[Replaying]:
 )
 def test_where_it_begins_and_ends(
     anywhere: Command,
-    started: list[Replaying],
+    started: list[ReplaySession],
     history: Path,
     arguments: tuple[str, ...],
     from_minute: int,
@@ -77,7 +77,7 @@ def test_where_it_begins_and_ends(
 
 
 def test_an_end_without_a_date_is_the_first_after_the_beginning(
-    anywhere: Command, started: list[Replaying], tmp_path: Path
+    anywhere: Command, started: list[ReplaySession], tmp_path: Path
 ) -> None:
     tape = Tape(tmp_path)
     for hour in range(100):
@@ -87,7 +87,7 @@ def test_an_end_without_a_date_is_the_first_after_the_beginning(
     assert started[0].player.replay.end_ms == NOON_MS + 150 * MINUTE_MS
 
 
-def test_how_fast_and_paused(anywhere: Command, started: list[Replaying], history: Path) -> None:
+def test_how_fast_and_paused(anywhere: Command, started: list[ReplaySession], history: Path) -> None:
     anywhere("replay", str(history), "--speed", "x3600", "--paused", terminal=True)
     assert (started[0].player.speed, started[0].player.is_playing) == (3600, False)
 
@@ -108,7 +108,7 @@ def test_how_fast_and_paused(anywhere: Command, started: list[Replaying], histor
     ],
 )
 def test_what_cannot_be_is_one_sentence(
-    anywhere: Command, started: list[Replaying], history: Path, arguments: tuple[str, ...], why: str
+    anywhere: Command, started: list[ReplaySession], history: Path, arguments: tuple[str, ...], why: str
 ) -> None:
     done = anywhere("replay", str(history), *arguments, terminal=True)
 
@@ -131,7 +131,7 @@ def test_an_empty_history(anywhere: Command, tmp_path: Path) -> None:
 
 
 def test_files_that_were_left_out_are_named_at_the_end(
-    anywhere: Command, started: list[Replaying], history: Path
+    anywhere: Command, started: list[ReplaySession], history: Path
 ) -> None:
     victim = sorted(history.rglob("*.parquet"))[1]
     victim.write_bytes(b"PAR1")

@@ -3,7 +3,7 @@
 import pytest
 from redis import Redis
 
-from rsmq_tui.tui.queue.search import TABS
+from rsmq_tui.protocol.kinds import RSMQ
 from tests.hostile.keyspace import untouched
 from tests.hostile.payloads import ESCAPES, MARKUP, SNIPPETS, UNREADABLE, plant_message, plant_queue
 from tests.hostile.using import choose_tab
@@ -87,7 +87,7 @@ async def test_no_score_disturbs_anything(client: Redis, redis_url: str) -> None
             await until(pilot, "● live", f"{len(SCORES) + 1} queues")
             await press(pilot, "t")
             await open_queue(pilot, "orders")
-            for _ in TABS:
+            for _ in RSMQ.tabs:
                 await press(pilot, "l", "t")
                 await polls(pilot, 1)
             await choose_tab(pilot)

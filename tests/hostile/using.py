@@ -7,11 +7,11 @@ from textual import events
 from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
+from rsmq_tui.protocol.kinds import RSMQ
 from rsmq_tui.tui.changes.confirm import ConfirmScreen
 from rsmq_tui.tui.changes.forms import FormScreen
 from rsmq_tui.tui.queue.groups import GroupScreen
 from rsmq_tui.tui.queue.screen import QueueScreen
-from rsmq_tui.tui.queue.search import TABS
 from rsmq_tui.tui.widgets.controls import BodyArea
 from rsmq_tui.tui.widgets.filter_line import FilterProblem
 from tests.hostile.payloads import ESCAPES, MARKUP, UNREADABLE
@@ -37,13 +37,13 @@ async def use_everything(pilot: Dashboard) -> None:
 
 async def walk_tabs(pilot: Dashboard) -> None:
     """Look at each tab, and at the first again."""
-    for tab in (*TABS[1:], TABS[0]):
+    for tab in (*RSMQ.tabs[1:], RSMQ.tabs[0]):
         await press(pilot, "l")
         await until(pilot, f"[ {tab.name} ", _has_found(pilot))
         await press(pilot, "G", "g")
 
 
-async def choose_tab(pilot: Dashboard, name: str = TABS[0].name) -> None:
+async def choose_tab(pilot: Dashboard, name: str = RSMQ.tabs[0].name) -> None:
     """Go to a tab, from wherever a server that refused has left the screen."""
     messages = queue_screen(pilot).messages
     while messages._tab.name != name:

@@ -78,8 +78,8 @@ async def polls(pilot: Dashboard, number: int = 2) -> str:
     seen = []
 
     def is_enough() -> bool:
-        if app.snapshot not in seen:
-            seen.append(app.snapshot)
+        if app.dashboard.snapshot not in seen:
+            seen.append(app.dashboard.snapshot)
         return len(seen) > number
 
     return await until(pilot, is_enough)

@@ -24,13 +24,14 @@ from rsmq_tui.protocol.kinds import Kind, Tab
 from rsmq_tui.protocol.rsmq.edits import Edit, Outcome, letters_of, outcome_of
 from rsmq_tui.protocol.rsmq.operations import Argument, Operation
 from rsmq_tui.protocol.rsmq.scripts import Script
-from rsmq_tui.triage.backend import Backend, BatchUndo
 from rsmq_tui.triage.batches import edits_of, packed_edits
 from rsmq_tui.triage.change import Entry, Step
 from rsmq_tui.triage.errors import TriageError
 from rsmq_tui.triage.export import Exporting
 from rsmq_tui.triage.journal import Journal
 from rsmq_tui.triage.scope import Marked, Named, Preview, Scope, SeeingCallback, Selection
+from rsmq_tui.triage.service import Backend
+from rsmq_tui.triage.undo import BatchUndo
 
 TOY = Kind(
     name="toy",
@@ -259,7 +260,7 @@ class ToyPoller(Polling):
 
     async def _rows(self, queue: str) -> tuple[int, list[MessageRow]]:
         at_ms = await self._at_ms()
-        found = await self._client.zrange(queue, 0, -1, withscores=True)
+        found: Any = await self._client.zrange(queue, 0, -1, withscores=True)
         return at_ms, [_row(body, score, at_ms) for body, score in found]
 
     async def _at_ms(self) -> int:

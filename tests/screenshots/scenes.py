@@ -17,7 +17,7 @@ from rsmq_tui.monitor.audit.rsmq import AuditProgress
 from rsmq_tui.protocol import Failure, Row
 from rsmq_tui.triage.scope import still_matching
 from rsmq_tui.tui.app import RsmqApp
-from rsmq_tui.tui.replay.session import Replaying, replaying_of
+from rsmq_tui.tui.replay.session import ReplaySession, replaying_of
 from rsmq_tui.tui.servers import WatchedServer
 from tests.history.replayed import Tape
 from tests.screenshots.history import NOW_MS, order_messages, play_history
@@ -146,7 +146,7 @@ def _site(server: Server, clock: FakeClock, *, is_named: bool = True) -> Watched
     return WatchedServer(source, place=server.name, name=name, colour=colour, triage=_triage())
 
 
-def _replay(clock: FakeClock, folder: Path) -> Replaying:
+def _replay(clock: FakeClock, folder: Path) -> ReplaySession:
     """Record the ten minutes by hand, and open a replay of them."""
     tape = Tape(folder, place=Place("prod-eu", "redis://cache-1:6379/0", "rsmq"))
     play_history(_RecordedSource(clock, tape))
@@ -180,7 +180,7 @@ async def _settle(pilot: Pilot[None]) -> None:
     """Let the messages, the workers and the painting that a key led to come to rest."""
     for _ in range(3):
         await pilot.pause()
-        replay = pilot.app.replay if isinstance(pilot.app, RsmqApp) else None
+        replay = pilot.app.dashboard.replay if isinstance(pilot.app, RsmqApp) else None
         while replay is not None and replay.player.is_busy:
             await pilot.pause(0.01)
         # An empty list would mean all workers, and the one that polls never ends.

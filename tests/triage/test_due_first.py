@@ -3,17 +3,14 @@
 from collections.abc import Callable, Sequence
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from redis import Redis
 
 from rsmq_tui.monitor.filters.language import parse_filter
-from rsmq_tui.protocol import QueueReader, RawMessage, Rsmq
+from rsmq_tui.protocol import QueueReader, Rsmq
 from rsmq_tui.protocol.rsmq import scan_strategies
 from rsmq_tui.protocol.rsmq.scan_strategies import OrderedScan
 from rsmq_tui.triage.actions import Action, Copy, Delete, Hide, Move, Redrive, Release
-from rsmq_tui.triage.rsmq import preview as module
-from rsmq_tui.triage.rsmq.preview import DueFirst, what_is_due_first
+from rsmq_tui.triage.rsmq.preview import what_is_due_first
 from rsmq_tui.triage.scope import Matching, Seeing
 from rsmq_tui.triage.service import ChangeService
 from tests.triage.doing import done, undone
@@ -30,34 +27,6 @@ ACTIONS: dict[str, Callable[[], Action]] = {
     "copy": lambda: Copy(queue="a", target="b"),
     "redrive": lambda: Redrive(queue="a", target="b"),
 }
-
-
-def message(number: int, score: bytes) -> RawMessage:
-    return RawMessage(b"%02d" % number, score, None, None, 1, b"x")
-
-
-@given(
-    numbers=st.lists(st.integers(0, 99), unique=True, max_size=60),
-    scores=st.lists(st.sampled_from([b"1", b"2", b"1e13", b"-5", b"inf", b"2.5"]), min_size=60, max_size=60),
-    limit=st.integers(1, 12),
-    step=st.integers(1, 20),
-)
-def test_any_order_gives_the_same(numbers: list[int], scores: list[bytes], limit: int, step: int) -> None:
-    messages = [message(number, score) for number, score in zip(numbers, scores, strict=False)]
-    patch = pytest.MonkeyPatch()
-    patch.setattr(module, "_SORTED_AT_LEAST", 1)
-    first, most = DueFirst(limit), 0
-    try:
-        for start in range(0, len(messages), step):
-            first.add(messages[start : start + step], AT_MS)
-            most = max(most, len(first._kept))
-    finally:
-        patch.undo()
-
-    expected = sorted(messages, key=lambda each: (float(each.score), each.id))[:limit]
-    assert [each for _, _, each, _ in first.chosen()] == [each._replace(body=None) for each in expected]
-    assert first.matched == len(messages)
-    assert most <= 2 * limit + step
 
 
 @pytest.fixture

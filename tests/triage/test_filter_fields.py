@@ -11,7 +11,6 @@ from redis import Redis
 from rsmq_tui.monitor.filters.language import parse_filter
 from rsmq_tui.protocol import RawMessage, Rsmq, make_id
 from rsmq_tui.triage.actions import Action, Copy, Delete, Hide, Move, Redrive, Release
-from rsmq_tui.triage.rsmq import preview as triage_preview
 from rsmq_tui.triage.scope import Matching
 from rsmq_tui.triage.service import ChangeService
 from tests.protocol.keyspace import now_ms
@@ -102,20 +101,17 @@ def laid(request: pytest.FixtureRequest, client: Redis, queues: Rsmq) -> list[La
 
 
 @pytest.mark.parametrize("text", MODEL)
-async def test_what_is_chosen_is_what_the_model_chooses(
-    triage: ChangeService, laid: list[Laid], text: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_what_is_chosen_is_what_the_model_chooses(triage: ChangeService, laid: list[Laid], text: str) -> None:
     matching = [each for each in laid if MODEL[text](each)]
     if text != "size=0":
         assert len(matching) > 1
     for name, action in ACTIONS.items():
-        for limit, kept in ((None, 10_000), (5, 10_000), (5, 1), (24, 10_000)):
-            monkeypatch.setattr(triage_preview, "_KEPT_MAX", kept)
+        for limit in (None, 5, 24):
             meant = [each for each in matching if each.hidden] if limit and name == "release" else matching
             preview = await triage.preview(action(), Matching(parse_filter(text), limit))
             assert preview.selection is not None
             chosen = {message.id: message for message in preview.selection}
-            assert set(chosen) == {each.id for each in meant[:limit]}, (name, limit, kept)
+            assert set(chosen) == {each.id for each in meant[:limit]}, (name, limit)
             assert preview.count == len(chosen)
             if name in ("delete", "move", "redrive"):
                 assert {id: message.size for id, message in chosen.items()} == {

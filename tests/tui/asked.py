@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from rsmq_tui.triage.scope import Scope
-from rsmq_tui.tui.app import RsmqApp
+from rsmq_tui.tui.changes.controller import ChangeController
 from rsmq_tui.tui.servers import WatchedServer
 
 
@@ -27,14 +27,23 @@ def keep_what_is_asked(monkeypatch: pytest.MonkeyPatch) -> Asked:
     """Let changes be asked for, and keep what was asked."""
     asked = Asked()
 
-    def ask_change(
-        app: RsmqApp, name: str, queue: str, scope: Scope | None = None, *, body: bytes | None = None, **where: str
+    def ask(
+        changes: ChangeController,
+        site: WatchedServer,
+        name: str,
+        queue: str,
+        scope: Scope | None = None,
+        *,
+        body: bytes | None = None,
+        about: str = "",
     ) -> bool:
         asked.changes.append((name, queue, scope, body))
         return True
 
     monkeypatch.setattr(WatchedServer, "can_change", property(lambda site: True))
-    monkeypatch.setattr(RsmqApp, "ask_change", ask_change)
-    monkeypatch.setattr(RsmqApp, "undo", lambda app, queue, place: asked.undone.append(queue))
-    monkeypatch.setattr(RsmqApp, "export", lambda app, queue, scope, place: asked.exported.append((queue, scope)))
+    monkeypatch.setattr(ChangeController, "ask", ask)
+    monkeypatch.setattr(ChangeController, "undo", lambda changes, site, queue: asked.undone.append(queue))
+    monkeypatch.setattr(
+        ChangeController, "export", lambda changes, site, queue, scope: asked.exported.append((queue, scope))
+    )
     return asked

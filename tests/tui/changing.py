@@ -27,7 +27,8 @@ async def changing(
     app = RsmqApp(LivePoller(QueueReader(url), interval_s=0.05), triage=triage)
     app.animation_level = "none"
     async with app.run_test(size=size, notifications=notifications) as pilot:
-        await until(pilot, lambda: app.snapshot is not None and app.snapshot.link.fresh_at_s, "the first poll arrives")
+        dashboard = app.dashboard
+        await until(pilot, lambda: dashboard.snapshot and dashboard.snapshot.link.fresh_at_s, "the first poll arrives")
         yield pilot
 
 

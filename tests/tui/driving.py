@@ -13,6 +13,7 @@ from textual.widget import Widget
 
 from rsmq_tui.monitor import Link, Snapshot
 from rsmq_tui.protocol import Row
+from rsmq_tui.triage.scope import Scope
 from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.changes.confirm import ConfirmScreen
 from rsmq_tui.tui.widgets.row_table import RowTable
@@ -71,7 +72,7 @@ async def poll_again(pilot: Pilot[None], later_ms: int = 1000) -> None:
 
 async def shown(pilot: Pilot[None], source: ScriptedSource) -> None:
     """Wait until the last snapshot that was played has arrived and all that it led to is done."""
-    await until(pilot, lambda: app_of(pilot).snapshot is source.last, "the snapshot arrives")
+    await until(pilot, lambda: app_of(pilot).dashboard.snapshot is source.last, "the snapshot arrives")
     await settled(pilot)
 
 
@@ -104,6 +105,20 @@ def type_at_once(pilot: Pilot[None], text: str) -> None:
         pilot.app.post_message(event)
 
 
+def ask_change(
+    app: RsmqApp,
+    name: str,
+    queue: str,
+    scope: Scope | None = None,
+    *,
+    body: bytes | None = None,
+    place: str | None = None,
+) -> None:
+    """Ask for a change of that name, on the first server or the one of a place."""
+    dashboard = app.dashboard
+    dashboard.changes.ask(dashboard.sites[0] if place is None else dashboard.site(place), name, queue, scope, body=body)
+
+
 async def say_yes(pilot: Pilot[None]) -> None:
     """Wait for the preview, and say yes to it."""
     await until(pilot, lambda: _is_armed(pilot), "the preview can be said yes to")
@@ -114,10 +129,10 @@ async def say_yes(pilot: Pilot[None]) -> None:
 
 async def made(pilot: Pilot[None]) -> str:
     """Wait until a change is at its end, and return what is told of it."""
-    app = app_of(pilot)
-    await until(pilot, lambda: app.change_told is not None and not app.change_told.is_running, "the change ends")
-    assert app.change_told is not None
-    return app.change_told.words
+    changes = app_of(pilot).dashboard.changes
+    await until(pilot, lambda: changes.told is not None and not changes.told.is_running, "the change ends")
+    assert changes.told is not None
+    return changes.told.words
 
 
 async def asked(pilot: Pilot[None]) -> None:
@@ -143,7 +158,7 @@ def app_of(pilot: Pilot[None]) -> RsmqApp:
 
 def source_of(pilot: Pilot[None]) -> ScriptedSource:
     """The app's source, by its own type."""
-    source = app_of(pilot).sites[0].source
+    source = app_of(pilot).dashboard.sites[0].source
     assert isinstance(source, ScriptedSource)
     return source
 

@@ -138,7 +138,7 @@ async def test_a_change_that_ends_while_it_looks_makes_it_look_again(source: Scr
         await play(pilot, source, poll_of(source, [queue_of("orders", ready=3)]))
         await pilot.press("F")
         await until(pilot, lambda: "   checking" in text_of(app_of(pilot)), "it looks")
-        app_of(pilot).change_told = ChangeTold("fixed 1")
+        app_of(pilot).dashboard.changes._tell(ChangeTold("fixed 1"))
         source.search_gate.release()
         await until(pilot, lambda: len(source.audits) == 2, "it looks again")
         source.search_gate.release()
@@ -185,7 +185,7 @@ async def test_on_a_real_server_a_leak_is_found_mended_and_brought_back(
         assert "fixed 1" in await made(pilot)
         assert client.hlen("rsmq:orders:Q") == len(before[b"rsmq:orders:Q"]) - 1
         await until(pilot, lambda: "No problems found" in text_of(app_of(pilot)), "it looks again")
-        app_of(pilot).change_told = None
+        app_of(pilot).dashboard.changes._tell(None)
         await pilot.press("u")
         await say_yes(pilot)
         await made(pilot)

@@ -25,7 +25,7 @@ async def test_nothing_is_changed_before_the_new_namespace_is_shown(
         await play(pilot, source, poll_of(source, [queue_of("orders", ready=1)]))
         await press(pilot, *steps)
         screen = pilot.app.screen
-        app_of(pilot).sites[0].switch("mail")
+        app_of(pilot).dashboard.sites[0].switch("mail")
         await press(pilot, key)
         assert pilot.app.screen is screen
         assert triage.asked == []

@@ -10,7 +10,7 @@ from rsmq_tui.triage.actions import Copy, CreateQueue, Hide, Import, Move, Redri
 from rsmq_tui.tui.changes.forms import Answers, Form, FormScreen, form_of, plain_action
 from rsmq_tui.tui.overview import OverviewScreen
 from rsmq_tui.tui.widgets.controls import BodyArea
-from tests.tui.driving import app_of, asked, made, opened, play, press, say_yes, text_of, until
+from tests.tui.driving import app_of, ask_change, asked, made, opened, play, press, say_yes, text_of, until
 from tests.tui.scripted import ScriptedSource
 from tests.tui.scripted_triage import ScriptedTriage
 from tests.tui.states import poll_of, queue_of
@@ -107,7 +107,7 @@ def test_an_export_goes_to_a_path_that_is_free(tmp_path: Path) -> None:
 async def _open(pilot: Pilot[None], source: ScriptedSource, name: str, body: bytes | None = None) -> None:
     queues = [queue_of("orders", ready=3), queue_of("mail"), queue_of("maps"), queue_of("other")]
     await play(pilot, source, poll_of(source, queues))
-    app_of(pilot).ask_change(name, "orders", body=body)
+    ask_change(app_of(pilot), name, "orders", body=body)
     await until(
         pilot, lambda: isinstance(pilot.app.screen, FormScreen) and pilot.app.screen.is_mounted, "the form opens"
     )

@@ -11,7 +11,20 @@ from rsmq_tui.tui.dialogs.help import HelpScreen
 from rsmq_tui.tui.overview import OverviewScreen
 from rsmq_tui.tui.queue.screen import QueueScreen
 from rsmq_tui.tui.widgets.text_lines import ChangeLine
-from tests.tui.driving import app_of, asked, lines_of, made, opened, play, press, say_yes, settled, text_of, until
+from tests.tui.driving import (
+    app_of,
+    ask_change,
+    asked,
+    lines_of,
+    made,
+    opened,
+    play,
+    press,
+    say_yes,
+    settled,
+    text_of,
+    until,
+)
 from tests.tui.scripted import ScriptedSource, messages_of
 from tests.tui.scripted_triage import Gate, ScriptedTriage, change_of
 from tests.tui.states import poll_of, queue_of
@@ -23,10 +36,10 @@ async def _begin(pilot: Pilot[None], source: ScriptedSource) -> None:
     """Start a change that waits."""
     source.messages["orders"] = messages_of([b"one", b"two"])
     await play(pilot, source, poll_of(source, [queue_of("orders", ready=1204)]))
-    app_of(pilot).ask_change("delete", "orders")
+    ask_change(app_of(pilot), "delete", "orders")
     await asked(pilot)
     await say_yes(pilot)
-    await until(pilot, lambda: app_of(pilot)._changes.is_running, "the change runs")
+    await until(pilot, lambda: app_of(pilot).dashboard.changes.is_running, "the change runs")
 
 
 def _line(pilot: Pilot[None]) -> str:
@@ -126,7 +139,7 @@ async def test_a_change_that_could_not_begin(source: ScriptedSource, triage: Scr
     triage.run_refusal = "the journal cannot be written: disk full"
     async with opened(source, triage=triage) as pilot:
         await play(pilot, source, poll_of(source, [queue_of("orders", ready=1204)]))
-        app_of(pilot).ask_change("delete", "orders")
+        ask_change(app_of(pilot), "delete", "orders")
         await say_yes(pilot)
         assert await made(pilot) == "it failed: the journal cannot be written: disk full"
 
@@ -135,11 +148,11 @@ async def test_a_change_that_was_stopped_says_why(source: ScriptedSource, triage
     triage.stopped, triage.steps = "the server is gone", 1
     async with opened(source, triage=triage) as pilot:
         await play(pilot, source, poll_of(source, [queue_of("orders", ready=1204)]))
-        app_of(pilot).ask_change("delete", "orders")
+        ask_change(app_of(pilot), "delete", "orders")
         await say_yes(pilot)
         assert (await made(pilot)).endswith("; the server is gone · u undoes")
-        assert app_of(pilot).change_told is not None
-        assert app_of(pilot).change_told.is_alarm
+        assert app_of(pilot).dashboard.changes.told is not None
+        assert app_of(pilot).dashboard.changes.told.is_alarm
 
 
 async def test_the_end_is_told_for_a_while(
@@ -148,10 +161,10 @@ async def test_the_end_is_told_for_a_while(
     monkeypatch.setattr(controller, "TOLD_S", 0.05)
     async with opened(source, triage=triage) as pilot:
         await play(pilot, source, poll_of(source, [queue_of("orders", ready=1204)]))
-        app_of(pilot).ask_change("delete", "orders")
+        ask_change(app_of(pilot), "delete", "orders")
         await say_yes(pilot)
         await until(pilot, lambda: triage.runs and triage.runs[0].report is not None, "it is at its end")
-        await until(pilot, lambda: app_of(pilot).change_told is None, "the line leaves")
+        await until(pilot, lambda: app_of(pilot).dashboard.changes.told is None, "the line leaves")
         assert not pilot.app.screen.query_one(ChangeLine).display
         assert source.woken
 
@@ -215,12 +228,12 @@ async def test_triage_is_made_when_it_is_needed_and_not_before(source: ScriptedS
     async with opened(source, triage=opening) as pilot:
         app = app_of(pilot)
         await pilot.pause()
-        app.sites[0].switch("mail")
+        app.dashboard.sites[0].switch("mail")
         assert opened_for == []
         await play(pilot, source, poll_of(source, [queue_of("orders")]))
         assert opened_for == ["it"]
         assert triage.ns == "mail"
-        app.sites[0].switch("jobs")
+        app.dashboard.sites[0].switch("jobs")
         assert triage.ns == "jobs"
     assert triage.closed
 
@@ -243,8 +256,8 @@ async def test_an_export_tells_what_it_left_out(
         await until(pilot, lambda: pilot.app.screen.query("#file"), "the form opens")
         await pilot.press("enter")
         assert (await made(pilot)).startswith(told)
-        assert app_of(pilot).change_told is not None
-        assert app_of(pilot).change_told.is_alarm == any(counts)
+        assert app_of(pilot).dashboard.changes.told is not None
+        assert app_of(pilot).dashboard.changes.told.is_alarm == any(counts)
 
 
 async def test_a_change_that_was_said_yes_to_while_another_runs_is_not_made(
@@ -253,10 +266,10 @@ async def test_a_change_that_was_said_yes_to_while_another_runs_is_not_made(
     async with opened(source, triage=triage, notifications=True) as pilot:
         await play(pilot, source, poll_of(source, [queue_of("orders", ready=1204)]))
         app = app_of(pilot)
-        app.ask_change("delete", "orders")
+        ask_change(app, "delete", "orders")
         await asked(pilot)
         preview = await triage.preview(Delete(queue="orders"))
-        app._changes._begin(app.sites[0], None, None, preview)
+        app.dashboard.changes._begin(app.dashboard.sites[0], None, None, preview)
         await say_yes(pilot)
         await until(pilot, lambda: "a change is running" in text_of(app), "it is told")
         assert [run.preview for run in triage.runs] == [preview]
@@ -269,16 +282,16 @@ async def test_dialogs_do_not_stack(source: ScriptedSource, triage: ScriptedTria
         await play(pilot, source, poll_of(source, [queue_of("orders", ready=1204)]))
         app = app_of(pilot)
         for _ in range(2):
-            app.ask_change("delete", "orders")
-            app.ask_change("send", "orders", body=b"x")
-            app.undo(None)
-            app.export("orders", None)
+            ask_change(app, "delete", "orders")
+            ask_change(app, "send", "orders", body=b"x")
+            app.dashboard.changes.undo(app.dashboard.sites[0], None)
+            app.dashboard.changes.export(app.dashboard.sites[0], "orders", None)
         await asked(pilot)
         assert len(app.screen_stack) == 2
         # However often it is pressed, only the dialog closes.
         await pilot.press("q", "escape", "escape")
         await until(pilot, lambda: isinstance(app.screen, OverviewScreen), "the dialog closes")
-        app.ask_change("delete", "orders")
+        ask_change(app, "delete", "orders")
         await asked(pilot)
         await until(pilot, lambda: not app.screen.query_one("#yes").disabled, "the preview is there")
         yes = app.screen.query_one("#yes", Button)

@@ -161,7 +161,7 @@ async def test_the_next_snapshot_shows_the_effect(
 ) -> None:
     async with changing(redis_url, tmp_path) as pilot:
         await pilot.press("p")
-        await until(pilot, lambda: app_of(pilot).snapshot.paused, "it is paused")  # type: ignore[union-attr]
+        await until(pilot, lambda: app_of(pilot).dashboard.snapshot.paused, "it is paused")  # type: ignore[union-attr]
         await on_queue(pilot, "orders")
         await pilot.press("P")
         await _type_name(pilot, "orders")
@@ -371,7 +371,7 @@ async def test_another_namespace_is_changed_after_a_switch(
 ) -> None:
     Rsmq(client, ns="mail").create_queue("letters")
     async with changing(redis_url, tmp_path) as pilot:
-        app_of(pilot).sites[0].switch("mail")
+        app_of(pilot).dashboard.sites[0].switch("mail")
         await on_queue(pilot, "letters")
         await pilot.press("a")
         await fill(pilot, body="dear")
@@ -403,7 +403,7 @@ async def test_a_change_that_only_made_a_queue_is_undone(
 
 
 async def _confirmed(pilot: Pilot[None]) -> None:
-    app_of(pilot).change_told = None
+    app_of(pilot).dashboard.changes._tell(None)
     await say_yes(pilot)
 
 

@@ -12,7 +12,7 @@ from rsmq_tui.triage.errors import TriageError
 from rsmq_tui.triage.scope import Preview, Seeing
 from rsmq_tui.tui.changes.confirm import ConfirmScreen
 from rsmq_tui.tui.overview import OverviewScreen
-from tests.tui.driving import app_of, asked, made, opened, play, press, say_yes, settled, text_of, until
+from tests.tui.driving import app_of, ask_change, asked, made, opened, play, press, say_yes, settled, text_of, until
 from tests.tui.scripted import ScriptedSource
 from tests.tui.scripted_triage import Gate, ScriptedTriage
 from tests.tui.states import poll_of, queue_of
@@ -22,7 +22,7 @@ HOSTILE = "\x1b[2J[/foo]\u202egnp.exe\x00[red]"
 
 async def _asked(pilot: Pilot[None], source: ScriptedSource, name: str = "delete") -> None:
     await play(pilot, source, poll_of(source, [queue_of("orders", ready=1204)]))
-    app_of(pilot).ask_change(name, "orders")
+    ask_change(app_of(pilot), name, "orders")
     await asked(pilot)
 
 
@@ -215,7 +215,7 @@ async def test_what_the_server_is_called_cannot_act_on_the_terminal(
     triage.notes = (HOSTILE,)
     async with opened(source, triage=triage) as pilot:
         await play(pilot, source, poll_of(source, [queue_of(HOSTILE, ready=3)]))
-        app_of(pilot).ask_change("delete", HOSTILE)
+        ask_change(app_of(pilot), "delete", HOSTILE)
         await asked(pilot)
         await until(pilot, lambda: not _yes(pilot).disabled, "the preview is there")
         text = text_of(app_of(pilot))

@@ -82,7 +82,8 @@ async def test_keys_typed_behind_enter_are_for_the_queue_that_it_opens(source: S
     asked: list[tuple[str, str]] = []
     async with opened(source, triage=ScriptedTriage()) as pilot:
         await _poll(pilot, {"a": 9, "b": 5, "c": 1}, 0)
-        pilot.app.ask_change = lambda name, queue, *_, **__: asked.append((name, queue)) or True
+        changes = pilot.app.dashboard.changes
+        changes.ask = lambda site, name, queue, *_, **__: asked.append((name, queue)) or True
         type_at_once(pilot, keys)
         await until(pilot, lambda: isinstance(pilot.app.screen, QueueScreen), "the queue is open")
         await settled(pilot)

@@ -240,7 +240,7 @@ async def test_palette_opens_a_page_that_scrolls_with_the_keys_of_lines(source: 
 async def test_a_link_in_a_page_leads_to_the_other_page_and_one_outside_is_copied(source: ScriptedSource) -> None:
     async with opened(source, size=(100, 30), notifications=True) as pilot:
         app = app_of(pilot)
-        app.open_page("recording")
+        app.dashboard.navigation.open("page", "recording")
         await until(pilot, lambda: isinstance(app.screen, PageScreen) and app.screen.is_mounted, "the page opens")
         view, text = app.screen.query_one(PageView), app.screen.query_one(Markdown)
         view.action_scroll_to_end(1)
@@ -257,7 +257,7 @@ async def test_every_page_can_be_shown(source: ScriptedSource, size: tuple[int, 
     async with opened(source, size=size, ascii_only=ascii_only) as pilot:
         app = app_of(pilot)
         for topic, sentence in topics().items():
-            app.open_page(topic)
+            app.dashboard.navigation.open("page", topic)
             await until(pilot, lambda: isinstance(app.screen, PageScreen) and app.screen.is_mounted, "the page opens")
             begins = sentence.split()[0]
             await until(pilot, lambda begins=begins: begins in text_of(app), sentence)

@@ -15,6 +15,7 @@ from textual.widgets import Input
 from rsmq_tui.history.analysis.reading import Analysis
 from rsmq_tui.history.analysis.values import QueueRef, TimeRange
 from rsmq_tui.tui.app import RsmqApp
+from rsmq_tui.tui.dashboard import Dashboard
 from rsmq_tui.tui.history.charts import HeatView, levels_of
 from rsmq_tui.tui.history.loading import Lists, Loader, Past
 from rsmq_tui.tui.history.pages import queue_rows
@@ -386,7 +387,7 @@ async def test_without_a_history_enter_says_that_there_is_none_to_replay(analysi
 
 async def test_enter_replays_the_moment_of_an_episode(analysis_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[tuple[object, ...]] = []
-    monkeypatch.setattr("rsmq_tui.tui.history.screen.open_replay", lambda app, *rest: asked.append(rest))
+    monkeypatch.setattr(Dashboard, "open_replay", lambda dashboard, *rest: asked.append(rest))
     async with past_of(analysis_folder, history="/the/history") as pilot:
         await press(pilot, "l", "l", "j", "j", "enter", "j", "enter", "l", "enter")
     day = START_MS + 3 * DAY_MS
@@ -405,9 +406,9 @@ async def test_the_replay_shows_that_moment_and_q_leads_back(analysis_folder: Pa
     tape.seal()
     async with past_of(analysis_folder, history=str(tmp_path)) as pilot:
         await press(pilot, "l", "l", "enter")
-        await until(pilot, lambda: app_of(pilot).snapshot is not None, "the replay is shown")
+        await until(pilot, lambda: app_of(pilot).dashboard.snapshot is not None, "the replay is shown")
         await until(pilot, lambda: isinstance(pilot.app.screen, QueueScreen), "the queue is opened")
-        replay, snapshot = app_of(pilot).replay, app_of(pilot).snapshot
+        replay, snapshot = app_of(pilot).dashboard.replay, app_of(pilot).dashboard.snapshot
         assert replay is not None
         assert snapshot is not None
         assert (replay.position_ms, snapshot.queues[0].depth) == (began_ms, 100)
@@ -415,7 +416,7 @@ async def test_the_replay_shows_that_moment_and_q_leads_back(analysis_folder: Pa
         await until(pilot, lambda: not isinstance(pilot.app.screen, QueueScreen), "the overview is shown")
         await pilot.press("q")
         await until(pilot, lambda: isinstance(pilot.app.screen, HistoryScreen), "the past is shown again")
-        assert app_of(pilot).replay is None
+        assert app_of(pilot).dashboard.replay is None
         assert "[ Episodes 5 ]" in text(pilot)
 
 
@@ -427,16 +428,17 @@ async def test_what_is_typed_while_a_queue_opens_is_for_its_list(
     tape.poll(END_MS - 2 * HOUR_MS + 5_000, state("invoices", depth=100, ready=90, hidden=10))
     tape.seal()
     async with past_of(analysis_folder, history=str(tmp_path)) as pilot:
-        opened = app_of(pilot).open_queue
+        navigation = app_of(pilot).dashboard.navigation
+        opened = navigation.open_queue
 
         def open_and_type(queue: str, place: str = "") -> None:
             opened(queue, place)
             type_at_once(pilot, "q")
 
-        monkeypatch.setattr(app_of(pilot), "open_queue", open_and_type)
+        monkeypatch.setattr(navigation, "open_queue", open_and_type)
         await press(pilot, "l", "l", "enter")
         await until(pilot, lambda: len(pilot.app.screen_stack) == 2, "the queue is left again")
-        await until(pilot, lambda: app_of(pilot).snapshot is not None, "the replay is shown")
+        await until(pilot, lambda: app_of(pilot).dashboard.snapshot is not None, "the replay is shown")
         assert isinstance(pilot.app.screen, OverviewScreen)
 
 

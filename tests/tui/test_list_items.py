@@ -9,11 +9,11 @@ import redis
 
 from rsmq_tui.protocol import ListQueue
 from rsmq_tui.triage.execute import Run
-from rsmq_tui.tui.changes.controller import Changes
+from rsmq_tui.tui.changes.controller import ChangeController
 from rsmq_tui.tui.queue.message import MessageScreen
 from rsmq_tui.tui.widgets.text_lines import ChangeTold, TextLine
 from tests.tui.changing import fill
-from tests.tui.driving import app_of, lines_of, made, press, say_yes, settled, text_of, until
+from tests.tui.driving import app_of, ask_change, lines_of, made, press, say_yes, settled, text_of, until
 from tests.tui.test_list_queues import KEY, thumbnails, watching
 from tests.tui.test_list_queues import _ids as ids_in
 from tests.tui.test_list_queues import _open as open_queue
@@ -35,9 +35,9 @@ async def test_a_twin_does_not_take_the_place_of_an_item_that_was_deleted(
 ) -> None:
     thumbnails.push("job-4")
     gate = asyncio.Event()
-    honest = Changes._make
+    honest = ChangeController._make
 
-    async def held(changes: Changes, run: Run, *rest: Any) -> ChangeTold:
+    async def held(changes: ChangeController, run: Run, *rest: Any) -> ChangeTold:
         told = await honest(changes, run, *rest)
         await gate.wait()
         return told
@@ -49,7 +49,7 @@ async def test_a_twin_does_not_take_the_place_of_an_item_that_was_deleted(
         await until(pilot, lambda: "job-4" in text_of(app_of(pilot)), "it is shown")
         screen = pilot.app.screen
         assert isinstance(screen, MessageScreen)
-        monkeypatch.setattr(Changes, "_make", held)
+        monkeypatch.setattr(ChangeController, "_make", held)
         await pilot.press("x")
         await say_yes(pilot)
         await until(pilot, lambda: client.llen(KEY) == 3, "it is deleted")
@@ -61,8 +61,8 @@ async def test_a_twin_does_not_take_the_place_of_an_item_that_was_deleted(
         await until(pilot, lambda: "no longer in the queue" in text_of(app_of(pilot)), "it is gone")
         # Whatever would read it again finds the other one.
         await press(pilot, "r", "question_mark", "escape", "e")
-        before = app_of(pilot).snapshot
-        await until(pilot, lambda: app_of(pilot).snapshot is not before, "another poll")
+        before = app_of(pilot).dashboard.snapshot
+        await until(pilot, lambda: app_of(pilot).dashboard.snapshot is not before, "another poll")
         await settled(pilot)
         assert pilot.app.screen is screen
         assert screen.scope is None
@@ -88,15 +88,15 @@ async def test_only_the_undo_of_what_took_an_item_brings_it_back(
         await pilot.press("x")
         await say_yes(pilot)
         await made(pilot)
-        app_of(pilot).ask_change("send", KEY, body=b"job-4", place=screen.place or "")
+        ask_change(app_of(pilot), "send", KEY, body=b"job-4", place=screen.place or "")
         await fill(pilot)
         await say_yes(pilot)
         assert (await made(pilot)).startswith("sent 1,")
         for is_back in (False, True):
-            told = app_of(pilot).change_told
+            told = app_of(pilot).dashboard.changes.told
             await press(pilot, "u")
             await say_yes(pilot)
-            await until(pilot, lambda told=told: app_of(pilot).change_told is not told, "it begins")
+            await until(pilot, lambda told=told: app_of(pilot).dashboard.changes.told is not told, "it begins")
             await made(pilot)
             await settled(pilot)
             assert (screen.scope is not None) == is_back
@@ -115,7 +115,7 @@ async def test_an_item_that_is_shown_is_told_as_it_is_now(
         assert "job-3" in text_of(app_of(pilot))
         # Another one of the same bytes is another one.
         thumbnails.push("job-3")
-        before = app_of(pilot).snapshot
-        await until(pilot, lambda: app_of(pilot).snapshot is not before, "another poll")
+        before = app_of(pilot).dashboard.snapshot
+        await until(pilot, lambda: app_of(pilot).dashboard.snapshot is not before, "another poll")
         await press(pilot, "question_mark", "escape")
         assert "no longer in the queue" in text_of(app_of(pilot))

@@ -171,8 +171,8 @@ async def test_what_a_filter_found_is_told_as_it_is_now(client: redis.Redis, red
         await until(pilot, lambda: "1 marked" not in text_of(app_of(pilot)), "its mark has ended with it")
         # In the place of an item that is gone, no other one with the same bytes is shown.
         client.lpush(QUEUE, taken)
-        before = app_of(pilot).snapshot
-        await until(pilot, lambda: app_of(pilot).snapshot is not before, "another poll")
+        before = app_of(pilot).dashboard.snapshot
+        await until(pilot, lambda: app_of(pilot).dashboard.snapshot is not before, "another poll")
         await settled(pilot)
         assert states_in(pilot, 4) == ["gone", "gone", "ready", "ready"]
 

@@ -35,7 +35,7 @@ async def _opened(url: str) -> AsyncIterator[Pilot[None]]:
     app = RsmqApp(LivePoller(QueueReader(url), interval_s=0.05))
     app.animation_level = "none"
     async with app.run_test(size=(120, 30)) as pilot:
-        await until(pilot, lambda: app.snapshot is not None, "the first poll arrives")
+        await until(pilot, lambda: app.dashboard.snapshot is not None, "the first poll arrives")
         yield pilot
 
 
@@ -77,12 +77,12 @@ async def test_paused_and_polled_by_hand(redis_url: str, client: redis.Redis) ->
     async with _opened(redis_url) as pilot:
         app = app_of(pilot)
         await pilot.press("p")
-        await until(pilot, lambda: app.snapshot and app.snapshot.paused, "it is paused")
+        await until(pilot, lambda: app.dashboard.snapshot and app.dashboard.snapshot.paused, "it is paused")
         rsmq.create_queue("later")
         await pilot.press("r")
         await until(pilot, lambda: "later" in names_in(pilot), "r polls once")
-        polled = app.snapshot
+        polled = app.dashboard.snapshot
         await settled(pilot)
-        assert app.snapshot is polled
+        assert app.dashboard.snapshot is polled
         await pilot.press("p")
-        await until(pilot, lambda: app.snapshot and not app.snapshot.paused, "it goes on")
+        await until(pilot, lambda: app.dashboard.snapshot and not app.dashboard.snapshot.paused, "it goes on")

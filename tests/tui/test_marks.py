@@ -274,17 +274,17 @@ class TestAsking:
             await _open(pilot, source)
             await press(pilot, "slash", *"9", "enter", "j", "space", "x")
             app = app_of(pilot)
-            app.change_told = ChangeTold("deleting", is_running=True)
+            app.dashboard.changes._tell(ChangeTold("deleting", is_running=True))
             await settled(pilot)
             assert "1 marked" in _tabs(pilot)
             source.messages["orders"].pop(9)
-            app.change_told = ChangeTold("deleted 1", scope=asked.scope)
+            app.dashboard.changes._tell(ChangeTold("deleted 1", scope=asked.scope))
             await settled(pilot)
             assert "marked" not in _tabs(pilot)
             assert len(names_in(pilot)) == 18
             # Other changes leave marks alone, also after one that was asked for and not made.
             await press(pilot, "space", "x", "u")
-            app.change_told = ChangeTold("put back 1")
+            app.dashboard.changes._tell(ChangeTold("put back 1"))
             await settled(pilot)
             assert "1 marked" in _tabs(pilot)
 

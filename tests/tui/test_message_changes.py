@@ -16,7 +16,7 @@ from rsmq_tui.triage.scope import Marked, Shown
 from rsmq_tui.tui.app import DashboardCommands
 from rsmq_tui.tui.changes.confirm import ConfirmScreen
 from rsmq_tui.tui.changes.forms import FormScreen
-from rsmq_tui.tui.keys import keys_of
+from rsmq_tui.tui.keys import Usable, keys_of
 from rsmq_tui.tui.queue.message import MessageScreen
 from rsmq_tui.tui.queue.screen import QueueScreen
 from rsmq_tui.tui.widgets.text_lines import KeyHints, TextLine
@@ -24,6 +24,7 @@ from rsmq_tui.tui.widgets.text_view import LineView
 from tests.tui.changing import changing, everything, fill, in_queue
 from tests.tui.driving import (
     app_of,
+    ask_change,
     asked,
     lines_of,
     made,
@@ -198,7 +199,7 @@ async def test_marks_of_the_list_do_not_count_here_and_stay(source: ScriptedSour
 async def test_only_what_was_asked_for_here_takes_it_away(source: ScriptedSource, triage: ScriptedTriage) -> None:
     async with opened(source, triage=triage) as pilot:
         await _scripted(pilot, source)
-        app_of(pilot).ask_change("delete", "orders", Marked((Shown("another", "1", 0),)))
+        ask_change(app_of(pilot), "delete", "orders", Marked((Shown("another", "1", 0),)))
         await say_yes(pilot)
         await made(pilot)
         await settled(pilot)
@@ -323,7 +324,7 @@ async def test_in_a_replay_there_are_no_such_keys(tmp_path: Path) -> None:
 async def test_where_they_may_be_footer_help_and_palette_have_them(
     source: ScriptedSource, triage: ScriptedTriage
 ) -> None:
-    changes = [key for key in keys_of("message") if key.changes and key.kind != "list"]
+    changes = [key for key in keys_of("message", usable=Usable(kinds=frozenset({"rsmq"}))) if key.changes]
     async with opened(source, triage=triage, size=(200, 60)) as pilot:
         await _scripted(pilot, source)
         hints = lines_of(pilot.app.screen.query_one(KeyHints))[0]

@@ -105,8 +105,8 @@ async def test_what_consumers_do_with_it_is_told_by_itself(redis_url: str, queue
         assert '"order": 1' in text_of(app_of(pilot))
         # Neither looking on nor what lies over it for a while takes it away.
         await pilot.press("l", "question_mark", "escape")
-        before = app_of(pilot).snapshot
-        await until(pilot, lambda: app_of(pilot).snapshot is not before, "another poll")
+        before = app_of(pilot).dashboard.snapshot
+        await until(pilot, lambda: app_of(pilot).dashboard.snapshot is not before, "another poll")
         assert '"order": 1' in text_of(app_of(pilot))
 
 
@@ -242,7 +242,7 @@ async def test_no_question_while_one_is_under_way() -> None:
         source.again, source.gate = 0, asyncio.Event()
         for _ in range(3):
             source.play(replace(source.last, at_ms=source.last.at_ms + 1000))
-            await until(pilot, lambda: app_of(pilot).snapshot is source.last, "the snapshot arrives")
+            await until(pilot, lambda: app_of(pilot).dashboard.snapshot is source.last, "the snapshot arrives")
         assert source.again == 1
         source.messages["orders"] = [replace(source.messages["orders"][0], rc=4, state=MessageState.IN_FLIGHT)]
         source.gate.set()

@@ -197,7 +197,7 @@ async def test_polls_do_not_starve_a_slow_reply_nor_forget_which_page_was_asked_
         await until(pilot, lambda: source.gates, "the next page is asked for")
         for second in range(3):
             source.play(poll_of(source, [queue_of("orders", ready=READY)], source.last.at_ms + second * 1000 + 1))
-            await until(pilot, lambda: app_of(pilot).snapshot is source.last, "the poll arrives")
+            await until(pilot, lambda: app_of(pilot).dashboard.snapshot is source.last, "the poll arrives")
             await pilot.pause()
         assert len(source.gates) == 1
         source.stubborn = False

@@ -19,7 +19,7 @@ from rsmq_tui.tui.overview import OverviewScreen
 from rsmq_tui.tui.queue.message import MessageScreen
 from rsmq_tui.tui.queue.screen import QueueScreen
 from tests.tui.changing import changing, everything, on_queue
-from tests.tui.driving import app_of, names_in, opened, play, press, text_of, until
+from tests.tui.driving import app_of, ask_change, names_in, opened, play, press, text_of, until
 from tests.tui.scripted import ScriptedSource
 from tests.tui.scripted_triage import ScriptedTriage
 from tests.tui.states import poll_of, queue_of
@@ -109,9 +109,10 @@ async def test_a_user_who_may_only_read_sees_everything_and_changes_nothing(
     async with changing(url, tmp_path / "state", read_only=True) as pilot:
         assert "read-only" in text_of(app_of(pilot))
         await _press_everything(pilot, screen)
-        await until(pilot, lambda: app_of(pilot).snapshot and not app_of(pilot).snapshot.link.failure, "it is live")
-        assert app_of(pilot).snapshot is not None
-        assert not app_of(pilot).snapshot.link.failure
+        dashboard = app_of(pilot).dashboard
+        await until(pilot, lambda: dashboard.snapshot and not dashboard.snapshot.link.failure, "it is live")
+        assert app_of(pilot).dashboard.snapshot is not None
+        assert not app_of(pilot).dashboard.snapshot.link.failure
     assert everything(client) == before
     assert not (tmp_path / "state").exists()
     log = client.execute_command("ACL", "LOG")
@@ -174,8 +175,8 @@ async def test_what_asks_past_the_keys_is_refused(source: ScriptedSource) -> Non
     async with opened(source, triage=triage, notifications=True) as pilot:
         await play(pilot, source, poll_of(source, [queue_of("orders", ready=3)]))
         app = app_of(pilot)
-        app.ask_change("purge", "orders")
-        app.undo(None)
+        ask_change(app, "purge", "orders")
+        app.dashboard.changes.undo(app.dashboard.sites[0], None)
         await until(pilot, lambda: "read-only: nothing can be changed" in text_of(app), "it is told")
         assert isinstance(app.screen, OverviewScreen)
         assert triage.asked == []

@@ -22,7 +22,7 @@ from rsmq_tui.tui.overview import OverviewScreen
 from rsmq_tui.tui.queue.screen import QueueScreen
 from rsmq_tui.tui.replay.banner import ReplayBanner
 from rsmq_tui.tui.replay.screens import DiffScreen
-from rsmq_tui.tui.replay.session import Replaying, open_replay, replaying_of
+from rsmq_tui.tui.replay.session import ReplaySession, replaying_of
 from rsmq_tui.tui.widgets.status_line import StatusLine
 from tests.history.replayed import NOON_MS, STEP_MS, Tape, said
 from tests.tui.driving import app_of, lines_of, names_in, play_rows, press, resized, settled, text_of, until
@@ -65,15 +65,16 @@ async def replayed(out: Path, at_ms: int = NOON_MS, **options: Any) -> AsyncIter
     history = History(out, state=out)
     replaying = replaying_of(history, **{"from_ms": at_ms, "playing": False, "clock": clock, **options})
     app = RsmqApp(replaying.sites, replay=replaying, clock=clock, ascii_only=ascii_only)
+    dashboard = app.dashboard
     app.animation_level = "none"
     async with app.run_test(size=size, notifications=notifications) as pilot:
-        await until(pilot, lambda: app.snapshot is not None, "something is shown")
+        await until(pilot, lambda: dashboard.snapshot is not None, "something is shown")
         await settled(pilot)
         yield pilot
 
 
-def replay_in(pilot: Pilot[None]) -> Replaying:
-    found = app_of(pilot).replay
+def replay_in(pilot: Pilot[None]) -> ReplaySession:
+    found = app_of(pilot).dashboard.replay
     assert found is not None
     return found
 
@@ -89,14 +90,14 @@ def banner(pilot: Pilot[None]) -> str:
 async def at(pilot: Pilot[None], moment: str) -> None:
     """Wait until that moment of the day is shown."""
     await until(pilot, lambda: f"REPLAY {DAY} {moment} UTC" in banner(pilot), f"it is {moment}")
-    app = app_of(pilot)
-    await until(pilot, lambda: app.snapshot is not None and not replay_in(pilot).player.is_busy, "it is shown")
+    dashboard = app_of(pilot).dashboard
+    await until(pilot, lambda: dashboard.snapshot and not replay_in(pilot).player.is_busy, "it is shown")
     await settled(pilot)
 
 
 async def later(pilot: Pilot[None], seconds: float) -> None:
     """Let so much time pass on the clock."""
-    clock = app_of(pilot).clock
+    clock = app_of(pilot).dashboard.clock
     assert isinstance(clock, FakeClock)
     clock.now_s += seconds
     replay_in(pilot).player.wake()
@@ -317,7 +318,8 @@ async def test_names_of_a_comparison_have_room_and_are_cut_in_the_middle(tmp_pat
 async def test_no_key_changes_anything_and_none_of_those_is_offered(tape: Tape) -> None:
     async with replayed(tape.out) as pilot:
         app = app_of(pilot)
-        assert not app.can_change
+        dashboard = app.dashboard
+        assert not dashboard.can_change
         for screen, keys in ((OverviewScreen, ()), (QueueScreen, ("enter",))):
             await press(pilot, *keys)
             assert isinstance(pilot.app.screen, screen)
@@ -497,18 +499,19 @@ async def test_the_banner_stands_out_in_each_theme(tape: Tape, theme: str) -> No
 async def test_over_a_live_dashboard_it_opens_at_a_moment_and_leads_back(tape: Tape, source: ScriptedSource) -> None:
     triage: Any = ScriptedTriage()
     app = RsmqApp(source, clock=source.clock, triage=triage)
+    dashboard = app.dashboard
     app.animation_level = "none"
     async with app.run_test(size=(132, 36)) as pilot:
         await play_rows(pilot, {"live-1": row_of(depth=5), "live-2": row_of(depth=6)})
         await press(pilot, "enter")
         queue_screen = pilot.app.screen
         assert isinstance(queue_screen, QueueScreen)
-        open_replay(app, str(tape.out), NOON_MS + 120_000, None)
-        await until(pilot, lambda: app.replay is not None and app.snapshot is not None, "the replay is open")
+        dashboard.open_replay(str(tape.out), NOON_MS + 120_000, None)
+        await until(pilot, lambda: dashboard.replay and dashboard.snapshot, "the replay is open")
         await at(pilot, "12:02:00")
         assert names_in(pilot) == ["orders", "emails"]
         assert "‖ paused" in banner(pilot)
-        assert not app.can_change
+        assert not dashboard.can_change
         # What is polled meanwhile waits behind it.
         source.play_rows({"live-1": row_of(depth=7)})
         await press(pilot, "right_square_bracket")
@@ -518,9 +521,9 @@ async def test_over_a_live_dashboard_it_opens_at_a_moment_and_leads_back(tape: T
         await at(pilot, "12:02:05")
         await press(pilot, "q")
         await until(pilot, lambda: pilot.app.screen is queue_screen, "it leads back")
-        assert app.replay is None
-        assert app.snapshot is source.last
-        assert app.can_change
+        assert dashboard.replay is None
+        assert dashboard.snapshot is source.last
+        assert dashboard.can_change
         await press(pilot, "q")
         assert names_in(pilot) == ["live-1"]
         assert "REPLAY" not in text_of(app)
@@ -529,10 +532,11 @@ async def test_over_a_live_dashboard_it_opens_at_a_moment_and_leads_back(tape: T
 
 async def test_it_opens_on_a_queue_where_one_is_named(tape: Tape, source: ScriptedSource) -> None:
     app = RsmqApp(source, clock=source.clock)
+    dashboard = app.dashboard
     app.animation_level = "none"
     async with app.run_test(size=(132, 36)) as pilot:
         await play_rows(pilot, {"live-1": row_of(depth=5)})
-        open_replay(app, str(tape.out), NOON_MS + 120_000, "orders")
+        dashboard.open_replay(str(tape.out), NOON_MS + 120_000, "orders")
         await until(pilot, lambda: isinstance(pilot.app.screen, QueueScreen), "the queue is open")
         await at(pilot, "12:02:00")
         assert "◀ orders   ▲ growing" in text_of(app)
@@ -542,32 +546,35 @@ async def test_it_opens_on_a_queue_where_one_is_named(tape: Tape, source: Script
 
 async def test_a_history_that_is_none_is_said_where_it_was_asked_for(tmp_path: Path, source: ScriptedSource) -> None:
     app = RsmqApp(source, clock=source.clock)
+    dashboard = app.dashboard
     async with app.run_test(size=(132, 36), notifications=True) as pilot:
         await play_rows(pilot, {"live-1": row_of(depth=5)})
-        open_replay(app, str(tmp_path / "none"), NOON_MS)
+        dashboard.open_replay(str(tmp_path / "none"), NOON_MS)
         await until(pilot, lambda: "is not a history" in text_of(app), "it is said")
-        assert app.replay is None
+        assert dashboard.replay is None
 
 
 async def test_whatever_else_is_wrong_with_a_history_is_a_sentence_too(source: ScriptedSource) -> None:
     app = RsmqApp(source, clock=source.clock)
+    dashboard = app.dashboard
     async with app.run_test(size=(132, 36), notifications=True) as pilot:
         await play_rows(pilot, {"live-1": row_of(depth=5)})
-        open_replay(app, "~nobody-has-this-name/history", NOON_MS)
+        dashboard.open_replay("~nobody-has-this-name/history", NOON_MS)
         await until(pilot, lambda: "this history cannot be replayed: " in text_of(app), "it is said")
-        assert app.replay is None
+        assert dashboard.replay is None
 
 
 async def test_a_change_that_runs_is_not_covered_by_a_replay(tape: Tape, source: ScriptedSource) -> None:
     triage: Any = ScriptedTriage()
     app = RsmqApp(source, clock=source.clock, triage=triage)
+    dashboard = app.dashboard
     async with app.run_test(size=(132, 36), notifications=True) as pilot:
         await play_rows(pilot, {"live-1": row_of(depth=5)})
         with pytest.MonkeyPatch.context() as patched:
-            patched.setattr(type(app._changes), "is_running", True)
-            open_replay(app, str(tape.out), NOON_MS)
+            patched.setattr(type(dashboard.changes), "is_running", True)
+            dashboard.open_replay(str(tape.out), NOON_MS)
             await until(pilot, lambda: "a change is running: open the history after it" in text_of(app), "it is said")
-        assert app.replay is None
+        assert dashboard.replay is None
 
 
 async def test_live_screens_know_no_key_of_a_replay(source: ScriptedSource) -> None:
@@ -583,16 +590,17 @@ async def test_live_screens_know_no_key_of_a_replay(source: ScriptedSource) -> N
 
 async def test_replays_that_were_left_are_let_go_of(tape: Tape, source: ScriptedSource) -> None:
     app = RsmqApp(source, clock=source.clock)
+    dashboard = app.dashboard
     app.animation_level = "none"
     held: list[weakref.ref[object]] = []
     async with app.run_test(size=(132, 36)) as pilot:
         await play_rows(pilot, {"live-1": row_of(depth=5)})
         for _ in range(3):
-            open_replay(app, str(tape.out), NOON_MS)
-            await until(pilot, lambda: app.replay is not None and app.snapshot is not None, "the replay is open")
+            dashboard.open_replay(str(tape.out), NOON_MS)
+            await until(pilot, lambda: dashboard.replay and dashboard.snapshot, "the replay is open")
             held.append(weakref.ref(replay_in(pilot).player.replay))
             await press(pilot, "enter", "q", "q")
-            await until(pilot, lambda: app.replay is None, "it is left")
+            await until(pilot, lambda: dashboard.replay is None, "it is left")
         await play_rows(pilot, {"live-1": row_of(depth=6)})
 
         def are_gone() -> bool:
@@ -605,15 +613,16 @@ async def test_replays_that_were_left_are_let_go_of(tape: Tape, source: Scripted
 async def test_files_left_out_are_told_in_each_replay(tape: Tape, source: ScriptedSource) -> None:
     tape.files[1].write_bytes(b"PAR1" + b"\0" * 300)
     app = RsmqApp(source, clock=source.clock)
+    dashboard = app.dashboard
     app.animation_level = "none"
     async with app.run_test(size=(132, 36), notifications=True) as pilot:
         await play_rows(pilot, {"live-1": row_of(depth=5)})
         for _ in range(2):
-            open_replay(app, str(tape.out), NOON_MS)
+            dashboard.open_replay(str(tape.out), NOON_MS)
             await until(pilot, lambda: "was left out" in text_of(app), "the file is named")
             app.clear_notifications()
             await press(pilot, "q")
-            await until(pilot, lambda: app.replay is None and "was left out" not in text_of(app), "it is left")
+            await until(pilot, lambda: not dashboard.replay and "was left out" not in text_of(app), "it is left")
 
 
 async def test_how_old_messages_are_is_said_on_a_small_screen_too(tape: Tape) -> None:

@@ -85,7 +85,7 @@ async def test_a_comparison_that_is_open_tells_places_apart_when_another_appears
 
 async def test_a_speed_that_cannot_be_held_is_said(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with replayed(out, NEXT_MS, speed=1) as pilot:
-        replay, clock = replay_in(pilot).player.replay, app_of(pilot).clock
+        replay, clock = replay_in(pilot).player.replay, app_of(pilot).dashboard.clock
         play = replay.play
 
         def plays(elapsed_ms: int) -> None:

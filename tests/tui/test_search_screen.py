@@ -65,7 +65,7 @@ async def _filter(pilot: Pilot[None], text: str) -> None:
 async def _poll(pilot: Pilot[None], source: ScriptedSource) -> None:
     """Let a poll succeed, whatever is under way."""
     source.play(replace(source.last, at_ms=source.last.at_ms + 1000, link=Link(fresh_at_s=source.clock.now_s)))
-    await until(pilot, lambda: app_of(pilot).snapshot is source.last, "the poll arrives")
+    await until(pilot, lambda: app_of(pilot).dashboard.snapshot is source.last, "the poll arrives")
     await pilot.pause()
 
 

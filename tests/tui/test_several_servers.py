@@ -101,7 +101,7 @@ async def test_a_queue_is_opened_and_followed_where_it_is() -> None:
         assert "from prod" not in text_of(app_of(pilot))
         shown = screen.snapshot
         servers.play("prod", [queue_of("orders", ready=6)])
-        await until(pilot, lambda: app_of(pilot).snapshot.part("prod").totals.ready == 6, "another has news")
+        await until(pilot, lambda: app_of(pilot).dashboard.snapshot.part("prod").totals.ready == 6, "another has news")
         assert screen.snapshot is shown
         servers.play("test", [queue_of("orders", ready=71)])
         await until(pilot, lambda: screen.snapshot.totals.ready == 71, "this one has news")

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from rsmq_tui.monitor import Verdict
+from rsmq_tui.protocol.kinds import KINDS, RSMQ
 from rsmq_tui.tui.columns import QUEUE_COLUMNS, columns_of
 from rsmq_tui.tui.overview import NowPanel
 from rsmq_tui.tui.widgets.charts import ChartPanel, SparkPanel
@@ -149,7 +150,7 @@ async def test_titles_are_whole_with_the_mark_of_the_order_too(source: ScriptedS
         await play(pilot, source, poll_of(source, one_of_each()))
         for lists in (False, True):
             table = table_of(pilot)
-            table.columns = columns_of(several_servers=lists, lists=lists)
+            table.columns = columns_of(KINDS.values() if lists else [RSMQ], several_servers=lists)
             table.context = replace(table.context, titles={"": "prod-eu"})
             for column in table.columns:
                 for is_down in (False, True):
@@ -167,7 +168,7 @@ async def test_titles_are_whole_with_the_mark_of_the_order_too(source: ScriptedS
 async def test_drains_in_leaves_after_all_others_but_what_a_row_is_told_apart_by(source: ScriptedSource) -> None:
     async with opened(source, size=(140, 20)) as pilot:
         await play(pilot, source, poll_of(source, one_of_each()))
-        for columns in (columns_of(), columns_of(lists=True), columns_of(several_servers=True, lists=True)):
+        for columns in (columns_of(), columns_of(KINDS.values()), columns_of(KINDS.values(), several_servers=True)):
             table = table_of(pilot)
             table.columns = columns
             seen: list[set[str]] = []

@@ -37,6 +37,8 @@ async def test_it_is_shown_read_and_changed(
         await press(pilot, "enter")
         await until(pilot, lambda: isinstance(pilot.app.screen, QueueScreen), "the queue opens")
         await until(pilot, lambda: names_in(pilot) == ["ball", "kite"], "its messages are shown")
+        assert "a zset of bodies" in text_of(app_of(pilot))
+        assert "P purge" not in text_of(app_of(pilot))
         await press(pilot, "enter")
         await until(pilot, lambda: isinstance(pilot.app.screen, MessageScreen), "the first message opens")
         await until(pilot, lambda: "ball" in text_of(app_of(pilot)), "its body is shown")
@@ -46,4 +48,5 @@ async def test_it_is_shown_read_and_changed(
         assert client.zrange(QUEUE, 0, -1) == [b"kite"]
         await press(pilot, "u")
         await say_yes(pilot)
-        await until(pilot, lambda: client.zcard(QUEUE) == 2, "the message is back")
+        assert "put back 1" in await made(pilot)
+        assert client.zcard(QUEUE) == 2

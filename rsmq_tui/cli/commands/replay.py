@@ -11,7 +11,7 @@ from rsmq_tui.monitor.text import clock, printable
 
 if TYPE_CHECKING:
     from rsmq_tui.history.reading import History, Span
-    from rsmq_tui.tui.replay.session import Replaying
+    from rsmq_tui.tui.replay.session import ReplaySession
 
 _PROBLEMS_TOLD = 20
 
@@ -39,7 +39,7 @@ def run(options: argparse.Namespace) -> int:
     return app.return_code or 0
 
 
-def _opened(history: "History", options: argparse.Namespace) -> "Replaying":
+def _opened(history: "History", options: argparse.Namespace) -> "ReplaySession":
     from rsmq_tui.tui.replay.session import replaying_of  # noqa: PLC0415
 
     from_ms = to_ms = None

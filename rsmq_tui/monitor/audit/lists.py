@@ -14,7 +14,7 @@ from math import inf
 from rsmq_tui.monitor.audit.findings import Finding
 from rsmq_tui.monitor.audit.findings import ListFindingKind as Kind
 from rsmq_tui.monitor.audit.rsmq import IDS_SHOWN, AuditProgress
-from rsmq_tui.monitor.peek import PEEK_ERRORS, explain
+from rsmq_tui.monitor.peek import PEEK_ERRORS, in_words
 from rsmq_tui.monitor.text import SENTENCE_MAX, count, duration, plural, printable
 from rsmq_tui.protocol import RsmqError, failure_of, name_bytes
 from rsmq_tui.protocol.lists.inspection import KeyTypes, LeaseMember
@@ -42,22 +42,18 @@ async def audit_lists(
     doubtful it waits ``settling_s`` and looks again, ``SETTLING_S`` where that is None.
     """
     work = _ListAudit(reader, SETTLING_S if settling_s is None else settling_s)
-    try:
+    with in_words():
         async with aclosing(work.of_all() if queues is None else work.of(queues)) as steps:
             async for step in steps:
                 yield step
-    except PEEK_ERRORS as error:
-        raise explain(error) from error
 
 
 async def missing_lists(reader: ListReader, queues: Iterable[str]) -> list[str]:
     """Return those of these list queues that nobody named and that have no key; raises ``PeekError``."""
-    try:
+    with in_words():
         await reader.discovery.search()
         unknown = [queue for queue in queues if name_bytes(queue) not in reader.discovery.names]
         types = {queue: await reader.leases.types(queue) for queue in unknown}
-    except PEEK_ERRORS as error:
-        raise explain(error) from error
     # Any key may be called like that: without a list there is no list queue.
     return [queue for queue, found in types.items() if "list" not in found[:2]]
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from rsmq_tui.monitor.audit.findings import Finding, FindingKind
-from rsmq_tui.monitor.peek import PEEK_ERRORS, PeekError, explain
+from rsmq_tui.monitor.peek import PEEK_ERRORS, PeekError, in_words
 from rsmq_tui.monitor.reading import ScoreUnit, score_units
 from rsmq_tui.monitor.text import SENTENCE_MAX, count, duration, plural, printable
 from rsmq_tui.protocol import (
@@ -352,7 +352,7 @@ async def audit(
     ``limit`` queues, and after so many seconds, and says in ``unseen`` what it left.
     """
     work = _Audit(reader, settling_s, limit)
-    try:
+    with in_words():
         async with aclosing(work.of(queues) if queues is not None else work.of_all()) as steps:
             async for step in steps:
                 yield step
@@ -361,16 +361,12 @@ async def audit(
                     return
         if work.is_cut:
             yield work.stopped(f"stopped after {plural(work.queues, 'queue')}, as requested")
-    except PEEK_ERRORS as error:
-        raise explain(error) from error
 
 
 async def missing(reader: QueueReader, queues: Sequence[str]) -> list[str]:
     """Return those of these queues of which there is nothing at all; raises ``PeekError``."""
-    try:
+    with in_words():
         return await _missing(reader, queues)
-    except PEEK_ERRORS as error:
-        raise explain(error) from error
 
 
 async def _missing(reader: QueueReader, queues: Sequence[str]) -> list[str]:

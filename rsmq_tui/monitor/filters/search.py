@@ -22,7 +22,7 @@ from rsmq_tui.monitor.filters.json_paths import (
 from rsmq_tui.monitor.filters.language import Filter
 from rsmq_tui.monitor.filters.matching import Matches, SentAt
 from rsmq_tui.monitor.list_tracker import read_age
-from rsmq_tui.monitor.peek import PEEK_ERRORS, MessageRow, explain, row_of
+from rsmq_tui.monitor.peek import MessageRow, in_words, row_of
 from rsmq_tui.monitor.text import plural, printable
 from rsmq_tui.protocol import (
     PREVIEW_BYTES,
@@ -106,7 +106,7 @@ async def search(
     """
     body_search, needs = wanted.body_search(), wanted.needs()
     counts, bodies, sizes = counts or "counts" in needs, bodies or "body" in needs, sizes or "size" in needs
-    try:
+    with in_words():
         if (one := await _pinned(reader, queue, wanted, counts=counts, bodies=bodies, sizes=sizes)) is not None:
             parts = search_chunks(one, wanted, limit)
         elif body_search is not None and await reader.bodies.suits(queue):
@@ -117,8 +117,6 @@ async def search(
         async with aclosing(parts) as coming:
             async for progress in coming:
                 yield progress
-    except PEEK_ERRORS as error:
-        raise explain(error) from error
 
 
 async def _pinned(

@@ -1,11 +1,10 @@
 """What a change of a list queue would do: which items it selects, and what one call costs."""
 
-import asyncio
 from dataclasses import replace
 
 from rsmq_tui.monitor.filters.search import INCOMPLETE
 from rsmq_tui.monitor.peek import MessageState
-from rsmq_tui.monitor.text import plural, printable, size
+from rsmq_tui.monitor.text import plural, printable
 from rsmq_tui.protocol import RsmqError
 from rsmq_tui.protocol.lists.editor import ListEditor, ListFacts
 from rsmq_tui.protocol.rsmq.editor import QueueEditor
@@ -36,11 +35,10 @@ from rsmq_tui.triage.actions import (
 )
 from rsmq_tui.triage.errors import TriageError
 from rsmq_tui.triage.journal import Journal
-from rsmq_tui.triage.jsonl import file_seen
 from rsmq_tui.triage.lists.select import HOLDS_AT_MOST_MS, Area, ListSelection, Search, select, walk_ms
 from rsmq_tui.triage.lists.transfer import refuse_other_slots, refuse_unreadable
 from rsmq_tui.triage.lists.undo import PUT_BACK
-from rsmq_tui.triage.scope import Everything, Preview, Scope, SeeingCallback, check_room, counted, what_of
+from rsmq_tui.triage.scope import Everything, Preview, Scope, SeeingCallback, check_room, preview_of_sending, what_of
 
 _REFUSED: dict[type[Action], str] = {
     CreateQueue: "a list queue is created by its first item",
@@ -148,20 +146,14 @@ def _meant(action: Action, scope: Scope | None) -> tuple[Area, str]:
 
 async def _of_sending(base: Preview, action: Action, facts: ListFacts, seeing: SeeingCallback) -> Preview:
     notes = () if facts.ready else ("The list does not exist now: the first item creates it.",)
+    found = await preview_of_sending(base, seeing)
     match action:
-        case Send(bodies=bodies):
-            if not bodies:
-                raise TriageError("nothing to send: give a body")
+        case Send():
             where = "taken next" if isinstance(action, Push) and action.first else "taken last"
-            told = f"{size(sum(map(len, bodies)))} in all, {where}"
-            return replace(base, count=len(bodies), what=told, notes=notes)
-        case Import(path=path):
-            seen = file_seen(await asyncio.to_thread(path.stat))
-            count = await counted(path, seen, seeing)
-            if not count:
-                raise TriageError(f"{path} has no messages")
+            return replace(found, what=f"{found.what}, {where}", notes=notes)
+        case Import():
             told = "They are added at the end, in the order of the file, without their ids, receive counts and times."
-            return replace(base, count=count, what=printable(f"from {path}"), notes=(*notes, told), file=seen)
+            return replace(found, notes=(*notes, told))
     raise TriageError(f"{action.verb.lower()} is not for list queues")
 
 

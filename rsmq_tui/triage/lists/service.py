@@ -19,7 +19,6 @@ from rsmq_tui.protocol.lists.naming import Area as Letter
 from rsmq_tui.protocol.lists.naming import ListNames, digest_of, item_digest, position_of
 from rsmq_tui.protocol.lists.reader import ListReader
 from rsmq_tui.protocol.rsmq.operations import chunked
-from rsmq_tui.triage.backend import Backend
 from rsmq_tui.triage.change import Step
 from rsmq_tui.triage.export import Exporting
 from rsmq_tui.triage.journal import Journal
@@ -37,7 +36,7 @@ from rsmq_tui.triage.lists.select import (
     spans_of,
 )
 from rsmq_tui.triage.scope import Preview, Scope, Seeing, SeeingCallback
-from rsmq_tui.triage.service import ChangeService
+from rsmq_tui.triage.service import Backend, ChangeService
 
 _AREAS: tuple[Letter, ...] = ("q", "p")
 # So many bodies may be in memory at once.

@@ -11,10 +11,10 @@ from rsmq_tui.protocol.lists.edits import TAKEN_BACK, ListBatch, ListKind, Windo
 from rsmq_tui.protocol.lists.naming import Area, area_of, digest_of, item_digest
 from rsmq_tui.protocol.rsmq.editor import QueueEditor
 from rsmq_tui.protocol.rsmq.edits import Edit, Outcome, letters_of
-from rsmq_tui.triage.backend import BatchUndo
 from rsmq_tui.triage.change import Entry, Step
 from rsmq_tui.triage.journal import Journal
 from rsmq_tui.triage.lists.select import Finding, Span
+from rsmq_tui.triage.undo import BatchUndo
 
 PUT_BACK = (
     "What goes back into a list goes to the end that consumers take from: what was taken off first is next again."

@@ -4,7 +4,8 @@ backend  the entry point: preview, plan and export
 batches  batches of edits as rows of the journal, and back
 export   exports messages
 fixes    fixes what an audit found
-plan     from an action to batches of guarded edits, a chunk at a time
+plan     from an action on messages to batches of guarded edits, a chunk at a time
 preview  which messages a change selects, and what each of them is now
+queues   send, import, create and set: preview and plan of each
 undo     the inverse of a batch, guarded in the same way
 """

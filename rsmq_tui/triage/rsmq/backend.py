@@ -8,16 +8,17 @@ from rsmq_tui.protocol.editing import EditExecutor
 from rsmq_tui.protocol.lists.naming import ListNames
 from rsmq_tui.protocol.rsmq.editor import QueueEditor
 from rsmq_tui.triage.actions import Fix, MessageAction, Move, target_of_rsmq
-from rsmq_tui.triage.backend import Backend
 from rsmq_tui.triage.change import Step
 from rsmq_tui.triage.export import Exporting
 from rsmq_tui.triage.journal import Journal
 from rsmq_tui.triage.lists.transfer import prepare_to_list
 from rsmq_tui.triage.rsmq.export import Export, MarkedExport
 from rsmq_tui.triage.rsmq.fixes import prepare_fix
-from rsmq_tui.triage.rsmq.plan import prepare_messages, prepare_other
+from rsmq_tui.triage.rsmq.plan import prepare_messages
 from rsmq_tui.triage.rsmq.preview import preview_of
+from rsmq_tui.triage.rsmq.queues import QUEUE_ACTIONS
 from rsmq_tui.triage.scope import Marked, Matching, Named, Preview, Scope, SeeingCallback
+from rsmq_tui.triage.service import Backend
 
 
 class RsmqBackend(Backend):
@@ -54,7 +55,7 @@ class RsmqBackend(Backend):
             return prepare_messages(queues, journal, action, preview.selection, preview.fields, preview.guard)
         if isinstance(action, Fix):
             return prepare_fix(queues, self._reader.within(preview.ns), action)
-        return prepare_other(queues, preview)
+        return QUEUE_ACTIONS[type(action)].prepare(queues, action, preview)
 
     def export(self, queue: str, scope: Scope | None, write: Callable[[str], object]) -> Exporting:
         """Hand what a scope means to ``write``."""

@@ -3,10 +3,9 @@
 import asyncio
 import re
 from collections import Counter, deque
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import aclosing
 from functools import partial
-from operator import attrgetter
 from typing import Generic, TypeVar
 
 from rsmq_tui.monitor.filters.json_paths import JsonPath, JsonPathError, load, read_path, value_at
@@ -14,7 +13,7 @@ from rsmq_tui.monitor.reading import score_like, score_units
 from rsmq_tui.protocol import RawMessage, RsmqError, make_id, rsmq_error, validation
 from rsmq_tui.protocol.rsmq.editor import QueueEditor, QueueFields
 from rsmq_tui.protocol.rsmq.edits import Condition, Edit, EditKind, FieldBatch, FieldEdit, MessageBatch, Outcome
-from rsmq_tui.protocol.rsmq.operations import chunked, raw_message
+from rsmq_tui.protocol.rsmq.operations import raw_message
 from rsmq_tui.triage.actions import (
     Action,
     Copy,
@@ -23,7 +22,6 @@ from rsmq_tui.triage.actions import (
     DeleteQueue,
     Fix,
     Hide,
-    Import,
     MessageAction,
     Move,
     Redrive,
@@ -35,8 +33,8 @@ from rsmq_tui.triage.actions import (
 from rsmq_tui.triage.change import OF_QUEUE, Step
 from rsmq_tui.triage.errors import TriageError
 from rsmq_tui.triage.journal import Journal
-from rsmq_tui.triage.jsonl import read_file
-from rsmq_tui.triage.scope import Guard, Preview, Selection
+from rsmq_tui.triage.rsmq.queues import creation
+from rsmq_tui.triage.scope import Guard, Selection
 
 T = TypeVar("T")
 
@@ -153,15 +151,6 @@ class Targets:
         values |= {b"created": seconds, b"modified": seconds}
         self._known[queue] = QueueFields(values, listed=True, depth=0)
         return creation(queue, values, there)
-
-
-def creation(queue: str, values: dict[bytes, bytes], there: QueueFields) -> FieldBatch:
-    """Return the batch that makes a queue with those fields, where there is none."""
-    fields = [FieldEdit(name, there.attributes.get(name), value) for name, value in values.items()]
-    # With totals as they are: where they have moved since, somebody uses the queue, and nobody takes it back.
-    totals = {name: there.attributes.get(name) for name in (b"totalsent", b"totalrecv")}
-    fields += [FieldEdit(name, total, total) for name, total in totals.items()]
-    return FieldBatch(queue, tuple(fields), there.listed, listed_after=True)
 
 
 _CHUNK_MESSAGES = 2_000
@@ -371,12 +360,6 @@ async def _changes(
                     yield prepared
 
 
-def puts(queue: str, messages: Iterable[RawMessage], *, sent: int = 0) -> Iterator[MessageBatch]:
-    """Walk through the batches that put messages into a queue as they are."""
-    for chunk in chunked(messages, attrgetter("size"), CHUNK_MESSAGES, CHUNK_BYTES):
-        yield MessageBatch(EditKind.PUT, queue, tuple(Edit(None, message) for message in chunk), sent=sent)
-
-
 async def removal_of(
     editor: QueueEditor,
     queue: str,
@@ -552,31 +535,6 @@ def _why_left(now: QueueFields, seen: QueueFields | None) -> str:
     return LEFT_CHANGED if now.attributes.get(b"created") == seen.attributes.get(b"created") else LEFT_ANOTHER
 
 
-async def prepare_other(editor: QueueEditor, preview: Preview) -> AsyncGenerator[Step, None]:
-    """Prepare such a change; raises what the editor raises, and ``RsmqError`` for what the protocol refuses."""
-    action = preview.action
-    match action:
-        case Send():
-            messages = await _new_messages(editor, action)
-            there = await _existing(editor, action.queue)
-            if b"totalsent" not in there.attributes:
-                # Taking back the first messages takes the total back as well, where there was none.
-                total = (FieldEdit(b"totalsent", None, b"0"),)
-                yield Step(FieldBatch(action.queue, total, there.listed, there.listed), counted=False, alone=True)
-            for batch in puts(action.queue, messages, sent=1):
-                yield Step(batch)
-        case Import():
-            await _existing(editor, action.queue)
-            for batch in puts(action.queue, read_file(action.path, preview.file)):
-                yield Step(batch)
-        case CreateQueue():
-            yield Step(await _creation(editor, action))
-        case SetAttributes():
-            yield Step(await _setting(editor, action, preview.fields))
-        case _:
-            raise TypeError(f"not prepared here: {action}")
-
-
 def check(action: Action) -> None:
     """Raise ``RsmqError`` where the protocol would refuse an action whatever the server holds."""
     if isinstance(action, Fix):
@@ -599,53 +557,3 @@ def check(action: Action) -> None:
                     validation.seconds(name, value)
             if action.maxsize is not None:
                 validation.maxsize(action.maxsize)
-
-
-async def _existing(editor: QueueEditor, queue: str) -> QueueFields:
-    there = await editor.fields(queue)
-    if not there.exists:
-        raise rsmq_error("queueNotFound")
-    return there
-
-
-async def _new_messages(editor: QueueEditor, action: Send) -> Iterator[RawMessage]:
-    there = await _existing(editor, action.queue)
-    longest = max((validation.stored_size(body) for body in action.bodies), default=0)
-    limit = there.attributes.get(b"maxsize", b"-1")
-    if limit.isdigit() and longest > int(limit):
-        raise rsmq_error("messageTooLong")
-    at_us = await editor.clock_us()
-    delay = there.attributes.get(b"delay", b"0") if action.delay_s is None else b"%d" % action.delay_s
-    due_ms = at_us // 1000 + (int(delay) if delay.isdigit() else 0) * 1000
-    # A microsecond apart, so that they keep their order among equal scores.
-    return (
-        RawMessage(make_id(at_us + number).encode(), b"%d" % due_ms, None, None, len(body), body)
-        for number, body in enumerate(action.bodies)
-    )
-
-
-async def _creation(editor: QueueEditor, action: CreateQueue) -> FieldBatch:
-    there = await editor.fields(action.queue)
-    if b"vt" in there.attributes:
-        raise rsmq_error("queueExists")
-    seconds = b"%d" % (await editor.clock_us() // 1_000_000)
-    values = {
-        b"vt": b"%d" % action.vt,
-        b"delay": b"%d" % action.delay,
-        b"maxsize": b"%d" % action.maxsize,
-        b"created": seconds,
-        b"modified": seconds,
-    }
-    return creation(action.queue, values, there)
-
-
-async def _setting(editor: QueueEditor, action: SetAttributes, seen: QueueFields | None) -> FieldBatch:
-    now = await _existing(editor, action.queue)
-    # What has changed since people saw it is left alone.
-    there = seen or now
-    values = {b"modified": b"%d" % (await editor.clock_us() // 1_000_000)}
-    for name, value in ((b"vt", action.vt), (b"maxsize", action.maxsize), (b"delay", action.delay)):
-        if value is not None:
-            values[name] = b"%d" % value
-    fields = tuple(FieldEdit(name, there.attributes.get(name), value) for name, value in values.items())
-    return FieldBatch(action.queue, fields, there.listed, there.listed)

@@ -1,49 +1,42 @@
 """The preview of a change: which messages it selects, and what each of them is now.
 
 A filter scans the whole queue, in no order. If it selects only so many messages, those due first (by score, then id, as
-consumers get them), at most twice that number is kept in memory. Without a filter the queue is read from its front, no
-further than the limit.
+consumers get them), the queue is read from its front; without a filter, no further than the limit.
 """
 
-import asyncio
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from itertools import islice
-from operator import itemgetter
 from typing import TypeVar
 
 from rsmq_tui.monitor.filters.language import Filter, parse_filter
 from rsmq_tui.monitor.filters.matching import Term
 from rsmq_tui.monitor.filters.search import Progress, search, search_chunks
-from rsmq_tui.monitor.peek import PEEK_ERRORS, explain
-from rsmq_tui.monitor.text import plural, printable, size
-from rsmq_tui.protocol import QueueReader, RawMessage, ScanChunk, leading_int, name_bytes, name_of, rsmq_error
+from rsmq_tui.monitor.peek import in_words
+from rsmq_tui.monitor.text import plural, printable
+from rsmq_tui.protocol import QueueReader, RawMessage, ScanChunk, leading_int, name_bytes, rsmq_error
 from rsmq_tui.protocol.lists.naming import ListNames
 from rsmq_tui.protocol.rsmq.editor import QueueEditor, QueueFields
 from rsmq_tui.triage.actions import (
     Action,
     Copy,
-    CreateQueue,
     Delete,
     DeleteQueue,
     Fix,
     Hide,
-    Import,
     MessageAction,
     Move,
     Redrive,
     Release,
-    Send,
-    SetAttributes,
     target_of_rsmq,
 )
 from rsmq_tui.triage.errors import TriageError
 from rsmq_tui.triage.journal import Journal
-from rsmq_tui.triage.jsonl import file_seen
 from rsmq_tui.triage.lists.transfer import list_target_notes
 from rsmq_tui.triage.rsmq.fixes import preview_of_fix
 from rsmq_tui.triage.rsmq.plan import check, origin_notes
+from rsmq_tui.triage.rsmq.queues import QUEUE_ACTIONS
 from rsmq_tui.triage.scope import (
     SAME_MESSAGE,
     UNCHANGED,
@@ -59,7 +52,6 @@ from rsmq_tui.triage.scope import (
     Selection,
     Shown,
     check_room,
-    counted,
     still_matching,
 )
 
@@ -119,47 +111,6 @@ def _chunks(rest: Iterator[_Item]) -> Iterator[list[_Item]]:
         yield chunk
 
 
-# So many messages and no more are kept in memory to be sorted, twice.
-_KEPT_MAX = 10_000
-# What is kept is sorted no more often than this.
-_SORTED_AT_LEAST = 1_000
-
-_Ranked = tuple[float, bytes, RawMessage, int]
-_place = itemgetter(0, 1)
-
-
-class DueFirst:
-    """Keeps the first ``limit`` of all messages that it is given, without their bodies; ``matched`` counts all."""
-
-    def __init__(self, limit: int) -> None:
-        self.matched = 0
-        self._limit = limit
-        self._kept: list[_Ranked] = []
-        self._last: tuple[float, bytes] | None = None
-
-    def add(self, messages: Iterable[RawMessage], at_ms: int) -> None:
-        """Take messages that were read at that server time."""
-        last = self._last
-        for message in messages:
-            self.matched += 1
-            score = float(message.score)
-            if last is None or (score, message.id) < last:
-                self._kept.append((score, message.id, message._replace(body=None), at_ms))
-        if len(self._kept) >= self._limit + max(self._limit, _SORTED_AT_LEAST):
-            self._cut()
-
-    def chosen(self) -> Sequence[_Ranked]:
-        """Return them as (score, id, message, when it was read), those due first at the front."""
-        self._cut()
-        return self._kept
-
-    def _cut(self) -> None:
-        self._kept.sort(key=_place)
-        del self._kept[self._limit :]
-        if len(self._kept) == self._limit:
-            self._last = _place(self._kept[-1]) if self._kept else (float("-inf"), b"")
-
-
 async def select_due_first(
     reader: QueueReader,
     queue: str,
@@ -187,24 +138,23 @@ async def select_due_first(
             return selection.count, unsearched
         # More came in meanwhile than were meant.
         selection.clear()
-    if wanted.is_empty or limit > _KEPT_MAX:
-        return await _from_front(reader, queue, wanted, limit, selection, seeing, sizes=sizes or bodies)
-    first, unsearched, depth = DueFirst(limit), 0, 0
-    async with aclosing(search(reader, queue, wanted, bodies=False, sizes=False)) as found:
+    matched = unsearched = 0
+    # Where all match, the queue is read no further than the limit.
+    count = min(limit, _CHUNK_MESSAGES) if wanted.is_empty else _CHUNK_MESSAGES
+    chunks = _read(reader, queue, wanted, count, bodies=False, sizes=False)
+    async with aclosing(search_chunks(chunks, wanted, None)) as found:
         async for part in found:
-            first.add(part.messages, part.at_ms)
-            unsearched, depth = part.not_searched, part.depth
-            seeing(part.scanned, part.depth, first.matched)
-    chosen = first.chosen()
-    for start in range(0, len(chosen), _CHUNK_MESSAGES):
-        some = chosen[start : start + _CHUNK_MESSAGES]
-        columns = tuple(zip(*(message for _, _, message, _ in some), strict=True))
-        at_ms = max(at_ms for *_, at_ms in some)
-        read = await reader.scan.read(
-            queue, ScanChunk(at_ms, depth, columns), counts=False, bodies=bodies, sizes=sizes or bodies
-        )
-        selection.add(read.messages, at_ms)
-    return first.matched, unsearched
+            chosen = [message._replace(body=None) for message in part.messages[: limit - selection.count]]
+            if chosen:
+                columns = tuple(zip(*chosen, strict=True))
+                chunk = ScanChunk(part.at_ms, part.depth, columns)
+                whole = await reader.scan.read(queue, chunk, counts=False, bodies=bodies, sizes=sizes or bodies)
+                selection.add(whole.messages, part.at_ms)
+            matched, unsearched = part.matched, part.not_searched
+            seeing(part.scanned, max(part.depth, part.scanned), matched)
+            if wanted.is_empty and selection.count >= limit:
+                return max(part.depth, selection.count), 0
+    return matched, unsearched
 
 
 async def search_due_first(
@@ -217,38 +167,10 @@ async def search_due_first(
     """
     count = min(limit, _CHUNK_MESSAGES) if wanted.is_empty else _CHUNK_MESSAGES
     chunks = _read(reader, queue, wanted, count, bodies=True, sizes=True)
-    try:
+    with in_words():
         async with aclosing(search_chunks(chunks, wanted, limit)) as found:
             async for progress in found:
                 yield progress
-    except PEEK_ERRORS as error:
-        raise explain(error) from error
-
-
-async def _from_front(
-    reader: QueueReader,
-    queue: str,
-    wanted: Filter,
-    limit: int,
-    selection: Selection,
-    seeing: Callable[[int, int, int], None],
-    *,
-    sizes: bool,
-) -> tuple[int, int]:
-    """Select from the front of a queue; where all match, it is read no further than the limit."""
-    matched = unsearched = 0
-    count = min(limit, _CHUNK_MESSAGES) if wanted.is_empty else _CHUNK_MESSAGES
-    async with aclosing(
-        search_chunks(_read(reader, queue, wanted, count, bodies=False, sizes=sizes), wanted, None)
-    ) as found:
-        async for part in found:
-            chosen = part.messages[: limit - selection.count]
-            selection.add([message._replace(body=None) for message in chosen], part.at_ms)
-            matched, unsearched = part.matched, part.not_searched
-            seeing(part.scanned, max(part.depth, part.scanned), matched)
-            if wanted.is_empty and selection.count >= limit:
-                return max(part.depth, selection.count), 0
-    return matched, unsearched
 
 
 async def _read(
@@ -298,8 +220,10 @@ async def preview_of(
     action = base.action
     check(action)
     base = replace(base, at_ms=await editor.clock_us() // 1000)
+    if isinstance(action, Fix):
+        return await preview_of_fix(reader, base, action, lambda *seen: seeing(Seeing(*seen)))
     if not isinstance(action, MessageAction):
-        return await _of_another(editor, reader, base, action, seeing)
+        return await QUEUE_ACTIONS[type(action)].preview(editor, base, action, seeing)
     own, notes = await _notes(editor, action, names)
     guard = guard_of(action, scope)
     selection = Selection()
@@ -373,49 +297,6 @@ def guard_of(action: Action, scope: Scope | None) -> Guard:
             return still_matching(wanted)
     # A queue is deleted only while nobody uses it.
     return UNCHANGED if isinstance(action, DeleteQueue) else SAME_MESSAGE
-
-
-async def _of_another(
-    editor: QueueEditor, reader: QueueReader, base: Preview, action: Action, seeing: SeeingCallback
-) -> Preview:
-    match action:
-        case Send(bodies=bodies):
-            if not bodies:
-                raise TriageError("nothing to send: give a body")
-            if not (await editor.fields(action.queue)).exists:
-                raise rsmq_error("queueNotFound")
-            return replace(base, count=len(bodies), what=f"{size(sum(map(len, bodies)))} in all")
-        case Import(path=path):
-            seen = file_seen(await asyncio.to_thread(path.stat))
-            count = await counted(path, seen, seeing)
-            if not count:
-                raise TriageError(f"{path} has no messages")
-            if not (await editor.fields(action.queue)).exists:
-                raise rsmq_error("queueNotFound")
-            note = "Messages with ids that are already in the queue are not imported."
-            return replace(base, count=count, what=printable(f"from {path}"), notes=(note,), file=seen)
-        case CreateQueue(vt=vt, delay=delay, maxsize=maxsize):
-            if b"vt" in (await editor.fields(action.queue)).attributes:
-                raise rsmq_error("queueExists")
-            return replace(base, what=f"vt {vt} s, delay {delay} s, maxsize {maxsize}")
-        case SetAttributes():
-            there = await editor.fields(action.queue)
-            if not there.exists:
-                raise rsmq_error("queueNotFound")
-            note = "Only if they are unchanged since this preview."
-            return replace(base, what=_settings(action, there.attributes), notes=(note,), fields=there)
-        case Fix():
-            return await preview_of_fix(reader, base, action, lambda *seen: seeing(Seeing(*seen)))
-    return base
-
-
-def _settings(action: SetAttributes, now: Mapping[bytes, bytes]) -> str:
-    wanted = (("vt", action.vt), ("delay", action.delay), ("maxsize", action.maxsize))
-    return ", ".join(
-        f"{name} {printable(name_of(now.get(name.encode(), b'')), 20)} -> {value}"
-        for name, value in wanted
-        if value is not None
-    )
 
 
 def _unit_notes(action: MessageAction, selection: Selection) -> Iterator[str]:

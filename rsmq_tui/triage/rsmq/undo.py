@@ -6,9 +6,9 @@ from rsmq_tui.monitor.text import plural, printable
 from rsmq_tui.protocol.editing import EditExecutor
 from rsmq_tui.protocol.rsmq.editor import QueueEditor
 from rsmq_tui.protocol.rsmq.edits import EditKind, FieldBatch, MessageBatch, Outcome
-from rsmq_tui.triage.backend import BatchUndo
 from rsmq_tui.triage.change import Entry, Step
 from rsmq_tui.triage.rsmq.plan import removal_of
+from rsmq_tui.triage.undo import BatchUndo
 
 
 class RsmqUndo(BatchUndo):

@@ -15,12 +15,11 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Button, Input, Static
 
-from rsmq_tui.monitor.text import count, plural, printable
-from rsmq_tui.protocol.lists.naming import LISTS_NS
+from rsmq_tui.monitor.text import count, matches, plural, printable
+from rsmq_tui.protocol.kinds import kind_of
 from rsmq_tui.triage.actions import MessageAction, Undo
 from rsmq_tui.triage.errors import TriageError
 from rsmq_tui.tui.keys import bindings_of
-from rsmq_tui.tui.queue.search import matches
 from rsmq_tui.tui.widgets.controls import DialogButton
 from rsmq_tui.tui.widgets.painted import token_style
 
@@ -36,7 +35,7 @@ _SEEING_EVERY_S = 0.1
 _TITLE_MAX = 100
 _VALUE_MAX = 400
 
-# Of a list queue, these are for items that somebody is working on.
+# Where messages have leases, these are for those that somebody is working on.
 _OF_PROCESSING = ("requeue", "ack", "hide", "release")
 
 
@@ -262,7 +261,7 @@ def _why_nothing(preview: "Preview") -> str:
         return "it is already undone."
     if preview.elsewhere:
         return "the marked messages have changed or left the queue since they were shown."
-    if preview.ns == LISTS_NS and preview.action.name in _OF_PROCESSING:
+    if kind_of(preview.ns).has_leases and preview.action.name in _OF_PROCESSING:
         return "this applies only to items in processing."
     return "the message is not in the queue."
 

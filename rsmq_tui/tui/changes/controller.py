@@ -1,21 +1,22 @@
 """From a key to a change: ask, preview, run, and report."""
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from contextlib import aclosing, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from textual.app import App
 from textual.screen import ModalScreen
 from textual.worker import Worker
 
 from rsmq_tui.monitor import Snapshot
 from rsmq_tui.monitor.filters.search import INCOMPLETE
 from rsmq_tui.monitor.text import count, plural, printable
+from rsmq_tui.protocol.kinds import RSMQ
 from rsmq_tui.tui.servers import WatchedServer
-from rsmq_tui.tui.widgets.text_lines import ChangeTold
 
 if TYPE_CHECKING:
     from rsmq_tui.monitor.audit.findings import Finding
@@ -24,9 +25,31 @@ if TYPE_CHECKING:
     from rsmq_tui.triage.execute import Run
     from rsmq_tui.triage.export import Exported
     from rsmq_tui.triage.scope import Preview, Scope
-    from rsmq_tui.tui.app import RsmqApp
     from rsmq_tui.tui.changes.confirm import Look, LookWider
     from rsmq_tui.tui.changes.forms import FormScreen
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeTold:
+    """What there is to tell: ``words``, and while the change runs how many of the ``planned`` are behind us.
+
+    ``planned`` is None where there is nothing to count; ``is_alarm`` is set when something failed, or was left out.
+    Told at the end are ``scope``, which messages the change was asked for, ``taken``, how many left their queue,
+    ``change``, its number in the journal, and ``undone``, the number of the change that it took back.
+    """
+
+    words: str
+    is_running: bool = False
+    handled: int = 0
+    planned: int | None = None
+    skipped: int = 0
+    failed: int = 0
+    is_stopping: bool = False
+    is_alarm: bool = False
+    scope: "Scope | None" = None
+    taken: int = 0
+    change: int | None = None
+    undone: int | None = None
 
 
 # What is told while a change of that name runs.
@@ -117,11 +140,22 @@ _QUIT_S = 10.0
 _GIVE_UP_S = 1.0
 
 
-class Changes:
-    """Makes the changes that an app's user asks for, one at a time, each on one of its sites."""
+class ChangeController:
+    """Makes the changes that an app's user asks for, one at a time, each on one of its sites.
 
-    def __init__(self, app: "RsmqApp") -> None:
+    ``shown`` returns what is on the screen of a place; ``tell`` is given each of what is ``told``, and None at its end.
+    """
+
+    def __init__(
+        self,
+        app: App[Any],
+        shown: Callable[[str], Snapshot | None],
+        tell: Callable[[ChangeTold | None], None],
+    ) -> None:
+        self.told: ChangeTold | None = None
         self._app = app
+        self._shown = shown
+        self._tell_screens = tell
         self._run: Run | None = None
         self._worker: Worker[None] | None = None
         self._is_stopping = False
@@ -136,24 +170,28 @@ class Changes:
         return self._worker is not None and not self._worker.is_finished
 
     def ask(
-        self, site: WatchedServer, name: str, queue: str, scope: "Scope | None", body: bytes | None, about: str = ""
+        self,
+        site: WatchedServer,
+        name: str,
+        queue: str,
+        scope: "Scope | None" = None,
+        *,
+        body: bytes | None = None,
+        about: str = "",
     ) -> bool:
         """Ask for what the action of that name needs, then show what it would do; False where it may not begin.
 
-        ``about`` says what it is for, where ``scope`` does not.
+        ``scope`` says which messages it is for, or ``about`` what; ``body`` is what a message to send begins with.
         """
         if not self._may_begin(site):
             return False
         # Imported when first needed, as all that only a change needs.
-        from rsmq_tui.tui.changes import forms as change_forms  # noqa: PLC0415
-        from rsmq_tui.tui.changes import list_forms  # noqa: PLC0415
-        from rsmq_tui.tui.changes.forms import FormScreen  # noqa: PLC0415
+        from rsmq_tui.tui.changes.forms import FormScreen, plain_action  # noqa: PLC0415
 
-        snapshot = self._app.snapshot
-        forms = list_forms if site.is_of_lists else change_forms
-        form = forms.form_of(name, queue, snapshot and snapshot.part(site.place), body)
+        form_of = (site.kind if "forms" in site.kind.parts else RSMQ).part("forms")
+        form = form_of(name, queue, self._shown(site.place), body)
         if form is None:
-            self._preview(site, forms.plain_action(name, queue), scope)
+            self._preview(site, plain_action(name, queue), scope)
             return True
         where = f"on {printable(site.place, 40)}: " if site.place else ""
         screen: FormScreen[Action] = FormScreen(
@@ -209,12 +247,11 @@ class Changes:
 
     def cancel(self) -> None:
         """Ask what is running to end soon."""
-        now = self._app.change_told
         self._is_stopping = True
         if self._run is not None:
             self._run.cancel()
-        if now is not None and now.is_running:
-            self._tell(replace(now, is_stopping=True))
+        if self.told is not None and self.told.is_running:
+            self._tell(replace(self.told, is_stopping=True))
 
     async def stop(self) -> None:
         """Cancel what is running, and wait for the part of it that is under way; raises TimeoutError."""
@@ -222,16 +259,11 @@ class Changes:
         async with asyncio.timeout(_QUIT_S):
             await self._ended.wait()
 
-    def follow(self, site: WatchedServer, snapshot: Snapshot) -> None:
+    def recover(self, site: WatchedServer, server: str) -> None:
         """Once a server is there and shown, find out what became of changes that were interrupted."""
         # Two namespaces of one server have one journal.
-        if (
-            site.can_change
-            and site.can_export
-            and snapshot.server not in self._recovered
-            and snapshot.link.failure is None
-        ):
-            self._recovered.add(snapshot.server)
+        if site.can_change and site.can_export and server not in self._recovered:
+            self._recovered.add(server)
             self._app.call_after_refresh(lambda: self._app.run_worker(self._recover(site), group="recover"))
 
     async def aclose(self) -> None:
@@ -252,7 +284,7 @@ class Changes:
 
     def _is_between(self, site: WatchedServer) -> bool:
         """Tell, and say, that the screen still shows another namespace than the one that would be changed."""
-        snapshot = self._app.snapshot and self._app.snapshot.part(site.place)
+        snapshot = self._shown(site.place)
         awaited = None if snapshot is None else site.awaited_ns(snapshot.ns)
         if snapshot is not None and awaited is not None:
             shown, coming = (printable(ns, 40) or "(no prefix)" for ns in (snapshot.ns, awaited))
@@ -378,11 +410,12 @@ class Changes:
         )
         self._tell(told)
 
-    def _tell(self, told: ChangeTold) -> None:
-        self._app.change_told = told
-        if not told.is_running:
+    def _tell(self, told: ChangeTold | None) -> None:
+        self.told = told
+        self._tell_screens(told)
+        if told is not None and not told.is_running:
             self._app.set_timer(TOLD_S, partial(self._forget, told))
 
     def _forget(self, told: ChangeTold) -> None:
-        if self._app.change_told is told:
-            self._app.change_told = None
+        if self.told is told:
+            self._tell(None)

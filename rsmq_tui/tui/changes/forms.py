@@ -19,6 +19,7 @@ from textual.widgets import Button, Input, Static
 from rsmq_tui.monitor import QueueState, Snapshot
 from rsmq_tui.monitor.text import printable, read_whole_seconds
 from rsmq_tui.triage.actions import (
+    Ack,
     Action,
     Copy,
     CreateQueue,
@@ -30,6 +31,7 @@ from rsmq_tui.triage.actions import (
     Purge,
     Redrive,
     Release,
+    Requeue,
     Send,
     SetAttributes,
 )
@@ -70,8 +72,8 @@ class Form(Generic[T]):
 
 def plain_action(name: str, queue: str) -> Action:
     """Return the action of that name, which needs nothing but a queue."""
-    plain = {"delete": Delete, "release": Release, "purge": Purge, "delete-queue": DeleteQueue}
-    return plain[name](queue=queue)
+    plain = (Delete, Release, Requeue, Ack, Purge, DeleteQueue)
+    return next(action for action in plain if action.name == name)(queue=queue)
 
 
 def form_of(name: str, queue: str, snapshot: Snapshot | None, body: bytes | None) -> Form[Action] | None:

@@ -4,18 +4,12 @@ from dataclasses import replace
 
 from rsmq_tui.monitor import Snapshot
 from rsmq_tui.monitor.text import printable
-from rsmq_tui.triage.actions import Ack, Action, Delete, Pop, Purge, PurgeList, Push, Requeue, Send, Trim
+from rsmq_tui.triage.actions import Action, Pop, Purge, PurgeList, Push, Send, Trim
 from rsmq_tui.tui.changes import forms
 from rsmq_tui.tui.changes.forms import Answers, Field, Form, sent_body, whole_number
 
 _ON = "yes"
 _NAME_MAX = 60
-
-
-def plain_action(name: str, queue: str) -> Action:
-    """Return the action of that name, which needs nothing but a queue."""
-    plain: dict[str, type[Action]] = {"delete": Delete, "requeue": Requeue, "ack": Ack}
-    return plain[name](queue=queue)
 
 
 def form_of(name: str, queue: str, snapshot: Snapshot | None, body: bytes | None) -> Form[Action] | None:

@@ -50,7 +50,7 @@ _LEAST_MEANING = 24
 
 
 class HelpScreen(ModalScreen[None]):
-    """Lists the keys of the places given that are ``usable`` there; in a replay its own come first."""
+    """Lists the keys of the places given that are ``usable`` there."""
 
     BINDINGS: ClassVar[list[BindingType]] = bindings_of("modal")
 
@@ -73,9 +73,8 @@ class HelpScreen(ModalScreen[None]):
     def _fill(self) -> None:
         """Set all of it out for the width that there is."""
         ascii_only = bool(getattr(self.app, "ascii_only", False))
-        is_replay = getattr(self.app, "replay", None) is not None
         lines: list[list[Piece]] = []
-        for where in ("replay", *self._where) if is_replay else self._where:
+        for where in self._where:
             keys = keys_of(where, usable=self._usable)
             lines += self._part(_TITLES[where], [((key.shown, "strong"), key.help) for key in keys])
         verdicts = (((verdict_words(each, ascii_only), f"verdict-{each}"), MEANINGS[each]) for each in Verdict)

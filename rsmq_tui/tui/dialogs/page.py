@@ -1,6 +1,6 @@
 """A page for users, in a dialog."""
 
-from typing import ClassVar, cast
+from typing import ClassVar
 
 from textual import on
 from textual.app import ComposeResult
@@ -10,8 +10,8 @@ from textual.screen import ModalScreen
 from textual.widgets import Markdown
 
 from rsmq_tui.docs import page, topics
+from rsmq_tui.tui.dashboard import dashboard_of
 from rsmq_tui.tui.keys import bindings_of
-from rsmq_tui.tui.servers import Dashboard
 
 
 class PageView(VerticalScroll):
@@ -53,7 +53,7 @@ class PageScreen(ModalScreen[None]):
     async def _follow(self, event: Markdown.LinkClicked) -> None:
         topic = event.href.removesuffix(".md")
         if topic not in topics():
-            cast("Dashboard", self.app).copy_text(event.href, "the link")
+            dashboard_of(self.app).copy_text(event.href, "the link")
             return
         view = self.query_one(PageView)
         view.border_title = f"Help: {topic}"

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, ClassVar
 
 from textual import events, on, work
-from textual.app import App, ComposeResult
+from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.content import Content
@@ -45,59 +45,10 @@ from rsmq_tui.tui.history.pages import (
     trouble_words,
 )
 from rsmq_tui.tui.keys import Where, bindings_of
-from rsmq_tui.tui.replay.session import open_replay
 from rsmq_tui.tui.screen import DashboardScreen
 from rsmq_tui.tui.widgets.painted import Piece
 from rsmq_tui.tui.widgets.row_table import RowTable
 from rsmq_tui.tui.widgets.text_lines import KeyHints, TextLine
-
-
-class RangedScreen(DashboardScreen):
-    """Shows the past, and has the keys that change which range of it."""
-
-    is_of_past = True
-
-    @property
-    def whole(self) -> TimeRange | None:
-        """All the time that is known, None where that is nothing."""
-        raise NotImplementedError
-
-    @property
-    def span(self) -> TimeRange | None:
-        """The range that is shown, or asked for."""
-        raise NotImplementedError
-
-    def show_span(self, span: TimeRange) -> None:
-        """Show another range."""
-        raise NotImplementedError
-
-    def show_snapshot(self, snapshot: Snapshot) -> None:
-        """Polls tell nothing of the past."""
-
-    @property
-    def can_change(self) -> bool:
-        """Nothing of the past can be changed."""
-        return False
-
-    def action_shift(self, step: int) -> None:
-        """Show an earlier or later time."""
-        if self.whole is not None and self.span is not None:
-            self.show_span(shifted(self.span, step, self.whole))
-
-    def action_zoom(self, step: int) -> None:
-        """Show less time, or more."""
-        if self.whole is not None and self.span is not None:
-            self.show_span(zoomed(self.span, step, self.whole))
-
-    def action_range(self) -> None:
-        """Ask for a range."""
-
-        if self.whole is not None:
-            self.app.push_screen(RangeScreen(self.whole), self._take_range)
-
-    def _take_range(self, span: TimeRange | None) -> None:
-        if span is not None:
-            self.show_span(span)
 
 
 class RangeScreen(ModalScreen[TimeRange | None]):
@@ -317,21 +268,12 @@ def passes(name: str, typed: str) -> bool:
     return all((word[1:] not in shown) if word.startswith("!") else word in shown for word in words)
 
 
-def jump(app: App[None], history: str, at_ms: int, queue: str | None) -> None:
-    """Replay that moment of a history; where none is known, say so in one line."""
-    if history:
-        open_replay(app, history, at_ms, queue)
-        return
-    words = f"cannot replay {clock(at_ms, date=True)[:16]}: name the folder of the history with --history"
-    app.notify(words, severity="warning", markup=False)
-
-
 # Nobody asks for it.
 _NOTHING = Wanted(points=0)
 _FEWEST_POINTS, _MOST_POINTS = 40, 400
 
 
-class HistoryScreen(RangedScreen):
+class HistoryScreen(DashboardScreen):
     """Charts, episodes, a heat map, and what else an analysis holds.
 
     ``queue`` names one to begin with: its server, namespace and name.
@@ -387,19 +329,22 @@ class HistoryScreen(RangedScreen):
         """Look for a newer run."""
         self._ask(look=self._asked.look + 1)
 
+    def show_snapshot(self, snapshot: Snapshot) -> None:
+        """Polls tell nothing of the past."""
+
+    def leads_somewhere(self, action: str) -> bool:
+        """Tell whether a key's action does more here than to say why it does nothing."""
+        return action != "history"
+
     @property
-    def whole(self) -> TimeRange | None:
-        """All the time that the analysis covers."""
-        return self._shown.whole
+    def can_change(self) -> bool:
+        """Nothing of the past can be changed."""
+        return False
 
     @property
     def span(self) -> TimeRange | None:
         """The range that is asked for, or else shown."""
         return self._asked.span or self._shown.span
-
-    def show_span(self, span: TimeRange) -> None:
-        """Ask for another range."""
-        self._ask(span=span)
 
     @on(RowTable.Moved)
     def _follow_cursor(self) -> None:
@@ -410,7 +355,11 @@ class HistoryScreen(RangedScreen):
         at_ms, ref = self._page.at_ms(row), self._page.ref(row)
         if at_ms is not None:
             history = self._past.history or self._shown.history
-            jump(self.app, history, at_ms, None if ref is None else ref.queue)
+            if history:
+                self.dashboard.open_replay(history, at_ms, None if ref is None else ref.queue)
+                return
+            words = f"cannot replay {clock(at_ms, date=True)[:16]}: name the folder of the history with --history"
+            self.notify(words, severity="warning", markup=False)
         elif ref is not None:
             self._choice.narrow(ref, self._page)
             self._turn_to(next(page for page in PAGES if page.id == "episodes"))
@@ -447,6 +396,25 @@ class HistoryScreen(RangedScreen):
         elif len(self.app.screen_stack) > 1:
             # Alone it is left by q: escape must not end the program.
             self.app.call_later(self.app.run_action, "leave")
+
+    def action_shift(self, step: int) -> None:
+        """Show an earlier or later time."""
+        if self._shown.whole is not None and self.span is not None:
+            self._ask(span=shifted(self.span, step, self._shown.whole))
+
+    def action_zoom(self, step: int) -> None:
+        """Show less time, or more."""
+        if self._shown.whole is not None and self.span is not None:
+            self._ask(span=zoomed(self.span, step, self._shown.whole))
+
+    def action_range(self) -> None:
+        """Ask for a range."""
+        if self._shown.whole is not None:
+            self.app.push_screen(RangeScreen(self._shown.whole), self._take_range)
+
+    def _take_range(self, span: TimeRange | None) -> None:
+        if span is not None:
+            self._ask(span=span)
 
     def action_mark(self) -> None:
         """Mark the queue of the row, or take the mark off."""

@@ -216,7 +216,7 @@ class ActingScreen(DashboardScreen):
             self.notify(self.why_nothing, severity="warning", markup=False)
             return
         # One that is refused must not stand for the one that is under way.
-        if self.dashboard.ask_change(name, self.queue, scope, place=self.site.place):
+        if self.dashboard.changes.ask(self.site, name, self.queue, scope):
             self.asked = scope
 
     def action_edit(self) -> None:
@@ -228,11 +228,11 @@ class ActingScreen(DashboardScreen):
 
     def action_undo(self) -> None:
         """Take the last change of this queue back."""
-        self.dashboard.undo(self.queue, self.site.place)
+        self.dashboard.changes.undo(self.site, self.queue)
 
     def action_retry_skipped(self) -> None:
         """Ask again for what the last change skipped because it was received meanwhile."""
-        self.dashboard.retry_skipped()
+        self.dashboard.changes.retry_skipped()
 
     def action_copy_id(self) -> None:
         """Copy the id of the one message."""
@@ -248,7 +248,7 @@ class ActingScreen(DashboardScreen):
 
     def _edit_body(self, id: str, body: bytes) -> None:
         about = f"a copy of the message {id}"
-        self.dashboard.ask_change("send", self.queue, body=body, about=about, place=self.site.place)
+        self.dashboard.changes.ask(self.site, "send", self.queue, body=body, about=about)
 
     async def body_of(self, id: str) -> bytes | None:
         """Read a body whole; say why where there is none."""

@@ -15,13 +15,14 @@ from rsmq_tui.monitor.peek import place_of
 from rsmq_tui.monitor.poller import ReadsAgain
 from rsmq_tui.monitor.text import clock, duration, plural, printable, size
 from rsmq_tui.triage.scope import Marked, Scope
+from rsmq_tui.tui.changes.controller import ChangeTold
 from rsmq_tui.tui.keys import Where, bindings_of
 from rsmq_tui.tui.queue.marks import ActingScreen, shown
 from rsmq_tui.tui.screen import DashboardScreen
 from rsmq_tui.tui.theme import MESSAGE_TOKENS
 from rsmq_tui.tui.widgets.painted import Piece
 from rsmq_tui.tui.widgets.status_line import StatusLine
-from rsmq_tui.tui.widgets.text_lines import ChangeTold, KeyHints, TextLine
+from rsmq_tui.tui.widgets.text_lines import KeyHints, TextLine
 from rsmq_tui.tui.widgets.text_view import LineView, PieceLines, View, first_view, lines_of
 
 _VIEWS = tuple(View)
@@ -106,11 +107,11 @@ class MessageScreen(ActingScreen):
         """Tell whether a key's action does more here than to say why it does nothing."""
         if self._message is None and self._error is None:
             # It is being read.
-            return True
+            return super().leads_somewhere(action)
         name = action.partition("(")[0]
         if name == "change":
             return self._row is not None
-        return self._body is not None if name in ("edit", "copy_body", "view") else True
+        return self._body is not None if name in ("edit", "copy_body", "view") else super().leads_somewhere(action)
 
     def action_view(self, step: int) -> None:
         """Look at the body in another way."""
@@ -162,16 +163,13 @@ class MessageScreen(ActingScreen):
     def _row(self) -> MessageRow | None:
         return None if self._message is None or self._is_taken else self._message.row
 
-    def _tell_change(self, told: ChangeTold | None) -> None:
-        super()._tell_change(told)
-        if told is None or told.is_running or self._shown_in is not None:
-            return
+    def _follow_change(self, told: ChangeTold) -> None:
         if told.taken and told.scope is not None and told.scope is self.asked:
             # What was read before is old.
             self._is_taken, self._taken_by = True, told.change
             self.workers.cancel_group(self, "message")
             self._show_body()
-            self._refresh_words()
+            self.refresh_words()
         elif self._is_taken and told.undone is not None and told.undone == self._taken_by:
             self._is_taken = False
             self._fetch()
@@ -180,7 +178,7 @@ class MessageScreen(ActingScreen):
 
     def _follow(self) -> None:
         """Read it again for a poll: no question while one is under way, nor while a change may be taking an item."""
-        told = self.dashboard.change_told
+        told = self.dashboard.changes.told
         is_changing = self._is_item and told is not None and told.is_running
         if not is_changing and (self._reading is None or self._reading.is_finished):
             self._read_again()
@@ -218,7 +216,7 @@ class MessageScreen(ActingScreen):
         # Setting a long body out takes a while.
         if self._laid_out != self._body_facts:
             self._show_body(stay=before is not None)
-        self._refresh_words()
+        self.refresh_words()
 
     def _show_body(self, *, stay: bool = False) -> None:
         view, body = self.body_view, self._body

@@ -11,15 +11,14 @@ from rsmq_tui.monitor import Filter, MessageRow, Page, PageRequest, PeekError, Q
 from rsmq_tui.monitor.poller import ReadsRowsAgain
 from rsmq_tui.monitor.text import count, printable
 from rsmq_tui.protocol import Part
+from rsmq_tui.protocol.kinds import Tab
 from rsmq_tui.tui.columns import MESSAGE_COLUMNS, MessageContext
 from rsmq_tui.tui.queue.search import (
     MISSING_MAX,
-    TABS,
     Hits,
     SearchedMessages,
     Searches,
     Stage,
-    Tab,
     alone_pieces,
     known_numbers,
     nothing_found,
@@ -164,9 +163,7 @@ class ListHead(Vertical):
 class MessageList(SearchedMessages):
     """Shows a tab of a queue: in pages that are read again at each poll, or, filtered, what a search of it found."""
 
-    def __init__(
-        self, queue: str, place: str = "", tabs: Sequence[Tab] = TABS, *, on_open: Callable[[MessageRow], None]
-    ) -> None:
+    def __init__(self, queue: str, place: str, tabs: Sequence[Tab], *, on_open: Callable[[MessageRow], None]) -> None:
         super().__init__(queue, place, tabs[0])
         self.table = RowTable(MESSAGE_COLUMNS, MessageContext(0, 0), id="messages", on_open=on_open)
         self.head = ListHead(tabs)

@@ -1,6 +1,6 @@
 """The screen of one queue: verdict, recent history and messages."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import ClassVar
 
 from textual import on, work
@@ -22,12 +22,13 @@ from rsmq_tui.monitor import (
 )
 from rsmq_tui.monitor.poller import KnowsWaiters
 from rsmq_tui.monitor.text import UNKNOWN, clock, count, net, plural, printable, seconds, size
+from rsmq_tui.protocol.kinds import kind_named
 from rsmq_tui.triage.scope import Scope
+from rsmq_tui.tui.changes.controller import ChangeTold
 from rsmq_tui.tui.keys import Where, bindings_of
 from rsmq_tui.tui.queue.groups import GroupScreen
 from rsmq_tui.tui.queue.marks import ActingScreen, all_of
 from rsmq_tui.tui.queue.message_list import MessageList
-from rsmq_tui.tui.queue.search import LIST_TABS, TABS
 from rsmq_tui.tui.replay.banner import inventory_pieces
 from rsmq_tui.tui.screen import DashboardScreen
 from rsmq_tui.tui.theme import sign
@@ -35,7 +36,7 @@ from rsmq_tui.tui.widgets.charts import BarPanel, ChartPanel, SparkPanel
 from rsmq_tui.tui.widgets.filter_line import FilterLine
 from rsmq_tui.tui.widgets.painted import Piece
 from rsmq_tui.tui.widgets.status_line import StatusLine
-from rsmq_tui.tui.widgets.text_lines import ChangeTold, KeyHints, TextLine
+from rsmq_tui.tui.widgets.text_lines import KeyHints, TextLine
 
 
 def title_pieces(
@@ -56,37 +57,41 @@ def fact_pieces(state: QueueState | None) -> list[Piece]:
     """Say its attributes and counters, and what is odd about it."""
     if state is None:
         return []
-    words = _list_words(state) if state.kind == "list" else _rsmq_words(state)
-    pieces: list[Piece] = [(f" {words}", "muted")]
+    pieces: list[Piece] = [(f" {' · '.join(_facts(state))}", "muted")]
     if state.problems:
         pieces.append((f"   ! {'; '.join(state.problems)}", "verdict-aged"))
     return pieces
 
 
-def _rsmq_words(state: QueueState) -> str:
-    maxsize = "unlimited" if state.maxsize == -1 else size(state.maxsize)
-    return (
-        f"vt {seconds(state.vt_s)} · delay {seconds(state.delay_s)} · max {maxsize}"
-        f" · sent {count(state.totalsent)} · received {count(state.totalrecv)}"
-        f" · created {clock(state.created_ms, date=True)[:16]}"
-    )
-
-
-def _list_words(state: QueueState) -> str:
-    expired = UNKNOWN if state.expired is None else plural(state.expired, "lease")
-    return f"a Redis List · {count(state.hidden)} in processing · {expired} expired · depth {net(state.net_s)}/s"
+def _facts(state: QueueState) -> Iterator[str]:
+    kind = kind_named(state.kind)
+    if kind.title:
+        yield kind.title
+    if "set" in kind.actions:
+        yield f"vt {seconds(state.vt_s)}"
+        yield f"delay {seconds(state.delay_s)}"
+        yield f"max {'unlimited' if state.maxsize == -1 else size(state.maxsize)}"
+    if kind.counts_receives:
+        yield f"sent {count(state.totalsent)}"
+        yield f"received {count(state.totalrecv)}"
+        yield f"created {clock(state.created_ms, date=True)[:16]}"
+    if kind.has_leases:
+        yield f"{count(state.hidden)} in processing"
+        yield f"{UNKNOWN if state.expired is None else plural(state.expired, 'lease')} expired"
+    if not kind.counts_arrivals:
+        yield f"depth {net(state.net_s)}/s"
 
 
 def past_series(
-    points: Iterable[QueuePoint], *, of_list: bool = False
+    points: Iterable[QueuePoint], *, counts_arrivals: bool = True
 ) -> tuple[tuple[Series, ...], tuple[Series, ...]]:
-    """Return what was in it, and what came and went a second; of a list only what is left of both is known."""
+    """Return what was in it, and what came and went a second; where nobody counts it, what is left of both."""
     known = list(points)
     counts = (
         Series("ready", [(point.at_ms, point.ready) for point in known]),
         Series("hidden", [(point.at_ms, point.hidden) for point in known]),
     )
-    if of_list:
+    if not counts_arrivals:
         fills = Series("fills", [(point.at_ms, _above_zero(point.net_s)) for point in known])
         drains = Series("drains", [(point.at_ms, _above_zero(point.net_s, -1)) for point in known])
         return counts, (fills, drains)
@@ -137,19 +142,19 @@ class QueueScreen(ActingScreen):
     WHERE: ClassVar[tuple[Where, ...]] = ("queue", "table")
     BINDINGS: ClassVar[list[BindingType]] = bindings_of("queue")
 
-    def __init__(self, queue: str, place: str = "", *, of_lists: bool = False) -> None:
+    def __init__(self, queue: str, place: str = "") -> None:
         super().__init__(queue, place)
-        self.messages = MessageList(queue, place, LIST_TABS if of_lists else TABS, on_open=self._open)
+        self._kind = self.site.kind
+        self.messages = MessageList(queue, place, self._kind.tabs, on_open=self._open)
         self._title = TextLine(id="title")
         self._facts = TextLine(id="facts")
         self._depth = ChartPanel("Messages, 10 min", ("series-first", "series-third"), id="depth")
         self._rates = ChartPanel(
             "Messages a second, 10 min", ("series-first", "series-second", "series-third"), id="rates"
         )
-        self._due = BarPanel("Leases that end in" if of_lists else "Messages visible in")
-        rates = ("fills/s", "drains/s") if of_lists else ("arrivals/s", "deletes/s", "receives/s")
+        self._due = BarPanel(self._kind.due_title)
+        rates = ("arrivals/s", "deletes/s", "receives/s") if self._kind.counts_arrivals else ("fills/s", "drains/s")
         self._sparks = SparkPanel(("ready",), ("hidden",), rates, id="sparks")
-        self._of_lists = of_lists
         self._charts_at = 0
         self._due_for_ms: int | None = None
         self._is_counting = False
@@ -184,7 +189,7 @@ class QueueScreen(ActingScreen):
         self.messages.search_again()
 
     def _open(self, message: MessageRow) -> None:
-        self.dashboard.open_message(self.queue, message.id, self.site.place)
+        self.dashboard.navigation.open("message", self.queue, message.id, self.site.place)
 
     @on(FilterLine.Applied)
     def _apply(self, event: FilterLine.Applied) -> None:
@@ -258,11 +263,11 @@ class QueueScreen(ActingScreen):
     def action_export(self) -> None:
         """Write what is marked, or else all that matches, to a file: that takes nothing away."""
         marks, wanted = self.messages.marks, self.messages.wanted
-        self.dashboard.export(self.queue, marks.scope(wanted, None) or all_of(wanted), self.site.place)
+        self.dashboard.changes.export(self.site, self.queue, marks.scope(wanted, None) or all_of(wanted))
 
     def action_audit(self) -> None:
         """Audit this queue."""
-        self.dashboard.open_audit(self.queue, self.site.place)
+        self.dashboard.navigation.open("audit", self.queue, self.site.place)
 
     def action_group(self) -> None:
         """Count messages by a field of their JSON."""
@@ -300,10 +305,7 @@ class QueueScreen(ActingScreen):
         self.set_focus(self.messages.table)
         self.messages.show()
 
-    def _tell_change(self, told: ChangeTold | None) -> None:
-        super()._tell_change(told)
-        if told is None or told.is_running:
-            return
+    def _follow_change(self, told: ChangeTold) -> None:
         # What was asked for has been done to what was marked, and what was found is not what it was.
         if told.scope is not None and told.scope is self.asked:
             self.asked = None
@@ -331,7 +333,7 @@ class QueueScreen(ActingScreen):
         if step == self._charts_at:
             return
         self._charts_at = step
-        counts, rates = past_series(snapshot.trend.queue(self.queue), of_list=self._of_lists)
+        counts, rates = past_series(snapshot.trend.queue(self.queue), counts_arrivals=self._kind.counts_arrivals)
         self._depth.show(counts, snapshot.at_ms)
         self._rates.show(rates, snapshot.at_ms)
         self._sparks.show((*counts, *rates), snapshot.at_ms)
@@ -345,6 +347,6 @@ class QueueScreen(ActingScreen):
         else:
             self._due.remove_class("-stale")
             self._due.show(due)
-            self.messages.tell_unleased(dict(due).get("no lease") if self._of_lists else None)
+            self.messages.tell_unleased(dict(due).get("no lease"))
         finally:
             self._is_counting = False

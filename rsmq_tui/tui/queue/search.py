@@ -3,10 +3,8 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
 from enum import Enum, auto
 from operator import attrgetter
-from typing import cast
 
 from rich.cells import cell_len
 from textual import work
@@ -26,38 +24,13 @@ from rsmq_tui.monitor import (
 from rsmq_tui.monitor.filters.search import INCOMPLETE, found_row
 from rsmq_tui.monitor.peek import RowsAgain
 from rsmq_tui.monitor.reading import read_score
-from rsmq_tui.monitor.text import UNKNOWN, compact, count, duration, printable
-from rsmq_tui.protocol import PREVIEW_BYTES, Part, RawMessage
+from rsmq_tui.monitor.text import UNKNOWN, compact, count, duration, matches, printable
+from rsmq_tui.protocol import PREVIEW_BYTES, RawMessage
+from rsmq_tui.protocol.kinds import Tab, kind_named
 from rsmq_tui.protocol.lists.naming import order_of
+from rsmq_tui.tui.dashboard import Dashboard, dashboard_of
 from rsmq_tui.tui.queue.marks import Marks
-from rsmq_tui.tui.servers import Dashboard
 from rsmq_tui.tui.widgets.painted import Piece
-
-
-@dataclass(frozen=True, slots=True)
-class Tab:
-    """Lists a ``part`` of the queue in pages, or where it is None what the ``term`` of a filter finds."""
-
-    name: str
-    term: str = ""
-    part: Part | None = None
-
-
-TABS = (
-    Tab("all", part="all"),
-    Tab("ready", "state:ready", part="ready"),
-    Tab("in flight", "state:inflight"),
-    Tab("delayed", "state:delayed"),
-    Tab("poison", "state:poison"),
-)
-# Of a list queue; what is not ready is in processing.
-LIST_TABS = (
-    Tab("all", part="all"),
-    Tab("ready", "state:ready", part="ready"),
-    Tab("processing", "!state:ready", part="hidden"),
-    Tab("expired", "state:expired"),
-    Tab("no lease", "state:unleased"),
-)
 
 
 def wanted_in(tab: Tab, typed: Filter) -> Filter:
@@ -103,7 +76,7 @@ def known_numbers(state: QueueState, found: Mapping[str, str], *, is_sure: bool)
     Of messages received often a poll sees some: at least so many there are, unless more were ``found`` or all were
     looked at.
     """
-    if state.kind == "list":
+    if kind_named(state.kind).has_leases:
         numbers: dict[str, float | None] = {"processing": state.hidden, "expired": state.expired}
         if state.hidden == 0:
             numbers["no lease"] = 0
@@ -357,11 +330,6 @@ def search_pieces(
     return [(f" {wanted}", ""), (matched, "strong"), *told]
 
 
-def matches(number: int | None) -> str:
-    """Say how many messages match: 1 match, 27 matches."""
-    return f"{count(number)} {'match' if number == 1 else 'matches'}"
-
-
 def nothing_found(hits: Hits) -> str:
     """Say that a search ended early and had found nothing until then; nothing where it searched all."""
     if hits.stage is not Stage.STOPPED:
@@ -450,7 +418,7 @@ class SearchedMessages(Vertical):
 
     @property
     def _dashboard(self) -> Dashboard:
-        return cast("Dashboard", self.app)
+        return dashboard_of(self.app)
 
     @property
     def _is_search(self) -> bool:

@@ -1,6 +1,6 @@
 """The line of a replay: its time and speed, and that it is not live."""
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
 from textual.color import Color
@@ -8,13 +8,13 @@ from textual.strip import Strip
 
 from rsmq_tui.monitor import Snapshot
 from rsmq_tui.monitor.text import clock, duration, plural, printable
-from rsmq_tui.tui.servers import Dashboard
+from rsmq_tui.tui.dashboard import dashboard_of
 from rsmq_tui.tui.widgets.painted import Painted, Piece
 
 if TYPE_CHECKING:
     from rsmq_tui.history.replay.player import Player
     from rsmq_tui.history.replay.polls import Change
-    from rsmq_tui.tui.replay.session import Replaying
+    from rsmq_tui.tui.replay.session import ReplaySession
 
 
 _CHANGES_TOLD = 2
@@ -27,7 +27,7 @@ def moment_words(at_ms: int) -> str:
     return f"{clock(at_ms, date=True)[:19]} UTC"
 
 
-def span_words(replaying: "Replaying") -> str:
+def span_words(replaying: "ReplaySession") -> str:
     """Say what was recorded: of 2031-05-10 08:00 … 2031-05-18 12:00."""
     span = replaying.span
     return f"of {clock(span.from_ms, date=True)[:16]} … {clock(span.to_ms, date=True)[:16]}"
@@ -39,7 +39,7 @@ def speed_words(player: "Player") -> str:
     return words if real > _AS_ASKED * player.speed else f"{words} (actual x{real:{',.0f' if real >= 10 else '.2g'}})"
 
 
-def outcome_words(replaying: "Replaying") -> str:
+def outcome_words(replaying: "ReplaySession") -> str:
     """Say what changed at the moment that was gone to, or what was left out; nothing where there is nothing to say."""
     told = replaying.told
     if told.looking_ms is not None:
@@ -56,7 +56,7 @@ def outcome_words(replaying: "Replaying") -> str:
     return ""
 
 
-def freshness(snapshot: Snapshot, replaying: "Replaying", *, ascii_only: bool) -> Piece:
+def freshness(snapshot: Snapshot, replaying: "ReplaySession", *, ascii_only: bool) -> Piece:
     """Say how the numbers of a recorded poll are to be taken."""
     link = snapshot.link
     if not snapshot.at_ms:
@@ -68,7 +68,7 @@ def freshness(snapshot: Snapshot, replaying: "Replaying", *, ascii_only: bool) -
     return f"{sign} {outage_words(snapshot, replaying)} ", "alarm"
 
 
-def outage_words(snapshot: Snapshot, replaying: "Replaying") -> str:
+def outage_words(snapshot: Snapshot, replaying: "ReplaySession") -> str:
     """Say that the numbers are not of the moment that is shown, since when, and why."""
     link = snapshot.link
     why = printable(link.failure.sentence if link.failure else "", 80)
@@ -79,7 +79,7 @@ def outage_words(snapshot: Snapshot, replaying: "Replaying") -> str:
     return f"down, numbers {duration(replaying.position_ms - link.fresh_at_s * 1000)} old: {why}"
 
 
-def empty_words(snapshot: Snapshot, replaying: "Replaying") -> list[Piece]:
+def empty_words(snapshot: Snapshot, replaying: "ReplaySession") -> list[Piece]:
     """Say why a replay shows no queue."""
     if snapshot.link.failure is not None:
         return [
@@ -89,7 +89,7 @@ def empty_words(snapshot: Snapshot, replaying: "Replaying") -> list[Piece]:
     return [("  No queues existed at this time.", "muted")]
 
 
-def inventory_pieces(replaying: "Replaying", place: str, queue: str) -> list[Piece]:
+def inventory_pieces(replaying: "ReplaySession", place: str, queue: str) -> list[Piece]:
     """Say of when the messages are that are listed; nothing where none are."""
     at_ms = replaying.inventory_ms(place, queue)
     if at_ms is None:
@@ -131,7 +131,7 @@ class ReplayBanner(Painted):
 
     def paint(self) -> list[Strip]:
         """Paint the line."""
-        replaying = cast("Dashboard", self.app).replay
+        replaying = dashboard_of(self.app).replay
         if replaying is None:
             return []
         player, width = replaying.player, self.size.width

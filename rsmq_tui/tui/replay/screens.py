@@ -15,7 +15,7 @@ from rsmq_tui.monitor import Snapshot
 from rsmq_tui.monitor.text import UNKNOWN, clock, compact, count, duration, plural, printable
 from rsmq_tui.tui.changes.forms import Answers, Field, Form, FormScreen
 from rsmq_tui.tui.keys import Where, bindings_of
-from rsmq_tui.tui.replay.session import Replaying
+from rsmq_tui.tui.replay.session import ReplaySession
 from rsmq_tui.tui.screen import DashboardScreen
 from rsmq_tui.tui.theme import sign
 from rsmq_tui.tui.widgets.painted import Piece
@@ -171,7 +171,7 @@ class DiffScreen(DashboardScreen):
         if queue.now is None and queue.then is not None:
             self.notify("that queue does not exist at the later time", severity="warning", markup=False)
             return
-        self.dashboard.open_queue(queue.state.name, queue.state.place)
+        self.dashboard.navigation.open_queue(queue.state.name, queue.state.place)
 
     def _instants(self, diff: Diff) -> list[Piece]:
         back = " < " if self.dashboard.ascii_only else " ◀ "
@@ -200,7 +200,7 @@ _DAY_MS = 86_400_000
 _NOTE = "21:50 · 2031-05-17 21:50 · -10m · +1h, in UTC"
 
 
-def seek_screen(replaying: Replaying) -> FormScreen[int]:
+def seek_screen(replaying: ReplaySession) -> FormScreen[int]:
     """Return a dialog that goes to the time that is typed."""
     span = replaying.span
     ends = tuple(clock(at_ms, date=True)[:19] for at_ms in span)
@@ -215,7 +215,7 @@ def seek_screen(replaying: Replaying) -> FormScreen[int]:
     return screen
 
 
-def _time_ms(answers: Answers, replaying: Replaying) -> int:
+def _time_ms(answers: Answers, replaying: ReplaySession) -> int:
     """Return the time that was typed; raises ``ValueError`` for one of which nothing was recorded."""
     text, now_ms, span = str(answers["time"]).strip(), replaying.position_ms, replaying.span
     if text in ("now", "end"):

@@ -1,29 +1,19 @@
-"""A replay in the dashboard, opened by the command or from any screen.
+"""A replay in the dashboard, opened by the command or from any screen."""
 
-``open_replay(app, history, at_ms, queue)`` is what a screen calls: it shows the same dashboard on recorded time, paused
-at that moment, on top of the current screens; q leads back to them.
-"""
-
-import asyncio
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
-from textual.app import App
-
-from rsmq_tui.history.names import HistoryError
 from rsmq_tui.monitor import Snapshot
 from rsmq_tui.monitor.series import Trend
-from rsmq_tui.monitor.text import printable
 from rsmq_tui.tui.servers import WatchedServer
 
 if TYPE_CHECKING:
     from rsmq_tui.history.names import Place
     from rsmq_tui.history.reading import History, Span
     from rsmq_tui.history.replay.player import Player, ReplaySource, SeekOutcome
-    from rsmq_tui.tui.replay.host import ReplayHost
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +24,7 @@ class Marked:
     snapshot: Snapshot
 
 
-class Replaying:
+class ReplaySession:
     """What the app and its screens know of a replay: its player, its sites, and the instant that was marked.
 
     ``source_of`` makes what screens ask of a place.
@@ -128,7 +118,7 @@ def start_replay(
     to_ms: int | None = None,
     speed: float = 60.0,
     playing: bool = True,
-) -> Replaying:
+) -> ReplaySession:
     """Open a history and go to ``from_ms``, or to an hour before its end; raises ``HistoryError``. It reads files."""
     from rsmq_tui.history.reading import History  # noqa: PLC0415 - Arrow is loaded where something is replayed
 
@@ -143,7 +133,7 @@ def replaying_of(
     speed: float = 60.0,
     playing: bool = True,
     clock: Callable[[], float] = time.monotonic,
-) -> Replaying:
+) -> ReplaySession:
     """Replay a history that is open; ``clock`` is a monotonic clock in seconds. Raises ``HistoryError``."""
     from rsmq_tui.history.replay.messages import Inventories  # noqa: PLC0415
     from rsmq_tui.history.replay.player import Player, ReplaySource  # noqa: PLC0415
@@ -152,34 +142,7 @@ def replaying_of(
     replay = Replay(history, from_ms=from_ms, to_ms=to_ms)
     player = Player(replay, speed=speed, playing=playing, clock=clock)
     inventories = Inventories(history)
-    return Replaying(player, lambda place: ReplaySource(player, place, inventories), history.label)
-
-
-def open_replay(app: App[None], history: str, at_ms: int, queue: str | None = None) -> None:
-    """Show a moment of a history over the screens of the dashboard, paused; that of a queue where one is named.
-
-    It returns at once. Where the history cannot be read, a toast says why.
-    """
-    host = cast("ReplayHost", app)
-    host.run_worker(_open(host, history, at_ms, queue), group="replay", exclusive=True)
-
-
-async def _open(host: "ReplayHost", history: str, at_ms: int, queue: str | None) -> None:
-    try:
-        replaying = await asyncio.to_thread(start_replay, history, from_ms=at_ms, playing=False)
-    except ImportError:
-        words = "to replay a history, install the extra `history`: pip install 'rsmq-tui[history]'"
-        host.notify(words, severity="warning", markup=False)
-        return
-    except HistoryError as error:
-        host.notify(printable(str(error), 300), severity="warning", markup=False)
-        return
-    except Exception as error:
-        # What a damaged file holds may be anything, and filesystems have errors of their own.
-        words = f"this history cannot be replayed: {str(error) or type(error).__name__}"
-        host.notify(printable(words, 300), severity="warning", markup=False)
-        return
-    host.enter_replay(replaying, queue)
+    return ReplaySession(player, lambda place: ReplaySource(player, place, inventories), history.label)
 
 
 def _relabelled(snapshot: Snapshot, label: str) -> Snapshot:

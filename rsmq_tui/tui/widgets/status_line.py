@@ -1,7 +1,7 @@
 """The line at the top of every screen, and the text shown where there is no data."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
 from textual.reactive import reactive
@@ -10,12 +10,14 @@ from textual.strip import Strip
 from rsmq_tui.monitor import Snapshot
 from rsmq_tui.monitor.text import count, duration, plural, printable, size
 from rsmq_tui.protocol import ENDED
+from rsmq_tui.tui.dashboard import Dashboard, dashboard_of
 from rsmq_tui.tui.replay.banner import empty_words, outage_words
-from rsmq_tui.tui.servers import Dashboard, WatchedServer, are_of_one_server
+from rsmq_tui.tui.replay.session import ReplaySession
+from rsmq_tui.tui.servers import WatchedServer, are_of_one_server
 from rsmq_tui.tui.widgets.painted import Painted, Piece
 
 if TYPE_CHECKING:
-    from rsmq_tui.tui.replay.session import Replaying
+    pass
 
 
 def age_words(part: Snapshot, dashboard: Dashboard) -> str:
@@ -51,7 +53,7 @@ def _retry_words(part: Snapshot, dashboard: Dashboard) -> str:
     return f"{doing} in {again_s:.0f} s" if again_s >= 0.5 else doing
 
 
-def why_empty(snapshot: Snapshot, typed: str, replay: "Replaying | None") -> list[Piece]:
+def why_empty(snapshot: Snapshot, typed: str, replay: ReplaySession | None) -> list[Piece]:
     """Say why there is no row, ``typed`` being what is looked for, and what to do next."""
     failure = snapshot.link.failure
     if replay is not None and not (typed and snapshot.queues):
@@ -106,7 +108,7 @@ class StatusLine(Painted):
             return [self.line([(" rsmq-tui   connecting …", "muted")])]
         width = self.size.width
         left, right = self._left(snapshot), self._right(snapshot)
-        kept = 1 if cast("Dashboard", self.app).recording is None else 2
+        kept = 1 if dashboard_of(self.app).recording is None else 2
         while len(right) > kept and _width(left) + _width(right) > width:
             right.pop(0)
         while len(left) > 1 and _width(left) + _width(right) > width:
@@ -136,7 +138,7 @@ class StatusLine(Painted):
         return pieces
 
     def _right(self, snapshot: Snapshot) -> list[Piece]:
-        replaying = cast("Dashboard", self.app).replay
+        replaying = dashboard_of(self.app).replay
         if replaying is not None:
             from rsmq_tui.tui.replay.banner import freshness  # noqa: PLC0415 - live screens need none
 
@@ -156,7 +158,7 @@ class StatusLine(Painted):
         return pieces
 
     def _recording(self) -> Piece | None:
-        recording = cast("Dashboard", self.app).recording
+        recording = dashboard_of(self.app).recording
         if recording is None:
             return None
         tally = recording.tally
@@ -165,7 +167,7 @@ class StatusLine(Painted):
         return ("REC ", "alarm")
 
     def _freshness(self, snapshot: Snapshot) -> Piece:
-        dashboard, link = cast("Dashboard", self.app), snapshot.link
+        dashboard, link = dashboard_of(self.app), snapshot.link
         if link.failure is not None:
             return (f"{'X' if self.ascii_only else '✗'} {stale_words(snapshot, dashboard)} ", "alarm")
         age_s = None if link.fresh_at_s is None else max(0.0, dashboard.clock() - link.fresh_at_s)
@@ -178,7 +180,7 @@ class StatusLine(Painted):
     @property
     def _sites(self) -> Sequence[WatchedServer]:
         """The servers that the screen shows; in a replay, those that were there at its moment."""
-        dashboard, place = cast("Dashboard", self.app), getattr(self.screen, "place", None)
+        dashboard, place = dashboard_of(self.app), getattr(self.screen, "place", None)
         if place is not None:
             return (dashboard.site(place),)
         if dashboard.replay is None or self.snapshot is None or not self.snapshot.parts:

@@ -1,7 +1,6 @@
 """Single lines of text: plain text, key hints, and the progress of a change."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
@@ -10,11 +9,13 @@ from rich.text import Text
 from textual.strip import Strip
 
 from rsmq_tui.monitor.text import count, printable
+from rsmq_tui.tui.changes.controller import ChangeTold
+from rsmq_tui.tui.dashboard import dashboard_of
 from rsmq_tui.tui.keys import NO_CHANGES, Key, Where, keys_of
 from rsmq_tui.tui.widgets.painted import Painted, Piece
 
 if TYPE_CHECKING:
-    from rsmq_tui.triage.scope import Scope
+    pass
 
 
 class TextLine(Painted):
@@ -58,29 +59,6 @@ class TextLine(Painted):
 
 
 _BAR_CELLS = 20
-
-
-@dataclass(frozen=True, slots=True)
-class ChangeTold:
-    """What there is to tell: ``words``, and while the change runs how many of the ``planned`` are behind us.
-
-    ``planned`` is None where there is nothing to count; ``is_alarm`` is set when something failed, or was left out.
-    Told at the end are ``scope``, which messages the change was asked for, ``taken``, how many left their queue,
-    ``change``, its number in the journal, and ``undone``, the number of the change that it took back.
-    """
-
-    words: str
-    is_running: bool = False
-    handled: int = 0
-    planned: int | None = None
-    skipped: int = 0
-    failed: int = 0
-    is_stopping: bool = False
-    is_alarm: bool = False
-    scope: "Scope | None" = None
-    taken: int = 0
-    change: int | None = None
-    undone: int | None = None
 
 
 class ChangeLine(Painted):
@@ -142,10 +120,11 @@ class KeyHints(Painted):
 
     def paint(self) -> list[Strip]:
         """Paint key and word, one after the other."""
-        is_replay = getattr(self.app, "replay", None) is not None
+        is_replay = dashboard_of(self.app).replay is not None
         where: tuple[Where, ...] = ("replay", *self._where) if is_replay else self._where
         keys = keys_of(*where, usable=getattr(self.screen, "usable", NO_CHANGES))
-        hints = [key for key in keys if key.hint and self._leads_somewhere(key.action)]
+        leads_somewhere = getattr(self.screen, "leads_somewhere", lambda _: True)
+        hints = [key for key in keys if key.hint and leads_somewhere(key.action)]
         pinned = [key for key in hints if key.pinned]
         # Where it is narrow, more words are worth more than the room between them.
         gap = 2 if self.size.width < _WIDE else 3
@@ -163,11 +142,6 @@ class KeyHints(Painted):
         for key in (*shown, *pinned):
             pieces += [(f"{_face(key)} ", "head"), (f"{key.hint}{' ' * gap}", "muted")]
         return [self.line(pieces)]
-
-    def _leads_somewhere(self, action: str) -> bool:
-        """Tell whether a key's action does more here than to say why it does nothing, as app and screen know it."""
-        known = (getattr(owner, "leads_somewhere", None) for owner in (self.app, self.screen))
-        return all(leads is None or leads(action) for leads in known)
 
 
 def _face(key: Key) -> str:

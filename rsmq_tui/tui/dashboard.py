@@ -1,0 +1,225 @@
+"""What all screens share: the servers or the replay that is shown, the last snapshot, navigation and changes."""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
+
+from textual.app import App
+from textual.screen import Screen
+from textual.worker import Worker
+
+from rsmq_tui.monitor import Snapshot
+from rsmq_tui.monitor.text import printable
+from rsmq_tui.tui.changes.controller import ChangeController, ChangeTold
+from rsmq_tui.tui.servers import WatchedServer
+
+if TYPE_CHECKING:
+    from rsmq_tui.history.recorder import Recorder
+    from rsmq_tui.tui.history.loading import Past
+    from rsmq_tui.tui.replay.session import ReplaySession
+
+# More than this is not taken by terminals that do take OSC 52.
+_CLIPBOARD_BYTES_MAX = 74_000
+
+
+class Navigation:
+    """Opens screens, each of which ``make_screen`` makes by its name and its arguments when it is needed.
+
+    ``floor`` is how many screens lie under what is shown, the first of it included: leaving that one leaves all of it.
+    """
+
+    def __init__(self, app: App[Any], make_screen: Callable[..., Screen[Any]]) -> None:
+        self._app = app
+        self._make_screen = make_screen
+        self.floor = 1
+
+    def open(self, name: str, *arguments: Any) -> None:
+        """Go to the screen of that name."""
+        self._app.push_screen(self._make_screen(name, *arguments))
+
+    def open_queue(self, queue: str, place: str = "") -> None:
+        """Go to a queue's own screen, from the first one."""
+        self.close_above(self.floor)
+        self.open("queue", queue, place)
+
+    def close_above(self, floor: int) -> None:
+        """Close the screens that lie on so many."""
+        while len(self._app.screen_stack) > floor:
+            self._app.pop_screen()
+
+
+@dataclass(frozen=True, slots=True)
+class _Behind:
+    """What was shown before a replay was opened over it; its servers are polled on."""
+
+    sites: Sequence[WatchedServer]
+    by_place: Mapping[str, WatchedServer]
+    floor: int
+
+
+class Dashboard:
+    """What screens know of their app: what its servers say, or a replay, whose servers and snapshots these are then.
+
+    ``show`` is given each snapshot that screens are to show, and ``tell_change`` what there is to tell of a change. A
+    ``place`` tells which of several servers is meant, and is empty where there is one. ``clock`` is the monotonic clock
+    in seconds that sources tell their freshness in.
+    """
+
+    def __init__(
+        self,
+        app: App[Any],
+        sites: Sequence[WatchedServer],
+        *,
+        make_screen: Callable[..., Screen[Any]],
+        show: Callable[[Snapshot | None], None],
+        tell_change: Callable[[ChangeTold | None], None],
+        replay: "ReplaySession | None",
+        recording: "Recorder | None",
+        past: "Past | None",
+        clock: Callable[[], float],
+        ascii_only: bool,
+    ) -> None:
+        self._app = app
+        self.sites = sites
+        self.navigation = Navigation(app, make_screen)
+        self.changes = ChangeController(app, self.part, tell_change)
+        self.replay = replay
+        self.recording = recording
+        self.past = past
+        self.clock = clock
+        self.ascii_only = ascii_only
+        self.clock_times = False
+        self.snapshot: Snapshot | None = None
+        self._show = show
+        self._by_place: Mapping[str, WatchedServer] = {site.place: site for site in sites}
+        self._behind: _Behind | None = None
+        self._live: Snapshot | None = None
+        self._problems_told = 0
+
+    @property
+    def all_sites(self) -> Sequence[WatchedServer]:
+        """All that has to be closed in the end."""
+        return self.sites if self._behind is None else (*self.sites, *self._behind.sites)
+
+    @property
+    def can_change(self) -> bool:
+        """True where queues of any server may be changed."""
+        return any(site.can_change for site in self.sites)
+
+    def site(self, place: str) -> WatchedServer:
+        """Return the server of that place; raises ``LookupError``."""
+        return self._by_place[place]
+
+    def part(self, place: str) -> Snapshot | None:
+        """Return what is shown of the server of that place; None before its first poll."""
+        return self.snapshot and self.snapshot.part(place)
+
+    def show_live(self, snapshot: Snapshot) -> None:
+        """Take the news of what is watched; while a replay is shown it waits behind it."""
+        self._live = snapshot
+        if self._behind is None:
+            self._take(snapshot)
+
+    def copy_text(self, text: str, what: str) -> None:
+        """Copy to the terminal's clipboard (OSC 52), which works over SSH too; tell that it was done or why not."""
+        encoded = text.encode("utf-8", "replace")
+        if len(encoded) > _CLIPBOARD_BYTES_MAX:
+            self._app.notify(f"{what} is too long for the terminal's clipboard", severity="warning", markup=False)
+            return
+        self._app.copy_to_clipboard(encoded.decode())
+        self._app.notify(f"copied {what}", timeout=2, markup=False)
+
+    def open_replay(self, history: str, at_ms: int, queue: str | None = None) -> Worker[None]:
+        """Show a moment of a history over the screens, paused; that of a queue where one is named.
+
+        It returns at once. Where the history cannot be read, a toast says why; q leads back to these screens.
+        """
+        return self._app.run_worker(self._open_replay(history, at_ms, queue), group="replay", exclusive=True)
+
+    def leave_replay(self) -> bool:
+        """Show again what was there before a replay was opened, and tell whether there was something."""
+        behind, replay, navigation = self._behind, self.replay, self.navigation
+        if replay is None or behind is None:
+            return False
+        replay.close()
+        floor, self._behind, self.replay = navigation.floor, None, None
+        self.sites, self._by_place, navigation.floor = behind.sites, behind.by_place, behind.floor
+        self._take(self._live)
+        navigation.close_above(floor - 1)
+        return True
+
+    async def follow_replay(self, replay: "ReplaySession", queue: str | None = None) -> None:
+        """Show what the player yields, until it is closed; first the screen of a queue where one is named."""
+        async for snapshot in replay.player.snapshots():
+            if self.replay is not replay:
+                return
+            if replay.follow():
+                self._show_sites(replay)
+            self._take(snapshot)
+            self._tell_problems(replay)
+            if queue is not None:
+                self._open_first(queue, snapshot)
+                queue = None
+
+    def _take(self, snapshot: Snapshot | None) -> None:
+        self.snapshot = snapshot
+        self._show(snapshot)
+
+    async def _open_replay(self, history: str, at_ms: int, queue: str | None) -> None:
+        from rsmq_tui.history.names import HistoryError  # noqa: PLC0415 - live screens need none of it
+        from rsmq_tui.tui.replay.session import start_replay  # noqa: PLC0415
+
+        try:
+            replay = await asyncio.to_thread(start_replay, history, from_ms=at_ms, playing=False)
+        except ImportError:
+            self._warn("to replay a history, install the extra `history`: pip install 'rsmq-tui[history]'")
+        except HistoryError as error:
+            self._warn(str(error))
+        except Exception as error:
+            # What a damaged file holds may be anything, and filesystems have errors of their own.
+            self._warn(f"this history cannot be replayed: {str(error) or type(error).__name__}")
+        else:
+            self._enter_replay(replay, queue)
+
+    def _enter_replay(self, replay: "ReplaySession", queue: str | None) -> None:
+        """Show a replay over what is there."""
+        if self.replay is not None or self.changes.is_running:
+            replay.close()
+            self._warn("this is a replay" if self.replay else "a change is running: open the history after it")
+            return
+        self._behind = _Behind(self.sites, self._by_place, self.navigation.floor)
+        self._show_sites(replay)
+        self.replay = replay
+        self._problems_told = 0
+        self._take(None)
+        self.navigation.open("overview")
+        self.navigation.floor = len(self._app.screen_stack)
+        self._app.run_worker(self.follow_replay(replay, queue), group="poll")
+
+    def _show_sites(self, replay: "ReplaySession") -> None:
+        self.sites = replay.sites
+        # Screens behind may still ask for theirs.
+        self._by_place = {**self._by_place, **replay.sites_by_label}
+
+    def _open_first(self, name: str, snapshot: Snapshot) -> None:
+        place = next((queue.place for queue in snapshot.queues if queue.name == name), None)
+        if place is None:
+            self._warn(f"queue {printable(name, 60)} does not exist at this time")
+        else:
+            self.navigation.open_queue(name, place)
+
+    def _tell_problems(self, replay: "ReplaySession") -> None:
+        news = replay.problems[self._problems_told :]
+        if news:
+            self._problems_told += len(news)
+            words = "\n".join(printable(problem, 300) for problem in news[:3])
+            self._app.notify(words, title="Some files could not be read", severity="warning", markup=False, timeout=10)
+
+    def _warn(self, words: str) -> None:
+        self._app.notify(printable(words, 300), severity="warning", markup=False)
+
+
+def dashboard_of(app: App[Any]) -> Dashboard:
+    """Return the dashboard of the app that a screen or a widget lives in."""
+    return cast("Dashboard", vars(app)["dashboard"])

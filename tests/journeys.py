@@ -1,0 +1,110 @@
+"""Count the files of ours in which a function runs, from a key or a poll to its effect, on one queue.
+
+``python -m tests.journeys [--list]`` prints the figures of ARCHITECTURE.md for the two journeys of the dashboard;
+``--list`` names the files as well. What runs while a module is imported does not count.
+"""
+
+import argparse
+import asyncio
+import inspect
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import redis
+
+import rsmq_tui
+from rsmq_tui.embedded import EmbeddedServer
+from rsmq_tui.protocol import Rsmq
+from tests.tui.changing import changing, in_queue
+from tests.tui.driving import app_of, asked, lines_of, made, say_yes, settled, table_of, until
+
+ROOT = Path(rsmq_tui.__file__).parent
+
+
+@contextmanager
+def files_that_run() -> Iterator[set[str]]:
+    """Collect the files of ours in which a function is called, in this thread and in those that are started."""
+    found: set[str] = set()
+    prefix = f"{ROOT}/"
+    importing = threading.local()
+
+    def note(frame: FrameType, event: str, _: Any) -> None:
+        code = frame.f_code
+        if code.co_name == "<module>" and event in ("call", "return"):
+            importing.depth = max(0, getattr(importing, "depth", 0) + (1 if event == "call" else -1))
+            return
+        is_ours = event == "call" and code.co_filename.startswith(prefix)
+        # The body of a class is no function.
+        if is_ours and code.co_flags & inspect.CO_OPTIMIZED and not getattr(importing, "depth", 0):
+            found.add(code.co_filename.removeprefix(prefix))
+
+    threading.setprofile(note)
+    sys.setprofile(note)
+    try:
+        yield found
+    finally:
+        sys.setprofile(None)
+        threading.setprofile(None)
+
+
+async def from_a_poll_to_a_cell(url: str, folder: Path) -> set[str]:
+    """Add a message to the only queue, and wait until the overview shows it."""
+    with redis.Redis.from_url(url) as client:
+        client.flushall()
+        rsmq = Rsmq(client)
+        rsmq.create_queue("orders")
+        rsmq.send_message("orders", "{}")
+        async with changing(url, folder) as pilot:
+            await until(pilot, lambda: " 1 " in lines_of(table_of(pilot))[1], "the queue is shown")
+            await settled(pilot)
+            client.zadd("rsmq:orders", {"hocx8qopw" + "0" * 23: 1})
+            with files_that_run() as found:
+                await until(pilot, lambda: " 2 " in table_of(pilot).render_line(1).text, "the cell changes")
+    return found
+
+
+async def from_x_to_the_journal(url: str, folder: Path) -> set[str]:
+    """Delete the message under the cursor, and wait until what came of it is told."""
+    with redis.Redis.from_url(url) as client:
+        client.flushall()
+        rsmq = Rsmq(client)
+        rsmq.create_queue("orders")
+        rsmq.send_messages("orders", ["{}", "{}"])
+        async with changing(url, folder) as pilot:
+            await in_queue(pilot, "orders", 2)
+            await settled(pilot)
+            with files_that_run() as found:
+                await pilot.press("x")
+                await asked(pilot)
+                await say_yes(pilot)
+                words = await made(pilot)
+            assert words.startswith("deleted 1"), words
+            assert app_of(pilot).dashboard.snapshot is not None
+    return found
+
+
+def main() -> None:
+    """Print the figures."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--list", action="store_true", help="name the files")
+    options = parser.parse_args()
+    journeys = (
+        ("a poll, until a cell changes", from_a_poll_to_a_cell),
+        ("x on a message, until its outcome is in the journal", from_x_to_the_journal),
+    )
+    with EmbeddedServer() as server, tempfile.TemporaryDirectory() as folder:
+        for number, (title, journey) in enumerate(journeys):
+            found = asyncio.run(journey(server.url, Path(folder, str(number))))
+            print(f"{len(found):4}  {title}")
+            if options.list:
+                print(*(f"        {name}" for name in sorted(found)), sep="\n")
+
+
+if __name__ == "__main__":
+    main()
