@@ -2,10 +2,12 @@
 
 import asyncio
 import errno
+import json
 import os
 import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import asdict
 from itertools import pairwise
 from pathlib import Path
 
@@ -17,7 +19,7 @@ from rsmq_tui.embedded import EmbeddedServer
 from rsmq_tui.history.names import Place
 from rsmq_tui.history.recorder import Pace, Recorder, Watched, record
 from rsmq_tui.history.writer import Settings
-from rsmq_tui.monitor import LivePoller, Snapshot
+from rsmq_tui.monitor import LivePoller, Snapshot, Thresholds
 from rsmq_tui.monitor.fleet import Fleet
 from rsmq_tui.protocol import QueueReader, Rsmq
 from tests.history.made import NOON_MS, failed, left_over, polled, rows_of, state
@@ -82,6 +84,8 @@ async def test_what_a_server_holds_is_written_down(redis_url: str, client: Redis
     for before, row in pairwise(rows):
         assert row["interval_ms"] == row["at_ms"] - before["at_ms"]
         assert row["oldest_ready_age_ms"] - before["oldest_ready_age_ms"] == row["interval_ms"]
+    told = {row["thresholds"] for row in rows_of(tmp_path) if row["queue"] is None}
+    assert [json.loads(text) for text in told] == [asdict(Thresholds())]
     broken = [row for row in rows_of(tmp_path) if row["queue"] == "\\xff\x1b[2J"]
     assert {(row["verdict"], row["ready"]) for row in broken} == {("broken", None)}
     assert len(broken) == len(rows) == recorder.tally.polls

@@ -119,6 +119,20 @@ def test_older_files_do_not_say_since_when_and_whether_it_clears(hour: tuple[Pat
         assert queue._replace(**unknown) == newer[name]._replace(**unknown)
 
 
+def test_numbers_beyond_those_of_clients_stop_nothing(tmp_path: Path) -> None:
+    tape = Tape(tmp_path)
+    huge = 2**62 + 1
+    for poll in range(3):
+        counts = dict.fromkeys(("depth", "ready", "totalsent", "totalrecv"), huge - poll * 2**60)
+        tape.poll(NOON_MS + poll * STEP_MS, said("ok", drain=Drain.CLEARS, **counts), said("ok", "other", ready=None))
+    tape.seal()
+    first, other = shown(replay_of(tmp_path, from_ms=NOON_MS + 2 * STEP_MS))
+
+    assert (first.depth, first.ready, first.arrivals_s) == (2**61 + 1, 2**61 + 1, None)
+    assert first.drain_s == pytest.approx(10)
+    assert (other.ready, other.drain_s) == (None, None)
+
+
 def test_the_charts_are_those_of_the_last_ten_minutes(hour: tuple[Path, Live]) -> None:
     out, _ = hour
     trend = replay_of(out, from_ms=NOON_MS + 400 * STEP_MS).snapshot.trend

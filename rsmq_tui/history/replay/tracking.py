@@ -226,9 +226,9 @@ class PlaceTrack:
             return self._snapshot((), _NOTHING, Trend(), now_ms)
         poll = self._polls[-1]
         # A backlog clears at the rate of the last minute, whatever made it smaller.
-        shrunk_s = pc.negate(self._rates(DRAIN_SPAN_MS).pop("grown_s"))
-        is_shrinking = pc.and_(pc.greater(shrunk_s, 0.0), pc.is_valid(poll.rows.column("ready")))
-        drain_s = pc.if_else(is_shrinking, pc.divide(poll.rows.column("ready").cast(pa.float64()), shrunk_s), None)
+        shrunk_s = pc.negate(self._rates(DRAIN_SPAN_MS)["grown_s"])
+        ready = poll.rows.column("ready").cast(pa.float64(), safe=False)
+        drain_s = pc.if_else(pc.greater(shrunk_s, 0.0), pc.divide(ready, shrunk_s), None)
         rates = self._rates(RATE_SPAN_MS)
         # Lists count nothing: all that is known of them is how their depth changes.
         net_s = pc.if_else(pc.is_null(poll.rows.column("totalsent")), rates.pop("grown_s"), None)

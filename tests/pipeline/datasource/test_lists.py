@@ -15,10 +15,11 @@ from rsmq_tui.monitor import LivePoller
 from rsmq_tui.monitor.list_poller import ListPoller
 from rsmq_tui.pipeline.datasource import RsmqDataSource
 from rsmq_tui.pipeline.datasource.bridge import opened_poller
-from rsmq_tui.pipeline.datasource.options import LIST, SourceError, read_options
+from rsmq_tui.pipeline.datasource.options import SourceError, read_options
 from rsmq_tui.pipeline.datasource.source import SampleStreamReader
 from rsmq_tui.pipeline.datasource.writing import Written
 from rsmq_tui.protocol import Rsmq
+from rsmq_tui.protocol.kinds import LIST
 from rsmq_tui.protocol.lists.naming import LISTS_NS, item_id
 from tests.cli.running import state_of
 from tests.protocol.keyspace import now_ms
@@ -145,7 +146,7 @@ def test_a_profile_says_which_lists_and_how_their_keys_are_named(
 def test_what_polls_is_of_the_kind_that_was_asked_for(redis_url: str) -> None:
     assert isinstance(opened_poller(read_options({"url": redis_url})), LivePoller)
     assert isinstance(opened_poller(read_options({"url": redis_url, "lists": "a"})), ListPoller)
-    assert read_options({"url": redis_url, "lists": "a"}).kind == LIST
+    assert read_options({"url": redis_url, "lists": "a"}).kind == LIST.name
 
 
 def test_a_stream_of_samples(redis_url: str, client: redis.Redis, mail: int) -> None:
