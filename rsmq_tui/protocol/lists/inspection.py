@@ -10,15 +10,11 @@ from dataclasses import dataclass
 from hashlib import sha1
 from typing import NamedTuple
 
-from redis import Redis
-from redis.asyncio import Redis as AsyncRedis
-
-from rsmq_tui.protocol.connections.script_runner import AsyncCommandRunner, CommandRunner, ScriptRunner
+from rsmq_tui.protocol.connections.script_runner import ScriptRunner
 from rsmq_tui.protocol.keys import name_of
 from rsmq_tui.protocol.lists.naming import ListNames, item_sha, leased_item
 from rsmq_tui.protocol.lists.pages import ask, list_keys, telling_wrong_types
-from rsmq_tui.protocol.replies import clock_ms, decode_blob, decoded
-from rsmq_tui.protocol.rsmq.operations import Operation
+from rsmq_tui.protocol.replies import clock_ms, decoded
 from rsmq_tui.protocol.rsmq.scan import CHUNK_MESSAGES, CHUNK_MESSAGES_MIN, SCAN_BODY_BYTES
 
 _SHOWN_BYTES = 22
@@ -134,33 +130,6 @@ def _read(replies: tuple[bytes, bytes]) -> list[BlockedConsumer]:
                 )
             )
     return sorted(found, key=lambda consumer: -consumer.waited_s)
-
-
-def blocked_consumers(client: Redis) -> list[BlockedConsumer]:
-    """Return who waits on lists of the database that a client is in, the longest first.
-
-    The server sends a line for each of its clients. redis-py's exceptions say so where the user may not read them.
-    """
-    return _Asker(client).ask()
-
-
-async def blocked_consumers_async(client: AsyncRedis) -> list[BlockedConsumer]:
-    """As ``blocked_consumers``, for asyncio."""
-    return await _AsyncAsker(client).ask()
-
-
-class _Asker(CommandRunner):
-    def ask(self) -> list[BlockedConsumer]:
-        return read_blocked(*(self._run(each) for each in _asking()))
-
-
-class _AsyncAsker(AsyncCommandRunner):
-    async def ask(self) -> list[BlockedConsumer]:
-        return read_blocked(*[await self._run(each) for each in _asking()])
-
-
-def _asking() -> list[Operation[bytes]]:
-    return [Operation(None, (), command, decode_blob) for command in COMMANDS]
 
 
 def _fields(line: str) -> dict[str, str]:
