@@ -113,10 +113,10 @@ class Troubles:
         """
         stalled_ms, aged_ms = limits.stalled_ms, limits.aged_ms
         is_stalled, is_aged = idle_ms >= stalled_ms, waiting_ms >= aged_ms
-        is_leaking, is_growing = unreturned_ms > 0 and unreturned_ms >= leaking_ms, growth >= 1
         # Most queues have no trouble and get none.
-        if not (self.episodes or is_stalled or is_aged or poison or is_growing or is_leaking):
+        if not (is_stalled or is_aged or poison or unreturned_ms or growth >= 1 or self.episodes):
             return
+        is_leaking, is_growing = unreturned_ms > 0 and unreturned_ms >= leaking_ms, growth >= 1
         for verdict, is_on, began_ms, is_clear in (
             (Verdict.STALLED, is_stalled, at_ms - idle_ms, idle_ms < _CLEAR_SHARE * stalled_ms),
             (Verdict.LEAKING, is_leaking, at_ms - unreturned_ms, unreturned_ms < _CLEAR_SHARE * leaking_ms),

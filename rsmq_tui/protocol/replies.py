@@ -99,13 +99,6 @@ def due_ms(reply: Any) -> float:
     raise misshapen("in the row of a queue")
 
 
-def decode_blob(reply: Any) -> bytes:
-    """Return bytes; raises ``InvalidResponse`` for anything else."""
-    if type(reply) is not bytes:
-        raise misshapen("invalid text")
-    return reply
-
-
 def decode_text(reply: bytes) -> str:
     """Return text that was written by this program, as ASCII; raises ``InvalidResponse``."""
     if not ascii_text(reply):

@@ -5,7 +5,17 @@ import sys
 
 import pytest
 
-from rsmq_tui.protocol.kinds import KINDS, LIST, RSMQ, Kind, Reference, kind_named, kind_of, read_reference
+from rsmq_tui.protocol.kinds import (
+    KINDS,
+    LIST,
+    RSMQ,
+    Kind,
+    Reference,
+    kind_named,
+    kind_of,
+    kind_of_batch,
+    read_reference,
+)
 
 
 @pytest.mark.parametrize(
@@ -38,6 +48,9 @@ def test_a_whole_reference_is_written_as_it_is_read(text: str) -> None:
 def test_a_kind_is_found_by_its_name_and_by_what_stands_for_its_namespace() -> None:
     assert [kind_named(name).name for name in ("rsmq", "list", "unknown")] == ["rsmq", "list", "rsmq"]
     assert [kind_of(ns).name for ns in ("rsmq", "", "(lists)", "jobs")] == ["rsmq", "rsmq", "list", "rsmq"]
+    assert [kind_of_batch(name).name for name in ("remove", "fields", "stray", "list-put", "")] == [
+        *("rsmq", "rsmq", "rsmq", "list", "rsmq")
+    ]
 
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=lambda kind: kind.name)

@@ -10,15 +10,11 @@ from dataclasses import dataclass
 from hashlib import sha1
 from typing import NamedTuple
 
-from redis import Redis
-from redis.asyncio import Redis as AsyncRedis
-
-from rsmq_tui.protocol.connections.script_runner import AsyncCommandRunner, CommandRunner, ScriptRunner
+from rsmq_tui.protocol.connections.script_runner import ScriptRunner
 from rsmq_tui.protocol.keys import name_of
 from rsmq_tui.protocol.lists.naming import ListNames, item_sha, leased_item
-from rsmq_tui.protocol.lists.pages import ask, list_keys, telling_wrong_types
-from rsmq_tui.protocol.replies import clock_ms, decode_blob, decoded
-from rsmq_tui.protocol.rsmq.operations import Operation
+from rsmq_tui.protocol.lists.pages import ask, list_keys
+from rsmq_tui.protocol.replies import clock_ms, decoded
 from rsmq_tui.protocol.rsmq.scan import CHUNK_MESSAGES, CHUNK_MESSAGES_MIN, SCAN_BODY_BYTES
 
 _SHOWN_BYTES = 22
@@ -67,8 +63,7 @@ class ListLeases:
 
     async def processing(self, queue: str) -> int:
         """Return how many items are in processing."""
-        with telling_wrong_types():
-            (found,) = await ask(self._runner, ("LLEN", list_keys(self._names, queue)[1]))
+        (found,) = await ask(self._runner, ("LLEN", list_keys(self._names, queue)[1]))
         return int(found)
 
     async def pages(self, queue: str) -> AsyncGenerator[LeasePage, None]:
@@ -76,18 +71,13 @@ class ListLeases:
         key = list_keys(self._names, queue)[2]
         cursor, count = b"0", CHUNK_MESSAGES_MIN
         while True:
-            at_ms, cursor, found = await self._page(key, cursor, count)
+            (cursor, found), clock = await ask(self._runner, ("ZSCAN", key, cursor, "COUNT", count), ("TIME",))
             scores = zip(found[::2], found[1::2], strict=True)
-            yield LeasePage(at_ms, tuple(_member(member, score) for member, score in scores))
+            yield LeasePage(clock_ms(clock), tuple(_member(member, score) for member, score in scores))
             if int(cursor) == 0:
                 return
             longest = max(map(len, found[::2]), default=1)
             count = max(CHUNK_MESSAGES_MIN, min(CHUNK_MESSAGES, SCAN_BODY_BYTES // (longest or 1)))
-
-    async def _page(self, key: bytes, cursor: bytes, count: int) -> tuple[int, bytes, list[bytes]]:
-        with telling_wrong_types():
-            (cursor, found), clock = await ask(self._runner, ("ZSCAN", key, cursor, "COUNT", count), ("TIME",))
-        return clock_ms(clock), cursor, found
 
 
 def _member(member: bytes, score: bytes) -> LeaseMember:
@@ -134,33 +124,6 @@ def _read(replies: tuple[bytes, bytes]) -> list[BlockedConsumer]:
                 )
             )
     return sorted(found, key=lambda consumer: -consumer.waited_s)
-
-
-def blocked_consumers(client: Redis) -> list[BlockedConsumer]:
-    """Return who waits on lists of the database that a client is in, the longest first.
-
-    The server sends a line for each of its clients. redis-py's exceptions say so where the user may not read them.
-    """
-    return _Asker(client).ask()
-
-
-async def blocked_consumers_async(client: AsyncRedis) -> list[BlockedConsumer]:
-    """As ``blocked_consumers``, for asyncio."""
-    return await _AsyncAsker(client).ask()
-
-
-class _Asker(CommandRunner):
-    def ask(self) -> list[BlockedConsumer]:
-        return read_blocked(*(self._run(each) for each in _asking()))
-
-
-class _AsyncAsker(AsyncCommandRunner):
-    async def ask(self) -> list[BlockedConsumer]:
-        return read_blocked(*[await self._run(each) for each in _asking()])
-
-
-def _asking() -> list[Operation[bytes]]:
-    return [Operation(None, (), command, decode_blob) for command in COMMANDS]
 
 
 def _fields(line: str) -> dict[str, str]:

@@ -4,15 +4,13 @@ Ranks are counted from the item that is taken next; items in processing come aft
 item by its index, which costs less the nearer it is to an end: it walks over nodes of 8 KiB each.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from redis.exceptions import ResponseError
 
 from rsmq_tui.protocol.connections.script_runner import ScriptRunner, ScriptsRefusedError, raise_first
-from rsmq_tui.protocol.errors import rsmq_error
 from rsmq_tui.protocol.keys import name_bytes
 from rsmq_tui.protocol.lists.naming import (
     READY_SCORE,
@@ -42,17 +40,6 @@ from rsmq_tui.protocol.rsmq.pages import (
 PAGE_BYTES = 1_000_000
 # Where scripts are refused, the first read of a list is so short: nothing tells how long items are before.
 _FIRST_ITEMS, _GROWTH = 1, 16
-
-
-@contextmanager
-def telling_wrong_types() -> Iterator[None]:
-    """Raise ``wrongType`` where Redis says, in a script or not, that a key is something else."""
-    try:
-        yield
-    except ResponseError as error:
-        if "WRONGTYPE" in str(error):
-            raise rsmq_error("wrongType") from error
-        raise
 
 
 def list_keys(names: ListNames, queue: str) -> tuple[bytes, bytes, bytes]:
@@ -158,11 +145,13 @@ class ListRanges:
         arguments: list[bytes | str | int] = [most_bytes, whole_bytes, start_bytes]
         for each in ranges:
             arguments += [1 if each.place == "queue" else 2, int(self._is_right(each)), each.first, each.last]
-        with telling_wrong_types():
-            try:
-                now, ready, hidden, *found = await self.runner.run(RANGES, self.keys[:2], arguments)
-            except ScriptsRefusedError:
-                return await self._read_plainly(ranges, most_bytes, whole_bytes, start_bytes)
+        try:
+            now, ready, hidden, *found = await self.runner.run(RANGES, self.keys[:2], arguments)
+        except ScriptsRefusedError:
+            return await self._read_plainly(ranges, most_bytes, whole_bytes, start_bytes)
+        except ResponseError as error:
+            raise_first((error,))
+            raise
         items = tuple([item if isinstance(item, bytes) else CutItem(*item) for item in part] for part in found)
         return Moment(int(now), ready, hidden, ranges, items)
 
@@ -371,7 +360,7 @@ async def _look(
     # Those that are taken last come first: where they have moved to tells the most of the others. None of those in
     # processing is taken for one that was in the queue.
     wanted = sorted(wanted, key=lambda id: (id.place == "queue", -id.position))
-    asked = [*_near(wanted)]
+    asked = _near(wanted)
     other: dict[Place, Place] = {"queue": "processing", "processing": "queue"}
     if elsewhere:
         # What was taken last is the newest in processing; what was put back is taken next.
@@ -401,21 +390,26 @@ async def _look(
     return now, found, (len(seen["queue"]), len(seen["processing"])) == (now.ready, now.hidden)
 
 
-def _near(wanted: Iterable[ItemId]) -> Iterator[Range]:
+def _near(wanted: Iterable[ItemId]) -> list[Range]:
     """Return what to look through for items in that order: each with those around it, of which it is the first."""
-    room = _LOOKED_MAX
+    room, found = _LOOKED_MAX, list[Range]()
     floor: dict[Place, int] = {"queue": 1 << 62, "processing": 1 << 62}
     for place, position, _ in wanted:
         beyond = min(position + SPAN_ITEMS // 4, floor[place] - 1)
         if position < beyond:
-            yield Range(place, True, position + 1, beyond)
+            found.append(Range(place, True, position + 1, beyond))
         # What lies in front of it, as far as that was not among those around the items before.
         top = min(position, floor[place] - 1)
         low = max(0, position - SPAN_ITEMS, top - room + 1)
-        if low <= top:
-            yield Range(place, True, top, low)
-            room -= top - low + 1
-            floor[place] = low
+        if low > top:
+            continue
+        if found and (found[-1].place, found[-1].last) == (place, top + 1):
+            found[-1] = found[-1]._replace(last=low)
+        else:
+            found.append(Range(place, True, top, low))
+        room -= top - low + 1
+        floor[place] = low
+    return found
 
 
 class _Deadlines:

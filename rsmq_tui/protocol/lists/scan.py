@@ -30,7 +30,6 @@ from rsmq_tui.protocol.lists.pages import (
     ask,
     sha_of,
     size_of,
-    telling_wrong_types,
 )
 from rsmq_tui.protocol.rsmq.scan import CHUNK_MESSAGES, CHUNK_MESSAGES_MIN, SCAN_BODY_BYTES, ReadField, ScanChunk, sent
 
@@ -51,17 +50,16 @@ class LeaseBook:
     async def read(self) -> None:
         """Read all leases that were not read before."""
         cursor, count = b"0", CHUNK_MESSAGES_MIN
-        with telling_wrong_types():
-            while True:
-                ((cursor, found),) = await ask(self._runner, ("ZSCAN", self._key, cursor, "COUNT", count))
-                self._add(found)
-                if int(cursor) == 0:
-                    break
-                if len(self._seen) >= LEASES_MAX:
-                    self._is_whole = False
-                    break
-                longest = max(map(len, found[::2]), default=1)
-                count = max(CHUNK_MESSAGES_MIN, min(CHUNK_MESSAGES, SCAN_BODY_BYTES // (longest or 1)))
+        while True:
+            ((cursor, found),) = await ask(self._runner, ("ZSCAN", self._key, cursor, "COUNT", count))
+            self._add(found)
+            if int(cursor) == 0:
+                break
+            if len(self._seen) >= LEASES_MAX:
+                self._is_whole = False
+                break
+            longest = max(map(len, found[::2]), default=1)
+            count = max(CHUNK_MESSAGES_MIN, min(CHUNK_MESSAGES, SCAN_BODY_BYTES // (longest or 1)))
         for deadlines in self._deadlines.values():
             deadlines.sort(key=float, reverse=True)
 

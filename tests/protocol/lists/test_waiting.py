@@ -11,7 +11,7 @@ import redis
 import redis.asyncio
 
 from rsmq_tui.protocol import AsyncListQueue, ListQueue, Popped, RsmqError
-from rsmq_tui.protocol.lists.inspection import blocked_consumers, blocked_consumers_async
+from rsmq_tui.protocol.lists.inspection import COMMANDS, BlockedConsumer, read_blocked
 from tests.cancelled import TURNS, cancelled_at_each_turn
 from tests.protocol.either import Either
 from tests.protocol.lists.conftest import each_once
@@ -62,6 +62,10 @@ async def background(db: redis.Redis) -> AsyncIterator[Start]:
         # A thread cannot be cancelled; it ends with its connection.
         db.client_kill_filter(_type="normal", skipme=True)
         await asyncio.gather(*started, return_exceptions=True)
+
+
+def blocked_consumers(db: redis.Redis) -> list[BlockedConsumer]:
+    return read_blocked(*(db.execute_command(*command) for command in COMMANDS))
 
 
 async def until_waiting(db: redis.Redis, count: int = 1) -> None:
@@ -233,8 +237,6 @@ async def test_who_is_blocked(
     await asyncio.to_thread(wait_until, lambda: db.info("clients")["blocked_clients"] == 4, what="all to wait")
 
     found = blocked_consumers(db)
-    async with redis.asyncio.Redis(port=port, protocol=3) as adb:
-        assert [each.id for each in await blocked_consumers_async(adb)] == [each.id for each in found]
     assert {(each.name, each.command) for each in found} == {("worker", "brpop"), ("worker", "blmove")}
     assert all(each.address.startswith("127.0.0.1:") and each.waited_s < 60 for each in found)
     with redis.Redis(port=port, db=3) as third:
