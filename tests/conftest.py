@@ -20,6 +20,14 @@ def _no_configuration() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session", autouse=True)
+def _nothing_frozen() -> Iterator[None]:
+    """A command freezes what it has loaded, as it has a process of its own; here all garbage of before would stay."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("gc.freeze", lambda: None)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
 def _compiled_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Hundreds of tests start a Python of their own: each would compile all it imports if it may not keep the code."""
     with pytest.MonkeyPatch.context() as patched:

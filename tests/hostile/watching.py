@@ -20,6 +20,7 @@ from rsmq_tui.triage.journal import Journal
 from rsmq_tui.triage.service import ChangeService
 from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.widgets.row_table import RowTable
+from tests.tui.quick_apps import strips_of
 
 Dashboard = Pilot[None]
 
@@ -52,7 +53,7 @@ async def dashboard(
 
 def strips(pilot: Dashboard) -> list[Strip]:
     """Return what the terminal shows, line by line, whatever lies over what."""
-    return pilot.app.screen._compositor.render_strips(pilot.app.size)
+    return strips_of(pilot.app)
 
 
 def text_of(pilot: Dashboard) -> str:

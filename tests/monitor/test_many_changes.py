@@ -15,7 +15,7 @@ from tests.monitor.rows import Flow, Scripted
 # 2096 and 1985: hidden and ready whenever these tests run.
 LATER_MS = 4_000_000_000_000
 EARLIER_MS = 500_000_000_000
-STEPS = 100
+STEPS = 60
 
 
 def summed(states: Iterable[QueueState]) -> Totals:

@@ -16,6 +16,7 @@ from rsmq_tui.protocol import Row
 from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.changes.confirm import ConfirmScreen
 from rsmq_tui.tui.widgets.row_table import RowTable
+from tests.tui.quick_apps import strips_of
 from tests.tui.scripted import START_MS, ScriptedSource
 
 # The last of them wait 10 ms each: on a busy machine a thread or the server may take long.
@@ -155,8 +156,7 @@ def table_of(pilot: Pilot[None]) -> RowTable:
 
 def text_of(app: RsmqApp) -> str:
     """All that is on the screen, dialogs and borders too."""
-    # Textual offers pictures of a screen, but not its text.
-    return "\n".join(strip.text for strip in app.screen._compositor.render_strips(app.size))
+    return "\n".join(strip.text for strip in strips_of(app))
 
 
 def lines_of(widget: Widget) -> list[str]:
