@@ -7,8 +7,13 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 import redis
 import redis.asyncio
+from hypothesis import HealthCheck, settings
 
 from rsmq_tui.embedded import EmbeddedServer
+
+# How long an example takes tells of the machine: with others at work on it, a test would fail for that.
+settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any machine")
 
 
 @pytest.fixture(scope="session", autouse=True)

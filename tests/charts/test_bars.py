@@ -1,4 +1,5 @@
 import math
+from collections.abc import Sequence
 from itertools import product
 
 import pytest
@@ -11,7 +12,7 @@ ASCII = Palette((), "", "", ascii=True)
 VISIBLE = [("now", 37_900), ("< 10 s", 61), ("< 1 min", 118), ("< 10 min", 33), ("later", 0)]
 
 
-def lines(rows, width, palette=COLOUR):
+def lines(rows: Sequence[tuple[str, float]], width: int, palette: Palette = COLOUR) -> list[str]:
     return bar_rows(rows, width=width, palette=palette).plain.split("\n")
 
 

@@ -1,4 +1,5 @@
 import math
+from collections.abc import Container, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -18,7 +19,7 @@ SIZES = [(1, 1), (1, 50), (10, 3), (23, 5), (24, 4), (24, 5), (60, 12), (120, 10
 HOSTILE = ["\x1b[31mred\x1b[0m", "[/foo]", "漢字" * 30, "a\nb\r\t\x00", "\u202e\u2028\ud800", "", "x" * 5000]
 
 
-def wave(label, low, high, count=600, gap=range(0)):
+def wave(label: str, low: float, high: float, count: int = 600, gap: Container[int] = ()) -> Series:
     """A sine over ten minutes, one point each second when `count` is 600."""
     return Series(
         label,
@@ -32,7 +33,14 @@ def wave(label, low, high, count=600, gap=range(0)):
     )
 
 
-def draw(series, width=80, height=10, palette=COLOUR, span_ms=MINUTES_10, unit="/s") -> Text:
+def draw(
+    series: Sequence[Series],
+    width: int = 80,
+    height: int = 10,
+    palette: Palette = COLOUR,
+    span_ms: int = MINUTES_10,
+    unit: str = "/s",
+) -> Text:
     return line_chart(
         series, width=width, height=height, start_ms=START, end_ms=START + span_ms, palette=palette, unit=unit
     )
@@ -67,7 +75,7 @@ def canvas(text: Text) -> list[str]:
     ],
     ids=lambda series: series[0].label[:8].strip("\x1b") if series else "none",
 )
-def test_any_series_at_any_size(series, width: int, height: int, palette: Palette) -> None:
+def test_any_series_at_any_size(series: Sequence[Series], width: int, height: int, palette: Palette) -> None:
     text = draw(series, width, height, palette)
     check_size(text, width, height)
     assert text.plain.isascii() or not palette.ascii
@@ -185,10 +193,10 @@ def test_small_charts_are_labelled_sparklines_to_one_scale() -> None:
 
 
 def test_charts_do_not_leak_into_each_other() -> None:
-    def one():
+    def one() -> Text:
         return draw([wave("a", 700, 900), wave("b", 1, 2)], 60, 12)
 
-    def other():
+    def other() -> Text:
         return draw([wave("x", 0, 4, count=30)], 90, 7, ASCII, unit="")
 
     first, second = one(), other()

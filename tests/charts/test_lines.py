@@ -1,3 +1,5 @@
+from collections.abc import Sequence
+
 import pytest
 
 from rsmq_tui.charts.plot import BRAILLE, DOTS_ACROSS, DOTS_DOWN, Stroke, draw_strokes
@@ -6,11 +8,11 @@ from rsmq_tui.charts.plot import BRAILLE, DOTS_ACROSS, DOTS_DOWN, Stroke, draw_s
 BITS = {(0, 0): 0x01, (0, 1): 0x02, (0, 2): 0x04, (0, 3): 0x40, (1, 0): 0x08, (1, 1): 0x10, (1, 2): 0x20, (1, 3): 0x80}
 
 
-def picture(strokes, width, height):
+def picture(strokes: Sequence[Stroke], width: int, height: int) -> list[str]:
     return ["".join(text for text, _ in row) for row in draw_strokes(strokes, width, height)]
 
 
-def dots(lines):
+def dots(lines: Sequence[str]) -> set[tuple[int, int]]:
     """Read the dots of a braille picture, as (across, up)."""
     return {
         (DOTS_ACROSS * column + across, DOTS_DOWN * (len(lines) - row) - 1 - down)

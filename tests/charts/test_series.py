@@ -1,4 +1,5 @@
 import math
+from collections.abc import Sequence
 
 import pytest
 
@@ -8,11 +9,14 @@ from rsmq_tui.charts.series import Run, Span, fold_runs, reduce_run, split_runs
 MINUTE = Span(0, 60_000)
 
 
-def times(points, resolution_ms=250.0, span=MINUTE):
+Points = Sequence[tuple[int, float | None]]
+
+
+def times(points: Points, resolution_ms: float = 250.0, span: Span = MINUTE) -> list[Sequence[int]]:
     return [run.times_ms for run in split_runs(Series("s", points), span, resolution_ms)]
 
 
-def every(step_ms, *ranges):
+def every(step_ms: int, *ranges: tuple[int, int]) -> Points:
     return [(at_ms, 1.0) for begin, end in ranges for at_ms in range(begin, end, step_ms)]
 
 
@@ -49,7 +53,7 @@ def test_points_outside_are_left_out_and_order_does_not_matter() -> None:
 
 
 @pytest.mark.parametrize("points", [[], [(0, None)], [(90_000, 1)]])
-def test_nothing_known(points) -> None:
+def test_nothing_known(points: Points) -> None:
     assert times(points) == []
 
 

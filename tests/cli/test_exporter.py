@@ -176,6 +176,6 @@ def test_its_help_has_examples_and_exit_statuses(anywhere: Command) -> None:
 @pytest.mark.parametrize("module", ["rsmq_tui.cli.main", "rsmq_tui.cli.dashboard", "rsmq_tui.monitor"])
 def test_nothing_else_loads_prometheus(module: str) -> None:
     code = f"import sys, rsmq_tui.cli.main as main, {module}; main.parser(); print(*sorted(sys.modules))"
-    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=100)
 
     assert not {"prometheus_client", "http.server", "rsmq_tui.exporter"} & set(loaded.stdout.split())

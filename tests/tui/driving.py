@@ -1,5 +1,6 @@
 """How the tests drive the app: open it, wait for something to become true, and read what is on the screen."""
 
+import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -19,17 +20,20 @@ from rsmq_tui.tui.widgets.row_table import RowTable
 from tests.tui.quick_apps import strips_of
 from tests.tui.scripted import START_MS, ScriptedSource
 
-# The last of them wait 10 ms each: on a busy machine a thread or the server may take long.
-_ROUNDS = 5_000
+# On a busy machine a thread or the server may take long.
+_PATIENCE_S = 100.0
 _QUICK_ROUNDS = 20
 
 
 async def until(pilot: Pilot[None], condition: Callable[[], object], what: str) -> None:
     """Let the app work until a condition holds; fail with ``what`` when it never does."""
-    for turn in range(_ROUNDS):
+    ends_s = time.monotonic() + _PATIENCE_S
+    turn = 0
+    while turn < _QUICK_ROUNDS or time.monotonic() < ends_s:
         if condition():
             return
         await pilot.pause(None if turn < _QUICK_ROUNDS else 0.01)
+        turn += 1
     raise AssertionError(f"never: {what}; on the screen is\n{text_of(app_of(pilot))}")
 
 
@@ -149,7 +153,7 @@ def source_of(pilot: Pilot[None]) -> ScriptedSource:
     return source
 
 
-def table_of(pilot: Pilot[None]) -> RowTable:
+def table_of(pilot: Pilot[None]) -> RowTable[Any, Any]:
     """The table of the screen in front."""
     return pilot.app.screen.query_one(RowTable)
 

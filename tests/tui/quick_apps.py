@@ -40,12 +40,19 @@ def parsed_styles() -> Iterator[None]:
         yield
 
 
+@pytest.fixture
+def painting() -> None:
+    """For tests of what is painted at which update: each is, as for a terminal."""
+
+
 @pytest.fixture(autouse=True)
-def painted_when_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+def painted_when_looked_at(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Paint the screen when a test looks at it, and at its end.
 
     A headless app paints each update and drops it, which is almost half of what a test of a screen takes.
     """
+    if "painting" in request.fixturenames:
+        return
     honest_refresh = Screen._compositor_refresh
     honest_run = App.run_test
 

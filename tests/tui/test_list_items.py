@@ -8,7 +8,6 @@ import pytest
 import redis
 
 from rsmq_tui.protocol import ListQueue
-from rsmq_tui.triage.execute import Run
 from rsmq_tui.tui.changes.controller import Changes
 from rsmq_tui.tui.queue.message import MessageScreen
 from rsmq_tui.tui.widgets.text_lines import ChangeTold, TextLine
@@ -37,8 +36,8 @@ async def test_a_twin_does_not_take_the_place_of_an_item_that_was_deleted(
     gate = asyncio.Event()
     honest = Changes._make
 
-    async def held(changes: Changes, run: Run, *rest: Any) -> ChangeTold:
-        told = await honest(changes, run, *rest)
+    async def held(changes: Changes, *rest: Any) -> ChangeTold:
+        told = await honest(changes, *rest)
         await gate.wait()
         return told
 
@@ -55,7 +54,7 @@ async def test_a_twin_does_not_take_the_place_of_an_item_that_was_deleted(
         await until(pilot, lambda: client.llen(KEY) == 3, "it is deleted")
         if meanwhile:
             await pilot.press(meanwhile)
-            assert pilot.app.screen is screen
+            assert screen.is_current
         gate.set()
         await made(pilot)
         await until(pilot, lambda: "no longer in the queue" in text_of(app_of(pilot)), "it is gone")
@@ -64,7 +63,7 @@ async def test_a_twin_does_not_take_the_place_of_an_item_that_was_deleted(
         before = app_of(pilot).snapshot
         await until(pilot, lambda: app_of(pilot).snapshot is not before, "another poll")
         await settled(pilot)
-        assert pilot.app.screen is screen
+        assert screen.is_current
         assert screen.scope is None
         assert lines_of(screen.query_one("#facts", TextLine))[0].strip() == "no longer in the queue"
         await press(pilot, "u")
@@ -96,7 +95,7 @@ async def test_only_the_undo_of_what_took_an_item_brings_it_back(
             told = app_of(pilot).change_told
             await press(pilot, "u")
             await say_yes(pilot)
-            await until(pilot, lambda told=told: app_of(pilot).change_told is not told, "it begins")
+            await until(pilot, lambda: app_of(pilot).change_told is not told, "it begins")  # noqa: B023 - called at once
             await made(pilot)
             await settled(pilot)
             assert (screen.scope is not None) == is_back
