@@ -65,13 +65,15 @@ def text_of(pilot: Dashboard) -> str:
 async def until(pilot: Dashboard, *words: str | Callable[[], object]) -> str:
     """Wait until the screen holds all the words, or the condition is true; every screen on the way is harmless."""
     ends_s = time.monotonic() + _PATIENCE_S
+    look_s = _LOOK_S
     while time.monotonic() < ends_s:
         assert_up(pilot)
         text = assert_harmless(pilot)
         # A screen that was just opened shows nothing at all.
         if text.strip() and all(word in text if isinstance(word, str) else word() for word in words):
             return text
-        await pilot.pause(_LOOK_S)
+        await pilot.pause(look_s)
+        look_s = min(look_s * 1.1, 0.1)
     raise AssertionError(f"{words} did not come on the screen:\n{text_of(pilot)}")
 
 

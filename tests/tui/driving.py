@@ -32,7 +32,7 @@ async def until(pilot: Pilot[None], condition: Callable[[], object], what: str) 
     while turn < _QUICK_ROUNDS or time.monotonic() < ends_s:
         if condition():
             return
-        await pilot.pause(None if turn < _QUICK_ROUNDS else 0.01)
+        await pilot.pause(None if turn < _QUICK_ROUNDS else min(0.01 * turn / _QUICK_ROUNDS, 0.1))
         turn += 1
     raise AssertionError(f"never: {what}; on the screen is\n{text_of(app_of(pilot))}")
 

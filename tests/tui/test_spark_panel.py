@@ -101,6 +101,7 @@ async def test_they_dim_when_stale(source: ScriptedSource) -> None:
         assert pilot.app.screen.query_one(SparkPanel).styles.opacity < 1
 
 
+@pytest.mark.usefixtures("painting")
 async def test_charts_that_are_hidden_are_not_drawn(source: ScriptedSource, monkeypatch: pytest.MonkeyPatch) -> None:
     async with opened(source, size=(120, 30)) as pilot:
         await _ten_minutes(pilot)
