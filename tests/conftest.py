@@ -7,8 +7,13 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 import redis
 import redis.asyncio
+from hypothesis import HealthCheck, settings
 
 from rsmq_tui.embedded import EmbeddedServer
+
+# How long an example takes tells of the machine: with others at work on it, a test would fail for that.
+settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any machine")
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -16,6 +21,14 @@ def _no_configuration() -> Iterator[None]:
     """Nobody's own configuration file decides what a test finds."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setenv("RSMQ_TUI_CONFIG", os.devnull)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _nothing_frozen() -> Iterator[None]:
+    """A command freezes what it has loaded, as it has a process of its own; here all garbage of before would stay."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("gc.freeze", lambda: None)
         yield
 
 

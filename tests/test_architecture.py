@@ -27,7 +27,7 @@ sys.exit(lint_imports(config_filename=sys.argv[1], no_cache=True, no_logo=True))
 
 def run(code: str, *arguments: str, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-c", code, *arguments], cwd=cwd, capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-c", code, *arguments], cwd=cwd, capture_output=True, text=True, timeout=100, check=False
     )
 
 

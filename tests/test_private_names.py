@@ -34,6 +34,12 @@ def _spark_context() -> Any:
     return SparkContext
 
 
+@cache
+def _attributes(base: type) -> frozenset[str]:
+    """The attributes that a class gives itself."""
+    return frozenset(re.findall(r"self\.(_\w+)\b[^=\n(]*=[^=]", inspect.getsource(base)))
+
+
 # By package: what makes an object that has the names, and the names.
 NAMES: dict[str, list[tuple[Callable[[], Any], set[str]]]] = {
     "textual": [(_app, {"_fatal_error"})],
@@ -55,14 +61,11 @@ def _is_private(name: str) -> bool:
     return name.startswith("_") and not name.startswith("__") and name not in PUBLIC | {"_"}
 
 
-@cache
-def _trees() -> dict[str, ast.Module]:
-    """The code of each of our modules."""
-    found = {}
+def _modules() -> Iterator[tuple[str, ast.Module]]:
+    """The name and the code of each of our modules; all of them at once take 100 MB."""
     for path in sorted(ROOT.rglob("*.py")):
         parts = path.relative_to(ROOT.parent).with_suffix("").parts
-        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = ast.parse(path.read_text("utf-8"))
-    return found
+        yield ".".join(parts[:-1] if parts[-1] == "__init__" else parts), ast.parse(path.read_text("utf-8"))
 
 
 def _defined_here(tree: ast.AST) -> Iterator[str]:
@@ -106,16 +109,14 @@ def _is_foreign(base: type) -> bool:
     return base.__module__.split(".")[0] in ("click", "textual", "redis", "hiredis")
 
 
-@cache
-def _attributes(base: type) -> frozenset[str]:
-    """The attributes that a class gives itself."""
-    return frozenset(re.findall(r"self\.(_\w+)\b[^=\n(]*=[^=]", inspect.getsource(base)))
-
-
 def test_no_private_name_of_others_is_used_but_those_listed() -> None:
-    defined = {name for tree in _trees().values() for name in _defined_here(tree)}
-    used = {name for tree in _trees().values() for name in _used(tree) if _is_private(name)}
-    inherited = {each for name, tree in _trees().items() for each in _inherited(name, tree) if _is_private(each)}
+    defined: set[str] = set()
+    used: set[str] = set()
+    inherited: set[str] = set()
+    for name, tree in _modules():
+        defined.update(_defined_here(tree))
+        used.update(filter(_is_private, _used(tree)))
+        inherited.update(filter(_is_private, _inherited(name, tree)))
     listed = {name for made in NAMES.values() for _, names in made for name in names}
 
     assert (used - defined) | inherited <= listed

@@ -61,7 +61,7 @@ class Polling(ABC):
         self._failures = 0
         self._metered: Meter | None = None
 
-    async def snapshots(self) -> AsyncIterator[Snapshot]:
+    async def snapshots(self) -> AsyncGenerator[Snapshot, None]:
         """Poll, yield, wait; for ever."""
         while True:
             self._wake.clear()

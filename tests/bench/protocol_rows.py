@@ -84,7 +84,7 @@ def _send_against_pyrsmq(run: Run) -> Measured:
 
         def theirs(count: int) -> Sequence[Call]:
             texts = [body.decode() for body in bodies(count)]
-            return [lambda text=text: peer.sendMessage(qname=_OTHER, message=text).execute() for text in texts]
+            return [peer.sendMessage(qname=_OTHER, message=text).execute for text in texts]
 
         return _one_by_one(run, partial(_send_ours, scene), theirs)
 
@@ -106,7 +106,7 @@ def _delete_against_pyrsmq(run: Run) -> Measured:
 
         def theirs(count: int) -> Sequence[Call]:
             ids = scene.received_ids(_OTHER, count)
-            return [lambda id=id: peer.deleteMessage(qname=_OTHER, id=id).execute() for id in ids]
+            return [peer.deleteMessage(qname=_OTHER, id=id).execute for id in ids]
 
         return _one_by_one(run, partial(_delete_ours, scene), theirs)
 

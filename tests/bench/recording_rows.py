@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 import pyarrow as pa
 import redis
@@ -103,7 +104,7 @@ class _Busy:
         self._depth, self._hidden, self._sent = 60, 5, rng.randrange(10**9)
         self._received = self._sent
         created_ms = _DAY_BEGINS_MS - rng.randrange(10**10)
-        self._same = {"name": name, "kind": "rsmq", "vt_s": 30.0, "delay_s": 0.0, "maxsize": 65536}
+        self._same: dict[str, Any] = {"name": name, "kind": "rsmq", "vt_s": 30.0, "delay_s": 0.0, "maxsize": 65536}
         self._same |= {"created_ms": created_ms, "modified_ms": created_ms + number}
 
     def step(self, at_ms: int) -> QueueState:
@@ -119,8 +120,10 @@ class _Busy:
     def state(self, at_ms: int, age_ms: int) -> QueueState:
         """Return the state as it is, with a first ready message of that age."""
         ready = self._depth - self._hidden
-        counts = {"depth": self._depth, "ready": ready, "hidden": self._hidden, "totalsent": self._sent}
-        rates = dict.fromkeys(("arrivals_s", "deletes_s", "receives_s", "since_ms", "drain_s", "broken"))
+        counts: dict[str, Any] = {"depth": self._depth, "ready": ready, "hidden": self._hidden, "totalsent": self._sent}
+        rates: dict[str, Any] = dict.fromkeys(
+            ("arrivals_s", "deletes_s", "receives_s", "since_ms", "drain_s", "broken")
+        )
         return QueueState(
             **self._same,
             **counts,

@@ -135,6 +135,6 @@ def _become(command: Sequence[str], environment: dict[str, str], inherited: Sequ
         for descriptor in inherited:
             os.set_inheritable(descriptor, True)
         os.chdir(_ROOT)
-        os.execve(command[0], command, environment)
+        os.execve(command[0], [*command], environment)
     finally:
         os._exit(127)

@@ -20,7 +20,7 @@ MIDNIGHT = 1_699_920_000_000
         (1e308, "1e308"), (-1200, "-1.2k"), (math.nan, "–"), (math.inf, "–"),
     ],
 )  # fmt: skip
-def test_tick_label(value: float, label: str):
+def test_tick_label(value: float, label: str) -> None:
     assert tick_label(value) == label
 
 
@@ -37,23 +37,23 @@ def test_tick_label(value: float, label: str):
         (5e-324, 4, [0, 1]),
     ],
 )
-def test_value_ticks(largest: float, steps: int, ticks: list[float]):
+def test_value_ticks(largest: float, steps: int, ticks: list[float]) -> None:
     assert value_ticks(largest, steps) == pytest.approx(ticks)
 
 
-def test_counts_have_whole_ticks():
+def test_counts_have_whole_ticks() -> None:
     assert value_ticks(1, 4, whole=True) == [0, 1]
     assert value_ticks(3, 5, whole=True) == [0, 1, 2, 3]
 
 
-def test_the_largest_float_has_an_axis():
+def test_the_largest_float_has_an_axis() -> None:
     assert value_ticks(1.7e308, 4) == [0, 1.7e308]
 
 
 @pytest.mark.parametrize("steps", range(1, 6))
 @pytest.mark.parametrize("exponent", [-8, -3, 0, 2, 5, 18, 300])
 @pytest.mark.parametrize("mantissa", [1, 1.01, 1.49, 2, 3.3, 5.5, 9.99])
-def test_an_axis_holds_the_largest_and_wastes_less_than_half(steps: int, exponent: int, mantissa: float):
+def test_an_axis_holds_the_largest_and_wastes_less_than_half(steps: int, exponent: int, mantissa: float) -> None:
     largest = mantissa * 10.0**exponent
     ticks = value_ticks(largest, steps)
     assert 2 <= len(ticks) <= steps + 1
@@ -72,13 +72,13 @@ def test_an_axis_holds_the_largest_and_wastes_less_than_half(steps: int, exponen
         (5 * DAY, ["11-14", "11-15", "11-16", "11-17", "11-18", "11-19"]),
     ],
 )
-def test_time_ticks(span_ms: int, labels: list[str]):
+def test_time_ticks(span_ms: int, labels: list[str]) -> None:
     assert [label for _, label in time_ticks(MIDNIGHT, MIDNIGHT + span_ms, 120)] == labels
 
 
 @pytest.mark.parametrize("offset_ms", [0, 1, 999, 13_370, 59_999, 7 * HOUR + 123])
 @pytest.mark.parametrize("span_s", [3, 7, 11, 59, 61, 100, 299, 600, 900, 1234, 3600, 5000, 86_400, 10**6, 10**9])
-def test_three_to_six_round_times_inside(offset_ms: int, span_s: int):
+def test_three_to_six_round_times_inside(offset_ms: int, span_s: int) -> None:
     start, end = MIDNIGHT + offset_ms, MIDNIGHT + offset_ms + span_s * SECOND
     ticks = time_ticks(start, end, 120)
     assert 3 <= len(ticks) <= 6
@@ -86,10 +86,10 @@ def test_three_to_six_round_times_inside(offset_ms: int, span_s: int):
 
 
 @pytest.mark.parametrize("width", range(1, 60))
-def test_labels_fit_the_axis(width: int):
+def test_labels_fit_the_axis(width: int) -> None:
     ticks = time_ticks(MIDNIGHT, MIDNIGHT + 10 * MINUTE, width)
     assert len(ticks) <= 1 or sum(len(label) + 1 for _, label in ticks) - 1 <= width
 
 
-def test_impossible_times_have_no_label():
+def test_impossible_times_have_no_label() -> None:
     assert {label for _, label in time_ticks(10**25, 10**25 + 100 * DAY, 100)} == {""}

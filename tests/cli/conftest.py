@@ -53,8 +53,6 @@ Command = Callable[..., Done]
 @pytest.fixture
 def anywhere(state: Path, monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.CaptureFixture[bytes]) -> Command:
     """Run a command on no server in particular; with ``terminal`` its output is read by a person."""
-    # In a process of its own a command may freeze what it has loaded; not in ours.
-    monkeypatch.setattr("gc.freeze", lambda: None)
 
     def command(*arguments: str, terminal: bool = False) -> Done:
         with monkeypatch.context() as patched:

@@ -11,7 +11,7 @@ from redis import Redis
 
 from rsmq_tui.embedded import EmbeddedServer
 from rsmq_tui.protocol import Rsmq
-from tests.cli.conftest import Command
+from tests.cli.conftest import Command, Done
 from tests.cli.running import run
 
 pytestmark = pytest.mark.slow
@@ -33,7 +33,7 @@ EVERY_READ = [["messages", "list", "orders"], ["messages", "get", "orders", "x"]
               ["messages", "list", "orders", "--group-by", "shape"], ["queues", "list"]]  # fmt: skip
 
 
-def _sentence(done: Any) -> str:
+def _sentence(done: Done) -> str:
     assert (done.status, done.out) == (2, b"")
     (line,) = done.err.splitlines()
     assert line.startswith("rsmq-tui: ")

@@ -35,7 +35,7 @@ _START = {
     "zsh": (["zsh", "-f", "-i"], 'autoload -U compinit; compinit -D -u; eval "$(cat {})"'),
     "fish": (["fish", "--no-config", "-i"], "source {}"),
 }
-_WAIT_S = 30
+_WAIT_S = 100
 # What is said to a terminal and is no text: modes, colours, titles, places of the cursor.
 _TERMINALS_OWN = re.compile(r"\x1b(\[[0-9;?=>]*[a-zA-Z]|[()][0-9A-B]|\][^\x07\x1b]*(\x07|\x1b\\)|.)")
 
@@ -255,7 +255,7 @@ def test_a_script_is_one_to_its_shell(shell: str, tmp_path: Path) -> None:
     for program in ("rsmq-tui", "rsmqctl"):
         file = tmp_path / program
         file.write_text(script(program, shell))
-        checked = subprocess.run([shell, "-n", str(file)], capture_output=True, timeout=60, check=False)
+        checked = subprocess.run([shell, "-n", str(file)], capture_output=True, timeout=100, check=False)
         assert (checked.returncode, checked.stderr) == (0, b"")
 
 

@@ -35,6 +35,8 @@ pytestmark = pytest.mark.slow
 
 HOUR_MS = 3_600_000
 TABLES = ("rollup_1h", "rollup_1m", "episodes", "poison", "advice", "forecast", "anomalies", "baseline")
+# Changed together: where the queues are not known nothing else is shown, and where there are no counts no chart is.
+GROUPS = (("queues",), TABLES[:2], TABLES[2:])
 # What is looked at on screens as well.
 SHOWN = (
     "texts",
@@ -207,17 +209,19 @@ def test_whatever_lies_in_the_place_of_a_table_the_rest_is_told(
 def test_whatever_is_in_the_columns_of_an_analysis(
     anywhere: Command, whole_analysis: Path, tmp_path: Path, kind: str
 ) -> None:
-    for table in ("queues", *TABLES):
-        folder = Path(shutil.copytree(whole_analysis, tmp_path / table / "analysis"))
-        for path in files_of(folder, table):
-            other_columns(path, COLUMNS[kind])
+    for tables in GROUPS:
+        folder = Path(shutil.copytree(whole_analysis, tmp_path / tables[0] / "analysis"))
+        for table in tables:
+            for path in files_of(folder, table):
+                other_columns(path, COLUMNS[kind])
+        may_fail = tables == ("queues",)
         with ending():
             for suffix in (".html", ".md"):
                 status, text, said = report(anywhere, folder, suffix)
-                assert status in (0, 1) or table == "queues", (table, said)
+                assert status in (0, 1) or may_fail, (tables, said)
                 assert not any(sign in text for sign in ("\x1b", "\u202e", "\x00"))
             shown = load(folder)
-        assert shown.failure is None or table == "queues", (table, shown.failure)
+        assert shown.failure is None or may_fail, (tables, shown.failure)
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -330,10 +334,10 @@ async def test_the_screens_of_a_replay(history: Path, kind: str) -> None:
         for path in paths[: max(1, len(paths) - 1)]:
             other_columns(path, COLUMNS[kind])
     async with replayed(history, NOON_MS + 200 * STEP_MS // 2) as pilot:
-        for keys in (("t",), ("right_curly_bracket",), ("left_curly_bracket",), ("m", "comma", "D", "escape")):
-            await look(pilot, *keys)
-        for keys in (("j", "enter"), ("enter",), ("h",), ("escape",), ("escape",)):
-            await look(pilot, *keys)
+        for keys in ("t", "right_curly_bracket", "left_curly_bracket", "m comma D escape"):
+            await look(pilot, *keys.split())
+        for keys in ("j enter", "enter", "h", "escape", "escape"):
+            await look(pilot, *keys.split())
 
 
 @pytest.mark.parametrize(

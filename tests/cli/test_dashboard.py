@@ -112,7 +112,7 @@ def test_a_folder_that_cannot_be_recorded_into_is_one_sentence(
 
 def test_nothing_that_only_changes_need_is_loaded_before_the_first_paint() -> None:
     code = "import sys, rsmq_tui.cli.dashboard; print(*sorted(sys.modules))"
-    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=100)
     modules = set(loaded.stdout.split())
     assert "rsmq_tui.tui.app" in modules
     assert not {"rsmq_tui.docs", "textual.widgets._markdown"} & modules

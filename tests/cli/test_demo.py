@@ -47,19 +47,23 @@ def _demo(*arguments: str) -> Iterator[tuple[subprocess.Popen[str], str, int]]:
             process.kill()
 
 
-def test_prints_its_url_first_works_and_leaves_no_process() -> None:
-    with _demo("--seconds", "2") as (process, url, server_pid):
+def test_prints_its_url_first_and_works() -> None:
+    with _demo() as (_, url, _pid):
         assert url.startswith("redis://127.0.0.1:")
         queues = json.loads(run("-r", url, "snapshot").stdout)["queues"]
         assert len(queues) >= 5
         assert sum(queue["totalsent"] for queue in queues) > 0
+
+
+def test_ends_when_its_time_is_over_and_leaves_no_process() -> None:
+    with _demo("--seconds", "2") as (process, _, server_pid):
         out, err = process.communicate(timeout=SECONDS_MAX)
         assert (process.returncode, out, err) == (0, "", "")
         assert is_gone(server_pid)
 
 
 def test_its_namespace_can_be_chosen() -> None:
-    with _demo("--seconds", "20", "--ns", "jobs") as (_, url, _pid), redis.Redis.from_url(url) as client:
+    with _demo("--ns", "jobs") as (_, url, _pid), redis.Redis.from_url(url) as client:
         found = json.loads(run("-r", url, "--ns", "jobs", "snapshot").stdout)["queues"]
         assert len(found) == len(Rsmq(client, ns="jobs").list_queues())
 

@@ -99,7 +99,7 @@ def test_what_a_change_did(command: Command, orders: Rsmq, client: Redis, tmp_pa
     moved = client.hgetall("rsmq:spare:Q")
     assert [value for name, value in moved.items() if name.endswith(b":rc")] == [b"1", b"1"]
     assert command(*_arguments("import", tmp_path), "--yes").status == 0
-    id = LINE["id"]
+    id = str(LINE["id"])
     assert client.hmget("rsmq:spare:Q", id, f"{id}:rc", f"{id}:fr") == [b"\xff\x00\x1b[2J", b"3", b"1795249937506"]
     assert client.zscore("rsmq:spare", id) == LINE["score"]
 

@@ -151,8 +151,8 @@ def test_hostile_bodies_and_ids_are_harmless(body: bytes, command: Command, orde
             assert done.status in (0, 3)
             for line in (*done.text.split("\n"), *done.err.split("\n")):
                 assert line.isprintable()
-    (line,) = command("journal", "show", "1").lines
-    assert line["id"].encode("utf-8", "surrogateescape") == body
+    (message,) = command("journal", "show", "1").lines
+    assert message["id"].encode("utf-8", "surrogateescape") == body
 
 
 def test_what_a_terminal_has_no_character_for(command: Command, orders: Rsmq, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -139,7 +139,7 @@ def test_without_its_packages_a_report_says_how_to_get_them(analysis_folder: Pat
         "from rsmq_tui.cli.main import main\n"
         f"sys.exit(main(['report', '--analysis', {str(analysis_folder)!r}, '--out', {str(tmp_path / 'x.md')!r}]))"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=100, check=False)
     assert done.returncode == 2
     assert (
         done.stderr == "rsmq-tui: a report needs the packages of the extra `history`: pip install 'rsmq-tui[history]'\n"

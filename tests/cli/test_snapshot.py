@@ -59,8 +59,8 @@ def test_schema_keys_and_values(redis_url: str, client: redis.Redis) -> None:
         "maxsize": 2048,
         "totalsent": 3,
         "totalrecv": 1,
-        "created_ms": attributes.created * 1000,
-        "modified_ms": attributes.modified * 1000,
+        "created_ms": (attributes.created or 0) * 1000,
+        "modified_ms": (attributes.modified or 0) * 1000,
         "verdict": "ok",
         "problems": [],
     }

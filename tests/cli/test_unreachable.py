@@ -56,11 +56,7 @@ def test_unreachable(url: str, words: str) -> None:
         "unix://",
     ],
 )
-def test_a_url_that_cannot_be_one(
-    url: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # In a process of its own it may freeze what it has loaded; not in ours.
-    monkeypatch.setattr("gc.freeze", lambda: None)
+def test_a_url_that_cannot_be_one(url: str, capsys: pytest.CaptureFixture[str]) -> None:
     status = main(["-r", url, "snapshot"])
     told = capsys.readouterr()
     assert "not a Redis URL" in _sentence(status, told.out, told.err)

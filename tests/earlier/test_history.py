@@ -10,7 +10,7 @@ from rsmq_tui.history.reading import History
 from rsmq_tui.history.replay.replay import Replay
 from tests.earlier import BEGIN_MS, END_MS, FOLDER
 from tests.history.made import rows_of
-from tests.tui.driving import names_in, text_of
+from tests.tui.driving import app_of, names_in, text_of
 from tests.tui.test_replay import replayed
 
 SHOWN: dict[str, Any] = json.loads((FOLDER / "shown.json").read_text())
@@ -48,4 +48,4 @@ async def test_the_dashboard_replays_it(history: Path) -> None:
     async with replayed(history, int(at_ms)) as pilot:
         shown = [key.rpartition("\0")[2] for key in names_in(pilot)]
         assert sorted(shown) == sorted(queue["name"] for queue in SHOWN[at_ms]["queues"])
-        assert "REPLAY" in text_of(pilot.app)
+        assert "REPLAY" in text_of(app_of(pilot))

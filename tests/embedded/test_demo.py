@@ -44,18 +44,18 @@ def now_ms(client: redis.Redis) -> int:
     return int(seconds * 1000 + microseconds // 1000)
 
 
-def test_all_queues_exist(demo: redis.Redis):
+def test_all_queues_exist(demo: redis.Redis) -> None:
     queues = ["emails", "invoices", "orders", "reminders", "thumbnails", "webhooks"]
     assert Rsmq(demo).list_queues() == queues
 
 
-def test_the_ok_queue_drains_and_is_worked_on(demo: redis.Redis):
+def test_the_ok_queue_drains_and_is_worked_on(demo: redis.Redis) -> None:
     assert eventually(lambda: total(demo, "thumbnails", "totalsent") > 500)
     assert eventually(lambda: demo.zcard("rsmq:thumbnails") < total(demo, "thumbnails", "totalsent") - 100)
     assert eventually(lambda: demo.zcount("rsmq:thumbnails", now_ms(demo), "+inf") > 100)
 
 
-def test_the_stalled_queue_fills_and_nobody_receives(demo: redis.Redis):
+def test_the_stalled_queue_fills_and_nobody_receives(demo: redis.Redis) -> None:
     assert eventually(lambda: demo.zcard("rsmq:emails") > 3_010)
     assert total(demo, "emails", "totalrecv") == 0
     assert eventually(lambda: demo.zcard("rsmq:emails") == total(demo, "emails", "totalsent"))
@@ -64,7 +64,7 @@ def test_the_stalled_queue_fills_and_nobody_receives(demo: redis.Redis):
     assert 2_459 < (now_ms(demo) - oldest) / 1000 < 2_460 + 120
 
 
-def test_the_growing_queue_has_an_old_backlog_and_is_consumed(demo: redis.Redis):
+def test_the_growing_queue_has_an_old_backlog_and_is_consumed(demo: redis.Redis) -> None:
     assert demo.zcard("rsmq:orders") > 37_000
     assert eventually(lambda: total(demo, "orders", "totalsent") > total(demo, "orders", "totalrecv") + 50)
     assert eventually(lambda: total(demo, "orders", "totalrecv") > 1_600)
@@ -73,7 +73,7 @@ def test_the_growing_queue_has_an_old_backlog_and_is_consumed(demo: redis.Redis)
     assert (now_ms(demo) - oldest) / 1000 > 7_500
 
 
-def test_poison_is_received_and_never_deleted(demo: redis.Redis):
+def test_poison_is_received_and_never_deleted(demo: redis.Redis) -> None:
     def receive_counts() -> list[int]:
         ids = demo.zrange("rsmq:invoices", 0, -1)
         bodies = demo.hmget("rsmq:invoices:Q", ids)
@@ -88,7 +88,7 @@ def test_poison_is_received_and_never_deleted(demo: redis.Redis):
     assert sum(rc >= 5 for rc in receive_counts()) >= 5
 
 
-def test_delayed_messages_become_due_later(demo: redis.Redis):
+def test_delayed_messages_become_due_later(demo: redis.Redis) -> None:
     assert DELAYED.backlog is not None
     assert eventually(lambda: total(demo, "reminders", "totalsent") > DELAYED.backlog.count + 2)
     now = now_ms(demo)
@@ -97,7 +97,7 @@ def test_delayed_messages_become_due_later(demo: redis.Redis):
     assert now + 300_000 < max(scores) <= now + 600_000
 
 
-def test_webhooks_come_in_bursts_and_go(demo: redis.Redis):
+def test_webhooks_come_in_bursts_and_go(demo: redis.Redis) -> None:
     assert eventually(lambda: total(demo, "webhooks", "totalsent") > 60)
     assert eventually(lambda: demo.zcard("rsmq:webhooks") < 30)
 
@@ -106,13 +106,13 @@ def expired(client: redis.Redis, queue: str) -> int:
     return client.zcount(f"{queue}:leases", "-inf", now_ms(client))
 
 
-def test_a_crashing_worker_leaves_items_and_a_reaper_brings_them_back(demo: redis.Redis):
+def test_a_crashing_worker_leaves_items_and_a_reaper_brings_them_back(demo: redis.Redis) -> None:
     assert eventually(lambda: expired(demo, "queue:thumbnails") > 0)
     assert eventually(lambda: expired(demo, "queue:thumbnails") == 0)
     assert eventually(lambda: demo.llen("queue:thumbnails:processing") > 1)
 
 
-def test_a_plain_worker_works_off_an_old_backlog(demo: redis.Redis):
+def test_a_plain_worker_works_off_an_old_backlog(demo: redis.Redis) -> None:
     assert eventually(lambda: demo.llen("queue:webhooks-out") < 1_880)
     assert (
         json.loads(demo.lindex("queue:webhooks-out", -1))["created"]
@@ -121,12 +121,12 @@ def test_a_plain_worker_works_off_an_old_backlog(demo: redis.Redis):
     assert not demo.exists("queue:webhooks-out:processing", "queue:webhooks-out:leases")
 
 
-def test_what_a_dead_worker_left_without_a_reaper_stays(demo: redis.Redis):
+def test_what_a_dead_worker_left_without_a_reaper_stays(demo: redis.Redis) -> None:
     assert eventually(lambda: demo.llen("queue:imports") > 240)
     assert (demo.llen("queue:imports:processing"), expired(demo, "queue:imports")) == (12, 9)
 
 
-def test_the_dashboard_sees_the_list_queues_and_how_old_they_are(demo: redis.Redis):
+def test_the_dashboard_sees_the_list_queues_and_how_old_they_are(demo: redis.Redis) -> None:
     where = demo.get_connection_kwargs()
     lists = [argument for pattern in DEMO_LISTS for argument in ("--lists", pattern)]
     done = run("-r", f"redis://{where['host']}:{where['port']}/0", *lists, "snapshot")
@@ -142,7 +142,7 @@ def test_the_dashboard_sees_the_list_queues_and_how_old_they_are(demo: redis.Red
         assert made_ms < now_ms(demo)
 
 
-def test_bodies_are_those_of_the_seed(demo: redis.Redis):
+def test_bodies_are_those_of_the_seed(demo: redis.Redis) -> None:
     first = json.loads(demo.hget("rsmq:emails:Q", demo.zrange("rsmq:emails", 0, 0)[0]) or b"")
     assert first["type"] == "email"
 
@@ -151,7 +151,7 @@ def command(url: str) -> list[str]:
     return [sys.executable, "-m", "rsmq_tui.embedded.workload", url]
 
 
-def test_ends_when_its_standard_input_does(redis_url: str):
+def test_ends_when_its_standard_input_does(redis_url: str) -> None:
     root = str(Path(rsmq_tui.__file__).parent.parent)
     with subprocess.Popen(
         command(redis_url),
@@ -173,7 +173,7 @@ def test_ends_when_its_standard_input_does(redis_url: str):
     ("sent", "is_ready"),
     [(signal.SIGKILL, True), (signal.SIGKILL, False), (signal.SIGTERM, False), (signal.SIGINT, False)],
 )
-def test_ends_with_its_parent(redis_url: str, sent: signal.Signals, is_ready: bool):
+def test_ends_with_its_parent(redis_url: str, sent: signal.Signals, is_ready: bool) -> None:
     script = """
 import signal, sys
 from rsmq_tui.embedded import WorkloadProcess
@@ -190,7 +190,7 @@ signal.pause()
         assert is_gone(int(pid))
 
 
-def test_ends_with_its_parent_although_a_forked_child_lives_on(redis_url: str):
+def test_ends_with_its_parent_although_a_forked_child_lives_on(redis_url: str) -> None:
     script = """
 import os, signal, sys
 from rsmq_tui.embedded import WorkloadProcess
@@ -205,7 +205,7 @@ signal.pause()
         assert is_gone(int(pid))
 
 
-def test_start_and_stop(redis_url: str):
+def test_start_and_stop(redis_url: str) -> None:
     workload = WorkloadProcess(redis_url)
     workload.stop()
     assert not workload.is_running
@@ -222,21 +222,23 @@ def test_start_and_stop(redis_url: str):
     assert workload.failure is None
 
 
-def test_a_failure_is_told():
+def test_a_failure_is_told() -> None:
     with WorkloadProcess("http://localhost") as workload:
         assert not workload.wait_ready()
         assert eventually(lambda: not workload.is_running)
         assert "not a Redis URL" in (workload.failure or "")
 
 
-def test_waits_for_a_server_that_is_not_there(tmp_path: Path):
+def test_waits_for_a_server_that_is_not_there(tmp_path: Path) -> None:
     with WorkloadProcess(f"unix://{tmp_path}/none?db=0") as workload:
         assert not workload.wait_ready(timeout_s=1.0)
         assert workload.is_running
         assert workload.failure is None
 
 
-def test_modules_in_the_users_folder_are_not_imported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, redis_url: str):
+def test_modules_in_the_users_folder_are_not_imported(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, redis_url: str
+) -> None:
     (tmp_path / "json.py").write_text("raise SystemExit('imported from the wrong place')")
     monkeypatch.chdir(tmp_path)
     with WorkloadProcess(redis_url) as workload:

@@ -88,7 +88,7 @@ def returned(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return noted
 
 
-async def test_pushes_takes_and_acknowledges(redis_url: str, client: redis.Redis, acknowledged: list[bytes]):
+async def test_pushes_takes_and_acknowledges(redis_url: str, client: redis.Redis, acknowledged: list[bytes]) -> None:
     async with working(redis_url, BUSY):
         await reached(lambda: len(set(acknowledged)) > 350)
         await reached(lambda: client.llen(QUEUE) < 20)
@@ -96,20 +96,20 @@ async def test_pushes_takes_and_acknowledges(redis_url: str, client: redis.Redis
         assert client.zcard(LEASES) <= QUICK.count
 
 
-async def test_without_leases_what_is_taken_is_gone(redis_url: str, client: redis.Redis):
+async def test_without_leases_what_is_taken_is_gone(redis_url: str, client: redis.Redis) -> None:
     async with working(redis_url, replace(STILL, worker=Hands(2, work_s=(0.0, 0.0)))):
         await reached(lambda: not client.exists(QUEUE))
         assert not client.exists(PROCESSING, LEASES)
 
 
-async def test_whoever_has_nothing_to_do_waits_on_the_server(redis_url: str, client: redis.Redis):
+async def test_whoever_has_nothing_to_do_waits_on_the_server(redis_url: str, client: redis.Redis) -> None:
     async with working(redis_url, replace(STILL, worker=QUICK)):
         await reached(lambda: client.info("clients")["blocked_clients"] == QUICK.count)
 
 
 async def test_what_a_dead_worker_held_stays_until_a_reaper_brings_it_back(
     redis_url: str, client: redis.Redis, acknowledged: list[bytes], monkeypatch: pytest.MonkeyPatch
-):
+) -> None:
     monkeypatch.setattr(workload, "_GRACE_MS", 20)
     async with working(redis_url, replace(STILL, worker=DYING)):
         await reached(lambda: client.llen(PROCESSING) == 40)
@@ -129,7 +129,7 @@ async def test_what_a_dead_worker_held_stays_until_a_reaper_brings_it_back(
 
 async def test_nothing_is_lost_while_workers_die_and_a_reaper_brings_back(
     redis_url: str, client: redis.Redis, returned: list[int]
-):
+) -> None:
     async with working(redis_url, STILL):
         items = sorted(ready(client))
     assert len(set(items)) == 40
@@ -140,7 +140,7 @@ async def test_nothing_is_lost_while_workers_die_and_a_reaper_brings_back(
 
 async def test_all_is_done_at_last_although_workers_die(
     redis_url: str, client: redis.Redis, acknowledged: list[bytes], monkeypatch: pytest.MonkeyPatch
-):
+) -> None:
     monkeypatch.setattr(workload, "_GRACE_MS", 20)
     worker = Hands(5, work_s=(0.0, 0.1), lease_ms=200, dies_after_s=(0.05, 0.15), down_s=0.0)
     async with working(redis_url, STILL):
@@ -150,7 +150,7 @@ async def test_all_is_done_at_last_although_workers_die(
     assert set(acknowledged) == set(items)
 
 
-async def test_what_was_abandoned_lies_in_processing_and_stays(redis_url: str, client: redis.Redis):
+async def test_what_was_abandoned_lies_in_processing_and_stays(redis_url: str, client: redis.Redis) -> None:
     scenario = replace(STILL, abandoned=Abandoned(leased=9, unleased=3, ended_s=600.0))
     async with working(redis_url, scenario, OTHER):
         await reached(lambda: client.llen("queue:other") > 10)
@@ -167,7 +167,7 @@ async def test_what_was_abandoned_lies_in_processing_and_stays(redis_url: str, c
     assert len(ready(client)) == 40
 
 
-async def test_what_was_abandoned_is_what_the_core_can_reap(redis_url: str, client: redis.Redis):
+async def test_what_was_abandoned_is_what_the_core_can_reap(redis_url: str, client: redis.Redis) -> None:
     scenario = replace(STILL, abandoned=Abandoned(leased=9, unleased=3, ended_s=600.0))
     async with working(redis_url, scenario):
         pass
@@ -177,7 +177,7 @@ async def test_what_was_abandoned_is_what_the_core_can_reap(redis_url: str, clie
     assert client.llen(QUEUE) == 52
 
 
-async def test_a_backlog_is_taken_oldest_first(redis_url: str, client: redis.Redis):
+async def test_a_backlog_is_taken_oldest_first(redis_url: str, client: redis.Redis) -> None:
     # More than one call pushes.
     async with working(redis_url, replace(STILL, backlog=Backlog(1_200, 600.0))):
         times = [json.loads(item)["created"] for item in ready(client)]
@@ -185,7 +185,9 @@ async def test_a_backlog_is_taken_oldest_first(redis_url: str, client: redis.Red
     assert all(one <= other for one, other in pairwise(times))
 
 
-async def test_a_depth_stays_within_its_bounds(monkeypatch: pytest.MonkeyPatch, redis_url: str, client: redis.Redis):
+async def test_a_depth_stays_within_its_bounds(
+    monkeypatch: pytest.MonkeyPatch, redis_url: str, client: redis.Redis
+) -> None:
     monkeypatch.setattr(embedded_scenarios, "_BOUNDS_CHECK_S", 0.0)
     worker = Hands(4, work_s=(0.02, 0.02))
     bounded = replace(
@@ -205,12 +207,12 @@ async def test_a_depth_stays_within_its_bounds(monkeypatch: pytest.MonkeyPatch, 
     assert max(depths) < 200 + 600 + 50
 
 
-async def test_speed_multiplies_the_rates(redis_url: str, client: redis.Redis):
+async def test_speed_multiplies_the_rates(redis_url: str, client: redis.Redis) -> None:
     async with working(redis_url, replace(STILL, arrivals=Pace(1.0), backlog=None), speed=500.0):
         await reached(lambda: client.llen(QUEUE) > 100)
 
 
-async def test_speed_divides_the_times(redis_url: str, client: redis.Redis, returned: list[int]):
+async def test_speed_divides_the_times(redis_url: str, client: redis.Redis, returned: list[int]) -> None:
     never_done = Hands(1, work_s=(1e6, 1e6), lease_ms=5, dies_after_s=(100.0, 200.0), down_s=100.0)
     slow = Hands(1, work_s=(10.0, 20.0))
     scenarios = replace(STILL, worker=never_done, reap_every_s=100.0), replace(STILL, queue="queue:slow", worker=slow)
@@ -220,7 +222,7 @@ async def test_speed_divides_the_times(redis_url: str, client: redis.Redis, retu
 
 
 @pytest.mark.parametrize("seed", [7, 8])
-async def test_seeds_reproduce(redis_url: str, client: redis.Redis, seed: int):
+async def test_seeds_reproduce(redis_url: str, client: redis.Redis, seed: int) -> None:
     made = []
     for used in (7, seed):
         client.flushall()
@@ -231,14 +233,16 @@ async def test_seeds_reproduce(redis_url: str, client: redis.Redis, seed: int):
     assert (made[0][20:] == made[1][20:]) is (seed == 7)
 
 
-async def test_a_queue_that_exists_gets_no_second_backlog(redis_url: str, client: redis.Redis):
+async def test_a_queue_that_exists_gets_no_second_backlog(redis_url: str, client: redis.Redis) -> None:
     scenario = replace(STILL, abandoned=Abandoned(leased=2, unleased=1, ended_s=5.0))
     for _ in range(2):
         async with working(redis_url, scenario):
             assert (client.llen(QUEUE), client.llen(PROCESSING), client.zcard(LEASES)) == (40, 3, 2)
 
 
-async def test_a_queue_that_was_emptied_gets_new_items_and_no_second_backlog(redis_url: str, client: redis.Redis):
+async def test_a_queue_that_was_emptied_gets_new_items_and_no_second_backlog(
+    redis_url: str, client: redis.Redis
+) -> None:
     scenario = replace(STILL, arrivals=Pace(20.0), backlog=Backlog(3_000, 60.0))
     async with working(redis_url, scenario, OTHER):
         before = client.llen("queue:other")
@@ -248,7 +252,7 @@ async def test_a_queue_that_was_emptied_gets_new_items_and_no_second_backlog(red
         assert client.llen(QUEUE) < 1_000
 
 
-async def test_a_server_that_lost_everything_gets_everything_again(redis_url: str, client: redis.Redis):
+async def test_a_server_that_lost_everything_gets_everything_again(redis_url: str, client: redis.Redis) -> None:
     scenario = replace(STILL, arrivals=Pace(20.0), abandoned=Abandoned(leased=2, unleased=1, ended_s=5.0))
     async with working(redis_url, scenario, OTHER):
         client.flushall()
@@ -256,7 +260,7 @@ async def test_a_server_that_lost_everything_gets_everything_again(redis_url: st
         assert (client.llen(PROCESSING), client.zcard(LEASES)) == (3, 2)
 
 
-async def test_a_key_of_another_type_is_waited_out(redis_url: str, client: redis.Redis):
+async def test_a_key_of_another_type_is_waited_out(redis_url: str, client: redis.Redis) -> None:
     client.set(QUEUE, "mine")
     async with working(redis_url, BUSY):
         assert client.get(QUEUE) == b"mine"
@@ -264,7 +268,7 @@ async def test_a_key_of_another_type_is_waited_out(redis_url: str, client: redis
         await reached(lambda: client.exists(PROCESSING) == 1)
 
 
-async def test_goes_on_when_the_server_comes_back_empty(acknowledged: list[bytes]):
+async def test_goes_on_when_the_server_comes_back_empty(acknowledged: list[bytes]) -> None:
     with EmbeddedServer() as first:
         port = first.port
         stop = asyncio.Event()
@@ -278,7 +282,7 @@ async def test_goes_on_when_the_server_comes_back_empty(acknowledged: list[bytes
             await task
 
 
-async def test_stops_at_once_when_the_server_hangs():
+async def test_stops_at_once_when_the_server_hangs() -> None:
     with EmbeddedServer() as server, redis.Redis.from_url(server.url) as client:
         async with working(server.url, replace(STILL, worker=QUICK, reap_every_s=0.01), OTHER):
             await reached(lambda: client.info("clients")["blocked_clients"] == QUICK.count)

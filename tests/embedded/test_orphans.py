@@ -37,7 +37,7 @@ def is_empty(folder: Path) -> bool:
 
 @pytest.mark.parametrize("transport", ["tcp", "unix"])
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL, signal.SIGABRT])
-def test_a_signal_to_the_parent(folder: Path, sent: signal.Signals, transport: str):
+def test_a_signal_to_the_parent(folder: Path, sent: signal.Signals, transport: str) -> None:
     with parent(START + READY + WAIT, str(folder), transport) as (process, (pid,)):
         assert is_alive(int(pid))
         process.send_signal(sent)
@@ -46,7 +46,7 @@ def test_a_signal_to_the_parent(folder: Path, sent: signal.Signals, transport: s
 
 
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-def test_a_signal_to_the_parents_process_group(folder: Path, sent: signal.Signals):
+def test_a_signal_to_the_parents_process_group(folder: Path, sent: signal.Signals) -> None:
     with parent(START + READY + WAIT, str(folder)) as (process, (pid,)):
         os.killpg(process.pid, sent)
         assert is_gone(int(pid))
@@ -54,14 +54,14 @@ def test_a_signal_to_the_parents_process_group(folder: Path, sent: signal.Signal
 
 
 @pytest.mark.parametrize("end", ["raise RuntimeError", "os._exit(3)", "os.abort()", "sys.exit(3)", ""])
-def test_the_parent_ends_by_itself(folder: Path, end: str):
+def test_the_parent_ends_by_itself(folder: Path, end: str) -> None:
     with parent(START + READY + end, str(folder)) as (process, (pid,)):
         process.wait()
         assert is_gone(int(pid))
         assert is_empty(folder)
 
 
-def test_ctrl_c_leaves_the_server_to_a_parent_that_goes_on(folder: Path):
+def test_ctrl_c_leaves_the_server_to_a_parent_that_goes_on(folder: Path) -> None:
     going_on = """
 # The handler may run while the line below is printed, when nothing else may be printed to the same file object.
 signal.signal(signal.SIGINT, lambda *_: os.write(1, f"{server.is_running}\\n".encode()))
@@ -88,14 +88,14 @@ while True:
         "other = EmbeddedServer(); other.start()",
     ],
 )
-def test_other_children_do_not_keep_the_server_alive(folder: Path, other: str):
+def test_other_children_do_not_keep_the_server_alive(folder: Path, other: str) -> None:
     with parent(START + other + "\n" + READY + WAIT, str(folder)) as (process, (pid,)):
         process.kill()
         assert is_gone(int(pid))
         assert is_empty(folder)
 
 
-def test_a_forked_child_neither_stops_the_server_nor_loses_sight_of_it(folder: Path):
+def test_a_forked_child_neither_stops_the_server_nor_loses_sight_of_it(folder: Path) -> None:
     fork = """
 child = os.fork()
 if not child:
@@ -113,7 +113,7 @@ print(server.pid, status, server.is_running, flush=True)
         assert is_gone(int(words[0]))
 
 
-def test_a_server_started_in_a_forked_child_ends_with_the_child(folder: Path):
+def test_a_server_started_in_a_forked_child_ends_with_the_child(folder: Path) -> None:
     fork = """
 if not os.fork():
     mine = EmbeddedServer(directory=Path(sys.argv[1]))
@@ -130,7 +130,7 @@ signal.pause()
         assert is_empty(folder)
 
 
-def test_the_parent_dies_after_its_server_did(folder: Path):
+def test_the_parent_dies_after_its_server_did(folder: Path) -> None:
     crash = """
 os.kill(server.pid, signal.SIGKILL)
 while server.is_running:
@@ -144,7 +144,7 @@ while server.is_running:
 
 
 @pytest.mark.skipif(shutil.which("pgrep") is None, reason="needs pgrep")
-def test_stopping_without_the_guard(folder: Path):
+def test_stopping_without_the_guard(folder: Path) -> None:
     without = """
 guards = subprocess.run(["pgrep", "-P", str(server.pid)], capture_output=True, text=True).stdout.split()
 for guard in guards:

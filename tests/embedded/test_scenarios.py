@@ -32,7 +32,7 @@ def age_s(message: StoredMessage) -> float:
     return (NOW_MS - sent) / 1000
 
 
-def test_the_queues_of_the_demo():
+def test_the_queues_of_the_demo() -> None:
     assert [scenario.queue for scenario in SCENARIOS] == [
         "thumbnails",
         "emails",
@@ -43,7 +43,7 @@ def test_the_queues_of_the_demo():
     ]
 
 
-def test_a_pace_sways_around_its_rate_and_bursts():
+def test_a_pace_sways_around_its_rate_and_bursts() -> None:
     pace = Pace(100.0, sway=0.1, sway_every_s=40.0, burst=50, burst_every_s=20.0)
     assert pace.rate(0.5) == pytest.approx(150.8, abs=0.1)
     assert pace.rate(10.0) == pytest.approx(110.0)
@@ -51,14 +51,14 @@ def test_a_pace_sways_around_its_rate_and_bursts():
     assert Pace(100.0).rate(0.5) == 100.0
 
 
-def test_the_ok_queue_keeps_up_in_the_mean_and_not_always():
+def test_the_ok_queue_keeps_up_in_the_mean_and_not_always() -> None:
     assert OK.consumer is not None
     capacity = OK.consumer.pace.rate(0.0)
     rates = [OK.arrivals.rate(float(second)) for second in range(90)]
     assert sum(rates) / len(rates) < capacity < max(rates)
 
 
-def test_growing_exceeds_its_consumers_until_it_is_relieved():
+def test_growing_exceeds_its_consumers_until_it_is_relieved() -> None:
     assert GROWING.consumer is not None
     assert GROWING.bounds is not None
     deletes = GROWING.consumer.pace.per_s * (1 - GROWING.consumer.fails)
@@ -68,7 +68,7 @@ def test_growing_exceeds_its_consumers_until_it_is_relieved():
     assert 30_000 <= GROWING.bounds.low < GROWING.backlog.count < GROWING.bounds.high <= 60_000
 
 
-def test_every_queue_is_bounded():
+def test_every_queue_is_bounded() -> None:
     for scenario in SCENARIOS:
         keeps_up = scenario.consumer is not None and scenario.consumer.pace.per_s > scenario.arrivals.per_s
         assert keeps_up or scenario.bounds is not None, scenario.queue
@@ -77,7 +77,7 @@ def test_every_queue_is_bounded():
 @pytest.mark.parametrize(
     ("scenario", "count", "oldest_s"), [(GROWING, 38_000, 8_040), (STALLED, 3_000, 2_460), (POISONED, 9, 1_320)]
 )
-def test_a_backlog_is_as_old_as_it_says_and_in_order(scenario: Scenario, count: int, oldest_s: int):
+def test_a_backlog_is_as_old_as_it_says_and_in_order(scenario: Scenario, count: int, oldest_s: int) -> None:
     messages = backlog_of(scenario)
     assert len(messages) == count
     assert len({message.id for message in messages}) == count
@@ -86,12 +86,12 @@ def test_a_backlog_is_as_old_as_it_says_and_in_order(scenario: Scenario, count: 
     assert all(message.due_ms <= NOW_MS for message in messages if message.rc == 0)
 
 
-def test_most_of_the_growing_backlog_is_old():
+def test_most_of_the_growing_backlog_is_old() -> None:
     messages = backlog_of(GROWING)
     assert age_s(messages[len(messages) // 2]) > 6_500
 
 
-def test_poison_was_received_often_and_is_ready():
+def test_poison_was_received_often_and_is_ready() -> None:
     messages = backlog_of(POISONED)
     assert sum(message.rc >= 7 for message in messages) >= 3
     for message in messages:
@@ -101,14 +101,14 @@ def test_poison_was_received_often_and_is_ready():
         assert not scenarios.is_readable_json(message.body)
 
 
-def test_delayed_messages_are_due_within_ten_minutes():
+def test_delayed_messages_are_due_within_ten_minutes() -> None:
     messages = backlog_of(DELAYED)
     assert all(NOW_MS <= message.due_ms < NOW_MS + 600_000 for message in messages)
     assert all(0 <= age_s(message) <= 600 for message in messages)
     assert all(message.rc == 0 and message.fr_ms is None for message in messages)
 
 
-def test_the_first_page_of_the_stalled_queue_shows_every_kind_of_body():
+def test_the_first_page_of_the_stalled_queue_shows_every_kind_of_body() -> None:
     bodies = [message.body for message in backlog_of(STALLED)[:100]]
     assert b"" in bodies
     assert any(body.startswith(b"\x1f\x8b") for body in bodies)
@@ -116,10 +116,10 @@ def test_the_first_page_of_the_stalled_queue_shows_every_kind_of_body():
     assert any(body.startswith(b"{") for body in bodies)
 
 
-def test_no_backlog_is_no_message():
+def test_no_backlog_is_no_message() -> None:
     assert backlog_of(BURSTING) == []
 
 
-def test_the_same_seed_gives_the_same_bodies():
+def test_the_same_seed_gives_the_same_bodies() -> None:
     scenario = Scenario("q", scenarios.order_body, Pace(1.0), None, backlog=Backlog(20, oldest_s=10.0))
     assert [message.body for message in backlog_of(scenario)] == [message.body for message in backlog_of(scenario)]

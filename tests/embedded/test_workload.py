@@ -20,7 +20,7 @@ BUSY = Scenario(
 IDLE = Scenario("idle", scenarios.order_body, Pace(50.0), None)
 
 
-async def test_sends_receives_and_deletes(redis_url: str, client: redis.Redis):
+async def test_sends_receives_and_deletes(redis_url: str, client: redis.Redis) -> None:
     queues = Rsmq(client)
     async with working(redis_url, BUSY):
         await reached(lambda: queues.get_queue_attributes("busy").totalsent > 800)
@@ -28,7 +28,7 @@ async def test_sends_receives_and_deletes(redis_url: str, client: redis.Redis):
         await reached(lambda: queues.get_queue_attributes("busy").msgs < 100)
 
 
-async def test_a_queue_without_a_consumer_is_never_received_from(redis_url: str, client: redis.Redis):
+async def test_a_queue_without_a_consumer_is_never_received_from(redis_url: str, client: redis.Redis) -> None:
     queues = Rsmq(client)
     async with working(redis_url, IDLE, BUSY):
         await reached(lambda: queues.get_queue_attributes("busy").totalrecv > 100)
@@ -38,7 +38,7 @@ async def test_a_queue_without_a_consumer_is_never_received_from(redis_url: str,
     assert attributes.msgs == attributes.totalsent
 
 
-async def test_what_a_consumer_cannot_read_comes_back_again_and_again(redis_url: str, client: redis.Redis):
+async def test_what_a_consumer_cannot_read_comes_back_again_and_again(redis_url: str, client: redis.Redis) -> None:
     poisoned = Scenario(
         "poisoned",
         scenarios.invoice_body,
@@ -64,7 +64,7 @@ async def test_what_a_consumer_cannot_read_comes_back_again_and_again(redis_url:
         await reached(lambda: queues.get_queue_attributes("poisoned").msgs <= 4)
 
 
-async def test_lost_messages_are_received_again(redis_url: str, client: redis.Redis):
+async def test_lost_messages_are_received_again(redis_url: str, client: redis.Redis) -> None:
     losing = Scenario(
         "losing", scenarios.order_body, Pace(0.0), Consumer(Pace(100.0), fails=1.0), vt_s=0, backlog=Backlog(5, 60.0)
     )
@@ -73,7 +73,7 @@ async def test_lost_messages_are_received_again(redis_url: str, client: redis.Re
         assert client.zcard("rsmq:losing") == 5
 
 
-async def test_delays_are_within_their_range(redis_url: str, client: redis.Redis):
+async def test_delays_are_within_their_range(redis_url: str, client: redis.Redis) -> None:
     delayed = Scenario("delayed", scenarios.reminder_body, Pace(100.0), Consumer(Pace(100.0)), delay_s=(100, 200))
     async with working(redis_url, delayed):
         await reached(lambda: client.zcard("rsmq:delayed") > 20)
@@ -85,7 +85,9 @@ async def test_delays_are_within_their_range(redis_url: str, client: redis.Redis
     assert Rsmq(client).get_queue_attributes("delayed").totalrecv == 0
 
 
-async def test_a_depth_stays_within_its_bounds(monkeypatch: pytest.MonkeyPatch, redis_url: str, client: redis.Redis):
+async def test_a_depth_stays_within_its_bounds(
+    monkeypatch: pytest.MonkeyPatch, redis_url: str, client: redis.Redis
+) -> None:
     monkeypatch.setattr(scenarios, "_BOUNDS_CHECK_S", 0.0)
     bounded = Scenario(
         "bounded",
@@ -108,27 +110,27 @@ async def test_a_depth_stays_within_its_bounds(monkeypatch: pytest.MonkeyPatch, 
     assert max(depths) < 200 + 500 + 50
 
 
-async def test_speed_multiplies_the_rates(redis_url: str, client: redis.Redis):
+async def test_speed_multiplies_the_rates(redis_url: str, client: redis.Redis) -> None:
     slow = Scenario("slow", scenarios.order_body, Pace(1.0), None)
     async with working(redis_url, slow, speed=500.0):
         await reached(lambda: Rsmq(client).get_queue_attributes("slow").totalsent > 100)
 
 
-async def test_another_namespace(redis_url: str, client: redis.Redis):
+async def test_another_namespace(redis_url: str, client: redis.Redis) -> None:
     async with working(redis_url, IDLE, ns="{shop}"):
         await reached(lambda: client.zcard("{shop}:idle") > 0)
     assert client.smembers("{shop}:QUEUES") == {b"idle"}
     assert not client.exists("rsmq:QUEUES")
 
 
-async def test_a_queue_that_exists_gets_no_second_backlog(redis_url: str, client: redis.Redis):
+async def test_a_queue_that_exists_gets_no_second_backlog(redis_url: str, client: redis.Redis) -> None:
     still = Scenario("still", scenarios.order_body, Pace(0.0), None, backlog=Backlog(30, 60.0))
     for _ in range(2):
         async with working(redis_url, still):
             assert client.zcard("rsmq:still") == 30
 
 
-async def test_a_deleted_queue_stays_deleted_and_the_others_go_on(redis_url: str, client: redis.Redis):
+async def test_a_deleted_queue_stays_deleted_and_the_others_go_on(redis_url: str, client: redis.Redis) -> None:
     queues = Rsmq(client)
     async with working(redis_url, BUSY, IDLE):
         queues.delete_queue("busy")
@@ -141,21 +143,23 @@ async def test_a_deleted_queue_stays_deleted_and_the_others_go_on(redis_url: str
         await reached(lambda: queues.get_queue_attributes("busy").totalsent > 0)
 
 
-async def test_a_server_that_lost_everything_gets_everything_again(redis_url: str, client: redis.Redis):
+async def test_a_server_that_lost_everything_gets_everything_again(redis_url: str, client: redis.Redis) -> None:
     async with working(redis_url, BUSY, IDLE):
         client.flushall()
         await reached(lambda: client.smembers("rsmq:QUEUES") == {b"busy", b"idle"})
         await reached(lambda: int(client.hget("rsmq:busy:Q", "totalrecv") or 0) > 700)
 
 
-async def test_a_backlog_counts_as_sent_and_as_received_as_often_as_it_says(redis_url: str, client: redis.Redis):
+async def test_a_backlog_counts_as_sent_and_as_received_as_often_as_it_says(
+    redis_url: str, client: redis.Redis
+) -> None:
     still = Scenario("still", scenarios.order_body, Pace(0.0), None, backlog=Backlog(700, 60.0, rcs=(0, 3)))
     async with working(redis_url, still, ns="{shop}"):
         attributes = Rsmq(client, ns="{shop}").get_queue_attributes("still")
         assert (attributes.msgs, attributes.totalsent, attributes.totalrecv) == (700, 700, 1050)
 
 
-async def test_ends_when_it_is_cancelled(redis_url: str, client: redis.Redis):
+async def test_ends_when_it_is_cancelled(redis_url: str, client: redis.Redis) -> None:
     task = asyncio.create_task(run_workload(redis_url, stop=asyncio.Event(), scenarios=(BUSY, IDLE)))
     await reached(lambda: client.scard("rsmq:QUEUES") == 2)
     task.cancel()
@@ -164,7 +168,7 @@ async def test_ends_when_it_is_cancelled(redis_url: str, client: redis.Redis):
             await task
 
 
-async def test_goes_on_when_the_server_comes_back_empty():
+async def test_goes_on_when_the_server_comes_back_empty() -> None:
     with EmbeddedServer() as first:
         port = first.port
         stop = asyncio.Event()
@@ -177,7 +181,7 @@ async def test_goes_on_when_the_server_comes_back_empty():
         await task
 
 
-async def test_stops_at_once_when_the_server_hangs():
+async def test_stops_at_once_when_the_server_hangs() -> None:
     with EmbeddedServer() as server, redis.Redis.from_url(server.url) as client:
         async with working(server.url, BUSY):
             await reached(lambda: Rsmq(client).get_queue_attributes("busy").totalsent > 700)
@@ -188,6 +192,6 @@ async def test_stops_at_once_when_the_server_hangs():
         assert asyncio.get_running_loop().time() - began_s < 2.0
 
 
-async def test_a_wrong_url_is_refused():
+async def test_a_wrong_url_is_refused() -> None:
     with pytest.raises(ValueError, match="not a Redis URL"):
         await run_workload("http://localhost", stop=asyncio.Event())

@@ -40,7 +40,7 @@ take(3)
 until(lambda: not recorder.tally.is_failing)
 room = recorder.tally
 recorder.close()
-assert recorder.wait(30)
+assert recorder.wait(100)
 print(json.dumps([[t.polls, t.lost, t.problem, t.is_failing] for t in (full, room, recorder.tally)]))
 """
 

@@ -23,7 +23,7 @@ async def inventory(out: Path, url: str, *queues: str, **settings: Any) -> tuple
     finally:
         await reader.aclose()
         recorder.close()
-        assert recorder.wait(20)
+        assert recorder.wait(100)
     return rows_of(out, "messages"), taken.problem
 
 
@@ -84,7 +84,7 @@ async def test_an_inventory_of_which_messages_were_lost_has_no_end(tmp_path: Pat
             recorder.end_inventory(place, "deep", at_ms=begun_ms, inventory_ms=begun_ms)
     finally:
         recorder.close()
-        assert recorder.wait(20)
+        assert recorder.wait(100)
     rows = rows_of(tmp_path, "messages")
 
     assert [row["inventory_ms"] - NOON_MS for row in rows if row["id"] is None] == [1]

@@ -95,7 +95,7 @@ def test_what_was_recorded_comes_back(tmp_path: Path) -> None:
     recorder.take(polled(odd, broken))
     recorder.take(failed("no route to host", place="else"))
     recorder.close()
-    assert recorder.wait(20)
+    assert recorder.wait(100)
     history = History(tmp_path / "h")
     other = Place("else", PLACE.server, PLACE.ns)
 

@@ -131,7 +131,7 @@ async def test_asking_again_ends_a_search(replay: Replay, monkeypatch: pytest.Mo
 async def test_snapshots_come_as_something_changes_and_end_when_it_is_closed(replay: Replay) -> None:
     player = Player(replay, playing=False, clock=FakeClock())
     found = []
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(100):
         async for snapshot in player.snapshots():
             found.append((snapshot.queues[0].depth, snapshot.paused))
             match len(found):

@@ -155,7 +155,7 @@ def test_it_begins_an_hour_before_the_end(tmp_path: Path) -> None:
     assert replay.position_ms == NOON_MS + 119 * MINUTE_MS
 
 
-@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(start=st.integers(0, 470), count=st.integers(1, 9), speed=st.sampled_from([1_000, 5_000, 17_000, 700_000]))
 def test_stepping_forward_and_back_gives_the_same(hour: tuple[Path, Live], start: int, count: int, speed: int) -> None:
     replay = replay_of(hour[0], from_ms=NOON_MS + start * STEP_MS)
@@ -168,7 +168,7 @@ def test_stepping_forward_and_back_gives_the_same(hour: tuple[Path, Live], start
     assert (replay.position_ms, shown(replay), replay.snapshot.totals) == before
 
 
-@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(start=st.integers(0, 2_000_000), parts=st.lists(st.integers(1, 200_000), min_size=1, max_size=8))
 def test_seeking_is_as_good_as_playing(hour: tuple[Path, Live], start: int, parts: list[int]) -> None:
     played = replay_of(hour[0], from_ms=NOON_MS + start)
@@ -185,7 +185,7 @@ def test_seeking_is_as_good_as_playing(hour: tuple[Path, Live], start: int, part
         assert list(one.trend.queue(name)) == list(other.trend.queue(name))
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(
     polls=st.lists(
         st.tuples(

@@ -11,7 +11,7 @@ from rsmq_tui.monitor import QueueState, Verdict
 from rsmq_tui.protocol import RawMessage
 from tests.history.made import NOON_MS, PLACE, state
 
-UNKNOWN = dict.fromkeys(
+UNKNOWN: dict[str, Any] = dict.fromkeys(
     (
         "depth",
         "ready",
@@ -104,7 +104,7 @@ _FIELDS = some.fixed_dictionaries(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(some.lists(some.lists(_FIELDS, max_size=3), max_size=6))
 def test_what_is_kept_from_poll_to_poll_is_never_stale(polls: list[list[dict[str, Any]]]) -> None:
     kept = SampleRows("me", PLACE)

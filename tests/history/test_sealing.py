@@ -60,7 +60,7 @@ def test_every_row_is_there_as_it_was(tmp_path: Path) -> None:
 
 def test_counters_take_a_few_bits(tmp_path: Path) -> None:
     # By name, every other step between queues would be a long way down.
-    sent = {f"q{number:03d}": number * 7_919_000 % 100_003 for number in range(100)}
+    sent: dict[str, int | None] = {f"q{number:03d}": number * 7_919_000 % 100_003 for number in range(100)}
     written(tmp_path / "a", pa.Table.from_batches(polls(sent)))
     metadata = pq.ParquetFile(tmp_path / "a").metadata.row_group(0)
     counters = next(column for number in range(26) if (column := metadata.column(number)).path_in_schema == "totalsent")

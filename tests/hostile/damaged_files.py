@@ -63,16 +63,16 @@ def _device(path: Path) -> None:
 
 
 # What may lie in a file's place.
-INSTEAD: dict[str, Callable[[Path], None]] = {
+INSTEAD: dict[str, Callable[[Path], object]] = {
     "a pipe": _fifo,
     "a socket": _socket,
     "a folder": Path.mkdir,
     "a link to itself": _loop,
     "a link to nothing": _nowhere,
     "a link to a device": _device,
-    "nothing in it": lambda path: path.write_bytes(b"") and None,
-    "no such thing": lambda path: path.write_bytes(b"PAR1 this is not Parquet PAR1") and None,
-    "zeros": lambda path: path.write_bytes(bytes(5_000)) and None,
+    "nothing in it": lambda path: path.write_bytes(b""),
+    "no such thing": lambda path: path.write_bytes(b"PAR1 this is not Parquet PAR1"),
+    "zeros": lambda path: path.write_bytes(bytes(5_000)),
 }
 
 

@@ -45,7 +45,8 @@ class Screen:
         """Do as a terminal does; output may come in any pieces."""
         output = self._rest + output
         last = output.rfind("\x1b")
-        is_cut = last >= 0 and _SEQUENCE.match(output, last)["cut"] is not None
+        begun = _SEQUENCE.match(output, last) if last >= 0 else None
+        is_cut = begun is not None and begun["cut"] is not None
         output, self._rest = (output[:last], output[last:]) if is_cut else (output, "")
         for match in _SEQUENCE.finditer(output):
             if (text := match["text"]) is not None:

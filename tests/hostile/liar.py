@@ -9,7 +9,8 @@ import time
 from collections.abc import Callable, Iterator
 from itertools import repeat
 from types import TracebackType
-from typing import Self
+
+from tests.protocol.responder import FakeServer
 
 _PUSH = b">2\r\n+invalidate\r\n*1\r\n$1\r\na\r\n"
 _ODD_PUSHES = b">0\r\n>1\r\n*0\r\n>2\r\n+invalidate\r\n:7\r\n>1\r\n$1\r\n\xff\r\n:1\r\n"
@@ -67,14 +68,7 @@ LIES: dict[str, Callable[[int], Iterator[bytes]]] = {
 }  # fmt: skip
 
 
-class _Server(socketserver.ThreadingTCPServer):
-    daemon_threads = True
-
-    def handle_error(self, request: object, client_address: object) -> None:
-        """A client that hangs up is none."""
-
-
-class Liar:
+class Liar(FakeServer):
     """Listens on a port of this machine, and lies as ``lie`` says; ``told`` counts the bytes that went out."""
 
     def __init__(self, lie: str) -> None:
@@ -110,21 +104,10 @@ class Liar:
                         time.sleep(_DRIP_S)
                 return lie != "half"
 
-        self._server = _Server(("127.0.0.1", 0), Handler)
-        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01})
-
-    @property
-    def url(self) -> str:
-        return f"redis://127.0.0.1:{self._server.server_address[1]}/0"
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
+        super().__init__(Handler)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._ends.set()
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()
+        super().__exit__(kind, error, trace)

@@ -21,7 +21,7 @@ COLUMNS, LINES = 160, 48
 _ROOT = Path(__file__).parents[2]
 # Opening a terminal makes it the controlling one of a session that has none.
 _OPEN = 'terminal=$1; shift; exec "$@" <"$terminal" >"$terminal" 2>"$terminal"'
-_PATIENCE_S = 60.0
+_PATIENCE_S = 100.0
 
 
 class Terminal:

@@ -5,6 +5,7 @@ from redis import Redis
 from rich.style import Style
 from rich.text import Text
 from textual import events
+from textual.command import CommandList
 from textual.content import Content
 from textual.widgets import Input, Static
 
@@ -114,6 +115,7 @@ async def test_the_palette_finds_hostile_names(redis_url: str, hostile_names: Re
         async with dashboard(redis_url) as pilot:
             await until(pilot, "● live")
             await press(pilot, ":")
+            await until(pilot, lambda: pilot.app.screen.query(CommandList))
             for words, shown in (("queue pwned", "queue ␛]0;PWNED-title␇"), ("foo", "queue [/foo]")):
                 pilot.app.screen.query_one(Input).value = words
                 await until(pilot, shown)

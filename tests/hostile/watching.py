@@ -1,6 +1,7 @@
 """The dashboard on a real server, what its screen says, and whether it is fit for a terminal."""
 
 import tempfile
+import time
 import unicodedata
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, closing
@@ -20,13 +21,14 @@ from rsmq_tui.triage.journal import Journal
 from rsmq_tui.triage.service import ChangeService
 from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.widgets.row_table import RowTable
+from tests.tui.quick_apps import strips_of
 
 Dashboard = Pilot[None]
 
 # Categories that a terminal acts upon, or that a reader cannot see: controls, formats, surrogates, private use,
 # unassigned, line and paragraph separators.
 _HARMFUL = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
-_LOOKS = 500
+_PATIENCE_S = 100.0
 _LOOK_S = 0.015
 
 
@@ -52,7 +54,7 @@ async def dashboard(
 
 def strips(pilot: Dashboard) -> list[Strip]:
     """Return what the terminal shows, line by line, whatever lies over what."""
-    return pilot.app.screen._compositor.render_strips(pilot.app.size)
+    return strips_of(pilot.app)
 
 
 def text_of(pilot: Dashboard) -> str:
@@ -62,13 +64,16 @@ def text_of(pilot: Dashboard) -> str:
 
 async def until(pilot: Dashboard, *words: str | Callable[[], object]) -> str:
     """Wait until the screen holds all the words, or the condition is true; every screen on the way is harmless."""
-    for _ in range(_LOOKS):
+    ends_s = time.monotonic() + _PATIENCE_S
+    look_s = _LOOK_S
+    while time.monotonic() < ends_s:
         assert_up(pilot)
         text = assert_harmless(pilot)
         # A screen that was just opened shows nothing at all.
         if text.strip() and all(word in text if isinstance(word, str) else word() for word in words):
             return text
-        await pilot.pause(_LOOK_S)
+        await pilot.pause(look_s)
+        look_s = min(look_s * 1.1, 0.1)
     raise AssertionError(f"{words} did not come on the screen:\n{text_of(pilot)}")
 
 

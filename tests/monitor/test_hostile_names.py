@@ -96,7 +96,7 @@ async def test_what_a_hostile_queue_is_blamed_for_can_be_shown(client: redis.Red
     assert all(queue.problems or queue.broken for queue in queues)
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.sets(st.binary(max_size=12), min_size=1, max_size=12))
 async def test_any_bytes_are_a_name(server: EmbeddedServer, names: set[bytes]) -> None:
     with redis.Redis.from_url(server.url) as client:

@@ -2,11 +2,22 @@
 
 from collections.abc import Callable
 from contextlib import aclosing
+from typing import Any
 
 import pytest
 import redis
 
-from rsmq_tui.monitor import LivePoller, PageRequest, PeekError, QueueState, Snapshot, Thresholds, Verdict, reason
+from rsmq_tui.monitor import (
+    Drain,
+    LivePoller,
+    PageRequest,
+    PeekError,
+    QueueState,
+    Snapshot,
+    Thresholds,
+    Verdict,
+    reason,
+)
 from rsmq_tui.protocol import QueueReader, Rsmq
 from tests.protocol.keyspace import now_ms, plant
 
@@ -75,7 +86,7 @@ BROKEN: dict[str, tuple[Callable[[redis.Redis, str], None], str, int | None]] = 
 }
 
 
-def planted(*messages: dict[str, bytes | str | int], **attributes: str) -> Callable[[redis.Redis, str], None]:
+def planted(*messages: dict[str, Any], **attributes: str) -> Callable[[redis.Redis, str], None]:
     def make(client: redis.Redis, name: str) -> None:
         usable(client, name)
         if attributes:
@@ -138,7 +149,7 @@ async def one_poll(url: str) -> Snapshot:
 
 def without_ages(queue: QueueState) -> QueueState:
     """A queue whose messages may have become visible between two polls."""
-    return queue._replace(ready=None, hidden=None, oldest_ready_ms=None, drain=None)
+    return queue._replace(ready=None, hidden=None, oldest_ready_ms=None, drain=Drain.UNKNOWN)
 
 
 @pytest.mark.parametrize("user", ["", "plain:x@"])

@@ -1,6 +1,6 @@
 """Looking at messages beside the rows: what a walk through all of them finds, on real servers."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing
 
 import pytest
@@ -187,7 +187,8 @@ class TestPages:
 
     async def test_name_what_is_wrong(self, client: Redis, redis_url: str, user: str) -> None:
         Rsmq(client).create_queue("q")
-        for number, rc in enumerate((4, 5, "1e9", "9" * 30, " 7x")):
+        counts: Sequence[int | str] = (4, 5, "1e9", "9" * 30, " 7x")
+        for number, rc in enumerate(counts):
             plant(client, "q", id_of(number), due_ms=number, rc=rc, **({"body": "x"} if number != 1 else {}))
         (page,) = await self.pages(client, redis_url, user, MessagePage("q", None, 100))
 

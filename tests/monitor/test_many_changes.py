@@ -3,6 +3,7 @@
 import random
 from collections.abc import Callable, Iterable
 from contextlib import aclosing, suppress
+from typing import Any
 
 import pytest
 import redis
@@ -15,7 +16,7 @@ from tests.monitor.rows import Flow, Scripted
 # 2096 and 1985: hidden and ready whenever these tests run.
 LATER_MS = 4_000_000_000_000
 EARLIER_MS = 500_000_000_000
-STEPS = 100
+STEPS = 60
 
 
 def summed(states: Iterable[QueueState]) -> Totals:
@@ -44,7 +45,8 @@ def read_in_full(state: QueueState) -> tuple[object, ...]:
     pending = ("pending_since_ms", "pending_until_ms")
     looked = ("looked", "looked_all_ms", "missing", *(("broken",) if state.missing else ()))
     is_broken = state.verdict is Verdict.BROKEN and not state.missing
-    return (*state._replace(**dict.fromkeys((*unread, *pending, *looked))), is_broken)
+    left_out: dict[str, Any] = dict.fromkeys((*unread, *pending, *looked))
+    return (*state._replace(**left_out), is_broken)
 
 
 EVENTS: dict[str, Callable[[redis.Redis, Rsmq, str, int], object]] = {

@@ -1,6 +1,7 @@
 """What a page, a message and the due counts say to a screen."""
 
 from contextlib import aclosing
+from typing import Any
 
 import pytest
 import redis
@@ -56,7 +57,7 @@ class TestStates:
         ],
     )
     async def test_of_odd_scores(
-        self, client: redis.Redis, poller: LivePoller, score: str, rc: int, state: MessageState, due_ms: float | None
+        self, client: redis.Redis, poller: LivePoller, score: Any, rc: int, state: MessageState, due_ms: float | None
     ) -> None:
         plant(client, "q", "x" * 32, due_ms=score, body="x", rc=rc)
         (row,) = (await poller.peek(PageRequest("q"))).rows

@@ -3,7 +3,7 @@
 import unicodedata
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from rsmq_tui.monitor.text import printable
@@ -46,7 +46,6 @@ def test_printable(text: str, shown: str) -> None:
     assert printable(text) == shown
 
 
-@settings(deadline=None)
 @given(
     st.text(st.characters(exclude_categories=[])) | st.binary().map(lambda raw: raw.decode("utf-8", "surrogateescape"))
 )
@@ -60,13 +59,11 @@ def test_never_returns_a_control_or_an_invisible_character(text: str) -> None:
     assert printable(shown) == shown
 
 
-@settings(deadline=None)
 @given(st.text(st.characters(min_codepoint=0x20, max_codepoint=0x7E)))
 def test_plain_ascii_stays_as_it_is(text: str) -> None:
     assert printable(text) == text
 
 
-@settings(deadline=None)
 @given(st.text(st.characters(exclude_categories=[])), st.integers(1, 50))
 def test_a_limit_is_kept(text: str, limit: int) -> None:
     shown = printable(text, limit)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rsmq_tui.monitor import QueueState
+from rsmq_tui.monitor import QueueState, Verdict
 from tests.monitor.rows import START_MS, Flow, Scripted
 
 
@@ -177,6 +177,6 @@ def test_sums_are_those_of_the_queues_that_were_measured() -> None:
 
     assert (totals.arrivals_s, totals.deletes_s, totals.receives_s) == (11, 2, 6)
     assert (totals.depth, totals.ready, totals.hidden) == (24 + 3 + 7 + 100, 23 + 3 + 100, 1)
-    assert totals.verdicts["broken"] == 1
+    assert totals.verdicts[Verdict.BROKEN] == 1
     assert sum(totals.verdicts.values()) == 4
     assert totals.oldest == "new"

@@ -193,7 +193,7 @@ ODD = (
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.tuples(ODD, ODD, ODD, ODD, ODD))
 def test_nothing_raises_and_every_sentence_can_be_shown(fields: tuple[bytes | None, ...]) -> None:
     attributes = read_attributes(list(fields))
@@ -203,7 +203,6 @@ def test_nothing_raises_and_every_sentence_can_be_shown(fields: tuple[bytes | No
     assert (attributes.vt_s is None) == (attributes.broken is not None)
 
 
-@settings(deadline=None)
 @given(st.datetimes().map(lambda moment: moment.isoformat().encode()))
 def test_every_text_date_is_read(raw: bytes) -> None:
     assert read(created=raw).created_ms is not None

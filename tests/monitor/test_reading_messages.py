@@ -3,7 +3,7 @@
 import math
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rsmq_tui.monitor.reading import read_id, read_score
@@ -49,7 +49,6 @@ def test_scores(raw: str, due_ms: float | None, problem: str | None) -> None:
     assert read_score(raw) == (due_ms, problem)
 
 
-@settings(deadline=None)
 @given(st.floats() | st.text(max_size=20))
 def test_no_score_raises_and_a_time_is_finite(score: float | str) -> None:
     due_ms, problem = read_score(score if isinstance(score, str) else f"{score:.17g}")
@@ -112,7 +111,6 @@ def test_an_id_is_shown_harmlessly_and_cut() -> None:
     assert "x…)" in problem
 
 
-@settings(deadline=None)
 @given(st.binary(max_size=60))
 def test_no_id_raises(raw: bytes) -> None:
     sent_ms, problem = read_id(raw.decode("utf-8", "surrogateescape"), START_MS)

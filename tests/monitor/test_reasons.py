@@ -1,5 +1,8 @@
 """What a verdict and an outlook say to people."""
 
+from collections.abc import Sequence
+from typing import Any
+
 import pytest
 
 from rsmq_tui.monitor import Drain, QueueState, Thresholds, Verdict, outlook, reason
@@ -14,7 +17,7 @@ IDLE: dict[str, object] = {
 }
 
 
-def state(**changes: object) -> QueueState:
+def state(**changes: Any) -> QueueState:
     return Scripted().poll_one(Flow(sent=7).row())._replace(**changes)
 
 
@@ -158,7 +161,8 @@ def test_outlooks(changes: dict[str, object], words: str) -> None:
 
 @pytest.mark.parametrize("verdict", list(Verdict))
 def test_every_verdict_has_words_even_where_nothing_is_known(verdict: Verdict) -> None:
-    unknown = QueueState("q", "rsmq", *[None] * 14, 0, 0, verdict, None, Drain.UNKNOWN, None, None, ())
+    values: Sequence[Any] = ("q", "rsmq", *[None] * 14, 0, 0, verdict, None, Drain.UNKNOWN, None, None, ())
+    unknown = QueueState(*values)
 
     assert reason(unknown, AT_MS, Thresholds())
     assert isinstance(outlook(unknown, AT_MS), str)

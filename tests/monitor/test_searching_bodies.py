@@ -14,7 +14,7 @@ BODIES = [
 ]  # fmt: skip
 
 
-async def _found(reader: QueueReader, text: str, limit: int | None = None) -> tuple[list[bytes | None], list[int]]:
+async def _found(reader: QueueReader, text: str, limit: int | None = None) -> tuple[list[bytes], list[int]]:
     bodies, scanned = [], []
     async with aclosing(search(reader, "q", parse_filter(text), limit=limit)) as parts:
         async for progress in parts:

@@ -154,7 +154,7 @@ NAMES = ("a", "b", "c", "d")
 POLL = st.tuples(st.sets(st.sampled_from(NAMES)), st.sets(st.sampled_from(NAMES)), st.integers(0, 12), st.booleans())
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(st.lists(POLL, max_size=60))
 def test_series_stay_aligned_as_queues_come_and_go(polls: list[tuple[set[str], set[str], int, bool]]) -> None:
     watched = Scripted()

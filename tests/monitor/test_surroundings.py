@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -9,7 +10,7 @@ from rsmq_tui.monitor.doctor import Finding, Level, Terminal, folder_findings, t
 
 
 def found(
-    *, is_terminal: bool = True, size: tuple[int, int] = (120, 36), encoding: str = "utf-8", **environment: str
+    *, is_terminal: bool = True, size: tuple[int, int] = (120, 36), encoding: str = "utf-8", **environment: Any
 ) -> dict[str, Finding]:
     terminal = Terminal(is_terminal, *size, encoding, {"TERM": "xterm-256color", **environment})
     return {finding.name: finding for finding in terminal_findings(terminal)}
@@ -28,7 +29,7 @@ def test_a_good_terminal() -> None:
         ({"NO_COLOR": "1", "COLORTERM": "truecolor"}, "no colours, because NO_COLOR is set"),
     ],
 )
-def test_colours(environment: dict[str, str], words: str) -> None:
+def test_colours(environment: dict[str, Any], words: str) -> None:
     assert words in found(**environment)["terminal.kind"].text
 
 

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 from rsmq_tui.monitor import Cost, Link, Snapshot, TotalsPoint, Verdict
 from rsmq_tui.monitor.fleet import Fleet
@@ -12,7 +13,7 @@ from tests.tui.states import poll_of, queue_of
 DOWN = Failure("refused", "the connection was refused", "is it running?")
 
 
-def _poll(place: str, ready: int, *, at_ms: int = START_MS, oldest_s: int = 60, **values: object) -> Snapshot:
+def _poll(place: str, ready: int, *, at_ms: int = START_MS, oldest_s: int = 60, **values: Any) -> Snapshot:
     queue = queue_of("orders", ready=ready, oldest_ready_ms=at_ms - oldest_s * 1000, arrivals_s=2.0, deletes_s=1.0,
                      receives_s=1.5, place=place)  # fmt: skip
     server = f"redis://{place}:6379/0"

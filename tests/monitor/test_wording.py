@@ -1,7 +1,9 @@
 """How numbers, spans, sizes and moments are put into words."""
 
+from collections.abc import Callable
+
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rsmq_tui.monitor import text
@@ -10,7 +12,7 @@ SECOND, MINUTE, HOUR, DAY = 1000, 60_000, 3_600_000, 86_400_000
 
 
 @pytest.mark.parametrize("say", [text.count, text.compact, text.rate, text.duration, text.seconds])
-def test_none_is_a_dash(say) -> None:
+def test_none_is_a_dash(say: Callable[[None], str]) -> None:
     assert say(None) == "–"
     assert text.size(None) == text.clock(None) == text.clock(None, date=True) == "–"
 
@@ -66,7 +68,6 @@ def test_compact(value: float, words: str) -> None:
     assert text.compact(value) == words
 
 
-@settings(deadline=None)
 @given(st.integers(0, 10**30))
 def test_compact_takes_six_characters_at_most(value: int) -> None:
     assert len(text.compact(value)) <= 6
@@ -123,7 +124,6 @@ def test_a_moment_beyond_the_calendar_is_unknown(at_ms: float) -> None:
     assert text.clock(at_ms) == "–"
 
 
-@settings(deadline=None)
 @given(st.integers(0, 4_102_444_800_000))
 def test_clock_keeps_the_milliseconds(at_ms: int) -> None:
     assert text.clock(at_ms).endswith(f".{at_ms % 1000:03d}")

@@ -38,6 +38,9 @@ class Lent:
     def cancel(self) -> None:
         self.spark.sparkContext.cancelAllJobs()
 
+    def fitting(self) -> dict[str, str]:
+        return {}
+
     def close(self) -> None:
         """It is not ours to end."""
 

@@ -21,8 +21,10 @@ from tests.pipeline.running import DAY, Desk
 PATIENCE_S = 110
 ROOT = Path(__file__).parents[2]
 # As little as possible of each Java: these runs are short.
-QUICK = ("--master", "local[2]", "--spark-conf", "spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1")
-QUICK += ("--spark-conf", "spark.sql.shuffle.partitions=1")
+QUICK = (
+    *("--master", "local[2]", "--spark-conf", "spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1"),
+    *("--spark-conf", "spark.sql.shuffle.partitions=1"),
+)
 
 
 @pytest.fixture

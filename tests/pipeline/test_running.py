@@ -119,7 +119,8 @@ def test_runs_that_die_one_after_another_at_every_step_are_made_up_for(desk: Des
         noon_ms = NOON_MS + 5 * number * DAY_MS
         desk.record(noon_ms, noon_ms + DAY_MS)
         desk.inventory(str(date.fromisoformat(DAY) + timedelta(5 * number)), noon_ms, "a")
-        before, taken = desk.manifest(), []
+        before = desk.manifest()
+        taken: list[str] = []
 
         def die(name: str, step: str = step, taken: list[str] = taken) -> None:
             taken.append(name)

@@ -115,7 +115,7 @@ def readable(statements: list[str]) -> list[str]:
     return kept
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(st.lists(STATEMENTS, max_size=8), st.sampled_from(["\n", "\r\n"]))
 def test_exactly_what_tomllib_reads_is_found_each_where_its_statement_is(statements: list[str], end: str) -> None:
     kept = readable(statements)
@@ -123,7 +123,8 @@ def test_exactly_what_tomllib_reads_is_found_each_where_its_statement_is(stateme
 
     assert lines.keys() == places(tomllib.loads("\n".join(kept))) - {()}
     # What a statement adds stands between its first line and its last, and nothing else does.
-    first, known = 1, set()
+    known: set[tuple[str | int, ...]] = set()
+    first = 1
     for number, statement in enumerate(kept):
         last = first + statement.count("\n")
         now = places(tomllib.loads("\n".join(kept[: number + 1]))) - {()}

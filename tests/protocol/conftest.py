@@ -1,15 +1,19 @@
 """Fixtures of the protocol's tests: a test that takes ``queues`` runs once with each of the two clients."""
 
-from collections.abc import Callable
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 import redis
 import redis.asyncio
 
+from rsmq_tui.embedded import EmbeddedServer
 from rsmq_tui.protocol import AsyncRsmq, Rsmq
 from tests.protocol.either import Either
 
 MakeQueues = Callable[..., Either]
+SERVERS = ["embedded", *(["redis-server"] if shutil.which("redis-server") else [])]
 
 
 @pytest.fixture(params=["sync", "async"])
@@ -25,3 +29,14 @@ def make_queues(request: pytest.FixtureRequest, client: redis.Redis, aclient: re
 @pytest.fixture
 def queues(make_queues: MakeQueues) -> Either:
     return make_queues()
+
+
+@pytest.fixture(scope="module", params=SERVERS)
+def either_server(request: pytest.FixtureRequest) -> Iterator[EmbeddedServer]:
+    """The embedded Valkey and, where there is one, Redis: their tables are built in different ways."""
+    with pytest.MonkeyPatch.context() as patch:
+        if request.param != "embedded":
+            program = Path(shutil.which("redis-server") or "")
+            patch.setattr("rsmq_tui.embedded.server.find_server", lambda: program)
+        with EmbeddedServer() as running:
+            yield running

@@ -7,22 +7,18 @@ from types import TracebackType
 from typing import Self
 
 
-class Responder:
-    """Listens on a port of this machine; ``line`` without its end answers each command, an empty one hangs up."""
+class _Server(socketserver.ThreadingTCPServer):
+    daemon_threads = True
 
-    def __init__(self, line: bytes) -> None:
-        self.connections = 0
-        counted = self
+    def handle_error(self, request: object, client_address: object) -> None:
+        """A client that hangs up is none."""
 
-        class Handler(socketserver.BaseRequestHandler):
-            def handle(self) -> None:
-                counted.connections += 1
-                while (data := self.request.recv(65_536)) and line:
-                    commands = len(re.findall(rb"\*\d+\r\n", data)) or 1
-                    self.request.sendall((line + b"\r\n") * commands)
 
-        self._server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
+class FakeServer:
+    """Listens on a port of this machine while it is entered, and handles each connection in a thread."""
+
+    def __init__(self, handler: type[socketserver.BaseRequestHandler]) -> None:
+        self._server = _Server(("127.0.0.1", 0), handler)
         self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01})
 
     @property
@@ -43,3 +39,20 @@ class Responder:
         self._server.shutdown()
         self._thread.join()
         self._server.server_close()
+
+
+class Responder(FakeServer):
+    """Listens on a port of this machine; ``line`` without its end answers each command, an empty one hangs up."""
+
+    def __init__(self, line: bytes) -> None:
+        self.connections = 0
+        counted = self
+
+        class Handler(socketserver.BaseRequestHandler):
+            def handle(self) -> None:
+                counted.connections += 1
+                while (data := self.request.recv(65_536)) and line:
+                    commands = len(re.findall(rb"\*\d+\r\n", data)) or 1
+                    self.request.sendall((line + b"\r\n") * commands)
+
+        super().__init__(Handler)

@@ -1,6 +1,7 @@
 """Addresses: what can be one, and that what is shown holds no secret."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -52,7 +53,7 @@ def test_equal_addresses_are_equal_whatever_fetches_their_passwords() -> None:
         ("redis://a?db=1", {"cluster": (NODE,)}, "only database 0"),
     ],
 )
-def test_what_cannot_be_one_is_refused_in_words(url: str, more: dict[str, object], words: str) -> None:
+def test_what_cannot_be_one_is_refused_in_words(url: str, more: dict[str, Any], words: str) -> None:
     with pytest.raises(ValueError, match=words) as refused:
         Address(url, **more)
 

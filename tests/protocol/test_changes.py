@@ -119,6 +119,11 @@ async def test_unless_told_every_queue_is_read_and_rows_that_are_as_before_are_t
     assert stats["cmdstat_hmget"]["calls"] == len(crowd)
 
 
+def _made_anew(client: redis.Redis) -> None:
+    Rsmq(client).delete_queue("q")
+    Rsmq(client).create_queue("q", vt=7)
+
+
 CHANGES: dict[str, Callable[[redis.Redis], object]] = {
     "send": lambda client: Rsmq(client).send_message("q", "x"),
     "receive": lambda client: Rsmq(client).receive_message("q"),
@@ -134,7 +139,7 @@ CHANGES: dict[str, Callable[[redis.Redis], object]] = {
     "lose both": lambda client: client.delete("rsmq:q", "rsmq:q:Q"),
     "another type for the hash": lambda client: (client.delete("rsmq:q:Q"), client.set("rsmq:q:Q", "x")),
     "another type for the messages": lambda client: (client.delete("rsmq:q"), client.set("rsmq:q", "x")),
-    "delete and create": lambda client: (Rsmq(client).delete_queue("q"), Rsmq(client).create_queue("q", vt=7)),
+    "delete and create": _made_anew,
     "lose everything": lambda client: client.flushall(),
     "lose this database": lambda client: client.flushdb(),
     "list another": lambda client: client.sadd("rsmq:QUEUES", "r"),
@@ -186,7 +191,7 @@ async def test_a_change_is_seen_at_once(client: redis.Redis, redis_url: str, eit
 )
 @pytest.mark.usefixtures("crowd")
 async def test_messages_that_become_visible_by_themselves_are_seen_at_once(
-    client: redis.Redis, redis_url: str, reader: QueueReader, scores: list[float]
+    client: redis.Redis, redis_url: str, reader: QueueReader, scores: list[int]
 ) -> None:
     client.sadd("rsmq:QUEUES", "q")
     client.hset("rsmq:q:Q", "vt", 30)
@@ -434,7 +439,7 @@ LONG_EVENTS: dict[str, Callable[[redis.Redis, str, int, int], object]] = {
 }
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.tuples(st.sampled_from("ab"), st.sampled_from(sorted(EVENTS))), max_size=25))
 async def test_whatever_happens_rows_are_those_of_a_fresh_reader(
     server: EmbeddedServer, events: list[tuple[str, str]]

@@ -1,6 +1,7 @@
 """The redis-py client is the caller's: whatever it decodes or speaks, the core gives the same values."""
 
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 import redis
@@ -9,7 +10,7 @@ import redis.asyncio
 from rsmq_tui.protocol import AsyncRsmq, Rsmq
 from tests.protocol.either import Either
 
-SETTINGS = {
+SETTINGS: dict[str, dict[str, Any]] = {
     "decoded text": {"decode_responses": True},
     "RESP3": {"protocol": 3},
     "RESP3, decoded text": {"protocol": 3, "decode_responses": True},

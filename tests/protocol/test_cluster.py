@@ -2,7 +2,7 @@
 
 import socket
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 
 import pytest
 import redis
@@ -10,28 +10,10 @@ import redis.asyncio
 from redis.crc import key_slot
 
 from rsmq_tui.embedded import EmbeddedServer
-from rsmq_tui.protocol import SERVER_ERRORS, AsyncRsmq, Failure, Rsmq, StoredMessage, failure_of
-from tests.protocol.either import Either
+from rsmq_tui.protocol import SERVER_ERRORS, AsyncRsmq, Failure, Rsmq, failure_of
+from tests.protocol.either import OPERATIONS, Either
 
 pytestmark = pytest.mark.slow
-
-ID = "0" * 32
-OPERATIONS: dict[str, Callable[[Either], Awaitable[object]]] = {
-    "create_queue": lambda queues: queues.create_queue("orders"),
-    "delete_queue": lambda queues: queues.delete_queue("orders"),
-    "get_queue_attributes": lambda queues: queues.get_queue_attributes("orders"),
-    "set_queue_attributes": lambda queues: queues.set_queue_attributes("orders", vt=5),
-    "send_message": lambda queues: queues.send_message("orders", "a"),
-    "receive_message": lambda queues: queues.receive_message("orders"),
-    "pop_message": lambda queues: queues.pop_message("orders"),
-    "delete_message": lambda queues: queues.delete_message("orders", ID),
-    "change_message_visibility": lambda queues: queues.change_message_visibility("orders", ID, 5),
-    "send_messages": lambda queues: queues.send_messages("orders", ["a", "b"]),
-    "receive_messages": lambda queues: queues.receive_messages("orders", 5),
-    "delete_messages": lambda queues: queues.delete_messages("orders", [ID]),
-    "change_visibility_of": lambda queues: queues.change_visibility_of("orders", [ID], 5),
-    "restore_messages": lambda queues: queues.restore_messages("orders", [StoredMessage(ID, b"x", 5)]),
-}
 
 
 @pytest.fixture(scope="module")

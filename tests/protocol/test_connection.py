@@ -1,7 +1,8 @@
 """Connections: which URLs are taken, how a server is named, and how the clients behave."""
 
 import traceback
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
+from typing import Any
 from urllib.parse import quote
 
 import pytest
@@ -110,21 +111,24 @@ def unix_server() -> Iterator[EmbeddedServer]:
         yield running
 
 
+Use = Callable[[str], Either]
+
+
 @pytest.fixture(params=["sync", "async"])
-async def use(request: pytest.FixtureRequest) -> AsyncIterator:
+async def use(request: pytest.FixtureRequest) -> AsyncIterator[Use]:
     """Makes queues at a URL with the clients of this package; they are closed afterwards."""
-    made = []
+    made: list[Any] = []
 
     def make(url: str) -> Either:
         made.append(connect(url) if request.param == "sync" else connect_async(url))
-        return Either((Rsmq if request.param == "sync" else AsyncRsmq)(made[-1]))
+        return Either(Rsmq(made[-1]) if request.param == "sync" else AsyncRsmq(made[-1]))
 
     yield make
     for connected in made:
         await (Either(connected).close() if request.param == "sync" else connected.aclose())
 
 
-async def test_a_unix_socket_works(use, unix_server: EmbeddedServer) -> None:
+async def test_a_unix_socket_works(use: Use, unix_server: EmbeddedServer) -> None:
     queues = use(unix_server.url)
 
     await queues.create_queue("orders")
@@ -132,7 +136,7 @@ async def test_a_unix_socket_works(use, unix_server: EmbeddedServer) -> None:
     assert await queues.list_queues() == ["orders"]
 
 
-async def test_the_number_in_the_path_is_the_database(use, client: Redis, redis_url: str) -> None:
+async def test_the_number_in_the_path_is_the_database(use: Use, client: Redis, redis_url: str) -> None:
     await use(redis_url.removesuffix("/0") + "/3").create_queue("orders")
 
     assert client.keys() == []
@@ -140,7 +144,7 @@ async def test_the_number_in_the_path_is_the_database(use, client: Redis, redis_
 
 
 async def test_user_and_password_of_any_characters_work_when_they_are_escaped(
-    use, client: Redis, redis_url: str
+    use: Use, client: Redis, redis_url: str
 ) -> None:
     password = "p@ss/w#rd?[%:é"
     client.acl_setuser("bob", enabled=True, passwords=[f"+{password}"], keys=["*"], commands=["+@all"])
@@ -150,13 +154,13 @@ async def test_user_and_password_of_any_characters_work_when_they_are_escaped(
     assert await queues.list_queues() == []
 
 
-async def test_the_server_is_told_who_is_connected(use, client: Redis, redis_url: str) -> None:
+async def test_the_server_is_told_who_is_connected(use: Use, client: Redis, redis_url: str) -> None:
     await use(redis_url).list_queues()
 
     assert any("rsmq-tui" in entry["lib-name"] for entry in client.client_list())
 
 
-async def test_nothing_is_tried_twice(use) -> None:
+async def test_nothing_is_tried_twice(use: Use) -> None:
     with Responder(b"") as responder:
         with pytest.raises(Exception, match=r"(?i)closed|reset|lost"):
             await use(responder.url).list_queues()

@@ -1,6 +1,7 @@
 """Messages that are called as another's counters are: ``a:rc`` beside ``a``. Neither takes or loses what is not its."""
 
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 from redis import Redis
@@ -62,7 +63,7 @@ async def test_the_body_of_another_message_stays(
 ) -> None:
     lay(client, "a", message(b"one"), message(b"one" + suffix, body=b"other"))
     before = contents(client)
-    shared = {"rc" if suffix == b":rc" else "fr": b"other"}
+    shared: dict[str, Any] = {"rc" if suffix == b":rc" else "fr": b"other"}
     seen = message(b"one")._replace(**shared)
     after = None if kind is EditKind.REMOVE else seen
     batch = MessageBatch(kind, "a", (Edit(seen, after),), None if kind is EditKind.REMOVE else "b")
@@ -81,7 +82,7 @@ async def test_both_go_together_and_come_back(editor: QueueEditor, client: Redis
     other = message(b"one" + suffix, body=b"other")
     lay(client, "a", message(b"one"), other)
     before = contents(client)
-    seen = message(b"one")._replace(**{"rc" if suffix == b":rc" else "fr": b"other"})
+    seen = message(b"one")._replace(**(dict[str, Any]({"rc" if suffix == b":rc" else "fr": b"other"})))
     batch = MessageBatch(EditKind.REMOVE, "a", (Edit(seen, None), Edit(other, None)))
 
     assert await applied(editor, batch) == "dd"

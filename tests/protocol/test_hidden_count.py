@@ -1,5 +1,7 @@
 """Hidden messages are counted to the millisecond, where the canonical client counts from the start of the second."""
 
+from typing import Any
+
 import pytest
 from redis import Redis
 
@@ -18,7 +20,7 @@ return time
 """
 
 
-def counted(client: Redis, offset_ms: int, count: operations.Operation) -> object:
+def counted(client: Redis, offset_ms: int, count: operations.Operation[Any]) -> Any:
     """Plant a message due ``offset_ms`` from now, and run the operation in the same moment."""
     with client.pipeline(transaction=True) as transaction:
         transaction.eval(PLANT, 1, "rsmq:orders", offset_ms, "m" * 32)

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from contextlib import aclosing
+from typing import Any
 
 import pytest
 from redis import Redis
@@ -123,10 +124,10 @@ async def test_a_server_without_novalues_is_asked_once(
     """Redis 7.0 answers with a syntax error."""
     client.hset("rsmq:q:Q", mapping={f"{number}": "x" * 70 for number in range(700)})
     commands = looking._runner.commands
-    refused: list[object] = []
+    refused: list[Any] = []
 
-    async def old(*asked: object) -> object:
-        changed = [(*command[:-1], "NOPE") if command[-1] == "NOVALUES" else command for command in asked]  # type: ignore[index]
+    async def old(*asked: Any) -> object:
+        changed = [(*command[:-1], "NOPE") if command[-1] == "NOVALUES" else command for command in asked]
         refused.extend(command for command in changed if command[-1] == "NOPE")
         return await commands(*changed)
 

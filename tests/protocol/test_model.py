@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 import redis
 import redis.asyncio
-from hypothesis import HealthCheck, settings
+from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from rsmq_tui.protocol import AsyncRsmq, Message, Rsmq
+from tests.machines import run_machine
 from tests.protocol.keyspace import now_ms
 
 # At once, or so late that no test sees it: what is ready never depends on how fast the test runs.
@@ -184,9 +185,7 @@ class QueueMachine(RuleBasedStateMachine):
 RANDOM = settings(
     max_examples=20,
     stateful_step_count=25,
-    deadline=None,
     derandomize=True,
-    suppress_health_check=[HealthCheck.too_slow],
 )
 
 
@@ -194,7 +193,7 @@ RANDOM = settings(
 def test_any_sequence_of_operations_does_what_the_model_does(kind: str, client: redis.Redis, redis_url: str) -> None:
     if kind == "sync":
         queues = Rsmq(client)
-        run_state_machine_as_test(
+        run_machine(
             lambda: QueueMachine(client, lambda name, *given, **named: getattr(queues, name)(*given, **named)),
             settings=RANDOM,
         )
@@ -203,7 +202,7 @@ def test_any_sequence_of_operations_does_what_the_model_does(kind: str, client: 
         aconnected = redis.asyncio.Redis.from_url(redis_url)
         aqueues = AsyncRsmq(aconnected)
         try:
-            run_state_machine_as_test(
+            run_machine(
                 lambda: QueueMachine(
                     client, lambda name, *given, **named: runner.run(getattr(aqueues, name)(*given, **named))
                 ),

@@ -95,7 +95,7 @@ class TestByRank:
 
     @pytest.mark.parametrize(("where", "found"), [("after", "cde"), ("at", "cde"), ("before", "acd")])
     async def test_an_anchor_that_was_received_stands_for_its_old_place(
-        self, client: redis.Redis, reader: QueueReader, where: str, found: str
+        self, client: redis.Redis, reader: QueueReader, where: Any, found: str
     ) -> None:
         fill(client, {"b": LATER_MS + 0.5})
 
@@ -151,7 +151,7 @@ class TestEqualScores:
 
         assert letters(await reader.pages.page("q", where="after", anchor=Anchor(score, "c" * 32), count=2)) == "de"
 
-    @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
     @given(st.sets(st.binary(max_size=4), min_size=1, max_size=20), st.binary(max_size=4))
     async def test_ids_are_compared_as_the_server_does(
         self, server: EmbeddedServer, ids: set[bytes], at: bytes

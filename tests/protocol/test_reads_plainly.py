@@ -21,7 +21,7 @@ NOW_MS = 1_750_000_000_000
 # 2096: hidden whenever these tests run.
 LATER_MS = 4_000_000_000_000
 # By what is odd about them: the scores of a queue's messages.
-SCORES = {
+SCORES: dict[str, list[Any]] = {
     "ms": [NOW_MS - 5000, NOW_MS, NOW_MS + 1, NOW_MS + 60_000],
     "fractions": [NOW_MS - 0.5, NOW_MS + 0.5],
     "seconds": [NOW_MS // 1000 - 5, NOW_MS // 1000, NOW_MS // 1000 + 5],
@@ -145,15 +145,15 @@ ANCHORS = [Anchor(str(NOW_MS), "Z" + f"{1:031d}"), Anchor("0", ""), Anchor("inf"
 @pytest.mark.parametrize("part", ["all", "ready", "hidden"])
 @pytest.mark.parametrize("where", ["first", "last", "after", "before", "at"])
 async def test_pages(readers: tuple[QueueReader, QueueReader], odd_queues: list[str], part: Any, where: Any) -> None:
+    async def pages(queue: str, anchor: Anchor) -> list[Any]:
+        return await by_both(
+            readers, lambda reader: reader.pages.page(queue, part=part, where=where, anchor=anchor, count=3)
+        )
+
     is_anchored = where in {"after", "before", "at"}
     for queue in ("mixed", "equal", "both", "empty") if is_anchored else odd_queues:
         for anchor in ANCHORS if is_anchored else ANCHORS[:1]:
-            scripted, plain = await by_both(
-                readers,
-                lambda reader, queue=queue, anchor=anchor: reader.pages.page(
-                    queue, part=part, where=where, anchor=anchor, count=3
-                ),
-            )
+            scripted, plain = await pages(queue, anchor)
             if isinstance(scripted, tuple):
                 assert plain == scripted
                 continue
@@ -182,7 +182,8 @@ async def test_messages(client: redis.Redis, readers: tuple[QueueReader, QueueRe
         ids = client.zrange(b"rsmq:" + name, 0, -1) if client.type(b"rsmq:" + name) == b"zset" else []
         for identity in (*(raw.decode() for raw in ids), "gone"):
             scripted, plain = await by_both(
-                readers, lambda reader, queue=queue, identity=identity: reader.pages.message(queue, identity)
+                readers,
+                lambda reader: reader.pages.message(queue, identity),  # noqa: B023 - called at once
             )
             if not isinstance(scripted, tuple):
                 assert plain.at_ms >= scripted.at_ms

@@ -18,6 +18,7 @@ from rsmq_tui.protocol.rsmq.edits import FieldEdit, LooseBatch, LooseKind
 from tests.hostile.liar import LIES, Liar
 from tests.protocol.responder import Responder
 
+REFUSALS: tuple[type[Exception], ...] = (RsmqError, *SERVER_ERRORS)
 _WRONG: tuple[tuple[tuple[Any, ...], Any], ...] = (
     (("ZCARD", b"k"), b"7"),
     (("ZCARD", b"k"), -1),
@@ -157,7 +158,7 @@ async def test_every_read_of_a_lie_raises_an_error_of_redis(lie: str) -> None:
             # A lie may happen to be a possible answer; nothing but the server's own errors may come of it.
             try:
                 await ask()
-            except (RsmqError, *SERVER_ERRORS):
+            except REFUSALS:
                 continue
         await reader.aclose()
         await lists.aclose()

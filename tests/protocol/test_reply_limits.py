@@ -6,7 +6,7 @@ from typing import Any
 
 import hiredis
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from redis._parsers.hiredis import NOT_ENOUGH_DATA
 from redis.exceptions import InvalidResponse, RedisError
@@ -61,7 +61,6 @@ _SCALARS = st.none() | st.integers(-(2**63), 2**63 - 1) | st.sampled_from(_BODIE
 _VALUES = st.recursive(_SCALARS, lambda inner: st.lists(inner, max_size=5), max_leaves=20)
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(_VALUES, max_size=8), st.integers(1, 400))
 def test_honest_replies_are_what_hiredis_reads(values: list[Any], size: int) -> None:
     reader = _reader()

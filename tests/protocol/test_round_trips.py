@@ -1,6 +1,6 @@
 """One round trip for each operation, by EVALSHA, and what happens when the server has forgotten the scripts."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 
 import pytest
 import redis
@@ -11,27 +11,11 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from rsmq_tui.embedded import EmbeddedServer
-from rsmq_tui.protocol import AsyncRsmq, Rsmq, StoredMessage
+from rsmq_tui.protocol import AsyncRsmq, Rsmq
 from rsmq_tui.protocol.rsmq import scripts
-from tests.protocol.either import Either
+from tests.protocol.either import OPERATIONS, Either
 
-ID = "0" * 32
-OPERATIONS: dict[str, Callable[[Either], Awaitable[object]]] = {
-    "create_queue": lambda queues: queues.create_queue("other"),
-    "delete_queue": lambda queues: queues.delete_queue("orders"),
-    "get_queue_attributes": lambda queues: queues.get_queue_attributes("orders"),
-    "set_queue_attributes": lambda queues: queues.set_queue_attributes("orders", vt=5),
-    "send_message": lambda queues: queues.send_message("orders", "a"),
-    "receive_message": lambda queues: queues.receive_message("orders"),
-    "pop_message": lambda queues: queues.pop_message("orders"),
-    "delete_message": lambda queues: queues.delete_message("orders", ID),
-    "change_message_visibility": lambda queues: queues.change_message_visibility("orders", ID, 5),
-    "send_messages": lambda queues: queues.send_messages("orders", ["a", "b"]),
-    "receive_messages": lambda queues: queues.receive_messages("orders", 5),
-    "delete_messages": lambda queues: queues.delete_messages("orders", [ID]),
-    "change_visibility_of": lambda queues: queues.change_visibility_of("orders", [ID], 5),
-    "restore_messages": lambda queues: queues.restore_messages("orders", [StoredMessage(ID, b"x", 5)]),
-}
+OF_A_QUEUE = OPERATIONS | {"create_queue": lambda queues: queues.create_queue("other")}
 SCRIPTS = [value for value in vars(scripts).values() if isinstance(value, scripts.Script)]
 
 
@@ -47,7 +31,7 @@ def commands_of(client: Redis) -> dict[str, int]:
 async def commands_of_each(queues: Either, client: Redis, *, before: Callable[[], object]) -> dict[str, dict[str, int]]:
     """Run each operation on a fresh queue with one message, and tell which commands it took."""
     commands = {}
-    for operation, run in OPERATIONS.items():
+    for operation, run in OF_A_QUEUE.items():
         client.flushall()
         await queues.create_queue("orders")
         await queues.send_message("orders", "a")

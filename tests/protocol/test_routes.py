@@ -63,8 +63,13 @@ def test_what_is_learned_has_an_end() -> None:
         nodes = [node(b"m", 9), *(node(b"r", port + 1) for port in range(start, start + 100))]
         found(route.find(), {A: [entry(0, 16383, *nodes)]})
     asked = []
+
+    def refuse(question: Question) -> object:
+        asked.append(question.node)
+        return REFUSED
+
     with pytest.raises(ExplainedError):
-        answered(route.find(), lambda question: asked.append(question.node) or REFUSED)
+        answered(route.find(), refuse)
 
     assert asked[0] == A
     assert len(asked) == 31

@@ -2,11 +2,10 @@
 
 import asyncio
 import random
-import shutil
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import aclosing
 from itertools import compress
-from pathlib import Path
+from typing import Any
 
 import pytest
 import redis
@@ -20,18 +19,6 @@ from tests.protocol.keyspace import everything
 pytestmark = pytest.mark.slow
 
 NOW_MS = 1_750_000_000_000
-SERVERS = ["embedded", *(["redis-server"] if shutil.which("redis-server") else [])]
-
-
-@pytest.fixture(scope="module", params=SERVERS)
-def either_server(request: pytest.FixtureRequest) -> Iterator[EmbeddedServer]:
-    """The embedded Valkey and, where there is one, Redis: their tables are built in different ways."""
-    with pytest.MonkeyPatch.context() as patch:
-        if request.param != "embedded":
-            program = Path(shutil.which("redis-server") or "")
-            patch.setattr("rsmq_tui.embedded.server.find_server", lambda: program)
-        with EmbeddedServer() as running:
-            yield running
 
 
 @pytest.fixture
@@ -171,7 +158,7 @@ class TestLongBodies:
         assert [c.too_long async for c in reader.scan.chunks("q", counts=False, bodies=False)] == [0]
 
 
-async def step_by_step(reader: QueueReader, meanwhile: Callable[[ScanChunk], object], **options: int) -> list[bytes]:
+async def step_by_step(reader: QueueReader, meanwhile: Callable[[ScanChunk], object], **options: Any) -> list[bytes]:
     """Scan with something going on between the chunks; return the ids in the order that they came."""
     ids: list[bytes] = []
     async for chunk in reader.scan.chunks("q", counts=False, bodies=True, **options):

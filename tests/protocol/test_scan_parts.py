@@ -2,11 +2,9 @@
 
 import asyncio
 import random
-import shutil
 from collections.abc import Iterator
 from contextlib import aclosing
 from itertools import chain
-from pathlib import Path
 
 import pytest
 import redis
@@ -15,20 +13,9 @@ from redis.exceptions import InvalidResponse
 from rsmq_tui.embedded import EmbeddedServer
 from rsmq_tui.protocol import QueueReader
 from rsmq_tui.protocol.rsmq.scan import ScanPart
-from tests.protocol.test_scan import SERVERS, drop, fill
+from tests.protocol.test_scan import drop, fill
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture(scope="module", params=SERVERS)
-def either_server(request: pytest.FixtureRequest) -> Iterator[EmbeddedServer]:
-    """The embedded Valkey and, where there is one, Redis: their tables are built in different ways."""
-    with pytest.MonkeyPatch.context() as patch:
-        if request.param != "embedded":
-            program = Path(shutil.which("redis-server") or "")
-            patch.setattr("rsmq_tui.embedded.server.find_server", lambda: program)
-        with EmbeddedServer() as running:
-            yield running
 
 
 @pytest.fixture

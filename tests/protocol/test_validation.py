@@ -1,6 +1,7 @@
 """What may be written, and that everything else is refused by the canonical code and message."""
 
 import math
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
@@ -12,7 +13,7 @@ from rsmq_tui.protocol.keys import ATTRIBUTE_FIELDS, FOREIGN_FIELDS
 ID = "a" * 31
 
 
-def refusal_of(check, *arguments: object) -> tuple[str, str]:
+def refusal_of(check: Callable[..., object], *arguments: object) -> tuple[str, str]:
     with pytest.raises(RsmqError) as refused:
         check(*arguments)
     return refused.value.code, str(refused.value)

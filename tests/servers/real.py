@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -121,7 +122,7 @@ def watched(service: str, *, password: str | None = None) -> Iterator[Watched]:
         quick = ("--repl-diskless-sync-delay", "0", "--repl-ping-replica-period", "1")
         first = stack.enter_context(real_server(*quick))
         second = stack.enter_context(real_server(*quick, "--replicaof", f"{HOST} {first.port}"))
-        wait_until(lambda: _link(second) == "up", what="the replica to follow")
+        wait_until(partial(_is_following, second), what="the replica to follow")
         conf = [
             f"sentinel monitor {service} {HOST} {first.port} 1",
             f"sentinel down-after-milliseconds {service} 200",
@@ -136,9 +137,9 @@ def watched(service: str, *, password: str | None = None) -> Iterator[Watched]:
         yield found
 
 
-def _link(replica: RealServer) -> str:
+def _is_following(replica: RealServer) -> bool:
     with replica.client() as client:
-        return str(client.info("replication").get("master_link_status"))
+        return bool(client.info("replication").get("master_link_status") == "up")
 
 
 SLOTS = 16384
@@ -209,7 +210,7 @@ def cluster(*, masters: int = 3, replicas: int = 0, program: str | None = None) 
         wait_until(lambda: all(_knows(node, len(nodes)) for node in nodes), what="the nodes to know each other")
         for master, replica in zip(found.masters, found.replicas, strict=False):
             replica.call("CLUSTER", "REPLICATE", master.call("CLUSTER", "MYID"))
-            wait_until(lambda replica=replica: _link(replica) == "up", what="a replica to follow")
+            wait_until(partial(_is_following, replica), what="a replica to follow")
         wait_until(lambda: all(_is_ready(node, masters) for node in nodes), what="the cluster to be ready")
         yield found
 

@@ -290,7 +290,7 @@ def step_down(cluster: Cluster, slot: int) -> None:
 def _depth_at(replica: RealServer, key: str) -> int:
     with replica.client() as client:
         client.execute_command("READONLY")
-        return client.zcard(key)
+        return int(client.zcard(key))
 
 
 async def depth_soon(poller: LivePoller, queue: str) -> int | None:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trustme
@@ -150,7 +151,8 @@ async def test_without_any_check_nobody_need_vouch_for_it(secure: RealServer, pa
 async def test_a_server_refuses_those_whom_nobody_vouches_for(
     secure: RealServer, papers: Papers, name: str | None
 ) -> None:
-    paths = {} if name is None else {"cert": papers.folder / f"{name}.pem", "key": papers.folder / f"{name}.key"}
+    ends = () if name is None else (("cert", "pem"), ("key", "key"))
+    paths: dict[str, Any] = {key: papers.folder / f"{name}.{end}" for key, end in ends}
     failure = await failure_at(address_of(secure, Tls(papers.folder / "ca.pem", **paths)))
 
     assert failure.kind in ("tls", "closed")
@@ -159,7 +161,7 @@ async def test_a_server_refuses_those_whom_nobody_vouches_for(
 @pytest.mark.parametrize("key", ["ca", "cert", "key"])
 async def test_a_file_that_is_not_there_is_named(secure: RealServer, papers: Papers, key: str) -> None:
     missing = papers.folder / "missing.pem"
-    failure = await failure_at(address_of(secure, replace(papers.tls, **{key: missing})))
+    failure = await failure_at(address_of(secure, replace(papers.tls, **dict[str, Any]({key: missing}))))
 
     assert failure == Failure(
         "tls", f"{missing} cannot be read: No such file or directory", "the profile's tls_ keys name it"
@@ -171,7 +173,7 @@ async def test_a_file_that_is_no_certificate_is_told(
     secure: RealServer, papers: Papers, tmp_path: Path, key: str
 ) -> None:
     (tmp_path / "x.pem").write_text("not a certificate\n")
-    failure = await failure_at(address_of(secure, replace(papers.tls, **{key: tmp_path / "x.pem"})))
+    failure = await failure_at(address_of(secure, replace(papers.tls, **dict[str, Any]({key: tmp_path / "x.pem"}))))
 
     assert failure.kind == "tls"
 

@@ -214,7 +214,8 @@ async def test_commands_that_hang_hold_nothing_else_up(
 ) -> None:
     # As many as there are threads in asyncio's own executor, or more: DNS and the journal are in need of them.
     asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(2))
-    pollers, pipes = [], []
+    pollers: list[LivePoller] = []
+    pipes: list[int] = []
     for number in range(3):
         pipe = tmp_path / f"pipe{number}"
         os.mkfifo(pipe)
@@ -228,13 +229,13 @@ async def test_commands_that_hang_hold_nothing_else_up(
             async with connect_async(redis_url.replace("127.0.0.1", "localhost")) as aclient:
                 assert await aclient.ping()
         assert not any(poll.done() for poll in polls)
-        for pipe in pipes:
-            os.write(pipe, f"{PASSWORD}\n".encode())
+        for descriptor in pipes:
+            os.write(descriptor, f"{PASSWORD}\n".encode())
         assert [(await poll).link.failure for poll in polls] == [None] * 3
     finally:
-        for poller, pipe in zip(pollers, pipes, strict=True):
+        for poller, descriptor in zip(pollers, pipes, strict=True):
             await poller.aclose()
-            os.close(pipe)
+            os.close(descriptor)
 
 
 async def test_connections_that_are_made_at_once_ask_for_the_password_once(bob: None, redis_url: str) -> None:
@@ -248,8 +249,8 @@ async def test_connections_that_are_made_at_once_ask_for_the_password_once(bob: 
 
     address = Address(redis_url, user="bob", password=password)
     async with connect_async(address) as one, connect_async(address) as two, connect_async(address) as three:
-        first = asyncio.create_task(one.ping())
-        others = [asyncio.create_task(client.ping()) for client in (two, three)]
+        first = asyncio.ensure_future(one.ping())
+        others = [asyncio.ensure_future(client.ping()) for client in (two, three)]
         await asyncio.sleep(0)
         # Whoever does not wait any longer takes it from nobody.
         first.cancel()
@@ -290,7 +291,7 @@ def test_a_program_that_ends_waits_for_no_command_and_leaves_none_behind(tmp_pat
     os.mkfifo(pipe)
     reading = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
     try:
-        program = [sys.executable, "-c", _LEFT, pipe]
+        program = [sys.executable, "-c", _LEFT, str(pipe)]
         done = subprocess.run(program, timeout=SECONDS_MAX, capture_output=True, check=False)
         assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
         wait_until(lambda: _is_at_its_end(reading), what="the command to be gone")

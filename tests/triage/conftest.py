@@ -1,6 +1,7 @@
 """Fixtures of the tests of changes: a desk to make them at, and queues to make them to."""
 
 import os
+import subprocess
 from collections.abc import AsyncIterator, Iterator
 from contextlib import aclosing
 from pathlib import Path
@@ -11,6 +12,7 @@ from redis import Redis
 
 from rsmq_tui.protocol import QueueReader, Rsmq
 from rsmq_tui.triage.service import ChangeService
+from tests.triage.crashing import mother
 
 SHARED_MEMORY = Path("/dev/shm")
 
@@ -53,3 +55,10 @@ def nothing_settles(monkeypatch: pytest.MonkeyPatch) -> None:
 async def reader(redis_url: str) -> AsyncIterator[QueueReader]:
     async with aclosing(QueueReader(redis_url)) as opened:
         yield opened
+
+
+@pytest.fixture(scope="module")
+def forking() -> Iterator["subprocess.Popen[str]"]:
+    """The process from which those are forked that are killed in a change."""
+    with mother() as process:
+        yield process

@@ -9,7 +9,7 @@ from redis import Redis
 
 from rsmq_tui.protocol import Message, Rsmq
 
-WAIT_S = 30.0
+WAIT_S = 100.0
 
 
 class HotConsumer:

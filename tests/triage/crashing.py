@@ -45,6 +45,9 @@ from rsmq_tui.triage.service import ChangeService
 
 ROOT = Path(__file__).parents[2]
 
+# Three walks through the messages, then one through the fields.
+_MENDED = (FindingKind.DANGLING, FindingKind.BAD_RC, FindingKind.NEVER, FindingKind.FOREIGN_ID, FindingKind.LEAKED)
+
 CHANGES: dict[str, Callable[[Path], Action]] = {
     "delete": lambda folder: Delete(queue="a"),
     "hide": lambda folder: Hide(queue="a", seconds=100),
@@ -66,8 +69,6 @@ LIST_CHANGES: dict[str, Callable[[Path], Action]] = {
     "list: to RSMQ": lambda folder: Move(queue="queue:a", target="rsmq:b"),
     "list: requeue": lambda folder: Requeue(queue="queue:a"),
 }
-# Three walks through the messages, then one through the fields.
-_MENDED = (FindingKind.DANGLING, FindingKind.BAD_RC, FindingKind.NEVER, FindingKind.FOREIGN_ID, FindingKind.LEAKED)
 
 # What a change leaves outside its process: after each of these calls the process may end, and so before the next.
 _STEPS = (

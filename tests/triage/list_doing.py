@@ -60,7 +60,7 @@ def _is_left(names: ListNames, key: str) -> bool:
 
 def take(client: Redis, names: ListNames, key: str, count: int = 1) -> list[bytes]:
     """Take items as consumers do."""
-    return [(client.lpop if names.take_from == "left" else client.rpop)(key) for _ in range(count)]
+    return [client.lpop(key) if names.take_from == "left" else client.rpop(key) for _ in range(count)]
 
 
 def send(client: Redis, names: ListNames, key: str, *items: bytes) -> None:

@@ -7,6 +7,7 @@ from redis import Redis
 
 from rsmq_tui.protocol import RawMessage, Rsmq
 from rsmq_tui.triage.actions import Action, Copy, Delete, Hide, Move, Send
+from rsmq_tui.triage.change import Report
 from rsmq_tui.triage.scope import Selection
 from rsmq_tui.triage.service import ChangeService
 from tests.triage.doing import audit_lines, done, undone
@@ -67,16 +68,21 @@ async def test_a_change_that_is_cancelled_before_it_begins_does_nothing(
     assert contents(client) == before
 
 
-async def test_an_undo_that_is_cancelled_is_finished_by_another(
-    triage: ChangeService, client: Redis, many: None
-) -> None:
-    before = contents(client)
+async def _cancelled_undo(triage: ChangeService) -> Report:
+    """Delete all, and cancel the undo of that as soon as a part is done."""
     await done(triage, Delete(queue="a"))
     run = triage.run(await triage.preview_undo())
     async for _ in run:
         run.cancel()
     assert run.report is not None
-    first = run.report.tally.done
+    return run.report
+
+
+async def test_an_undo_that_is_cancelled_is_finished_by_another(
+    triage: ChangeService, client: Redis, many: None
+) -> None:
+    before = contents(client)
+    first = (await _cancelled_undo(triage)).tally.done
     assert 0 < first < MESSAGES
 
     preview = await triage.preview_undo()
@@ -90,12 +96,7 @@ async def test_an_undo_that_is_cancelled_can_be_undone_and_begun_again(
     triage: ChangeService, client: Redis, many: None
 ) -> None:
     before = contents(client)
-    await done(triage, Delete(queue="a"))
-    run = triage.run(await triage.preview_undo())
-    async for _ in run:
-        run.cancel()
-    assert run.report is not None
-    await undone(triage, run.report.change)
+    await undone(triage, (await _cancelled_undo(triage)).change)
     assert not client.exists("rsmq:a")
 
     preview = await triage.preview_undo(1)

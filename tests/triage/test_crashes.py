@@ -3,7 +3,6 @@
 import asyncio
 import subprocess
 import threading
-from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -12,43 +11,25 @@ import pytest
 from redis import Redis
 
 from rsmq_tui.protocol import Rsmq
-from rsmq_tui.triage.change import Change, State
+from rsmq_tui.triage.change import State
 from rsmq_tui.triage.journal import Journal
 from rsmq_tui.triage.jsonl import to_line
 from rsmq_tui.triage.service import ChangeService
-from tests.triage.crashing import Crasher, mother
-from tests.triage.doing import audit_lines
-from tests.triage.keyspace import kept, lay, markers, message
+from tests.triage.keyspace import kept, lay, message
+from tests.triage.killed import KilledChanges
 
 pytestmark = pytest.mark.slow
 
 MESSAGES = 5
 
 
-@pytest.fixture(scope="module")
-def forking() -> Iterator["subprocess.Popen[str]"]:
-    with mother() as process:
-        yield process
+class Scene(KilledChanges):
+    """A queue of odd messages, one of which was received before, and one that messages are moved to."""
 
-
-class Scene:
-    """The same queues, and a journal of their own, for each step at which somebody is killed."""
-
-    def __init__(self, client: Redis, url: str, root: Path, process: "subprocess.Popen[str]") -> None:
-        self.client = client
-        self.queues = Rsmq(client)
-        self._url, self._root, self._process = url, root, process
-        self._number = 0
-        self.begin()
-
-    def begin(self) -> None:
-        self._number += 1
-        self.folder = self._root / str(self._number)
-        self.folder.mkdir()
+    def _plant(self) -> None:
         lines = [to_line(message(b"%d" % number, rc=b"03", body=b"\xff"), 0) for number in range(4)]
         (self.folder / "export.jsonl").write_text("\n".join([*lines, lines[0]]))
-        self.crasher = Crasher(self._process, self._url, self.folder)
-        self.client.flushall()
+        self.queues = Rsmq(self.client)
         for name in ("a", "b"):
             self.queues.create_queue(name, vt=1000)
         ids = self.queues.send_messages("a", [f"body {number}" for number in range(MESSAGES - 2)])
@@ -59,7 +40,6 @@ class Scene:
         # One that finds its id in use where it is moved to, and so gets another.
         lay(self.client, "b", message(ids[1].encode(), body=b"other", score=b"inf"))
         self.client.hset("rsmq:a:Q", mapping={"stray": "x", "s" * 32: "leaked"})
-        self.before = self.kept()
 
     def kept(self) -> dict[bytes, Any]:
         return kept(self.client)
@@ -73,41 +53,6 @@ class Scene:
 
     def desk(self) -> ChangeService:
         return ChangeService(self._url, "rsmq", self.folder)
-
-    async def recovered(self) -> list[Change]:
-        desk = self.desk()
-        found = await desk.recover()
-        assert await desk.recover() == []
-        await desk.aclose()
-        return found
-
-    async def undone(self, change: int | None = None) -> None:
-        desk = self.desk()
-        report = await desk.run(await desk.preview_undo(change)).to_end()
-        assert report.stopped is None
-        await desk.aclose()
-
-    def changes(self) -> list[Change]:
-        path = self.folder / "journal.sqlite"
-        if not path.exists():
-            return []
-        journal = Journal(path)
-        found = journal.changes()
-        journal.close()
-        return found
-
-    def check_all_is_told(self) -> None:
-        """Every change is known to its end, has one line in the audit log, and left no outcome on the server."""
-        changes = self.changes()
-        assert State.RUNNING not in {change.state for change in changes}
-        assert sorted(line["change"] for line in audit_lines(self.folder)) == sorted(
-            change.change for change in changes
-        )
-        told = {line["change"]: line for line in audit_lines(self.folder)}
-        for change in changes:
-            line = told[change.change]
-            assert (line["done"], line["skipped"], line["failed"]) == (change.done, change.skipped, change.failed)
-        assert set(markers(self.client).values()) <= {b""}
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from redis import Redis
 from rsmq_tui.protocol import Rsmq
 from rsmq_tui.protocol.lists.naming import ListNames
 from rsmq_tui.triage import journal as triage_journal
-from rsmq_tui.triage.actions import CreateQueue, Delete, Hide, Move
+from rsmq_tui.triage.actions import CreateQueue, Delete, Hide, Move, Undo
 from rsmq_tui.triage.change import Change, Entry, State
 from rsmq_tui.triage.errors import TriageError
 from rsmq_tui.triage.journal import AuditLog, Journal
@@ -83,9 +83,9 @@ def test_no_byte_can_flip_and_change_what_is_put_back(written: Path, memory: Pat
     changes, entries = _read(written)
     assert len(changes) == len(entries) == 4
     found = dict.fromkeys(("refused", "set aside", "as it was"), 0)
-    # Every other byte, each in one way of the three.
-    start = {0x01: 0, 0x80: 2, 0xFF: 4}[mask]
-    for place in range(start, len(whole), 6):
+    # Every fifth byte, each in one way of the three.
+    start = {0x01: 0, 0x80: 5, 0xFF: 10}[mask]
+    for place in range(start, len(whole), 15):
         damaged = memory / "damaged.sqlite"
         damaged.write_bytes(whole[:place] + bytes([whole[place] ^ mask]) + whole[place + 1 :])
         for end in ("-wal", "-shm"):
@@ -122,6 +122,7 @@ async def test_a_damaged_change_is_set_aside_and_the_others_can_be_undone(
     with closing(Journal(written)) as journal:
         assert [change.state for change in journal.changes()] == ["damaged", "done", "undone", "done"]
     preview = await later.preview_undo()
+    assert isinstance(preview.action, Undo)
     assert preview.action.change == 1
     assert any(note.startswith("Change 4 is damaged in the journal") for note in preview.notes)
     assert client.zcard("rsmq:a") == 0
@@ -171,7 +172,8 @@ async def test_a_row_of_anything_ends_in_a_sentence(
     queue = contents(client)
     spare = written.with_name("spare")
     shutil.copy(written, spare)
-    for odd in _ODD:
+    # The checksum tells of any change alike.
+    for odd in _ODD if is_old else _ODD[::4]:
         shutil.copy(spare, written)
         with _opened(written) as db:
             try:

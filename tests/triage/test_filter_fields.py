@@ -94,9 +94,9 @@ def laid(request: pytest.FixtureRequest, client: Redis, queues: Rsmq) -> list[La
         body = json.dumps({"n": number, word: "x" * (5, 100, 500)[number // 2 % 3]}).encode()
         found.append(Laid(make_id((at_ms - age_ms) * 1000).encode(), age_ms, due_ms, rc, body))
     for each in found:
-        rc = b"%d" % each.rc if each.rc else None
+        count = b"%d" % each.rc if each.rc else None
         score = b"%d" % (at_ms + each.due_ms)
-        lay(client, "a", RawMessage(each.id, score, rc, rc and b"%d" % at_ms, len(each.body), each.body))
+        lay(client, "a", RawMessage(each.id, score, count, count and b"%d" % at_ms, len(each.body), each.body))
     return sorted(found, key=lambda each: each.due_ms)
 
 

@@ -279,7 +279,7 @@ SCORES = st.one_of(
 )
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=150, suppress_health_check=list(HealthCheck))
 @given(
     terms=st.lists(st.tuples(TERMS, st.booleans()), max_size=3),
     messages=st.lists(

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from hypothesis import HealthCheck, settings
+from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
+from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 from redis import Redis
 
 from rsmq_tui.monitor import parse_filter
@@ -19,6 +19,7 @@ from rsmq_tui.triage.actions import Action, Copy, Delete, Hide, Move, Redrive, R
 from rsmq_tui.triage.change import Report
 from rsmq_tui.triage.scope import Everything, Matching, Named, Preview
 from rsmq_tui.triage.service import ChangeService
+from tests.machines import run_machine
 from tests.triage.keyspace import contents, markers
 
 T = TypeVar("T")
@@ -283,9 +284,7 @@ def _at(state: State, place: tuple[str, bytes]) -> Message | None:
 RANDOM = settings(
     max_examples=25,
     stateful_step_count=20,
-    deadline=None,
     derandomize=True,
-    suppress_health_check=[HealthCheck.too_slow],
 )
 
 
@@ -294,4 +293,4 @@ def test_any_interleaving_loses_nothing_doubles_nothing_and_changes_nothing_unas
 ) -> None:
     with asyncio.Runner() as runner:
         loop = runner.get_loop()
-        run_state_machine_as_test(lambda: Interleaving(client, redis_url, folder, loop), settings=RANDOM)
+        run_machine(lambda: Interleaving(client, redis_url, folder, loop), settings=RANDOM)

@@ -113,7 +113,7 @@ async def test_a_clock_that_jumps_leaves_what_was_not_settled(
 ) -> None:
     before = contents(client)
     run = triage.run(await triage.preview(Delete(queue="a")))
-    steps = aiter(run)
+    steps: Any = aiter(run)
     await anext(steps)
     await steps.aclose()
     now_ms = time.time_ns() // 1_000_000
@@ -183,7 +183,8 @@ async def test_a_run_that_is_given_up_while_it_begins_is_left(
 ) -> None:
     before = contents(client)
     preview = await triage.preview(Delete(queue="a"))
-    closed, begins, begin, close = [], threading.Event(), Journal.begin, Selection.close
+    closed: list[object] = []
+    begins, begin, close = threading.Event(), Journal.begin, Selection.close
     monkeypatch.setattr(Selection, "close", lambda selection: closed.append(close(selection)))
 
     def slowly(journal: Journal, **given: Any) -> int:
@@ -444,7 +445,7 @@ async def test_a_run_that_nobody_watches_to_its_end_can_be_undone(
     queues.send_messages("a", ["x"] * 5_000)
     before = contents(client)
     run = triage.run(await triage.preview(Delete(queue="a")))
-    steps = aiter(run)
+    steps: Any = aiter(run)
     await anext(steps)
     await steps.aclose()
 

@@ -2,7 +2,6 @@
 
 import subprocess
 from collections import Counter
-from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
 
@@ -11,12 +10,9 @@ from redis import Redis
 
 from rsmq_tui.protocol import Rsmq
 from rsmq_tui.protocol.lists.naming import ListNames
-from rsmq_tui.triage.change import Change, State
-from rsmq_tui.triage.journal import Journal
 from rsmq_tui.triage.lists.service import ListChangeService
-from tests.triage.crashing import Crasher, mother
-from tests.triage.doing import audit_lines
-from tests.triage.keyspace import kept, markers
+from tests.triage.keyspace import kept
+from tests.triage.killed import KilledChanges
 from tests.triage.list_doing import NAMES, lay, lease, read, take
 
 pytestmark = pytest.mark.slow
@@ -25,66 +21,18 @@ NAME = NAMES["right"]
 ITEMS = [b"0", b"same", b"same", b"\xff", b"4"]
 
 
-@pytest.fixture(scope="module")
-def forking() -> Iterator["subprocess.Popen[str]"]:
-    with mother() as process:
-        yield process
+class Scene(KilledChanges):
+    """A list queue with items in processing, one of them taken twice over, and queues that items are moved to."""
 
-
-class Scene:
-    """The same queues, and a journal of their own, for each step at which somebody is killed."""
-
-    def __init__(self, client: Redis, url: str, root: Path, process: "subprocess.Popen[str]") -> None:
-        self.client = client
-        self._url, self._root, self._process = url, root, process
-        self._number = 0
-        self.begin()
-
-    def begin(self) -> None:
-        self._number += 1
-        self.folder = self._root / str(self._number)
-        self.folder.mkdir()
-        self.crasher = Crasher(self._process, self._url, self.folder)
-        self.client.flushall()
+    def _plant(self) -> None:
         Rsmq(self.client).create_queue("b")
         lay(self.client, NAME, "queue:a", ITEMS)
         lay(self.client, NAME, "queue:b", [b"b"])
         lay(self.client, NAME, "queue:a:processing", [b"w 1", b"w 2", b"same"])
         self.client.zadd("queue:a:leases", {lease("a", b"w 1"): 2**41, lease("b", b"same"): 1})
-        self.before = kept(self.client)
 
     def desk(self) -> ListChangeService:
         return ListChangeService(self._url, ListNames(), self.folder)
-
-    async def recovered(self) -> list[Change]:
-        desk = self.desk()
-        found = await desk.recover()
-        assert await desk.recover() == []
-        await desk.aclose()
-        return found
-
-    async def undone(self, change: int | None = None) -> None:
-        desk = self.desk()
-        report = await desk.run(await desk.preview_undo(change)).to_end()
-        assert report.stopped is None
-        await desk.aclose()
-
-    def changes(self) -> list[Change]:
-        path = self.folder / "journal.sqlite"
-        if not path.exists():
-            return []
-        journal = Journal(path)
-        found = journal.changes()
-        journal.close()
-        return found
-
-    def check_all_is_told(self) -> None:
-        """Every change is known to its end, has one line in the audit log, and left no outcome on the server."""
-        changes = self.changes()
-        assert State.RUNNING not in {change.state for change in changes}
-        lines = audit_lines(self.folder)
-        assert sorted(line["change"] for line in lines) == sorted(change.change for change in changes)
-        assert set(markers(self.client).values()) <= {b""}
 
     def bodies(self) -> Counter[bytes]:
         lists = (read(self.client, NAME, key) for key in ("queue:a", "queue:b", "queue:a:processing"))

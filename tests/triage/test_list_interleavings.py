@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
+from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 from redis import Redis
 
 from rsmq_tui.protocol.lists.naming import ListNames, item_id
@@ -20,6 +20,7 @@ from rsmq_tui.triage.change import Report
 from rsmq_tui.triage.lists import select as list_select
 from rsmq_tui.triage.lists.service import ListChangeService
 from rsmq_tui.triage.scope import Named, Preview, Scope
+from tests.machines import run_machine
 from tests.triage.keyspace import contents, markers, unordered
 from tests.triage.list_doing import LEASES, NAMES, WORKING, A, B, read, send, take
 
@@ -252,9 +253,7 @@ def _is_within(few: list[bytes], many: list[bytes]) -> bool:
 RANDOM = settings(
     max_examples=10,
     stateful_step_count=20,
-    deadline=None,
     derandomize=True,
-    suppress_health_check=[HealthCheck.too_slow],
 )
 
 
@@ -266,6 +265,4 @@ def test_any_interleaving_loses_nothing_doubles_nothing_and_keeps_the_order(
     monkeypatch.setattr(list_select, "MAX_ITEMS", 6)
     with asyncio.Runner() as runner:
         loop = runner.get_loop()
-        run_state_machine_as_test(
-            lambda: Interleaving(client, redis_url, folder, loop, NAMES[take_from]), settings=RANDOM
-        )
+        run_machine(lambda: Interleaving(client, redis_url, folder, loop, NAMES[take_from]), settings=RANDOM)

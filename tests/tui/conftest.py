@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.tui.parsed_styles import parsed_styles
+from tests.tui.quick_apps import painted_when_looked_at, painting, parsed_styles
 from tests.tui.scripted import ScriptedSource
 from tests.tui.scripted_triage import ScriptedTriage
 
-__all__ = ["parsed_styles"]
+__all__ = ["painted_when_looked_at", "painting", "parsed_styles"]
 
 
 @pytest.fixture(autouse=True)
@@ -27,9 +27,11 @@ def exact_idleness(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pilot guesses from the processor's time that the app is idle, 20 ms a guess; the event loop knows."""
     monkeypatch.setattr("textual.app.wait_for_idle", _until_nothing_is_ready)
     monkeypatch.setattr("textual.pilot.wait_for_idle", _until_nothing_is_ready)
+    # It asks each widget in turn whether it has come to rest.
+    monkeypatch.setattr("textual.pilot.Pilot._wait_for_screen", _until_nothing_is_ready)
 
 
-async def _until_nothing_is_ready(*_: float) -> None:
+async def _until_nothing_is_ready(*_: object) -> None:
     ready = asyncio.get_running_loop()._ready  # type: ignore[attr-defined]
     for _round in range(100_000):
         await asyncio.sleep(0)

@@ -1,5 +1,6 @@
 """How the tests drive the app: open it, wait for something to become true, and read what is on the screen."""
 
+import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -17,19 +18,23 @@ from rsmq_tui.triage.scope import Scope
 from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.changes.confirm import ConfirmScreen
 from rsmq_tui.tui.widgets.row_table import RowTable
+from tests.tui.quick_apps import strips_of
 from tests.tui.scripted import START_MS, ScriptedSource
 
-# The last of them wait 10 ms each: on a busy machine a thread or the server may take long.
-_ROUNDS = 5_000
+# On a busy machine a thread or the server may take long.
+_PATIENCE_S = 100.0
 _QUICK_ROUNDS = 20
 
 
 async def until(pilot: Pilot[None], condition: Callable[[], object], what: str) -> None:
     """Let the app work until a condition holds; fail with ``what`` when it never does."""
-    for turn in range(_ROUNDS):
+    ends_s = time.monotonic() + _PATIENCE_S
+    turn = 0
+    while turn < _QUICK_ROUNDS or time.monotonic() < ends_s:
         if condition():
             return
-        await pilot.pause(None if turn < _QUICK_ROUNDS else 0.01)
+        await pilot.pause(None if turn < _QUICK_ROUNDS else min(0.01 * turn / _QUICK_ROUNDS, 0.1))
+        turn += 1
     raise AssertionError(f"never: {what}; on the screen is\n{text_of(app_of(pilot))}")
 
 
@@ -163,15 +168,14 @@ def source_of(pilot: Pilot[None]) -> ScriptedSource:
     return source
 
 
-def table_of(pilot: Pilot[None]) -> RowTable:
+def table_of(pilot: Pilot[None]) -> RowTable[Any, Any]:
     """The table of the screen in front."""
     return pilot.app.screen.query_one(RowTable)
 
 
 def text_of(app: RsmqApp) -> str:
     """All that is on the screen, dialogs and borders too."""
-    # Textual offers pictures of a screen, but not its text.
-    return "\n".join(strip.text for strip in app.screen._compositor.render_strips(app.size))
+    return "\n".join(strip.text for strip in strips_of(app))
 
 
 def lines_of(widget: Widget) -> list[str]:

@@ -13,7 +13,7 @@ from rsmq_tui.tui.widgets.text_view import PRETTY_BYTES_MAX, View, first_view, i
 
 _SPACE = st.text(" \t\n\r", max_size=3)
 _STRINGS = st.text(max_size=12).map(json.dumps) | st.text(
-    st.characters(min_codepoint=0x20, exclude_characters='"\\', exclude_categories=("Cs",)), max_size=40
+    st.characters(min_codepoint=0x20, exclude_characters='"\\', exclude_categories=["Cs"]), max_size=40
 ).map('"{}"'.format)
 _NUMBERS = st.from_regex(r"-?(0|[1-9][0-9]{0,30})(\.[0-9]{1,9})?([eE][+-]?[0-9]{1,4})?", fullmatch=True)
 _SCALARS = _STRINGS | _NUMBERS | st.sampled_from(["true", "false", "null"])

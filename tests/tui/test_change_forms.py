@@ -1,6 +1,7 @@
 """What changes are asked for, and what becomes of the answers."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from textual.pilot import Pilot
@@ -20,7 +21,7 @@ pytestmark = pytest.mark.slow
 HOSTILE = "\x1b[2J[/foo]\u202egnp.exe"
 
 
-def _form(name: str, source: ScriptedSource, body: bytes | None = None) -> Form:
+def _form(name: str, source: ScriptedSource, body: bytes | None = None) -> Form[Any]:
     queues = [queue_of("orders", vt_s=30.0, ready=3), queue_of("mail"), queue_of(HOSTILE)]
     form = form_of(name, "orders", poll_of(source, queues), body)
     assert form is not None

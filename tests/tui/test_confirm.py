@@ -27,7 +27,8 @@ async def _asked(pilot: Pilot[None], source: ScriptedSource, name: str = "delete
 
 
 def _focused(pilot: Pilot[None]) -> str | None:
-    return pilot.app.focused and pilot.app.focused.id
+    focused = pilot.app.focused
+    return None if focused is None else focused.id
 
 
 def _yes(pilot: Pilot[None]) -> Button:
@@ -264,7 +265,7 @@ async def test_all_of_it_can_be_read_by_keys_on_every_screen(
         is_scrolled = words.max_scroll_y > 0
         assert ("scroll" in text_of(app_of(pilot))) == is_scrolled
         read: list[str] = []
-        at = -1
+        at = -1.0
         while words.scroll_y != at:
             lines = [line.strip(" │▁▂▃▄▅▆▇█▔") for line in text_of(app_of(pilot)).splitlines()]
             read += [line for line in lines if line not in read]

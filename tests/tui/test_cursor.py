@@ -78,8 +78,15 @@ async def test_enter_opens_what_the_cursor_is_on_when_it_is_pressed(source: Scri
 
 
 @pytest.mark.parametrize("keys", ["\rx", "\rP", "\rllhx", "\rA ", "\rv", "\r\r", "\r="])
-async def test_keys_typed_behind_enter_are_for_the_queue_that_it_opens(source: ScriptedSource, keys: str) -> None:
+async def test_keys_typed_behind_enter_are_for_the_queue_that_it_opens(
+    source: ScriptedSource, monkeypatch: pytest.MonkeyPatch, keys: str
+) -> None:
     asked: list[tuple[str, str]] = []
+
+    def ask(name: str, queue: str, *_: object, **__: object) -> bool:
+        asked.append((name, queue))
+        return True
+
     async with opened(source, triage=ScriptedTriage()) as pilot:
         await _poll(pilot, {"a": 9, "b": 5, "c": 1}, 0)
         changes = pilot.app.dashboard.changes
@@ -98,7 +105,7 @@ async def test_once_moved_it_follows_its_queue_by_name(source: ScriptedSource) -
         source.clock.now_s += REST_S
         for second, ready in enumerate(({"a": 9, "b": 1, "c": 5}, {"a": 1, "b": 9, "c": 5}, {"a": 5, "b": 9, "c": 7})):
             await _poll(pilot, ready, second + 1)
-            assert names_in(pilot) == sorted(ready, key=lambda name, ready=ready: -ready[name])
+            assert names_in(pilot) == sorted(ready, key=ready.__getitem__, reverse=True)
             assert table_of(pilot).cursor_key == "b"
         await press(pilot, "enter")
         assert isinstance(pilot.app.screen, QueueScreen)

@@ -39,6 +39,7 @@ from tests.history.analysis.made import (
 from tests.history.made import state
 from tests.history.replayed import Tape
 from tests.tui.driving import app_of, lines_of, play, resized, text_of, type_at_once, until
+from tests.tui.quick_apps import strips_of
 from tests.tui.scripted import ScriptedSource
 from tests.tui.states import poll_of, queue_of
 
@@ -127,23 +128,25 @@ async def test_each_page_lists_its_own_and_wraps_around(analysis_folder: Path) -
         assert f"[ {PAGES[-1]} ]" in text(pilot)
 
 
-@pytest.mark.parametrize(
-    ("page", "words"),
-    [
-        (2, ["growing", "orders", "05-17 14:00", "4h 0m", "30m", "38,400", "2h 14m", "151k", "arrivals exceeded"]),
-        (2, ["down", "(all of prod rsmq)", "05-17 10:00", "20m", "connection refused"]),
-        (2, ["poisoned", "invoices", ">1h 59m", "ongoing"]),
-        (3, ["invoices", "11", "gone", "05-17 19:00", "214 B", "hocx8qopw1aQ0zR7cK2mV5nB8xL4jD2g"]),
-        (4, ["invoices", "30 s", "90 s", "24.0%", "1m 24s", "410", "24 % came back"]),
-        (5, ["orders", "depth", "05-18 07:00", "10,000", "1,400", "+1,080", "at +0.3/s"]),
-        (5, ["webhooks", "never", "-360", "it does not grow"]),
-        (6, ["05-17 15:00", "orders", "depth", "38,000", "560", "+21.0"]),
-    ],
+ROWS = (
+    (2, ["growing", "orders", "05-17 14:00", "4h 0m", "30m", "38,400", "2h 14m", "151k", "arrivals exceeded"]),
+    (2, ["down", "(all of prod rsmq)", "05-17 10:00", "20m", "connection refused"]),
+    (2, ["poisoned", "invoices", ">1h 59m", "ongoing"]),
+    (3, ["invoices", "11", "gone", "05-17 19:00", "214 B", "hocx8qopw1aQ0zR7cK2mV5nB8xL4jD2g"]),
+    (4, ["invoices", "30 s", "90 s", "24.0%", "1m 24s", "410", "24 % came back"]),
+    (5, ["orders", "depth", "05-18 07:00", "10,000", "1,400", "+1,080", "at +0.3/s"]),
+    (5, ["webhooks", "never", "-360", "it does not grow"]),
+    (6, ["05-17 15:00", "orders", "depth", "38,000", "560", "+21.0"]),
 )
-async def test_rows_say_all_that_is_known(analysis_folder: Path, page: int, words: list[str]) -> None:
+
+
+async def test_rows_say_all_that_is_known(analysis_folder: Path) -> None:
     async with past_of(analysis_folder, size=(200, 36)) as pilot:
-        await press(pilot, *["l"] * page)
-        assert any(all(word in row for word in words) for row in rows_of(pilot)), rows_of(pilot)
+        shown = 0
+        for page, words in ROWS:
+            await press(pilot, *["l"] * (page - shown))
+            shown = page
+            assert any(all(word in row for word in words) for row in rows_of(pilot)), (words, rows_of(pilot))
 
 
 async def test_the_charts_follow_the_cursor_and_sum_what_is_marked(analysis_folder: Path) -> None:
@@ -214,23 +217,27 @@ async def test_a_usual_range_is_picked_from_a_list(analysis_folder: Path, downs:
         assert screen_of(pilot)._shown.span == TimeRange(LAST_MS - length_ms, LAST_MS)
 
 
-@pytest.mark.parametrize(
-    ("typed", "from_ms", "to_ms"),
-    [
-        ("2031-05-17 14:00 – 18:00", END_MS - 10 * HOUR_MS, END_MS - 6 * HOUR_MS),
-        ("14:00 .. 16:00", END_MS - 10 * HOUR_MS, END_MS - 8 * HOUR_MS),
-        ("23:00 to 01:00", END_MS - HOUR_MS, END_MS + HOUR_MS),
-        ("-2h", LAST_MS - 2 * HOUR_MS, LAST_MS),
-        ("-2h - -1h", LAST_MS - 2 * HOUR_MS, LAST_MS - HOUR_MS),
-        ("2031-05-15 - 2031-05-16", START_MS + DAY_MS, START_MS + 2 * DAY_MS),
-    ],
+RANGES = (
+    ("2031-05-17 14:00 – 18:00", END_MS - 10 * HOUR_MS, END_MS - 6 * HOUR_MS),
+    ("14:00 .. 16:00", END_MS - 10 * HOUR_MS, END_MS - 8 * HOUR_MS),
+    ("23:00 to 01:00", END_MS - HOUR_MS, END_MS + HOUR_MS),
+    ("-2h", LAST_MS - 2 * HOUR_MS, LAST_MS),
+    ("-2h - -1h", LAST_MS - 2 * HOUR_MS, LAST_MS - HOUR_MS),
+    ("2031-05-15 - 2031-05-16", START_MS + DAY_MS, START_MS + 2 * DAY_MS),
 )
-async def test_a_range_is_typed(analysis_folder: Path, typed: str, from_ms: int, to_ms: int) -> None:
+
+
+async def test_a_range_is_typed(analysis_folder: Path) -> None:
     async with past_of(analysis_folder) as pilot:
-        await press(pilot, "f", "tab")
-        pilot.app.screen.query_one(Input).value = typed
-        await press(pilot, "enter")
-        assert screen_of(pilot)._shown.span == TimeRange(from_ms, to_ms)
+        for typed, from_ms, to_ms in RANGES:
+            await _type_range(pilot, typed)
+            assert screen_of(pilot)._shown.span == TimeRange(from_ms, to_ms), typed
+
+
+async def _type_range(pilot: Pilot[None], typed: str) -> None:
+    await press(pilot, "f", "tab")
+    pilot.app.screen.query_one(Input).value = typed
+    await press(pilot, "enter")
 
 
 async def test_what_is_typed_in_the_list_begins_a_range(analysis_folder: Path) -> None:
@@ -246,21 +253,22 @@ async def test_what_is_typed_fast_in_the_list_is_a_range_too(analysis_folder: Pa
         await until(pilot, lambda: screen_of(pilot)._shown.span == TimeRange(LAST_MS - 2 * HOUR_MS, LAST_MS), "2 hours")
 
 
-@pytest.mark.parametrize(
-    ("typed", "why"),
-    [
-        ("soon", "'soon' is not a time"), ("18:00 – 2031-05-17 14:00", "ends before it begins"), ("", "is not a time"),
-        ("2030-01-01 – 2030-01-02", "no data for that time"), ("-1h – -2h", "ends before it begins"),
-    ],
-)  # fmt: skip
-async def test_what_is_no_range_is_refused_in_a_sentence(analysis_folder: Path, typed: str, why: str) -> None:
+NO_RANGES = {
+    "soon": "'soon' is not a time",
+    "18:00 – 2031-05-17 14:00": "ends before it begins",
+    "": "is not a time",
+    "2030-01-01 – 2030-01-02": "no data for that time",
+    "-1h – -2h": "ends before it begins",
+}
+
+
+async def test_what_is_no_range_is_refused_in_a_sentence(analysis_folder: Path) -> None:
     async with past_of(analysis_folder) as pilot:
-        await press(pilot, "f", "tab")
-        pilot.app.screen.query_one(Input).value = typed
-        await press(pilot, "enter")
-        assert why in text(pilot)
-        await press(pilot, "escape")
-        assert isinstance(pilot.app.screen, HistoryScreen)
+        for typed, why in NO_RANGES.items():
+            await _type_range(pilot, typed)
+            assert why in text(pilot), typed
+            await press(pilot, "escape")
+            assert isinstance(pilot.app.screen, HistoryScreen)
 
 
 async def test_the_filter_keeps_queues_by_their_names(analysis_folder: Path) -> None:
@@ -697,7 +705,7 @@ async def test_no_color_draws_without_colour(analysis_folder: Path, monkeypatch:
     monkeypatch.setenv("NO_COLOR", "1")
     async with past_of(analysis_folder) as pilot:
         await press(pilot, "l", "l")
-        for strip in pilot.app.screen._compositor.render_strips(pilot.app.size):
+        for strip in strips_of(pilot.app):
             for segment in strip:
                 color = segment.style.color if segment.style else None
                 triplet = color.triplet if color is not None else None

@@ -257,11 +257,11 @@ def test_every_key_says_what_it_does_in_one_line() -> None:
 def test_bindings_carry_the_id_and_the_help_of_their_key() -> None:
     for where in OWNERS:
         for key, binding in zip(keys_of(where), bindings_of(where), strict=True):
-            assert (binding.id, binding.key, binding.tooltip) == (key.id, key.keys, key.help)  # type: ignore[union-attr]
+            assert (binding.id, binding.key, binding.tooltip) == (key.id, key.keys, key.help)
 
 
 def test_textual_itself_knows_no_other_action_for_our_keys() -> None:
-    inherited = {name for binding in App.BINDINGS for name in binding.key.split(",")}  # type: ignore[union-attr]
+    inherited = {name for binding in App.BINDINGS for name in binding.key.split(",")}
     ours = {name for key in KEYS for name in _pressed(key)}
     assert inherited & ours == {"ctrl+c"}
 

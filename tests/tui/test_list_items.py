@@ -55,7 +55,7 @@ async def test_a_twin_does_not_take_the_place_of_an_item_that_was_deleted(
         await until(pilot, lambda: client.llen(KEY) == 3, "it is deleted")
         if meanwhile:
             await pilot.press(meanwhile)
-            assert pilot.app.screen is screen
+            assert screen.is_current
         gate.set()
         await made(pilot)
         await until(pilot, lambda: "no longer in the queue" in text_of(app_of(pilot)), "it is gone")
@@ -64,7 +64,7 @@ async def test_a_twin_does_not_take_the_place_of_an_item_that_was_deleted(
         before = app_of(pilot).dashboard.snapshot
         await until(pilot, lambda: app_of(pilot).dashboard.snapshot is not before, "another poll")
         await settled(pilot)
-        assert pilot.app.screen is screen
+        assert screen.is_current
         assert screen.scope is None
         assert lines_of(screen.query_one("#facts", TextLine))[0].strip() == "no longer in the queue"
         await press(pilot, "u")

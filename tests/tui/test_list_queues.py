@@ -1,6 +1,6 @@
 """List queues beside RSMQ's, on a real server: in one table, looked into and changed with the same keys."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -198,7 +198,7 @@ async def _open_item(pilot: Pilot[None], steps: int, body: str) -> None:
 
 
 # Of the items from the next to be taken on, then in processing: which one, the key, what is typed, what is told.
-OF_AN_ITEM = (
+OF_AN_ITEM: Sequence[tuple[int, str, str, dict[str, str], str, str]] = (
     (1, "job-4", "x", {}, "deleted 1,", "no longer in the queue"),
     (4, "job-1", "x", {}, "deleted 1,", "no longer in the queue"),
     (4, "job-1", "0", {}, "requeued 1,", "ready · waiting for a consumer"),

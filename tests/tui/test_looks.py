@@ -11,6 +11,7 @@ from rsmq_tui.protocol import Failure, Namespaces
 from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.theme import sign, verdict_words
 from tests.tui.driving import app_of, lines_of, opened, play, press, settled, shown, table_of, text_of, until
+from tests.tui.quick_apps import strips_of
 from tests.tui.scripted import START_MS, ScriptedSource, messages_of
 from tests.tui.states import one_of_each, poll_of, queue_of
 
@@ -114,7 +115,7 @@ def _colors(app: RsmqApp) -> set[tuple[str, str]]:
     """What is drawn in a colour that is no grey: the colour and the text."""
     return {
         (color.name, segment.text)
-        for strip in app.screen._compositor.render_strips(app.size)
+        for strip in strips_of(app)
         for segment in strip
         if segment.style
         for color in (segment.style.color, segment.style.bgcolor)

@@ -3,6 +3,7 @@
 import pytest
 from textual.pilot import Pilot
 
+from rsmq_tui.monitor.text import compact
 from rsmq_tui.tui import columns
 from rsmq_tui.tui.queue.screen import QueueScreen
 from tests.tui.driving import lines_of, names_in, opened, play, press, table_of
@@ -50,12 +51,17 @@ async def test_the_row_under_the_cursor_keeps_its_place_on_the_screen(source: Sc
         assert next(y for y, line in enumerate(lines_of(table)) if name in line) == place
 
 
+@pytest.mark.usefixtures("painting")
 async def test_a_tick_looks_only_at_the_rows_in_sight(source: ScriptedSource, monkeypatch: pytest.MonkeyPatch) -> None:
     async with opened(source, size=(100, 30)) as pilot:
         await play(pilot, source, poll_of(source, QUEUES))
-        seen = []
-        honest = columns.compact
-        monkeypatch.setattr(columns, "compact", lambda value: seen.append(value) or honest(value))
+        seen: list[float | None] = []
+
+        def counted(value: float | None) -> str:
+            seen.append(value)
+            return compact(value)
+
+        monkeypatch.setattr(columns, "compact", counted)
         changed = [*QUEUES[:-1], QUEUES[-1]._replace(ready=12_345, depth=12_345)]
         await play(pilot, source, poll_of(source, changed, START_MS + 1000))
         assert 12_345 in seen

@@ -43,7 +43,7 @@ async def _open(pilot: Pilot[None], source: ScriptedSource, count: int = 100, *,
     source.messages["orders"] = messages_of(bodies, hidden=hidden)
     await play(pilot, source, poll_of(source, [queue_of("orders", ready=count - hidden, hidden=hidden)]))
     await press(pilot, "enter")
-    return [Shown(row.id, row.score, row.rc) for row in source.messages["orders"]]
+    return [Shown(row.id, row.score, row.rc or 0) for row in source.messages["orders"]]
 
 
 def _tabs(pilot: Pilot[None]) -> str:

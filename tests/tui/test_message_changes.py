@@ -21,6 +21,7 @@ from rsmq_tui.tui.queue.message import MessageScreen
 from rsmq_tui.tui.queue.screen import QueueScreen
 from rsmq_tui.tui.widgets.lines import KeyHints, TextLine
 from rsmq_tui.tui.widgets.text_view import LineView
+from tests.history.replayed import NOON_MS
 from tests.tui.changing import changing, everything, fill, in_queue
 from tests.tui.driving import (
     app_of,
@@ -41,7 +42,7 @@ from tests.tui.driving import (
 from tests.tui.scripted import ScriptedSource, messages_of
 from tests.tui.scripted_triage import Gate, ScriptedTriage
 from tests.tui.states import poll_of, queue_of
-from tests.tui.test_replay import NOON_MS, replayed, taped
+from tests.tui.test_replay import replayed, taped
 
 pytestmark = pytest.mark.slow
 

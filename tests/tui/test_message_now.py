@@ -165,8 +165,10 @@ async def test_what_another_one_puts_back_is_there_again(
         await say_yes(pilot)
         await made(pilot)
         await until(pilot, lambda: _facts(pilot) == "no longer in the queue", "it is gone")
-        for key, dump in dumps.items():
-            client.restore(key, 0, dump, replace=True)  # type: ignore[arg-type]
+        with client.pipeline(transaction=True) as at_once:
+            for key, dump in dumps.items():
+                at_once.restore(key, 0, dump, replace=True)
+            at_once.execute()
         await until(pilot, lambda: _facts(pilot).startswith("ready · "), "it is there")
         assert '"order": 1' in text_of(app_of(pilot))
         assert screen.scope is not None

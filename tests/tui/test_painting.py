@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rich.segment import Segment
@@ -19,6 +20,8 @@ from rsmq_tui.tui.widgets.row_table import RowTable
 from tests.tui.driving import lines_of, opened, play, press, settled, table_of
 from tests.tui.scripted import START_MS, ScriptedSource, messages_of
 from tests.tui.states import one_of_each, poll_of, queue_of
+
+pytestmark = pytest.mark.usefixtures("painting")
 
 RED = Style.parse("red")
 
@@ -143,7 +146,7 @@ async def test_a_new_age_in_one_row_does_not_repaint_the_others(
 async def test_a_new_verdict_is_emphasised_for_one_poll(
     source: ScriptedSource, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def emphasised(table: RowTable) -> list[str]:
+    def emphasised(table: RowTable[Any, Any]) -> list[str]:
         segments = [segment for y in range(table.size.height) for segment in table.render_line(y)]
         return [segment.text.strip() for segment in segments if segment.style and segment.style.reverse]
 

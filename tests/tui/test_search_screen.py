@@ -130,7 +130,7 @@ class TestTyping:
             await press(pilot, "escape")
             assert table_of(pilot).has_focus
             assert source.searches == []
-            assert not _entry(pilot).parent.display  # type: ignore[union-attr]
+            assert not _entry(pilot).parent.display
 
     async def test_a_filter_can_be_changed(self, source: ScriptedSource) -> None:
         async with opened(source, size=SIZE) as pilot:

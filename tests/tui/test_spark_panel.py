@@ -2,6 +2,7 @@
 
 import pytest
 from textual.pilot import Pilot
+from textual.strip import Strip
 
 from rsmq_tui.tui.widgets.charts import ChartPanel, SparkPanel
 from tests.tui.driving import lines_of, opened, play, play_rows, press, resized, settled, shown
@@ -100,12 +101,18 @@ async def test_they_dim_when_stale(source: ScriptedSource) -> None:
         assert pilot.app.screen.query_one(SparkPanel).styles.opacity < 1
 
 
+@pytest.mark.usefixtures("painting")
 async def test_charts_that_are_hidden_are_not_drawn(source: ScriptedSource, monkeypatch: pytest.MonkeyPatch) -> None:
     async with opened(source, size=(120, 30)) as pilot:
         await _ten_minutes(pilot)
         await resized(pilot, *NARROW)
         drawn: list[ChartPanel] = []
-        monkeypatch.setattr(ChartPanel, "paint", lambda self: drawn.append(self) or [])
+
+        def paint(panel: ChartPanel) -> list[Strip]:
+            drawn.append(panel)
+            return []
+
+        monkeypatch.setattr(ChartPanel, "paint", paint)
         await play_rows(pilot, {"orders": row_of(depth=9)}, START_MS + 11 * 60_000)
         assert drawn == []
         await resized(pilot, 120, 30)

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from typing import Any
 
 from rsmq_tui.monitor import Drain, Link, QueueState, Snapshot, Thresholds, Totals, TotalsPoint, Trend, Verdict
 from rsmq_tui.monitor.series import BUCKET_MS, Sample
@@ -91,4 +92,5 @@ def _second(snapshot: Snapshot) -> Snapshot:
 
 if __name__ == "__main__":
     # The clock stands still: the bench counts what changes, not what waits.
-    RsmqApp(Scripted(Channel(*sys.argv[1:])), clock=lambda: 0.0).run()
+    source: Any = Scripted(Channel(*sys.argv[1:]))
+    RsmqApp(source, clock=lambda: 0.0).run()

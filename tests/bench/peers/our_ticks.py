@@ -5,6 +5,7 @@ import gc
 import sys
 import time
 from collections.abc import AsyncIterator
+from typing import Any
 
 from rsmq_tui.monitor import LivePoller, Snapshot
 from rsmq_tui.protocol import QueueReader
@@ -38,4 +39,5 @@ class Stepped:
 
 if __name__ == "__main__":
     url, *descriptors = sys.argv[1:]
-    RsmqApp(Stepped(LivePoller(QueueReader(url, NS)), Channel(*descriptors))).run()
+    source: Any = Stepped(LivePoller(QueueReader(url, NS)), Channel(*descriptors))
+    RsmqApp(source).run()

@@ -162,14 +162,6 @@ def test_a_url_that_cannot_be_one(anywhere: Ctl, url: str, command: str) -> None
     assert "not a Redis URL" in sentence(anywhere, "-r", url, *ALL[command], status=2)
 
 
-class Quiet(Responder):
-    """One that does not print it when its client hangs up."""
-
-    def __init__(self, line: bytes) -> None:
-        super().__init__(line)
-        self._server.handle_error = lambda *_: None
-
-
 REPLIES: Mapping[bytes, str] = {
     b"-LOADING Redis is loading the dataset in memory": "loading its data into memory; try again when it has finished",
     b"-NOAUTH Authentication required.": "the server requires a password; put it in the URL",
@@ -189,7 +181,7 @@ REPLIES: Mapping[bytes, str] = {
 @pytest.mark.parametrize("reply", REPLIES, ids=lambda reply: reply[:12].decode())
 @pytest.mark.parametrize("command", ["queue describe", "message send", "message receive", "message peek"])
 def test_a_server_that_answers_otherwise(anywhere: Ctl, command: str, reply: bytes) -> None:
-    with Quiet(reply) as server:
+    with Responder(reply) as server:
         line = sentence(anywhere, "-r", server.url, *ALL[command])
     assert REPLIES[reply] in line
     if reply.startswith(b"-READONLY"):
@@ -198,14 +190,14 @@ def test_a_server_that_answers_otherwise(anywhere: Ctl, command: str, reply: byt
 
 @pytest.mark.parametrize(("command", "is_unsure"), [("message pop", True), ("queue describe", False)])
 def test_a_change_whose_reply_was_lost_says_so(anywhere: Ctl, command: str, is_unsure: bool) -> None:
-    with Quiet(b"") as server:
+    with Responder(b"") as server:
         line = sentence(anywhere, "-r", server.url, *ALL[command])
     assert line.endswith(" It is not known whether the change was made.") is is_unsure
     assert ("; check whether it was restarted. It is not known" in line) is is_unsure
 
 
 def test_a_change_that_never_left_does_not_say_so(anywhere: Ctl, tmp_path: Path) -> None:
-    with Quiet(b"") as sentinel:
+    with Responder(b"") as sentinel:
         config = tmp_path / "config.toml"
         config.write_text(f'[profiles.ha]\nsentinels = ["127.0.0.1:{sentinel.port}"]\nsentinel_service = "mymaster"\n')
         line = sentence(anywhere, "--config", str(config), "--profile", "ha", *ALL["message pop"])

@@ -17,13 +17,14 @@ from tests.cli.running import SECONDS_MAX, environment, run
 MODULE = "rsmq_tui.cli.rsmqctl.main"
 
 
-def started(*arguments: str, url: str, **settings: int) -> subprocess.Popen[bytes]:
+def started(*arguments: str, url: str, stdout: int = subprocess.PIPE) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
         [sys.executable, "-m", MODULE, *arguments],
         # Buffered, whatever it is for these tests.
         env=environment(REDIS_URL=url, PYTHONUNBUFFERED=""),
         stdin=subprocess.DEVNULL,
-        **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | settings,
+        stdout=stdout,
+        stderr=subprocess.PIPE,
     )
 
 

@@ -23,62 +23,43 @@ $ rsmqctl queue list
 []
 """
 
-A_QUEUE = """\
+ATTRIBUTES = """\
+> HGETALL rsmq:test-queue:Q
+ 1) "vt"
+ 2) "30"
+ 3) "delay"
+ 4) "0"
+ 5) "maxsize"
+ 6) "65535"
+ 7) "created"
+ 8) "1645018248"
+ 9) "modified"
+10) "1645018248"
+"""
+
+A_QUEUE = f"""\
 $ rsmqctl queue create -n test-queue
 $ rsmqctl queue list
 ["test-queue"]
 > SMEMBERS rsmq:QUEUES
 1) "test-queue"
-> HGETALL rsmq:test-queue:Q
- 1) "vt"
- 2) "30"
- 3) "delay"
- 4) "0"
- 5) "maxsize"
- 6) "65535"
- 7) "created"
- 8) "1645018248"
- 9) "modified"
-10) "1645018248"
-"""
+{ATTRIBUTES}"""
 
-SENT = """\
+SENT = f"""\
 $ rsmqctl message send -n test-queue -m "Hello, World"
 g73zkl38qzSBNq2NcnVVlCldqwqFXRJd
 > ZRANGE rsmq:test-queue 0 -1
 1) "g73zkl38qzSBNq2NcnVVlCldqwqFXRJd"
-> HGETALL rsmq:test-queue:Q
- 1) "vt"
- 2) "30"
- 3) "delay"
- 4) "0"
- 5) "maxsize"
- 6) "65535"
- 7) "created"
- 8) "1645018248"
- 9) "modified"
-10) "1645018248"
-11) "g73zkl38qzSBNq2NcnVVlCldqwqFXRJd"
+{ATTRIBUTES}11) "g73zkl38qzSBNq2NcnVVlCldqwqFXRJd"
 12) "Hello, World"
 13) "totalsent"
 14) "1"
 """
 
-RECEIVED = """\
+RECEIVED = f"""\
 $ rsmqctl message receive -n test-queue
-{"id": "g73zkl38qzSBNq2NcnVVlCldqwqFXRJd", "message": "Hello, World", "rc": 1, "ts": 1645021703008}
-> HGETALL rsmq:test-queue:Q
- 1) "vt"
- 2) "30"
- 3) "delay"
- 4) "0"
- 5) "maxsize"
- 6) "65535"
- 7) "created"
- 8) "1645018248"
- 9) "modified"
-10) "1645018248"
-11) "g73zkl38qzSBNq2NcnVVlCldqwqFXRJd"
+{{"id": "g73zkl38qzSBNq2NcnVVlCldqwqFXRJd", "message": "Hello, World", "rc": 1, "ts": 1645021703008}}
+{ATTRIBUTES}11) "g73zkl38qzSBNq2NcnVVlCldqwqFXRJd"
 12) "Hello, World"
 13) "totalsent"
 14) "1"

@@ -1,6 +1,7 @@
 """Lines: the roll-up that suits, sums of queues, gaps that stay gaps."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -99,7 +100,7 @@ def test_other_statistics_come_from_their_columns(analysis: Analysis, statistic:
     assert _known(line)[HOUR.from_ms] == pytest.approx(160.0 * factor)
 
 
-def _made(tmp_path: Path, *rows: dict[str, object], table: str = ROLLUP_1M, refs: tuple[QueueRef, ...]) -> Analysis:
+def _made(tmp_path: Path, *rows: dict[str, Any], table: str = ROLLUP_1M, refs: tuple[QueueRef, ...]) -> Analysis:
     made = Made(tmp_path)
     made.add(table, *rows)
     for ref in refs:

@@ -62,7 +62,7 @@ names = st.sampled_from(["orders", "with space", "ünï\\code", "[/foo]", "a:b",
 
 
 class TestContents:
-    @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
     @given(queue=queues, name=names, maxsize=st.sampled_from([65_536, -1]))
     def test_are_what_a_recorder_writes(
         self, redis_url: str, client: redis.Redis, queue: dict[bytes, Any], name: str, maxsize: int
@@ -94,9 +94,9 @@ class TestContents:
 
         expected = asyncio.run(scanned())
         assert found.keys() == expected.keys() == {stored_name(name_of(id)) for id in queue}
-        for id, row in found.items():
+        for name_of_it, row in found.items():
             same = row.keys() - {"at_ms"}
-            assert {column: row[column] for column in same} == {column: expected[id][column] for column in same}
+            assert {column: row[column] for column in same} == {column: expected[name_of_it][column] for column in same}
 
     def test_of_all_queues_or_of_one(self, redis_url: str, client: redis.Redis) -> None:
         for name in ("a", "b", "empty"):

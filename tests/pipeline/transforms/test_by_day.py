@@ -39,7 +39,7 @@ def kept_rows_are_let_go(spark: SparkSession) -> Iterator[None]:
     spark.catalog.clearCache()
 
 
-@settings(max_examples=1, deadline=None)
+@settings(max_examples=1)
 @given(st.integers(0, 2**32))
 def test_every_table_is_what_plain_python_makes_of_the_samples_at_once_and_some_hours_at_a_time(
     spark: SparkSession, seed: int

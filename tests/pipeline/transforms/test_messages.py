@@ -126,7 +126,7 @@ def test_times_that_contradict_each_other_are_in_no_statistics(spark: SparkSessi
     assert orders["rc_counts"] == [1, 6, *[0] * 9]
 
 
-@settings(max_examples=1, deadline=None, phases=(Phase.explicit, Phase.generate))
+@settings(max_examples=1, phases=(Phase.explicit, Phase.generate))
 @given(HISTORIES)
 def test_tables_equal_the_brute_force(spark: SparkSession, chances: Chances) -> None:
     rows = made_rows(chances)
@@ -138,7 +138,7 @@ def test_tables_equal_the_brute_force(spark: SparkSession, chances: Chances) -> 
     same(poison, expected_poison_days(rows, list(days), SETTINGS.poison_rc))
 
 
-@settings(max_examples=1, deadline=None, phases=(Phase.explicit, Phase.generate))
+@settings(max_examples=1, phases=(Phase.explicit, Phase.generate))
 @given(st.builds(Chances, seed=st.integers(0, 2**32), days=st.just(2), hours=st.just(9)))
 def test_days_together_equal_days_one_by_one(spark: SparkSession, chances: Chances) -> None:
     rows = made_rows(chances)

@@ -48,7 +48,7 @@ def same(found: dict[Any, Row], expected: dict[Any, Row]) -> None:
         assert {name: found[key][name] for name in row} == {name: about(value) for name, value in row.items()}, key
 
 
-@settings(max_examples=1, deadline=None, phases=(Phase.explicit, Phase.generate))
+@settings(max_examples=1, phases=(Phase.explicit, Phase.generate))
 @given(HOURS)
 def test_baseline_and_anomalies_equal_the_brute_force(spark: SparkSession, chances: Chances) -> None:
     rows = weekly_hours(chances)
@@ -58,7 +58,7 @@ def test_baseline_and_anomalies_equal_the_brute_force(spark: SparkSession, chanc
     same(rows_of(anomalies(hours, 6.0), ANOMALIES, "queue", "metric", "bucket_ms"), expected_anomalies(rows, 6.0))
 
 
-@settings(max_examples=1, deadline=None, phases=(Phase.explicit, Phase.generate))
+@settings(max_examples=1, phases=(Phase.explicit, Phase.generate))
 @given(HOURS)
 def test_forecasts_equal_the_brute_force(spark: SparkSession, chances: Chances) -> None:
     rows = trending_hours(chances)

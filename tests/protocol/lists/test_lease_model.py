@@ -11,7 +11,7 @@ from typing import Any, cast
 import pytest
 import redis
 import redis.asyncio
-from hypothesis import HealthCheck, Phase, settings
+from hypothesis import Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from hypothesis.stateful import run_state_machine_as_test as run_machine
@@ -256,11 +256,9 @@ class LeaseMachine(RuleBasedStateMachine):
 RANDOM = settings(
     max_examples=15,
     stateful_step_count=40,
-    deadline=None,
     # Shrinking what fails takes minutes of a server's time.
     phases=[Phase.generate],
     derandomize=True,
-    suppress_health_check=[HealthCheck.too_slow],
 )
 
 

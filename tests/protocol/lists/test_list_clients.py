@@ -31,7 +31,7 @@ def test_only_the_one_of_asyncio_has_coroutines(name: str) -> None:
 
 def test_they_are_loaded_when_they_are_asked_for() -> None:
     assert (ListQueue, AsyncListQueue) == (Synchronous, Asynchronous)
-    ran = subprocess.run([sys.executable, "-c", LOADED], capture_output=True, text=True, timeout=60, check=True)
+    ran = subprocess.run([sys.executable, "-c", LOADED], capture_output=True, text=True, timeout=100, check=True)
     loaded = set(ran.stdout.split())
     assert "rsmq_tui.protocol.rsmq.client" in loaded
     assert not {"rsmq_tui.protocol.lists.client"} & loaded

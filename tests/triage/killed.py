@@ -1,0 +1,76 @@
+"""Queues and a journal for each step at which a change is killed, and what is known of it afterwards."""
+
+import subprocess
+from abc import ABC, abstractmethod
+from pathlib import Path
+
+from redis import Redis
+
+from rsmq_tui.triage.change import Change, State
+from rsmq_tui.triage.journal import Journal
+from rsmq_tui.triage.lists.service import ListChangeService
+from rsmq_tui.triage.service import ChangeService
+from tests.triage.crashing import Crasher
+from tests.triage.doing import audit_lines
+from tests.triage.keyspace import kept, markers
+
+
+class KilledChanges(ABC):
+    """The same queues, and a journal of their own, for each step at which somebody is killed."""
+
+    def __init__(self, client: Redis, url: str, root: Path, process: "subprocess.Popen[str]") -> None:
+        self.client = client
+        self._url, self._root, self._process = url, root, process
+        self._number = 0
+        self.begin()
+
+    def begin(self) -> None:
+        self._number += 1
+        self.folder = self._root / str(self._number)
+        self.folder.mkdir()
+        self.crasher = Crasher(self._process, self._url, self.folder)
+        self.client.flushall()
+        self._plant()
+        self.before = kept(self.client)
+
+    @abstractmethod
+    def _plant(self) -> None:
+        """Make the queues."""
+
+    @abstractmethod
+    def desk(self) -> ChangeService | ListChangeService:
+        """What makes changes, as the next start of the program does."""
+
+    async def recovered(self) -> list[Change]:
+        desk = self.desk()
+        found = await desk.recover()
+        assert await desk.recover() == []
+        await desk.aclose()
+        return found
+
+    async def undone(self, change: int | None = None) -> None:
+        desk = self.desk()
+        report = await desk.run(await desk.preview_undo(change)).to_end()
+        assert report.stopped is None
+        await desk.aclose()
+
+    def changes(self) -> list[Change]:
+        path = self.folder / "journal.sqlite"
+        if not path.exists():
+            return []
+        journal = Journal(path)
+        found = journal.changes()
+        journal.close()
+        return found
+
+    def check_all_is_told(self) -> None:
+        """Every change is known to its end, has one line in the audit log, and left no outcome on the server."""
+        changes = self.changes()
+        assert State.RUNNING not in {change.state for change in changes}
+        lines = audit_lines(self.folder)
+        assert sorted(line["change"] for line in lines) == sorted(change.change for change in changes)
+        told = {line["change"]: line for line in lines}
+        for change in changes:
+            line = told[change.change]
+            assert (line["done"], line["skipped"], line["failed"]) == (change.done, change.skipped, change.failed)
+        assert set(markers(self.client).values()) <= {b""}
