@@ -194,7 +194,7 @@ def test_files_and_profiles(shell: str, programs: Path, tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def completed(anywhere: Command, monkeypatch: pytest.MonkeyPatch):
+def completed(anywhere: Command, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], list[str]]:
     """What the line could go on with; it is completed as for zsh, whose words are those of the line."""
 
     def complete(line: str) -> list[str]:

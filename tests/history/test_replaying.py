@@ -1,6 +1,7 @@
 """A replay shows what a live dashboard showed: numbers, rates, since when; outages and gaps as such."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -114,7 +115,9 @@ def test_older_files_do_not_say_since_when_and_whether_it_clears(hour: tuple[Pat
     assert drains.pop("drains") is Drain.UNKNOWN is not newer["drains"].drain
     # What the verdict and the counts tell is known.
     assert drains == {name: newer[name].drain for name in drains}
-    unknown = dict.fromkeys(("since_ms", "idle_since_ms", "drain", "drain_s", "pending_since_ms", "pending_until_ms"))
+    unknown: dict[str, Any] = dict.fromkeys(
+        ("since_ms", "idle_since_ms", "drain", "drain_s", "pending_since_ms", "pending_until_ms")
+    )
     for name, queue in older.items():
         assert queue._replace(**unknown) == newer[name]._replace(**unknown)
 
@@ -123,7 +126,7 @@ def test_numbers_beyond_those_of_clients_stop_nothing(tmp_path: Path) -> None:
     tape = Tape(tmp_path)
     huge = 2**62 + 1
     for poll in range(3):
-        counts = dict.fromkeys(("depth", "ready", "totalsent", "totalrecv"), huge - poll * 2**60)
+        counts: dict[str, Any] = dict.fromkeys(("depth", "ready", "totalsent", "totalrecv"), huge - poll * 2**60)
         tape.poll(NOON_MS + poll * STEP_MS, said("ok", drain=Drain.CLEARS, **counts), said("ok", "other", ready=None))
     tape.seal()
     first, other = shown(replay_of(tmp_path, from_ms=NOON_MS + 2 * STEP_MS))

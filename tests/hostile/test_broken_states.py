@@ -92,7 +92,7 @@ async def test_each_of_them_says_what_is_wrong(broken: Redis, redis_url: str) ->
         async with dashboard(redis_url, size=(240, 48)) as pilot:
             await until(pilot, "● live")
             for name, (_, words) in STATES.items():
-                dashboard_app(pilot).open_queue(name)
+                dashboard_app(pilot).dashboard.navigation.open_queue(name)
                 await until(pilot, f"◀ {name}", words)
 
 

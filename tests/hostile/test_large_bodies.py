@@ -25,7 +25,7 @@ async def test_large_bodies_in_all_views(client: Redis, redis_url: str) -> None:
             text = await open_queue(pilot, "orders")
             # What is too long for a page is only told in words: the server must not copy it at each poll.
             assert text.count("enter shows it") >= long_ones
-            snapshot = dashboard_app(pilot).snapshot
+            snapshot = dashboard_app(pilot).dashboard.snapshot
             assert snapshot is not None
             assert snapshot.cost.bytes < 100_000
 

@@ -109,8 +109,8 @@ async def test_a_server_that_hangs(orders: Redis, proxy: Proxy, screen: str) -> 
             proxy.swallow()
             text = await stale(pilot, "the server does not answer")
             # It hangs for longer than one time-out; keys work all the while.
-            failure = dashboard_app(pilot).snapshot
-            await until(pilot, lambda: dashboard_app(pilot).snapshot is not failure)
+            failure = dashboard_app(pilot).dashboard.snapshot
+            await until(pilot, lambda: dashboard_app(pilot).dashboard.snapshot is not failure)
             assert "orders" in text
             await press(pilot, "?", "escape", "t", "r")
 

@@ -4,6 +4,7 @@ import asyncio
 import shutil
 import subprocess
 import threading
+from typing import Any
 
 import pytest
 import redis
@@ -45,9 +46,9 @@ def test_watched_keys_stop_a_transaction(list_server: ListServer) -> None:
 
 async def test_asyncio_clients_wait_and_are_served_in_order(list_server: ListServer) -> None:
     async with redis.asyncio.Redis(port=list_server.port) as client:
-        waits = []
+        waits: list[asyncio.Future[Any]] = []
         for number in range(20):
-            waits.append(asyncio.create_task(client.blpop("queue", timeout=60)))
+            waits.append(asyncio.ensure_future(client.blpop("queue", timeout=60)))
             while list_server.do(lambda: list_server.engine.blocking.clients) <= number:  # noqa: ASYNC110 - another thread
                 await asyncio.sleep(0)
         await client.rpush("queue", *range(20))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.listserver.peers import Connection, request
+from tests.listserver.peers import Connection, Word, request
 
 Connect = Callable[[], Connection]
 
@@ -158,11 +158,12 @@ def test_in_a_transaction_the_order_of_the_keys_decides_and_not_that_of_the_push
 
 def test_moves_form_a_chain(connect: Connect) -> None:
     first, second, last = connect(), connect(), connect()
-    for client, words in (
+    waits: list[tuple[Connection, list[Word]]] = [
         (last, ["BLPOP", "c", 0]),
         (second, ["BLMOVE", "b", "c", "RIGHT", "LEFT", 0]),
         (first, ["BLMOVE", "a", "b", "RIGHT", "LEFT", 0]),
-    ):
+    ]
+    for client, words in waits:
         number = client.call("CLIENT", "ID")
         client.send(*words)
         _wait_until_blocked(connect, number)

@@ -31,7 +31,7 @@ def _words(*parts: "st.SearchStrategy[Any] | Word") -> "st.SearchStrategy[list[W
     return flat.map(lambda found: [word for part in found for word in (part if isinstance(part, list) else [part])])
 
 
-def _counted(found: list[Word]) -> list[Word]:
+def _counted(found: list[bytes]) -> list[Word]:
     return [len(found), *found]
 
 

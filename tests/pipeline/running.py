@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -96,7 +96,7 @@ class Desk:
             return Lent(self._spark)
 
         job = Job(str(history or self.history), str(out or self.out), Settings(**settings), full)
-        return PipelineRun(job, self.state, lend, steps=steps).run()
+        return PipelineRun(job, self.state, cast(Any, lend), steps=steps).run()
 
     def manifest(self, out: Path | None = None) -> Manifest | None:
         return read_manifest(FolderStore(out or self.out))

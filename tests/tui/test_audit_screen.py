@@ -11,8 +11,8 @@ from rsmq_tui.monitor.audit.findings import Finding, FindingKind
 from rsmq_tui.monitor.audit.rsmq import AuditProgress
 from rsmq_tui.protocol import Rsmq
 from rsmq_tui.tui.audit import AuditScreen
+from rsmq_tui.tui.changes.controller import ChangeTold
 from rsmq_tui.tui.queue.screen import QueueScreen
-from rsmq_tui.tui.widgets.lines import ChangeTold
 from tests.protocol.keyspace import send_old
 from tests.tui.changing import changing, everything, on_queue
 from tests.tui.driving import app_of, made, opened, play, press, say_yes, table_of, text_of, until

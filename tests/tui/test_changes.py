@@ -161,7 +161,7 @@ async def test_the_next_snapshot_shows_the_effect(
 ) -> None:
     async with changing(redis_url, tmp_path) as pilot:
         await pilot.press("p")
-        await until(pilot, lambda: app_of(pilot).dashboard.snapshot.paused, "it is paused")  # type: ignore[union-attr]
+        await until(pilot, lambda: app_of(pilot).dashboard.snapshot.paused, "it is paused")
         await on_queue(pilot, "orders")
         await pilot.press("P")
         await _type_name(pilot, "orders")

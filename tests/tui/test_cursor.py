@@ -11,6 +11,7 @@ from rsmq_tui.tui.queue.screen import QueueScreen
 from rsmq_tui.tui.widgets.row_table import RowTable
 from tests.tui.changing import fill
 from tests.tui.driving import (
+    app_of,
     asked,
     lines_of,
     names_in,
@@ -83,14 +84,13 @@ async def test_keys_typed_behind_enter_are_for_the_queue_that_it_opens(
 ) -> None:
     asked: list[tuple[str, str]] = []
 
-    def ask(name: str, queue: str, *_: object, **__: object) -> bool:
+    def ask(_: object, name: str, queue: str, *__: object, **___: object) -> bool:
         asked.append((name, queue))
         return True
 
     async with opened(source, triage=ScriptedTriage()) as pilot:
         await _poll(pilot, {"a": 9, "b": 5, "c": 1}, 0)
-        changes = pilot.app.dashboard.changes
-        changes.ask = lambda site, name, queue, *_, **__: asked.append((name, queue)) or True
+        monkeypatch.setattr(app_of(pilot).dashboard.changes, "ask", ask)
         type_at_once(pilot, keys)
         await until(pilot, lambda: isinstance(pilot.app.screen, QueueScreen), "the queue is open")
         await settled(pilot)

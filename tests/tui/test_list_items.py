@@ -1,6 +1,7 @@
 """An open item of a list is told as it is now, and no other one with the same bytes takes its place."""
 
 import asyncio
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -8,10 +9,9 @@ import pytest
 import redis
 
 from rsmq_tui.protocol import ListQueue
-from rsmq_tui.triage.execute import Run
-from rsmq_tui.tui.changes.controller import ChangeController
+from rsmq_tui.tui.changes.controller import ChangeController, ChangeTold
 from rsmq_tui.tui.queue.message import MessageScreen
-from rsmq_tui.tui.widgets.lines import ChangeTold, TextLine
+from rsmq_tui.tui.widgets.lines import TextLine
 from tests.tui.changing import fill
 from tests.tui.driving import app_of, ask_change, lines_of, made, press, say_yes, settled, text_of, until
 from tests.tui.test_list_queues import KEY, thumbnails, watching
@@ -37,8 +37,8 @@ async def test_a_twin_does_not_take_the_place_of_an_item_that_was_deleted(
     gate = asyncio.Event()
     honest = ChangeController._make
 
-    async def held(changes: ChangeController, run: Run, *rest: Any) -> ChangeTold:
-        told = await honest(changes, run, *rest)
+    async def held(changes: ChangeController, *rest: Any) -> ChangeTold:
+        told = await honest(changes, *rest)
         await gate.wait()
         return told
 
@@ -93,10 +93,11 @@ async def test_only_the_undo_of_what_took_an_item_brings_it_back(
         await say_yes(pilot)
         assert (await made(pilot)).startswith("sent 1,")
         for is_back in (False, True):
-            told = app_of(pilot).dashboard.changes.told
+            changes = app_of(pilot).dashboard.changes
+            told = changes.told
             await press(pilot, "u")
             await say_yes(pilot)
-            await until(pilot, lambda told=told: app_of(pilot).dashboard.changes.told is not told, "it begins")
+            await until(pilot, partial(_tells_another, changes, told), "it begins")
             await made(pilot)
             await settled(pilot)
             assert (screen.scope is not None) == is_back
@@ -119,3 +120,7 @@ async def test_an_item_that_is_shown_is_told_as_it_is_now(
         await until(pilot, lambda: app_of(pilot).dashboard.snapshot is not before, "another poll")
         await press(pilot, "question_mark", "escape")
         assert "no longer in the queue" in text_of(app_of(pilot))
+
+
+def _tells_another(changes: ChangeController, told: ChangeTold | None) -> bool:
+    return changes.told is not told

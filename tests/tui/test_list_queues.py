@@ -76,7 +76,7 @@ async def test_both_kinds_stand_in_one_table_of_one_server(
         told = text_of(app_of(pilot)).splitlines()[0]
         assert "rsmq and lists" in told
         assert "2 queues · 8 messages" in told
-        states = {queue.name: queue for queue in app_of(pilot).dashboard.snapshot.queues}  # type: ignore[union-attr]
+        states = {queue.name: queue for queue in app_of(pilot).dashboard.snapshot.queues}
         assert states[KEY].verdict is Verdict.LEAKING
         assert (states[KEY].expired, states["orders"].expired) == (1, None)
 

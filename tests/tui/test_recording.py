@@ -1,7 +1,9 @@
 """Recording what the dashboard polls: said at the top, and never in its way."""
 
 from dataclasses import dataclass, field
+from typing import cast
 
+from rsmq_tui.history.recorder import Recorder
 from rsmq_tui.monitor import Snapshot
 from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.servers import WatchedServer
@@ -30,7 +32,7 @@ class Kept:
 
 async def test_each_snapshot_is_recorded_under_its_profile(source: ScriptedSource) -> None:
     kept = Kept()
-    app = RsmqApp([WatchedServer(source, name="prod")], recording=kept, clock=source.clock)
+    app = RsmqApp([WatchedServer(source, name="prod")], recording=cast(Recorder, kept), clock=source.clock)
     app.animation_level = "none"
     async with app.run_test(size=(120, 30)) as pilot:
         snapshot = poll_of(source, [queue_of("orders")])
