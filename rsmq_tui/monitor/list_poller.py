@@ -23,11 +23,12 @@ from rsmq_tui.monitor.peek import (
     explain,
     row_of,
 )
-from rsmq_tui.monitor.poller import Polling, notes_of, refusal
+from rsmq_tui.monitor.poller import Polling, Waiters, notes_of, refusal
 from rsmq_tui.monitor.rsmq_tracker import Sampler
 from rsmq_tui.monitor.text import plural
 from rsmq_tui.monitor.verdicts import Thresholds
 from rsmq_tui.protocol import PREVIEW_BYTES, SERVER_ERRORS, Namespaces, PeekedMessage, WholeMessage, failure_of
+from rsmq_tui.protocol.keys import name_bytes
 from rsmq_tui.protocol.lists.naming import LISTS_NS, ItemId, Place, read_item_id
 from rsmq_tui.protocol.lists.reader import ListReader
 from rsmq_tui.protocol.lists.scan import PLACES
@@ -137,10 +138,14 @@ async def read_list_due(reader: ListReader, queue: str, at_ms: int) -> tuple[tup
     return tuple(zip(labels, (max(0, number) for number in (*numbers, processing - leases)), strict=True))
 
 
-async def count_blocked(reader: ListReader) -> int:
-    """Count the consumers that wait on lists of the server, whichever lists these are; raises ``PeekError``."""
+async def count_blocked(reader: ListReader, queue: str) -> Waiters:
+    """Count the consumers that wait on lists of the server, and on this one; raises ``PeekError``."""
     with _explained():
-        return len(await reader.blocked())
+        found = await reader.blocked()
+    if any(each.keys is None for each in found):
+        return Waiters(len(found), None, None)
+    here = [each.waited_s for each in found if each.keys and name_bytes(queue) in each.keys]
+    return Waiters(len(found), len(here), max(here, default=None))
 
 
 def places_of(wanted: Filter) -> tuple[Place, ...]:
@@ -274,9 +279,9 @@ class ListPoller(Polling):
         """Count when the leases of a queue run out; raises ``PeekError``."""
         return await read_list_due(self._reader, queue, at_ms)
 
-    async def blocked(self) -> int:
-        """Count the consumers blocked on lists of this server, whichever these are; raises ``PeekError``."""
-        return await count_blocked(self._reader)
+    async def blocked(self, queue: str) -> Waiters:
+        """Count the consumers blocked on lists of this server; raises ``PeekError``."""
+        return await count_blocked(self._reader, queue)
 
     async def namespaces(self) -> Namespaces:
         """Return none: lists are in no namespace."""

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import replace
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
 from rsmq_tui.monitor.filters.language import Filter
 from rsmq_tui.monitor.filters.search import Progress, search
@@ -374,10 +374,21 @@ class ReadsRowsAgain(Protocol):
         ...
 
 
+class Waiters(NamedTuple):
+    """The consumers that are blocked on lists of a server.
+
+    ``here`` of them wait for one list, the first for ``longest_s`` seconds; None where the server does not tell.
+    """
+
+    anywhere: int
+    here: int | None
+    longest_s: int | None
+
+
 @runtime_checkable
 class KnowsWaiters(Protocol):
     """A source that can tell how many consumers wait on lists of its server."""
 
-    async def blocked(self) -> int:
+    async def blocked(self, queue: str) -> Waiters:
         """Count them, on demand: it asks for the list of all clients; raises ``PeekError``."""
         ...

@@ -1,5 +1,6 @@
 """Looking at the items of list queues: pages, items, searches and leases, in words for people."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import aclosing
@@ -7,6 +8,7 @@ from contextlib import aclosing
 import pytest
 import redis
 
+from rsmq_tui.listserver import ListServer
 from rsmq_tui.monitor import MessageState, PageRequest, PeekError, parse_filter
 from rsmq_tui.monitor.list_poller import (
     count_blocked,
@@ -177,7 +179,24 @@ async def test_what_fails_is_a_sentence(client: redis.Redis, reader: ListReader)
 
 
 async def test_nobody_waits(reader: ListReader) -> None:
-    assert await count_blocked(reader) == 0
+    assert await count_blocked(reader, QUEUE) == (0, 0, None)
+
+
+async def test_a_server_that_tells_it_says_who_waits_here_and_how_long(list_server: ListServer) -> None:
+    list_server.stop_clock()
+    clients = [redis.Redis(port=list_server.port) for _ in range(3)]
+    async with aclosing(ListReader(f"redis://127.0.0.1:{list_server.port}", RIGHT, [QUEUE])) as reader:
+        waits = []
+        for client, key in zip(clients, ("here it is", "here it is", "elsewhere"), strict=True):
+            waits.append(asyncio.create_task(asyncio.to_thread(client.blpop, [key, "both"])))
+            while (await count_blocked(reader, "both")).anywhere < len(waits):
+                pass
+            list_server.advance_clock(20)
+        assert await count_blocked(reader, "here it is") == (3, 2, 60)
+        assert await count_blocked(reader, "both") == (3, 3, 60)
+        assert await count_blocked(reader, "none") == (3, 0, None)
+        list_server.stop()
+        assert len([each for each in await asyncio.gather(*waits, return_exceptions=True) if each]) == 3
 
 
 def test_states_are_counted_by_ids_and_scores() -> None:

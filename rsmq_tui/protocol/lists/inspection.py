@@ -1,7 +1,8 @@
 """Inspects list queues: leases compared with items, and the clients that wait.
 
-CLIENT LIST reports that a client is blocked and on which command, but not on which keys. So the number of waiting
-clients is that of a whole database, and is read on demand only.
+CLIENT LIST of Redis and Valkey reports that a client is blocked and on which command, but not on which keys. So the
+number of waiting clients is that of a whole database, and is read on demand only. The list server of this package
+reports the keys as well.
 """
 
 import re
@@ -9,6 +10,7 @@ from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from hashlib import sha1
 from typing import NamedTuple
+from urllib.parse import unquote_to_bytes
 
 from rsmq_tui.protocol.connections.script_runner import ScriptRunner
 from rsmq_tui.protocol.keys import name_of
@@ -92,13 +94,17 @@ _FIELD = re.compile(r"([a-z-]+)=([^ ]*)")
 
 
 class BlockedConsumer(NamedTuple):
-    """A client that waits: ``command`` is what it waits with, ``waited_s`` for how long; ``name`` is its own word."""
+    """A client that waits: ``command`` is what it waits with, ``waited_s`` for how long; ``name`` is its own word.
+
+    ``keys`` are the lists that it waits for, None where the server does not tell.
+    """
 
     id: int
     address: str
     name: str
     command: str
     waited_s: int
+    keys: frozenset[bytes] | None = None
 
 
 # What to ask: which database this connection is in, and who is connected.
@@ -118,11 +124,10 @@ def _read(replies: tuple[bytes, bytes]) -> list[BlockedConsumer]:
         fields = _fields(line)
         command = fields.get("cmd", "")
         if command in _WAITING and "b" in fields.get("flags", "") and fields.get("db") == database:
-            found.append(
-                BlockedConsumer(
-                    int(fields["id"]), fields.get("addr", ""), fields.get("name", ""), command, int(fields["idle"])
-                )
-            )
+            address, name, keys = fields.get("addr", ""), fields.get("name", ""), fields.get("wait-keys")
+            waited_s = int(fields["idle"] if keys is None else fields["wait-ms"]) // (1 if keys is None else 1000)
+            lists = None if keys is None else frozenset(map(unquote_to_bytes, keys.split(",")))
+            found.append(BlockedConsumer(int(fields["id"]), address, name, command, waited_s, lists))
     return sorted(found, key=lambda consumer: -consumer.waited_s)
 
 

@@ -550,7 +550,7 @@ class ListReader:
     async def blocked(self) -> list[BlockedConsumer]:
         """Return who waits on lists of the server's database, or of every server of a cluster; costs a line a client.
 
-        On which of its lists each waits nobody can tell.
+        Redis and Valkey do not tell on which of their lists each waits.
         """
         found: list[BlockedConsumer] = []
         for link in await self._links.everywhere():

@@ -21,7 +21,7 @@ from rsmq_tui.monitor import (
     reason,
 )
 from rsmq_tui.monitor.poller import KnowsWaiters
-from rsmq_tui.monitor.text import UNKNOWN, clock, count, net, plural, printable, seconds, size
+from rsmq_tui.monitor.text import UNKNOWN, clock, count, duration, net, plural, printable, seconds, size
 from rsmq_tui.protocol.kinds import kind_named
 from rsmq_tui.triage.scope import Scope
 from rsmq_tui.tui.changes.controller import ChangeTold
@@ -113,15 +113,20 @@ def present_numbers(state: QueueState | None) -> dict[str, float | None]:
     }
 
 
-async def waiters_text(source: Source) -> str:
-    """Say how many consumers are blocked on lists of a server, or why that is not known."""
+async def waiters_text(source: Source, queue: str) -> str:
+    """Say how many consumers are blocked on a list, or on all lists of a server, or why that is not known."""
     if not isinstance(source, KnowsWaiters):
         return "only consumers of Redis lists can be blocked"
     try:
-        waiting = await source.blocked()
+        waiting = await source.blocked(queue)
     except PeekError as error:
         return printable(str(error), 200)
-    return f"{plural(waiting, 'consumer')} blocked on lists of this server; Redis does not say which"
+    if not waiting.here:
+        which = "Redis does not say which" if waiting.here is None and waiting.anywhere else "none on this one"
+        return f"{plural(waiting.anywhere, 'consumer')} blocked on lists of this server; {which}"
+    others = plural(waiting.anywhere - waiting.here, "other")
+    first = duration((waiting.longest_s or 0) * 1000)
+    return f"waiting: {waiting.here}, the first for {first}; {others} on other lists"
 
 
 _CHART_STEP_MS = 5_000
@@ -311,8 +316,8 @@ class QueueScreen(ActingScreen):
 
     @work(group="blocked", exclusive=True)
     async def action_blocked(self) -> None:
-        """Count the consumers that wait on lists."""
-        self.notify(await waiters_text(self.site.source), markup=False)
+        """Count the consumers that wait on this list, or on all lists of the server."""
+        self.notify(await waiters_text(self.site.source, self.queue), markup=False)
 
     def _show_charts(self, snapshot: Snapshot, state: QueueState | None) -> None:
         self._sparks.tell(present_numbers(state))
