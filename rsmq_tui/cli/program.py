@@ -14,7 +14,7 @@ from rsmq_tui import __version__
 from rsmq_tui.cli.errors import EXIT_DEFECT, EXIT_INTERRUPTED, EXIT_PIPE_CLOSED, EXIT_USAGE, UsageError
 
 # Errors of a disk: what is printed cannot be written.
-_UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
 def run_program(name: str, module: str, arguments: Sequence[str] | None, exit_unwritable: int) -> int:
@@ -40,7 +40,7 @@ def run_program(name: str, module: str, arguments: Sequence[str] | None, exit_un
         print(f"{name}: {error}", file=sys.stderr)
         return EXIT_USAGE
     except OSError as error:
-        if error.errno not in _UNWRITABLE:
+        if error.errno not in UNWRITABLE:
             raise
         _silence()
         print(f"{name}: the output cannot be written: {error.strerror}", file=sys.stderr)
