@@ -41,7 +41,6 @@ class Place(ABC):
 
     def __init__(self, profile: Profile, ns: str) -> None:
         self.profile, self.ns = profile, ns
-        self._opened: list[QueueReader | ListReader] = []
 
     @property
     def server(self) -> str:
@@ -101,7 +100,7 @@ class Place(ABC):
 
     async def aclose(self) -> None:
         """Close the connections."""
-        for reader in self._opened:
+        if (reader := vars(self).get("_reader")) is not None:
             await reader.aclose()
 
 
@@ -112,9 +111,7 @@ class _RsmqPlace(Place):
 
     @cached_property
     def _reader(self) -> QueueReader:
-        reader = reader_of(self.profile, self.ns)
-        self._opened.append(reader)
-        return reader
+        return reader_of(self.profile, self.ns)
 
     @property
     def title(self) -> str:
@@ -211,9 +208,7 @@ class _ListPlace(Place):
 
     @cached_property
     def _reader(self) -> "ListReader":
-        reader = self._another_reader()
-        self._opened.append(reader)
-        return reader
+        return self._another_reader()
 
     def _another_reader(self, timeout_s: float = TIMEOUT_S) -> "ListReader":
         from rsmq_tui.monitor.list_tracker import AGE_BYTES  # noqa: PLC0415
@@ -300,9 +295,11 @@ class _ListPlace(Place):
         from rsmq_tui.monitor.doctor import diagnose_lists  # noqa: PLC0415
 
         reader = self._another_reader(timeout_s)
-        self._opened.append(reader)
-        async for finding in diagnose_lists(reader, self.profile.lists, interval_s=self.profile.interval_s):
-            yield finding
+        try:
+            async for finding in diagnose_lists(reader, self.profile.lists, interval_s=self.profile.interval_s):
+                yield finding
+        finally:
+            await reader.aclose()
 
 
 _PLACES: dict[str, type[Place]] = {RSMQ.name: _RsmqPlace, LIST.name: _ListPlace}

@@ -30,10 +30,10 @@ from rsmq_tui.cli.output import (
     cells,
     due_words,
     fields_json,
+    print_body,
     print_json,
     print_words,
     say,
-    text_of,
     wants_json,
 )
 from rsmq_tui.cli.parsing import (
@@ -358,10 +358,7 @@ def _print_whole(view: MessageView, row: MessageRow) -> None:
     print_words(f"sent   {age}")
     print_words(f"rc     {count(row.rc)}{first}")
     print_words(f"size   {size(view.size) if view.body is not None or view.size else 'no body'}")
-    print()
-    for line in text_of(view.body or b"").split("\n"):
-        print_words(line)
-    print()
+    print_body(view.body or b"")
 
 
 @command.command(
