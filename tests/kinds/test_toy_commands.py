@@ -17,7 +17,7 @@ from rsmq_tui.monitor.doctor import Finding, ok
 from rsmq_tui.monitor.filters.search import Progress
 from rsmq_tui.profiles import Profile
 from rsmq_tui.protocol import Address
-from rsmq_tui.protocol.kinds import KINDS
+from rsmq_tui.protocol.kinds import KINDS, RSMQ
 from rsmq_tui.triage.service import Backend
 from tests.kinds.toy import TOY, ToyBackend, ToyPoller
 
@@ -142,5 +142,5 @@ def test_a_named_queue_of_it_is_audited(run: Run) -> None:
 def test_a_place_is_what_the_kind_says(redis_url: str, run: Run) -> None:
     profile = Profile("", Address(redis_url))
     assert isinstance(places.place_of(profile, "(toys)"), ToyPlace)
-    assert places.place_of(profile, "(toys)", places.RSMQ).kind is places.RSMQ
+    assert places.place_of(profile, "(toys)", RSMQ).kind is RSMQ
     assert [place.kind.name for place in places.places_of(profile)] == ["rsmq"]

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from textual.app import App
 from textual.pilot import Pilot
 
 from rsmq_tui.history.names import Place
@@ -176,12 +177,18 @@ def _triage() -> Any:
     return triage
 
 
+def _shows_state_of(replay: ReplaySession, app: App[None]) -> bool:
+    """Tell whether the screens know by now that it plays, or that it is paused."""
+    snapshot = app.dashboard.snapshot if isinstance(app, RsmqApp) else None
+    return snapshot is None or snapshot.paused is not replay.player.is_playing
+
+
 async def _settle(pilot: Pilot[None]) -> None:
     """Let the messages, the workers and the painting that a key led to come to rest."""
     for _ in range(3):
         await pilot.pause()
         replay = pilot.app.dashboard.replay if isinstance(pilot.app, RsmqApp) else None
-        while replay is not None and replay.player.is_busy:
+        while replay is not None and (replay.player.is_busy or not _shows_state_of(replay, pilot.app)):
             await pilot.pause(0.01)
         # An empty list would mean all workers, and the one that polls never ends.
         if busy := [worker for worker in pilot.app.workers if worker.group != "poll"]:
