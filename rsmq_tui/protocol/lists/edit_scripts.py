@@ -48,7 +48,7 @@ end
 """
 
 # ARGV 'q' or 'p' (in the queue, or in processing); the nearest and the furthest place of the window; how far beyond it
-# to look for what has shifted; how many places from 0 on are not to be touched; '1' to take the items away; for each
+# to look for what has shifted; how many places from 0 on to leave alone; '1' to take the items away; for each
 # edit its value, its lease's token or '', and its deadline.
 _FROM_LIST = """
 local source, leases = KEYS[1], KEYS[2]
@@ -240,7 +240,7 @@ writes[#writes + 1] = function()
 end
 """
 
-# ARGV for each edit the lease that the item is to have: its token, its deadline; '' for none.
+# ARGV for each edit the new lease of the item: its token, its deadline; '' for none.
 _TO_LEASES = """
 local given, until_then = {}, {}
 for n = 1, count do given[n], until_then[n] = arg(), arg() end

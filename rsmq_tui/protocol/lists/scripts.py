@@ -55,8 +55,8 @@ local function counted(item)
 end
 """
 
-# ARGV token, item, ms: leases an item that was moved without one. It is gone where as many are leased to others as are
-# being processed, and a reaper's lease is taken over where all are leased. Returns the deadline, or 0 for none.
+# ARGV token, item, ms: leases an item that was moved without a lease. If consumers hold as many leases as there are
+# equal items in processing, it is gone; if all are leased, a reaper's lease is replaced. Returns the deadline, or 0.
 ADOPT = Script(
     _NOW
     + _COUNTED
@@ -104,11 +104,11 @@ return 1
 # ms; how many items and bytes to examine at most; 16 random characters.
 # Returns how many were returned, adopted and dropped, how many could not be examined, and 1 where there is more to do.
 #
-# What nobody has leased is found by comparing all that is being processed with all leases. That is spared where there
-# are as many of these as of those, nothing has expired and no lease is a reaper's: then nothing was ever moved or
-# removed but by the scripts above. Leases outnumber items where somebody removed items by hand; those that are dropped
-# are a reaper's first, then those that end first. A lease of another form is somebody else's and left alone.
-# The first change of all is one that needs no memory: what follows it is then done even where there is none.
+# Items without a lease are found by comparing all items in processing with all leases. This is skipped if there are as
+# many leases as items, none has expired and none is a reaper's: then only the scripts above have moved or removed
+# items. Leases outnumber items if somebody removed items by hand; a reaper's leases are dropped first, then those that
+# end first. A lease of another form is left alone. The first write is one that needs no memory: the writes after it are
+# then executed even if the server is out of memory.
 REAP = Script(
     _NOW
     + _COUNTED
@@ -150,8 +150,8 @@ local items = members and read('LRANGE', KEYS[2], n)
 local limit = math.min(tonumber(ARGV[2]), 1000)
 local returned, adopted, dropped = 0, 0, 0
 """
-    # Too much to compare: only what expired, and as much of it as may be looked for one by one. What only a reaper had
-    # leased may have been removed by its owner: an equal item that is there is then somebody else's.
+    # Too much to compare: handle only expired leases, as many as can be searched one by one. An item that only a reaper
+    # had leased may have been removed by its consumer: an equal item then belongs to another one.
     + """
 if not items then
   limit = math.min(limit, expired, math.max(1, math.floor(2000000 / (n + 1))))
@@ -199,8 +199,8 @@ end
 cover(false)
 cover(true)
 """
-    # Marked where they are and removed at once: each would be looked for from the end otherwise. The last one that is
-    # pushed is the next one that is taken: it is to be the one that expired first.
+    # Mark the items in place and remove them with one LREM, which would otherwise search for each from the end. The
+    # item pushed last is taken next, so the one that expired first is pushed last.
     + """
 table.sort(due)
 returned = math.min(#due, limit)
@@ -362,7 +362,7 @@ return out
 
 
 def mark_of(item: bytes) -> bytes:
-    """Return what tells an item from others of its size, as the script makes it."""
+    """Return what distinguishes an item from others of its size, as the script computes it."""
     if len(item) <= _MARK_BYTES:
         return item
     told = item if len(item) < BIG_BYTES else item[:_END_BYTES] + item[-_END_BYTES:]

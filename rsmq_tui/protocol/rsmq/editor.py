@@ -41,9 +41,9 @@ class QueueFields:
 
 
 class QueueEditor(EditExecutor):
-    """Changes the queues of ``ns`` on a server. Close it with ``aclose``; raises ValueError for a URL that is none.
+    """Changes the queues of ``ns`` on a server. Close it with ``aclose``; raises ValueError for an invalid URL.
 
-    Every method raises redis-py's errors when the server cannot be asked, and ``RsmqError`` for what it refuses.
+    Every method raises redis-py's errors if the server cannot be asked, and ``RsmqError`` for what it refuses.
     """
 
     def __init__(self, server: Address | str, ns: str = "rsmq", *, timeout_s: float = TIMEOUT_S) -> None:
@@ -137,7 +137,7 @@ class QueueEditor(EditExecutor):
             yield {name: value for name, value in zip(part, values, strict=True) if value is not None}
 
     async def look(self, batch: Batch) -> str:
-        """Return what a void call may have done before: an outcome, empty when all is as it was."""
+        """Return what a voided call may have done: an outcome, empty if nothing has changed."""
         attributes = self._keys.attributes(batch.queue)
         try:
             if isinstance(batch, FieldBatch):
@@ -151,7 +151,7 @@ class QueueEditor(EditExecutor):
             if isinstance(batch, ListBatch):
                 return batch.traces(await are_there(self._read, self._links.of(self.ns).runner, batch))
             if not isinstance(batch, MessageBatch):
-                raise TypeError("a batch of something else than queues of RSMQ")
+                raise TypeError("not a batch of RSMQ queues")
             zset, ids = self._keys.messages(batch.queue), batch.ids
             rcs, *scores = await self._read(
                 ("HMGET", attributes, *(id + b":rc" for id in ids)), *(("ZSCORE", zset, id) for id in ids)
@@ -164,7 +164,7 @@ class QueueEditor(EditExecutor):
 
     def _operation(self, batch: Batch, token: str) -> Operation[str]:
         if not isinstance(batch, MessageBatch | FieldBatch | LooseBatch | ListBatch):
-            raise TypeError("a batch of something else than queues of RSMQ")
+            raise TypeError("not a batch of RSMQ queues")
         return batch.operation(self._keys, self._keys.marker(token))
 
     def _place(self, token: str) -> tuple[Redis, bytes]:

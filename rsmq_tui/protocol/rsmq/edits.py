@@ -123,7 +123,7 @@ class MessageBatch:
     keeps: bool = False
 
     def as_done(self, outcome: str) -> tuple[Edit, ...]:
-        """Return the edits with what the server found where that was not what was seen; ValueError for no outcome."""
+        """Return the edits with what the server found if it differs; raises ValueError for a malformed outcome."""
         is_kept, found = found_in(outcome, self.size)
         if not found:
             return self.edits
@@ -140,7 +140,7 @@ class MessageBatch:
         return tuple(edits)
 
     def inverse(self, outcome: str) -> "MessageBatch | None":
-        """Return the batch that undoes what that outcome says was done, or None where nothing was."""
+        """Return the batch that undoes the edits which ``outcome`` says were done; None if there are none."""
         edits = tuple(
             Edit(edit.after, edit.before)
             for edit, letter in zip(self.as_done(outcome), letters_of(outcome), strict=True)
@@ -152,7 +152,7 @@ class MessageBatch:
         return MessageBatch(_INVERSE[self.kind], queue, edits, target, self.must_exist, -self.sent)
 
     def operation(self, keys: Keys, marker: bytes) -> Operation[str]:
-        """Return the call that carries it out once, and leaves its outcome under the marker."""
+        """Return the call that applies it once and stores its outcome at ``marker``."""
         queues = (self.queue,) if self.target is None else (self.queue, self.target)
         names = [key for queue in queues for key in (keys.messages(queue), keys.attributes(queue))]
         arguments: list[Argument] = [self.kind, "1" if self.must_exist else "0", self.sent, len(self.edits)]
@@ -177,7 +177,7 @@ class MessageBatch:
 
     @property
     def read(self) -> Callable[[Any], str]:
-        """What reads the outcome of its call, and refuses that of any other."""
+        """Decodes the outcome of its call; raises ``InvalidResponse`` for the reply to another."""
         return outcome_of(self.size, finds=True)
 
     @property
@@ -187,7 +187,7 @@ class MessageBatch:
 
     @property
     def takes_away(self) -> bool:
-        """True where its messages are nowhere afterwards."""
+        """True if it deletes its messages."""
         return self.kind in (EditKind.REMOVE, EditKind.DROP)
 
     @property
@@ -296,7 +296,7 @@ class FieldBatch:
         return FieldBatch(self.queue, fields, self.listed_after, self.listed_before, empty, self.held)
 
     def operation(self, keys: Keys, marker: bytes) -> Operation[str]:
-        """Return the call that carries it out once, and leaves its outcome under the marker."""
+        """Return the call that applies it once and stores its outcome at ``marker``."""
         arguments: list[Argument] = [name_bytes(self.queue)]
         arguments += ("1" if flag else "0" for flag in (self.listed_before, self.listed_after, self.empty))
         for name, before, after in self.fields:
@@ -306,7 +306,7 @@ class FieldBatch:
 
     @property
     def read(self) -> Callable[[Any], str]:
-        """What reads the outcome of its call, and refuses that of any other."""
+        """Decodes the outcome of its call; raises ``InvalidResponse`` for the reply to another."""
         return outcome_of(self.size)
 
     @property
@@ -343,7 +343,7 @@ class LooseBatch:
     fields: tuple[FieldEdit, ...]
 
     def inverse(self, outcome: str) -> "LooseBatch | None":
-        """Return the batch that undoes what that outcome says was done, or None where nothing was."""
+        """Return the batch that undoes the edits which ``outcome`` says were done; None if there are none."""
         fields = tuple(
             FieldEdit(name, after, before)
             for (name, before, after), letter in zip(self.fields, outcome, strict=True)
@@ -352,7 +352,7 @@ class LooseBatch:
         return LooseBatch(self.kind, self.queue, fields) if fields else None
 
     def operation(self, keys: Keys, marker: bytes) -> Operation[str]:
-        """Return the call that carries it out once, and leaves its outcome under the marker."""
+        """Return the call that applies it once and stores its outcome at ``marker``."""
         arguments: list[Argument] = [self.kind]
         for name, before, after in self.fields:
             arguments += (name, _raw(before), _raw(after))
@@ -361,7 +361,7 @@ class LooseBatch:
 
     @property
     def read(self) -> Callable[[Any], str]:
-        """What reads the outcome of its call, and refuses that of any other."""
+        """Decodes the outcome of its call; raises ``InvalidResponse`` for the reply to another."""
         return outcome_of(self.size)
 
     @property

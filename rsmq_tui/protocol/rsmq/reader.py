@@ -315,7 +315,7 @@ class QueueReader:
 
     @property
     def scripts_refused(self) -> str | None:
-        """Why scripts cannot be used here, once that is known."""
+        """Why the server refuses scripts; None until it does."""
         return self._runner.refused
 
     async def namespaces(self) -> Namespaces:
