@@ -90,7 +90,7 @@ class Node:
         found = _NODE.fullmatch(text)
         port = int(found["port"] or default_port) if found else 0
         if found is None or not 0 < port <= _PORT_MAX:
-            raise ValueError(f"it is written host:port, such as localhost:{default_port} or [::1]:{default_port}")
+            raise ValueError(f"write host:port, such as localhost:{default_port} or [::1]:{default_port}")
         return cls(found["host"] or found["address"], port)
 
 

@@ -54,7 +54,7 @@ def rsmq_error(code: str, *, item: str = "", low: int = 0, high: int = 0) -> Rsm
 _STRUCK = "***"
 # Shorter passwords are replaced only as whole words, so that other words stay readable.
 _WITHIN_WORDS_MIN = 4
-# A text may end in the middle of a password: a beginning of it of at least this length is replaced there.
+# A text may be cut off within a password: a prefix of at least this length is replaced at the end.
 _PREFIX_MIN = 4
 _ARGUMENTS = re.compile(r",? with args beginning with:.*", re.DOTALL)
 

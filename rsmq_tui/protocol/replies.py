@@ -60,11 +60,11 @@ def decode_clock(reply: Any) -> tuple[int, int]:
     """Decode a reply to TIME: seconds since the epoch, and microseconds; raises ``InvalidResponse``."""
     if not (blobs(reply) and len(reply) == 2 and all(map(_DIGITS, reply))):
         if blobs(reply) and len(reply) == 2 and all(re.fullmatch(rb"-?\d{1,40}", part) for part in reply):
-            raise InvalidResponse(f"the server's clock cannot be right: TIME says {reply[0].decode()} s")
+            raise InvalidResponse(f"the server's clock is wrong: TIME returned {reply[0].decode()} s")
         raise misshapen("in reply to TIME")
     seconds, microseconds = map(int, reply)
     if not 0 < seconds < _CLOCK_MAX_S or microseconds >= 1_000_000:
-        raise InvalidResponse(f"the server's clock cannot be right: TIME says {seconds} s and {microseconds} µs")
+        raise InvalidResponse(f"the server's clock is wrong: TIME returned {seconds} s and {microseconds} µs")
     return seconds, microseconds
 
 

@@ -1,4 +1,4 @@
-"""The connections to one address: one server's, or those of each node of a cluster."""
+"""The connections to one address: to one server, or to each node of a cluster."""
 
 from collections.abc import Hashable, Iterable
 from contextlib import suppress

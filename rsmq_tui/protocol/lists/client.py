@@ -60,7 +60,7 @@ class ListQueue(WaitingRunner):
         return self._run(operations.push(self._location, items, self._location.front))
 
     def push_existing(self, *items: str | bytes, end: End | None = None) -> int:
-        """As ``push``, but only to a queue that has items; returns 0 where it has none (LPUSHX or RPUSHX)."""
+        """As ``push``, but only to a queue that has items; returns 0 if it has none (LPUSHX or RPUSHX)."""
         return self._run(operations.push_existing(self._location, items, end))
 
     def pop(self, end: End | None = None) -> bytes | None:
@@ -108,7 +108,7 @@ class ListQueue(WaitingRunner):
     def remove(self, item: str | bytes, count: int = 1) -> int:
         """Remove items equal to this one, and return how many (LREM).
 
-        The first ``count`` from the left, from the right where it is negative, all where it is 0.
+        The first ``count`` from the left, from the right if it is negative, all if it is 0.
         """
         return self._run(operations.remove(self._location, item, count))
 

@@ -1,4 +1,4 @@
-"""The Lua of guarded changes of list queues, composed of where items come from and where they go.
+"""The Lua of guarded changes of list queues, composed of a source and a target.
 
 A list has no ids: a change names values, and each item of that value is the same to it. Places are counted from the end
 that producers push to, 0 is the item pushed last, so consumers that take from the other end do not shift them. A call
@@ -165,7 +165,7 @@ writes[#writes + 1] = function()
 end
 """
 
-# ARGV what each adds to totalsent; the guard, as in ``edit_scripts``; for each edit its id, score, and rc or ''.
+# ARGV what each adds to totalsent; the guard, as in ``rsmq.edit_scripts``; for each edit its id, score, and rc or ''.
 _FROM_RSMQ = (
     """
 local zset, hash, counted, guard = KEYS[1], KEYS[2], tonumber(arg()), arg()
@@ -212,7 +212,7 @@ end
 )
 
 # ARGV 'q' or 'p'; '1' to put them at the end that is taken from; for each edit a lease's token or '', its deadline; '='
-# and its bytes, or '' where the source has them.
+# and its bytes, or '' if the source has them.
 _TO_LIST = """
 local target, target_leases = KEYS[3], KEYS[4]
 local is_target_left, is_first = is_left_of(arg()), arg() == '1'
@@ -256,7 +256,7 @@ end
 """
 
 # ARGV what each adds to totalsent; for each edit its id, score, rc and fr ('' or = and the value), '=' and its body, or
-# '' where that comes from the source.
+# '' if that comes from the source.
 _TO_RSMQ = """
 local to_zset, to_hash, to_counted = KEYS[3], KEYS[4], tonumber(arg())
 call('ZCARD', to_zset)

@@ -1,4 +1,4 @@
-"""Guarded changes of list queues as values: which items by their bytes, where they go, and the inverse.
+"""Guarded changes of list queues as values: which items, by their bytes, where they go, and the inverse.
 
 An item has no id: a change names values, each as many times as it occurs; equal items are interchangeable. Here the id
 of an item is its ``value_id``, ``rc`` is the token of its lease, and ``score`` is the deadline of its lease.

@@ -104,7 +104,7 @@ class ListNames:
         if not found and self.queue != _USUAL_QUEUE:
             return self
         if len(found) != 1:
-            raise ValueError(f"{_NAME} is what the * of a pattern stands for: name one pattern such as bull:*:wait")
+            raise ValueError(f"{_NAME} is the part of a key that * matches: give one pattern, such as bull:*:wait")
         return replace(self, queue=found.pop())
 
     @property

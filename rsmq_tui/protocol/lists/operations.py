@@ -400,7 +400,7 @@ def ack(location: Location, lease: Lease) -> Operation[bool]:
 
 
 def extend(location: Location, lease: Lease, vt_ms: int) -> Operation[Lease | None]:
-    """Set the deadline to so many ms from now."""
+    """Set the deadline to ``vt_ms`` ms from now."""
     read = _reader(lambda deadline_ms: Lease(lease.queue, lease.item, lease.token, deadline_ms))
     return Operation(scripts.EXTEND, location.keys, (_member(location, lease), _checked_ms("vt_ms", vt_ms)), read)
 

@@ -32,10 +32,10 @@ from rsmq_tui.protocol.replies import ascii_text, blob, clock_ms, due_ms, missha
 from rsmq_tui.protocol.replies import count as count_reply
 from rsmq_tui.protocol.rsmq.scripts import MICROSECONDS_FROM, SECONDS_BELOW, Row, Script
 
-# [ready, processing, leases, head, lease]: each of the first three is a number, or an error text; ``leases`` is 1 where
-# there are any, else 0. ``head`` is None where nothing is ready or the next item is not known, else [size, mark, 2 if
+# [ready, processing, leases, head, lease]: each of the first three is a number, or an error text; ``leases`` is 1 if
+# there are any, else 0. ``head`` is None if nothing is ready or the next item is not known, else [size, mark, 2 if
 # the one behind it is equal, else 1] and, if asked for, the start of it. ``lease`` is None, or [how many are expired,
-# the first deadline as it is written].
+# the first deadline, raw].
 ListRow = Row
 
 BIG_PACE_MS = 10_000

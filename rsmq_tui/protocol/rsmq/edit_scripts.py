@@ -16,7 +16,7 @@ from rsmq_tui.protocol.rsmq.scripts import (
     Script,
 )
 
-# What became of one edit: the characters of an outcome.
+# The results of one edit: the letters of an outcome.
 DONE, GONE, CHANGED, UNMATCHED, TAKEN = "d", "g", "c", "n", "t"
 # The separator between these and what the server found in place of what was seen; KEPT if a move kept that.
 FOUND, KEPT = ";", "="
@@ -64,7 +64,7 @@ local function is_number(raw) return not raw or (#raw <= 20 and string.match(raw
 # ARGV kind, '1' when the queue written to must exist, what each edit adds to totalsent (1, 0 or -1), how many edits,
 # the guard, '1' when a move leaves score, rc and fr as it finds them;
 # then, except for put, what they must be: each id; all scores as one text, a space between; each rc, or one '' if none
-# has any. One text for all scores, because an argument takes as long as a field. Then for each edit what is written
+# has any. One text for all scores, because each argument costs time. Then for each edit what is written
 #   remove  nothing
 #   drop    nothing: as remove, but only what has no body
 #   rescore new score

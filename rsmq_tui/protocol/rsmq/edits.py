@@ -95,7 +95,7 @@ class Condition(NamedTuple):
 
 
 class Edit(NamedTuple):
-    """One message before and after; None where it is not there. A move carries no body: the server has it."""
+    """One message before and after; None if it does not exist. A move carries no body: the server has it."""
 
     before: RawMessage | None
     after: RawMessage | None
@@ -262,7 +262,7 @@ def guard_text(conditions: tuple[Condition, ...] | None) -> str:
 
 
 class FieldEdit(NamedTuple):
-    """One field of a queue's hash before and after, raw; None where it is not there."""
+    """One field of a queue's hash before and after, raw; None if it does not exist."""
 
     name: bytes
     before: bytes | None
@@ -288,7 +288,7 @@ class FieldBatch:
     held: bool = False
 
     def inverse(self, outcome: str) -> "FieldBatch | None":
-        """Return the batch that undoes it, or None where it was not done."""
+        """Return the batch that undoes it, or None if it was not done."""
         if outcome != Outcome.DONE:
             return None
         fields = tuple(FieldEdit(name, after, before) for name, before, after in self.fields)

@@ -55,7 +55,7 @@ class QueueLook:
     """The keys of one queue at one moment: their types (``none``, ``zset``, ``hash``, …), and what they hold.
 
     ``attributes`` are the raw attribute fields that exist, ``fields`` counts all fields; ``head`` is the first
-    message's id and score, None where there is none.
+    message's id and score, None if there is none.
     """
 
     queue: str
@@ -102,7 +102,7 @@ _HEAD = either(lambda reply: reply == [], record(blob, number))
 _LOOK = record(ascii_text, ascii_text, count, count, count, _HEAD, optional_blobs(len(ATTRIBUTE_FIELDS)))
 
 # KEYS hash; ARGV cursor, count. A step of HSCAN without the values, which only later servers can leave out themselves
-# (NOVALUES: Redis 7.4, Valkey 8): where it goes on, the names of fields, how long the longest value is, and how many
+# (NOVALUES: Redis 7.4, Valkey 8): the next cursor, the names of fields, the length of the longest value, and how many
 # fields there are.
 FIELD_NAMES = Script(
     """
@@ -238,7 +238,7 @@ class QueueInspection:
             yield _SCAN_COUNT, sorted(names)
 
     async def looks(self, queues: Sequence[str]) -> list[QueueLook]:
-        """Look at the keys of these queues, those of each in one step."""
+        """Read the keys of queues; those of one queue are read atomically."""
         found: list[QueueLook] = []
         for part in chunked(queues, _LOOKS_PER_CALL):
             found += await self._looks(part)

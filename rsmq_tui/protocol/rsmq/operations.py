@@ -164,7 +164,7 @@ def get_queue_attributes(keys: Keys, queue: str) -> Operation[QueueAttributes]:
 def set_queue_attributes(
     keys: Keys, queue: str, vt: int | None, delay: int | None, maxsize: int | None
 ) -> Operation[QueueAttributes]:
-    """HSET of ``modified`` and of what is given; replies as ``get_queue_attributes``."""
+    """HSET of ``modified`` and the given attributes; the reply is that of ``get_queue_attributes``."""
     if vt is None and delay is None and maxsize is None:
         raise rsmq_error("noAttributeSupplied")
     validation.queue_name(queue)

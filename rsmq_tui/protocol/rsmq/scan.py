@@ -245,7 +245,7 @@ class _Group(NamedTuple):
 
 
 class QueueScan:
-    """Scans queues of one namespace; raises ``wrongType`` where a key of the queue is something else."""
+    """Scans queues of one namespace; raises ``wrongType`` if a key of the queue has another type."""
 
     def __init__(self, runner: ScriptRunner, keys: Keys) -> None:
         self._runner = runner
@@ -261,7 +261,7 @@ class QueueScan:
         count: int = CHUNK_MESSAGES,
         part: ScanPart = WHOLE,
     ) -> AsyncGenerator[ScanChunk, None]:
-        """Yield once every message that stays in the queue, and others at most once; a few at a time.
+        """Yield once every message that stays in the queue during the scan, and others at most once; a few at a time.
 
         ``rc`` and ``fr`` are read only with ``counts``, bodies only with ``bodies``; sizes are known with bodies, or
         with ``sizes``, which costs more than short bodies do. A round trip takes about ``count`` messages, fewer if

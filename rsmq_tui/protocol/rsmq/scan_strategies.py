@@ -101,7 +101,7 @@ class _Met:
             return False
         self._recent.add(id)
         if len(self._recent) >= _RECENT_IDS:
-            # Python's hash of bytes has 64 bits and a secret of this process: nobody can make two ids collide.
+            # Python's hash of bytes has 64 bits and a secret seed, so collisions cannot be provoked.
             self._runs.append(array("q", sorted(map(hash, self._recent))))
             self._recent = set()
         return True
@@ -271,7 +271,7 @@ class BodyScan:
         return is_limited(maxsize) and not isinstance(walked, Exception)
 
     async def chunks(self, queue: str, count: int = _STEP_FIELDS) -> AsyncGenerator[BodyChunk, None]:
-        """Yield once every body that stays in the queue, and others at most once; a few at a time.
+        """Yield once every body that stays in the queue during the scan, and others at most once; a few at a time.
 
         Some bodies may belong to no message: see ``messages``. A step takes about ``count`` fields, fewer if bodies
         are long; a small queue comes whole. The next is under way while the caller works. Close it with ``aclose``.

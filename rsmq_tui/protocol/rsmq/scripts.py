@@ -279,8 +279,8 @@ end
     + _TAKE
 )
 
-# ARGV ids. 1 where the id was in the zset and had fields, else 0, as the canonical client's deleteMessage. Fields of an
-# id that is not in the zset are removed, as that client does, but only if the name has the form of an id.
+# ARGV ids. For each, 1 if the id was in the zset and had fields, else 0, as in the canonical client. Fields
+# of an id that is not in the zset are removed, as that client does, but only if the name has the form of an id.
 # The body of a message that is named as another's counter (`a:rc` beside `a`) stays when that one is deleted.
 # HLEN refuses a wrong type before anything is removed; names of fields of the queue are refused by the client.
 DELETE = Script(
@@ -305,7 +305,7 @@ return out
 """
 )
 
-# ARGV vt, ids. Visibility counts from now; 0 where the id is not in the queue.
+# ARGV vt, ids. Visibility counts from now; 0 if the id is not in the queue.
 VISIBILITY = Script(
     _NOW
     + _QUEUE
@@ -358,7 +358,7 @@ TIME_FROM = 100_000_000
 RC_MAX = 999_999_999_999_999
 
 # [fields, depth, first id, first score, hidden]; the last three only for a queue that holds messages, and after them 1
-# where the first message has no body.
+# if the first message has no body.
 # ``fields`` are the raw ATTRIBUTE_FIELDS, or an error text; ``depth`` is a number, or an error text.
 Row = list[Any]
 
@@ -375,9 +375,9 @@ _PEEKED = record(blob, number, _MAYBE, _MAYBE, count, _MAYBE)
 _FIELDS = ", ".join(f"'{name}'" for name in ATTRIBUTE_FIELDS)
 
 # KEYS (zset, attributes hash)*; ARGV now ms. For each queue a Row; that of one which holds messages also says when time
-# alone will next change it, before the last element: the smallest score above now, '' for never, or 0 where that is not
-# looked for.
-# The first score tells the unit of all: only a queue that starts below milliseconds is counted in each unit's range.
+# alone will next change it, before the last element: the smallest score above now, '' for never, or 0 if that is not
+# known.
+# The first score decides the unit of all: only a queue that starts below milliseconds is counted in each unit's range.
 QUEUE_ROWS = Script(
     f"""
 local now, now_ms = ARGV[1], tonumber(ARGV[1])
@@ -448,7 +448,7 @@ return out
 # and how many to read. A message that has left keeps its place. Scores only rise when messages are received, so pages
 # in order of scores skip nothing that stays in the queue.
 # For each queue: how many were read, the highest count, the ids that reach the threshold, those without a body,
-# the last score and id, and 1 where no message lies behind them, else 0.
+# the last score and id, and 1 if no message follows them, else 0.
 MESSAGE_PAGES = Script(
     f"""
 local call, pcall, threshold = redis.call, redis.pcall, tonumber(ARGV[1])
