@@ -1,7 +1,7 @@
-"""A server and a workload that need nothing installed: for the demo and for the tests.
+"""A private server and a demo workload, for the demo and the tests.
 
-scenarios         what happens in each queue of the demo, as values: rates, faults and message bodies
-server            a private Valkey server: its binary, its process, and its end
+scenarios         the scenario of each queue of the demo, as values: rates, faults and message bodies
+server            a private Valkey server: finds its binary, starts and stops its process
 workload          the producers and consumers that run the scenarios against a server
 workload_process  the workload in a process of its own
 """

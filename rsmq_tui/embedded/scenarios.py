@@ -1,6 +1,6 @@
-"""What happens in each queue of the demo: one value per queue, and the bodies of its messages.
+"""The scenarios of the demo: one value per queue, and the bodies of its messages.
 
-The scenarios do nothing by themselves: the workload runs them. Rates are per second and times in seconds of the demo's
+The workload runs the scenarios. Rates are per second and times in seconds of the demo's
 clock: ``speed`` 2 doubles the rates and halves the times. ``vt``, delays and ages are real seconds, because the server
 counts those.
 """
@@ -101,12 +101,12 @@ def thumbnail_body(rng: Random) -> bytes:
 
 
 def email_body(rng: Random) -> bytes:
-    """A mail to be sent, mostly JSON; from older senders a finished text, compressed JSON, or nothing at all."""
+    """A mail to be sent: usually JSON, sometimes a finished text, compressed JSON, or an empty body."""
     kind = _below(rng, 40)
     if kind < 4:
         return _mail_text(rng)
     if kind < 6:
-        # The header says gzip and the checksum keeps the decompressor honest, but the bytes are no text.
+        # gzip: its bytes are no text.
         return zlib.compress(_email(rng), wbits=31)
     if kind == 6:
         return b""
@@ -128,7 +128,7 @@ def invoice_body(rng: Random) -> bytes:
 
 
 def cut_off_invoice_body(rng: Random) -> bytes:
-    """An invoice whose sender stopped in the middle: no consumer can read it."""
+    """A truncated invoice, which no consumer can parse."""
     whole = invoice_body(rng)
     return whole[: len(whole) * 2 // 3]
 
@@ -145,7 +145,7 @@ def reminder_body(rng: Random) -> bytes:
 
 
 def webhook_body(rng: Random) -> bytes:
-    """A webhook as it came in: JSON, a form, a small packed heartbeat, or an empty ping."""
+    """A received webhook: JSON, a form, a small binary heartbeat, or an empty ping."""
     kind = _below(rng, 10)
     event = _pick(rng, _EVENTS)
     if kind < 7:
@@ -159,7 +159,7 @@ def webhook_body(rng: Random) -> bytes:
 
 
 def delivery_body(rng: Random) -> bytes:
-    """A webhook to be sent to somebody else."""
+    """A webhook to be sent to a subscriber."""
     event = _pick(rng, _EVENTS)
     return _json(
         type="delivery",
@@ -185,13 +185,13 @@ def import_file_body(rng: Random) -> bytes:
 
 
 def created(body: bytes, at_ms: int) -> bytes:
-    """Let a body, a JSON object that has fields, tell that it was made at ``at_ms``, in ms since the epoch."""
+    """Add the field ``created`` to a body, a JSON object with fields; ``at_ms`` is in ms since the epoch."""
     at = datetime.fromtimestamp(at_ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     return b'%b,"created":"%b"}' % (body[:-1], at.encode())
 
 
 def is_readable_json(body: bytes) -> bool:
-    """Whether a consumer that expects JSON can read that body."""
+    """Return whether a body is valid JSON."""
     try:
         json.loads(body)
     except ValueError:
@@ -252,7 +252,7 @@ def _hex(rng: Random, size: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """A rate: ``per_s``, swaying by a share of itself, with ``burst`` more spread over a second every so often."""
+    """A rate: ``per_s``, varied by the share ``sway``, with ``burst`` more in one second of each ``burst_every_s``."""
 
     per_s: float
     sway: float = 0.0
@@ -261,17 +261,17 @@ class Pace:
     burst_every_s: float = 20.0
 
     def rate(self, at_s: float) -> float:
-        """Return how many a second are wanted at that time."""
+        """Return the rate per second at a time."""
         rate = self.per_s * (1.0 + self.sway * sin(2 * pi * at_s / self.sway_every_s))
         return rate + self.burst if at_s % self.burst_every_s < 1.0 else rate
 
 
 @dataclass(frozen=True, slots=True)
 class Backlog:
-    """What lies in the queue at the start: ``count`` messages, the oldest sent ``oldest_s`` ago.
+    """The messages in the queue at the start: ``count`` messages, the oldest sent ``oldest_s`` ago.
 
-    ``skew`` above 1 makes most of them old, below 1 most of them new. ``rcs`` are receive counts, in turn. ``body``
-    is the scenario's own by default. Where senders delay, each message is somewhere within its delay instead.
+    ``skew`` above 1 makes most of them old, below 1 most of them new. ``rcs`` are receive counts, used in turn.
+    ``body`` is by default that of the scenario. If the scenario has delays, each message is within its delay instead.
     """
 
     count: int
@@ -283,7 +283,7 @@ class Backlog:
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Keeps a depth bounded for days: from ``high`` down to ``low`` messages, only ``relief_per_s`` are sent."""
+    """Bounds the depth: at ``high`` messages the rate drops to ``relief_per_s``, until the depth is below ``low``."""
 
     low: int
     high: int
@@ -292,9 +292,9 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class Consumer:
-    """Receives up to ``pace`` messages, works on each for a time within ``work_s``, and deletes it.
+    """Receives messages at ``pace``, works on each for a time within ``work_s``, and deletes it.
 
-    It loses a ``fails`` share of them, and those that ``can_read`` refuses crash it: neither is deleted.
+    A share ``fails`` of them is not deleted, nor are those for which ``can_read`` returns False.
     """
 
     pace: Pace
@@ -305,9 +305,9 @@ class Consumer:
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """One queue: what is sent to it, who receives, and what lies there at the start.
+    """One queue: its messages, its consumer, and its backlog at the start.
 
-    ``delay_s`` is the range of the senders' delays, None for none; without a ``consumer`` nobody receives.
+    ``delay_s`` is the range of the senders' delays, None for none; without a ``consumer`` no message is received.
     """
 
     queue: str
@@ -320,7 +320,7 @@ class Scenario:
     bounds: Bounds | None = None
 
 
-# Just enough consumers: some dozens wait while arrivals sway above their pace, and none a moment later.
+# Just enough consumers: some dozens of messages wait while arrivals exceed their pace, and none a moment later.
 OK = Scenario(
     queue="thumbnails",
     body=thumbnail_body,
@@ -328,7 +328,7 @@ OK = Scenario(
     consumer=Consumer(Pace(187.0), work_s=(2.0, 5.0)),
 )
 
-# Grows by some 20/s for a quarter of an hour, then recovers by 15/s for 22 minutes: 36,000 to 56,000 for ever.
+# Grows by some 20/s for a quarter of an hour, then recovers by 15/s for 22 minutes: always 36,000 to 56,000.
 GROWING = Scenario(
     queue="orders",
     body=order_body,
@@ -338,7 +338,7 @@ GROWING = Scenario(
     bounds=Bounds(low=36_000, high=56_000, relief_per_s=25.0),
 )
 
-# Nobody receives, so that only silent senders keep it from filling the memory: 30,000 after 40 minutes.
+# Without a consumer it grows until the senders stop: 30,000 messages after 40 minutes.
 STALLED = Scenario(
     queue="emails",
     body=email_body,
@@ -373,17 +373,17 @@ BURSTING = Scenario(
     consumer=Consumer(Pace(30.0)),
 )
 
-# The big backlog comes last: the others are complete before it is.
+# The large backlog comes last, so that the others are complete before it.
 SCENARIOS = (OK, STALLED, POISONED, DELAYED, BURSTING, GROWING)
 
 
 @dataclass(frozen=True, slots=True)
 class Hands:
-    """A worker with ``count`` hands: each waits for an item, works on it within ``work_s``, and comes for the next.
+    """A worker with ``count`` tasks: each waits for an item, works on it for a time within ``work_s``, and repeats.
 
-    With ``lease_ms`` what a hand works on lies in processing, under a lease of so many real ms, until it is
-    acknowledged; without, an item is gone when it is popped. A worker that ``dies_after_s`` leaves what it holds as it
-    lies, and ``down_s`` later there is another one.
+    With ``lease_ms`` an item stays in processing, under a lease of that many real ms, until it is acknowledged;
+    otherwise it is popped. A worker with ``dies_after_s`` leaves its items in processing when it dies, and a new worker
+    starts ``down_s`` later.
     """
 
     count: int
@@ -395,7 +395,7 @@ class Hands:
 
 @dataclass(frozen=True, slots=True)
 class Abandoned:
-    """What somebody left in processing: ``leased`` items whose leases ended ``ended_s`` ago, and ``unleased`` ones."""
+    """Items left in processing: ``leased`` ones whose leases ended ``ended_s`` ago, and ``unleased`` ones."""
 
     leased: int
     unleased: int
@@ -404,10 +404,10 @@ class Abandoned:
 
 @dataclass(frozen=True, slots=True)
 class ListScenario:
-    """One list queue, by its whole key: what is pushed, who takes it, and what lies there at the start.
+    """One list queue, by its whole key: its items, its worker, and its backlog at the start.
 
-    Each item is ``body``, a JSON object, and tells when it was ``created``. Without a ``worker`` nobody takes any;
-    without ``reap_every_s`` nothing that was left in processing comes back.
+    Each item is ``body``, a JSON object, with a field ``created``. Without a ``worker`` no item is taken; without
+    ``reap_every_s`` nothing that was left in processing returns to the queue.
     """
 
     queue: str
@@ -420,9 +420,9 @@ class ListScenario:
     bounds: Bounds | None = None
 
 
-# Each time the worker dies its eight items or so stay in processing; their leases end within five seconds, and the
-# reaper, which comes every twenty, returns them before the demo calls the queue leaking.
-# The last worker died a moment before the start, so that nobody has to wait for the next death.
+# Each time the worker dies, about eight items stay in processing; their leases end within five seconds, and the reaper,
+# which runs every twenty, returns them before the verdict is leaking. A worker died just before the start, so that
+# expired leases are visible at once.
 CRASHING = ListScenario(
     queue="queue:thumbnails",
     body=thumbnail_body,
@@ -433,8 +433,8 @@ CRASHING = ListScenario(
     bounds=Bounds(low=50, high=500, relief_per_s=1.0),
 )
 
-# Old at first, and clears by some 4/s; after that it grows by some 2/s for ten minutes, and clears again: 600 to 1,800
-# for ever.
+# Old at first, and clears by some 4/s; after that it grows by some 2/s for ten minutes, and clears again: always 600 to
+# 1,800.
 CLEARING = ListScenario(
     queue="queue:webhooks-out",
     body=delivery_body,
@@ -444,8 +444,8 @@ CLEARING = ListScenario(
     bounds=Bounds(low=600, high=1_800, relief_per_s=4.0),
 )
 
-# Its worker died long ago, in the middle of its work, and nobody brings that back. Only silent senders keep the queue
-# from filling the memory: 900 after 40 minutes.
+# Its worker died long ago, and no reaper returns its items. The queue grows until the senders stop: 900 items after 40
+# minutes.
 ABANDONED = ListScenario(
     queue="queue:imports",
     body=import_file_body,
@@ -460,15 +460,15 @@ LIST_SCENARIOS = (CRASHING, CLEARING, ABANDONED)
 
 
 RETRY_S = 0.5
-# Ten batches a second look like a steady flow and cost a tenth of what single messages would.
+# Ten batches a second look like a steady flow and cost a tenth of single messages.
 _TICK_S = 0.1
 _BOUNDS_CHECK_S = 2.0
-# After a pause (the server was away, the machine slept) at most this much is made up for.
+# After a pause (the server was down, the machine slept) at most this much is caught up.
 _CATCH_UP_S = 1.0
 
 
 class Ticks:
-    """A steady beat; ``at_s`` is the seconds since it began."""
+    """A periodic tick; ``at_s`` is the time since the start, in seconds."""
 
     def __init__(self) -> None:
         self._clock = asyncio.get_running_loop().time
@@ -476,20 +476,20 @@ class Ticks:
 
     @property
     def at_s(self) -> float:
-        """When the last beat was."""
+        """The time of the last tick."""
         return self._last_s - self._began_s
 
     async def wait(self) -> float:
-        """Wait for the next beat; return the seconds since the last one, at most ``_CATCH_UP_S``."""
+        """Wait for the next tick; return the seconds since the last one, at most ``_CATCH_UP_S``."""
         await asyncio.sleep(_TICK_S)
         before_s, self._last_s = self._last_s, self._clock()
         return min(self._last_s - before_s, _CATCH_UP_S)
 
 
 class Arrivals:
-    """How many messages are due at each beat: those of the pace, or of the bounds' relief while the depth is to fall.
+    """How many messages to send at each tick, by the pace, or by ``relief_per_s`` while the depth must fall.
 
-    ``depth`` asks for the depth now; it is only asked where there are bounds.
+    ``depth`` returns the current depth; it is called only if there are bounds.
     """
 
     def __init__(self, pace: Pace, bounds: Bounds | None, speed: float, depth: Callable[[], Awaitable[int]]) -> None:
@@ -503,7 +503,7 @@ class Arrivals:
         self._owed = 0.0
 
     async def due(self) -> int:
-        """Wait for the next beat; return how many messages are to be sent."""
+        """Wait for the next tick; return how many messages to send."""
         passed_s = await self._ticks.wait()
         self._owed += await self._rate() * self._speed * passed_s
         count = int(self._owed)

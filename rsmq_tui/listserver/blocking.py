@@ -1,10 +1,10 @@
-"""Clients that wait for lists: who waits for which list, in which order, and until when.
+"""The clients that wait for lists, their order and their deadlines.
 
 A client that finds all its lists empty is put at the end of the queue of each of them. When a list gets elements,
 its clients are served in the order in which they began to wait, after the command that pushed, or the whole
-transaction, has been carried out and answered. To serve a client is to carry out its command again: it takes from the
-first of its lists that has an element, in the order in which it named them. A served BLMOVE pushes, and so may serve
-others; those are served next.
+transaction, has been executed and answered. To serve a client, its command is executed again: it takes from the first
+of its lists that has an element, in the order of the command. A served BLMOVE pushes, and so may serve others, which
+are served next.
 """
 
 from abc import ABC, abstractmethod
@@ -21,7 +21,7 @@ ListKey = tuple[int, bytes]
 
 @dataclass(slots=True)
 class Blocked:
-    """What a client waits for; ``timeout_ms`` is 0 for no end, and ``at_once`` the reply where nothing waits."""
+    """What a client waits for; ``timeout_ms`` is 0 for no timeout; ``at_once`` is the reply if it must not wait."""
 
     keys: list[bytes]
     timeout_ms: int
@@ -30,11 +30,11 @@ class Blocked:
     since_ms: int = 0
     deadline_ms: int | None = None
     number: int = 0
-    """Which wait this is, among all; it tells whether an entry among the deadlines is still true."""
+    """The number of this wait; an entry among the deadlines with another number is stale."""
 
 
 class Waiter(ABC):
-    """A client, as far as it waits for lists."""
+    """A client that can wait for lists."""
 
     index = 0
     """The number of its database."""
@@ -42,11 +42,11 @@ class Waiter(ABC):
 
     @abstractmethod
     def retry(self, blocked: Blocked) -> None:
-        """Carry out the command again that waited."""
+        """Execute the waiting command again."""
 
     @abstractmethod
     def unblock(self, reply: Reply) -> None:
-        """Answer the command that waited."""
+        """Reply to the waiting command."""
 
 
 class Blocking:
@@ -55,14 +55,14 @@ class Blocking:
     def __init__(self, now_ms: Callable[[], int]) -> None:
         self.queues: dict[ListKey, OrderedDict[Waiter, Blocked]] = {}
         self.ready: dict[ListKey, None] = {}
-        """Lists that got elements, in that order, whose clients are to be served."""
+        """Lists that got elements, in that order, and whose clients must be served."""
         self.clients = 0
         self._now_ms = now_ms
         self._deadlines: list[tuple[int, int, Waiter]] = []
         self._last_number = 0
 
     def wait(self, client: Waiter, blocked: Blocked, earlier: Blocked | None) -> None:
-        """Put a client into the queues of its lists; one that was woken for nothing keeps its deadline."""
+        """Put a client into the queues of its lists; one that was woken and got nothing keeps its deadline."""
         self._last_number += 1
         blocked.index, blocked.number = client.index, self._last_number
         blocked.since_ms = earlier.since_ms if earlier else self._now_ms()
@@ -76,7 +76,7 @@ class Blocking:
         self.clients += 1
 
     def forget(self, client: Waiter) -> Blocked:
-        """Take a client that waits out of all queues."""
+        """Remove a waiting client from all queues."""
         blocked = client.blocked
         assert blocked is not None
         client.blocked = None
@@ -93,11 +93,11 @@ class Blocking:
         return blocked
 
     def serve(self, is_list: Callable[[ListKey], bool]) -> None:
-        """Serve who waits for the lists that got elements, and for those that get some by that."""
+        """Serve the clients of lists that got elements, and of those that get some by that."""
         while self.ready:
             ready, self.ready = self.ready, {}
             for key in ready:
-                # As many as wait now: who is served for nothing waits again, at the end.
+                # As many as wait now: a client that gets nothing waits again, at the end.
                 for _ in range(len(self.queues.get(key, ()))):
                     if key not in self.queues or not is_list(key):
                         break
@@ -105,7 +105,7 @@ class Blocking:
                     client.retry(self.forget(client))
 
     def expire(self) -> None:
-        """Answer the clients whose time is over."""
+        """Reply to the clients whose timeout has passed."""
         now_ms = self._now_ms()
         while self._deadlines and self._deadlines[0][0] <= now_ms:
             entry = heappop(self._deadlines)
@@ -115,7 +115,7 @@ class Blocking:
                 client.unblock(NO_ARRAY)
 
     def next_deadline_ms(self) -> int | None:
-        """Return when the next client's time is over."""
+        """Return the earliest deadline, or None."""
         while self._deadlines and not _is_true(self._deadlines[0]):
             heappop(self._deadlines)
         return self._deadlines[0][0] if self._deadlines else None
@@ -125,7 +125,7 @@ class Blocking:
         return list(self.queues[key]).index(client) + 1
 
     def waiting(self) -> Iterable[tuple[ListKey, int, int]]:
-        """Yield each list that clients wait for, how many they are, and since when the first waits."""
+        """Yield each list that clients wait for, the number of clients, and since when the first waits, in ms."""
         for key, queue in self.queues.items():
             yield key, len(queue), next(iter(queue.values())).since_ms
 

@@ -53,7 +53,7 @@ def _hsetnx(client: Client, key: bytes, field: bytes, value: bytes) -> Reply:
 
 
 def _reads(kind: type[V], none: V, *table: tuple[str, int, Callable[..., Reply]]) -> None:
-    """Enter commands that read one value of a type: name, arity, and a function of the value and the arguments."""
+    """Register commands that read one value: name, arity, and a function of the value and the arguments."""
 
     def enter(name: str, arity: int, read: Callable[..., Reply]) -> None:
         def call(client: Client, key: bytes, *words: bytes) -> Reply:
@@ -212,12 +212,12 @@ Ordered = list[tuple[float, bytes]]
 
 
 def _bound(word: bytes) -> tuple[float, bool]:
-    """Return a bound of a range of scores, and whether it is left out."""
+    """Parse a bound of a range of scores; return it, and whether it is exclusive."""
     return real(word.removeprefix(b"("), "min or max is not a float"), word.startswith(b"(")
 
 
 def _by_score(stored: SortedSet, low: bytes, high: bytes) -> range:
-    """Return the places of the members whose scores lie between two bounds."""
+    """Return the indexes of the members with scores between two bounds."""
     (least, leaves_least), (most, leaves_most) = _bound(low), _bound(high)
     first = (bisect_right if leaves_least else bisect_left)(stored.order, least, key=_score)
     last = (bisect_left if leaves_most else bisect_right)(stored.order, most, key=_score)

@@ -21,12 +21,12 @@ class Command:
     name: str
     call: Function
     arity: int
-    """How many words a request has, the name included; negative: at least."""
+    """The number of words in a request, with the name; negative for a minimum."""
     flags: frozenset[str]
     keys: tuple[int, int, int]
     """The first key, the last (negative: from the end) and the step; zeros without keys."""
     count_at: int = 0
-    """The position of the number of keys, where a request tells it."""
+    """The position of the number of keys, if a request contains it; else 0."""
 
     def check(self, size: int) -> None:
         """Raise ``CommandError`` if a request of ``size`` words has too few or too many."""
@@ -54,7 +54,7 @@ COMMANDS: dict[str, Command] = {}
 def command(
     name: str, arity: int, flags: str = "", *, keys: tuple[int, int, int] = (0, 0, 0), count_at: int = 0
 ) -> Callable[[Function], Function]:
-    """Enter a function into the table; a subcommand's name is ``COMMAND|SUBCOMMAND``."""
+    """Register a function; a subcommand's name is ``COMMAND|SUBCOMMAND``."""
 
     def enter(function: Function) -> Function:
         COMMANDS[name] = Command(name, function, arity, frozenset(flags.split()), keys, count_at)
@@ -64,7 +64,7 @@ def command(
 
 
 def find(words: list[bytes]) -> Command:
-    """Return the command of a request; raises ``CommandError`` where there is none or its arity is wrong."""
+    """Return the command of a request; raises ``CommandError`` if there is none or its arity is wrong."""
     name = words[0].upper().decode("latin-1")
     found = COMMANDS.get(name)
     if found is None:
@@ -78,7 +78,7 @@ def find(words: list[bytes]) -> Command:
 
 
 def has_subcommands(client: object, *words: bytes) -> Reply:
-    """Stand in the table for a command that is nothing without its subcommand."""
+    """Take the place of a command that needs a subcommand, in the table."""
     raise AssertionError("the arity of such a command is -2")
 
 
@@ -123,7 +123,7 @@ def real(word: bytes, error: str = "value is not a valid float") -> float:
 
 
 def one_of(word: bytes, *allowed: str) -> str:
-    """Return a word as one of some keywords, without regard to case; raises ``CommandError``."""
+    """Return a word as one of the allowed keywords, case-insensitive; raises ``CommandError``."""
     keyword = word.upper().decode("latin-1")
     if keyword not in allowed:
         raise SYNTAX_ERROR

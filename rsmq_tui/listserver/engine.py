@@ -1,4 +1,4 @@
-"""Connections, and what they share: requests in, replies out, and in between one command after the other."""
+"""Connections, and the state that they share; commands are executed one after the other."""
 
 import asyncio
 import os
@@ -17,12 +17,12 @@ from rsmq_tui.listserver.store import Cursors, Database
 
 DATABASES = 16
 REDIS_VERSION = "7.2.4"
-"""The version of Redis whose commands and texts these are, which clients look at."""
+"""The version of Redis whose commands and error texts these are, as reported to clients."""
 
 DEFAULTS = {
     "client-query-buffer-limit": str(1024 * 1024 * 1024),
     "proto-max-bulk-len": str(BULK_LIMIT),
-    # These are stored and change nothing: clients and tools of Redis set them.
+    # These are stored and have no effect: clients and tools of Redis set them.
     "appendonly": "no",
     "databases": "16",
     "hash-max-listpack-entries": "512",
@@ -41,11 +41,11 @@ DEFAULTS = {
 }
 
 NO_REPLY = object()
-"""What a command returns that is answered later, or not at all."""
+"""Returned by a command that is answered later, or not at all."""
 
 
 class Client(asyncio.Protocol, Waiter):
-    """A connection and what the server knows of it."""
+    """A connection and its state."""
 
     def __init__(self, server: "Engine") -> None:
         self.server = server
@@ -66,10 +66,10 @@ class Client(asyncio.Protocol, Waiter):
         self.is_dirty = False
         """Whether a key that it watches was changed."""
         self.is_atomic = False
-        """Whether it is in a transaction or a script that is carried out, where nothing waits."""
+        """Whether it is executing a transaction or a script, in which commands do not block."""
         self.is_closing = False
         self.fault: Fault | None = None
-        """The fault that holds this connection up."""
+        """The fault that delays this connection."""
         self._words: list[bytes] = []
         self._woken: Blocked | None = None
         self._postponed: list[bytes] | None = None
@@ -87,10 +87,10 @@ class Client(asyncio.Protocol, Waiter):
         """The database that it has selected."""
         return self.server.databases[self.index]
 
-    # What asyncio calls.
+    # Called by asyncio.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Begin."""
+        """Register the connection."""
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
         self.address = _address(transport.get_extra_info("peername")) or f"{self.server.path}:0"
@@ -98,21 +98,21 @@ class Client(asyncio.Protocol, Waiter):
         self.server.connected(self)
 
     def data_received(self, data: bytes) -> None:
-        """Answer what has come."""
+        """Answer the requests received."""
         self._requests.feed(data)
         if self._requests.size > self.server.query_limit:
             self.close()
         self.go_on()
 
     def connection_lost(self, error: Exception | None) -> None:
-        """End: leave every queue."""
+        """Unregister the connection."""
         self.is_closing = True
         if self.blocked:
             self.server.blocking.forget(self)
         self.server.disconnected(self)
 
     def pause_writing(self) -> None:
-        """Answer no more requests until replies have been taken."""
+        """Answer no more requests until the client has read replies."""
         self._is_full = True
 
     def resume_writing(self) -> None:
@@ -182,12 +182,12 @@ class Client(asyncio.Protocol, Waiter):
         self._words = words
         self.reply(self.call(command, words))
         if self.server.blocking.ready:
-            # Who pushed is answered before those who are served by it.
+            # The client that pushed gets its reply before the clients that it serves.
             self.flush()
             self.server.serve()
 
     def call(self, command: Command, words: list[bytes]) -> Reply:
-        """Carry out a command; an error is a reply."""
+        """Execute a command; an error is a reply."""
         begun_ns = perf_counter_ns()
         reply = self._call(command, words)
         self.server.count(command, perf_counter_ns() - begun_ns, has_failed=isinstance(reply, CommandError))
@@ -228,7 +228,7 @@ class Client(asyncio.Protocol, Waiter):
         self.go_on()
 
     def resume(self) -> None:
-        """Carry out the request that was held up by CLIENT PAUSE or by a stall, and go on."""
+        """Execute the request that was delayed by CLIENT PAUSE or by a stall, and go on."""
         self.fault = None
         words, self._postponed = self._postponed, None
         if words is not None and not self.is_closing:
@@ -238,7 +238,7 @@ class Client(asyncio.Protocol, Waiter):
     # Waiting for lists.
 
     def wait(self, blocked: Blocked) -> Reply:
-        """Wait for a list; in a transaction or a script return the reply of one that found nothing."""
+        """Wait for a list; in a transaction or a script, return the reply for an empty list instead."""
         if self.is_atomic:
             return blocked.at_once
         self.server.blocking.wait(self, blocked, self._woken)
@@ -246,7 +246,7 @@ class Client(asyncio.Protocol, Waiter):
         return NO_REPLY
 
     def retry(self, blocked: Blocked) -> None:
-        """Carry out the command again that waited."""
+        """Execute the waiting command again."""
         self._woken = blocked
         reply = self._call(find(self._words), self._words)
         self._woken = None
@@ -254,7 +254,7 @@ class Client(asyncio.Protocol, Waiter):
             self.unblock(reply)
 
     def unblock(self, reply: Reply) -> None:
-        """Answer the command that waited, and then the requests that came after it."""
+        """Reply to the waiting command, then answer the requests after it."""
         self.reply(reply)
         self.flush()
         asyncio.get_running_loop().call_soon(self.go_on)
@@ -292,16 +292,16 @@ class Client(asyncio.Protocol, Waiter):
             self._transport.abort()
 
     def trust(self) -> None:
-        """Note that the password was right."""
+        """Mark the connection as authenticated."""
         self.is_trusted = self._requests.is_trusted = True
 
     def limit(self, bulk_limit: int) -> None:
-        """Set how long a value in a request may be."""
+        """Set the size limit of a value in a request, in bytes."""
         self._requests.bulk_limit = bulk_limit
 
     @property
     def unread(self) -> int:
-        """How many bytes were received that belong to no request yet."""
+        """How many bytes of incomplete requests were received."""
         return self._requests.size
 
     @property
@@ -324,7 +324,7 @@ class Calls:
 
 
 class Engine:
-    """What all connections share: databases, who waits and who watches, time, faults, settings and counts."""
+    """The state that all connections share: databases, waiting clients, watched keys, clock, faults and settings."""
 
     def __init__(self, password: str) -> None:
         self.password = password
@@ -342,7 +342,7 @@ class Engine:
         self.faults: list[Fault] = []
         self.cursors = Cursors()
         self.scripting: Any = None
-        """The Lua runtime of ``scripting_commands``, once there was a script."""
+        """The Lua runtime of ``scripting_commands``, created for the first script."""
         self.config = DEFAULTS.copy()
         self.pause_until_ms = 0
         self.pauses_all = False
@@ -355,23 +355,23 @@ class Engine:
 
     @property
     def bulk_limit(self) -> int:
-        """How long a value in a request may be."""
+        """The size limit of a value in a request, in bytes."""
         return int(self.config["proto-max-bulk-len"])
 
     @property
     def query_limit(self) -> int:
-        """How much may be received that is no request yet."""
+        """The size limit of incomplete requests of a connection, in bytes."""
         return int(self.config["client-query-buffer-limit"])
 
     def end_fault(self, fault: Fault) -> None:
-        """End a fault; requests that it held up are carried out."""
+        """End a fault; requests that it delayed are executed."""
         if fault in self.faults:
             self.faults.remove(fault)
         for client in [client for client in self.clients.values() if client.fault is fault]:
             client.resume()
 
     def fault_of(self, client: Client, command: Command) -> Fault | None:
-        """Return the first fault that a request meets."""
+        """Return the first fault that applies to a request, or None."""
         if command.name.startswith("DEBUG"):
             return None
         writes = "write" in command.flags
@@ -379,21 +379,21 @@ class Engine:
             (each for each in self.faults if each.concerns(command.name, client.name, client.id, writes=writes)), None
         )
 
-    # What clients and commands call.
+    # Called by clients and commands.
 
     def connected(self, client: Client) -> None:
-        """Note a new connection."""
+        """Register a connection and number it."""
         self.connections += 1
         client.id = self.connections
         self.clients[client.id] = client
 
     def disconnected(self, client: Client) -> None:
-        """Forget a connection."""
+        """Remove a connection."""
         self.clients.pop(client.id, None)
         self.unwatch(client)
 
     def later(self, work: Callable[[], object]) -> None:
-        """Call a function after the command that is carried out now."""
+        """Call a function after the current command."""
         assert self.loop is not None
         self.loop.call_soon(work)
 
@@ -425,7 +425,7 @@ class Engine:
         self.set_timer()
 
     def swap(self, first: int, second: int) -> None:
-        """Exchange two databases; those who watch or wait in them see other keys."""
+        """Exchange two databases; for watches and waits, all their keys count as changed."""
         self.databases[first], self.databases[second] = self.databases[second], self.databases[first]
         self.databases[first].index, self.databases[second].index = first, second
         keys = {*self.databases[first].names(), *self.databases[second].names()}
@@ -434,7 +434,7 @@ class Engine:
                 self._changed(self.databases[index], key)
 
     def unwatch(self, client: Client) -> None:
-        """Let a client watch no key any more."""
+        """Remove all watches of a client."""
         for place in client.watched:
             watching = self.watchers[place]
             watching.discard(client)
@@ -444,7 +444,7 @@ class Engine:
         client.is_dirty = False
 
     def is_paused(self, client: Client, command: Command) -> bool:
-        """Return whether CLIENT PAUSE holds a command up."""
+        """Return whether CLIENT PAUSE delays a command."""
         if command.name.startswith("CLIENT") or self.clock.now_ms() >= self.pause_until_ms:
             return False
         queued = [queued for queued, _ in client.queue or ()] if command.name == "EXEC" else [command]
@@ -453,7 +453,7 @@ class Engine:
         )
 
     def pause(self, until_ms: int, *, all_commands: bool) -> None:
-        """Hold commands up until a time; 0 ends it."""
+        """Delay commands until a time; 0 ends the pause."""
         self.pause_until_ms = until_ms and max(until_ms, self.pause_until_ms)
         self.pauses_all = bool(until_ms) and (all_commands or self.pauses_all)
         self.set_timer()
@@ -464,7 +464,7 @@ class Engine:
     # Time.
 
     def set_timer(self) -> None:
-        """Let the loop wake up when the next client's time, or a pause, is over."""
+        """Set the timer for the next deadline of a client or a pause."""
         deadlines_ms = [due_ms for due_ms in (self.blocking.next_deadline_ms(), self.pause_until_ms) if due_ms]
         due_ms = None if self.clock.is_stopped or not deadlines_ms else min(deadlines_ms)
         if due_ms == self._timer_ms and self._timer is not None:
@@ -489,10 +489,10 @@ class Engine:
             self._timer.cancel()
         self._timer_rang()
 
-    # What it tells.
+    # For INFO.
 
     def waiting(self) -> dict[str, str]:
-        """Return who waits for which list: the section ``waiting`` of INFO."""
+        """Return the section ``waiting`` of INFO: the clients that wait for each list."""
         now_ms = self.clock.now_ms()
         lists = {
             f"waiting{number}": f"key={quote(key)},db={index},clients={clients},first_ms={now_ms - since_ms}"

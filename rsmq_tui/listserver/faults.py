@@ -1,4 +1,4 @@
-"""What a tester orders: the time, and faults: late, broken and missing replies, errors of a server in trouble."""
+"""The clock, and injected faults: late, broken and missing replies, and error replies."""
 
 import time
 from collections.abc import Callable
@@ -25,7 +25,7 @@ class Clock:
 
     def now_us(self) -> int:
         """Return the time in microseconds."""
-        # The time of day may jump; what waits must not end early by that.
+        # The system clock may jump, which must not end a wait early.
         return self._offset_us + time.monotonic_ns() // 1000 if self._stopped_us is None else self._stopped_us
 
     def now_ms(self) -> int:
@@ -38,7 +38,7 @@ class Clock:
         self.on_move()
 
     def advance(self, seconds: float) -> None:
-        """Move time on, stopped or not; what is due by then happens."""
+        """Move the time forward, stopped or not; deadlines passed by this take effect."""
         if self._stopped_us is None:
             self._offset_us += int(seconds * 1_000_000)
         else:
@@ -46,14 +46,14 @@ class Clock:
         self.on_move()
 
     def start(self) -> None:
-        """Let time go on from where it stands."""
+        """Let time continue from where it stopped."""
         if self._stopped_us is not None:
             self._offset_us = self._stopped_us - time.monotonic_ns() // 1000
             self._stopped_us = None
         self.on_move()
 
     def sleep(self, seconds: float) -> None:
-        """Let the whole server wait, as DEBUG SLEEP does; a stopped clock is moved instead."""
+        """Block the whole server, as DEBUG SLEEP does; a stopped clock is advanced instead."""
         if self.is_stopped:
             self.advance(seconds)
         else:
@@ -71,12 +71,12 @@ KINDS = ("latency", "cut", "drop-before", "drop-after", "stall", *ERRORS)
 
 @dataclass(eq=False)
 class Fault:
-    """One fault, for the requests that it names.
+    """One fault, and the requests that it applies to.
 
     ``kind`` is one of ``KINDS``: ``latency`` (the reply comes ``seconds`` later), ``cut`` (half of the reply, then the
-    end of the connection), ``drop-before`` and ``drop-after`` (the connection ends before or after the command was
-    carried out), ``stall`` (no reply while the fault lasts; then the command is carried out), or the code of an error
-    that is the reply; ``OOM`` and ``READONLY`` concern commands that write. ``commands`` and ``client`` (a connection's
+    end of the connection), ``drop-before`` and ``drop-after`` (the connection ends before or after the command is
+    executed), ``stall`` (no reply while the fault lasts; then the command is executed), or the code of an error reply;
+    ``OOM`` and ``READONLY`` apply to commands that write. ``commands`` and ``client`` (a connection's
     name or id) limit it, ``times`` says how often it happens.
     """
 
@@ -93,7 +93,7 @@ class Fault:
         self.commands = frozenset(name.upper() for name in self.commands)
 
     def concerns(self, command: str, name: bytes, number: int, *, writes: bool) -> bool:
-        """Return whether a request of the connection of that name and number meets the fault."""
+        """Return whether the fault applies to a request of the connection with that name and number."""
         return (
             (self.times is None or self.happened < self.times)
             and (not self.commands or command.partition("|")[0] in self.commands)
@@ -103,5 +103,5 @@ class Fault:
 
     @property
     def error(self) -> CommandError | None:
-        """The reply that stands in for the command's, if there is one."""
+        """The error reply of the fault, or None."""
         return CommandError(ERRORS[self.kind]) if self.kind in ERRORS else None

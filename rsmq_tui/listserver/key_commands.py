@@ -71,7 +71,7 @@ def _move(client: Client, key: bytes, new_key: bytes) -> None:
 
 @lru_cache(maxsize=64)
 def matcher(pattern: bytes) -> Callable[[bytes], object]:
-    r"""Return what matches a glob of Redis: ``*``, ``?``, ``[a-z]``, ``[^a]`` and ``\`` before a character."""
+    r"""Return the matcher of a Redis glob: ``*``, ``?``, ``[a-z]``, ``[^a]`` and ``\`` before a character."""
     parts: list[bytes] = []
     position, end = 0, len(pattern)
     while position < end:
@@ -110,7 +110,7 @@ def _keys(client: Client, pattern: bytes) -> Reply:
 
 
 def scan(client: Client, words: tuple[bytes, ...], names: Callable[[], Iterable[bytes]]) -> tuple[bytes, list[bytes]]:
-    """Carry out SCAN, HSCAN, SSCAN or ZSCAN; return the next cursor and the names that match."""
+    """Execute SCAN, HSCAN, SSCAN or ZSCAN; return the next cursor and the names that match."""
     cursor = integer(words[0], "invalid cursor", least=0, most=2**64 - 1)
     matches: Callable[[bytes], object] = lambda name: True  # noqa: E731
     count = 10
@@ -139,7 +139,7 @@ def _scan(client: Client, *words: bytes) -> Reply:
     return [cursor, [key for key in keys if client.db.get(key) is not None]]
 
 
-# When keys end.
+# Expiry.
 
 
 def _expire(client: Client, key: bytes, time: bytes, *condition: bytes, unit_ms: int, absolute: bool) -> Reply:
@@ -169,7 +169,7 @@ def _expire(client: Client, key: bytes, time: bytes, *condition: bytes, unit_ms:
 
 
 def _left(client: Client, key: bytes, *, unit_ms: int, absolute: bool) -> Reply:
-    """Return when a key ends, or in how long; -1 if it does not, -2 if there is none."""
+    """Return when a key expires, or its time to live; -1 if it has none, -2 if there is no key."""
     if client.db.get(key) is None:
         return -2
     expires_ms = client.db.expires_ms.get(key)

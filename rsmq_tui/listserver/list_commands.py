@@ -1,7 +1,7 @@
-"""The commands of lists, those that wait among them.
+"""The commands of lists, including blocking ones.
 
-Documentation of each: https://redis.io/docs/latest/commands/?group=list. A command that waits is called again when
-one of its lists has elements; until then it replies nothing (``Blocking.wait``).
+Documentation of each: https://redis.io/docs/latest/commands/?group=list. A blocking command is called again when
+one of its lists has elements; until then it has no reply (``Blocking.wait``).
 """
 
 from collections import deque
@@ -92,7 +92,7 @@ def _move(client: Client, source: bytes, target: bytes, side: str, target_side: 
     client.db.typed(target, deque)
     left, target_left = side == "LEFT", target_side == "LEFT"
     if source == target:
-        # The list may have one element alone, and must not end between the two halves.
+        # A list with a single element must not be deleted between the pop and the push.
         element = values.popleft() if left else values.pop()
         (values.appendleft if target_left else values.append)(element)
         client.db.changed(source)
@@ -134,7 +134,7 @@ def _side(word: bytes) -> str:
 
 @dataclass(slots=True)
 class _PopOfMany:
-    """The arguments of LMPOP and BLMPOP after the timeout; raises ``CommandError`` where they are wrong."""
+    """The arguments of LMPOP and BLMPOP after the timeout; raises ``CommandError`` if they are wrong."""
 
     keys: list[bytes]
     left: bool
@@ -154,7 +154,7 @@ class _PopOfMany:
         return read
 
     def pop(self, client: Client) -> Reply:
-        """Pop from the first list that has elements; return None where all are empty."""
+        """Pop from the first list that has elements; return None if all are empty."""
         for key in self.keys:
             values = client.db.typed(key, deque)
             if values is not None:
@@ -222,7 +222,7 @@ def _linsert(client: Client, key: bytes, where: bytes, pivot: bytes, element: by
 
 
 def _signed(word: bytes) -> int:
-    """Return a number whose sign says from which end; the least one has no opposite, and is refused."""
+    """Parse a number whose sign is a direction; raises ``CommandError`` also for -2**63, which cannot be negated."""
     value = integer(word)
     if value == -(2**63):
         raise CommandError(f"ERR value is out of range, value must between {value + 1} and {-value - 1}")
@@ -298,7 +298,7 @@ def _lpos(client: Client, key: bytes, element: bytes, *words: bytes) -> Reply:
 
 
 def _positions(values: List, element: bytes, *, backwards: bool = False, depth: int = 0) -> Iterator[int]:
-    """Yield where an element stands, from one end, within the first ``depth`` elements, 0 for all."""
+    """Yield the indexes of an element, from one end, within the first ``depth`` elements, 0 for all."""
     size = len(values)
     for distance, value in enumerate(islice(reversed(values) if backwards else iter(values), depth or None)):
         if value == element:

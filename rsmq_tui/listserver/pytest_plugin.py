@@ -12,6 +12,6 @@ from rsmq_tui.listserver import ListServer
 
 @pytest.fixture
 def list_server() -> Iterator[ListServer]:
-    """A server for list queues of the test's own; its clock and its faults are in the test's hand."""
+    """A list server for one test, which controls its clock and its faults."""
     with ListServer() as running:
         yield running

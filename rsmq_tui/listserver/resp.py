@@ -1,4 +1,4 @@
-"""RESP, the protocol of Redis: requests out of bytes, replies into bytes.
+"""RESP, the protocol of Redis: parses requests and encodes replies.
 
 A reply is a plain value, and its type says how it is sent:
 
@@ -36,7 +36,7 @@ class CommandError(Exception):
 
 
 class ProtocolError(Exception):
-    """The bytes are not a request; the connection is told so and closed."""
+    """The bytes are not a request; the connection gets this as an error and is closed."""
 
 
 class _NoArray:
@@ -49,14 +49,14 @@ Reply = object
 
 
 class Requests:
-    """Splits what a connection sends into requests; keeps a request that is not complete yet."""
+    """Splits the data of a connection into requests; an incomplete request is kept."""
 
     def __init__(self) -> None:
         self.bulk_limit = BULK_LIMIT
         self.is_trusted = True
-        """Whether the limits of a connection that has given its password hold."""
+        """Whether the connection is authenticated, so that the higher limits apply."""
         self.size = 0
-        """Bytes received that belong to no request yet."""
+        """Bytes received of incomplete requests."""
         self._chunks: list[bytes] = []
         self._position = 0
         self._needed = 1
@@ -73,7 +73,7 @@ class Requests:
         """Return the arguments of the next request, or None until more is received; raises ``ProtocolError``."""
         while self.size >= self._needed:
             if len(self._chunks) > 1:
-                # Joined only when there is enough: a large value that comes in many parts is copied once.
+                # Joined only when there is enough data, so that a large value in many parts is copied once.
                 self._chunks[0] = self._chunks[0][self._position :]
                 self._chunks = [b"".join(self._chunks)]
                 self._position = 0
@@ -89,7 +89,7 @@ class Requests:
         return None
 
     def _begin(self, data: bytes) -> list[bytes] | None:
-        """Read the first line: the arguments of an inline request, none for an array without, None if incomplete."""
+        """Read the first line: the arguments of an inline request, [] for an empty array, None if incomplete."""
         if data[self._position] != 0x2A:  # *
             line = self._line(data, "too big inline request", b"\n")
             return None if line is None else split_inline(line.removesuffix(b"\r"))

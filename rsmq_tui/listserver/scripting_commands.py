@@ -1,7 +1,7 @@
-"""EVAL and its family, by the Lua of ``lupa`` (extra ``listserver``): enough for RSMQ's scripts and the dashboard's.
+"""EVAL, EVALSHA and SCRIPT, by the Lua of ``lupa`` (extra ``listserver``): enough for the scripts of this package.
 
-Scripts have ``KEYS``, ``ARGV``, ``redis.call`` and the other functions of ``redis``, and what Lua 5.1 has of tables,
-strings and numbers; no ``cjson``, ``cmsgpack``, ``struct`` or ``bit``.
+Scripts have ``KEYS``, ``ARGV``, ``redis.call`` and the other functions of ``redis``, and the tables, strings and
+numbers of Lua 5.1; no ``cjson``, ``cmsgpack``, ``struct`` or ``bit``.
 """
 
 import importlib
@@ -85,7 +85,7 @@ class Scripting:
         return digest
 
     def run(self, client: Client, digest: bytes, words: tuple[bytes, ...]) -> Reply:
-        """Run a script with the number of its keys, its keys and its arguments."""
+        """Run a loaded script; ``words`` are the number of keys, the keys and the arguments."""
         count = integer(words[0], NOT_AN_INTEGER)
         if count < 0:
             raise CommandError("ERR Number of keys can't be negative")
@@ -208,5 +208,5 @@ def _script_flush(client: Client, *mode: bytes) -> Reply:
 
 @command("FUNCTION|FLUSH", -2, "write noscript")
 def _function_flush(client: Client, *mode: bytes) -> Reply:
-    # There are no functions; what clears a server before its tests also clears these.
+    # There are no functions, but tests that clear a server also flush them.
     return "OK"

@@ -1,4 +1,4 @@
-"""``ListServer``: it listens, and serves from one thread."""
+"""``ListServer``: listens, and serves from one thread."""
 
 import asyncio
 import threading
@@ -23,8 +23,8 @@ class ListServer:
         with ListServer() as server:
             client = redis.Redis(port=server.port)
 
-    ``port`` 0 takes a free one; with ``path`` it listens on a Unix socket, with ``port`` None on that alone. On an
-    address other than loopback it wants a password: ``ValueError`` is raised without.
+    ``port`` 0 takes a free port; with ``path`` it also listens on a Unix socket, and with ``port`` None only there.
+    Raises ``ValueError`` for an address other than loopback without a password.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class ListServer:
     # Start and end.
 
     async def run(self, on_start: Callable[[], object] = lambda: None) -> None:
-        """Listen and serve until ``stop`` is called; raises ``OSError`` if the address cannot be had."""
+        """Listen and serve until ``stop`` is called; raises ``OSError`` if it cannot bind the address."""
         engine = self.engine
         engine.loop = loop = asyncio.get_running_loop()
         self._end = asyncio.Event()
@@ -71,7 +71,7 @@ class ListServer:
             engine.loop = None
 
     def start(self) -> Self:
-        """Serve from a thread of its own; raises ``OSError`` if the address cannot be had."""
+        """Serve from a thread of its own; raises ``OSError`` if it cannot bind the address."""
         started = threading.Event()
         errors: list[BaseException] = []
 
@@ -91,7 +91,7 @@ class ListServer:
         return self
 
     def stop(self) -> None:
-        """End all connections and stop; from any thread."""
+        """Close all connections and stop; may be called from any thread."""
         loop, end = self.engine.loop, self._end
         if loop is not None and end is not None:
             loop.call_soon_threadsafe(end.set)
@@ -116,14 +116,14 @@ class ListServer:
 
         return asyncio.run_coroutine_threadsafe(call(), loop).result()
 
-    # What a tester orders.
+    # For tests.
 
     def stop_clock(self) -> None:
         """Let the server's time stand still."""
         self.do(self.engine.clock.stop)
 
     def advance_clock(self, seconds: float) -> None:
-        """Move the server's time on; waits and keys that end by then have ended when this returns."""
+        """Move the server's time forward; timeouts and expired keys have taken effect when this returns."""
         self.do(lambda: self.engine.clock.advance(seconds))
 
     def start_clock(self) -> None:
@@ -132,7 +132,7 @@ class ListServer:
 
     @contextmanager
     def fault(self, kind: str, **limits: object) -> Iterator[Fault]:
-        """Order a fault for the duration of a ``with`` block; the arguments are those of ``Fault``."""
+        """Inject a fault for the duration of a ``with`` block; the arguments are those of ``Fault``."""
         fault = Fault(kind, **limits)  # type: ignore[arg-type]
         self.do(lambda: self.engine.faults.append(fault))
         try:

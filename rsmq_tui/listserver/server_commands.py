@@ -1,4 +1,4 @@
-"""The commands about the server: INFO, CONFIG, COMMAND, DEBUG, time and whole databases; and those it refuses."""
+"""The commands of the server: INFO, CONFIG, COMMAND, DEBUG, time, databases, and those that it refuses."""
 
 import resource
 from collections.abc import Iterable
@@ -211,7 +211,7 @@ def _wait(client: Client, replicas: bytes, timeout: bytes) -> Reply:
 
 @command("PUBLISH", 3, "fast loading stale")
 def _publish(client: Client, channel: bytes, message: bytes) -> Reply:
-    # Nobody can subscribe; a client that announces its messages gets the answer that nobody listens.
+    # There are no subscribers: the reply is their number.
     return 0
 
 
@@ -219,7 +219,7 @@ def _publish(client: Client, channel: bytes, message: bytes) -> Reply:
 @command("PSUBSCRIBE", -2, "noscript")
 @command("SSUBSCRIBE", -2, "noscript")
 def _subscribe(client: Client, *channels: bytes) -> Reply:
-    raise CommandError("ERR this server has lists and no channels: nothing can be subscribed to")
+    raise CommandError("ERR this server does not support pub/sub")
 
 
 command("OBJECT", -2)(has_subcommands)

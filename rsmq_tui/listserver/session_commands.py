@@ -1,4 +1,4 @@
-"""The commands of a connection: greeting, password, database, transaction, and CLIENT."""
+"""The commands of a connection: HELLO, AUTH, SELECT, transactions and CLIENT."""
 
 from hmac import compare_digest
 from urllib.parse import quote
@@ -216,7 +216,7 @@ def _client_list(client: Client, *words: bytes) -> Reply:
 
 
 def _described(client: Client) -> bytes:
-    """Return a connection as CLIENT LIST tells it; ``wait-keys`` and what follows is this server's own."""
+    """Return the line of a connection in CLIENT LIST; ``wait-keys`` and the fields after it exist only here."""
     now_ms = client.server.clock.now_ms()
     is_in_transaction = client.queue is not None
     flags = ("b" if client.blocked or client.is_postponed else "") + ("x" if is_in_transaction else "")

@@ -1,4 +1,4 @@
-"""What the server stores: databases of keys with values, and when they end.
+"""The data of the server: databases of keys with values and expiry times.
 
 A value is one of Python's own: ``bytes`` is a string, ``deque`` a list, ``dict`` a hash, ``set`` a set; a sorted set
 is ``SortedSet``. A key whose value is empty does not exist.
@@ -20,7 +20,7 @@ Set = set[bytes]
 
 
 class SortedSet:
-    """Members in the order of their scores, and of their bytes where scores are equal."""
+    """Members in the order of their scores, and of their bytes if scores are equal."""
 
     def __init__(self) -> None:
         self.scores: dict[bytes, float] = {}
@@ -61,7 +61,7 @@ TYPES: dict[type, str] = {bytes: "string", deque: "list", dict: "hash", set: "se
 class Database:
     """The keys of one database.
 
-    ``on_change(key)`` is called after each change of a key: who watches it is told, and so is who waits for a list.
+    ``on_change(key)`` is called after each change of a key, for clients that watch it or wait for it.
     """
 
     def __init__(self, now_ms: Callable[[], int], on_change: "Callable[[Database, bytes], None]") -> None:
@@ -105,7 +105,7 @@ class Database:
         self._on_change(self, key)
 
     def changed(self, key: bytes) -> None:
-        """Tell that the value of a key was changed; a value that is empty now is removed."""
+        """Report a change of a key's value; remove the key if the value is empty."""
         if not self.values[key]:
             self._forget(key)
         self._on_change(self, key)
@@ -146,7 +146,7 @@ def span(values: List | list[tuple[float, bytes]], start: int, stop: int) -> ran
 
 
 def slice_of(values: List, positions: Iterable[int]) -> list[bytes]:
-    """Return the elements at the positions of a range, from the end of the list that is nearer."""
+    """Return the elements of a range of positions, read from the nearer end of the list."""
     assert isinstance(positions, range)
     start, stop = positions.start, positions.stop
     if len(positions) == 0:
@@ -159,9 +159,9 @@ def slice_of(values: List, positions: Iterable[int]) -> list[bytes]:
 
 
 class Cursors:
-    """The cursors of SCAN: each is a list of names and how far it was read.
+    """The cursors of SCAN: each is the rest of a list of names.
 
-    An element that stays during a scan is returned. Where a cursor is not known any more the scan begins again, as
+    An element that stays during a scan is returned. With an unknown cursor the scan starts again, which SCAN allows:
     elements may be returned more than once.
     """
 

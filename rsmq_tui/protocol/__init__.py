@@ -129,7 +129,7 @@ __all__ = [
     "url_of",
 ]
 
-# Those who only look at queues start faster without them.
+# Imported on first use, so that programs that only read queues start faster.
 _LATER = {
     "AsyncListQueue": "rsmq_tui.protocol.lists.client",
     "AsyncReaper": "rsmq_tui.protocol.lists.reaper",

@@ -19,17 +19,17 @@ _UNREADABLE = (
 
 
 def check_url(url: str) -> str:
-    """Return the URL; raise ValueError, without repeating a password, when it cannot be a server's."""
+    """Return ``url``; raise ValueError, whose message holds no password, if it is not a Redis URL."""
     try:
         parts = urlsplit(url)
         port, database = parts.port, parts.path.lstrip("/")
         (parts.hostname or "").encode("idna")
     except ValueError:
-        # Python's own words repeat what it took for the port: the first part of a password with a # in it.
+        # Python's message quotes what it parsed as the port: the start of a password that contains a #.
         raise ValueError(f"not a Redis URL: {_UNREADABLE}; write redis://host:6379/0") from None
     if not url.startswith(tuple(f"{scheme}://" for scheme in _SCHEMES)):
         raise ValueError(f"not a Redis URL: it must start with {', '.join(f'{scheme}://' for scheme in _SCHEMES)}")
-    # A # or a ? ends what may hold a password.
+    # An unescaped # or ? in a password ends the part of the URL that may hold it.
     if parts.fragment or ("@" in parts.query and "=" not in parts.query):
         raise ValueError(f"not a Redis URL: {_UNREADABLE}; write redis://host:6379/0")
     if parts.scheme == "unix":
@@ -48,15 +48,15 @@ def check_url(url: str) -> str:
 
 
 def database_of(url: str) -> int:
-    """Return the number of the database that a URL names, 0 where it names none."""
+    """Return the database number of a URL, by default 0."""
     parts = urlsplit(url)
-    # redis-py lets the option win over the path.
+    # In redis-py the option overrides the path.
     given = parse_qs(parts.query).get("db", [""])[0]
     return int(given or (parts.scheme != "unix" and parts.path.strip("/")) or 0)
 
 
 def server_label(url: str) -> str:
-    """Return the URL as it may be shown: without user, password and options."""
+    """Return the URL without user, password and options, which may be shown."""
     parts = urlsplit(url)
     database = database_of(url)
     if parts.scheme == "unix":
@@ -76,7 +76,7 @@ Password = Callable[[], str]
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One process that listens on a port of a host."""
+    """The host and port of one server process."""
 
     host: str
     port: int
@@ -90,16 +90,16 @@ class Node:
         found = _NODE.fullmatch(text)
         port = int(found["port"] or default_port) if found else 0
         if found is None or not 0 < port <= _PORT_MAX:
-            raise ValueError(f"it is written host:port, such as localhost:{default_port} or [::1]:{default_port}")
+            raise ValueError(f"write host:port, such as localhost:{default_port} or [::1]:{default_port}")
         return cls(found["host"] or found["address"], port)
 
 
 @dataclass(frozen=True, slots=True)
 class Tls:
-    """What is checked and shown when a connection is encrypted.
+    """The TLS settings of a connection.
 
-    ``ca`` is a file of certificates to trust beside the system's; ``cert`` and ``key`` are shown to the server.
-    ``verify`` is ``full``, ``chain`` (any host name will do) or ``none`` (anybody will do).
+    ``ca`` is a file of certificates to trust besides the system's; ``cert`` and ``key`` are the client's certificate
+    and key. ``verify`` is ``full``, ``chain`` (any host name is accepted) or ``none`` (any certificate is accepted).
     """
 
     ca: Path | None = None
@@ -110,7 +110,7 @@ class Tls:
 
 @dataclass(frozen=True, slots=True)
 class Sentinels:
-    """Who tells where the master of a service is; they may want TLS, a user and a password of their own."""
+    """The sentinels of ``service``; user, password and TLS are those of the sentinels, not of the server."""
 
     service: str
     nodes: tuple[Node, ...]
@@ -121,13 +121,12 @@ class Sentinels:
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """One server, or one cluster, as its clients reach it; raises ValueError for what cannot be one.
+    """The address of one server or one cluster; raises ValueError if it is not valid.
 
-    ``url`` may hold a password, which is why it is not shown; ``label`` may be. ``password`` is asked for each time
-    that a connection is made, and kept no longer; it may raise ``ExplainedError``. With ``sentinels`` these tell where
-    the server is, with ``cluster`` any of those nodes does; the URL then only says whether TLS is spoken, and which
-    database is meant. ``ended`` is asked when no connection can be made: a program that started the server itself
-    knows whether it has ended.
+    ``url`` may hold a password and is not shown; ``label`` may be. ``password`` is called for each new connection, and
+    its result is not kept; it may raise ``ExplainedError``. With ``sentinels`` or ``cluster`` the server is found by
+    asking those nodes, and the URL only says whether to use TLS, and which database. ``ended`` is called when no
+    connection can be made: a program that started the server itself knows whether it has ended.
     """
 
     url: str = field(repr=False)
@@ -163,7 +162,7 @@ class Address:
 
     @property
     def is_secure(self) -> bool:
-        """Whether TLS is spoken."""
+        """Whether TLS is used."""
         return urlsplit(self.url).scheme == "rediss"
 
     @property
@@ -174,14 +173,14 @@ class Address:
 
     @property
     def has_secret(self) -> bool:
-        """Whether the URL itself holds a password: a user's, or that of a key of TLS."""
+        """Whether the URL itself holds a password: a user's, or that of a TLS key."""
         return self.has_password or bool(parse_qs(urlsplit(self.url).query).get("ssl_password"))
 
     @property
     def label(self) -> str:
-        """The address as it may be shown, and what a server is known by: without user, password and options.
+        """The address without user, password and options: it may be shown, and identifies the server.
 
-        Of several sentinels or nodes of a cluster it names the first, so that it stays when more are named.
+        It names the first of several sentinels or cluster nodes, so it stays the same when more are added.
         """
         if self.sentinels:
             return f"sentinel://{self.sentinels.nodes[0]}/{self.sentinels.service}/{self.database}"
@@ -191,7 +190,7 @@ class Address:
 
     @classmethod
     def of(cls, server: "Address | str") -> "Address":
-        """Return the address itself, or that of a URL."""
+        """Return an address as it is, or make one from a URL."""
         return server if isinstance(server, Address) else cls(server)
 
 

@@ -22,7 +22,7 @@ from rsmq_tui.protocol.keys import Keys, name_of
 from rsmq_tui.protocol.polling import TrackedConnection
 from rsmq_tui.protocol.replies import decode_clock
 
-# No queue can be called so by the canonical client before it is there: what is asked of it changes nothing.
+# The name of a queue that does not exist, for commands that are checked and not run.
 _NOBODYS = "rsmq-tui-doctor"
 
 
@@ -38,14 +38,14 @@ class Need(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """One command in the words that it would be sent in; ``name`` is the one that an ACL knows."""
+    """One command with its arguments."""
 
     need: Need
     words: Sequence[bytes | str | int]
 
     @property
     def name(self) -> str:
-        """The command's name in lower case."""
+        """The command's name in lower case, as in an ACL."""
         return str(self.words[0]).lower()
 
     @property
@@ -55,7 +55,7 @@ class Command:
 
 
 def commands_for(ns: str, queue: str | None) -> tuple[Command, ...]:
-    """Return what is needed on the keys of a namespace: reads of ``queue`` if there is one, changes of nobody's."""
+    """Return the commands that are needed on a namespace: reads of ``queue`` if given, changes of no real queue."""
     keys = Keys(ns)
     zset, attributes = keys.messages(queue or _NOBODYS), keys.attributes(queue or _NOBODYS)
     made, made_of = keys.messages(_NOBODYS), keys.attributes(_NOBODYS)
@@ -106,7 +106,7 @@ _AT_CONNECTING = {"tls": "tls", "noauth": "auth", "password": "auth"}
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A step on the way to a server: what came of it, or why it failed; a step that failed is the last.
+    """A step of connecting to a server: its result, or why it failed; a step that failed is the last.
 
     ``name`` is one of dns, tcp, socket, route, tls, auth and redis.
     """
@@ -118,9 +118,9 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Permissions:
-    """What the connected user may do, as far as that can be told: a refusal is the server's reason in short.
+    """What the connected user may do, as far as the server tells.
 
-    ``user`` is None where nobody says; of commands that are in neither list it could not be told.
+    ``user`` is None if it is not known; commands in neither list could not be checked.
     """
 
     user: str | None
@@ -137,9 +137,9 @@ class Skew:
 
 
 class Diagnosis:
-    """Asks the server that ``ns`` is on; ``approach`` comes first, and nothing else follows where it failed.
+    """Diagnoses the server that holds ``ns``; call ``approach`` first, and the other methods only if it succeeded.
 
-    Raises ValueError for a URL that cannot be one. Everything that asks raises SERVER_ERRORS. Close it with ``aclose``.
+    Raises ValueError for an invalid URL. Its methods raise SERVER_ERRORS. Close it with ``aclose``.
     """
 
     def __init__(self, server: Address | str, ns: str = "rsmq", *, timeout_s: float = TIMEOUT_S) -> None:
@@ -151,7 +151,7 @@ class Diagnosis:
         self._connection: Any = None
 
     async def approach(self) -> AsyncIterator[Step]:
-        """Yield each step on the way in as it is done, up to the one that failed."""
+        """Connect, and yield each step as it is done, up to the one that failed."""
         options = self._client.connection_pool.connection_kwargs
         if "path" in options:
             path = str(options["path"])
@@ -170,7 +170,7 @@ class Diagnosis:
             yield step
 
     async def info(self) -> dict[str, str]:
-        """Return what INFO says, field by field."""
+        """Return the fields of INFO."""
         (reply,) = await self._ask(("INFO",))
         if isinstance(reply, Exception):
             raise reply
@@ -179,7 +179,7 @@ class Diagnosis:
         return {name: value.strip() for name, value in fields}
 
     async def saves(self) -> str | None:
-        """Return when the server saves to disk by itself, empty for never; None where it does not say."""
+        """Return the server's ``save`` setting, empty for never; None if it may not be read."""
         (reply,) = await self._ask(("CONFIG", "GET", "save"))
         match reply:
             case [_, bytes(value)]:
@@ -187,14 +187,14 @@ class Diagnosis:
         return None
 
     async def permissions(self, queue: str | None = None) -> Permissions:
-        """Tell what the user may do; ``queue`` is one whose keys may be read. Nothing is written."""
+        """Check what the user may do; ``queue`` is one whose keys may be read. Nothing is written."""
         name = await self._user()
         commands = commands_for(self._ns, queue)
         judged = await self._judged_in_transaction(commands)
         if judged is None and name is not None:
             judged = await self._judged_by_dry_run(name, commands)
         if judged is None:
-            # Those that only read can be tried; what the others would do is left open.
+            # Commands that only read can be tried; the others stay unchecked.
             reading = [command for command in commands if not command.writes]
             replies = await self._ask(*(command.words for command in reading))
             judged = list(zip(reading, map(_refusal, replies), strict=True))
@@ -202,7 +202,7 @@ class Diagnosis:
         return Permissions(name, allowed, tuple((command, refusal) for command, refusal in judged if refusal))
 
     async def tracks(self) -> bool:
-        """Tell whether the server says what changed, so that polls need not read everything."""
+        """Return whether the server reports changes, so that polls need not read everything."""
         connection = TrackedConnection(self._client, Traffic())
         try:
             await connection.begin(("TIME",))
@@ -211,17 +211,17 @@ class Diagnosis:
             await connection.aclose()
 
     async def round_trips_ms(self, count: int) -> list[float]:
-        """Return how long each of so many round trips took, in ms."""
+        """Return the time of each of ``count`` round trips, in ms."""
         took_ms = []
         for _ in range(count):
             started_s = time.perf_counter()
-            # Whoever may poll may ask this, which cannot be said of PING.
+            # A user that may poll may send TIME, but perhaps not PING.
             await self._ask(("TIME",))
             took_ms.append((time.perf_counter() - started_s) * 1000)
         return took_ms
 
     async def skew(self, clock: Callable[[], float] = time.time, tries: int = 5) -> Skew:
-        """Compare the server's clock with ``clock``, in seconds; the quickest of some round trips tells best."""
+        """Compare the server's clock with ``clock``, in seconds, by the fastest of ``tries`` round trips."""
         found = []
         for _ in range(tries):
             before_s = clock()
@@ -246,14 +246,14 @@ class Diagnosis:
         return Step(name, told or what)
 
     async def _entered(self) -> AsyncIterator[Step]:
-        """Connect as every client here does, and yield what that takes."""
+        """Connect as every client here does, and yield the steps of that."""
         pool = self._client.connection_pool
         connection: Any = pool.connection_class(**pool.connection_kwargs)
         self._connection = connection
         try:
             await connection.connect()
             for reply in await self._ask(("TIME",), ("PING",)):
-                # What the user may not ask is told with his permissions.
+                # A missing permission is reported by ``permissions``.
                 if isinstance(reply, Exception) and failure_of(reply).kind != "noperm":
                     raise reply
                 if not isinstance(reply, Exception) and reply != b"PONG":
@@ -264,7 +264,7 @@ class Diagnosis:
             if unanswered and self._address.url.startswith("rediss"):
                 told = "the port does not use TLS", "use redis:// without TLS, or check the server's tls-port"
                 failure = Failure("tls", *told)
-            # Sentinels and clusters are asked where the server is.
+            # An ExplainedError comes from the search for the server.
             otherwise = "route" if isinstance(error, ExplainedError) else "redis"
             yield Step(_AT_CONNECTING.get(failure.kind, otherwise), self.label, failure)
             return
@@ -282,8 +282,8 @@ class Diagnosis:
         return None if given is None else str(given)
 
     async def _judged_in_transaction(self, commands: Sequence[Command]) -> list[tuple[Command, Failure | None]] | None:
-        """Queue the commands and throw them away; None where that cannot be done."""
-        # One by one: what follows a MULTI that was refused would be carried out.
+        """Queue the commands in a transaction and discard it; None if that is not possible."""
+        # One by one: if MULTI is refused, the commands after it would be executed.
         (begun,) = await self._ask(("MULTI",))
         if begun != b"OK":
             return None
@@ -299,7 +299,7 @@ class Diagnosis:
         finally:
             (ended,) = await self._ask(("DISCARD",))
             if ended != b"OK":
-                # A closed connection ends it as well.
+                # Closing the connection discards the transaction as well.
                 await self._connection.disconnect(nowait=True)
 
     async def _judged_by_dry_run(
@@ -323,14 +323,14 @@ class Diagnosis:
 
 
 def _refusal(reply: Any) -> Failure | None:
-    """Return why a command is not for this user or not for this server; None for one that would be carried out."""
+    """Return why the server refuses a command; None if it would execute it."""
     if not isinstance(reply, Exception) or isinstance(reply, NoScriptError) or "WRONGTYPE" in str(reply):
         return None
     return failure_of(reply)
 
 
 def _seconds(clock: Any) -> float:
-    """Read the reply to TIME; raises redis-py's errors."""
+    """Return the seconds of a reply to TIME; raises redis-py's errors."""
     if isinstance(clock, Exception):
         raise clock
     seconds, microseconds = decode_clock(clock)
@@ -362,7 +362,7 @@ async def _closed(writer: asyncio.StreamWriter) -> None:
 
 
 def _encryption(connection: Any) -> str | None:
-    """Say how a connection is encrypted, None for one that is not."""
+    """Return the TLS version and cipher of a connection; None if it is not encrypted."""
     writer = writer_of(connection)
     encrypted = None if writer is None else writer.get_extra_info("ssl_object")
     return None if encrypted is None else f"{encrypted.version()}, {encrypted.cipher()[0]}"

@@ -1,4 +1,4 @@
-"""Applies guarded changes on one server, each exactly once, with a token per call."""
+"""Applies guarded changes on one server, each exactly once, by a token per call."""
 
 import re
 import secrets
@@ -24,9 +24,9 @@ _WITNESS_S = 7 * 86_400
 
 
 class Batch(Protocol):
-    """What one call carries out: guarded edits of one queue, as a value; its outcome has a letter for each edit.
+    """The guarded edits of one queue that one call applies, as a value; its outcome has a letter for each edit.
 
-    ``kind`` names it in journals: that of a kind of queue other than RSMQ begins with that kind's name and a hyphen.
+    ``kind`` names it in journals. For other queues than RSMQ it begins with the name of the queue's kind and a hyphen.
     """
 
     @property
@@ -46,37 +46,37 @@ class Batch(Protocol):
 
     @property
     def in_order(self) -> bool:
-        """True where batches of a change must be carried out one after the other."""
+        """True if the batches of a change must be applied one after the other."""
         ...
 
     @property
     def has_ids(self) -> bool:
-        """True where it has ``edits`` of messages that are known by ids."""
+        """True if it has ``edits`` of messages with ids."""
         ...
 
     @property
     def takes_away(self) -> bool:
-        """True where its messages are nowhere afterwards."""
+        """True if it deletes its messages."""
         ...
 
     @property
     def read(self) -> Callable[[Any], str]:
-        """What reads the outcome of its call, and refuses that of any other."""
+        """Decodes the outcome of its call; raises ``InvalidResponse`` for the reply to another."""
         ...
 
     def inverse(self, outcome: str) -> "Batch | None":
-        """Return the batch that undoes what that outcome says was done, or None where nothing was."""
+        """Return the batch that undoes the edits which ``outcome`` says were done; None if there are none."""
         ...
 
 
 class VoidedError(Exception):
-    """A call that was given up before it was carried out, and now never will be."""
+    """A call was voided before it was executed, so it can never be executed."""
 
 
 class EditExecutor(ABC):
-    """Carries out batches on a server. Close it with ``aclose``; raises ValueError for a URL that is none.
+    """Applies batches on a server. Close it with ``aclose``; raises ValueError for an invalid URL.
 
-    Every method raises redis-py's errors when the server cannot be asked, and ``RsmqError`` for what it refuses.
+    Every method raises redis-py's errors if the server cannot be asked, and ``RsmqError`` for what it refuses.
     """
 
     def __init__(self, server: Address | str, ns: str, *, timeout_s: float = TIMEOUT_S) -> None:
@@ -90,23 +90,23 @@ class EditExecutor(ABC):
     @classmethod
     @abstractmethod
     def sharing(cls, other: "EditExecutor", ns: str) -> "EditExecutor":
-        """Return an editor of that namespace, or what stands for one, over the connections of another editor."""
+        """Return an editor of ``ns`` that shares the connections of another editor."""
 
     def at(self, queue: str) -> "EditExecutor":
         """Return an editor for a queue, which in a cluster may be on one of many servers."""
         return self
 
     def share(self, other: "EditExecutor", ns: str) -> None:
-        """Begin to use the connections of another one, for that namespace (or key)."""
+        """Use the connections of another editor, for a namespace or key."""
         self.ns, self.label, self.traffic = ns, other.label, other.traffic
         self._links, self._client = other._links, other._links.of(ns).client
 
     def can_reach_at_once(self, *keys: bytes) -> bool:
-        """Tell whether one call can have all of these keys: in a cluster, where they are in one slot."""
+        """Return whether one call can use all of these keys: in a cluster they must be in one slot."""
         return not self._links.is_cluster or len({key_slot(key) for key in keys}) == 1
 
     def new_token(self, batch: Batch | None = None) -> str:
-        """Return a name for a call, to apply and to settle it by."""
+        """Return a new token, by which a call is applied and settled."""
         return secrets.token_hex(12)
 
     async def clock_us(self) -> int:
@@ -115,7 +115,7 @@ class EditExecutor(ABC):
         return int(seconds) * 1_000_000 + int(microseconds)
 
     async def clock_and_run_id(self) -> tuple[int, str | None]:
-        """Read the clock, and what the server calls itself from its start to its end: None where it does not tell."""
+        """Read the clock in microseconds, and the server's run_id, None if INFO does not tell."""
         try:
             (seconds, microseconds), told = await self._read(("TIME",), ("INFO", "server"))
         except ResponseError:
@@ -124,9 +124,9 @@ class EditExecutor(ABC):
         return int(seconds) * 1_000_000 + int(microseconds), None if run_id is None else decode_text(run_id[1])
 
     async def apply(self, batch: Batch, token: str) -> str:
-        """Carry a batch out and return its outcome; raises ``VoidedError`` when that token was given up.
+        """Apply a batch and return its outcome; raises ``VoidedError`` if the token was voided.
 
-        When it raises an error of the network, nobody knows whether it was carried out: ``settle`` tells.
+        After a network error it is not known whether the batch was applied: ``settle`` finds out.
         """
         operation = self._operation(batch, token)
         client, _ = self._place(token)
@@ -134,7 +134,7 @@ class EditExecutor(ABC):
             try:
                 reply = await _run(client, operation)
             except (MovedError, ReadOnlyError):
-                # Nothing was done. Where the address leads to another server by now, that one is asked.
+                # Nothing was done. The next connection may lead to another server.
                 reply = await _run(client, operation)
         except ResponseError as error:
             if "RSMQ voided" in str(error):
@@ -143,22 +143,22 @@ class EditExecutor(ABC):
         return operation.decode(reply)
 
     async def announce(self, tokens: Sequence[str]) -> None:
-        """Leave a witness of each call before it is sent: a key that is there as long as the server loses nothing.
+        """Write a witness for each call before it is sent: a key that exists as long as the server loses no data.
 
-        It lives for a week, which is how long a call can be settled that left no marker. A server that refuses it, as
-        when it is out of memory, has none.
+        It expires after a week, and until then a call that left no marker can be settled. If the server refuses the
+        write, as when it is out of memory, there is no witness.
         """
         for client, markers in self._by_place(tokens).items():
             await self._send(*(("SET", _witness(marker), b"", "EX", _WITNESS_S) for marker in markers), client=client)
 
     async def settle(self, token: str) -> str | None:
-        """Return the outcome of a call whose reply was not seen; it is void from now on if it was not carried out.
+        """Return the outcome of a call whose reply was lost; void the call if it was not executed.
 
-        What is at the marker is returned as it is: anybody may have written there. The outcome is empty when the call
-        surely was not carried out: it left no marker, and its witness is there, so that the server has not lost the
-        marker. None means that nothing tells, because the witness is gone as well
-        (the server was restarted or flushed, or is another one), or because somebody has put a key of another type
-        there, which forbids the call as the marker does: ``look`` tells what the call may have done.
+        The value of the marker is returned unchecked: anyone may have written it. An empty outcome means that the call
+        was certainly not executed: there is no marker, and the witness shows that the server has not lost it. None
+        means that it is not known, because the witness is gone as well (the server was restarted or flushed, or is
+        another one), or because the marker is a key of another type, which also prevents the call: ``look`` finds out
+        what the call may have done.
         """
         client, marker = self._place(token)
         try:
@@ -166,7 +166,7 @@ class EditExecutor(ABC):
         except RsmqError:
             return None
         if left is None:
-            # Only now: a server that is out of memory still tells what was done.
+            # Only now, because a server that is out of memory refuses SET.
             _, left = await self._read(("SET", marker, b"", "NX"), ("GET", marker), client=client)
         if left:
             return str(left, "ascii", "replace")
@@ -174,10 +174,10 @@ class EditExecutor(ABC):
 
     @abstractmethod
     async def look(self, batch: Batch) -> str:
-        """Return what a void call may have done before: an outcome, empty when all is as it was."""
+        """Return what a voided call may have done: an outcome, empty if nothing has changed."""
 
     async def forget(self, tokens: Sequence[str]) -> None:
-        """Remove what these calls left: their outcomes are known."""
+        """Delete the markers and witnesses of calls whose outcomes are known."""
         for client, markers in self._by_place(tokens).items():
             await self._read(("DEL", *markers, *map(_witness, markers)), client=client)
 
@@ -187,11 +187,11 @@ class EditExecutor(ABC):
 
     @abstractmethod
     def _operation(self, batch: Batch, token: str) -> Operation[str]:
-        """Return the call that carries a batch out."""
+        """Return the call that applies a batch."""
 
     @abstractmethod
     def _place(self, token: str) -> tuple[AsyncRedis, bytes]:
-        """Return where a call leaves its outcome."""
+        """Return the client and the key of a call's marker."""
 
     def _by_place(self, tokens: Sequence[str]) -> dict[AsyncRedis, list[bytes]]:
         places: dict[AsyncRedis, list[bytes]] = {}
@@ -200,7 +200,7 @@ class EditExecutor(ABC):
         return places
 
     async def _evicts(self, client: AsyncRedis) -> bool:
-        """Tell whether a server may have evicted a marker and kept its witness."""
+        """Return whether a server may have evicted a marker and kept its witness."""
         try:
             (stats,) = await self._read(("INFO", "stats"), client=client)
         except ResponseError:
@@ -220,13 +220,13 @@ class EditExecutor(ABC):
 
 
 def editor_of(editor: EditExecutor, ns: str) -> EditExecutor:
-    """Return what changes the queues of a namespace, or of what stands for one, over the connections of an editor."""
+    """Return an editor for the kind of queue of ``ns`` that shares the connections of another editor."""
     kind: type[EditExecutor] = kind_of(ns).part("editor")
     return kind.sharing(editor, ns)
 
 
 def _witness(marker: bytes) -> bytes:
-    """Return the key of the witness beside a marker: in the same slot of a cluster, and known by its name as ours."""
+    """Return the key of the witness of a marker, in the same cluster slot."""
     return marker + b"announced"
 
 

@@ -3,8 +3,8 @@
     Exception
     └── RsmqError          an error of the canonical client; ``code`` says which
 
-What the server or the network refuses stays redis-py's own exception; ``failure_of`` explains it. No text here contains
-a password: ``redact`` removes it from what a server says, and ``server_label`` from URLs.
+Errors of the server and the network stay redis-py's own exceptions; ``failure_of`` explains them. No text here contains
+a password: ``redact`` removes it from the server's messages, and ``server_label`` from URLs.
 """
 
 import os
@@ -42,7 +42,7 @@ class RsmqError(Exception):
         self.code = code
 
     def __reduce__(self) -> tuple[type["RsmqError"], tuple[str, str]]:
-        """Survive pickling, which Spark and multiprocessing do to exceptions."""
+        """Support pickling, by which Spark and multiprocessing pass exceptions on."""
         return type(self), (self.code, str(self))
 
 
@@ -52,17 +52,17 @@ def rsmq_error(code: str, *, item: str = "", low: int = 0, high: int = 0) -> Rsm
 
 
 _STRUCK = "***"
-# Shorter ones are struck out where they stand alone: within words they are no secret, and the words would be lost.
+# Shorter passwords are replaced only as whole words, so that other words stay readable.
 _WITHIN_WORDS_MIN = 4
-# Of an error that was cut in the middle of a password, so much of it at the end is struck out.
+# A text may be cut off within a password: a prefix of at least this length is replaced at the end.
 _PREFIX_MIN = 4
 _ARGUMENTS = re.compile(r",? with args beginning with:.*", re.DOTALL)
 
 
 def redact(text: str, password: str | None) -> str:
-    """Return a server's words without the password that it was sent, however it is written there.
+    """Return a server's message without the password that it was sent, in whatever form it appears there.
 
-    What a server repeats of a command that it does not know is cut off as a whole.
+    The arguments that a server repeats of an unknown command are removed.
     """
     text = _ARGUMENTS.sub("", text)
     if not password:
@@ -94,7 +94,7 @@ def _printed(byte: int) -> str:
     return chr(byte) if 0x20 <= byte <= 0x7E else f"\\x{byte:02x}"
 
 
-# What a call to the server can raise; everything else is a defect of ours and should be seen as one.
+# What a call to the server can raise. Any other exception is a bug in this program, and is not caught.
 SERVER_ERRORS: tuple[type[Exception], ...] = (
     exceptions.RedisError,
     exceptions.RedisClusterException,
@@ -103,7 +103,7 @@ SERVER_ERRORS: tuple[type[Exception], ...] = (
 )
 
 
-# The kind of a failure that no retry mends: the server has ended for good.
+# The ``kind`` of a failure after which no retry helps: the server process has ended.
 ENDED = "ended"
 
 
@@ -117,14 +117,14 @@ class Failure:
 
 
 class ExplainedError(exceptions.ConnectionError):
-    """Why there is no connection, in words of our own; nothing was asked of the server."""
+    """Why there is no connection, as a ``Failure``; no command was sent to the server."""
 
     def __init__(self, failure: Failure) -> None:
         super().__init__(failure.sentence)
         self.failure = failure
 
 
-# Those after which it is known that the server did nothing of what it was asked: it says so, or never was asked.
+# After these errors it is certain that the server did not execute the command.
 REPLY_ERRORS: tuple[type[Exception], ...] = (
     exceptions.ResponseError,
     exceptions.AuthenticationError,
@@ -170,7 +170,7 @@ _REPLIES = {
 
 _PACKAGE = f"{os.sep}rsmq_tui{os.sep}"
 
-# What the resolvers of Linux, macOS, musl and Windows say.
+# Messages of the resolvers of Linux, macOS, musl and Windows.
 _UNKNOWN_HOST = (
     "name or service not known",
     "nodename nor servname",
@@ -182,7 +182,7 @@ _UNKNOWN_HOST = (
 
 
 def failure_of(error: BaseException) -> Failure:
-    """Tell what an error of ``SERVER_ERRORS`` means."""
+    """Explain an error of ``SERVER_ERRORS``."""
     if isinstance(error, ExplainedError):
         return error.failure
     text = redact(" ".join(str(error).split()), None)
@@ -207,9 +207,9 @@ def failure_of(error: BaseException) -> Failure:
 
 
 def defect_of(error: BaseException) -> Failure:
-    """Tell where this program itself failed: an error that no server can be blamed for.
+    """Describe a bug in this program: the type of the exception and where it was raised.
 
-    What the error says is left out: it may quote a password, or anything that a server sent.
+    Its message is left out: it may quote a password, or anything that a server sent.
     """
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
@@ -241,7 +241,7 @@ def _reply_code(error: BaseException, text: str) -> str:
             return code
     if isinstance(error, exceptions.RedisClusterException) and "same" in text and "slot" in text:
         return "CROSSSLOT"
-    # Within a script the server puts other words before it, and the code is lost.
+    # An error within a script does not begin with the code.
     if "has no permissions to" in text or "No permissions to access" in text:
         return "NOPERM"
     if "Authentication required" in text:

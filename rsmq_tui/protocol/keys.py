@@ -27,7 +27,7 @@ def name_bytes(name: str) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """The keys of one namespace; ``ns`` is taken as it is, as the canonical client does (nothing is trimmed)."""
+    """The keys of one namespace; ``ns`` is used unchanged, as by the canonical client."""
 
     ns: str
 
@@ -49,7 +49,7 @@ class Keys:
         return name_bytes(f"{self.ns}:rt:{queue}")
 
     def marker(self, token: str) -> bytes:
-        """Where a guarded change leaves its outcome until it is known; no queue's name holds a colon."""
+        """The key for the outcome of a guarded change; no queue has this name, because of its colon."""
         return name_bytes(f"{self.ns}:rsmq-tui:{token}")
 
 
@@ -59,7 +59,7 @@ _TO_ALPHABET = bytes(_ALPHABET[byte % len(_ALPHABET)] for byte in range(256))
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 SUFFIX_LENGTH = 22
 
-# Nothing that follows this protocol was sent before 2012, and clocks of servers differ by less than a day.
+# No RSMQ message was sent before 2012, and clocks of servers differ by less than a day.
 EARLIEST_MS = 1_325_376_000_000
 SLACK_MS = 86_400_000
 
@@ -75,7 +75,7 @@ _LOWER_BASE36 = re.compile(r"[0-9a-z]+")
 _ALL_HEX = re.compile(r"[0-9a-f]{32}")
 
 _CANONICAL = "[a-zA-Z0-9:]{32}"
-# What the canonical client takes for an id; of one as it is in Redis, the second.
+# The ids that the canonical client accepts, as text and as raw bytes.
 CANONICAL_ID = re.compile(_CANONICAL)
 RAW_CANONICAL_ID = re.compile(_CANONICAL.encode())
 # The forms of all clients in use: those above, 22 characters of rsmq-rb and ebuckley/rsmq, and UUIDs of rsmq4s.
@@ -91,7 +91,7 @@ def random_suffix(length: int = SUFFIX_LENGTH) -> bytes:
 
 
 def another_id(id: bytes) -> bytes:
-    """Return a new id of the same time and kind; what is of no known kind keeps what the canonical time takes."""
+    """Return a new id with the same time and form; one of unknown form keeps its first 10 bytes."""
     time_length, _ = _PREFIXES.get(len(id), _PREFIXES[_CANONICAL_LENGTH])
     return id[:time_length] + random_suffix(len(id) - time_length if len(id) in _PREFIXES else SUFFIX_LENGTH)
 
@@ -106,10 +106,10 @@ def make_id(at_us: int) -> str:
 
 
 def sent_ms(message_id: str, *, now_ms: int) -> int | None:
-    """Return when a message was sent, in ms since the epoch, or None where its id carries no plausible time.
+    """Return when a message was sent, in ms since the epoch, or None if its id has no plausible time.
 
     Plausible is: one of the known lengths, a lower-case base36 prefix, and a time between 2012 and a day after
-    ``now_ms``. An id of 32 lower-case hex digits is rbmq's, which carries none.
+    ``now_ms``. An id of 32 lower-case hex digits is one of rbmq, which has no time.
     """
     known = _PREFIXES.get(len(message_id))
     if known is None:

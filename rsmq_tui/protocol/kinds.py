@@ -1,6 +1,6 @@
-"""The kinds of queues: what each is called, what it can do, and where each layer has its part of it.
+"""The kinds of queues: their names, their features, and the objects that implement them in each layer.
 
-``KINDS`` has one entry for each kind. Nothing here imports a part: ``Kind.part`` does, when it is first needed.
+``KINDS`` has one entry for each kind. ``Kind.part`` imports an object when it is first needed.
 """
 
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 
 
 class Tab(NamedTuple):
-    """Lists a ``part`` of a queue in pages, or where it is None what the ``term`` of a filter finds."""
+    """A tab that shows a ``part`` of a queue in pages, or if that is None, what the filter ``term`` finds."""
 
     name: str
     term: str = ""
@@ -21,26 +21,25 @@ class Tab(NamedTuple):
 class Kind:
     """One kind of queue.
 
-    ``name`` is what snapshots, histories and references call it, ``noun`` what people see for one message, and
-    ``title`` what a queue of it is, empty for RSMQ. ``ns`` stands where a namespace would (in snapshots, the journal
-    and histories) of a kind without namespaces, whose queues are named by their whole keys; it is empty where queues
-    are in namespaces. ``label`` names all queues of the kind beside those of others.
+    ``name`` is used in snapshots, histories and references. Screens show ``noun`` for one message, ``title`` for the
+    type of a queue (empty for RSMQ), and ``label`` for all queues of the kind. ``ns`` is empty if queues are in
+    namespaces. Otherwise queues are named by their whole keys, and ``ns`` takes the place of a namespace in snapshots,
+    the journal and histories.
 
-    ``actions`` are the names of the actions that screens offer for its queues and messages. ``counts_receives`` says
-    that each message, and the queue, has a count of how often it was received; ``counts_arrivals`` that what is sent is
-    counted, else only the change of the depth is known; ``has_leases`` that hidden messages have leases, which can
-    expire; ``can_block`` that consumers can wait on the server for a message.
+    ``actions`` are the names of the actions that screens offer for its queues and messages. ``counts_receives``:
+    messages and queues have receive counts. ``counts_arrivals``: sent messages are counted; otherwise only the change
+    of the depth is known. ``has_leases``: hidden messages have leases, which can expire. ``can_block``: consumers can
+    wait on the server for a message.
 
-    ``tabs`` are the tabs of a queue's messages, ``due_title`` is the title of the bars that count hidden messages by
-    time.
+    ``tabs`` are the tabs of a queue's messages; ``due_title`` is the title of the bar chart of hidden messages by time.
 
-    ``parts`` says, by what each is for, where the part of a layer is, as ``module:name``, or ``module`` alone:
+    ``parts`` maps a purpose to an object, as ``module:name``, or to a ``module``:
 
     ``editor``   protocol: the ``EditExecutor`` that changes its queues
-    ``backend``  triage: the ``Backend`` of changes, where it takes no more than a server, a namespace and ``ListNames``
-    ``undo``     triage: the ``BatchUndo`` that takes its batches back
+    ``backend``  triage: the ``Backend`` of changes, if its arguments are a server, a namespace and ``ListNames``
+    ``undo``     triage: the ``BatchUndo`` that undoes its batches
     ``batches``  triage: the module with ``row_of`` and ``batch_of``, which store its batches in the journal
-    ``forms``    tui: ``form_of``, for what its actions need to be asked for; without it, that of RSMQ
+    ``forms``    tui: ``form_of``, the forms of its actions; without it, those of RSMQ
     """
 
     name: str
@@ -64,11 +63,11 @@ class Kind:
 
     @property
     def has_namespaces(self) -> bool:
-        """True where its queues are in namespaces."""
+        """True if its queues are in namespaces."""
         return not self.ns
 
     def part(self, purpose: str) -> Any:
-        """Import and return a part; raises ``LookupError`` for one that the kind does not have."""
+        """Import and return a part; raises ``LookupError`` if the kind has none."""
         module, _, name = self.parts[purpose].partition(":")
         part = import_module(module)
         return getattr(part, name) if name else part
@@ -109,7 +108,7 @@ LIST = Kind(
     actions=frozenset(("send", "delete", "purge", "hide", "move", "copy", "import", "pop", "requeue", "ack", "trim")),
     has_leases=True,
     can_block=True,
-    # What is not ready is in processing.
+    # Items that are not ready are in processing.
     tabs=(
         Tab("all", part="all"),
         Tab("ready", "state:ready", part="ready"),
@@ -130,12 +129,12 @@ KINDS: dict[str, Kind] = {kind.name: kind for kind in (RSMQ, LIST)}
 
 
 def kind_named(name: str) -> Kind:
-    """Return the kind of that name; RSMQ for a name that nobody knows, as a recorded file may hold."""
+    """Return the kind of that name; RSMQ for an unknown name, which a recorded file may hold."""
     return KINDS.get(name, RSMQ)
 
 
 def kind_of(ns: str) -> Kind:
-    """Return the kind of the queues of a namespace, or of what stands for one."""
+    """Return the kind of the queues of a namespace; ``Kind.ns`` may take its place."""
     return next((kind for kind in KINDS.values() if kind.ns == ns and ns), RSMQ)
 
 
@@ -145,7 +144,7 @@ def kind_of_batch(name: str) -> Kind:
 
 
 class Reference(NamedTuple):
-    """A queue with its kind; ``ns`` is its namespace, or what stands for one."""
+    """A queue with its kind; ``ns`` is its namespace, or ``Kind.ns``."""
 
     kind: Kind
     ns: str
@@ -153,13 +152,13 @@ class Reference(NamedTuple):
 
     @property
     def text(self) -> str:
-        """It as people write it, whatever kind and namespace are meant without a prefix: rsmq:ns/queue, list:key."""
+        """The full reference, with its prefix: ``rsmq:ns/queue`` or ``list:key``."""
         within = f"{self.ns}/" if self.kind.has_namespaces else ""
         return f"{self.kind.prefix}{within}{self.queue}"
 
 
 def read_reference(text: str, ns: str) -> Reference | None:
-    """Read ``list:key``, ``rsmq:queue`` (of ``ns``) or ``rsmq:ns/queue``; None for a text without such a prefix."""
+    """Read ``list:key``, ``rsmq:queue`` (of ``ns``) or ``rsmq:ns/queue``; None if there is no such prefix."""
     for kind in KINDS.values():
         if text.startswith(kind.prefix):
             named = text.removeprefix(kind.prefix)

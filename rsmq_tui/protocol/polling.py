@@ -32,22 +32,22 @@ from rsmq_tui.protocol.replies import decode_all, decode_clock, misshapen
 from rsmq_tui.protocol.rsmq.operations import chunked
 from rsmq_tui.protocol.rsmq.scripts import Row, Script
 
-# What a server may fail to tell is found after so many polls: each poll also reads this part of all queues.
+# Each poll also reads this fraction of all queues, so that changes which the server does not report are found.
 FULL_EVERY = 30
 
 QueueKeys = tuple[bytes, ...]
 
 
 class RowCodec(Protocol):
-    """How the queues of one kind lie in Redis, and how their rows are read."""
+    """The keys of the queues of one kind, and how their rows are read and checked."""
 
     @property
     def script(self) -> Script:
-        """What reads the rows of many queues at once."""
+        """The script that reads the rows of many queues at once."""
         ...
 
     def keys(self, name: str) -> QueueKeys:
-        """Return the keys of a queue, as many for each."""
+        """Return the keys of a queue, the same number for each queue."""
         ...
 
     def calls(self, names: Sequence[str], keys: Sequence[QueueKeys], now_ms: int) -> Sequence[Call]:
@@ -61,20 +61,20 @@ class RowCodec(Protocol):
         ...
 
     def settle(self, name: str, row: Row, before: Row, now_ms: int) -> float:
-        """Take off a row what does not belong to it, and return when, in ms, time alone will change it.
+        """Remove extra elements from a row, and return when, in ms, time alone will change it.
 
-        0 is for a row that has to be read each time. ``before`` is the row of that queue until now, empty for none.
-        Raises ``InvalidResponse`` for what is no row.
+        0 means that the row must be read in each poll. ``before`` is the last row of that queue, empty for none.
+        Raises ``InvalidResponse`` for a malformed row.
         """
         ...
 
     def is_row(self, row: Row) -> bool:
-        """Tell whether a settled row holds what it has to hold."""
+        """Return whether a settled row has the right form."""
         ...
 
 
 class RowCache:
-    """The queues of one layout, in the order of their names, and their rows as last read."""
+    """The queues of one kind, sorted by name, and their rows as last read."""
 
     def __init__(self, layout: RowCodec) -> None:
         self.names: tuple[str, ...] = ()
@@ -82,20 +82,20 @@ class RowCache:
         self._layout = layout
         self._raw_names: frozenset[bytes] = frozenset()
         self._keys: list[QueueKeys] = []
-        # Apart, since one queue's messages may be another one's attributes: those of ``a:Q`` and of ``a``.
+        # One dict per key position, because the same key may be the zset of ``a:Q`` and the hash of ``a``.
         self._by_key: list[dict[bytes, int]] = []
-        # When a row has to be read again, in ms: 0 is now, whatever the time.
+        # When a row must be read again, in ms; 0 for at once.
         self._from_ms: list[float] = []
         self._next = 0
         self._last_ms = 0
 
     @property
     def begins_anew(self) -> bool:
-        """Whether all queues have been read in full since this was last so."""
+        """Whether the round of full reads over all queues is complete."""
         return self._next >= len(self.names)
 
     def keep(self, raw_names: frozenset[bytes]) -> None:
-        """Know these queues and no others."""
+        """Set the queues; rows of those that stay are kept."""
         if raw_names is self._raw_names or raw_names == self._raw_names:
             return
         before = dict(zip(self.names, zip(self.rows, self._from_ms, strict=True), strict=True))
@@ -110,11 +110,11 @@ class RowCache:
         self._by_key = [{key: position for position, key in enumerate(column)} for column in columns]
 
     def forget(self) -> None:
-        """Ask about every queue again."""
+        """Mark every queue to be read again."""
         self._from_ms = [0] * len(self.names)
 
     def mark_changed(self, keys: Iterable[bytes]) -> None:
-        """Ask about the queues of these keys again."""
+        """Mark the queues of these keys to be read again."""
         from_ms = self._from_ms
         for key in keys:
             for positions in self._by_key:
@@ -123,9 +123,9 @@ class RowCache:
                     from_ms[position] = 0
 
     def to_ask(self, now_ms: int) -> list[int]:
-        """Return the positions of the queues that have to be read at that server time, in order."""
+        """Return the positions of the queues that must be read at that server time, in order."""
         if now_ms < self._last_ms:
-            # What time had brought about is undone.
+            # The clock went back: rows that changed by time may change back.
             self.forget()
         self._last_ms = now_ms
         due = [position for position, from_ms in enumerate(self._from_ms) if from_ms <= now_ms]
@@ -144,9 +144,9 @@ class RowCache:
         return [self._keys[position] for position in positions]
 
     def take(self, positions: Sequence[int], reply: list[Row], now_ms: int) -> list[bytes]:
-        """Take the rows of these queues; a row that is as before stays the same object.
+        """Store the rows of these queues; a row that is equal to the one before stays the same object.
 
-        Returns the keys of the queues whose rows changed although neither a message nor the time said so.
+        Returns the keys of the queues whose rows changed although the server did not report it and it was not due.
         """
         if len(reply) != len(positions):
             raise misshapen("other rows than those asked for")
@@ -165,17 +165,17 @@ class RowCache:
         return untold
 
 
-# Older servers remember all the keys that a script was given each time that it reads one of them.
+# Older servers track all keys of a script each time that it reads one of them.
 _TRACKS_SCRIPTS_FROM = (7, 2)
 _UNTOLD_MAX = 3
 _CLOSED = "the connection was closed"
 
 
 class TrackedConnection:
-    """One connection of its own beside a client's pool; it is made by ``begin``, and made anew when it broke.
+    """A connection outside a client's pool, made by ``begin``, and again after it broke.
 
-    ``tracks`` tells whether the server says what changed. ``epoch`` is another number whenever nothing that was read
-    before can be relied on: after a new connection, or when a whole database was emptied.
+    ``tracks`` is True if the server reports changes. ``epoch`` changes when all earlier reads became invalid: after a
+    new connection, or when a database was flushed.
     """
 
     def __init__(self, client: AsyncRedis, traffic: Traffic) -> None:
@@ -192,9 +192,9 @@ class TrackedConnection:
         self._turn.set()
 
     async def begin(self, *commands: Sequence[bytes | str | int]) -> list[Any]:
-        """Send the first commands of a poll, as ``commands``; a connection that died in between is replaced.
+        """Send the first commands of a poll, as ``commands``; a connection that broke since is replaced.
 
-        So is one to a server of a cluster that has given the keys away.
+        So is one to a cluster node that no longer holds the keys.
         """
         connection = self._connection
         if connection is not None and (self.tracks or self._refused) and not connection.should_reconnect():
@@ -216,17 +216,17 @@ class TrackedConnection:
         try:
             return decode_all(commands, replies)
         except exceptions.InvalidResponse:
-            # What comes next may be the replies to what was asked before.
+            # Replies to earlier commands may still arrive on it.
             await self._close(connection)
             raise
 
     def take_changed(self) -> set[bytes]:
-        """Return the keys that changed since this was last asked."""
+        """Return the keys that changed since the last call."""
         changed, self.changed = self.changed, set()
         return changed
 
     def distrust(self) -> None:
-        """Take note that a key changed and the server did not tell: if that happens often, do not rely on it."""
+        """Note that a change was not reported; after ``_UNTOLD_MAX`` times, stop relying on the server."""
         self._forget()
         self._untold += 1
         if self._untold >= _UNTOLD_MAX:
@@ -243,7 +243,7 @@ class TrackedConnection:
 
     async def _renew(self) -> None:
         await self._open()
-        # What is wrong with the server should be told as it is of any command.
+        # An error of the server itself is raised here, not taken for missing support of tracking.
         (clock,) = await self._exchange(("TIME",))
         if isinstance(clock, Exception):
             raise clock
@@ -253,7 +253,7 @@ class TrackedConnection:
         try:
             self.tracks = await self._ask_to_track()
         except SERVER_ERRORS:
-            # A proxy may hang up on what it does not know.
+            # A proxy may close the connection after an unknown command.
             await self._open()
             self.tracks = False
         self._refused = not self.tracks
@@ -267,8 +267,7 @@ class TrackedConnection:
         self._connection = connection
 
     async def _ask_to_track(self) -> bool:
-        # Only in RESP3 can messages come between replies. It is asked for here and not by redis-py, so that a server
-        # which does not know it is none the less connected to.
+        # Push messages need RESP3. HELLO is sent here and not by redis-py, so that servers without it can be used too.
         (hello,) = await self._exchange(("HELLO", 3))
         if not isinstance(hello, dict) or _version(hello) < _TRACKS_SCRIPTS_FROM:
             return False
@@ -290,7 +289,7 @@ class TrackedConnection:
             await before.wait()
             return [await read_reply(connection) for _ in commands]
         except BaseException:
-            # Replies may be left on it that nobody waits for.
+            # It may still have unread replies.
             await self._close(connection)
             raise
         finally:
@@ -309,14 +308,14 @@ class TrackedConnection:
         self.epoch += 1
 
     def _take_push(self, push: list[Any]) -> None:
-        # Pushed messages of other kinds were not asked for.
+        # No other push messages were requested.
         if len(push) != 2 or push[0] != b"invalidate":
             return
         keys = push[1]
         if keys is None:
             self._forget()
         elif type(keys) is list:
-            # Mostly one; a poll may be told of thousands.
+            # Usually one; a poll may get thousands.
             for key in keys:
                 if type(key) is bytes:
                     self.changed.add(key)
@@ -343,7 +342,7 @@ class Index:
 
 
 class IncrementalPoll:
-    """Reads the rows of the queues that are known; a poll learns first what changed. Polls may not overlap."""
+    """Reads the rows of the known queues: first which of them changed, then their rows. Polls must not overlap."""
 
     def __init__(self, connection: TrackedConnection, runner: ScriptRunner, layout: RowCodec) -> None:
         self._connection = connection
@@ -353,10 +352,10 @@ class IncrementalPoll:
         self._epoch: int | None = None
 
     async def rows(self, now_ms: int) -> AsyncGenerator[tuple[Sequence[str], list[Row]]]:
-        """Give the rows of all queues, in the order of their names, as they come.
+        """Yield the rows of all queues, sorted by name, as they arrive.
 
         A few chunks are under way at once, each as a round trip of its own, so that the server works while the caller
-        reads what came. A row that did not change is the same object as before.
+        reads them. A row that did not change is the same object as before.
         """
         known = self._known
         chunks = chunked(known.to_ask(now_ms), CHUNK_QUEUES)
@@ -371,7 +370,7 @@ class IncrementalPoll:
                 pending.popleft()
                 for chunk in islice(chunks, 1):
                     pending.append((chunk, asyncio.create_task(self._read(chunk, now_ms))))
-                    # The question goes out before this answer is read: else the server and we would take turns.
+                    # Send the next request before this reply is read, so that the server works meanwhile.
                     await asyncio.sleep(0)
                 await self._take(asked, reply, now_ms)
                 end = asked[-1] + 1 if pending else len(known.names)
@@ -385,13 +384,13 @@ class IncrementalPoll:
             await asyncio.gather(*(task for _, task in pending), return_exceptions=True)
 
     def _learn_what_changed(self) -> set[bytes] | None:
-        """Mark the queues that have to be read again, and return the keys that changed; None when all may have."""
+        """Mark the queues that must be read again, and return the keys that changed; None if all may have."""
         connection = self._connection
         changed = connection.take_changed()
         all_may_have = self._epoch != connection.epoch or not connection.tracks
         self._epoch = connection.epoch
         if all_may_have or self._runner.refused:
-            # Plain commands go over connections on which nothing is told.
+            # Plain commands use connections without tracking.
             self._known.forget()
         self._known.mark_changed(changed)
         return None if all_may_have else changed
@@ -412,7 +411,7 @@ class IncrementalPoll:
 
 
 def as_data(reply: Any) -> Any:
-    """Turn a command's error into its text, as the scripts do; what no row can explain is raised."""
+    """Turn a WRONGTYPE error into its text, as the scripts do; raise any other error."""
     if isinstance(reply, ResponseError) and "WRONGTYPE" in str(reply):
         return str(reply).encode()
     if isinstance(reply, Exception):

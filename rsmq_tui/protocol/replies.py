@@ -1,10 +1,10 @@
-"""Decodes replies: what each command and each script answers is checked once, where the reply arrives.
+"""Decodes replies: each reply is checked once, where it arrives.
 
-Only this module may report that a server does not speak as Redis does. An exception of code that works on decoded
-replies is a defect of that code, and is not caught. An error reply stays what it is: the caller decides what it means.
+Only this module reports malformed replies. An exception in code that works on decoded replies is a bug, and is not
+caught. An error reply is returned unchanged: the caller decides what it means.
 
-A shape checks what hiredis makes of RESP2: ``int``, ``bytes``, ``None`` and ``list``. A boolean, a float or a map,
-which only RESP3 has, is none of these.
+A shape checks what hiredis makes of RESP2: ``int``, ``bytes``, ``None`` and ``list``. The
+booleans, floats and maps of RESP3 are refused.
 """
 
 import re
@@ -22,23 +22,23 @@ Shape = Callable[[Any], bool]
 Argument = bytes | str | int
 Command = Sequence[Argument]
 
-# No server has room for more: addresses have 48 bits.
+# No server can hold more: addresses have 48 bits.
 COUNT_MAX = 1 << 48
-# The year 9999, in seconds: what calendars know, and a few months for time zones and deadlines.
+# Near the end of year 9999, which ``datetime`` allows, less a few months for time zones and deadlines.
 _CLOCK_MAX_S = 253_370_764_800
 _DIGITS = re.compile(rb"\d{1,20}").fullmatch
 _BYTES, _BYTES_OR_NONE = frozenset({bytes}), frozenset({bytes, type(None)})
 
 
 def misshapen(what: str) -> InvalidResponse:
-    """Return the error for a reply that no Redis server would give; ``what`` names the question."""
+    """Return the error for a reply that no Redis server would send; ``what`` names the command."""
     return InvalidResponse(f"{NONSENSE} ({what})")
 
 
 def decode(command: Command, reply: Any) -> Any:
-    """Return the reply to a command as it is, or that to TIME as two numbers; raises ``InvalidResponse``.
+    """Check and return the reply to a command, to TIME as two numbers; raises ``InvalidResponse``.
 
-    The reply to a command that is not known here is returned as it is.
+    The reply to a command that is not in the table is not checked.
     """
     if isinstance(reply, Exception):
         return reply
@@ -57,19 +57,19 @@ def decode_all(commands: Sequence[Command], replies: Sequence[Any]) -> list[Any]
 
 
 def decode_clock(reply: Any) -> tuple[int, int]:
-    """Return the seconds since 1970 and the microseconds that TIME tells; raises ``InvalidResponse``."""
+    """Decode a reply to TIME: seconds since the epoch, and microseconds; raises ``InvalidResponse``."""
     if not (blobs(reply) and len(reply) == 2 and all(map(_DIGITS, reply))):
         if blobs(reply) and len(reply) == 2 and all(re.fullmatch(rb"-?\d{1,40}", part) for part in reply):
-            raise InvalidResponse(f"the server's clock cannot be right: TIME says {reply[0].decode()} s")
+            raise InvalidResponse(f"the server's clock is wrong: TIME returned {reply[0].decode()} s")
         raise misshapen("in reply to TIME")
     seconds, microseconds = map(int, reply)
     if not 0 < seconds < _CLOCK_MAX_S or microseconds >= 1_000_000:
-        raise InvalidResponse(f"the server's clock cannot be right: TIME says {seconds} s and {microseconds} µs")
+        raise InvalidResponse(f"the server's clock is wrong: TIME returned {seconds} s and {microseconds} µs")
     return seconds, microseconds
 
 
 def clock_ms(reply: Any) -> int:
-    """Return the time in ms that a decoded reply to TIME tells; an error is raised."""
+    """Return the time in ms of a decoded reply to TIME; an error reply is raised."""
     if isinstance(reply, Exception):
         raise reply
     seconds, microseconds = reply
@@ -77,7 +77,7 @@ def clock_ms(reply: Any) -> int:
 
 
 def decoded(read: Callable[[Any], T], reply: Any) -> T:
-    """Read a reply by a function that does nothing else; raises ``InvalidResponse`` where it cannot."""
+    """Decode a reply by ``read``, which must do nothing else; raises ``InvalidResponse`` if it fails."""
     try:
         return read(reply)
     except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError) as error:
@@ -88,7 +88,7 @@ def due_ms(reply: Any) -> float:
     """Return when, in ms, time alone changes a row: infinity for an empty text; raises ``InvalidResponse``."""
     if reply == b"":
         return inf
-    # Asked for each row that is read.
+    # Called for every row.
     if type(reply) is bytes or type(reply) is int:
         try:
             at_ms = float(reply)
@@ -100,19 +100,19 @@ def due_ms(reply: Any) -> float:
 
 
 def decode_text(reply: bytes) -> str:
-    """Return text that was written by this program, as ASCII; raises ``InvalidResponse``."""
+    """Decode ASCII text that was written by this program; raises ``InvalidResponse``."""
     if not ascii_text(reply):
         raise misshapen("invalid text")
     return reply.decode()
 
 
 def integer(reply: Any) -> bool:
-    """A number of 64 bits."""
+    """An integer."""
     return type(reply) is int
 
 
 def count(reply: Any) -> bool:
-    """How many of something there are."""
+    """A count: an integer from 0 to COUNT_MAX."""
     return type(reply) is int and 0 <= reply <= COUNT_MAX
 
 
@@ -127,12 +127,12 @@ def ascii_text(reply: Any) -> bool:
 
 
 def moment(reply: Any) -> bool:
-    """A time in ms, as scripts of ours write it."""
+    """A time in ms, as our scripts return it."""
     return type(reply) is bytes and bool(_DIGITS(reply)) and 0 < int(reply) < _CLOCK_MAX_S * 1000
 
 
 def cursor(reply: Any) -> bool:
-    """Where a scan goes on."""
+    """A cursor of SCAN."""
     return type(reply) is bytes and bool(_DIGITS(reply))
 
 
@@ -152,29 +152,29 @@ def blobs(reply: Any) -> bool:
 
 
 def scored(reply: Any) -> bool:
-    """Members and their scores, in turns."""
+    """Members and their scores, alternating."""
     return blobs(reply) and len(reply) % 2 == 0 and _are_numbers(reply[1::2])
 
 
 def either(*shapes: Shape) -> Shape:
-    """What has one of these shapes."""
+    """One of several shapes."""
     return lambda reply: any(shape(reply) for shape in shapes)
 
 
 def optional(shape: Shape) -> Shape:
-    """What has that shape, or a null."""
+    """A shape, or a null."""
     return lambda reply: reply is None or shape(reply)
 
 
 def optional_blobs(length: int) -> Shape:
-    """An array of so many bytes or nulls."""
+    """An array of ``length`` bytes or nulls."""
     return lambda reply: type(reply) is list and len(reply) == length and _BYTES_OR_NONE.issuperset(map(type, reply))
 
 
 def optional_numbers(length: int) -> Shape:
-    """An array of so many scores or nulls."""
+    """An array of ``length`` scores or nulls."""
     are_texts = optional_blobs(length)
-    # Written out: a deletion asks for a hundred thousand.
+    # Written out for speed: a deletion checks a hundred thousand.
     return lambda reply: are_texts(reply) and _are_numbers([text for text in reply if text is not None])
 
 
@@ -202,7 +202,7 @@ def _are_numbers(texts: Sequence[bytes]) -> bool:
 
 
 def _step(found: Shape) -> Shape:
-    """A step of a scan: where to go on, and what was found."""
+    """The reply to SCAN and its variants: the next cursor, and what was found."""
     return record(cursor, found)
 
 

@@ -3,7 +3,7 @@
 Reading never validates; writing always does. Two rules are stricter than the canonical ones: numbers must be ``int``
 (the canonical client takes "5abc" for 5), and the queue name ``QUEUES`` is refused, because ``{ns}:QUEUES`` is the
 index of all queues and deleting such a queue would delete the index. One is looser: the canonical client refuses ids
-that are not 32 letters, digits or colons, although it receives them, so that they come back for ever.
+that are not 32 letters, digits or colons, although it receives them, so that such messages can never be deleted.
 """
 
 import re
@@ -34,7 +34,7 @@ def queue_name(name: object) -> str:
 
 
 def message_id(value: object) -> bytes:
-    """Return a message id as it is in Redis; raise ``missingParameter`` or ``invalidFormat``.
+    """Return the raw bytes of a message id; raise ``missingParameter`` or ``invalidFormat``.
 
     Any member of a queue's zset is an id, whatever client made it, up to 65,536 bytes; what is not UTF-8 is a ``str``
     with surrogate escapes, as ``receive_message`` returns it. The name of a field that belongs to the queue (``vt``,
@@ -56,14 +56,14 @@ def message_id(value: object) -> bytes:
 
 
 def seconds(item: str, value: object) -> int:
-    """Return ``vt`` or ``delay`` in whole seconds, 0 to 9,999,999; raise ``invalidValue``, also for none at all."""
+    """Return ``vt`` or ``delay`` in whole seconds, 0 to 9,999,999; raise ``invalidValue``, also for None."""
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= SECONDS_MAX:
         raise rsmq_error("invalidValue", item=item, low=0, high=SECONDS_MAX)
     return value
 
 
 def maxsize(value: object) -> int:
-    """Return ``maxsize``, 1,024 to 65,536 or -1 for unlimited; raise ``invalidValue``, also for none at all."""
+    """Return ``maxsize``, 1,024 to 65,536 or -1 for unlimited; raise ``invalidValue``, also for None."""
     if (
         not isinstance(value, int)
         or isinstance(value, bool)
@@ -94,7 +94,7 @@ def body_bytes(body: object) -> tuple[bytes, int]:
 
 
 def stored_size(body: bytes) -> int:
-    """Return the size of a body that is stored as ``maxsize`` measures it: as a text where it is UTF-8, else bytes."""
+    """Return the size of a stored body as ``maxsize`` measures it: as text if it is UTF-8, else in bytes."""
     try:
         return body_bytes(body.decode())[1]
     except UnicodeDecodeError:
@@ -102,5 +102,5 @@ def stored_size(body: bytes) -> int:
 
 
 def is_limited(maxsize: object) -> bool:
-    """Tell whether a queue's raw ``maxsize`` keeps its bodies short, if its clients heed it; some do not."""
+    """Return whether a queue's raw ``maxsize`` limits its bodies, if its clients respect it; some do not."""
     return isinstance(maxsize, bytes) and maxsize.isdigit() and int(maxsize) <= MAXSIZE_MAX

@@ -244,7 +244,7 @@ WRONG: dict[str, tuple[str, str]] = {
     "no nodes": (f"{P}cluster = []", '2: cluster must be a list such as ["one.example:6379"'),
     "one of the nodes": (
         f"{P}cluster = [\n'a:1',\n'a:x']",
-        "4: cluster has an invalid element: it is written host:port",
+        "4: cluster has an invalid element: write host:port",
     ),
     "a number of clusters": (f"{P}cluster = 3", "2: cluster must be true, or a list of nodes"),
     "a word": (

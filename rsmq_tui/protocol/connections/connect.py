@@ -1,14 +1,14 @@
-"""How connections are made: timeouts, limits of replies, counted traffic, and cancellation.
+"""Makes connections: timeouts, reply limits, counted traffic, and cancellation.
 
-Cancellation: on Python 3.11, ``asyncio.wait_for``, in which redis-py writes, may drop a cancel that arrives when the
-write is done and the waiting task has not continued. Connections made here end such a task all the same.
+Cancellation: on Python 3.11, ``asyncio.wait_for``, in which redis-py writes, may drop a cancellation that
+arrives after the write and before the waiting task continues. Connections made here raise it all the same.
 
 Limits: hiredis allocates whatever a reply announces, and redis-py handles each push message inside the one before it,
 so a hostile server could take all memory with twelve bytes, or cause a RecursionError. ``ReplyReader`` stands between
 redis-py and hiredis: it checks announced lengths first, and discards pushes in a loop. One reply takes at most about
 twice ``REPLY_BYTES_MAX`` of memory for one long body, and a gigabyte for many elements.
 
-What is used of redis-py's private names is used here only.
+Private names of redis-py are used in this module only.
 """
 
 import asyncio
@@ -50,16 +50,16 @@ _under_way: dict[int, "Future[str]"] = {}
 
 
 async def fetched(password: Password) -> str:
-    """Return a password; whoever asks for the same one meanwhile waits for that fetch. It raises what the fetch raises.
+    """Call ``password`` in a thread; concurrent calls for the same one share one fetch. Raises what it raises.
 
-    It is fetched in a thread of its own: asyncio's few would soon all wait, and with them DNS and the journal; and the
-    program's end waits for those, but for this one it does not.
+    The thread is a daemon of its own. In asyncio's thread pool, slow fetches would block DNS lookups and the journal,
+    and the program could not exit before they end.
     """
     with _lock:
         future = _under_way.get(id(password))
         if future is None:
             future = _under_way[id(password)] = Future()
-            # Now no cancel of one who waits ends it for the others.
+            # From now on the future cannot be cancelled, so a caller that is cancelled does not end it for the others.
             future.set_running_or_notify_cancel()
             thread = threading.Thread(target=_fetch, args=(password, future), name="password", daemon=True)
             try:
@@ -88,7 +88,7 @@ def _forget(password: Password) -> None:
 
 @dataclass(slots=True)
 class Traffic:
-    """What one client has cost so far: bytes on the wire in both directions, and commands sent."""
+    """What one client has sent and received so far: bytes in both directions, and commands."""
 
     bytes_sent: int = 0
     bytes_received: int = 0
@@ -108,11 +108,11 @@ def metered(base: type[Any], traffic: Traffic) -> type[Any]:
                 traffic.bytes_received += len(data)
                 feed(data)
 
-            # asyncio offers no hook for this; an instance attribute stands before the method.
+            # asyncio offers no hook for this; an instance attribute shadows the method.
             vars(reader)["feed_data"] = counted
 
         def pack_command(self, *args: Any) -> list[bytes]:
-            # The asyncio connection packs in Python; hiredis does it in a fifth of the time, which a poll feels.
+            # redis-py's asyncio connection packs in Python; hiredis takes a fifth of the time, which matters for polls.
             return [hiredis.pack_command(args)]
 
         async def send_packed_command(self, command: Any, check_health: bool = True) -> None:
@@ -124,7 +124,7 @@ def metered(base: type[Any], traffic: Traffic) -> type[Any]:
 
 
 def cancellable(base: type[Any]) -> type[Any]:
-    """Make an asyncio connection class in which no cancel is lost; a connection that is cancelled is closed."""
+    """Make an asyncio connection class in which no cancellation is lost; a cancelled connection is closed."""
 
     class Cancellable(base):  # type: ignore[misc] # the base is chosen by the URL's scheme
         async def connect_check_health(self, check_health: bool = True, retry_socket_connect: bool = True) -> None:
@@ -143,7 +143,7 @@ def cancellable(base: type[Any]) -> type[Any]:
             except Exception as error:
                 await end_if_cancelled(self, before, error)
                 if isinstance(error, AttributeError) and not self.is_connected:
-                    # redis-py writes in a task of its own, which does not look whether somebody closed the connection.
+                    # redis-py writes in a task of its own, which does not check whether the connection was closed.
                     raise RedisConnectionError("the connection was closed") from error
                 raise
             await end_if_cancelled(self, before)
@@ -152,37 +152,37 @@ def cancellable(base: type[Any]) -> type[Any]:
 
 
 def cancels() -> int:
-    """Return how many cancels of the running task are still to be answered."""
+    """Return how many cancellations of the running task are pending."""
     task = asyncio.current_task()
     return 0 if task is None else task.cancelling()
 
 
 async def end_if_cancelled(connection: Any, before: int, error: Exception | None = None) -> None:
-    """Raise the ``CancelledError`` that was lost, if there are more cancels than before."""
+    """Raise the ``CancelledError`` that was lost, if there are more cancellations than ``before``."""
     if cancels() > before:
-        # The command may be on its way: its reply is nobody's.
+        # The command may have been sent, and nobody will read its reply.
         await connection.disconnect(nowait=True)
         raise asyncio.CancelledError from error
 
 
-# Redis itself stores no more than 512 MB under a key.
+# By default, Redis limits a value to 512 MB.
 REPLY_BYTES_MAX = 600_000_000
-# A poll reads no bodies: a million names in the index, and rows by the hundreds.
+# A poll reads no bodies. Its largest replies are an index of a million names, and hundreds of rows.
 POLL_REPLY_BYTES_MAX = 64_000_000
-# Announced by arrays of 100 elements and more of one reply, together. An index of a million names is real.
+# The sum over the arrays of 100 elements and more in one reply. An index can have a million names.
 ELEMENTS_MAX = 10_000_000
-# Arrays within one reply: each takes up to 900 bytes before its elements have come. A page has a few hundred.
+# Arrays within one reply: each takes up to 900 bytes before its elements arrive. A page has a few hundred.
 ARRAYS_MAX = 1_000_000
-# A status, an error or a number, which hiredis searches for its end again whenever more of it comes.
+# A status, an error or a number: hiredis searches it from the start each time more of it arrives.
 LINE_BYTES_MAX = 1_000_000
-# Pushes between two replies; the server tells no more of a key than that it changed, until it is read again.
+# Push messages between two replies. The server reports a changed key once, until the key is read again.
 PUSHES_MAX = 1_000_000
-# From here on a reply is so large that its elements are counted.
+# The elements of a reply larger than this are counted.
 _COUNTED_FROM_BYTES = 256_000
-# What follows the last line end may be the beginning of an announcement, if it is no longer than that.
+# Data after the last line end may be an incomplete array header if it is no longer than this.
 _HEADER_BYTES_MAX = 32
 
-# One pattern for each type of array: one that begins with a fixed byte is ten times as fast as one with a class.
+# One pattern for each type of array: a fixed first byte is ten times as fast as a character class.
 _ANNOUNCEMENTS = {sign: re.compile(re.escape(sign) + rb"(\d{3,})\r?") for sign in (b"*", b"~", b"%", b">", b"|")}
 _CUT_ANNOUNCEMENT = re.compile(rb"[*~%>|]\d*\r?")
 _LENGTH = re.compile(rb"[$=](\d{9,})\r?")
@@ -193,12 +193,12 @@ _bytes_max: ContextVar[int] = ContextVar("_bytes_max", default=REPLY_BYTES_MAX)
 
 
 class ReplyTooLongError(InvalidResponse):
-    """A reply is longer than this program takes; the rest of it is not read, and its connection is closed."""
+    """A reply is longer than the limit; the rest of it is not read, and its connection is closed."""
 
 
 @contextmanager
 def replies_of_at_most(bytes_max: int) -> Iterator[None]:
-    """Let calls within raise ``ReplyTooLongError`` for replies that are longer than that."""
+    """Make calls in the ``with`` block raise ``ReplyTooLongError`` for longer replies."""
     token = _bytes_max.set(bytes_max)
     try:
         yield
@@ -207,9 +207,9 @@ def replies_of_at_most(bytes_max: int) -> Iterator[None]:
 
 
 class ReplyReader:
-    """Reads replies as ``hiredis.Reader`` does, and raises ``InvalidResponse`` for one that goes beyond the limits.
+    """Reads replies as ``hiredis.Reader`` does, and raises ``InvalidResponse`` for one that exceeds the limits.
 
-    ``take_push`` is given each push message; without it they are discarded. ``bytes_max`` is for a whole reply.
+    ``take_push`` is called with each push message; without it they are discarded. ``bytes_max`` limits a whole reply.
     """
 
     def __init__(self, reader: Any) -> None:
@@ -217,28 +217,28 @@ class ReplyReader:
         self.bytes_max = REPLY_BYTES_MAX
         self._reader = reader
         self._gets = reader.gets
-        # Fed later: from the next announcement on, which can be judged when all before it has been read.
+        # Not yet fed: starts at the next array header, which can be checked when all before it has been parsed.
         self._held = b""
         self._marks: list[tuple[int, int]] = []
         self._held_from = 0
-        # How much has come of a line that has not ended, where it is known to be none with a length.
+        # Bytes received of an unfinished line that does not announce a length; 0 if there is none.
         self._line_bytes = 0
         self._pushes = 0
         self._begin_reply()
 
     def feed(self, data: Any, start: int = 0, length: int | None = None) -> None:
-        """Take what came from the server."""
+        """Take data from the server."""
         fresh = bytes(data) if length is None else bytes(memoryview(data)[start : start + length])
         rest = self._held[self._held_from :]
         self._hold(rest + fresh if rest else fresh)
 
     @property
     def is_between_replies(self) -> bool:
-        """Whether nothing came since the last reply."""
+        """Whether nothing has arrived since the last reply."""
         return self._bytes == 0 and not self.has_data()
 
     def has_data(self) -> bool:
-        """Tell whether something came that was not returned yet."""
+        """Return whether there is data that was not returned yet."""
         return self._held_from < len(self._held) or bool(self._reader.has_data())
 
     def gets(self, *decode: bool) -> Any:
@@ -250,10 +250,10 @@ class ReplyReader:
             except (RedisError, hiredis.HiredisError):
                 raise
             except (TypeError, ValueError, MemoryError, RecursionError) as error:
-                # hiredis: a map whose keys are arrays, text that is none; its own objects are all that is made here.
+                # Raised by hiredis, such as for a map whose keys are arrays; no code of ours runs in ``read``.
                 raise _refused("a reply that cannot be read") from error
             if type(reply) is hiredis.PushNotification:
-                # A poll may be told of thousands.
+                # One poll may get thousands.
                 was_push = True
                 self._pushes += 1
                 if self._pushes > PUSHES_MAX:
@@ -274,9 +274,9 @@ class ReplyReader:
         self._bytes = self._elements = self._arrays = self._lines = 0
 
     def _hold(self, data: bytes) -> None:
-        """Keep what came, and note where arrays may be announced in it."""
+        """Keep the data, and note where it may hold array headers."""
         self._held, self._held_from = data, 0
-        # Looking for a byte alone is quicker by far: most replies have a few of one of them, at the beginning.
+        # Finding the byte first is much faster: most replies have few arrays of one type, at the beginning.
         searched = (
             pattern.finditer(data, first, data.rfind(sign) + _HEADER_BYTES_MAX)
             for sign, pattern in _ANNOUNCEMENTS.items()
@@ -286,20 +286,20 @@ class ReplyReader:
         marks = [(match.start(), int(match[1][:19])) for match in found if _begins_line(data, match.start())]
         last = data.rfind(b"\n") + 1
         if len(data) - last <= _HEADER_BYTES_MAX and _CUT_ANNOUNCEMENT.fullmatch(data, last):
-            # The rest of the number is yet to come. No reply ends here.
+            # The number is incomplete, so no reply ends here.
             marks = [mark for mark in marks if mark[0] < last]
             marks.append((last, -1))
         self._marks = sorted(marks, reverse=True)
 
     def _feed_next(self) -> bool:
-        """Feed what can be fed, and tell whether that was anything; hiredis has read all that it was fed before."""
+        """Feed the next part, and return whether there was one; hiredis has parsed all that it was fed before."""
         start, data = self._held_from, self._held
         if start >= len(data):
             return False
         is_at_element = not self._reader.has_data()
         if self._marks and self._marks[-1][0] == start:
             announced = self._marks[-1][1]
-            # Between two elements it is one; else it is part of a body.
+            # Between two elements this is an array header; otherwise it is part of a body.
             if announced < 0:
                 return False
             self._marks.pop()
@@ -337,7 +337,7 @@ class ReplyReader:
             raise _refused(f"a line of more than {LINE_BYTES_MAX:,} bytes")
 
     def _count(self, data: bytes, start: int, end: int) -> None:
-        """Count the elements of a large reply from above: by line ends, where it is not a long body that comes."""
+        """Count at least as many elements as a large reply has, by line ends, unless a long body is arriving."""
         if self._reader.len() > _COUNTED_FROM_BYTES:
             return
         self._lines += data.count(b"\n", start, end)
@@ -347,29 +347,29 @@ class ReplyReader:
 
 
 class GuardedAsyncParser(_AsyncHiredisParser):
-    """redis-py's parser for asyncio connections, with limits, and without the password in what the server says."""
+    """redis-py's parser for asyncio connections, with limits, and with the password removed from errors."""
 
     def on_connect(self, connection: Any) -> None:
-        """Begin to read a connection."""
-        # What makes an exception of an error reply; hiredis asks for it when the connection begins.
+        """Start reading a connection."""
+        # Turns an error reply into an exception; hiredis reads this attribute when the connection starts.
         vars(self)["parse_error"] = _without_password(connection, super().parse_error)
         super().on_connect(connection)  # type: ignore[no-untyped-call]
         self._reader: Any = ReplyReader(self._reader)
 
 
 class GuardedParser(_HiredisParser):
-    """``GuardedAsyncParser`` for synchronous connections; a reply that comes drop by drop has an end as well."""
+    """``GuardedAsyncParser`` for synchronous connections; it also limits the time of a slow reply."""
 
     def on_connect(self, connection: Any, **options: Any) -> None:
-        """Begin to read a connection."""
-        # What makes an exception of an error reply; hiredis asks for it when the connection begins.
+        """Start reading a connection."""
+        # Turns an error reply into an exception; hiredis reads this attribute when the connection starts.
         vars(self)["parse_error"] = _without_password(connection, super().parse_error)
         super().on_connect(connection, **options)  # type: ignore[no-untyped-call]
         self._reader: Any = ReplyReader(self._reader)
         self._begun_s = 0.0
 
     def read_from_socket(self, timeout: Any = SENTINEL, raise_on_timeout: bool = True) -> bool:
-        """Read what has come; a whole reply gets the time that redis-py gives each part of it."""
+        """Read from the socket; the timeout is for a whole reply, while that of redis-py is for each part."""
         now_s = time.monotonic()
         if self._reader is None or self._reader.is_between_replies:
             self._begun_s = now_s
@@ -379,19 +379,19 @@ class GuardedParser(_HiredisParser):
 
 
 def _without_password(connection: Any, parse_error: Callable[[str], Exception]) -> Callable[[str], Exception]:
-    """Strike out of error replies what a connection is about to authenticate with."""
+    """Remove the password of a connection from error replies."""
     password = getattr(connection.credential_provider, "password", None) or connection.password
     return lambda response: parse_error(redact(response, password))
 
 
 def reader_of(connection: Any) -> ReplyReader:
-    """Return what reads the replies of an asyncio connection that was made here, once it is connected."""
+    """Return the reader of an asyncio connection that was made here and is connected."""
     reader: ReplyReader = connection._parser._reader
     return reader
 
 
 def writer_of(connection: Any) -> asyncio.StreamWriter | None:
-    """Return what an asyncio connection writes to; None before it is connected."""
+    """Return the stream writer of an asyncio connection; None before it is connected."""
     writer: asyncio.StreamWriter | None = getattr(connection, "_writer", None)
     return writer
 
@@ -408,9 +408,9 @@ def _too_long(what: str) -> ReplyTooLongError:
     return ReplyTooLongError(f"the server sends {what}, {_UNUSUAL}")
 
 
-# A node that is gone without a word must not cost the time that a server is given to answer.
+# Shorter than the timeout for a server: a dead node must not delay the search for so long.
 _QUESTION_TIMEOUT_S = 2.0
-# The reply says that another server is the right one by now: the next connection looks for it.
+# These errors say that another server is responsible now: the next connection searches for it.
 _ELSEWHERE = (exceptions.MovedError, exceptions.ReadOnlyError, exceptions.ClusterDownError)
 _OF_THE_URL_ALONE = ("host", "port", "db", "connection_class")
 _LOST = (exceptions.ConnectionError, exceptions.TimeoutError)
@@ -419,7 +419,7 @@ _LOST = (exceptions.ConnectionError, exceptions.TimeoutError)
 def approaching_async(
     base: type[Any], address: Address, route: Topology | None, timeout_s: float, traffic: Traffic | None
 ) -> type[Any]:
-    """Make a connection class for the asyncio client from redis-py's own for that URL."""
+    """Make a connection class for the asyncio client from redis-py's own for the URL."""
     base = _counted(cancellable(base), traffic)
     if route is None and _is_plain(address):
         return base
@@ -488,14 +488,14 @@ def approaching(base: type[Any], address: Address, route: Topology | None, timeo
 
 
 def _is_plain(address: Address) -> bool:
-    """Tell whether redis-py's own connection class does for that address."""
+    """Return whether redis-py's own connection class is enough for that address."""
     return address.password is None and not address.is_secure and address.ended is None
 
 
 def _leaving_async(base: type[Any]) -> type[Any]:
-    """Make a connection be given up, once its replies are read, when it is told that another server is the right one.
+    """Make a connection class that reconnects after a reply says that another server is responsible.
 
-    Apart from ``approaching_async`` because every reply passes here.
+    Separate from ``approaching_async`` because it slows down every reply.
     """
 
     class Leaving(base):  # type: ignore[misc] # the base is chosen by the URL's scheme
@@ -514,7 +514,7 @@ def _counted(base: type[Any], traffic: Traffic | None) -> type[Any]:
 
 
 async def search_async(address: Address, search: Search[T], timeout_s: float, traffic: Traffic | None) -> T:
-    """Carry out a search for servers of that address; raises ``ExplainedError``."""
+    """Run a search for servers of that address; raises ``ExplainedError``."""
 
     async def ask(question: Question) -> Any:
         way = _way_to(address, question)
@@ -551,7 +551,7 @@ def _ask(address: Address, question: Question, timeout_s: float) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class _Way:
-    """How to get in where a question is asked."""
+    """How to connect to the node of a question."""
 
     node: Node
     is_secure: bool
@@ -561,7 +561,7 @@ class _Way:
     others: dict[str, Any]
 
     def options(self, timeout_s: float) -> dict[str, Any]:
-        """Return what redis-py's connections take."""
+        """Return the arguments for a redis-py connection."""
         _check_files(self.tls)
         wait_s = min(timeout_s, _QUESTION_TIMEOUT_S)
         return {
@@ -574,7 +574,7 @@ class _Way:
             "socket_connect_timeout": wait_s,
             "decode_responses": False,
             "protocol": 2,
-            # A sentinel need not know who asks.
+            # No CLIENT SETINFO for a single question.
             "driver_info": None,
         }
 
@@ -594,7 +594,7 @@ def _credentials(user: str | None, password: str) -> UsernamePasswordCredentialP
 
 
 def tls_options(tls: Tls | None) -> dict[str, Any]:
-    """Return what redis-py's connections take for TLS."""
+    """Return the TLS arguments for a redis-py connection."""
     if tls is None:
         return {}
     return {
@@ -603,13 +603,13 @@ def tls_options(tls: Tls | None) -> dict[str, Any]:
         "ssl_keyfile": None if tls.key is None else str(tls.key),
         "ssl_cert_reqs": "none" if tls.verify == "none" else "required",
         "ssl_check_hostname": tls.verify == "full",
-        # Without one OpenSSL would ask whoever sits at the terminal for the password of a key.
+        # Without it OpenSSL would prompt on the terminal for the password of a key.
         "ssl_password": "",
     }
 
 
 def _check_files(tls: Tls | None) -> None:
-    """Raise ``ExplainedError`` for a file that cannot be read; from redis-py's words nobody could tell which."""
+    """Raise ``ExplainedError`` for a file that cannot be read; redis-py's message does not name it."""
     for path in () if tls is None else (tls.ca, tls.cert, tls.key):
         if path is None:
             continue
@@ -621,7 +621,7 @@ def _check_files(tls: Tls | None) -> None:
 
 
 def _explained(error: exceptions.RedisError, address: Address, found: Node | None) -> ExplainedError | None:
-    """Say what redis-py cannot know: that the server has ended, which one others have named, that TLS was spoken."""
+    """Explain what redis-py cannot know: that the server has ended, which node it is, or that TLS was used."""
     if isinstance(error, exceptions.AuthenticationError):
         return None
     ended = None if address.ended is None else address.ended()
@@ -642,9 +642,8 @@ TIMEOUT_S = 5.0
 def connect(server: Address | str, ns: str | None = None, *, timeout_s: float = TIMEOUT_S) -> redis.Redis:
     """Return a synchronous client for an address or a URL; no connection is made yet.
 
-    In a cluster it is one of the node that holds the namespace, or of any node if none is named. It does not retry:
-    redis-py's default takes seconds to say that a port is closed. Raises ValueError for a URL that cannot be one, with
-    what is allowed.
+    In a cluster it connects to the node that holds the namespace, or to any node if ``ns`` is None. It does not
+    retry: with redis-py's default it takes seconds to report a closed port. Raises ValueError for an invalid URL.
     """
     address = Address.of(server)
     options = {**_options(address, timeout_s), "parser_class": GuardedParser}
@@ -661,9 +660,9 @@ def connect_async(
     traffic: Traffic | None = None,
     route: Topology | None = None,
 ) -> "redis.asyncio.Redis":
-    """Return an asyncio client, as ``connect``; ``traffic`` is counted up as the client works.
+    """Return an asyncio client, as ``connect``; ``traffic`` counts what it sends and receives.
 
-    ``route`` finds the server instead of what the address says of that.
+    ``route`` finds the server in place of the address.
     """
     address = Address.of(server)
     options = {**_options(address, timeout_s), "parser_class": GuardedAsyncParser}
@@ -679,9 +678,9 @@ def _options(address: Address, timeout_s: float) -> dict[str, Any]:
         "socket_timeout": timeout_s,
         "socket_connect_timeout": timeout_s,
         "decode_responses": False,
-        # RESP2 spares a HELLO, which old servers and restricted users may not send.
+        # RESP2 needs no HELLO, which old servers do not know and restricted users may not send.
         "protocol": 2,
-        # Shown by CLIENT LIST; a server that does not know CLIENT SETINFO is not an error.
+        # Shown by CLIENT LIST; redis-py ignores the error of a server without CLIENT SETINFO.
         "driver_info": DriverInfo(name="rsmq-tui"),
     }
     if address.user is not None:

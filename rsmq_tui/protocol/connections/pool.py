@@ -1,4 +1,4 @@
-"""The connections to one address: one server's, or those of each node of a cluster."""
+"""The connections to one address: to one server, or to each node of a cluster."""
 
 from collections.abc import Hashable, Iterable
 from contextlib import suppress
@@ -16,7 +16,7 @@ from rsmq_tui.protocol.polling import TrackedConnection
 
 @dataclass(frozen=True, slots=True)
 class ServerConnection:
-    """What speaks to one server: a client, the scripts that are run by it, and the connection for polls beside it."""
+    """A client of one server, its script runner, and a separate connection for polls."""
 
     client: Redis
     runner: ScriptRunner
@@ -24,9 +24,9 @@ class ServerConnection:
 
 
 class ConnectionManager:
-    """Makes what speaks to the servers of an address, each when it is first needed; ``traffic`` counts for all.
+    """Makes the connections to the servers of an address, each when it is first needed; ``traffic`` counts for all.
 
-    A namespace of a cluster is found anew each time that a connection is made, so that it may move. Close them with
+    In a cluster, each new connection looks up the node of its namespace again, because keys can move. Close with
     ``aclose``.
     """
 
@@ -44,54 +44,54 @@ class ConnectionManager:
         return self._cluster is not None
 
     def of(self, ns: str) -> ServerConnection:
-        """Return what speaks to the server that holds a namespace; where none can hold it whole, connecting fails."""
+        """Return the connection for a namespace; connecting fails if its keys are in several slots of a cluster."""
         if self._cluster is None:
             return self._link(None, None, None)
         slot = slot_of(ns)
         return self._link(ns if slot is None else slot, ns, None)
 
     async def slots(self) -> Slots:
-        """Return which node of the cluster holds which slots, as known; raises ``ExplainedError``."""
+        """Return which node holds which slots, as last read; raises ``ExplainedError``."""
         if self._slots is None:
             assert self._cluster is not None, "only a cluster has slots"
             self._slots = await search_async(self._address, self._cluster.slots(), self._timeout_s, self._traffic)
         return self._slots
 
     def forget_slots(self) -> None:
-        """Ask the cluster anew when next somebody wants to know who holds what."""
+        """Make the next call of ``slots`` ask the cluster again."""
         self._slots = None
 
     def at(self, node: Node) -> ServerConnection:
-        """Return what speaks to a node of the cluster."""
+        """Return the connection to a node of the cluster."""
         return self._link(node, None, SingleServerTopology(node))
 
     async def holder(self, key: bytes) -> ServerConnection:
-        """Return what speaks to the server that holds a key, as far as known; raises ``ExplainedError``."""
+        """Return the connection to the server that holds a key, as last read; raises ``ExplainedError``."""
         if self._cluster is None:
             return self._link(None, None, None)
         slots = await self.slots()
         return self.at(slots.holder(key) or slots.ranges[0][1])
 
     async def everywhere(self) -> tuple[ServerConnection, ...]:
-        """Return what speaks to every server that holds keys; raises ``ExplainedError``."""
+        """Return the connections to all servers that hold keys; raises ``ExplainedError``."""
         if self._cluster is None:
             return (self._link(None, None, None),)
         masters = await search_async(self._address, self._cluster.masters(), self._timeout_s, self._traffic)
         gone = [node for node in self._links if isinstance(node, Node) and node not in masters]
-        # A node that has left holds nothing more to read; closing cannot fail what is asked here.
+        # A node that left the cluster holds no keys; an error on closing it must not fail this call.
         with suppress(*SERVER_ERRORS):
             await _close([self._links.pop(node) for node in gone])
         return tuple(self.at(node) for node in masters)
 
     async def aclose(self) -> None:
-        """Close all connections; when each is closed, it raises what the first raised that would not be."""
+        """Close all connections, then raise the first error that closing them raised."""
         await _close(tuple(self._links.values()))
 
     def _link(self, key: int | str | Node | None, ns: str | None, route: Topology | None) -> ServerConnection:
         link = self._links.get(key)
         if link is None:
             client = connect_async(self._address, ns, timeout_s=self._timeout_s, traffic=self._traffic, route=route)
-            # Replies are decoded by ``replies`` alone.
+            # Only ``replies`` decodes replies.
             client.response_callbacks.clear()
             runner = ScriptRunner(client, self._traffic)
             link = self._links[key] = ServerConnection(client, runner, TrackedConnection(client, self._traffic))

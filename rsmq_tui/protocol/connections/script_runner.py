@@ -1,4 +1,4 @@
-"""Running operations and read-only scripts on redis-py's clients."""
+"""Runs operations and read-only scripts on redis-py's clients."""
 
 import asyncio
 import re
@@ -20,16 +20,16 @@ Call = tuple[Sequence[bytes], Sequence[bytes | str | int]]
 ScriptCall = tuple[Script, Sequence[bytes], Sequence[bytes | str | int]]
 Exchange = Callable[..., Awaitable[list[Any]]]
 
-# A question is out after three or four turns of the loop; a connection that is yet to be made takes longer than these.
+# A request is sent after three or four turns of the event loop; only a new connection takes longer than this.
 _TURNS_TO_SEND = 20
 
 
 class ScriptsRefusedError(Exception):
-    """The server, a proxy or the user's permissions do not allow the script; read by plain commands instead."""
+    """The server, a proxy or the user's permissions do not allow the script; use plain commands instead."""
 
 
 def raise_first(replies: Iterable[Any]) -> None:
-    """Raise the first error among replies, ``wrongType`` where a key is something else."""
+    """Raise the first error among replies: WRONGTYPE as ``RsmqError`` (``wrongType``), others as they are."""
     for reply in replies:
         if isinstance(reply, ResponseError) and "WRONGTYPE" in str(reply):
             raise rsmq_error("wrongType") from reply
@@ -40,8 +40,8 @@ def raise_first(replies: Iterable[Any]) -> None:
 async def exchange(client: AsyncRedis, commands: Sequence[Command]) -> list[Any]:
     """Send plain commands in one round trip and decode the replies; a command's own error is its result.
 
-    Raises redis-py's errors, ``InvalidResponse`` for a reply that is none: then its connection is not used again. Done
-    on a connection and not by a pipeline of redis-py, which takes as long again.
+    Raises redis-py's errors, and ``InvalidResponse`` for a malformed reply, after which the connection is closed. A
+    pipeline of redis-py would take twice as long.
     """
     if not commands:
         return []
@@ -51,7 +51,7 @@ async def exchange(client: AsyncRedis, commands: Sequence[Command]) -> list[Any]
         await connection.send_packed_command(connection.pack_commands(commands))
         return decode_all(commands, [await read_reply(connection) for _ in commands])
     except BaseException:
-        # Replies may be left on it that nobody waits for.
+        # It may still have unread replies.
         await connection.disconnect(nowait=True)
         raise
     finally:
@@ -69,7 +69,7 @@ async def read_reply(connection: Any) -> Any:
 class ScriptRunner:
     """Runs read scripts on one client, and remembers when they were refused.
 
-    ``refused`` holds the server's reason once that has happened, None until then.
+    ``refused`` is the server's reason, None until scripts were refused.
     """
 
     def __init__(self, client: AsyncRedis, traffic: Traffic) -> None:
@@ -78,7 +78,7 @@ class ScriptRunner:
         self.refused: str | None = None
 
     async def run(self, script: Script, keys: Sequence[bytes], arguments: Sequence[bytes | str | int]) -> Any:
-        """Run the script once and return its reply; raises ``ScriptsRefusedError``, and ``wrongType`` as its error."""
+        """Run the script once and return its reply; raises ``ScriptsRefusedError`` or ``wrongType``."""
         try:
             return (await self.run_all(((script, keys, arguments),)))[0]
         except ResponseError as error:
@@ -92,7 +92,7 @@ class ScriptRunner:
     async def run_all(self, calls: Sequence[ScriptCall], over: Exchange | None = None) -> list[Any]:
         """Run several scripts in one round trip; raises ``ScriptsRefusedError``.
 
-        ``over`` is what sends commands as ``commands`` does, on another connection than the client's own.
+        ``over`` sends the commands in place of ``commands``, on another connection.
         """
         if self.refused:
             raise ScriptsRefusedError(self.refused)
@@ -105,31 +105,31 @@ class ScriptRunner:
         except (NoPermissionError, ClusterCrossSlotError) as error:
             raise self._refuse(error) from error
         except ResponseError as error:
-            # Of the scripts, not of the AUTH that opened the connection.
+            # An error about EVAL, not about the AUTH that opened the connection.
             if not re.search(r"unknown command\W+EVAL", str(error), re.IGNORECASE):
                 raise
             raise self._refuse(error) from error
 
     async def until_sent(self, task: asyncio.Task[Any]) -> None:
-        """Let a task that asks this server go on until its question is out, so that both sides work at once."""
+        """Run the event loop until a task has sent its request, so that the server works in parallel."""
         sent = self.traffic.bytes_sent
         for _ in range(_TURNS_TO_SEND):
             if task.done() or self.traffic.bytes_sent != sent:
                 break
             await asyncio.sleep(0)
-        # redis-py writes in a task of its own, which begins in the next turn.
+        # redis-py writes in a task of its own, which starts in the next turn.
         await asyncio.sleep(0)
 
     async def commands(self, *commands: Sequence[bytes | str | int]) -> list[Any]:
         """Send plain commands in one round trip; a command's own error is its result, not an exception.
 
-        A cluster that has moved the keys is followed once.
+        If a cluster has moved the keys, the commands are sent once more.
         """
         replies = await self._commands(*commands)
         return await self._commands(*commands) if has_moved(replies) else replies
 
     async def ask(self, *commands: Sequence[bytes | str | int]) -> list[Any]:
-        """Send plain commands in one round trip; raises the first error among the replies, ``wrongType`` as such."""
+        """Send plain commands in one round trip; raises the first error, as ``raise_first``."""
         replies = await self.commands(*commands)
         raise_first(replies)
         return replies
@@ -142,13 +142,13 @@ class ScriptRunner:
         commands: list[Sequence[bytes | str | int]] = []
         taught: set[str] = set()
         for script, keys, values in calls:
-            # The first EVAL of a script teaches the server what the others name.
+            # The first EVAL loads a script; further calls name it by its SHA1.
             is_taught = not teach or script.sha in taught
             named = ("EVALSHA", script.sha) if is_taught else ("EVAL", script.text)
             taught.add(script.sha)
             commands.append((*named, len(keys), *keys, *values))
         replies = await send(*commands)
-        # Raised here and not by a pipeline, which would wrap the server's words in its own.
+        # A pipeline of redis-py would change the server's message.
         for reply in replies:
             if isinstance(reply, Exception):
                 raise reply
@@ -189,7 +189,7 @@ class CommandRunner:
 
 
 class AsyncCommandRunner:
-    """``Runner`` for a ``redis.asyncio.Redis`` or ``RedisCluster``."""
+    """``CommandRunner`` for a ``redis.asyncio.Redis`` or ``RedisCluster``."""
 
     def __init__(self, client: Any) -> None:
         self._command: Callable[..., Any] = client.execute_command

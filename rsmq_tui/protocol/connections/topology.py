@@ -1,7 +1,7 @@
 """Sentinels and cluster nodes: which server to connect to.
 
-A lookup is a generator: it yields whom to ask what, is sent the reply or the error, and returns the server. It does no
-I/O itself, so synchronous and asyncio clients use the same code.
+A search is a generator: it yields each question, is sent the reply or the error, and returns the server. It does no I/O
+itself, so synchronous and asyncio clients use the same code.
 """
 
 from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator, Sequence
@@ -15,7 +15,7 @@ from rsmq_tui.protocol.address import Address, Node, Sentinels
 from rsmq_tui.protocol.errors import ExplainedError, Failure, failure_of
 from rsmq_tui.protocol.keys import name_bytes
 
-# Nodes that were not named but learned of: enough to find the cluster again when those that were named are gone.
+# How many discovered nodes to remember, to find the cluster again when the configured ones are gone.
 _LEARNED_MAX = 30
 
 T = TypeVar("T")
@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A command for one node, which is a sentinel or not."""
+    """A command for one node or sentinel."""
 
     node: Node
     command: tuple[str, ...]
@@ -34,24 +34,24 @@ Search = Generator[Question, Any, T]
 
 
 class Topology(Protocol):
-    """How a server is found each time that it is connected to."""
+    """Finds the server for each new connection."""
 
     def find(self) -> Search[Node]:
-        """Look for it; raises ``ExplainedError``."""
+        """Find the server; raises ``ExplainedError``."""
         ...
 
 
 def slot_of(ns: str) -> int | None:
-    """Return the slot of a cluster in which all keys of a namespace are; None when they are in many."""
+    """Return the cluster slot of all keys of a namespace; None if they are in several (no hash tag)."""
     _, opened, rest = ns.partition("{")
     tag, closed, _ = rest.partition("}")
     return int(key_slot(name_bytes(ns))) if opened and closed and tag else None
 
 
 def route_of(address: Address, ns: str | None) -> Topology | None:
-    """Return how the server is found that holds a namespace (of a cluster, any node if none is named).
+    """Return what finds the server of a namespace, or of a cluster any node if ``ns`` is None.
 
-    None where the address itself says it.
+    Returns None if the address itself names the server.
     """
     if address.sentinels:
         return SentinelTopology(address.sentinels)
@@ -67,25 +67,25 @@ class Slots:
     ranges: tuple[tuple[range, Node], ...]
 
     def holder(self, key: bytes) -> Node | None:
-        """Return the node that holds a key; None while nobody serves its slot."""
+        """Return the node that holds a key; None while no node serves its slot."""
         slot = key_slot(key)
         return next((node for slots, node in self.ranges if slot in slots), None)
 
 
 @dataclass(frozen=True, slots=True)
 class SingleServerTopology:
-    """The way to a node that is known."""
+    """A node that is already known."""
 
     node: Node
 
     def find(self) -> Search[Node]:
-        """Ask nobody."""
+        """Return the node, without a question."""
         yield from ()
         return self.node
 
 
 class SentinelTopology:
-    """Finds the master of a service; the sentinel that knew is asked first the next time."""
+    """Finds the master of a service; the sentinel that answered is asked first next time."""
 
     def __init__(self, sentinels: Sentinels) -> None:
         self._service = sentinels.service
@@ -120,7 +120,7 @@ class SentinelTopology:
 
 
 class ClusterTopology:
-    """Finds the node of a cluster that holds a namespace, or any; whoever knew is asked first the next time."""
+    """Finds the cluster node that holds a namespace, or any node; the one that answered is asked first next time."""
 
     def __init__(self, seeds: Sequence[Node], ns: str | None) -> None:
         self._nodes = list(seeds)
@@ -174,7 +174,7 @@ class _Range:
 
 
 def _ranges(reply: Any, asked: Node) -> Iterator[_Range]:
-    """Read what CLUSTER SLOTS says; what cannot be read is left out."""
+    """Parse the reply to CLUSTER SLOTS; invalid entries are left out."""
     for entry in reply if isinstance(reply, list) else ():
         try:
             first, last, *nodes = entry
@@ -187,7 +187,7 @@ def _ranges(reply: Any, asked: Node) -> Iterator[_Range]:
 def _node(entry: list[Any], asked: Node) -> Node:
     host = _text(entry[0] or b"")
     if host in ("", "?"):
-        # It names itself otherwise, or leaves it to us: then it is where the one is that was asked.
+        # The entry names no usable host: take the ip of its metadata, or else the host of the node that was asked.
         others = [_text(each) for each in entry[3]] if len(entry) > 3 else []
         host = dict(zip(others[::2], others[1::2], strict=False)).get("ip") or asked.host
     return Node(host, int(entry[1]))
@@ -211,7 +211,7 @@ def _told_by(error: Exception, command: str) -> Failure:
 
 
 def _silence(sentence: str, silent: list[tuple[Node, Failure]], wanting: str, prefix: str) -> Failure:
-    """Put together why nobody could say it."""
+    """Combine the failures of all nodes into one."""
     told = ", ".join(f"{node}: {failure.sentence}" for node, failure in silent)
     kinds = {failure.kind for _, failure in silent}
     kind, hint = silent[0][1].kind, silent[0][1].hint
@@ -233,18 +233,18 @@ def _is_place(reply: Any) -> bool:
 
 
 def _text(raw: bytes) -> str:
-    """Read a name or a host; it is told to people, so that nothing in it may be obeyed by a terminal."""
+    """Decode a name or a host for display: unprintable characters are replaced, because of terminal escapes."""
     text = raw.decode("utf-8", "replace")
     return "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text)
 
 
 def has_moved(replies: Iterable[Any]) -> bool:
-    """Tell whether a server said that another one holds the keys now, and so did nothing."""
+    """Return whether a server did nothing because another one holds the keys now."""
     return any(isinstance(reply, MovedError) for reply in replies)
 
 
 async def answered_async(search: Search[T], ask: Callable[[Question], Awaitable[Any]]) -> T:
-    """Carry out a search by asking with ``ask``, and return what it found; raises ``ExplainedError``."""
+    """Run a search, asking with ``ask``, and return what it found; raises ``ExplainedError``."""
     try:
         question = next(search)
         while True:
@@ -255,7 +255,7 @@ async def answered_async(search: Search[T], ask: Callable[[Question], Awaitable[
 
 
 def answered(search: Search[T], ask: Callable[[Question], Any]) -> T:
-    """Carry out a search as ``answered_async`` does, without an event loop."""
+    """Run a search as ``answered_async`` does, without an event loop."""
     try:
         question = next(search)
         while True:

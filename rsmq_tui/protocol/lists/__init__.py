@@ -4,12 +4,12 @@ client        ListQueue and AsyncListQueue
 edit_scripts  the Lua of guarded changes: delete, move, requeue and edit items
 editor        reads what a change needs, and applies guarded changes on one server
 edits         guarded changes as values, and their inverse
-inspection    leases compared with items, and the clients that wait
+inspection    the leases of a queue, and the clients that wait
 naming        the keys of a list queue, and the ids of its items
-operations    each operation as a value that both clients run, those of the reliable pattern with leases among them
-pages         reads ranges of items, and with them pages and single items
+operations    each operation as a value that both clients run, including the reliable pattern with leases
+pages         reads ranges, pages and single items
 reader        the read side of the list queues of one server, and their poll rows
-reaper        loops that reap: they return items whose lease has expired
+reaper        loops that return items whose lease has expired
 scan          reads every item of a list once, without blocking the server
 scripts       the Lua of operations, polls and reads
 """

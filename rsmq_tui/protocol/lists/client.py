@@ -19,16 +19,16 @@ class ListQueue(WaitingRunner):
 
     Producers push at one end, the back; consumers pop at the other, the front. With the usual names they are LPUSH and
     RPOP on ``queue:<name>``; ``names`` says otherwise. A ``name`` in bytes is a whole key, and so is every other queue
-    that is named in bytes. A queue is there as long as it has items: pushing makes it, taking the last one ends it.
+    that is named in bytes. It exists as long as it has items: the first push creates it, taking the last deletes it.
 
     Items are bytes; a ``str`` is sent as UTF-8. ``take``, ``take_blocking``, ``ack``, ``extend``, ``nack`` and ``reap``
-    are the reliable pattern: what is taken lies in a processing list, under a lease, until it is acknowledged, and goes
-    back when the lease ends. So an item is never lost, and is delivered again only after its lease has ended.
+    are the reliable pattern: an item that is taken stays in a processing list, under a lease, until it is acknowledged.
+    It returns to the queue when the lease ends. So no item is lost, and none is delivered again before its lease ends.
 
-    Methods that wait take a timeout in seconds, 0 for ever; each has a connection of the client's pool for itself
-    meanwhile, and the client's socket timeout may be shorter. On Redis Cluster the keys of one call must be in one
-    slot: see ``ListNames``; there waiting is done a second at a time, and so does not keep its place among those who
-    wait. Needs Redis 6.2 or newer, or Valkey.
+    Methods that wait take a timeout in seconds, 0 for ever, which may be longer than the client's socket timeout. Each
+    uses one connection of the client's pool until it returns. On Redis Cluster the keys of one call must be in one
+    slot: see ``ListNames``. There a wait is repeated each second, and then goes to the end of the server's line of
+    waiting clients. Needs Redis 6.2 or newer, or Valkey.
 
     A key of another type raises ``RsmqError`` with the code ``wrongType``; what the server or the network refuses
     raises redis-py's exceptions. ``AsyncListQueue`` has the same methods as coroutines.
@@ -51,7 +51,7 @@ class ListQueue(WaitingRunner):
     def push(self, *items: str | bytes, end: End | None = None) -> int:
         """Push items, each behind the one before, and return the new length (LPUSH, or RPUSH for the other end).
 
-        They go to the back unless an ``end`` is given. Raises ``messageNotString`` for what is no text or bytes.
+        They go to the back unless ``end`` is given. Raises ``messageNotString`` for what is not ``str`` or ``bytes``.
         """
         return self._run(operations.push(self._location, items, end))
 
@@ -60,15 +60,15 @@ class ListQueue(WaitingRunner):
         return self._run(operations.push(self._location, items, self._location.front))
 
     def push_existing(self, *items: str | bytes, end: End | None = None) -> int:
-        """As ``push``, but only to a queue that has items; returns 0 where it has none (LPUSHX or RPUSHX)."""
+        """As ``push``, but only to a queue that has items; returns 0 if it has none (LPUSHX or RPUSHX)."""
         return self._run(operations.push_existing(self._location, items, end))
 
     def pop(self, end: End | None = None) -> bytes | None:
-        """Remove and return the next item, or the one at ``end``; None where there is none (RPOP or LPOP)."""
+        """Remove and return the next item, or the one at ``end``; None if there is none (RPOP or LPOP)."""
         return self._run(operations.pop(self._location, end))
 
     def pop_many(self, count: int, end: End | None = None) -> list[bytes] | None:
-        """Remove and return up to ``count`` items; None where there is no queue (RPOP or LPOP with a count)."""
+        """Remove and return up to ``count`` items; None if there is no queue (RPOP or LPOP with a count)."""
         return self._run(operations.pop_many(self._location, count, end))
 
     def pop_blocking(
@@ -76,19 +76,19 @@ class ListQueue(WaitingRunner):
     ) -> Popped | None:
         """Pop from this queue, else from the first of the ``others`` that has items, else wait (BRPOP or BLPOP).
 
-        Returns the queue's key and the item, or None when the time is over. Those who wait are served in the order in
-        which they came. An item is gone from the server as soon as it is sent: see ``take_blocking``.
+        Returns the queue's key and the item, or None after the timeout. Clients are served in the order in which they
+        began to wait. If the connection breaks before the item arrives, the item is lost: see ``take_blocking``.
         """
         return self._wait(operations.pop_blocking(self._location, timeout_s, others, end))
 
     def move(self, to: str | bytes, *, from_end: End | None = None, to_end: End | None = None) -> bytes | None:
-        """Move the next item to the back of another queue and return it, or None where there is none (LMOVE)."""
+        """Move the next item to the back of another queue and return it, or None if there is none (LMOVE)."""
         return self._run(operations.move(self._location, to, from_end, to_end))
 
     def move_blocking(
         self, to: str | bytes, timeout_s: float = 0, *, from_end: End | None = None, to_end: End | None = None
     ) -> bytes | None:
-        """As ``move``, but wait for an item; None when the time is over (BLMOVE)."""
+        """As ``move``, but wait for an item; None after the timeout (BLMOVE)."""
         return self._wait(operations.move_blocking(self._location, to, timeout_s, from_end, to_end))
 
     def rpoplpush(self, to: str | bytes) -> bytes | None:
@@ -108,7 +108,7 @@ class ListQueue(WaitingRunner):
     def remove(self, item: str | bytes, count: int = 1) -> int:
         """Remove items equal to this one, and return how many (LREM).
 
-        The first ``count`` from the left, from the right where it is negative, all where it is 0.
+        The first ``count`` from the left, from the right if it is negative, all if it is 0.
         """
         return self._run(operations.remove(self._location, item, count))
 
@@ -128,30 +128,30 @@ class ListQueue(WaitingRunner):
         return self._run(operations.item_at(self._location, index))
 
     def take(self, vt_ms: int = operations.VT_MS) -> Lease | None:
-        """Move the next item to processing and lease it for so many ms, in one step; None where there is none.
+        """Atomically move the next item to processing and lease it for ``vt_ms`` ms; None if there is none.
 
         Raises ``invalidValue`` for a time below 0.
         """
         return self._run(operations.take(self._location, vt_ms))
 
     def take_blocking(self, timeout_s: float = 0, vt_ms: int = operations.VT_MS) -> Lease | None:
-        """As ``take``, but wait for an item; None when the time is over.
+        """As ``take``, but wait for an item; None after the timeout.
 
-        An item that came while waiting is moved first (BLMOVE) and leased then. Whoever dies in between leaves it to a
-        reaper, which gives it a grace time; where that ended before the lease began, waiting goes on.
+        An item that arrives during the wait is moved first (BLMOVE) and then leased. If this client fails in between,
+        a reaper returns the item after a grace period. If that period ends before the lease begins, the wait goes on.
         """
         return self._follow(operations.take_blocking(self._location, timeout_s, vt_ms))
 
     def ack(self, lease: Lease) -> bool:
-        """Remove an item that is done; False where its lease had ended and been reaped, or was acknowledged before."""
+        """Remove an item that is done; False if its lease was reaped, or acknowledged before."""
         return self._run(operations.ack(self._location, lease))
 
     def extend(self, lease: Lease, vt_ms: int = operations.VT_MS) -> Lease | None:
-        """Let a lease end so many ms from now, and return it with its new deadline; None where it is no longer held."""
+        """Make a lease end ``vt_ms`` ms from now; return it with its new deadline, or None if it is no longer held."""
         return self._run(operations.extend(self._location, lease, vt_ms))
 
     def nack(self, lease: Lease, *, to_back: bool = False) -> bool:
-        """Give an item back to be taken next, or after all others; False where its lease is no longer held."""
+        """Return an item to the front of the queue, or ``to_back``; False if its lease is no longer held."""
         return self._run(operations.nack(self._location, lease, to_back))
 
     def reap(
@@ -162,27 +162,27 @@ class ListQueue(WaitingRunner):
         examine: int = operations.EXAMINED_ITEMS,
         examine_bytes: int = operations.EXAMINED_BYTES,
     ) -> Reaped:
-        """Give back items whose lease has ended, and let nothing lie in processing without one; ``limit`` items in all.
+        """Return items whose lease has ended, and adopt items without a lease; at most ``limit`` items in all.
 
-        An item that nobody leased, because whoever moved it died or does not use leases, gets ``grace_ms`` before it
-        goes back too. Any number of reapers may run at once. To find those, what is being processed and the leases are
-        compared on the server, in one call: where both together are more than ``examine``, or more than
-        ``examine_bytes``, only leases that ended are seen to, and ``unexamined`` says so. By default that is when more
-        than 5,000 items, or 8 MB of them, are being processed; so many hold the server for some 20 ms at a time.
+        An item has no lease if its consumer failed before leasing it, or does not use leases; if adopted, it returns
+        after ``grace_ms``. Any number of reapers may run at once. To find such items, the server compares the
+        processing list with the leases, in one call. If both together exceed ``examine`` entries or ``examine_bytes``,
+        only expired leases are handled, and ``unexamined`` is set. The defaults allow 5,000 items or 8 MB in
+        processing, which block the server for some 20 ms at a time.
         """
         return self._follow(operations.reap(self._location, grace_ms, limit, examine, examine_bytes))
 
 
 def warn_deprecated(old: str, new: str) -> None:
-    """Warn whoever called the method that called this."""
+    """Warn the caller of the calling method."""
     warnings.warn(f"{old} is deprecated: use {new}", DeprecationWarning, stacklevel=3)
 
 
 class AsyncListQueue(AsyncWaitingRunner):
     """``ListQueue`` for asyncio: the same methods, arguments and errors, as coroutines.
 
-    Whoever is cancelled while it waits closes its connection, as the server needs to see; an item that was just being
-    popped is lost then, and one that was being taken is left to a reaper.
+    Cancelling a wait closes its connection, so that the server ends the wait too. An item that was just being popped is
+    then lost, and one that was being taken is left to a reaper.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""The Lua of guarded changes of list queues, composed of where items come from and where they go.
+"""The Lua of guarded changes of list queues, composed of a source and a target.
 
 A list has no ids: a change names values, and each item of that value is the same to it. Places are counted from the end
 that producers push to, 0 is the item pushed last, so consumers that take from the other end do not shift them. A call
@@ -48,7 +48,7 @@ end
 """
 
 # ARGV 'q' or 'p' (in the queue, or in processing); the nearest and the furthest place of the window; how far beyond it
-# to look for what has shifted; how many places from 0 on are not to be touched; '1' to take the items away; for each
+# to look for what has shifted; how many places from 0 on to leave alone; '1' to take the items away; for each
 # edit its value, its lease's token or '', and its deadline.
 _FROM_LIST = """
 local source, leases = KEYS[1], KEYS[2]
@@ -165,7 +165,7 @@ writes[#writes + 1] = function()
 end
 """
 
-# ARGV what each adds to totalsent; the guard, as in ``edit_scripts``; for each edit its id, score, and rc or ''.
+# ARGV what each adds to totalsent; the guard, as in ``rsmq.edit_scripts``; for each edit its id, score, and rc or ''.
 _FROM_RSMQ = (
     """
 local zset, hash, counted, guard = KEYS[1], KEYS[2], tonumber(arg()), arg()
@@ -212,7 +212,7 @@ end
 )
 
 # ARGV 'q' or 'p'; '1' to put them at the end that is taken from; for each edit a lease's token or '', its deadline; '='
-# and its bytes, or '' where the source has them.
+# and its bytes, or '' if the source has them.
 _TO_LIST = """
 local target, target_leases = KEYS[3], KEYS[4]
 local is_target_left, is_first = is_left_of(arg()), arg() == '1'
@@ -240,7 +240,7 @@ writes[#writes + 1] = function()
 end
 """
 
-# ARGV for each edit the lease that the item is to have: its token, its deadline; '' for none.
+# ARGV for each edit the new lease of the item: its token, its deadline; '' for none.
 _TO_LEASES = """
 local given, until_then = {}, {}
 for n = 1, count do given[n], until_then[n] = arg(), arg() end
@@ -256,7 +256,7 @@ end
 """
 
 # ARGV what each adds to totalsent; for each edit its id, score, rc and fr ('' or = and the value), '=' and its body, or
-# '' where that comes from the source.
+# '' if that comes from the source.
 _TO_RSMQ = """
 local to_zset, to_hash, to_counted = KEYS[3], KEYS[4], tonumber(arg())
 call('ZCARD', to_zset)

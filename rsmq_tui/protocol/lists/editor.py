@@ -22,14 +22,14 @@ from rsmq_tui.protocol.lists.scan import ListWalk, whole_walk
 from rsmq_tui.protocol.rsmq.editor import QueueEditor
 from rsmq_tui.protocol.rsmq.operations import Operation
 
-# Leases are read so many at a time: a call takes some ms.
+# Leases read per call, which takes a few ms.
 _LEASES_PER_CALL = 5_000
 _TOKEN_CHARS = 22
 
 
 @dataclass(frozen=True, slots=True)
 class ListFacts:
-    """How many items lie in a list queue, how many are in processing, and how many leases there are."""
+    """The numbers of ready items, of items in processing, and of leases of a list queue."""
 
     ready: int
     processing: int
@@ -42,9 +42,9 @@ class ListFacts:
 
 
 class ListEditor(EditExecutor):
-    """Changes the list queues of a server, whose keys ``names`` tells. Close it with ``aclose``.
+    """Changes the list queues of a server; ``names`` defines their keys. Close it with ``aclose``.
 
-    Every method raises redis-py's errors when the server cannot be asked, and ``RsmqError`` for what it refuses.
+    Every method raises redis-py's errors if the server cannot be asked, and ``RsmqError`` for what it refuses.
     """
 
     def __init__(self, server: Address | str, names: ListNames, *, timeout_s: float = TIMEOUT_S) -> None:
@@ -53,7 +53,7 @@ class ListEditor(EditExecutor):
 
     @classmethod
     def sharing(cls, other: EditExecutor, ns: str) -> "ListEditor":
-        """Return an editor over the connections of another one, of list queues whose keys are named as that knows."""
+        """Return an editor that shares the connections of another one, and its names if it has them."""
         return cls.beside(other, other.names if isinstance(other, ListEditor) else ListNames())
 
     @classmethod
@@ -71,16 +71,16 @@ class ListEditor(EditExecutor):
         return editor
 
     def new_token(self, batch: Batch | None = None) -> str:
-        """Return a name for a call; it is also the key, in ASCII, under which the outcome will be."""
+        """Return a new token for a call: the quoted key of its marker."""
         if not isinstance(batch, ListBatch):
-            raise TypeError("a batch of something else than list queues")
+            raise TypeError("not a batch of list queues")
         token = secrets.token_hex(12)
         if batch.ns is not None and batch.target is None:
             return quote_from_bytes(Keys(batch.ns).marker(token))
         return quote_from_bytes(batch.names.marker(self._home_of(batch), token))
 
     async def facts(self, queue: str) -> ListFacts:
-        """Count what a queue holds; raises ``wrongType`` where one of its keys is something else."""
+        """Count what a queue holds; raises ``wrongType`` if one of its keys has another type."""
         names = self.names
         ready, processing, leases = await self._ask(
             queue,
@@ -91,7 +91,7 @@ class ListEditor(EditExecutor):
         return ListFacts(ready, processing, leases)
 
     def walk(self, queue: str, area: Area, first: int | None = None, last: int = 0) -> ListWalk:
-        """Return what walks through the queue, or what is in processing, and reads whole items, however long."""
+        """Return a walk through the queue or the processing list that reads whole items, however long."""
         return whole_walk(self._link_of(queue).runner, self.names, queue, area, first, last)
 
     async def newest(self, queue: str) -> tuple[int, bytes]:
@@ -106,7 +106,7 @@ class ListEditor(EditExecutor):
         found: dict[bytes, list[tuple[bytes, bytes]]] = {}
         while True:
             (part,) = await self._ask(queue, ("ZRANGE", key, start, start + _LEASES_PER_CALL - 1, "WITHSCORES"))
-            # Pairs of RESP 3, or all in a row.
+            # A list of pairs in RESP3, a flat list in RESP2.
             pairs = (
                 part if part and isinstance(part[0], list | tuple) else list(zip(part[::2], part[1::2], strict=True))
             )
@@ -119,7 +119,7 @@ class ListEditor(EditExecutor):
             start += _LEASES_PER_CALL
 
     async def look(self, batch: Batch) -> str:
-        """Return what a void call may have done before: an outcome, empty when all is as it was."""
+        """Return what a voided call may have done: an outcome, empty if nothing has changed."""
         if not isinstance(batch, ListBatch):
             return await QueueEditor.beside(self, self.ns).look(batch)
         try:
@@ -130,7 +130,7 @@ class ListEditor(EditExecutor):
 
     def _operation(self, batch: Batch, token: str) -> Operation[str]:
         if not isinstance(batch, ListBatch):
-            raise TypeError("a batch of something else than list queues")
+            raise TypeError("not a batch of list queues")
         return batch.operation(None, self._place(token)[1])
 
     def _place(self, token: str) -> tuple[Redis, bytes]:
@@ -141,7 +141,7 @@ class ListEditor(EditExecutor):
         return self._link_of(queue).client
 
     def _link_of(self, queue: str) -> ServerConnection:
-        # In a cluster the server is found by a hash tag; a key without one is in the slot that it would be in as a tag.
+        # A cluster's node is found by hash tag; a key without one is in the same slot as if it were the tag.
         return self._links.of(queue if "{" in queue else "{" + queue + "}")
 
     async def _ask(self, queue: str, *commands: Sequence[bytes | str | int]) -> list[Any]:

@@ -1,4 +1,4 @@
-"""Guarded changes of list queues as values: which items by their bytes, where they go, and the inverse.
+"""Guarded changes of list queues as values: which items, by their bytes, where they go, and the inverse.
 
 An item has no id: a change names values, each as many times as it occurs; equal items are interchangeable. Here the id
 of an item is its ``value_id``, ``rc`` is the token of its lease, and ``score`` is the deadline of its lease.
@@ -21,7 +21,7 @@ from rsmq_tui.protocol.lists.scan import whole_walk
 from rsmq_tui.protocol.rsmq.edits import Condition, Edit, Outcome, found_in, guard_text, letters_of, outcome_of
 from rsmq_tui.protocol.rsmq.operations import Argument, Operation, RawMessage
 
-# Stands in an outcome for what was done and has been taken back since.
+# In an outcome: an edit that was done and has been undone since.
 TAKEN_BACK = "u"
 _EVERYWHERE = 2**40
 
@@ -44,7 +44,7 @@ _INVERSE = {
 
 
 class Window(NamedTuple):
-    """Where a call looks for items, in places from 0 on: that of the item which was pushed last.
+    """Where a call looks for items, in places counted from 0, the item pushed last.
 
     From ``near`` to ``far`` first, then up to ``slack`` places beyond both; never at the ``spared`` places from 0 on.
     """
@@ -59,13 +59,13 @@ class Window(NamedTuple):
 class ListBatch:
     """Edits of one kind of the list queue at ``queue``, or from it to ``target``.
 
-    ``ns`` and ``target_ns`` are namespaces where that side is a queue of RSMQ; ``sent`` is what each edit adds to the
-    totalsent of that. ``first`` puts items at the end that consumers take from, the first of them to be taken next;
-    else they go to the other end, to be taken last. ``window`` is where the call looks, and
-    ``conditions`` what messages of RSMQ must meet, as in ``MessageBatch``; neither is in the journal.
+    ``ns`` and ``target_ns`` are the namespaces of RSMQ queues, None for list queues; ``sent`` is what each edit adds to
+    the totalsent of the RSMQ queue. With ``first``, items go to the end that consumers take from, and the first of them
+    is taken next; otherwise they go to the other end. ``window`` is where the call looks, and ``conditions`` are for
+    RSMQ messages, as in ``MessageBatch``; neither is in the journal.
     """
 
-    # What goes shifts what is behind it.
+    # Removed items shift the places of those behind them.
     in_order: ClassVar[bool] = True
     kind: ListKind
     queue: str
@@ -81,41 +81,41 @@ class ListBatch:
 
     @property
     def read(self) -> Callable[[Any], str]:
-        """What reads the outcome of its call, and refuses that of any other."""
+        """Decodes the outcome of its call; raises ``InvalidResponse`` for the reply to another."""
         return outcome_of(self.size, finds=self.ns is not None)
 
     @property
     def size(self) -> int:
-        """How many items it is for."""
+        """How many items it has."""
         return len(self.edits)
 
     @property
     def befores(self) -> list[RawMessage]:
-        """What its edits take, or change."""
+        """The items that its edits take or change."""
         return [before for before, _ in self.edits if before is not None]
 
     @property
     def afters(self) -> list[RawMessage]:
-        """What its edits put somewhere."""
+        """The items that its edits write."""
         return [after for _, after in self.edits if after is not None]
 
     @property
     def has_ids(self) -> bool:
-        """True where it takes messages of RSMQ."""
+        """True if it takes RSMQ messages."""
         return self.ns is not None
 
     @property
     def takes_away(self) -> bool:
-        """True where its items are nowhere afterwards."""
+        """True if it deletes its items."""
         return self.kind is ListKind.REMOVE
 
     @property
     def takes_from_list(self) -> bool:
-        """True where its items come from a list, and so are found by their values."""
+        """True if its items come from a list, and so are found by their values."""
         return self.kind is not ListKind.PUT and self.ns is None
 
     def operation(self, keys: Keys | None, marker: bytes) -> Operation[str]:
-        """Return the call that carries it out once, and leaves its outcome under the marker."""
+        """Return the call that applies it once and stores its outcome at ``marker``."""
         arguments: list[Argument] = [len(self.edits), self.names.take_from]
         source = target = ""
         source_keys = target_keys = (marker, marker)
@@ -133,7 +133,7 @@ class ListBatch:
         return Operation(script, (*source_keys, *target_keys, marker), tuple(arguments), self.read)
 
     def as_done(self, outcome: str) -> tuple[Edit, ...]:
-        """Return the edits with what the server found where that was not what was seen; ValueError for no outcome."""
+        """Return the edits with what the server found if it differs; raises ValueError for a malformed outcome."""
         edits = list(self.edits)
         for place, score, rc, fr in found_in(outcome, self.size)[1]:
             before, after = edits[place]
@@ -142,10 +142,10 @@ class ListBatch:
         return tuple(edits)
 
     def inverse(self, outcome: str) -> "ListBatch | None":
-        """Return the batch that undoes what that outcome says was done, or None where nothing was.
+        """Return the batch that undoes the edits which ``outcome`` says were done; None if there are none.
 
-        What goes back to a list goes to the end that consumers take from, in its order; in processing, where the oldest
-        items are.
+        Items go back to the end of a list that consumers take from, in their order; in processing, to the end of the
+        oldest items.
         """
         edits = tuple(
             Edit(after, before)
@@ -162,7 +162,7 @@ class ListBatch:
         return ListBatch(kind, queue, edits, self.names, target, ns, target_ns, -self.sent, first=True)
 
     def traces(self, there: Sequence[bool]) -> str:
-        """Tell from whether each of what it takes (or puts) is there now what it may have done, as other batches do."""
+        """Return what it may have done, as ``MessageBatch.traces``; ``there`` says which of its items exist."""
         is_put = self.kind is ListKind.PUT
         letters = [Outcome.DONE if is_there is is_put else Outcome.GONE for is_there in there]
         return "".join(letters) if Outcome.DONE in letters else ""
@@ -206,7 +206,7 @@ class ListBatch:
 
 
 def list_item(body: bytes, *, area: Area = "q") -> RawMessage:
-    """Return an item as an edit has it."""
+    """Return an item as edits hold it."""
     return RawMessage(value_id(area, body), b"0", None, None, len(body), body)
 
 
@@ -219,7 +219,7 @@ def _raw(value: bytes | None) -> bytes:
 
 
 async def are_there(read: Callable[..., Awaitable[list[Any]]], runner: ScriptRunner, batch: ListBatch) -> list[bool]:
-    """Tell of each of what a batch takes (or puts) whether it is there; of equal items of as many as there are.
+    """Return for each item that a batch takes (or puts) whether it exists; of equal items, as many as there are.
 
     ``read`` sends commands and returns the replies.
     """

@@ -1,8 +1,8 @@
-"""Inspects list queues: leases compared with items, and the clients that wait.
+"""Inspects list queues: their key types and leases, and the clients that wait.
 
 CLIENT LIST of Redis and Valkey reports that a client is blocked and on which command, but not on which keys. So the
-number of waiting clients is that of a whole database, and is read on demand only. The list server of this package
-reports the keys as well.
+number of waiting clients is that of a whole database, and is read on demand only. ``rsmq_tui.listserver`` reports the
+keys as well.
 """
 
 import re
@@ -23,9 +23,9 @@ _SHOWN_BYTES = 22
 
 
 class LeaseMember(NamedTuple):
-    """A member of the leases: ``sha`` is that of its item, None where the member is of another form than ours.
+    """A member of the leases: ``sha`` is the SHA1 of its item, None if the member has another form than ours.
 
-    ``mark`` tells it from all others, ``token`` is what of it may be shown.
+    ``mark`` identifies the member, ``token`` is the part of it that may be shown.
     """
 
     mark: bytes
@@ -43,7 +43,7 @@ class LeasePage:
 
 
 class KeyTypes(NamedTuple):
-    """What Redis says that the keys of a list queue hold; ``none`` where there is no such key."""
+    """The types of a list queue's keys, as TYPE returns them; ``none`` for a key that does not exist."""
 
     queue: str
     processing: str
@@ -51,15 +51,15 @@ class KeyTypes(NamedTuple):
 
 
 class ListLeases:
-    """Reads types and leases of list queues; raises ``wrongType`` where the leases are something else."""
+    """Reads types and leases of list queues; raises ``wrongType`` if the leases are another type."""
 
     def __init__(self, runner: ScriptRunner, names: ListNames) -> None:
         self._runner = runner
         self._names = names
 
     async def types(self, queue: str) -> KeyTypes:
-        """Return what the three keys hold."""
-        # On a cluster each of them may be elsewhere.
+        """Return the types of the three keys."""
+        # In a cluster each may be on another node.
         found = [(await ask(self._runner, ("TYPE", key)))[0] for key in list_keys(self._names, queue)]
         return KeyTypes(*(bytes(each).decode("latin-1") for each in found))
 
@@ -69,7 +69,7 @@ class ListLeases:
         return int(found)
 
     async def pages(self, queue: str) -> AsyncGenerator[LeasePage, None]:
-        """Yield all leases; one may come twice, and what comes and goes meanwhile or not."""
+        """Yield all leases; one may come twice, and those added or removed meanwhile may be missing."""
         key = list_keys(self._names, queue)[2]
         cursor, count = b"0", CHUNK_MESSAGES_MIN
         while True:
@@ -89,14 +89,14 @@ def _member(member: bytes, score: bytes) -> LeaseMember:
 
 
 _WAITING = frozenset(("blpop", "brpop", "blmove", "brpoplpush", "blmpop"))
-# Names hold no space: the server does not let a client give itself one that does.
+# The server refuses client names with spaces.
 _FIELD = re.compile(r"([a-z-]+)=([^ ]*)")
 
 
 class BlockedConsumer(NamedTuple):
-    """A client that waits: ``command`` is what it waits with, ``waited_s`` for how long; ``name`` is its own word.
+    """A client that waits with ``command``, for ``waited_s`` seconds so far; ``name`` is set by the client.
 
-    ``keys`` are the lists that it waits for, None where the server does not tell.
+    ``keys`` are the lists that it waits for, None if the server does not report them.
     """
 
     id: int
@@ -107,12 +107,12 @@ class BlockedConsumer(NamedTuple):
     keys: frozenset[bytes] | None = None
 
 
-# What to ask: which database this connection is in, and who is connected.
+# For the database of this connection, and for all clients.
 COMMANDS: tuple[tuple[str, ...], ...] = (("CLIENT", "INFO"), ("CLIENT", "LIST", "TYPE", "NORMAL"))
 
 
 def read_blocked(info: bytes, clients: bytes) -> list[BlockedConsumer]:
-    """Read the replies to ``COMMANDS``: who waits on lists of that database, the longest first."""
+    """Decode the replies to ``COMMANDS``: the clients that wait for lists of the database, the longest wait first."""
     return decoded(_read, (info, clients))
 
 

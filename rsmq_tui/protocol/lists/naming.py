@@ -1,7 +1,7 @@
 """The names of a list queue's keys, and the ids of its items.
 
 An item has no id of its own: the id made here is its position when it was read, and a hash of its bytes. The position
-is for people, and says where to look first; a change means any item of the same bytes.
+is shown, and says where to look first; a change applies to any item with the same bytes.
 """
 
 import re
@@ -17,7 +17,7 @@ End = Literal["left", "right"]
 """One of the two ends of a list: ``left`` is its head (index 0), ``right`` its tail (index -1)."""
 
 LISTS_NS = LIST.ns
-"""What stands for all list queues where a namespace would."""
+"""Takes the place of a namespace for all list queues."""
 
 _QUEUE, _NAME = "{queue}", "{name}"
 _USUAL_QUEUE = "queue:{name}"
@@ -35,16 +35,16 @@ def other_end(end: End) -> End:
 class ListNames:
     """How the keys of list queues are named, and the end that consumers take from.
 
-    ``queue`` makes a short name a key and holds ``{name}`` once. ``processing`` and ``leases`` say where the items that
-    are being worked on and their deadlines are; each holds once either ``{queue}``, the queue's whole key, or
-    ``{name}``, what ``{name}`` stands for in that key. Bull's, for one, are ``queue="bull:{name}:wait"`` and
-    ``processing="bull:{name}:active"``. A key that is not of the form of ``queue`` is taken for its own name.
+    ``queue`` is the template of the key for a short name, and contains ``{name}`` once. ``processing`` and ``leases``
+    are the templates of the keys for items in processing and their leases; each contains once either ``{queue}``, the
+    queue's whole key, or ``{name}``, its short name. Those of Bull are ``queue="bull:{name}:wait"`` and
+    ``processing="bull:{name}:active"``. If a key does not match ``queue``, its name is the whole key.
 
     On Redis Cluster the three keys must be in one slot: give the name a hash tag (``queue:{orders}``), or put braces
     around the whole key (``processing="{{queue}}:processing"``, ``leases="{{queue}}:leases"``).
 
-    Raises ``ValueError`` for a template that lacks its placeholder or has it twice, for keys that would coincide, and
-    for another end.
+    Raises ``ValueError`` for a template that lacks its placeholder or has it twice, for equal keys, and for an unknown
+    end.
     """
 
     queue: str = _USUAL_QUEUE
@@ -77,7 +77,7 @@ class ListNames:
         return name_bytes(self._fill(self.leases, key))
 
     def marker(self, key: str, token: str) -> bytes:
-        """Return where a guarded change of the queue at ``key`` leaves its outcome until it is known."""
+        """Return the key for the outcome of a guarded change of the queue at ``key``."""
         return name_bytes(self._fill(self._marker, key) + token)
 
     def owner(self, key: str) -> str | None:
@@ -92,10 +92,11 @@ class ListNames:
         return None
 
     def for_patterns(self, patterns: Iterable[str]) -> "ListNames":
-        """Return these names for queues that are watched by those patterns of keys.
+        """Return these names for queues that are watched by patterns of keys.
 
-        Where ``processing`` or ``leases`` hold ``{name}``, that is what the ``*`` of a pattern stands for, or what it
-        was said to be before; raises ``ValueError`` where nothing, or more than one pattern, says so.
+        If ``processing`` or ``leases`` contain ``{name}``, ``queue`` becomes the pattern with ``{name}`` for its ``*``.
+        Without a pattern, a ``queue`` that was set is kept. Raises ``ValueError`` if there is neither, and for several
+        patterns.
         """
         if _NAME not in self.processing + self.leases:
             return self
@@ -103,12 +104,12 @@ class ListNames:
         if not found and self.queue != _USUAL_QUEUE:
             return self
         if len(found) != 1:
-            raise ValueError(f"{_NAME} is what the * of a pattern stands for: name one pattern such as bull:*:wait")
+            raise ValueError(f"{_NAME} is the part of a key that * matches: give one pattern, such as bull:*:wait")
         return replace(self, queue=found.pop())
 
     @property
     def _marker(self) -> str:
-        # It goes into the slot of the other keys, wherever braces put them.
+        # The marker must be in the same cluster slot as the other keys.
         return ("{{queue}}" if "{{queue}}" in self.processing else _QUEUE) + _MARK
 
     def _fill(self, template: str, key: str) -> str:
@@ -118,7 +119,7 @@ class ListNames:
 
 
 def _filling(template: str, text: str) -> str | None:
-    """Return what stands for the placeholder of a template in a text of its form; None where it is not of its form."""
+    """Return what the placeholder of a template stands for in a text; None if the text does not match."""
     before, after = re.split(r"\{queue\}|\{name\}", template)
     if len(text) > len(before) + len(after) and text.startswith(before) and text.endswith(after):
         return text[len(before) : len(text) - len(after)]
@@ -127,15 +128,15 @@ def _filling(template: str, text: str) -> str | None:
 
 Place = Literal["queue", "processing"]
 Area = Literal["q", "p"]
-"""A place as ids have it."""
+"""A place, as in an id."""
 
-# What stands where a message has its score. An item in the queue may be taken at once; one in processing has the
-# deadline of its lease, or these where it has no lease, or where there are too many leases to look through.
+# The scores of items. An item in the queue is ready; one in processing has the deadline of its lease, or one of these
+# if it has no lease, or if there are too many leases to search.
 READY_SCORE = b"0"
 UNLEASED_SCORE = b"inf"
 UNKNOWN_LEASE_SCORE = b"nan"
 
-# A lease's member is a token of so many characters, a colon and the item.
+# A member of the leases is a token of this length, a colon and the item.
 _TOKEN_LENGTH = 22
 
 _SHA_LENGTH = 1 + 40
@@ -158,7 +159,7 @@ class ItemId(NamedTuple):
 
 
 def read_item_id(id: str | bytes) -> ItemId | None:
-    """Return what an id says, or None for one that is not of a list item."""
+    """Parse the id of a list item; None for any other id."""
     text = id.decode("latin-1") if isinstance(id, bytes) else id
     found = _ID.fullmatch(text)
     if found is None:
@@ -172,7 +173,7 @@ def item_sha(item: bytes) -> str:
 
 
 def item_id(place: Place, position: int, item: bytes) -> str:
-    """Return the id of an item that lies there."""
+    """Return the id of an item at a position."""
     return f"{_LETTERS[place]}:{position}:{item_sha(item)}"
 
 
@@ -182,17 +183,17 @@ def value_id(area: Area, item: bytes) -> bytes:
 
 
 def area_of(id: bytes) -> Area:
-    """Return the area alone of an id that is an item's."""
+    """Return the area in the id of an item."""
     return "p" if id.startswith(b"p") else "q"
 
 
 def position_of(id: bytes) -> int:
-    """Return the position alone of an id that is an item's."""
+    """Return the position in the id of an item."""
     return int(id[2 : id.index(b":", 2)])
 
 
 def digest_of(id: bytes) -> bytes:
-    """Return the SHA1 alone, in 20 bytes, of an id that is an item's; raises ValueError for another."""
+    """Return the SHA1, in 20 bytes, in the id of an item; raises ValueError for another id."""
     return bytes.fromhex(id[-_SHA_LENGTH + 1 :].decode("ascii"))
 
 
@@ -202,12 +203,12 @@ def item_digest(item: bytes) -> bytes:
 
 
 def order_of(id: bytes) -> bytes:
-    """Return what to sort by: items of lists by their position, what is no item's id by itself."""
+    """Return a sort key: ids of items sort by position, other ids by themselves."""
     # There may be millions.
     position = id[2:-_SHA_LENGTH] if id[1:2] == b":" else b""
     return id[:2] + position.rjust(_DIGITS, b"0") if position.isdigit() else id
 
 
 def leased_item(member: bytes) -> bytes | None:
-    """Return the item that a member of the leases stands for; None where it is somebody else's, of another form."""
+    """Return the item of a member of the leases; None if the member has another form than ours."""
     return member[_TOKEN_LENGTH + 1 :] if member[_TOKEN_LENGTH : _TOKEN_LENGTH + 1] == b":" else None

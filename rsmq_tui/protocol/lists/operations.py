@@ -1,10 +1,10 @@
 """Each operation on a list queue as a value that a client runs, and the types of arguments and results. No I/O.
 
-An end that is None is the one that the queue's names say.
+An ``end`` of None is the one that ``ListNames`` defines.
 
-A command that waits on the server has a connection of its own, and waits for the reply as long as the command does: the
-socket timeout counts only from when the server should have answered. It is never sent twice, as redis-py does after an
-error, because what the first one popped would be lost.
+A blocking command uses a connection of its own, on which the socket timeout begins only when the command's own timeout
+has passed. redis-py would send it again after an error; here it is sent once, because what the first one popped would
+be lost.
 """
 
 import asyncio
@@ -30,10 +30,10 @@ from rsmq_tui.protocol.validation import SECONDS_MAX, body_bytes
 
 
 class Lease(NamedTuple):
-    """An item that was taken, and for how long it is whose it is.
+    """An item that a consumer took, and its lease.
 
-    ``queue`` is the queue's key, ``token`` tells this lease from others of equal items, and ``deadline_ms`` is the
-    server's time from which on a reaper may give the item to somebody else.
+    ``queue`` is the queue's key, ``token`` distinguishes this lease from others of equal items, and ``deadline_ms`` is
+    the server's time when the lease ends, after which a reaper may return the item to the queue.
     """
 
     queue: str
@@ -43,7 +43,7 @@ class Lease(NamedTuple):
 
     @property
     def member(self) -> bytes:
-        """The member of the zset of leases that stands for it."""
+        """Its member in the zset of leases."""
         return b"%b:%b" % (self.token.encode(), self.item)
 
 
@@ -57,9 +57,9 @@ class Popped(NamedTuple):
 class Reaped(NamedTuple):
     """What a reaper did.
 
-    ``returned`` items whose lease had ended went back to be taken next; ``adopted`` items that nobody had leased got a
-    grace time; ``dropped`` leases had lost their item. ``unexamined`` is how many items were being processed where they
-    were too many or too large to be compared with their leases, else 0: nothing was adopted then.
+    ``returned`` items had an expired lease and went back to the front of the queue; ``adopted`` items had no lease and
+    got a grace period; ``dropped`` leases had no item. ``unexamined`` is the number of items in processing if they were
+    too many or too large to compare with the leases, so that none was adopted; else 0.
     """
 
     returned: int = 0
@@ -72,15 +72,15 @@ T = TypeVar("T")
 
 # Servers round the timeout of a command to milliseconds, some of them down; 0 is for ever.
 _SHORTEST_S = 0.001
-# How long a client of a cluster waits at a time: shorter than its socket timeout.
+# How long a cluster client waits at a time: shorter than its socket timeout.
 _SLICE_S = 1.0
-# A server looks only so often whose time is over: ten times a second by default, or as little as once.
+# Servers check for expired timeouts ten times a second by default, and at least once a second.
 _LATENESS_S = 2.0
-_LATE = "the server has not answered a command that should have waited no longer"
+_LATE = "the server did not answer a blocking command after its timeout"
 
 
 class Waiting(NamedTuple, Generic[T]):
-    """A command that waits: ``command`` without the timeout that ends it, which is ``wait_s`` seconds, 0 for ever."""
+    """A blocking command: ``command`` without the timeout at its end, which is ``wait_s`` seconds, 0 for ever."""
 
     command: tuple[Argument, ...]
     wait_s: float
@@ -92,7 +92,7 @@ class Waiting(NamedTuple, Generic[T]):
 
 
 Flow = Generator[Operation[Any] | Waiting[Any], Any, T]
-"""An operation of several round trips: it yields each of them, is sent its result, and returns its own."""
+"""An operation of several round trips: it yields each of them, is sent the result, and returns the final result."""
 
 
 def checked_timeout(timeout_s: object) -> float:
@@ -103,13 +103,13 @@ def checked_timeout(timeout_s: object) -> float:
 
 
 class Deadline:
-    """The end of a wait of several commands; ``timeout_s`` is 0 for ever."""
+    """The deadline of a wait that takes several commands; ``timeout_s`` is 0 for ever."""
 
     def __init__(self, timeout_s: float) -> None:
         self._ends_s = time.monotonic() + timeout_s if timeout_s else inf
 
     def rest_s(self, at_most_s: float = inf) -> float | None:
-        """Return how long the next command may wait, 0 for ever; None when the time is over."""
+        """Return how long the next command may wait, 0 for ever; None after the deadline."""
         rest_s = min(self._ends_s - time.monotonic(), at_most_s)
         if rest_s == inf:
             return 0
@@ -123,7 +123,7 @@ def _patience_s(wait_s: float, connection: Any) -> float | None:
 
 
 class WaitingRunner(CommandRunner):
-    """A runner that also waits and follows flows."""
+    """A ``CommandRunner`` that also runs blocking commands and flows."""
 
     def __init__(self, client: Any) -> None:
         super().__init__(client)
@@ -165,7 +165,7 @@ class WaitingRunner(CommandRunner):
 
 
 class AsyncWaitingRunner(AsyncCommandRunner):
-    """``WaitingRunner`` for asyncio; whoever is cancelled while it waits closes that connection."""
+    """``WaitingRunner`` for asyncio; cancelling a wait closes its connection."""
 
     def __init__(self, client: Any) -> None:
         super().__init__(client)
@@ -180,13 +180,13 @@ class AsyncWaitingRunner(AsyncCommandRunner):
         return result
 
     async def _wait_once(self, waiting: Waiting[Any]) -> Any:
-        # A cancel that is lost while the command is sent would leave this waiting, perhaps for ever.
+        # If a cancellation were lost while the command is sent, this would wait on, perhaps for ever.
         before = cancels()
         connection = await self._pool.get_connection()
         try:
             await connection.send_command(*waiting.timed(waiting.wait_s))
             await end_if_cancelled(connection, before)
-            # A timeout of read_response would look like an answer, and leave the connection with one to come.
+            # A timeout of read_response would look like a reply, and leave the connection in use with one to come.
             async with asyncio.timeout(_patience_s(waiting.wait_s, connection)):
                 return await connection.read_response(disable_decoding=True, timeout=inf)
         except TimeoutError as error:
@@ -207,7 +207,7 @@ class AsyncWaitingRunner(AsyncCommandRunner):
             while True:
                 step = flow.send(result)
                 result = await (self._wait(step) if isinstance(step, Waiting) else self._run(step))
-                # Lost while a step was sent, as in ``_wait_once``: the next step would not know of it.
+                # The cancellation was lost while a step was sent, as in ``_wait_once``.
                 if cancels() > before:
                     raise asyncio.CancelledError
         except StopIteration as end:
@@ -224,11 +224,10 @@ _END = {"left": "LEFT", "right": "RIGHT"}
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """Where a queue is, and which of its ends is which.
+    """The keys and the ends of a queue.
 
-    ``name`` is its key as text; ``keys`` are those of the queue, of what is being processed and of the leases, which
-    the scripts of the reliable pattern work on. Consumers take from the ``front``, which LMOVE calls ``take_end``;
-    producers push at the ``back``.
+    ``name`` is its key as text; ``keys`` are the queue, the processing list and the leases, as the scripts need them.
+    Consumers take from the ``front``, which LMOVE calls ``take_end``; producers push at the ``back``.
     """
 
     names: ListNames
@@ -279,7 +278,7 @@ def pop_blocking(
 ) -> Waiting[Popped | None]:
     """BLPOP or BRPOP."""
     if isinstance(others, str | bytes):
-        raise TypeError("others are many queues: give a list of them")
+        raise TypeError("others must be a list of queues")
     keys = (location.key, *(_key(other, location.names) for other in others))
     return Waiting((_POP_BLOCKING[end or location.front], *keys), checked_timeout(timeout_s), _read_popped)
 
@@ -373,9 +372,9 @@ def take(location: Location, vt_ms: int) -> Operation[Lease | None]:
 
 
 def take_blocking(location: Location, timeout_s: float, vt_ms: int) -> Flow[Lease | None]:
-    """Take at once, else wait for an item to be moved, and lease it.
+    """Take an item at once, or wait for one to be moved, and lease it.
 
-    An item that was reaped before it could be leased is somebody else's: the wait then goes on.
+    If a reaper returns the item before it is leased, the wait goes on.
     """
     deadline = Deadline(checked_timeout(timeout_s))
     lease: Lease | None = yield take(location, vt_ms)
@@ -389,7 +388,7 @@ def take_blocking(location: Location, timeout_s: float, vt_ms: int) -> Flow[Leas
 
 
 def adopt(location: Location, item: bytes, vt_ms: int) -> Operation[Lease | None]:
-    """Lease an item that was moved to processing without a lease; None where it is not there for the taking."""
+    """Lease an item that was moved to processing without a lease; None if it is no longer there."""
     token = _new_token()
     read = _reader(lambda deadline_ms: Lease(location.name, item, token, deadline_ms))
     return Operation(scripts.ADOPT, location.keys, (token, item, _checked_ms("vt_ms", vt_ms)), read)
@@ -401,7 +400,7 @@ def ack(location: Location, lease: Lease) -> Operation[bool]:
 
 
 def extend(location: Location, lease: Lease, vt_ms: int) -> Operation[Lease | None]:
-    """Set the deadline to so many ms from now."""
+    """Set the deadline to ``vt_ms`` ms from now."""
     read = _reader(lambda deadline_ms: Lease(lease.queue, lease.item, lease.token, deadline_ms))
     return Operation(scripts.EXTEND, location.keys, (_member(location, lease), _checked_ms("vt_ms", vt_ms)), read)
 
@@ -413,7 +412,7 @@ def nack(location: Location, lease: Lease, to_back: bool) -> Operation[bool]:
 
 
 def reap(location: Location, grace_ms: int, limit: int, examine: int, examine_bytes: int) -> Flow[Reaped]:
-    """Return what expired and adopt what nobody leased, in calls that hold the server for some milliseconds each."""
+    """Return expired items and adopt items without a lease, in calls that block the server for a few ms each."""
     _checked_ms("grace_ms", grace_ms)
     if limit < 1:
         raise ValueError("limit must be at least 1")

@@ -1,7 +1,7 @@
-"""Reads ranges of items of list queues, and with them pages and single items, without changing anything.
+"""Reads ranges, pages and single items of list queues, without changing anything.
 
-Ranks are counted from the item that is taken next; items in processing come after those in the queue. Redis finds an
-item by its index, which costs less the nearer it is to an end: it walks over nodes of 8 KiB each.
+Ranks are counted from the item that is taken next; items in processing come after those in the queue. Redis walks over
+nodes of 8 KiB each to find an index, so it is faster the nearer the index is to an end.
 """
 
 from collections.abc import Iterable, Sequence
@@ -36,14 +36,14 @@ from rsmq_tui.protocol.rsmq.pages import (
     WholeMessage,
 )
 
-# What one call may copy of a range. Redis copies a megabyte in half a millisecond, and hashes it in two.
+# How much of a range one call may copy. Redis copies a megabyte in 0.5 ms, and hashes it in 2 ms.
 PAGE_BYTES = 1_000_000
-# Where scripts are refused, the first read of a list is so short: nothing tells how long items are before.
+# If scripts are refused, the first read of a list is this short, because the size of items is not known.
 _FIRST_ITEMS, _GROWTH = 1, 16
 
 
 def list_keys(names: ListNames, queue: str) -> tuple[bytes, bytes, bytes]:
-    """Return the keys of a list queue: its own, those in processing, and the leases."""
+    """Return the keys of a list queue: the queue, the processing list and the leases."""
     return name_bytes(queue), names.processing_key(queue), names.leases_key(queue)
 
 
@@ -55,7 +55,7 @@ async def ask(runner: ScriptRunner, *commands: Sequence[bytes | str | int]) -> l
 
 
 class CutItem(NamedTuple):
-    """An item that was not read whole: its size in bytes, its SHA1 in hexadecimal digits, and how it begins."""
+    """An item that was not read whole: its size in bytes, its SHA1 in hexadecimal digits, and its first bytes."""
 
     size: int
     sha: bytes
@@ -76,9 +76,9 @@ def sha_of(item: Item) -> str:
 
 
 class Range(NamedTuple):
-    """Items of a list from the index ``first`` to ``last``, both included; in that order, also where ``last`` is less.
+    """Items of a list from index ``first`` to ``last``, both included; in reverse order if ``last`` is less.
 
-    Indexes count from the ``front``, the item that is taken next or in processing the oldest, or from the other end.
+    With ``front``, indexes count from the item that is taken next (in processing the oldest), else from the other end.
     """
 
     place: Place
@@ -87,12 +87,12 @@ class Range(NamedTuple):
     last: int
 
     def count(self, length: int) -> int:
-        """Return how many items of it a list of that length has."""
+        """Return how many items of the range exist in a list of that length."""
         low, high = sorted((self.first, self.last))
         return max(0, min(high, length - 1) - low + 1)
 
     def cut(self, most: int, length: int) -> "Range":
-        """Return it without what comes after so many items of a list of that length."""
+        """Return the range cut to its first ``most`` items, in a list of that length."""
         if self.first <= self.last:
             return self._replace(last=min(self.last, self.first + most - 1))
         return self._replace(last=max(self.last, min(self.first, max(0, length - 1)) - most + 1))
@@ -100,7 +100,7 @@ class Range(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """What lay there at one moment: ``ready`` items in the queue, ``hidden`` in processing, and those of each range."""
+    """A queue at one moment: ``ready`` items in the queue, ``hidden`` in processing, and the items of each range."""
 
     at_ms: int
     ready: int
@@ -126,8 +126,8 @@ class Moment:
 class ListRanges:
     """Reads ranges of one list queue, any number of them at one moment; raises ``wrongType``.
 
-    Of each range no more is copied than ``most_bytes``, and one item: it is cut short then. Where scripts are refused
-    that is kept by how long items were before.
+    A range is cut short after ``most_bytes`` and one item. If scripts are refused, this limit is estimated from the
+    size of earlier items.
     """
 
     def __init__(self, runner: ScriptRunner, names: ListNames, queue: str) -> None:
@@ -158,7 +158,7 @@ class ListRanges:
     async def _read_plainly(
         self, ranges: tuple[Range, ...], most_bytes: int, whole_bytes: int, start_bytes: int
     ) -> Moment:
-        """Read all in one round trip, a few items at first, and again more of them where they are short."""
+        """Read all ranges in one round trip, a few items first; read more of them again if they are short."""
         while True:
             most_items = min(self._most_items, 1 + most_bytes // max(1, self._longest))
             cut = [each.cut(most_items, self._lengths[each.place]) for each in ranges]
@@ -167,7 +167,7 @@ class ListRanges:
             )
             self._lengths = {"queue": ready, "processing": hidden}
             longest = max((len(item) for items in replies for item in items), default=0)
-            # Forgotten with time, so that a single long item does not slow all down that comes after it.
+            # Decays, so that a single long item does not slow down all later reads.
             self._longest = max(longest, self._longest // 2)
             are_whole = all(
                 len(items) >= each.count(self._lengths[each.place]) for each, items in zip(ranges, replies, strict=True)
@@ -195,11 +195,11 @@ class ListRanges:
         return wanted.front is (wanted.place == "processing" or self._takes_right)
 
 
-# An item that moved is looked for this far towards the front, and a quarter as far beyond.
+# An item that moved is searched for this far towards the front, and a quarter as far to the back.
 SPAN_ITEMS = 500
-# Leases that a page looks through. Where there are more, not all of what is in flight has its deadline told.
+# Leases that are read for a page. If there are more, some items in processing have no known deadline.
 LEASES_MAX = 1_000
-# Items that are looked through for those of a screen.
+# Items that are read to find those of a page again.
 _LOOKED_MAX = 2_000
 
 
@@ -218,9 +218,9 @@ class Located(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PresentItems:
-    """Where items are at a later time of the server, by their ids from before: an id and a score each.
+    """The new id and score of items at the server's time ``at_ms``, by their old ids.
 
-    One that is not there was not found; where all of the queue ``is_known``, it has left it.
+    Items that were not found are missing; if ``is_known``, the whole queue was read, so they have left it.
     """
 
     at_ms: int
@@ -229,11 +229,11 @@ class PresentItems:
 
 
 class ListPages:
-    """Reads pages and items of list queues; raises ``wrongType`` where a key of the queue is something else.
+    """Reads pages and items of list queues; raises ``wrongType`` if a key of the queue has another type.
 
-    Nothing of an item stays the same but its bytes: one that moved is found again near its place by their SHA1. Which
-    of several with the same bytes that is, nobody can tell, nor which of their leases is whose: those on a page take
-    theirs in order, the earliest first. A page takes two calls, or three with leases, and others may work in between.
+    Only an item's bytes identify it: one that moved is found near its old position by its SHA1. Equal items cannot be
+    told apart, nor can their leases: the items of a page get deadlines in order, the earliest first. A page takes two
+    calls, or three with leases, and other clients may write in between.
     """
 
     def __init__(self, runner: ScriptRunner, names: ListNames) -> None:
@@ -250,10 +250,10 @@ class ListPages:
         count: int,
         whole_bytes: int = 0,
     ) -> RawPage:
-        """Read up to ``count`` items of the part, relative to the anchor: of its score nothing is asked.
+        """Read up to ``count`` items of the part, relative to the anchor, whose score is ignored.
 
-        Fewer come where they are long: no more than PAGE_BYTES and one item. Those of up to ``whole_bytes`` have a
-        whole preview. Scores are as ``item_ids`` has them, and ``rc`` means nothing.
+        If items are long there are fewer: at most PAGE_BYTES and one item. Items of up to ``whole_bytes`` have a whole
+        preview. Scores are those of ``naming``, and ``rc`` has no meaning.
         """
         ranges = ListRanges(self._runner, self._names, queue)
         wanted = None if anchor is None or where in ("first", "last") else read_item_id(anchor.id)
@@ -281,9 +281,9 @@ class ListPages:
         return RawPage(now.at_ms, depth, ready, start, tuple(messages))
 
     async def item(self, queue: str, id: str, *, with_body: bool = True) -> WholeMessage:
-        """Read one item, and its body unless that is longer than BODY_BYTES_MAX or not wanted; its id says where it is.
+        """Read one item, and its body unless that is longer than BODY_BYTES_MAX or not wanted; return its new id.
 
-        One that is no more where it was is also looked for among those that were taken last, or put back.
+        An item that has moved is also searched for among those that were taken last, or put back.
         """
         ranges, wanted = ListRanges(self._runner, self._names, queue), read_item_id(id)
         known = [] if wanted is None else [wanted]
@@ -296,9 +296,9 @@ class ListPages:
         return WholeMessage(now.at_ms, row.id, score, 0, None, size_of(row.item), body)
 
     async def present(self, queue: str, ids: Sequence[str]) -> PresentItems:
-        """Look for items near where they were, all at one moment.
+        """Find items near their old positions, all at one moment.
 
-        Far from there none is looked for, nor among more than some thousand items.
+        At most some thousand items are searched.
         """
         ranges = ListRanges(self._runner, self._names, queue)
         known = {place: id for id in ids if (place := read_item_id(id)) is not None}
@@ -308,13 +308,13 @@ class ListPages:
         return PresentItems(now.at_ms, again, is_known)
 
     async def due_counts(self, queue: str, bounds_ms: tuple[int, ...]) -> tuple[int, ...]:
-        """Count the leases that are over by each bound, then all of them, then what is in processing."""
+        """Count the leases that end by each bound, then all leases, then the items in processing."""
         _, processing, leases = list_keys(self._names, queue)
         bounds = [("ZCOUNT", leases, "-inf", bound) for bound in bounds_ms]
         return tuple(await ask(self._runner, *bounds, ("ZCARD", leases), ("LLEN", processing)))
 
     async def _scores(self, ranges: ListRanges, rows: Sequence[Located], hidden: int) -> list[str]:
-        """Return the score of each item: of one in processing the deadline of its lease."""
+        """Return the score of each item: for one in processing, the deadline of its lease."""
         worked_on = [row.position for row in rows if row.place == "processing"]
         if not worked_on:
             return [READY_SCORE.decode()] * len(rows)
@@ -325,9 +325,9 @@ class ListPages:
 async def _rows(
     ranges: ListRanges, ready: int, start: int, stop: int, whole_bytes: int, *, backward: bool = False
 ) -> list[Located]:
-    """Read the items of these ranks while PAGE_BYTES last, but at least one; backward from the last of them.
+    """Read the items of ranks ``start`` to ``stop``, not included: up to PAGE_BYTES, but at least one item.
 
-    ``ready`` items are taken to be in the queue, and ``stop`` is not included.
+    ``ready`` is the length of the queue. With ``backward`` the last items are read first.
     """
     parts: list[tuple[Place, int, int]] = [
         ("queue", start, min(stop, ready)),
@@ -353,12 +353,12 @@ async def _rows(
 async def _look(
     ranges: ListRanges, wanted: Sequence[ItemId], *, elsewhere: bool = True, whole_bytes: int = 0
 ) -> tuple[Moment, dict[ItemId, Located], bool]:
-    """Look for items near where they were, and unless ``elsewhere`` is False where they may have gone from there.
+    """Find items near their old positions, and with ``elsewhere`` also where they may have moved to.
 
-    Returns also whether all of the queue was looked through. Each item is found once.
+    Returns also whether the whole queue was read. Each item is found once.
     """
-    # Those that are taken last come first: where they have moved to tells the most of the others. None of those in
-    # processing is taken for one that was in the queue.
+    # Items that are taken last come first: how far they moved is the best guess for the others. Those in processing
+    # come before those in the queue, so that no id of the queue takes an item of theirs.
     wanted = sorted(wanted, key=lambda id: (id.place == "queue", -id.position))
     asked = _near(wanted)
     other: dict[Place, Place] = {"queue": "processing", "processing": "queue"}
@@ -391,14 +391,14 @@ async def _look(
 
 
 def _near(wanted: Iterable[ItemId]) -> list[Range]:
-    """Return what to look through for items in that order: each with those around it, of which it is the first."""
+    """Return the ranges to search for items in that order: each item, then the items around it."""
     room, found = _LOOKED_MAX, list[Range]()
     floor: dict[Place, int] = {"queue": 1 << 62, "processing": 1 << 62}
     for place, position, _ in wanted:
         beyond = min(position + SPAN_ITEMS // 4, floor[place] - 1)
         if position < beyond:
             found.append(Range(place, True, position + 1, beyond))
-        # What lies in front of it, as far as that was not among those around the items before.
+        # The items in front of it, except those that belong to an earlier range.
         top = min(position, floor[place] - 1)
         low = max(0, position - SPAN_ITEMS, top - room + 1)
         if low > top:
@@ -424,13 +424,13 @@ class _Deadlines:
                 self._deadlines.setdefault(item_sha(item), []).append(deadline)
 
     def of(self, sha: str) -> bytes:
-        """Return the deadline of an item, or what stands for none."""
+        """Return the deadline of an item, or the score of an item without one."""
         deadlines = self._deadlines.get(sha)
         return deadlines.pop(0) if deadlines else self._missing
 
 
 async def _leases_near(ranges: ListRanges, share: float) -> _Deadlines:
-    """Read leases: where there are many, those about as far from the first as that share of what is in processing."""
+    """Read leases: if there are many, those at about the ``share`` (0 to 1) of all, ordered by deadline."""
     key, found, longest = ranges.keys[2], list[bytes](), 0
     (card,) = await ask(ranges.runner, ("ZCARD", key))
     first = 0 if card <= LEASES_MAX else max(0, min(card - LEASES_MAX, int(share * card) - LEASES_MAX // 2))

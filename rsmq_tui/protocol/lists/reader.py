@@ -32,19 +32,19 @@ from rsmq_tui.protocol.replies import ascii_text, blob, clock_ms, due_ms, missha
 from rsmq_tui.protocol.replies import count as count_reply
 from rsmq_tui.protocol.rsmq.scripts import MICROSECONDS_FROM, SECONDS_BELOW, Row, Script
 
-# [ready, processing, leases, head, lease]: each of the first three is a number, or an error text; ``leases`` is 1 where
-# there are any, else 0. ``head`` is None where nothing is ready or the next item is not known, else [size, mark, 2 if
+# [ready, processing, leases, head, lease]: each of the first three is a number, or an error text; ``leases`` is 1 if
+# there are any, else 0. ``head`` is None if nothing is ready or the next item is not known, else [size, mark, 2 if
 # the one behind it is equal, else 1] and, if asked for, the start of it. ``lease`` is None, or [how many are expired,
-# the first deadline as it is written].
+# the first deadline, raw].
 ListRow = Row
 
 BIG_PACE_MS = 10_000
-# Stands for a key that another node of a cluster may hold; then the row's numbers for it are None.
+# In place of a key that another cluster node may hold; the row's numbers for it are then None.
 ELSEWHERE = b""
 _PLAIN_LOOKS = 25
 
 
-# Written out, and not made of shapes: they are asked of each row that is read.
+# Written out and not composed of shapes, because they check every row.
 def _is_number(reply: Any) -> bool:
     return reply is None or (type(reply) is int and reply >= 0) or type(reply) is bytes
 
@@ -67,7 +67,7 @@ def _is_head(reply: Any) -> bool:
 
 
 class ListRowCodec:
-    """The list, the processing list and the leases of each queue; a queue's name is its whole key."""
+    """Reads the list, the processing list and the leases of each queue; a queue's name is its whole key."""
 
     script: Script = LIST_ROWS
 
@@ -83,7 +83,7 @@ class ListRowCodec:
         return name_bytes(name), self._names.processing_key(name), self._names.leases_key(name)
 
     def calls(self, names: Sequence[str], keys: Sequence[QueueKeys], now_ms: int) -> Sequence[Call]:
-        """Return one call for all."""
+        """Return one call for all queues."""
         return (self._call(names, list(chain.from_iterable(keys)), now_ms),)
 
     def _call(self, names: Sequence[str], keys: Sequence[bytes], now_ms: int) -> Call:
@@ -93,9 +93,9 @@ class ListRowCodec:
         return keys, (now_ms, self._shown_bytes, *self._range, looks, int(len(keys) == len(names)))
 
     def settle(self, name: str, row: Row, before: Row, now_ms: int) -> float:
-        """Take off a row's end when a lease expires; where the next item was not looked at, it is the one from before.
+        """Remove from a row's end when a lease expires; if the next item was not read, keep the one from before.
 
-        A row that cannot be relied on is read each time.
+        A row with an error is read in each poll.
         """
         if not isinstance(row, list) or len(row) not in (5, 6):
             raise misshapen("in the row of a queue")
@@ -116,7 +116,7 @@ class ListRowCodec:
         return due
 
     def is_row(self, row: Row) -> bool:
-        """Tell whether a settled row is one as ``ListRow`` says."""
+        """Return whether a settled row has the form of ``ListRow``."""
         ready, processing, leases, _, lease = row
         return _is_number(ready) and _is_number(processing) and _is_number(leases) and _is_lease(lease)
 
@@ -140,7 +140,7 @@ class ListRowCodec:
                 rows.append([next(replies), None, None, None, None])
                 continue
             ready, hidden, first, expired = islice(replies, 4)
-            # Other clients work between these commands: what they say need not agree.
+            # Other clients may write between these commands, so the replies need not agree.
             lease = None
             if isinstance(first, list) and isinstance(expired, int) and first:
                 if not SECONDS_BELOW <= float(first[1]) < MICROSECONDS_FROM:
@@ -156,7 +156,7 @@ class ListRowCodec:
     async def _look(
         self, runner: ScriptRunner, keys: Sequence[QueueKeys], rows: list[Row], wanted: Sequence[int]
     ) -> None:
-        """Look at the next items of these, a few queues at a time, until enough has been read."""
+        """Read the next items, of a few queues at a time, up to LOOK_BYTES_MAX."""
         budget = LOOK_BYTES_MAX
         while wanted and budget > 0:
             some, wanted = wanted[:_PLAIN_LOOKS], wanted[_PLAIN_LOOKS:]
@@ -180,7 +180,7 @@ class ListRowCodec:
 
 
 class ClusterListRowCodec(ListRowCodec):
-    """The same in a cluster, where a call takes keys of one slot only: each queue has a call of its own.
+    """``ListRowCodec`` for a cluster, where the keys of a call must be in one slot: each queue has its own call.
 
     Where a queue's keys are in several slots, its processing list and its leases may be on other nodes, and are not
     read.
@@ -194,7 +194,7 @@ class ClusterListRowCodec(ListRowCodec):
         return (queue, ELSEWHERE, ELSEWHERE)
 
     def calls(self, names: Sequence[str], keys: Sequence[QueueKeys], now_ms: int) -> Sequence[Call]:
-        """Return a call for each."""
+        """Return one call for each queue."""
         return [
             self._call((name,), [key for key in of_queue if key != ELSEWHERE], now_ms)
             for name, of_queue in zip(names, keys, strict=True)
@@ -202,9 +202,9 @@ class ClusterListRowCodec(ListRowCodec):
 
 
 class ListRows(IncrementalPoll):
-    """Reads the rows of the list queues that ``known`` tells, by their keys; a poll is ``index``, then ``rows``.
+    """Reads the rows of the list queues whose keys ``known`` returns; a poll is ``index``, then ``rows``.
 
-    Polls may not overlap. ``shown_bytes`` is how much of each next item its row holds.
+    Polls must not overlap. ``shown_bytes`` is how much of each next item its row holds.
     """
 
     def __init__(
@@ -240,9 +240,9 @@ async def _expired_in_other_units(runner: ScriptRunner, leases: bytes, now_ms: i
 
 
 class ClusterListRows:
-    """Reads the rows of the list queues that ``known`` tells, wherever in the cluster they are, as ``ListRows``.
+    """``ListRows`` for queues on all nodes of a cluster.
 
-    Who holds what is asked anew after a poll that failed, as one does for keys that have moved.
+    After a failed poll the slots are read again, because keys that moved make a poll fail.
     """
 
     def __init__(
@@ -270,7 +270,7 @@ class ClusterListRows:
         return Index(max((index.at_ms for index in found), default=0), names)
 
     async def rows(self, now_ms: int) -> AsyncGenerator[tuple[Sequence[str], list[Row]]]:
-        """Give the rows of all, in the order of their names; a node's clock tells what has expired there."""
+        """Yield the rows of all queues, sorted by name; each node's clock decides what has expired there."""
         try:
             parts = await asyncio.gather(*(self._rows_of(node) for node in self._held))
         except SERVER_ERRORS:
@@ -313,15 +313,15 @@ class ClusterListRows:
 
 
 class ClusterRunner(ScriptRunner):
-    """Runs each script, and sends commands, where the first key is; keys that have moved are followed once."""
+    """Runs scripts and commands on the node of the first key; if keys have moved, it tries once more."""
 
     def __init__(self, links: ConnectionManager, traffic: Traffic) -> None:
-        # Whatever is sent goes out by the runner of a node; this client is for what has no key.
+        # Commands are sent by the runner of a node; this client is for those without a key.
         super().__init__(links.of("").client, traffic)
         self._links = links
 
     async def run_all(self, calls: Sequence[ScriptCall], over: Exchange | None = None) -> list[Any]:
-        """Run the scripts, all of them where the first one's key is; raises ``ScriptsRefusedError``."""
+        """Run all scripts on the node of the first key; raises ``ScriptsRefusedError``."""
         key = calls[0][1][0]
         runner = await self._of(key)
         try:
@@ -333,7 +333,7 @@ class ClusterRunner(ScriptRunner):
             self.refused = self.refused or runner.refused
 
     async def commands(self, *commands: Sequence[bytes | str | int]) -> list[Any]:
-        """Send commands to where the first key among them is, or to any node."""
+        """Send commands to the node of the first key among them, or to any node."""
         key = next((command[1] for command in commands if len(command) > 1), b"")
         assert isinstance(key, bytes), "keys are bytes"
         replies = await (await self._of(key)).commands(*commands)
@@ -346,31 +346,31 @@ class ClusterRunner(ScriptRunner):
         return (await self._links.holder(key)).runner
 
 
-# One step passes about so many keys, which holds the server for a millisecond or less.
+# The COUNT of one SCAN, which blocks the server for a millisecond or less.
 SCAN_COUNT = 1_000
-# On demand a search ends after so many steps of a server: ten million keys, some ten seconds.
+# A search on demand ends after this many steps on a server: ten million keys, some ten seconds.
 STEPS_MAX = 10_000
 LISTS_MAX = 100_000
-# A list is deleted when its last item is taken: one that was seen stays for so many searches that do not find it.
+# An empty list does not exist in Redis. A queue is forgotten after this many searches that do not find it.
 KEPT_SEARCHES = 10
 
 Told = Callable[[int, int], None]
-"""Is told how many keys were passed, about, and how many lists are known."""
+"""Called with the approximate number of keys scanned, and the number of known lists."""
 
 _GLOB = re.compile(r"[*?\[]")
 _SPECIAL = re.compile(r"([*?\[\]\\])")
 
 
 def is_pattern(text: str) -> bool:
-    """Tell whether that is a pattern of keys, and not a name."""
+    """Return whether a text is a pattern of keys, and not a name."""
     return bool(_GLOB.search(text))
 
 
 class ListDiscovery:
-    """Knows the list queues that ``patterns`` mean: names, which are taken as they are, and globs as SCAN knows them.
+    """Finds the list queues of ``patterns``, which are whole keys, or globs as in SCAN.
 
-    ``names`` holds their keys; a processing list, leases or a marker stand for the queue that they belong to. ``note``
-    says why these may not be all, None if they are.
+    ``names`` holds their keys; a processing list, leases or a marker count as the queue that they belong to. ``note``
+    says why queues may be missing, None if none are.
     """
 
     def __init__(self, links: ConnectionManager, names: ListNames, patterns: Sequence[str]) -> None:
@@ -386,16 +386,16 @@ class ListDiscovery:
 
     @property
     def searches(self) -> bool:
-        """Whether there is anything to look for."""
+        """Whether there are globs to search for."""
         return bool(self._globs)
 
     async def search(
         self, *, pause_s: float = 0.0, steps_max: int | None = STEPS_MAX, told: Told | None = None
     ) -> bool:
-        """Look through the keys of the server, of a cluster's every node, and tell whether it came to the end.
+        """Scan the keys of the server, or of every node of a cluster; return whether the scan was complete.
 
-        What it finds is known at once. It rests for ``pause_s`` between steps; ``steps_max`` is for each server and
-        pattern, None for no end. ``told`` is called after each. Raises redis-py's errors.
+        ``names`` grows with each step. It sleeps for ``pause_s`` between steps; ``steps_max`` limits the steps for each
+        server and pattern, None for no limit. ``told`` is called after each step. Raises redis-py's errors.
         """
         found: set[bytes] = set()
         passed = count(SCAN_COUNT, SCAN_COUNT)
@@ -423,7 +423,7 @@ class ListDiscovery:
         steps_max: int | None,
         stepped: Callable[[], None],
     ) -> str | None:
-        """Add what one server holds, and say why not all of it."""
+        """Add the queues of one server; return why some may be missing, or None."""
         cursor: int | bytes = 0
         steps = 0
         while steps_max is None or steps < steps_max:
@@ -462,7 +462,7 @@ class ListDiscovery:
         return key if owner is None else name_bytes(owner)
 
     def _forget_others(self, found: set[bytes]) -> None:
-        """Forget those that have been gone for long."""
+        """Forget the queues that KEPT_SEARCHES searches have not found."""
         self._missed = {name: 0 if name in found else missed + 1 for name, missed in self._missed.items()}
         gone = {name for name, missed in self._missed.items() if missed >= KEPT_SEARCHES}
         if gone:
@@ -472,8 +472,8 @@ class ListDiscovery:
 
 
 def _globs_of(pattern: str, names: ListNames) -> list[str]:
-    """Return the pattern itself, and the one of processing lists where it does not cover them: they may be all that is
-    left of a queue.
+    """Return the pattern, and one for processing lists if it does not match them: they may be all that is left of a
+    queue.
     """
     processing = _as_glob(names, pattern)
     before, _, _ = names.processing.partition("{queue}")
@@ -482,12 +482,12 @@ def _globs_of(pattern: str, names: ListNames) -> list[str]:
 
 
 def processing_glob(names: ListNames) -> str:
-    """Return the glob that means all processing lists."""
+    """Return the glob that matches all processing lists."""
     return _as_glob(names, "*")
 
 
 def _as_glob(names: ListNames, pattern: str) -> str:
-    """Put a pattern into the template of processing lists, whose own text stands for itself."""
+    """Insert a pattern into the template of processing lists, whose own text is escaped."""
     for placeholder in ("{queue}", "{name}"):
         before, found, after = names.processing.partition(placeholder)
         if found:
@@ -497,10 +497,10 @@ def _as_glob(names: ListNames, pattern: str) -> str:
 
 
 class ListReader:
-    """Reads the list queues that ``patterns`` mean: ``rows`` for all of them, ``pages`` and ``scan`` for one.
+    """Reads the list queues of ``patterns``: ``rows`` for all of them, ``pages`` and ``scan`` for one.
 
-    ``discovery`` knows which there are; ``shown_bytes`` is how much of each queue's next item its row holds.
-    ``traffic`` counts what it has cost. Close it with ``aclose``. Raises ValueError for a URL that cannot be one.
+    ``discovery`` finds the queues; ``shown_bytes`` is how much of each queue's next item its row holds. ``traffic``
+    counts bytes and commands. Close it with ``aclose``. Raises ValueError for an invalid URL.
     """
 
     def __init__(
@@ -534,9 +534,9 @@ class ListReader:
         self.leases = ListLeases(self._runner, names)
 
     async def worked_on(self) -> tuple[frozenset[str], str | None]:
-        """Look for all processing lists of the server, and return the queues of these, and why they may not be all.
+        """Find all processing lists of the server; return their queues, and why some may be missing.
 
-        They are those that the names of processing lists mean, watched or not. Raises redis-py's errors.
+        Queues that are not watched are included. Raises redis-py's errors.
         """
         found = ListDiscovery(self._links, self.names, [processing_glob(self.names)])
         await found.search()
@@ -544,13 +544,13 @@ class ListReader:
 
     @property
     def scripts_refused(self) -> str | None:
-        """Why scripts cannot be used here, once that is known."""
+        """Why the server refuses scripts; None until it does."""
         return self._runner.refused
 
     async def blocked(self) -> list[BlockedConsumer]:
-        """Return who waits on lists of the server's database, or of every server of a cluster; costs a line a client.
+        """Return the clients that wait for lists, from CLIENT LIST of the server, or of every node of a cluster.
 
-        Redis and Valkey do not tell on which of their lists each waits.
+        Redis and Valkey do not report for which lists each of them waits.
         """
         found: list[BlockedConsumer] = []
         for link in await self._links.everywhere():

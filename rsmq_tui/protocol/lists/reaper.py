@@ -17,7 +17,7 @@ OnError = Callable[[str, Exception], object]
 
 @dataclass(eq=False)
 class _Loop(Generic[Q]):
-    """What a loop reaps, how often, and whom it tells."""
+    """The queues and the settings of a loop that reaps."""
 
     queues: Sequence[Q]
     _: KW_ONLY
@@ -31,7 +31,7 @@ class _Loop(Generic[Q]):
             self.on_reaped(key, reaped)
 
     def _tell_error(self, key: str, error: Exception) -> None:
-        """Tell of an error, or raise it where nobody wants to be told."""
+        """Call ``on_error``, or raise the error if there is none."""
         if self.on_error is None:
             raise error
         self.on_error(key, error)
@@ -41,15 +41,14 @@ class _Loop(Generic[Q]):
 class Reaper(_Loop[ListQueue]):
     """Reaps queues every ``interval_s`` seconds until it is stopped; any number of reapers may run at once.
 
-    ``on_reaped`` is called with the key of a queue in which something was done, and with what. ``on_error`` is called
-    with the key and the error where the server could not be asked, and the loop goes on; without it the error is
-    raised.
+    ``on_reaped`` is called with the key of a queue and the result, if anything was reaped. ``on_error`` is called with
+    the key and the error if the server cannot be asked, and the loop goes on; without it the error is raised.
     """
 
     _stopped: threading.Event = field(init=False, default_factory=threading.Event)
 
     def run(self) -> None:
-        """Reap until ``stop`` is called, which another thread or a signal's handler does."""
+        """Reap until ``stop`` is called, by another thread or a signal handler."""
         while not self._stopped.is_set():
             for queue in self.queues:
                 try:
@@ -61,7 +60,7 @@ class Reaper(_Loop[ListQueue]):
             self._stopped.wait(self.interval_s)
 
     def stop(self) -> None:
-        """Let ``run`` return after the queue that it is at."""
+        """Make ``run`` return after the current queue."""
         self._stopped.set()
 
 

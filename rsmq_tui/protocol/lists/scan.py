@@ -2,7 +2,7 @@
 
 A list has no cursor: positions are all there is, and every pop and push shifts them. So each window begins with items
 that were read before, and is compared with them. Items are compared by hashes of their bytes; of equal items only the
-number counts. The queue is read first, then processing, because items go that way; last is what came back meanwhile.
+number counts. The queue is read first, then processing, because items move that way; then items that were put back.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ from rsmq_tui.protocol.lists.pages import (
 )
 from rsmq_tui.protocol.rsmq.scan import CHUNK_MESSAGES, CHUNK_MESSAGES_MIN, SCAN_BODY_BYTES, ReadField, ScanChunk, sent
 
-# 60 bytes of memory each. Of more no deadlines are told.
+# Each takes 60 bytes of memory. The deadlines of further leases are not known.
 LEASES_MAX = 200_000
 
 
@@ -64,13 +64,13 @@ class LeaseBook:
             deadlines.sort(key=float, reverse=True)
 
     def take(self, mark: int) -> bytes | None:
-        """Return a deadline for an item of that hash, or None where none is left."""
+        """Return a deadline for an item of that hash, or None if none is left."""
         deadlines = self._deadlines.get(mark)
         return deadlines.pop() if deadlines else None
 
     @property
     def missing(self) -> bytes:
-        """What stands where an item has no deadline."""
+        """The score of an item without a deadline."""
         return UNLEASED_SCORE if self._is_whole else UNKNOWN_LEASE_SCORE
 
     def _add(self, found: Sequence[bytes]) -> None:
@@ -83,16 +83,16 @@ class LeaseBook:
 
 
 def hashes(items: Sequence[Item]) -> list[int]:
-    """Return a hash for each item: Python's, which has 64 bits and a secret of this process."""
+    """Return a hash for each item: Python's, which has 64 bits and a secret seed."""
     return list(map(hash, items))
 
 
-# So many items in a row tell a place where none like them are near.
+# This many items in a row identify a place, if no equal run is near.
 _GRAM = 8
 
 
 def kept(window: Sequence[int], before: Sequence[int]) -> int:
-    """Return how many items from the start of a window on were there before, in that order; some may have gone."""
+    """Return how many items at the start of a window are in ``before``, in that order; others may be missing."""
     place, size = 0, len(before)
     for count, item in enumerate(window):
         while place < size and before[place] != item:
@@ -104,7 +104,7 @@ def kept(window: Sequence[int], before: Sequence[int]) -> int:
 
 
 def ends_of(window: Sequence[int], tail: Sequence[int], needed: int) -> list[int]:
-    """Return where in a window the tail may end: at least ``needed`` items, as far as the window shows it, agree."""
+    """Return where the tail may end in a window: at least ``needed`` items must agree, as far as the window reaches."""
     size, last = len(tail), tail[-1]
     return [
         end
@@ -114,7 +114,7 @@ def ends_of(window: Sequence[int], tail: Sequence[int], needed: int) -> list[int
 
 
 def end_of_most(window: Sequence[int], tail: Sequence[int]) -> int | None:
-    """Return where in a window a tail ends of which some items have gone; None where nothing tells."""
+    """Return where a tail ends in a window if some of its items are gone; None if that is not clear."""
     for stop in range(len(tail), max(_GRAM, len(tail) - _OVERLAP_ITEMS) - 1, -1):
         ends = ends_of(window, tail[stop - _GRAM : stop], _GRAM)
         if len(ends) == 1:
@@ -142,33 +142,33 @@ class WindowItems:
 
     @property
     def bodies(self) -> list[bytes]:
-        """The items, where all were read whole."""
+        """The items that were read whole."""
         return [item for item in self.items if isinstance(item, bytes)]
 
     def only(self, chosen: Sequence[int]) -> "WindowItems":
-        """Return some of them, by their places in this."""
+        """Return some of the items, by their indexes."""
         if len(chosen) == len(self.items):
             return self
         positions, items, marks = ([column[at] for at in chosen] for column in (self.positions, self.items, self.marks))
         return WindowItems(self.place, self.moment, positions, items, marks)  # type: ignore[arg-type] # columns differ
 
 
-# A window begins with so many items that were read before; with more where more were pushed, as far as they are short.
+# How many items a window repeats of those read before: more if many were pushed, fewer if they are long.
 _OVERLAP_ITEMS, _OVERLAP_MOST, _OVERLAP_BYTES = 64, 4_096, 4_000_000
 
 
 class ListWalk:
     """Walks through a list in windows of ``count`` items, from the front to the end that items are pushed to.
 
-    Places are counted from that other end: place 0 is the item that was pushed last. What consumers take, and what is
-    put back to be taken next, is at the front, behind all that was read, and shifts nothing. What is pushed shifts all
-    towards what was read: items that were read before tell how far. Where they are equal to others that follow, the
-    fewest pushes are assumed that agree with the list's length: what is missed then was taken elsewhere, if all are
-    equal. It goes from the place ``first``, the front by default, to ``last``.
+    Places are counted from that other end: place 0 is the item pushed last. Consumers take items from the front, or put
+    them back there, among the items already read, so that shifts no unread item. A push shifts all places by one: the
+    repeated items at the start of a window show by how many. If they are equal to items that follow, the walk assumes
+    the fewest pushes that agree with the list's length. It goes from the place ``first``, by default the front, to
+    ``last``.
 
     ``history`` holds a hash of each item in the order in which they were read. ``lost`` counts how often the place was
-    not found, or could be one of several while others worked: items may have been missed, or read twice.
-    ``overtaken`` counts how often nothing of what was read was left: all was taken, or it is another list.
+    not found, or was ambiguous while the list changed: items may have been missed, or read twice. ``overtaken`` counts
+    how often none of the items read before was left: all were taken, or the list was replaced.
     """
 
     def __init__(
@@ -182,7 +182,7 @@ class ListWalk:
         self._next, self._last = first, last
         self._length = 0
         self._overlap = _OVERLAP_ITEMS
-        # Of the last items that were read.
+        # The sizes of the items that were read last.
         self._sizes: list[int] = []
         self.overtaken = self._lost = self._ambiguous = 0
         self._has_changed = self._has_others = False
@@ -194,7 +194,7 @@ class ListWalk:
 
     @property
     def window(self) -> Range:
-        """What is to be read next."""
+        """The range to read next."""
         if self._next is None:
             return Range(self._place, True, 0, self._count - 1)
         last = max(self._last, self._next - self._count + 1)
@@ -202,7 +202,7 @@ class ListWalk:
 
     @property
     def most_bytes(self) -> int:
-        """How much of the window may be copied: what was read before comes on top."""
+        """How many bytes of the window may be copied: those of the repeated items are added."""
         return self._most_bytes + sum(self._sizes) * self._overlap // max(1, len(self._sizes))
 
     async def step(self) -> WindowItems:
@@ -212,14 +212,14 @@ class ListWalk:
         )
 
     def take(self, now: Moment, number: int) -> WindowItems:
-        """Return what is new in the window, which was read as the range of that number."""
+        """Return the new items of the window, which is the range ``number`` of ``now``."""
         length = now.length(self._place)
-        # The first window, which is counted from the front, may reach further than this is to go.
+        # The first window is counted from the front, and may reach beyond ``last``.
         positions = now.positions(number)
         positions = positions[: max(0, length - self._last - positions.start)]
         items = now.items[number][: len(positions)]
         if not items:
-            # Consumers have taken all that far.
+            # Consumers have taken all items of the window.
             self._go_on_at(length - 1 if self._next is None else min(self._next, length - 1))
             return WindowItems(self._place, now, (), (), ())
         marks = hashes(items)
@@ -247,19 +247,19 @@ class ListWalk:
         self.is_over = place < self._last
 
     def _known(self, marks: list[int], top: int, length: int) -> int | None:
-        """Return how many items at the start of a window were read before; None where more are to be read again.
+        """Return how many items at the start of a window were read before; None if the window must repeat more items.
 
         ``top`` is the place of its first item.
         """
         assert self._next is not None, "something was read before"
         tail = self.history[-self._overlap :].tolist()
         is_front = top == length - 1
-        # Others may have taken as many, so that at least so many were pushed.
+        # At least this many were pushed: consumers may have taken some meanwhile.
         pushed = max(0, length - self._length)
         at_most = min(len(marks), max(0, top - self._next - pushed))
         ends = ends_of(marks, tail, 1 if is_front else min(_GRAM, len(tail), self._overlap))
         if ends and (is_front or pushed < self._overlap):
-            # Beyond that they would have come nearer, as where others remove items from the midst.
+            # An end beyond that is only possible if items were removed from the middle.
             likely = [end for end in ends if end <= at_most] or ends[::-1]
             self._ambiguous += len(likely) > 1 and self._has_others
             return likely[-1]
@@ -267,7 +267,7 @@ class ListWalk:
         if most is not None:
             return most
         if is_front:
-            # Consumers have taken most of what was read, or the list was trimmed at its other end; or it is another.
+            # Consumers have taken most of what was read, or the list was trimmed at its other end, or replaced.
             start = index_of(self.history, array("q", marks[:_GRAM]))
             before = tail if start is None else self.history[start:].tolist()
             self._ambiguous += len(set(before)) < len(before)
@@ -281,14 +281,14 @@ class ListWalk:
         return at_most
 
 
-# What a change reads of a list at a time: some ms of the server. Changes are made with whole items, however long.
+# How much a change reads at a time, which takes the server a few ms. Changes need whole items, however long.
 _CHANGE_ITEMS, _CHANGE_BYTES, _EVERY_BYTE = 4_096, 4_000_000, 1 << 40
 
 
 def whole_walk(
     runner: ScriptRunner, names: ListNames, queue: str, area: Area, first: int | None = None, last: int = 0
 ) -> ListWalk:
-    """Return what walks through the queue, or what is in processing, and reads whole items, however long."""
+    """Return a walk through the queue or the processing list that reads whole items, however long."""
     return ListWalk(
         ListRanges(runner, names, queue), PLACE_OF[area], count=_CHANGE_ITEMS, first=first, last=last,
         most_bytes=_CHANGE_BYTES, whole_bytes=_EVERY_BYTE,
@@ -296,17 +296,17 @@ def whole_walk(
 
 
 PLACES: tuple[Place, ...] = ("queue", "processing")
-# How much of the front is read with what is in processing: what has left there since then may be found here.
+# How many items of the front are read along with processing, to find those that were put back meanwhile.
 _FRONT_ITEMS = 500
-# Those without a lease wait, so many at most, until leases have been read again.
+# At most this many items without a lease are held back until leases have been read again.
 _HELD_ITEMS = 5_000
-# What is known of items: that nothing counts how often they were received, and how long they are.
+# The fields that count as read: items have no receive counts, and sizes are always known.
 _WITHOUT: frozenset[ReadField] = frozenset(("counts", "size"))
 _WITH_BODIES: frozenset[ReadField] = frozenset((*_WITHOUT, "body"))
 
 
 class ListScan:
-    """Scans list queues; raises ``wrongType`` where a key of the queue is something else."""
+    """Scans list queues; raises ``wrongType`` if a key of the queue has another type."""
 
     def __init__(self, runner: ScriptRunner, names: ListNames) -> None:
         self._runner = runner
@@ -322,18 +322,18 @@ class ListScan:
         count: int = CHUNK_MESSAGES,
         places: Sequence[Place] = PLACES,
     ) -> AsyncGenerator[ScanChunk, None]:
-        """Yield every item that is there throughout once, in the queue or in processing, whichever way it goes.
+        """Yield once every item that stays in the queue or in processing during the scan, even if it moves.
 
-        Those in the queue come in the order in which they are taken. Of items with the same bytes only the number
-        counts. Ids hold positions as of the ``at_ms`` of their chunk, and scores are as ``item_ids`` has them. Sizes
-        are always known and counts never, whatever is asked for. A round trip takes about ``count`` items, fewer where
-        they are long, and the next is under way while the caller works on a chunk. Close it with ``aclose`` when
-        leaving early. It remembers 8 bytes of each item, and up to 200,000 leases.
+        Items in the queue come in the order in which they are taken. Of items with the same bytes only the number
+        counts. Ids hold positions as of the ``at_ms`` of their chunk, and scores are those of ``naming``. Sizes are
+        always known and counts never, whatever is asked for. A round trip takes about ``count`` items, fewer if they
+        are long, and the next is under way while the caller works on a chunk. Close it with ``aclose`` when leaving
+        early. It remembers 8 bytes of each item, and up to 200,000 leases.
 
-        It may miss some, or give some twice, where thousands are pushed between two calls, where others remove items
-        from the midst or replace the queue, and where long runs of equal items of several kinds follow each other while
-        others work: ``begun_anew`` of the chunks counts how often that may be. An item that goes to and fro is found if
-        it is among the 500 that are taken next.
+        It may miss or repeat items if thousands are pushed between two calls, if items are removed from the middle, if
+        the queue is replaced, or if long runs of equal items follow each other while the queue changes: ``begun_anew``
+        of the chunks counts how often that may be so. An item that is taken and put back is found if it is among the
+        500 that are taken next.
         """
         scan = _Scan(ListRanges(self._runner, self._names, queue), count, places)
         coming: asyncio.Task[list[_Scored]] | None = None
@@ -363,7 +363,7 @@ _Scored = tuple[WindowItems, Sequence[bytes]]
 
 
 class _Scan:
-    """One scan: the queue, then what is in processing, then what has come back from there."""
+    """One scan: the queue, then processing, then the items that were put back."""
 
     def __init__(self, ranges: ListRanges, count: int, places: Sequence[Place]) -> None:
         self._ranges = ranges
@@ -371,9 +371,9 @@ class _Scan:
         self._processing = ListWalk(ranges, "processing", count=count) if "processing" in places else None
         self._book: LeaseBook | None = None
         self._held: list[WindowItems] = []
-        # Those of the queue that were taken since they were given, and have been seen in processing.
+        # Items that were yielded from the queue, then taken, and seen in processing.
         self._met: Counter[int] = Counter()
-        # Those that were given when they were in processing, and how many of these were seen there again.
+        # Items that were yielded from processing, and how many of these were seen there again.
         self._given: Counter[int] = Counter()
         self._again: Counter[int] = Counter()
         self._returned = False
@@ -382,12 +382,12 @@ class _Scan:
 
     @property
     def lost(self) -> int:
-        """How often items may have been missed, or given twice."""
+        """How often items may have been missed, or yielded twice."""
         walks = [walk for walk in (self._queue, self._processing) if walk is not None]
         return self._lost + sum(walk.lost + walk.overtaken for walk in walks)
 
     async def step(self) -> list[_Scored]:
-        """Read on; the last step is the one after which ``is_over`` says so."""
+        """Read the next items; the last step sets ``is_over``."""
         if self._queue is not None and not self._queue.is_over:
             found = await self._queue.step()
             self.is_over = self._queue.is_over and self._processing is None
@@ -419,7 +419,7 @@ class _Scan:
         return scored
 
     def _leased(self, found: WindowItems, book: LeaseBook) -> _Scored:
-        """Return those that have a lease; the others wait, for theirs may have begun since leases were read."""
+        """Return the items with a lease; hold back the others, which may have got one since leases were read."""
         deadlines = list(map(book.take, found.marks))
         self._held.append(found.only([at for at, deadline in enumerate(deadlines) if deadline is None]))
         leased = found.only([at for at, deadline in enumerate(deadlines) if deadline is not None])
@@ -432,7 +432,7 @@ class _Scan:
         return [(each, [book.take(mark) or book.missing for mark in each.marks]) for each in held]
 
     def _not_given(self, queue: ListWalk, found: WindowItems) -> tuple[WindowItems, WindowItems]:
-        """Return what was not given yet: of those in processing, and of those put back in front of what was read.
+        """Return the items not yet yielded: of those in processing, and of those put back to the front.
 
         Both are of one moment, at which the rest of the queue is as it was read.
         """
@@ -446,7 +446,7 @@ class _Scan:
             if taken[mark] - put_back[mark] > self._met[mark]:
                 self._met[mark] += 1
             elif self._returned and self._given[mark] > self._again[mark]:
-                # Given, put back and taken again; or another that is equal.
+                # Yielded, put back and taken again; or another, equal item.
                 self._again[mark] += 1
                 self._lost += 1
             else:
@@ -463,9 +463,9 @@ class _Scan:
         return found.only(fresh), behind.only(back)
 
     def _front(self, queue: ListWalk, now: Moment, marks: list[int]) -> tuple[int, int]:
-        """Return how many items lie in front of what is left of those that were read, and how many of these have gone.
+        """Return how many items are in front of those that were read, and how many of the latter are gone.
 
-        The lengths tell the one from the other.
+        The lengths of the queue tell the one from the other.
         """
         history = queue.history
         more = now.ready - len(history)
@@ -473,7 +473,7 @@ class _Scan:
             gone, rest = came - more, marks[came:]
             if history[gone : gone + len(rest)].tolist() == rest and (rest or now.ready == len(marks)):
                 return came, gone
-        # Others have removed some from the midst.
+        # Items were removed from the middle.
         for came in range(len(marks)):
             start = index_of(history, array("q", marks[came : came + _GRAM]))
             if start is not None:

@@ -2,8 +2,8 @@
 
 The KEYS of a script of the reliable pattern are those of one queue: the queue, its processing list, its leases. Every
 script reads each key before it writes any, so that a wrong type changes nothing. A member of the leases is a token of
-22 characters, a colon and the item; a token that begins with ``~`` is a reaper's, for a grace time. Processing is
-pushed at the left: its oldest item is at the right.
+22 characters, a colon and the item; a token that begins with ``~`` is a reaper's, for a grace period. Items are
+pushed to processing at the left: the oldest is at the right.
 
 Scripts that read do not write. Redis can tell the length of an item only by copying it, so items are read a few at a
 time: the first alone, then as many as would fit into the limit if they were four times as long as the longest so far. A
@@ -55,8 +55,8 @@ local function counted(item)
 end
 """
 
-# ARGV token, item, ms: leases an item that was moved without one. It is gone where as many are leased to others as are
-# being processed, and a reaper's lease is taken over where all are leased. Returns the deadline, or 0 for none.
+# ARGV token, item, ms: leases an item that was moved without a lease. If consumers hold as many leases as there are
+# equal items in processing, it is gone; if all are leased, a reaper's lease is replaced. Returns the deadline, or 0.
 ADOPT = Script(
     _NOW
     + _COUNTED
@@ -70,7 +70,7 @@ return deadline
 """
 )
 
-# ARGV the lease's member. 1 where the lease was held.
+# ARGV the lease's member. Returns 1 if the lease was held, else 0.
 ACK = Script("""
 redis.call('LLEN', KEYS[2])
 if redis.call('ZREM', KEYS[3], ARGV[1]) == 0 then return 0 end
@@ -78,7 +78,7 @@ redis.call('LREM', KEYS[2], 1, string.sub(ARGV[1], 24))
 return 1
 """)
 
-# ARGV the lease's member, ms. Returns the deadline, or 0 where the lease is no longer held.
+# ARGV the lease's member, ms. Returns the deadline, or 0 if the lease is no longer held.
 EXTEND = Script(
     _NOW
     + """
@@ -89,7 +89,7 @@ return deadline
 """
 )
 
-# ARGV the lease's member, LPUSH or RPUSH. 1 where the lease was held and the item there.
+# ARGV the lease's member, LPUSH or RPUSH. Returns 1 if the lease was held and the item was there, else 0.
 NACK = Script("""
 redis.call('LLEN', KEYS[1])
 redis.call('LLEN', KEYS[2])
@@ -102,13 +102,13 @@ return 1
 
 # ARGV LPUSH or RPUSH, whichever puts an item where it is taken next; how many to return or adopt at most; grace in
 # ms; how many items and bytes to examine at most; 16 random characters.
-# Returns how many were returned, adopted and dropped, how many could not be examined, and 1 where there is more to do.
+# Returns how many were returned, adopted and dropped, how many could not be examined, and 1 if there is more to do.
 #
-# What nobody has leased is found by comparing all that is being processed with all leases. That is spared where there
-# are as many of these as of those, nothing has expired and no lease is a reaper's: then nothing was ever moved or
-# removed but by the scripts above. Leases outnumber items where somebody removed items by hand; those that are dropped
-# are a reaper's first, then those that end first. A lease of another form is somebody else's and left alone.
-# The first change of all is one that needs no memory: what follows it is then done even where there is none.
+# Items without a lease are found by comparing all items in processing with all leases. This is skipped if there are as
+# many leases as items, none has expired and none is a reaper's: then only the scripts above have moved or removed
+# items. Leases outnumber items if somebody removed items by hand; a reaper's leases are dropped first, then those that
+# end first. A lease of another form is left alone. The first write is one that needs no memory: the writes after it are
+# then executed even if the server is out of memory.
 REAP = Script(
     _NOW
     + _COUNTED
@@ -150,8 +150,8 @@ local items = members and read('LRANGE', KEYS[2], n)
 local limit = math.min(tonumber(ARGV[2]), 1000)
 local returned, adopted, dropped = 0, 0, 0
 """
-    # Too much to compare: only what expired, and as much of it as may be looked for one by one. What only a reaper had
-    # leased may have been removed by its owner: an equal item that is there is then somebody else's.
+    # Too much to compare: handle only expired leases, as many as can be searched one by one. An item that only a reaper
+    # had leased may have been removed by its consumer: an equal item then belongs to another one.
     + """
 if not items then
   limit = math.min(limit, expired, math.max(1, math.floor(2000000 / (n + 1))))
@@ -199,8 +199,8 @@ end
 cover(false)
 cover(true)
 """
-    # Marked where they are and removed at once: each would be looked for from the end otherwise. The last one that is
-    # pushed is the next one that is taken: it is to be the one that expired first.
+    # Mark the items in place and remove them with one LREM, which would otherwise search for each from the end. The
+    # item pushed last is taken next, so the one that expired first is pushed last.
     + """
 table.sort(due)
 returned = math.min(#due, limit)
@@ -243,9 +243,9 @@ return {returned, adopted, dropped, 0, more and 1 or 0}
 
 _ITEM = either(blob, record(count, ascii_text, blob))
 
-# KEYS queue, processing; ARGV the most bytes to copy of each range, the longest item that is given as it is, and how
+# KEYS queue, processing; ARGV the most bytes to copy of each range, the longest item that is returned whole, and how
 # much of longer ones; then for each range its key's number, whether it is counted from the right, its first and its
-# last index: it is read in that order, and cut short when so many bytes were copied.
+# last index: it is read in that order, and cut short after the most bytes to copy.
 # Returns the time, both lengths, and for each range its items, longer ones as {length, SHA1, start}: all at one moment.
 RANGES = Script(
     _NOW
@@ -287,23 +287,23 @@ return out
 )
 
 
-# Redis has no way to learn how long an item is without copying it. One call stops looking at items once it has copied
-# so many bytes, and those of this size or more are looked at again only after a while (see ``rows``).
+# Redis cannot tell the length of an item without copying it. One call stops reading items after LOOK_BYTES_MAX, and
+# items of BIG_BYTES or more are read again only after a while (see ``reader``).
 LOOK_BYTES_MAX = 4 << 20
 BIG_BYTES = 64 << 10
 
-# Short items are their own mark; of a big one both ends and the size tell whether it is another.
+# A short item is its own mark; a big one is identified by both ends and its size.
 _MARK_BYTES = 40
 _END_BYTES = 4096
 
 # KEYS (list, processing list, zset of leases)*; ARGV now ms, bytes of the next item to return, from which index to
-# which the next two items lie, for each queue 1 or 0: whether to look at them, and 1 where only the lists are given:
-# then what is in processing and the leases are false.
+# which the next two items lie, for each queue 1 or 0: whether to read them, and 1 if only the lists are given:
+# then processing and leases are false.
 # For each queue {ready, processing, leases, head, lease}: each of the first three is a number, or an error text, and
-# ``leases`` is 1 where there are any, else 0: counting them would be one command more. ``head`` is false for an
-# empty list, 0 where it was not looked at, else {size, mark, how many of the next two are equal to it, start of it}.
+# ``leases`` is 1 if there are any, else 0: counting them would be one command more. ``head`` is false for an
+# empty list, 0 if it was not read, else {size, mark, how many of the next two are equal to it, start of it}.
 # ``lease`` is false without leases, else {expired, first deadline}, and then a sixth element says when time alone will
-# next change the row: the smallest deadline above now, '' for never, or 0 where that is not looked for.
+# next change the row: the smallest deadline above now, '' for never, or 0 if that is not known.
 LIST_ROWS = Script(
     f"""
 local now, now_ms, shown, from, to = ARGV[1], tonumber(ARGV[1]), tonumber(ARGV[2]), ARGV[3], ARGV[4]
@@ -362,7 +362,7 @@ return out
 
 
 def mark_of(item: bytes) -> bytes:
-    """Return what tells an item from others of its size, as the script makes it."""
+    """Return what distinguishes an item from others of its size, as the script computes it."""
     if len(item) <= _MARK_BYTES:
         return item
     told = item if len(item) < BIG_BYTES else item[:_END_BYTES] + item[-_END_BYTES:]

@@ -44,18 +44,17 @@ class Rsmq(CommandRunner):
         """Create a queue.
 
         ``vt`` and ``delay`` are seconds, 0 to 9,999,999; ``maxsize`` is 1,024 to 65,536, or -1 for unlimited.
-        Raises ``queueExists``, ``missingParameter``, ``invalidFormat``, ``invalidValue``. Where the canonical client
-        fills up a partial hash that already has a ``vt`` and says ``queueExists``, this changes nothing. Of a hash
-        without a ``vt``, which is not a queue to any client, the fields that are there are kept.
+        Raises ``queueExists``, ``missingParameter``, ``invalidFormat``, ``invalidValue``. If a partial hash has a
+        ``vt``, the canonical client adds the missing fields and says ``queueExists``; this client changes nothing. A
+        hash without ``vt`` is no queue to any client; its fields are kept.
         """
         self._run(operations.create_queue(self._keys, queue, vt, delay, maxsize))
 
     def delete_queue(self, queue: str) -> None:
         """Delete a queue and all its messages.
 
-        Raises ``queueNotFound`` when it had no keys, and ``wrongType``, before anything is removed, when a key of its
-        name holds something else; a name without keys is taken out of the index all the same, as the
-        canonical client does.
+        Raises ``queueNotFound`` if it had no keys; its name is removed from the index all the same, as by the canonical
+        client. Raises ``wrongType``, before anything is removed, if one of its keys has another type.
         """
         self._run(operations.delete_queue(self._keys, queue))
 
@@ -97,8 +96,8 @@ class Rsmq(CommandRunner):
     def receive_message(self, queue: str, *, vt: int | None = None) -> Message | None:
         """Receive the first ready message, or None; it stays hidden for ``vt`` seconds, the queue's own by default.
 
-        An id whose body is missing is hidden like a received message and passed over, so that it never blocks the
-        messages behind it. Raises ``queueNotFound``, ``invalidValue``.
+        An id without a body is hidden like a received message and skipped, so that it never blocks the messages behind
+        it. Raises ``queueNotFound``, ``invalidValue``.
         """
         return self._run(operations.receive_message(self._keys, queue, vt))
 
@@ -107,11 +106,11 @@ class Rsmq(CommandRunner):
         return self._run(operations.receive_messages(self._keys, queue, count, vt))
 
     def pop_message(self, queue: str) -> Message | None:
-        """Receive the first ready message and delete it, or None; ids without a body are removed on the way."""
+        """Receive the first ready message and delete it, or None; ids without a body are removed as well."""
         return self._run(operations.pop_message(self._keys, queue))
 
     def delete_message(self, queue: str, id: str) -> bool:
-        """Delete a message, whatever client made its id; False when it was not there.
+        """Delete a message, with an id of any client; False if it was not there.
 
         Raises ``missingParameter`` for an empty id, and ``invalidFormat`` for the name of a field of the queue, such as
         ``vt``, or more than 65,536 bytes. Only what belongs to this message is removed.
@@ -119,11 +118,11 @@ class Rsmq(CommandRunner):
         return self._run(operations.delete_message(self._keys, queue, id))
 
     def delete_messages(self, queue: str, ids: Iterable[str]) -> list[bool]:
-        """Delete many messages, in chunks, each atomic; says for each id whether it was there."""
+        """Delete many messages, in chunks, each atomic; returns for each id whether it was there."""
         return self._run_all(operations.delete_messages(self._keys, queue, ids))
 
     def change_message_visibility(self, queue: str, id: str, vt: int) -> bool:
-        """Make a message visible ``vt`` seconds from now, whatever it was before; False when it is not there.
+        """Make a message visible ``vt`` seconds from now, hidden or not; False if it is not there.
 
         Takes the ids that ``delete_message`` takes. Raises ``queueNotFound``, ``invalidFormat``, ``invalidValue``.
         ``rc`` and ``fr`` stay as they are.
@@ -137,34 +136,34 @@ class Rsmq(CommandRunner):
     def restore_messages(self, queue: str, messages: Iterable[StoredMessage]) -> list[bool]:
         """Write messages exactly as given: id, body, score, rc and fr; False for an id that was already there.
 
-        Raises ``invalidFormat`` for the ids that ``delete_message`` refuses; one whose fields are those of another
-        message is left out as well. Totals stay as they are: a restored message was counted when it was first sent.
+        Raises ``invalidFormat`` for the ids that ``delete_message`` refuses; a message whose fields belong to another
+        one is left out as well. Totals stay as they are: a restored message was counted when it was first sent.
         """
         return self._run_all(operations.restore_messages(self._keys, queue, messages))
 
 
 class Marked(NamedTuple):
-    """A message that is to be sent once; two that are the same message have the same mark, and others another."""
+    """A message to send once; ``mark`` identifies it."""
 
     mark: bytes
     body: str | bytes
 
 
 class FencedRsmq(Rsmq):
-    """A client that also sends behind fences."""
+    """A client that also sends idempotently: a fence is the set of marks of what was sent."""
 
     def send_once(
         self, queue: str, messages: Iterable[Marked], *, fence: str, keep_s: int, delay: int | None = None
     ) -> list[bool]:
-        """Send those messages that were not sent behind the fence before, and tell which these are.
+        """Send the messages whose mark is not in the fence; return for each whether it was sent.
 
-        They go in chunks, each atomic. A fence takes some 60 bytes a message, and is forgotten ``keep_s`` seconds after
-        its last use. Raises as ``send_messages``.
+        They go in chunks, each atomic. A fence takes some 60 bytes a message, and expires ``keep_s`` seconds after its
+        last use. Raises as ``send_messages``.
         """
         return self._run_all(_send_once(self._keys, queue, messages, fence, keep_s, delay))
 
     def forget_fence(self, fence: str, *, after_s: int) -> None:
-        """Let a fence be forgotten so many seconds from now, even if ``keep_s`` was longer."""
+        """Let a fence expire ``after_s`` seconds from now, even if ``keep_s`` was longer."""
         self._run(Operation(None, (), ("EXPIRE", self._keys.marker(fence), after_s), lambda _reply: None))
 
     def now_ms(self) -> int:

@@ -1,10 +1,10 @@
 """The Lua of guarded changes: a message, or field, changes only if it is still what was seen.
 
 A call first checks its marker, a key of its own, and leaves its outcome there: after a lost connection or a crash the
-marker says whether the call was carried out, and can prevent it from ever being. A marker has no lifetime, because a
-server that runs out of memory evicts keys with one first. Before the call, an empty key is written, the witness: if it
-is there and the marker is not, the call was not carried out. Everything that may be refused is checked before the first
-write, so a call is carried out whole or not at all.
+marker says whether the call was executed, and can prevent it from being executed later. A marker does not expire,
+because a server that runs out of memory evicts keys with an expiry first. Before the call, an empty key is written, the
+witness: if it is there and the marker is not, the call was not executed. Everything that may be refused is checked
+before the first write, so a call is executed whole or not at all.
 """
 
 from rsmq_tui.protocol.rsmq.scripts import (
@@ -16,12 +16,12 @@ from rsmq_tui.protocol.rsmq.scripts import (
     Script,
 )
 
-# What became of one edit: the characters of an outcome.
+# The results of one edit: the letters of an outcome.
 DONE, GONE, CHANGED, UNMATCHED, TAKEN = "d", "g", "c", "n", "t"
-# Between these and what the server found in place of what was seen; KEPT where a move took that along.
+# The separator between these and what the server found in place of what was seen; KEPT if a move kept that.
 FOUND, KEPT = ";", "="
 
-# Reads ``conditions``, decoded or false, and tells whether a message ``meets_all`` of them.
+# Reads ``conditions``, decoded or false; ``meets_all`` returns whether a message meets all of them.
 GUARD = (
     f"""
 local TIME_FROM, SECONDS_BELOW, MICROSECONDS_FROM = {TIME_FROM}, {SECONDS_BELOW}, {MICROSECONDS_FROM}
@@ -63,19 +63,19 @@ local function is_number(raw) return not raw or (#raw <= 20 and string.match(raw
 # KEYS zset, hash of the queue; for a move also zset, hash of the target; last the marker.
 # ARGV kind, '1' when the queue written to must exist, what each edit adds to totalsent (1, 0 or -1), how many edits,
 # the guard, '1' when a move leaves score, rc and fr as it finds them;
-# then, but for put, what they must be: each id; all scores as one text, a space between; each rc, or one '' where none
-# has any. Every argument takes as long as looking a field up: hence the one text. Then for each edit what is written
+# then, except for put, what they must be: each id; all scores as one text, a space between; each rc, or one '' if none
+# has any. One text for all scores, because each argument costs time. Then for each edit what is written
 #   remove  nothing
 #   drop    nothing: as remove, but only what has no body
 #   rescore new score
 #   move    new id, new score, rc, fr
 #   put     id, score, rc, fr, body
 # where a raw value to write is '' for none, or = and the value; an rc to compare is '' for none, or the value.
-# The guard is '' where score and rc must be what was seen. Else they may be anything that meets all its conditions, a
+# The guard is '' if score and rc must be what was seen. Otherwise they may be anything that meets all its conditions, a
 # JSON array of {any_of: [[[field, operator, number]...]...], inverted: boolean}: field is rc, or due, which is ms from
-# now. Of a number that was no number in rc or fr, nobody knows what it means: that is a change as any other.
-# Returns one of the letters above for each edit; where the guard let others than those seen pass, then FOUND or KEPT
-# and, a space between, place:score:rc:fr of each as it was found, '' for a field that is not there.
+# now. If rc or fr changed and is not a number, the message counts as changed.
+# Returns one of the letters above for each edit; if the guard let changed messages pass, then FOUND or KEPT, and
+# place:score:rc:fr of each as it was found, separated by spaces; '' for a missing field.
 EDIT_MESSAGES = Script(
     IS_QUEUE_FIELD
     + SCORES_OF
@@ -257,7 +257,7 @@ return told
 
 # KEYS zset, hash, index, marker; ARGV queue, whether it is listed before and after ('1', '0'), '1' when it must hold no
 # message, then (field, before, after)*, '' for none, or = and the value.
-# All of it or, if anything is not as it was, nothing: returns 'd' or 'c'.
+# Changes all, or if anything has changed, nothing: returns 'd' or 'c'.
 EDIT_FIELDS = Script("""
 local call = redis.call
 local zset, hash, index, marker = KEYS[1], KEYS[2], KEYS[3], KEYS[4]

@@ -18,16 +18,16 @@ from rsmq_tui.protocol.rsmq.inspection import FIELD_NAMES, is_queue
 from rsmq_tui.protocol.rsmq.operations import Operation, RawMessage, chunked
 
 _FIELDS = tuple(name.encode() for name in ATTRIBUTE_FIELDS)
-# Strays may be whole bodies, of half a gigabyte each: names and lengths come first, then as many values as this holds.
+# Strays may be bodies of half a gigabyte each: names and lengths are read first, then values up to this size.
 _FIELDS_PER_CALL = 100
 _VALUE_BYTES_PER_CALL = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class QueueFields:
-    """What a queue's hash says of the queue itself, raw, and whether the index names it.
+    """The raw attributes of a queue, and whether the index names it.
 
-    ``attributes`` holds the fields that are there; ``depth`` is the number of messages.
+    ``attributes`` holds the fields that exist; ``depth`` is the number of messages.
     """
 
     attributes: dict[bytes, bytes]
@@ -36,14 +36,14 @@ class QueueFields:
 
     @property
     def exists(self) -> bool:
-        """True for what every client takes for a queue."""
+        """True if every client takes it for a queue."""
         return is_queue(self.attributes)
 
 
 class QueueEditor(EditExecutor):
-    """Changes the queues of ``ns`` on a server. Close it with ``aclose``; raises ValueError for a URL that is none.
+    """Changes the queues of ``ns`` on a server. Close it with ``aclose``; raises ValueError for an invalid URL.
 
-    Every method raises redis-py's errors when the server cannot be asked, and ``RsmqError`` for what it refuses.
+    Every method raises redis-py's errors if the server cannot be asked, and ``RsmqError`` for what it refuses.
     """
 
     def __init__(self, server: Address | str, ns: str = "rsmq", *, timeout_s: float = TIMEOUT_S) -> None:
@@ -56,7 +56,7 @@ class QueueEditor(EditExecutor):
 
     @classmethod
     def sharing(cls, other: EditExecutor, ns: str) -> "QueueEditor":
-        """Return an editor of that namespace over the connections of another editor."""
+        """Return an editor of a namespace that shares the connections of another editor."""
         return cls.beside(other, ns)
 
     @classmethod
@@ -68,7 +68,7 @@ class QueueEditor(EditExecutor):
         return editor
 
     async def fields(self, queue: str) -> QueueFields:
-        """Read a queue's own fields, its place in the index and its depth."""
+        """Read a queue's own fields, whether it is in the index, and its depth."""
         zset, attributes = self._keys.messages(queue), self._keys.attributes(queue)
         values, listed, depth = await self._read(
             ("HMGET", attributes, *_FIELDS), ("SISMEMBER", self._keys.index, name_bytes(queue)), ("ZCARD", zset)
@@ -122,7 +122,7 @@ class QueueEditor(EditExecutor):
         return clock_ms(clock), list(zip(values[::3], values[1::3], values[2::3], strict=True))
 
     async def stray_fields(self, queue: str, cursor: int) -> tuple[int, dict[bytes, int]]:
-        """Read how long some fields are that are no attributes; the cursor is 0 at first and at the end."""
+        """Read the sizes of some fields that are no attributes; the cursor is 0 at the start and at the end."""
         attributes = self._keys.attributes(queue)
         script = FIELD_NAMES.text
         ((following, names, _, _),) = await self._read(("EVAL", script, 1, attributes, cursor, _FIELDS_PER_CALL))
@@ -131,13 +131,13 @@ class QueueEditor(EditExecutor):
         return int(following), dict(zip(names, sizes, strict=True))
 
     async def field_values(self, queue: str, sizes: Mapping[bytes, int]) -> AsyncIterator[dict[bytes, bytes]]:
-        """Read fields of these sizes, about a megabyte at a time; what is gone is left out."""
+        """Read fields of these sizes, about a megabyte at a time; missing fields are left out."""
         for part in chunked(sizes, len(sizes), sizes.__getitem__, _VALUE_BYTES_PER_CALL):
             (values,) = await self._read(("HMGET", self._keys.attributes(queue), *part))
             yield {name: value for name, value in zip(part, values, strict=True) if value is not None}
 
     async def look(self, batch: Batch) -> str:
-        """Return what a void call may have done before: an outcome, empty when all is as it was."""
+        """Return what a voided call may have done: an outcome, empty if nothing has changed."""
         attributes = self._keys.attributes(batch.queue)
         try:
             if isinstance(batch, FieldBatch):
@@ -151,20 +151,20 @@ class QueueEditor(EditExecutor):
             if isinstance(batch, ListBatch):
                 return batch.traces(await are_there(self._read, self._links.of(self.ns).runner, batch))
             if not isinstance(batch, MessageBatch):
-                raise TypeError("a batch of something else than queues of RSMQ")
+                raise TypeError("not a batch of RSMQ queues")
             zset, ids = self._keys.messages(batch.queue), batch.ids
             rcs, *scores = await self._read(
                 ("HMGET", attributes, *(id + b":rc" for id in ids)), *(("ZSCORE", zset, id) for id in ids)
             )
         except RsmqError:
-            # Something else is there by that name.
+            # A key has another type now.
             is_put = isinstance(batch, MessageBatch) and batch.kind is EditKind.PUT
             return "" if is_put else Outcome.DONE * batch.size
         return batch.traces(zip(scores, rcs, strict=True))
 
     def _operation(self, batch: Batch, token: str) -> Operation[str]:
         if not isinstance(batch, MessageBatch | FieldBatch | LooseBatch | ListBatch):
-            raise TypeError("a batch of something else than queues of RSMQ")
+            raise TypeError("not a batch of RSMQ queues")
         return batch.operation(self._keys, self._keys.marker(token))
 
     def _place(self, token: str) -> tuple[Redis, bytes]:

@@ -1,7 +1,7 @@
 """Guarded changes as values: what a message or field must be, what it becomes, and the inverse. No I/O.
 
-A batch is what one call carries out. ``inverse`` is the batch that undoes those of its edits that were done, guarded in
-the same way: what has been changed since is left alone.
+One call applies one batch. ``inverse`` is the batch that undoes those of its edits that were done, guarded in the same
+way: what has been changed since is left alone.
 """
 
 import json
@@ -29,7 +29,7 @@ from rsmq_tui.protocol.rsmq.operations import Argument, Operation, RawMessage
 
 
 class Outcome(StrEnum):
-    """What became of one edit; missed is an item of a list that was not where the call looked, and may be elsewhere."""
+    """The result of one edit; a missed item of a list was not where the call looked, and may be elsewhere."""
 
     DONE = DONE
     GONE = GONE
@@ -40,9 +40,9 @@ class Outcome(StrEnum):
 
 
 def outcome_of(size: int, *, finds: bool = False) -> Callable[[Any], str]:
-    """Return what reads the outcome of a call: a letter of ``Outcome`` for each edit.
+    """Return a function that decodes the outcome of a call: a letter of ``Outcome`` for each edit.
 
-    ``finds`` says that what the server found in place of what was seen may follow. Raises ``InvalidResponse``.
+    With ``finds``, what the server found in place of what was seen may follow. Raises ``InvalidResponse``.
     """
     allowed = frozenset(Outcome)
 
@@ -61,7 +61,7 @@ def outcome_of(size: int, *, finds: bool = False) -> Callable[[Any], str]:
 
 
 class EditKind(StrEnum):
-    """How the messages of a batch change; dropped is what has no body, and only that."""
+    """How the messages of a batch change; DROP removes only messages without a body."""
 
     REMOVE = "remove"
     DROP = "drop"
@@ -80,7 +80,7 @@ _INVERSE = {
 
 
 class Comparison(NamedTuple):
-    """One number of a message compared with another: how often it was received, or in how many ms it is due."""
+    """Compares a number of a message: its receive count, or in how many ms it is due."""
 
     field: Literal["rc", "due"]
     operator: Literal["=", "!=", "<", "<=", ">", ">="]
@@ -88,14 +88,14 @@ class Comparison(NamedTuple):
 
 
 class Condition(NamedTuple):
-    """What must be true of a message when it is changed: all comparisons of one of these groups; inverted, of none."""
+    """A condition on a message when it is changed: all comparisons of one group are true; inverted, of no group."""
 
     any_of: tuple[tuple[Comparison, ...], ...]
     inverted: bool = False
 
 
 class Edit(NamedTuple):
-    """One message before and after; None where it is not there. A move carries no body: the server has it."""
+    """One message before and after; None if it does not exist. A move carries no body: the server has it."""
 
     before: RawMessage | None
     after: RawMessage | None
@@ -105,10 +105,10 @@ class Edit(NamedTuple):
 class MessageBatch:
     """Edits of one kind on one queue, or from ``queue`` to ``target`` for a move.
 
-    ``must_exist`` says that the queue written to must be one; ``sent`` is what each edit adds to its totalsent.
-    ``conditions`` is None where the score and rc of a message must be what they were before; else they may have become
-    anything that meets all conditions, and the outcome tells what they were. ``keeps`` says that a move leaves score,
-    rc and fr as it finds them. Neither is kept in a journal: the outcome tells all that undoing needs.
+    With ``must_exist`` the queue written to must exist; ``sent`` is what each edit adds to its totalsent. If
+    ``conditions`` is None, the score and rc of a message must be unchanged; otherwise they may have any value that
+    meets all conditions, and the outcome says what they were. With ``keeps`` a move keeps the score, rc and fr that it
+    finds. Neither is in the journal: the outcome has all that undo needs.
     """
 
     in_order: ClassVar[bool] = False
@@ -123,7 +123,7 @@ class MessageBatch:
     keeps: bool = False
 
     def as_done(self, outcome: str) -> tuple[Edit, ...]:
-        """Return the edits with what the server found where that was not what was seen; ValueError for no outcome."""
+        """Return the edits with what the server found if it differs; raises ValueError for a malformed outcome."""
         is_kept, found = found_in(outcome, self.size)
         if not found:
             return self.edits
@@ -140,7 +140,7 @@ class MessageBatch:
         return tuple(edits)
 
     def inverse(self, outcome: str) -> "MessageBatch | None":
-        """Return the batch that undoes what that outcome says was done, or None where nothing was."""
+        """Return the batch that undoes the edits which ``outcome`` says were done; None if there are none."""
         edits = tuple(
             Edit(edit.after, edit.before)
             for edit, letter in zip(self.as_done(outcome), letters_of(outcome), strict=True)
@@ -152,7 +152,7 @@ class MessageBatch:
         return MessageBatch(_INVERSE[self.kind], queue, edits, target, self.must_exist, -self.sent)
 
     def operation(self, keys: Keys, marker: bytes) -> Operation[str]:
-        """Return the call that carries it out once, and leaves its outcome under the marker."""
+        """Return the call that applies it once and stores its outcome at ``marker``."""
         queues = (self.queue,) if self.target is None else (self.queue, self.target)
         names = [key for queue in queues for key in (keys.messages(queue), keys.attributes(queue))]
         arguments: list[Argument] = [self.kind, "1" if self.must_exist else "0", self.sent, len(self.edits)]
@@ -177,17 +177,17 @@ class MessageBatch:
 
     @property
     def read(self) -> Callable[[Any], str]:
-        """What reads the outcome of its call, and refuses that of any other."""
+        """Decodes the outcome of its call; raises ``InvalidResponse`` for the reply to another."""
         return outcome_of(self.size, finds=True)
 
     @property
     def size(self) -> int:
-        """How many messages it is for."""
+        """How many messages it has."""
         return len(self.edits)
 
     @property
     def takes_away(self) -> bool:
-        """True where its messages are nowhere afterwards."""
+        """True if it deletes its messages."""
         return self.kind in (EditKind.REMOVE, EditKind.DROP)
 
     @property
@@ -196,9 +196,9 @@ class MessageBatch:
         return [message.id for message, _ in self._edits()]
 
     def traces(self, now: Iterable[tuple[bytes | None, bytes | None]]) -> str:
-        """Tell from the score and rc of each message what it may have done: an outcome, empty when surely nothing.
+        """Return what it may have done, from the score and rc of each message now: an outcome, empty if nothing.
 
-        Done is then what is no longer as it was before, whoever changed it: undoing is guarded.
+        An edit counts as done if its message has changed, whoever changed it: undo is guarded.
         """
         letters = [
             self._trace(message, score, rc) for (message, _), (score, rc) in zip(self._edits(), now, strict=True)
@@ -211,11 +211,11 @@ class MessageBatch:
             return Outcome.DONE if same else Outcome.GONE
         if same:
             return Outcome.GONE
-        # What is there still was neither removed nor moved.
+        # A message that is still there was neither removed nor moved.
         return Outcome.DONE if score is None or self.kind is EditKind.RESCORE else Outcome.CHANGED
 
     def _edits(self) -> Iterable[tuple[RawMessage, RawMessage]]:
-        """Walk through both sides; the one that a kind does not have is the other one."""
+        """Yield both sides of each edit; a missing side is replaced by the other one."""
         for before, after in self.edits:
             known = before or after
             if known is None:
@@ -228,12 +228,12 @@ def letters_of(outcome: str) -> str:
     return _SEPARATOR.split(outcome, maxsplit=1)[0]
 
 
-# Behind an @ stand numbers in the outcomes of list queues that earlier versions wrote.
+# Earlier versions wrote numbers after an @ in the outcomes of list queues.
 _SEPARATOR = re.compile(f"[{FOUND}{KEPT}@]")
 
 
 class Found(NamedTuple):
-    """What the server found of the message at a place in a batch, where it was not what had been seen."""
+    """What the server found of the message at ``place`` in a batch, if it differed from what had been seen."""
 
     place: int
     score: bytes
@@ -242,7 +242,7 @@ class Found(NamedTuple):
 
 
 def found_in(outcome: str, size: int) -> tuple[bool, list[Found]]:
-    """Tell from the outcome of that many edits whether a move took along what it found, and what that was.
+    """Return from an outcome of ``size`` edits whether a move kept what it found, and what the server found.
 
     Raises ValueError.
     """
@@ -257,12 +257,12 @@ def found_in(outcome: str, size: int) -> tuple[bool, list[Found]]:
 
 
 def guard_text(conditions: tuple[Condition, ...] | None) -> str:
-    """Return the guard as the scripts read it: empty where a message must be what was seen."""
+    """Return the guard as the scripts read it: empty if a message must be unchanged."""
     return "" if conditions is None else json.dumps([each._asdict() for each in conditions])
 
 
 class FieldEdit(NamedTuple):
-    """One field of a queue's hash before and after, raw; None where it is not there."""
+    """One field of a queue's hash before and after, raw; None if it does not exist."""
 
     name: bytes
     before: bytes | None
@@ -271,9 +271,9 @@ class FieldEdit(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FieldBatch:
-    """Edits of a queue's hash and of its place in the index, all or none; ``empty`` allows no message in it.
+    """Edits of a queue's hash and of its entry in the index, all or none; with ``empty`` it must hold no message.
 
-    ``held`` says that the messages were there before the queue was: undoing may leave them without it again.
+    ``held`` says that the messages were there before the queue: undo may leave them without it again.
     """
 
     kind: ClassVar[str] = "fields"
@@ -288,7 +288,7 @@ class FieldBatch:
     held: bool = False
 
     def inverse(self, outcome: str) -> "FieldBatch | None":
-        """Return the batch that undoes it, or None where it was not done."""
+        """Return the batch that undoes it, or None if it was not done."""
         if outcome != Outcome.DONE:
             return None
         fields = tuple(FieldEdit(name, after, before) for name, before, after in self.fields)
@@ -296,7 +296,7 @@ class FieldBatch:
         return FieldBatch(self.queue, fields, self.listed_after, self.listed_before, empty, self.held)
 
     def operation(self, keys: Keys, marker: bytes) -> Operation[str]:
-        """Return the call that carries it out once, and leaves its outcome under the marker."""
+        """Return the call that applies it once and stores its outcome at ``marker``."""
         arguments: list[Argument] = [name_bytes(self.queue)]
         arguments += ("1" if flag else "0" for flag in (self.listed_before, self.listed_after, self.empty))
         for name, before, after in self.fields:
@@ -306,26 +306,26 @@ class FieldBatch:
 
     @property
     def read(self) -> Callable[[Any], str]:
-        """What reads the outcome of its call, and refuses that of any other."""
+        """Decodes the outcome of its call; raises ``InvalidResponse`` for the reply to another."""
         return outcome_of(self.size)
 
     @property
     def size(self) -> int:
-        """It is all or nothing."""
+        """One: it is all or nothing."""
         return 1
 
     def traces(self, values: Iterable[bytes | None], listed: bool) -> str:
-        """Tell from its fields and its place in the index what it may have done, as ``MessageBatch.traces``."""
+        """Return what it may have done, from its fields and the index now, as ``MessageBatch.traces``."""
         same = listed == self.listed_before and list(values) == [before for _, before, _ in self.fields]
         return "" if same else Outcome.DONE
 
     def _takes_queue_away(self) -> bool:
-        """Tell whether undoing it removes the queue, which must then hold no message."""
+        """Return whether undoing it removes the queue, which must then hold no message."""
         return any(name == b"vt" and before is None for name, before, _ in self.fields)
 
 
 class LooseKind(StrEnum):
-    """Whose the fields of a batch are: nobody's, or the counters of messages that are there."""
+    """The owner of the fields of a batch: STRAY fields have none; OWNED ones are counters of existing messages."""
 
     STRAY = "stray"
     OWNED = "owned"
@@ -333,7 +333,7 @@ class LooseKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class LooseBatch:
-    """Edits of single fields of a queue's hash, each for itself; one whose owner is another by then is left alone."""
+    """Edits of single fields of a queue's hash, each on its own; a field whose owner has changed is left alone."""
 
     in_order: ClassVar[bool] = False
     has_ids: ClassVar[bool] = False
@@ -343,7 +343,7 @@ class LooseBatch:
     fields: tuple[FieldEdit, ...]
 
     def inverse(self, outcome: str) -> "LooseBatch | None":
-        """Return the batch that undoes what that outcome says was done, or None where nothing was."""
+        """Return the batch that undoes the edits which ``outcome`` says were done; None if there are none."""
         fields = tuple(
             FieldEdit(name, after, before)
             for (name, before, after), letter in zip(self.fields, outcome, strict=True)
@@ -352,7 +352,7 @@ class LooseBatch:
         return LooseBatch(self.kind, self.queue, fields) if fields else None
 
     def operation(self, keys: Keys, marker: bytes) -> Operation[str]:
-        """Return the call that carries it out once, and leaves its outcome under the marker."""
+        """Return the call that applies it once and stores its outcome at ``marker``."""
         arguments: list[Argument] = [self.kind]
         for name, before, after in self.fields:
             arguments += (name, _raw(before), _raw(after))
@@ -361,16 +361,16 @@ class LooseBatch:
 
     @property
     def read(self) -> Callable[[Any], str]:
-        """What reads the outcome of its call, and refuses that of any other."""
+        """Decodes the outcome of its call; raises ``InvalidResponse`` for the reply to another."""
         return outcome_of(self.size)
 
     @property
     def size(self) -> int:
-        """How many fields it is for."""
+        """How many fields it has."""
         return len(self.fields)
 
     def traces(self, values: Iterable[bytes | None]) -> str:
-        """Tell from its fields what it may have done, as ``MessageBatch.traces``."""
+        """Return what it may have done, from its fields now, as ``MessageBatch.traces``."""
         letters = [
             Outcome.GONE if value == before else Outcome.DONE
             for (_, before, _), value in zip(self.fields, values, strict=True)
@@ -379,7 +379,7 @@ class LooseBatch:
 
 
 def _zset(keys: Keys, queue: str, marker: bytes) -> bytes:
-    """Return where a queue's messages are; one of the index's name has none, and the marker's key is no zset yet."""
+    """Return the key of a queue's messages; for the name of the index, the marker, which does not exist yet."""
     messages = keys.messages(queue)
     return marker if messages == keys.index else messages
 

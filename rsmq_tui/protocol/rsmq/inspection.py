@@ -1,8 +1,8 @@
-"""Inspects whether the keys of a namespace agree, without changing anything or holding the server for long.
+"""Checks whether the keys of a namespace agree, without changing anything or blocking the server for long.
 
 Clients change a message's zset entry and its fields in one step, so a comparison of both must read them in one step
-too: a script, where the server allows it. Elsewhere the zset is read before and after the fields: an id is used only
-once, so what both reads show was there in between.
+too: by a script, if the server allows it. Otherwise the zset is read before and after the fields: an id is used only
+once, so one that both reads show was there in between.
 """
 
 import re
@@ -34,14 +34,14 @@ from rsmq_tui.protocol.rsmq.operations import chunked
 from rsmq_tui.protocol.rsmq.scan import WINDOW_IDS, Seen, bounded_values
 from rsmq_tui.protocol.rsmq.scripts import Script
 
-# What follows an id in the names of the fields that are not its body.
+# An id and one of these suffixes name a field of a message that is not its body.
 COUNTER_SUFFIXES = (b":rc", b":fr", b":meta")
 # Without one of these every client answers queueNotFound.
 NEEDED_ATTRIBUTES = (b"vt", b"delay", b"maxsize")
 
 
 def is_queue(attributes: Container[bytes]) -> bool:
-    """Tell whether these are the attributes of what every client takes for a queue."""
+    """Return whether every client takes a hash with these attributes for a queue."""
     return all(name in attributes for name in NEEDED_ATTRIBUTES)
 
 
@@ -54,8 +54,8 @@ def stem_of(name: bytes) -> bytes | None:
 class QueueLook:
     """The keys of one queue at one moment: their types (``none``, ``zset``, ``hash``, …), and what they hold.
 
-    ``attributes`` are the raw attribute fields that are there, ``fields`` counts all fields; ``head`` is the first
-    message's id and score, None where there is none.
+    ``attributes`` are the raw attribute fields that exist, ``fields`` counts all fields; ``head`` is the first
+    message's id and score, None if there is none.
     """
 
     queue: str
@@ -69,12 +69,12 @@ class QueueLook:
 
     @property
     def exists(self) -> bool:
-        """True for what every client takes for a queue."""
+        """True if every client takes it for a queue."""
         return is_queue(self.attributes)
 
 
 class MemberNow(NamedTuple):
-    """A message at one moment; ``score`` is None when it is not in the queue. A counter that is a body is None."""
+    """A message at one moment; ``score`` is None if it is not in the queue. A counter that is a body is None."""
 
     id: bytes
     score: bytes | None
@@ -84,10 +84,10 @@ class MemberNow(NamedTuple):
 
 
 class Belonging(IntEnum):
-    """Whose a field is."""
+    """The owner of a field."""
 
     MESSAGE = 0
-    """A message's that is in the queue, or the field is gone."""
+    """A message in the queue, or the field is gone."""
     BODY = 1
     """A body without a message."""
     OF_BODY = 2
@@ -102,7 +102,7 @@ _HEAD = either(lambda reply: reply == [], record(blob, number))
 _LOOK = record(ascii_text, ascii_text, count, count, count, _HEAD, optional_blobs(len(ATTRIBUTE_FIELDS)))
 
 # KEYS hash; ARGV cursor, count. A step of HSCAN without the values, which only later servers can leave out themselves
-# (NOVALUES: Redis 7.4, Valkey 8): where it goes on, the names of fields, how long the longest value is, and how many
+# (NOVALUES: Redis 7.4, Valkey 8): the next cursor, the names of fields, the length of the longest value, and how many
 # fields there are.
 FIELD_NAMES = Script(
     """
@@ -187,7 +187,7 @@ _LOOKS_PER_CALL = 50
 _MEMBERS_PER_CALL = 125
 _FIELDS_PER_SCAN = 250
 _FIELDS_PER_CALL = 150
-# Where a server cannot leave the values out, and these are bodies: sixteen of 64 KiB take a millisecond.
+# If a server cannot leave out the values, which are bodies: sixteen of 64 KiB take a millisecond.
 _VALUES_PER_CALL = 16
 _VALUE_BYTES_PER_CALL = 500_000
 _GLOB = re.compile(rb"([*?\[\]\\])")
@@ -195,7 +195,7 @@ _FIELDS = tuple(name.encode() for name in ATTRIBUTE_FIELDS)
 
 
 class QueueInspection:
-    """Looks at the queues of one namespace; raises redis-py's errors, and ``RsmqError`` for an index that is none."""
+    """Looks at the queues of one namespace; raises redis-py's errors, and ``wrongType`` for an index that is no set."""
 
     def __init__(self, runner: ScriptRunner, keys: Keys) -> None:
         self._runner = runner
@@ -208,21 +208,21 @@ class QueueInspection:
         return clock_ms(clock)
 
     async def listed(self) -> AsyncGenerator[list[str], None]:
-        """Yield the names that the index holds, some at a time."""
+        """Yield the names in the index, some at a time."""
         cursor: bytes | None = b"0"
         while cursor is not None:
             cursor, found = await self._step("SSCAN", self._keys.index, cursor, "COUNT", _SCAN_COUNT)
             yield [name_of(name) for name in found]
 
     async def listed_count(self) -> int:
-        """Return how many names the index holds, 0 where that is not known: not every user may ask for it."""
+        """Return how many names the index holds, 0 if the user may not read it."""
         (count,) = await self._runner.commands(("SCARD", self._keys.index))
         return count if isinstance(count, int) else 0
 
     async def keyed(self) -> AsyncGenerator[tuple[int, list[str]], None]:
-        """Yield how many keys were passed, and the names whose keys there may be among these, listed or not.
+        """Yield how many keys were scanned, and the queue names that they may belong to, listed or not.
 
-        Names with a colon in them are those of other namespaces, and are left out.
+        Names with a colon belong to other namespaces, and are left out.
         """
         prefix = self._keys.index.removesuffix(INDEX_NAME.encode())
         pattern = _GLOB.sub(rb"\\\1", prefix) + b"*"
@@ -238,21 +238,21 @@ class QueueInspection:
             yield _SCAN_COUNT, sorted(names)
 
     async def looks(self, queues: Sequence[str]) -> list[QueueLook]:
-        """Look at the keys of these queues, those of each in one step."""
+        """Read the keys of queues; those of one queue are read atomically."""
         found: list[QueueLook] = []
         for part in chunked(queues, _LOOKS_PER_CALL):
             found += await self._looks(part)
         return found
 
     async def members(self, queue: str, ids: Sequence[bytes]) -> list[MemberNow]:
-        """Look at messages again, a hundred or so at a time; one is there if it was before and after the others."""
+        """Read messages again, about a hundred per call; one is present if its score was there before and after."""
         zset, attributes = self._keys.messages(queue), self._keys.attributes(queue)
         found: list[MemberNow] = []
         for part in chunked(ids, _MEMBERS_PER_CALL):
             scores = [("ZSCORE", zset, id) for id in part]
             bodies = [("HEXISTS", attributes, id) for id in part]
             counters = [("HMGET", attributes, id + b":rc", id + b":fr") for id in part]
-            # The body of a message that is called as another's counter is no counter.
+            # A field that is named like a counter may be the body of another message.
             others = [("ZSCORE", zset, id + b":rc") for id in part]
             replies = await self._ask(*scores, *bodies, *counters, *others, *scores)
             columns = chunked(replies, len(part))
@@ -275,7 +275,7 @@ class QueueInspection:
             yield [name for name in names if name not in QUEUE_FIELDS]
 
     async def belongings(self, queue: str, names: Sequence[bytes]) -> list[Belonging]:
-        """Tell whose each of these fields is, in one step each."""
+        """Return the owner of each field, each read atomically."""
         found: list[Belonging] = []
         for part in chunked(names, _FIELDS_PER_CALL):
             found += await self._belongings(queue, part)
@@ -318,7 +318,7 @@ class QueueInspection:
 
     async def _belongings_plainly(self, zset: bytes, attributes: bytes, names: Sequence[bytes]) -> list[Belonging]:
         stems = [name if (stem := stem_of(name)) is None else stem for name in names]
-        # Nearly all belong to a message, which one command tells.
+        # Nearly all belong to a message, which one command shows.
         owners = await self._ask(*(("ZSCORE", zset, stem) for stem in stems))
         doubtful = [pair for pair, owner in zip(zip(names, stems, strict=True), owners, strict=True) if owner is None]
         there = [("HEXISTS", attributes, name) for name, _ in doubtful]
@@ -335,7 +335,7 @@ class QueueInspection:
     async def _field_step(
         self, attributes: bytes, cursor: bytes, step: int
     ) -> tuple[bytes | None, int, list[bytes], int]:
-        """Take a step: where to go on, how many fields there are, some of their names, and how wide the next is."""
+        """Scan one step: return the next cursor, the number of fields, some names, and the COUNT of the next step."""
         if self._can_leave_values_out:
             scan = ("HSCAN", attributes, cursor, "COUNT", _FIELDS_PER_SCAN, "NOVALUES")
             count, reply = await self._ask(("HLEN", attributes), scan, unknown=None)
@@ -357,7 +357,7 @@ class QueueInspection:
         return _following(following), found
 
     async def _ask(self, *commands: Sequence[bytes | str | int], **instead: None) -> list[Any]:
-        """Send plain commands; raises the first error but those that are named in ``instead`` and then are None."""
+        """Send plain commands; raises the first error, except those named in ``instead``, which become None."""
         replies = await self._runner.commands(*commands)
         for index, reply in enumerate(replies):
             if not isinstance(reply, Exception):

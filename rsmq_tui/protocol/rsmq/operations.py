@@ -27,7 +27,7 @@ class Message:
     """A received message.
 
     ``rc`` counts receives, this one included; ``fr_ms`` is when it was first received and ``sent_ms`` when it was
-    sent, both in ms since the epoch; ``sent_ms`` is None where the id carries no plausible time.
+    sent, both in ms since the epoch; ``sent_ms`` is None if the id has no plausible time.
     """
 
     id: str
@@ -39,7 +39,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class StoredMessage:
-    """A message as it lies in a queue: ``due_ms`` is its score, ``rc`` 0 and ``fr_ms`` None until the first receive."""
+    """A message in a queue: ``due_ms`` is its score; ``rc`` is 0 and ``fr_ms`` None until the first receive."""
 
     id: str
     body: bytes
@@ -51,8 +51,8 @@ class StoredMessage:
 class RawMessage(NamedTuple):
     """A message as its keys hold it, byte for byte: what scans read, and what compare-and-set compares.
 
-    ``rc`` and ``fr`` are the raw fields, None where absent (or not asked for); ``size`` is the body's length in bytes,
-    and ``body`` None where there is none, where it was not asked for, or where it was too long to be read.
+    ``rc`` and ``fr`` are the raw fields, None if absent or not asked for; ``size`` is the body's length in bytes, and
+    ``body`` is None if there is none, if it was not asked for, or if it was too long to be read.
     """
 
     id: bytes
@@ -73,9 +73,9 @@ class QueueAttributes:
 
     ``vt`` and ``delay`` are in seconds, ``maxsize`` in characters (-1: unlimited), ``created`` and ``modified`` in
     seconds since the epoch; ``totalrecv`` counts deliveries. ``msgs`` counts every stored message and ``hiddenmsgs``
-    those whose score lies after the server's time, to the millisecond. A field that another client left out or wrote
-    in a way that starts with no number is None, where the canonical client gives NaN; a text date, as Go writes it, is
-    the moment that it means, where that client gives its year.
+    those whose score is after the server's time, to the millisecond. A field that is missing or does not start with a
+    number is None (NaN in the canonical client); a date as text, as Go writes it, is converted (in the canonical client
+    it is read as its year).
     """
 
     vt: int | None
@@ -101,7 +101,7 @@ _TEXT_DATE = re.compile(rb"\s*\d{4}-\d\d-\d\d")
 
 
 class Operation(NamedTuple, Generic[T]):
-    """One round trip: ``script`` with ``keys`` and ``arguments``, or, where it is None, a command in ``arguments``."""
+    """One round trip: ``script`` with ``keys`` and ``arguments``, or if it is None, the command in ``arguments``."""
 
     script: Script | None
     keys: tuple[bytes, ...]
@@ -109,7 +109,7 @@ class Operation(NamedTuple, Generic[T]):
     read: Callable[[Any], T]
 
     def decode(self, reply: Any) -> T:
-        """Read the reply; raises redis-py's ``InvalidResponse`` for one that is of another shape."""
+        """Decode the reply; raises redis-py's ``InvalidResponse`` for a malformed one."""
         return decoded(self.read, reply)
 
     @property
@@ -121,14 +121,14 @@ class Operation(NamedTuple, Generic[T]):
 
     @property
     def by_text(self) -> tuple[Argument, ...]:
-        """The command to send when the server does not know the script: it runs it and learns it."""
+        """The command to send if the server does not know the script: it also loads it."""
         if self.script is None:
             return self.arguments
         return ("EVAL", self.script.text, len(self.keys), *self.keys, *self.arguments)
 
 
 def raise_refusal(error: ResponseError) -> NoReturn:
-    """Raise the ``RsmqError`` that a server error stands for, or the error itself where it is none of ours."""
+    """Raise the ``RsmqError`` of a script's error reply or of WRONGTYPE, or else the error itself."""
     refusal = re.match(r"RSMQ (\w+) ?(\w*)", str(error))
     if refusal:
         raise rsmq_error(refusal[1], item=refusal[2], low=0, high=validation.SECONDS_MAX) from None
@@ -164,7 +164,7 @@ def get_queue_attributes(keys: Keys, queue: str) -> Operation[QueueAttributes]:
 def set_queue_attributes(
     keys: Keys, queue: str, vt: int | None, delay: int | None, maxsize: int | None
 ) -> Operation[QueueAttributes]:
-    """HSET of ``modified`` and of what is given; replies as ``get_queue_attributes``."""
+    """HSET of ``modified`` and the given attributes; the reply is that of ``get_queue_attributes``."""
     if vt is None and delay is None and maxsize is None:
         raise rsmq_error("noAttributeSupplied")
     validation.queue_name(queue)
@@ -181,7 +181,7 @@ def set_queue_attributes(
 def send_messages(
     keys: Keys, queue: str, bodies: Iterable[str | bytes], delay: int | None, realtime: bool
 ) -> Iterator[Operation[list[str]]]:
-    """Sends in chunks; the first chunk already carries the size of the longest body of all."""
+    """Send in chunks; each chunk has the size of the longest body of all, so that the first refuses them all."""
     if isinstance(bodies, str | bytes):
         raise TypeError("send_messages takes many bodies; send_message sends one")
     validation.queue_name(queue)
@@ -195,7 +195,7 @@ def send_messages(
 
 
 def send_message(keys: Keys, queue: str, body: str | bytes, delay: int | None, realtime: bool) -> Operation[str]:
-    """Sends one message."""
+    """Send one message."""
     validation.queue_name(queue)
     given_delay: Argument = "" if delay is None else validation.seconds("delay", delay)
     encoded, size = validation.body_bytes(body)
@@ -221,27 +221,27 @@ def pop_message(keys: Keys, queue: str) -> Operation[Message | None]:
 
 
 def delete_message(keys: Keys, queue: str, value: str) -> Operation[bool]:
-    """Deletes one message."""
+    """Delete one message."""
     validation.queue_name(queue)
     return Operation(scripts.DELETE, _of(keys, queue), (validation.message_id(value),), _read_flag)
 
 
 def change_message_visibility(keys: Keys, queue: str, value: str, vt: int) -> Operation[bool]:
-    """Changes the visibility of one message."""
+    """Change the visibility of one message."""
     validation.queue_name(queue)
     identity, given_vt = validation.message_id(value), validation.seconds("vt", vt)
     return Operation(scripts.VISIBILITY, _of(keys, queue), (given_vt, identity), _read_flag)
 
 
 def delete_messages(keys: Keys, queue: str, ids: Iterable[str]) -> Iterator[Operation[list[bool]]]:
-    """Deletes in chunks."""
+    """Delete in chunks."""
     validation.queue_name(queue)
     for chunk in chunked([validation.message_id(value) for value in ids]):
         yield Operation(scripts.DELETE, _of(keys, queue), tuple(chunk), _read_flags)
 
 
 def change_visibility_of(keys: Keys, queue: str, ids: Iterable[str], vt: int) -> Iterator[Operation[list[bool]]]:
-    """Visibility changes in chunks."""
+    """Change visibility in chunks."""
     validation.queue_name(queue)
     checked = [validation.message_id(value) for value in ids]
     checked_vt = validation.seconds("vt", vt)
@@ -250,7 +250,7 @@ def change_visibility_of(keys: Keys, queue: str, ids: Iterable[str], vt: int) ->
 
 
 def restore_messages(keys: Keys, queue: str, messages: Iterable[StoredMessage]) -> Iterator[Operation[list[bool]]]:
-    """Exact writes in chunks; an id that is already in the queue is left alone."""
+    """Write messages exactly, in chunks; an id that is already in the queue is left alone."""
     validation.queue_name(queue)
     for chunk in chunked(list(messages), weight=lambda message: len(message.body)):
         fields = (
@@ -268,15 +268,15 @@ def restore_messages(keys: Keys, queue: str, messages: Iterable[StoredMessage]) 
 
 
 def leading_int(raw: bytes | None) -> int | None:
-    """Read a number as JavaScript's parseInt does, which is how the canonical client reads every field."""
+    """Parse a number as JavaScript's parseInt does, by which the canonical client reads every field."""
     found = re.match(rb"\s*([+-]?\d{1,18})", raw or b"")
     return int(found[1]) if found else None
 
 
 def text_date_ms(raw: bytes | None) -> int | None:
-    """Read a date that is a text (RFC 3339, as Go writes it), in ms since the epoch; None for anything else.
+    """Parse a date as text (RFC 3339, as Go writes it), in ms since the epoch; None for anything else.
 
-    One without a time zone is taken for UTC.
+    Without a time zone it is UTC.
     """
     # Go writes nanoseconds; Python reads at most microseconds.
     text = re.sub(rb"(\.\d{6})\d+", rb"\1", (raw or b"").strip())
@@ -306,7 +306,7 @@ def chunked(
     weight: Callable[[Item], int] | None = None,
     weight_max: int = CHUNK_BYTES,
 ) -> Iterator[list[Item]]:
-    """Split into runs of at most ``count`` items and at most that weight; what alone is heavier comes alone."""
+    """Split into chunks of at most ``count`` items and ``weight_max``; an item that is heavier gets its own chunk."""
     rest = iter(items)
     if weight is None:
         while chunk := list(islice(rest, count)):

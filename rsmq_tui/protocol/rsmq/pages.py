@@ -1,7 +1,7 @@
-"""Peek: one page of a queue's messages, or one message whole, read without changing anything.
+"""Peek: reads one page of a queue's messages, or one whole message, without changing anything.
 
 A page is found by rank, which costs the same at any depth. Bodies are read for one page only, cut by the server, and
-not at all where they are very long.
+not at all if they are very long.
 """
 
 from collections.abc import Iterator, Sequence
@@ -27,7 +27,7 @@ Where = Literal["first", "last", "after", "before", "at"]
 
 @dataclass(frozen=True, slots=True)
 class Anchor:
-    """A place in a queue's order: a raw score and an id, which need not be there any more."""
+    """A place in a queue's order: a raw score and an id, which may no longer exist."""
 
     score: str
     id: str
@@ -35,9 +35,9 @@ class Anchor:
 
 @dataclass(frozen=True, slots=True)
 class PeekedMessage:
-    """A message as it lies in the queue; ``score`` is raw, ``preview`` None when the body is missing.
+    """A message in the queue; ``score`` is raw, ``preview`` None if there is no body.
 
-    ``preview`` is empty where ``size`` is not 0 when the body is too long to be read for a page.
+    If the body is too long to be read for a page, ``preview`` is empty and ``size`` is not 0.
     """
 
     id: str
@@ -50,7 +50,7 @@ class PeekedMessage:
 
 @dataclass(frozen=True, slots=True)
 class RawPage:
-    """One page at one moment: ``start`` is the rank of its first message, ``depth`` and ``ready`` count the queue."""
+    """One page at one moment: ``start`` is the rank of its first message, ``depth`` and ``ready`` are the queue's."""
 
     at_ms: int
     depth: int
@@ -61,7 +61,7 @@ class RawPage:
 
 @dataclass(frozen=True, slots=True)
 class WholeMessage:
-    """One message; ``score`` is None when it has left the queue, ``body`` None when it is missing or too long."""
+    """One message; ``score`` is None if it has left the queue, ``body`` None if it is missing or too long."""
 
     at_ms: int
     id: str
@@ -74,7 +74,7 @@ class WholeMessage:
 
 @dataclass(frozen=True, slots=True)
 class PresentMessage:
-    """Where a message is now, and how often it was received; ``score`` is raw."""
+    """The score of a message now, raw, and its receive count."""
 
     score: str
     rc: int
@@ -82,7 +82,7 @@ class PresentMessage:
 
 
 class QueuePages:
-    """Reads pages and messages of one namespace; raises ``wrongType`` where a key of the queue is something else."""
+    """Reads pages and messages of one namespace; raises ``wrongType`` if a key of the queue has another type."""
 
     def __init__(self, runner: ScriptRunner, keys: Keys) -> None:
         self._runner = runner
@@ -123,7 +123,7 @@ class QueuePages:
         )
 
     async def present(self, queue: str, ids: Sequence[str]) -> tuple[int, tuple[PresentMessage | None, ...]]:
-        """Read where these messages are, all in one round trip, and when that was; None for one that has left."""
+        """Return the server's time and the state of messages, in one round trip; None for one that has left."""
         zset, attributes = self._of(queue)
         names = list(map(name_bytes, ids))
         if not names:
@@ -152,11 +152,11 @@ class QueuePages:
             ("ZSCORE", zset, name_bytes(anchor.id)),
             ("ZCOUNT", zset, "-inf", f"({anchor.score}"),
         )
-        # One that was received since then lies elsewhere: its old place is what is meant.
+        # A message that was received since then has moved: the anchor is its old place.
         if score is None or float(score) != float(anchor.score):
             rank = None
         low, high = (ready if part == "hidden" else 0), (ready if part == "ready" else depth)
-        # Without scripts a vanished anchor is placed before all messages of its score.
+        # Without scripts, an anchor that has left is placed before all messages of its score.
         at = below if rank is None else rank
         start = {
             "first": low,
@@ -187,7 +187,7 @@ class QueuePages:
         return RawPage(now, depth, ready, start, tuple(messages))
 
     async def _bodies_plainly(self, attributes: bytes, ids: list[bytes], sizes: list[int]) -> dict[bytes, bytes | None]:
-        """Read the bodies that a page may look at."""
+        """Read the bodies that are short enough for a page."""
         budget = PAGE_BODY_BYTES
         short: list[bytes] = []
         for identity, size in zip(ids, sizes, strict=True):
@@ -214,11 +214,11 @@ class QueuePages:
 async def scores_and_counts(
     runner: ScriptRunner, zset: bytes, attributes: bytes, ids: Sequence[bytes]
 ) -> tuple[int, Iterator[tuple[bytes | None, bytes | None, bytes | None]]]:
-    """Read the server's time, and the raw score, rc and fr of messages; the score is None where one has left."""
+    """Read the server's time, and the raw score, rc and fr of messages; the score is None if one has left."""
     counters = [id + suffix for id in ids for suffix in (b":rc", b":fr")]
     clock, scores, counts = await runner.commands(("TIME",), ("ZMSCORE", zset, *ids), ("HMGET", attributes, *counters))
     if isinstance(scores, ResponseError) and "WRONGTYPE" not in str(scores):
-        # Before Redis 6.2, or not allowed.
+        # Redis before 6.2, or no permission.
         scores = await runner.ask(*(("ZSCORE", zset, id) for id in ids))
     raise_first((clock, scores, counts))
     return clock_ms(clock), zip(scores, counts[::2], counts[1::2], strict=True)

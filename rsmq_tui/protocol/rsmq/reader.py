@@ -1,7 +1,7 @@
 """The read side of one namespace on one server, and its poll rows.
 
-A poll reads the clock, and the index if it changed, in one round trip; then the queues that changed, as far as the
-server reports changes (``rsmq_tui.protocol.polling``), else all of them.
+A poll reads the clock, and the index if it changed, in one round trip; then the queues that changed, or all of them if
+the server does not report changes (``rsmq_tui.protocol.polling``).
 """
 
 from collections.abc import Sequence
@@ -28,13 +28,12 @@ from rsmq_tui.protocol.rsmq.scan import QueueScan
 from rsmq_tui.protocol.rsmq.scan_strategies import BodyScan, OrderedScan, QueueRanges
 from rsmq_tui.protocol.rsmq.scripts import MICROSECONDS_FROM, RC_MAX, SECONDS_BELOW, Row, Script
 
-# An index of up to so many names is read in every poll, changed or not: it costs nothing, and a permission that was
-# taken away shows at once.
+# An index of up to this many names is read in every poll: it costs little, and a revoked permission shows at once.
 _SHORT_INDEX = 250
 
 
 class MessagePage(NamedTuple):
-    """A page of a queue's messages in the order of their scores: ``size`` of them behind a score and an id, if any."""
+    """A page of a queue's messages, sorted by score: the ``size`` messages after a score and an id, if given."""
 
     queue: str
     behind: tuple[bytes, bytes] | None
@@ -42,10 +41,10 @@ class MessagePage(NamedTuple):
 
 
 class PageLook(NamedTuple):
-    """What a look at a page found.
+    """What was found on a page.
 
-    ``poison`` are the ids that were received too often, ``missing`` those that have no body, ``last`` is the score and
-    the id to go on behind, and ``is_last`` says that there is nothing behind them.
+    ``poison`` are the ids that were received too often, ``missing`` those without a body, ``last`` is the score and the
+    id after which the next page begins, and ``is_last`` says that there is none.
     """
 
     looked: int
@@ -60,7 +59,7 @@ _are_attributes = optional_blobs(len(ATTRIBUTE_FIELDS))
 
 
 class RsmqRowCodec:
-    """The zset and the attributes hash of each queue of a namespace."""
+    """Reads the zset and the attributes hash of each queue of a namespace."""
 
     script: Script = scripts.QUEUE_ROWS
 
@@ -72,7 +71,7 @@ class RsmqRowCodec:
         return self._keys.messages(name), self._keys.attributes(name)
 
     def calls(self, names: Sequence[str], keys: Sequence[QueueKeys], now_ms: int) -> Sequence[Call]:
-        """Return one call for all."""
+        """Return one call for all queues."""
         return ((list(chain.from_iterable(keys)), (now_ms,)),)
 
     async def read_plainly(
@@ -94,7 +93,7 @@ class RsmqRowCodec:
             if error := next((reply for reply in (depth, head, hidden) if isinstance(reply, bytes)), None):
                 rows.append([fields, error])
                 continue
-            # Other clients work between these commands: what they say need not agree.
+            # Other clients may write between these commands, so the replies need not agree.
             if not head or not depth:
                 rows.append([fields, 0])
                 continue
@@ -109,7 +108,7 @@ class RsmqRowCodec:
         return rows
 
     def settle(self, name: str, row: Row, before: Row, now_ms: int) -> float:
-        """Take off a row's end when time alone will change it; a row that cannot be relied on is read each time."""
+        """Remove from a row when time alone will change it; a row with an error is read in each poll."""
         if not isinstance(row, list) or len(row) not in (2, 6, 7):
             raise misshapen("in the row of a queue")
         due = row.pop(5) if len(row) > 2 else b""
@@ -118,10 +117,10 @@ class RsmqRowCodec:
         return inf if due == b"" else due_ms(due)
 
     def is_row(self, row: Row) -> bool:
-        """Tell whether a settled row is one as ``read_scripts`` says."""
+        """Return whether a settled row has the form of ``scripts.Row``."""
         if len(row) == 2:
             return (blob(row[0]) or _are_attributes(row[0])) and (count(row[1]) or blob(row[1]))
-        # Written out: it is asked of each row that is read.
+        # Written out for speed: it checks every row.
         fields, depth, first, score, hidden = row[:5]
         return (
             (type(depth), type(first), type(score), type(hidden)) == (int, bytes, bytes, int)
@@ -135,7 +134,7 @@ class RsmqRowCodec:
 class QueueRows(IncrementalPoll):
     """Reads the rows of every queue of one namespace.
 
-    A poll is ``index``, then ``rows``; polls may not overlap.
+    A poll is ``index``, then ``rows``; polls must not overlap.
     """
 
     def __init__(self, connection: TrackedConnection, runner: ScriptRunner, keys: Keys) -> None:
@@ -166,18 +165,18 @@ class QueueRows(IncrementalPoll):
         return Index(at_ms, self._known.names)
 
     async def receive_counts(self, names: Sequence[str], now_ms: int, threshold: int, span: int) -> list[list[int]]:
-        """For each queue, look at up to ``2 * span`` messages around the first hidden one.
+        """For each queue, read up to ``2 * span`` messages around the first hidden one.
 
-        Returns for each: how many were looked at, how many have ``rc >= threshold``, the highest ``rc``.
+        Returns for each: how many were read, how many have ``rc >= threshold``, the highest ``rc``.
         """
         return (await self.looks(names, (), now_ms, threshold, span))[0]
 
     async def looks(
         self, names: Sequence[str], pages: Sequence[MessagePage], now_ms: int, threshold: int, span: int
     ) -> tuple[list[list[int]], list[PageLook]]:
-        """Look at messages in one round trip: those around the first hidden ones, as ``receive_counts``, and pages.
+        """Read in one round trip messages around the first hidden ones, as ``receive_counts``, and pages.
 
-        Of a page it tells the receive counts, and which messages have no body.
+        For a page it returns the receive counts, and which messages have no body.
         """
         calls: list[ScriptCall] = []
         if names:
@@ -245,7 +244,7 @@ def _page_look(
 async def _without_body(runner: ScriptRunner, wanted: Sequence[tuple[bytes, bytes, bytes]]) -> set[tuple[bytes, bytes]]:
     """Return those of some messages (zset, hash, id) that have no body, as zset and id.
 
-    A message may be deleted between these commands: it has to be there after its body was not.
+    A message may be deleted between the commands, so it counts only if it is there after its body was not.
     """
     if not wanted:
         return set()
@@ -281,8 +280,8 @@ class Namespaces:
 class QueueReader:
     """Reads the queues of ``ns`` on a server: ``rows`` for all of them, ``pages`` and ``scan`` for one.
 
-    ``inspection`` tells whether their keys agree. ``traffic`` counts what it has cost. Close it with ``aclose``. Raises
-    ValueError for a URL that cannot be one.
+    ``inspection`` checks whether their keys agree. ``traffic`` counts bytes and commands. Close it with ``aclose``.
+    Raises ValueError for an invalid URL.
     """
 
     def __init__(self, server: Address | str, ns: str = "rsmq", *, timeout_s: float = TIMEOUT_S) -> None:
@@ -306,7 +305,7 @@ class QueueReader:
         self.inspection = QueueInspection(self._runner, Keys(ns))
 
     def within(self, ns: str) -> "QueueReader":
-        """Return a reader of another namespace that shares the connections of this one, which reads on in its own."""
+        """Return a reader of another namespace that shares the connections of this one."""
         other = object.__new__(QueueReader)
         other.traffic, other.label = self.traffic, self.label
         other._links = self._links
@@ -315,13 +314,13 @@ class QueueReader:
 
     @property
     def scripts_refused(self) -> str | None:
-        """Why scripts cannot be used here, once that is known."""
+        """Why the server refuses scripts; None until it does."""
         return self._runner.refused
 
     async def namespaces(self) -> Namespaces:
-        """Look for sets named ``*:QUEUES`` by SCAN, on demand only; at most about 500,000 keys of a server are passed.
+        """Search for sets named ``*:QUEUES`` by SCAN, over at most about 500,000 keys of each server.
 
-        In a cluster every node that holds keys is looked at.
+        In a cluster every node that holds keys is searched. Call it on demand only.
         """
         found: set[str] = set()
         complete = True
@@ -330,12 +329,12 @@ class QueueReader:
         return Namespaces(tuple(sorted(found)), complete)
 
     async def _add_namespaces(self, runner: ScriptRunner, found: set[str]) -> bool:
-        """Add those of one server, and tell whether these are all."""
+        """Add the namespaces of one server, and return whether these are all."""
         cursor: int | str | bytes = 0
         for _ in range(_SCAN_CALLS_MAX):
             (reply,) = await runner.commands(("SCAN", cursor, "MATCH", "*:QUEUES", "COUNT", _SCAN_COUNT, "TYPE", "set"))
             if isinstance(reply, ResponseError) and failure_of(reply).kind in ("noperm", "error"):
-                # It may not be used, or not like this; anything else will pass.
+                # SCAN is not allowed, or not with these options; other errors are temporary.
                 return False
             if isinstance(reply, Exception):
                 raise reply

@@ -1,12 +1,12 @@
 """Reads every message of a queue once, in chunks, without changing anything or holding the server for long.
 
-Consumers change scores all the time, so a scan cannot continue from a rank or a score. It uses ZSCAN: what is there
-throughout is returned at least once, and again only if the table shrinks meanwhile.
+Consumers change scores all the time, so a scan cannot continue from a rank or a score. It uses ZSCAN: what is in
+the queue throughout is returned at least once, and again only if the hash table shrinks meanwhile.
 
-A scan can be divided into shares for several readers: each message is in exactly one, whatever its score. A server
-advances a cursor from the highest bit down (Redis since 2.8, Valkey). Read in that direction cursors only rise, and a
-range of them is a range of the hashes of ids, whatever size the table has. So a scan may begin at any position and end
-at another. Replies are checked against that, so a server that counts otherwise is noticed at the first step.
+A scan can be split into parts for several readers: each message is in exactly one, whatever its score. A server
+advances a cursor from the highest bit down (Redis since 2.8, Valkey). With the bits reversed, cursors only rise, and a
+range of them is a range of the hashes of ids, whatever the size of the table. So a scan can begin at any position and
+end at another. Replies are checked against that, so a server that counts otherwise is noticed at the first step.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ from rsmq_tui.protocol.rsmq.operations import RawMessage, chunked, raw_message
 from rsmq_tui.protocol.rsmq.scripts import SIZES
 from rsmq_tui.protocol.validation import is_limited
 
-# Of what may be left unread of a message: both counters, the length of its body, and the body.
+# The optional fields of a message: both counters, the length of its body, and the body.
 ReadField = Literal["counts", "size", "body"]
 
 
@@ -36,10 +36,10 @@ ReadField = Literal["counts", "size", "body"]
 class ScanChunk:
     """Some messages in no order: ``at_ms`` is the server's time and ``depth`` the queue's when they were found.
 
-    ``columns`` holds one sequence for each field of ``RawMessage``: who looks for a few of many makes only these.
-    ``too_long`` counts those whose body was asked for and is longer than ``scan.SCAN_BODY_BYTES``: theirs is None.
+    ``columns`` holds one sequence for each field of ``RawMessage``, so that only the messages needed are built.
+    ``too_long`` counts the bodies that were asked for and are longer than ``scan.SCAN_BODY_BYTES``: they are None.
     ``begun_anew`` counts how often the place in a list was lost so far: items may have been missed, or come twice.
-    ``read`` says what was read of them besides ids and scores: what was not looks as if it were not there, or 0.
+    ``read`` names the fields that were read besides ids and scores; the others are None, or 0.
     """
 
     at_ms: int
@@ -51,7 +51,7 @@ class ScanChunk:
 
     @classmethod
     def unread(cls, at_ms: int, depth: int, ids: Sequence[bytes], scores: Sequence[bytes]) -> "ScanChunk":
-        """Make one of ids and scores alone."""
+        """Make a chunk of ids and scores alone."""
         nothing: list[bytes | None] = [None] * len(ids)
         return cls(at_ms, depth, (ids, scores, nothing, nothing, [0] * len(ids), nothing))
 
@@ -60,49 +60,48 @@ class ScanChunk:
 
     @property
     def bodies(self) -> Sequence[bytes | None]:
-        """The bodies alone."""
+        """The column of bodies."""
         return self.columns[-1]
 
     @property
     def messages(self) -> list[RawMessage]:
-        """All of them."""
+        """All messages of the chunk."""
         return list(map(raw_message, zip(*self.columns, strict=True)))
 
     def message(self, index: int) -> RawMessage:
-        """Return one of them."""
+        """Return the message at an index."""
         message: RawMessage = raw_message([column[index] for column in self.columns])
         return message
 
 
 WINDOW_IDS = 65_536
-# A table holds at most 35 messages a bucket in Valkey, 5 in Redis, and twice as many while it grows.
+# A hash table holds at most 35 messages a bucket in Valkey, 5 in Redis, and twice as many while it grows.
 _BUCKET_MAX = 128
 
 
 class Seen:
-    """What a scan has returned, so that it is not returned again.
+    """The ids that a scan has returned, so that none is returned twice.
 
-    A table that shrinks to some buckets has the scan go back to the start of one of these. What had been returned of
-    it lies among the last ``window`` ids, except where a deep queue shrank to next to nothing: only then the hashes of
-    all ids are asked.
+    If the hash table shrinks, the scan goes back to the start of a bucket. The ids of that bucket are among the last
+    ``window`` ids, unless a deep queue shrank to a few messages: only then the hashes of all ids are compared.
     """
 
     def __init__(self, window: int) -> None:
         self._window = window
         self._recent: set[bytes] = set()
-        # The same as it came, to tell afterwards what was there before.
+        # The same ids in chunks, to rebuild ``_recent`` without the last chunk.
         self._came: list[Sequence[bytes]] = []
         self._before: set[bytes] = set()
-        # Python's hash of bytes has 64 bits and a secret of this process: nobody can make two ids collide.
+        # Python's hash of bytes has 64 bits and a secret seed, so collisions cannot be provoked.
         self._hashes = array("q")
         self._deepest = 0
 
     def fresh(self, found: Sequence[bytes], depth: int) -> list[bool] | None:
-        """Tell which of these ids are new, or None for all; the queue held ``depth`` messages at that moment."""
+        """Return for each id whether it is new, or None if all are; the queue held ``depth`` messages."""
         self._deepest = max(self._deepest, depth)
         recent, before = self._recent, self._before
         count = len(recent)
-        # Most ids are new: to add them and look how many came to it takes a third of the time of asking for each first.
+        # Most ids are new: adding all and comparing sizes takes a third of the time of looking up each.
         recent.update(found)
         collapsed = depth * self._window <= _BUCKET_MAX * self._deepest
         fresh: list[bool] | None = None
@@ -124,8 +123,8 @@ class Seen:
 
 
 _BITS = 64
-# A table with fewer buckets than a scan has parts would be walked by several of these. Servers keep at most 35
-# messages in a bucket, and let a table be eight times as wide as it need be before they shrink it.
+# If a table had fewer buckets than a scan has parts, several parts would read the same bucket. Servers keep at most 35
+# messages in a bucket, and shrink a table when it is eight times as large as needed.
 MESSAGES_PER_PART_MIN = 1_000
 
 
@@ -142,7 +141,7 @@ class ScanPart:
 
     @property
     def is_whole(self) -> bool:
-        """Whether it is the whole scan, whose cursors mean nothing to us."""
+        """Whether it is the whole scan; then cursors are not compared."""
         return self.count == 1
 
     @property
@@ -156,15 +155,15 @@ class ScanPart:
         return b"%d" % _turned(self._end)
 
     def has_reached_end(self, following: bytes) -> bool:
-        """Tell whether a step that leads to that cursor is the last of this part."""
+        """Return whether a step that returned that cursor is the last of this part."""
         return int(following) == 0 or (not self.is_whole and _turned(int(following)) >= self._end)
 
     def oversteps(self, following: bytes) -> bool:
-        """Tell whether a step that leads to that cursor went beyond the end of this part."""
+        """Return whether a step that returned that cursor went beyond the end of this part."""
         return int(following) != 0 and not self.is_whole and _turned(int(following)) > self._end
 
     def check_step(self, cursor: bytes, following: bytes) -> None:
-        """Raise redis-py's ``InvalidResponse`` where a server does not count as it has to for parts."""
+        """Raise redis-py's ``InvalidResponse`` if the server does not advance cursors as parts need."""
         if self.is_whole or int(following) == 0:
             return
         if int(following) >= 1 << _BITS or _turned(int(following)) <= _turned(int(cursor)):
@@ -180,7 +179,7 @@ class ScanPart:
 
 
 def has_passed(cursor: bytes, other: bytes) -> bool:
-    """Tell whether a scan that is at a cursor has walked through all that lies before another."""
+    """Return whether a scan at ``cursor`` has read everything before the cursor ``other``."""
     return _turned(int(cursor)) >= _turned(int(other))
 
 
@@ -188,19 +187,20 @@ WHOLE = ScanPart()
 
 
 def _turned(cursor: int) -> int:
-    """Return the number whose bits are those of a cursor in the other direction."""
+    """Return a cursor with its bits reversed."""
     return int(f"{cursor % (1 << _BITS):0{_BITS}b}"[::-1], 2)
 
 
 T = TypeVar("T")
 
-# How many messages a round trip takes. On two cores over loopback, ZSCAN takes 1 µs a message.
+# Messages per round trip. On two cores over loopback, ZSCAN takes 1 µs a message.
 CHUNK_MESSAGES = 500
 CHUNK_MESSAGES_MIN = 10
-# What one call may copy, and with that the longest body that a scan reads: a server copies a gigabyte a second.
+# How much one call may copy, and so the longest body that a scan reads: a server copies a gigabyte a second.
 SCAN_BODY_BYTES = 1_000_000
-# Bodies of a queue that limits them are read without being measured, so many by a call: 250 of 64 KiB take 1.5 ms.
-# After the first reply they are as many as make SCAN_BODY_BYTES; one of more bytes than this is not read to its end.
+# If the queue limits its bodies, they are read without asking for their sizes, this many per call: 250 of 64 KiB take
+# 1.5 ms. After the first reply the number is adapted to SCAN_BODY_BYTES; a reply of more than UNMEASURED_BYTES_MAX is
+# not read to its end.
 _BODIES_PER_CALL = 250
 UNMEASURED_BYTES_MAX = 4_000_000
 _COUNTS_PER_CALL = 250
@@ -208,7 +208,7 @@ _COUNTS_PER_CALL = 250
 
 @dataclass(frozen=True, slots=True)
 class _Wanted:
-    """What is read of a queue; ``measured`` says that bodies are measured before they are read."""
+    """What is read of a queue; with ``measured``, the sizes of bodies are read before the bodies."""
 
     zset: bytes
     attributes: bytes
@@ -218,7 +218,7 @@ class _Wanted:
 
     @property
     def read(self) -> frozenset[ReadField]:
-        """What is known of messages that were read as that."""
+        """The fields of messages that are then known."""
         told: dict[ReadField, bool] = {
             "counts": self.counts,
             "size": self.bodies or self.measured,
@@ -228,7 +228,7 @@ class _Wanted:
 
 
 class _Group(NamedTuple):
-    """Messages that were found, and are read in one round trip; ``sizes`` is None where they were not measured."""
+    """Messages that were found, and are read in one round trip; ``sizes`` is None if not measured."""
 
     at_ms: int
     depth: int
@@ -245,7 +245,7 @@ class _Group(NamedTuple):
 
 
 class QueueScan:
-    """Scans queues of one namespace; raises ``wrongType`` where a key of the queue is something else."""
+    """Scans queues of one namespace; raises ``wrongType`` if a key of the queue has another type."""
 
     def __init__(self, runner: ScriptRunner, keys: Keys) -> None:
         self._runner = runner
@@ -261,16 +261,16 @@ class QueueScan:
         count: int = CHUNK_MESSAGES,
         part: ScanPart = WHOLE,
     ) -> AsyncGenerator[ScanChunk, None]:
-        """Yield every message that is in the queue throughout once, and others at most once; a few at a time.
+        """Yield once every message that stays in the queue during the scan, and others at most once; a few at a time.
 
         ``rc`` and ``fr`` are read only with ``counts``, bodies only with ``bodies``; sizes are known with bodies, or
-        with ``sizes``, which costs more than short bodies do. A round trip takes about ``count`` messages, fewer where
+        with ``sizes``, which costs more than short bodies do. A round trip takes about ``count`` messages, fewer if
         bodies are long; a small queue comes whole. The next is under way while the caller works on a chunk. A message
         that leaves before its body is read is left out. Close it with ``aclose`` when leaving early. It remembers up to
         131,072 ids, and 8 bytes of each before.
 
-        Several readers may take a ``part`` each: together these are the whole, under the same promise, for as long as
-        the queue holds MESSAGES_PER_PART_MIN for each part; when it has shrunk below, one may come in several parts.
+        Several readers may take a ``part`` each: together these are the whole, with the same guarantees, as long as the
+        queue holds MESSAGES_PER_PART_MIN for each part. If it shrinks below, a message may come in several parts.
         """
         wanted = await self._wanted(queue, counts, bodies, sizes)
         seen, step = Seen(WINDOW_IDS), count
@@ -306,7 +306,7 @@ class QueueScan:
             await asyncio.gather(*under_way, return_exceptions=True)
 
     async def member(self, queue: str, id: bytes, *, counts: bool, bodies: bool, sizes: bool) -> ScanChunk:
-        """Look up one message by its id, as ``chunks`` would read it; nothing is in the chunk where it is not there."""
+        """Look up one message by its id, as ``chunks`` would read it; the chunk is empty if it is not there."""
         time, depth, score = await self._runner.ask(
             ("TIME",), ("ZCARD", self._keys.messages(queue)), ("ZSCORE", self._keys.messages(queue), id)
         )
@@ -315,7 +315,7 @@ class QueueScan:
         return await self.read(queue, found, counts=counts, bodies=bodies, sizes=sizes)
 
     async def read(self, queue: str, found: ScanChunk, *, counts: bool, bodies: bool, sizes: bool) -> ScanChunk:
-        """Read more of messages that were found without it, as ``chunks`` does; what was read before is kept."""
+        """Read more fields of messages, as ``chunks`` does; what was read before is kept."""
         wanted = await self._wanted(queue, counts, bodies, sizes)
         ids, scores, rcs, frs, _, _ = found.columns
         group = _Group(found.at_ms, found.depth, ids, scores, await self._sizes(wanted, ids))
@@ -337,7 +337,7 @@ class QueueScan:
         return _Wanted(zset, attributes, counts, bodies, measured)
 
     async def _look(self, wanted: _Wanted, cursor: bytes, step: int, part: ScanPart) -> tuple[bytes | None, _Group]:
-        """Take a step from the cursor, and return where to go on and what is there."""
+        """Scan one step from the cursor; return the next cursor, None at the end, and the messages found."""
         time, depth, (following, found) = await self._runner.ask(
             ("TIME",), ("ZCARD", wanted.zset), ("ZSCAN", wanted.zset, cursor, "COUNT", step)
         )
@@ -355,7 +355,7 @@ class QueueScan:
         return await sizes_of(self._runner, wanted.attributes, ids) if wanted.measured else None
 
     async def _beyond(self, wanted: _Wanted, reached: bytes, step: int, part: ScanPart) -> set[bytes]:
-        """Return what lies from the end of the part to the cursor: no server stops where a part ends."""
+        """Return the ids between the end of the part and the cursor: a step does not stop where a part ends."""
         beyond: set[bytes] = set()
         cursor = part.next_first
         while int(cursor) != 0 and not has_passed(cursor, reached):
@@ -365,7 +365,7 @@ class QueueScan:
         return beyond
 
     async def _read(self, wanted: _Wanted, group: _Group) -> ScanChunk:
-        """Read what is wanted of a group, a moment after it was found: bodies never change."""
+        """Read what is wanted of a group, after it was found: bodies never change."""
         if wanted.measured or not wanted.bodies:
             return await self._read_group(wanted, group)
         try:
@@ -402,7 +402,7 @@ class QueueScan:
             return ScanChunk(group.at_ms, group.depth, columns, read=wanted.read)
         bodies = dict(zip(group.short, read, strict=True))
         without = [id for id, body in bodies.items() if body is None]
-        # Either the message has left the queue since it was found, or it has lost its body long ago.
+        # Either the message has left the queue since it was found, or it has no body.
         scores = await self._runner.ask(*(("ZSCORE", wanted.zset, id) for id in without))
         left = {id for id, score in zip(without, scores, strict=True) if score is None}
         known = [len(bodies.get(id) or b"") for id in ids] if sizes is None else sizes
@@ -419,7 +419,7 @@ def refuse_long(sizes: Sequence[int]) -> None:
 
 
 async def sizes_of(runner: ScriptRunner, attributes: bytes, names: Sequence[bytes]) -> list[int]:
-    """Return how many bytes these fields of a hash hold, 0 where one is not there."""
+    """Return the sizes of fields of a hash in bytes, 0 for a missing one."""
     if not names:
         return []
     try:
@@ -432,7 +432,7 @@ async def sizes_of(runner: ScriptRunner, attributes: bytes, names: Sequence[byte
 
 
 async def bounded_values(runner: ScriptRunner, attributes: bytes, names: Sequence[bytes]) -> list[bytes | int | None]:
-    """Read fields of a hash; of one longer than SCAN_BODY_BYTES its length only, None for one that is not there."""
+    """Read fields of a hash: only the length of one longer than SCAN_BODY_BYTES, None for a missing one."""
     sizes = await sizes_of(runner, attributes, names)
     found: dict[bytes, bytes | int | None] = dict(zip(names, sizes, strict=True))
     short = [(name, size) for name, size in zip(names, sizes, strict=True) if size <= SCAN_BODY_BYTES]
@@ -444,7 +444,7 @@ async def bounded_values(runner: ScriptRunner, attributes: bytes, names: Sequenc
 
 
 async def sent(runner: ScriptRunner, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
-    """Begin to ask; the question goes out before the last answer is read: else the server and we take turns."""
+    """Start a task and wait until its request is sent, so that the server works while the caller does."""
     task = asyncio.create_task(work)
     try:
         await runner.until_sent(task)
@@ -456,7 +456,7 @@ async def sent(runner: ScriptRunner, work: Coroutine[Any, Any, T]) -> asyncio.Ta
 
 
 def _joined(group: _Group, parts: Sequence[ScanChunk]) -> ScanChunk:
-    """Join what was read of the parts of a group."""
+    """Join the chunks of a group."""
     columns = tuple([value for part in parts for value in part.columns[place]] for place in range(6))
     too_long = sum(part.too_long for part in parts)
     return ScanChunk(group.at_ms, group.depth, columns, too_long, read=parts[0].read)
@@ -472,7 +472,7 @@ def _fresh(found: _Group, seen: Seen) -> _Group:
 
 
 def _groups(group: _Group) -> Iterator[_Group]:
-    """Split what was found and measured into groups whose bodies one call may read."""
+    """Split measured messages into groups whose bodies one call may read."""
     sizes, start, budget = group.sizes or (), 0, SCAN_BODY_BYTES
     for stop, size in enumerate(sizes):
         if size > SCAN_BODY_BYTES:
@@ -491,6 +491,6 @@ def _cut(group: _Group, start: int, stop: int) -> _Group:
 
 
 def fitting(sizes: Sequence[int] | None, count: int) -> int:
-    """Return how many messages of such sizes a round trip may take: those that wait for their bodies take memory."""
+    """Return how many messages of such sizes a round trip may take, to limit memory."""
     total = sum(sizes or ())
     return min(count, max(CHUNK_MESSAGES_MIN, len(sizes) * SCAN_BODY_BYTES // total)) if sizes and total else count

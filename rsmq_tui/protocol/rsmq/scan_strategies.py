@@ -1,9 +1,9 @@
 """Scans in other orders: from the front, by a range of scores, and by bodies.
 
-The scan by bodies walks the hash that holds them. For a search that needs bodies only it takes half of the server's
-time of a walk through the messages, because bodies need not be fetched separately. Where ``maxsize`` says that bodies
-are short they are read without being measured; a step that is long all the same is not read to its end, but measured
-and read again without what is long.
+The scan by bodies reads the hash that holds them. For a search in bodies it takes the server half the time of a scan
+of the messages, because bodies are not fetched separately. If ``maxsize`` says that bodies are short, they are read
+without asking for their sizes first; a reply that is too long all the same is not read to its end, and the step is
+repeated without the long bodies.
 """
 
 import asyncio
@@ -36,13 +36,13 @@ from rsmq_tui.protocol.rsmq.scan import (
 )
 from rsmq_tui.protocol.validation import is_limited
 
-# How far a page reaches back into the one before: what consumers take from the front meanwhile shifts all ranks.
+# How far a page overlaps the one before: messages that consumers take from the front shift all ranks.
 _OVERLAP = 50
 _RECENT_IDS = 65_536
 
 
 class OrderedScan:
-    """Walks through queues of one namespace; raises ``wrongType`` where a key of the queue is something else."""
+    """Scans queues from the front; raises ``wrongType`` if a key of the queue has another type."""
 
     def __init__(self, runner: ScriptRunner, keys: Keys) -> None:
         self._runner = runner
@@ -54,10 +54,10 @@ class OrderedScan:
         return int(depth)
 
     async def chunks(self, queue: str, count: int = CHUNK_MESSAGES) -> AsyncGenerator[ScanChunk, None]:
-        """Yield ids and scores, those due first at the front, about ``count`` at a time.
+        """Yield ids and scores in order of scores, about ``count`` at a time.
 
-        Whatever stays where it is comes once, and what becomes due later meanwhile once at most. ``QueueScan.read``
-        reads more of them. It remembers 8 bytes of each, and up to 65,536 ids.
+        A message whose score does not change comes once; one whose score rises meanwhile comes at most once.
+        ``QueueScan.read`` reads more of them. It remembers 8 bytes of each, and up to 65,536 ids.
         """
         zset, met = self._keys.messages(queue), _Met()
         start, last = 0, (float("-inf"), b"")
@@ -67,7 +67,7 @@ class OrderedScan:
             ids, scores = found[::2], found[1::2]
             places = list(zip(map(float, scores), ids, strict=True))
             if start and (not places or places[0] > last):
-                # Something in between may have been passed over.
+                # Messages in between may have been skipped.
                 start = max(0, min(start, depth) - count)
                 continue
             is_last = len(ids) < asked
@@ -89,19 +89,19 @@ class OrderedScan:
 
 
 class _Met:
-    """Which ids have come, in little memory: what is received while a queue is read lies further back then."""
+    """The ids that have come, in little memory: a message that is received during the scan comes again later."""
 
     def __init__(self) -> None:
         self._recent: set[bytes] = set()
         self._runs: list[array[int]] = []
 
     def is_new(self, id: bytes) -> bool:
-        """Tell whether an id comes for the first time."""
+        """Return whether an id comes for the first time."""
         if id in self._recent or (self._runs and _is_in(hash(id), self._runs)):
             return False
         self._recent.add(id)
         if len(self._recent) >= _RECENT_IDS:
-            # Python's hash of bytes has 64 bits and a secret of this process: nobody can make two ids collide.
+            # Python's hash of bytes has 64 bits and a secret seed, so collisions cannot be provoked.
             self._runs.append(array("q", sorted(map(hash, self._recent))))
             self._recent = set()
         return True
@@ -119,7 +119,7 @@ _QUEUES_PER_TRIP = 250
 
 
 class ScoreRange(NamedTuple):
-    """Scores from ``low`` to ``high``, as the server writes bounds: ``(`` before one leaves it out."""
+    """Scores from ``low`` to ``high``, as in ZCOUNT: a bound that starts with ``(`` is exclusive."""
 
     low: bytes = b"-inf"
     high: bytes = b"+inf"
@@ -128,7 +128,7 @@ class ScoreRange(NamedTuple):
 class QueueSize(NamedTuple):
     """How many messages a queue holds, and how many of them are in each of the ranges that were asked for.
 
-    ``exists`` tells whether it has attributes; ``problem`` is why its messages cannot be counted, or None.
+    ``exists`` says whether it has attributes; ``problem`` is why its messages cannot be counted, or None.
     """
 
     depth: int
@@ -138,7 +138,7 @@ class QueueSize(NamedTuple):
 
 
 class QueueRanges:
-    """Counts and reads ranges of scores; raises ``wrongType`` where a key of the queue is something else."""
+    """Counts and reads ranges of scores; raises ``wrongType`` if a key of the queue has another type."""
 
     def __init__(self, runner: ScriptRunner, keys: Keys) -> None:
         self._runner = runner
@@ -150,7 +150,7 @@ class QueueRanges:
         return clock_ms(time)
 
     async def sizes(self, queues: Sequence[str], ranges: Sequence[ScoreRange] = ()) -> list[QueueSize]:
-        """Count the messages of queues; a key of another type is told in the queue's place."""
+        """Count the messages of queues; a key of another type is the ``problem`` of its queue."""
         found: list[QueueSize] = []
         for part in chunked(queues, _QUEUES_PER_TRIP):
             commands: list[Sequence[Any]] = []
@@ -164,7 +164,7 @@ class QueueRanges:
         return found
 
     async def scores_at(self, queue: str, bounds: ScoreRange, size: int, every: int) -> list[bytes]:
-        """Return each so manieth score of a range, which holds ``size`` messages: where it may be cut."""
+        """Return every ``every``-th score of a range of ``size`` messages, at which the range may be split."""
         zset = self._keys.messages(queue)
         (before,) = await self._runner.ask(("ZCOUNT", zset, "-inf", _below(bounds.low)))
         ranks = range(before + every, before + size, every)
@@ -172,7 +172,7 @@ class QueueRanges:
         return [reply[1] for reply in replies if reply]
 
     async def can_split(self, queue: str) -> bool:
-        """Tell whether this server's scans can be split into parts, by a look at how it counts in this queue."""
+        """Return whether this server's scans can be split into parts, by one step in this queue."""
         part = ScanPart(1, 2)
         ((following, _),) = await self._runner.ask(("ZSCAN", self._keys.messages(queue), part.first, "COUNT", 1))
         try:
@@ -190,14 +190,14 @@ class QueueRanges:
     async def chunks(
         self, queue: str, bounds: ScoreRange, *, remember: bool, count: int = CHUNK_MESSAGES
     ) -> AsyncGenerator[ScanChunk, None]:
-        """Yield every message whose score is and stays in the range, rising; a few at a time.
+        """Yield every message whose score stays in the range, in order of scores; a few at a time.
 
         Only ids and scores are read: ``QueueScan.read`` reads more. With ``remember`` a message whose score rises
         within the range comes once too; that takes some 100 bytes for each. A round trip takes about ``count``
         messages, and all those that have the same score.
         """
         zset, low, wanted = self._keys.messages(queue), bounds.low, count
-        # What came already: of all, or of those with the score from which the next question begins.
+        # The ids that have come: all of them, or those with the score from which the next page begins.
         seen: set[int] = set()
         while True:
             at_ms, depth, found = await self._page(zset, low, bounds.high, wanted)
@@ -211,8 +211,8 @@ class QueueRanges:
                 seen.update(map(hash, ids))
             else:
                 seen = {hash(id) for id, score in zip(ids, scores, strict=True) if score == scores[-1]}
-            # Those with the last score are asked for again: some of them may be yet to come. Where they are all that
-            # came, more has to be asked for at once.
+            # Messages with the last score are read again, because more of them may follow. If the whole page has the
+            # same score, the next one must be larger.
             wanted = wanted * 4 if scores[0] == scores[-1] else count
             low = scores[-1]
 
@@ -229,14 +229,14 @@ def _size(replies: Sequence[Any]) -> QueueSize:
 
 
 def _below(low: bytes) -> bytes:
-    """Return the upper bound of what lies below a lower bound."""
+    """Return a lower bound as the upper bound of everything below it."""
     return low[1:] if low.startswith(b"(") else b"(" + low
 
 
-# How many fields a step takes: half of a queue's may be counters. The first is small, as its bodies may be long.
+# Fields per step, of which half may be counters. The first step is small, because bodies may be long.
 _STEP_FIELDS = 750
 _FIRST_STEP_FIELDS = 100
-# Ids of this length may end as the names of counters do, but theirs are longer.
+# An id of this length may end like the name of a counter; names of counters of such ids are longer.
 _ID_LENGTH = 32
 
 
@@ -256,14 +256,14 @@ class BodyChunk(NamedTuple):
 
 
 class BodyScan:
-    """Scans the bodies of queues of one namespace; raises ``wrongType`` where a key of the queue is something else."""
+    """Scans the bodies of queues of one namespace; raises ``wrongType`` if a key of the queue has another type."""
 
     def __init__(self, runner: ScriptRunner, keys: Keys) -> None:
         self._runner = runner
         self._keys = keys
 
     async def suits(self, queue: str) -> bool:
-        """Tell whether its hash may be walked, and its bodies are short if its clients heed ``maxsize``."""
+        """Return whether its hash can be scanned, and its bodies are short if its clients respect ``maxsize``."""
         attributes = self._keys.attributes(queue)
         maxsize, walked = await self._runner.commands(
             ("HGET", attributes, "maxsize"), ("HSCAN", attributes, 0, "COUNT", 1, "NOVALUES")
@@ -271,9 +271,9 @@ class BodyScan:
         return is_limited(maxsize) and not isinstance(walked, Exception)
 
     async def chunks(self, queue: str, count: int = _STEP_FIELDS) -> AsyncGenerator[BodyChunk, None]:
-        """Yield every body that is there throughout once, and others at most once; a few at a time.
+        """Yield once every body that stays in the queue during the scan, and others at most once; a few at a time.
 
-        A body may be that of no message: ``messages`` tells. A step takes about ``count`` fields, fewer where bodies
+        Some bodies may belong to no message: see ``messages``. A step takes about ``count`` fields, fewer if bodies
         are long; a small queue comes whole. The next is under way while the caller works. Close it with ``aclose``.
         """
         seen = Seen(WINDOW_IDS)
@@ -297,7 +297,7 @@ class BodyScan:
                 await asyncio.gather(looking, return_exceptions=True)
 
     async def messages(self, queue: str, ids: Sequence[bytes], bodies: Sequence[bytes]) -> list[RawMessage]:
-        """Return the messages that these bodies are of, with their scores and counts; of no message, none."""
+        """Return the messages of these bodies, with their scores and counts; bodies without a message are left out."""
         zset, attributes = self._keys.messages(queue), self._keys.attributes(queue)
         _, found = await scores_and_counts(self._runner, zset, attributes, ids)
         return [
@@ -307,7 +307,7 @@ class BodyScan:
         ]
 
     async def _look(self, queue: str, first: bytes, fields: int) -> tuple[bytes, BodyChunk]:
-        """Take a step from a cursor, and return where to go on and what is there."""
+        """Scan one step from a cursor; return the next cursor and the bodies found."""
         zset, attributes = self._keys.messages(queue), self._keys.attributes(queue)
         scan: list[bytes | str | int] = ["HSCAN", attributes, first, "COUNT", fields]
         too_long: list[bytes] = []

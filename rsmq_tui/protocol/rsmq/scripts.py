@@ -38,10 +38,10 @@ def _anything(keys: Sequence[bytes], arguments: Sequence[Argument]) -> Shape:
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """A Lua text and its SHA1, which EVALSHA wants.
+    """A Lua text and its SHA1, for EVALSHA.
 
-    ``reply`` tells from the keys and arguments of a call what shape the reply to it has; that of a script which an
-    ``Operation`` runs is decoded by the operation.
+    ``reply`` returns the shape of the reply, given the keys and arguments of a call; an ``Operation`` decodes the
+    reply of its script itself.
     """
 
     text: str
@@ -72,12 +72,12 @@ local function seconds(given, name, default)
 end
 """
 
-# A member of the zset may be named as a field of the queue is, which is then no body of it.
+# If a member of the zset has the name of a field of the queue, that field is not its body.
 IS_QUEUE_FIELD = f"""
 local is_queue_field = {{{", ".join(f"{name} = true" for name in (*ATTRIBUTE_FIELDS, *FOREIGN_FIELDS))}}}
 """
 
-# ZMSCORE is there since Redis 6.2.
+# ZMSCORE exists since Redis 6.2.
 SCORES_OF = """
 local function scores_of(key, names)
   local scores = redis.pcall('ZMSCORE', key, unpack(names))
@@ -90,8 +90,8 @@ end
 """
 
 # KEYS[1] attributes hash, KEYS[2] index; ARGV queue, vt, delay, maxsize.
-# A hash that has a vt is a queue, listed or not. Of one that has none, the fields that are there are kept, as all
-# clients keep them. Unlike the canonical client, a refusal changes nothing.
+# A hash with a vt is a queue, listed or not. If it has none, its fields are kept, as all clients do. Unlike in the
+# canonical client, a refusal changes nothing.
 CREATE_QUEUE = Script("""
 if redis.call('HEXISTS', KEYS[1], 'vt') == 1 then return redis.error_reply('RSMQ queueExists') end
 local sec = redis.call('TIME')[1]
@@ -112,7 +112,7 @@ if redis.call('DEL', KEYS[2], KEYS[1]) == 0 then return redis.error_reply('RSMQ 
 return 1
 """)
 
-# ARGV (name, value)* of attributes to set, in the canonical order vt, maxsize, delay; none of them only reads.
+# ARGV (name, value)* of attributes to set, in the canonical order vt, maxsize, delay; without any it only reads.
 # Everything is read before anything is set, so that a wrong type changes nothing.
 ATTRIBUTES = Script(
     _NOW
@@ -130,8 +130,8 @@ return {fields, msgs, hidden}
 """
 )
 
-# ARGV delay or '', size of the longest body. Each further id of a batch is to be a microsecond later, so that a batch
-# keeps its order among equal scores.
+# ARGV delay or '', size of the longest body. Each further id of a batch is a microsecond later, so that a batch keeps
+# its order among equal scores.
 _BEFORE_SENDING = """
 local delay, refused = seconds(ARGV[1], 'delay', q[2])
 if refused then return refused end
@@ -152,7 +152,7 @@ local ids = {}
 """
 
 # ARGV as above, channel or '', then (suffix, body)*. Returns the ids.
-# A total that is no number stays as it is: the messages are stored by then, and an error would have them sent again.
+# A total that is no number is left alone: the messages are stored by then, and after an error they would be sent again.
 SEND = Script(
     _NOW
     + _QUEUE
@@ -196,9 +196,9 @@ return out
 """
 )
 
-# Shared by receive and pop: walk the ready messages in the canonical order, score then id. An id without a body
-# cannot be delivered; it must not block those behind it either (it stops some clients for good). Nor must a total or
-# a count that is no number: a message would be hidden and not delivered, each time again.
+# Shared by receive and pop: take the ready messages in the canonical order, score then id. An id without a body cannot
+# be delivered, and must not block those behind it (it stops some clients for good). Nor must a total or a count that is
+# no number: each receive would hide a message without delivering it.
 _TAKE = """
 local out, seen = {}, {}
 for pass = 1, 100 do
@@ -222,7 +222,7 @@ end
 return {now_ms, out}
 """
 
-# ARGV vt or '', how many. A body-less id is hidden as a received one would be, but at least for a second.
+# ARGV vt or '', how many. An id without a body is hidden like a received message, but at least for a second.
 RECEIVE = Script(
     _NOW
     + _QUEUE
@@ -253,7 +253,7 @@ local function forget() end
     + _TAKE
 )
 
-# ARGV how many. A body-less id is removed, as the canonical client's pop does.
+# ARGV how many. An id without a body is removed, as by the canonical client's pop.
 POP = Script(
     _NOW
     + _QUEUE
@@ -279,8 +279,8 @@ end
     + _TAKE
 )
 
-# ARGV ids. 1 where the id was in the zset and had fields, else 0, as the canonical client's deleteMessage. Fields of an
-# id that is not in the zset are removed, as that client does, only if nothing but a message can be named so.
+# ARGV ids. For each, 1 if the id was in the zset and had fields, else 0, as in the canonical client. Fields
+# of an id that is not in the zset are removed, as that client does, but only if the name has the form of an id.
 # The body of a message that is named as another's counter (`a:rc` beside `a`) stays when that one is deleted.
 # HLEN refuses a wrong type before anything is removed; names of fields of the queue are refused by the client.
 DELETE = Script(
@@ -305,7 +305,7 @@ return out
 """
 )
 
-# ARGV vt, ids. Visibility counts from now; 0 where the id is not in the queue.
+# ARGV vt, ids. Visibility counts from now; 0 if the id is not in the queue.
 VISIBILITY = Script(
     _NOW
     + _QUEUE
@@ -347,18 +347,18 @@ return out
 )
 
 
-# Scores are milliseconds, but clients exist that write seconds or microseconds. By magnitude, below SECONDS_BELOW they
-# can only be seconds (or a mistake long past), from MICROSECONDS_FROM on only microseconds.
+# Scores are milliseconds, but some clients write seconds or microseconds. Those below SECONDS_BELOW can only be seconds
+# (or errors long past), those from MICROSECONDS_FROM on only microseconds.
 SECONDS_BELOW = 100_000_000_000
 MICROSECONDS_FROM = 100_000_000_000_000
-# Below this they are no time in seconds after 1973: 0, negative numbers and -inf are a way to say 'at once'.
+# Scores below this are not a time in seconds after 1973: 0, negative numbers and -inf mean 'at once'.
 TIME_FROM = 100_000_000
 
-# A receive count by hand may have any number of digits; up to here a double, which is all that Lua has, is exact.
+# A receive count set by hand may have any number of digits; doubles, the numbers of Lua, are exact up to this.
 RC_MAX = 999_999_999_999_999
 
 # [fields, depth, first id, first score, hidden]; the last three only for a queue that holds messages, and after them 1
-# where the first message has no body.
+# if the first message has no body.
 # ``fields`` are the raw ATTRIBUTE_FIELDS, or an error text; ``depth`` is a number, or an error text.
 Row = list[Any]
 
@@ -375,9 +375,9 @@ _PEEKED = record(blob, number, _MAYBE, _MAYBE, count, _MAYBE)
 _FIELDS = ", ".join(f"'{name}'" for name in ATTRIBUTE_FIELDS)
 
 # KEYS (zset, attributes hash)*; ARGV now ms. For each queue a Row; that of one which holds messages also says when time
-# alone will next change it, before the last element: the smallest score above now, '' for never, or 0 where that is not
-# looked for.
-# The first score tells the unit of all: only a queue that starts below milliseconds is counted in each unit's range.
+# alone will next change it, before the last element: the smallest score above now, '' for never, or 0 if that is not
+# known.
+# The first score decides the unit of all: only a queue that starts below milliseconds is counted in each unit's range.
 QUEUE_ROWS = Script(
     f"""
 local now, now_ms = ARGV[1], tonumber(ARGV[1])
@@ -410,13 +410,13 @@ local out = {{}}
 for n = 1, #KEYS / 2 do out[n] = row_of(KEYS[2 * n - 1], KEYS[2 * n]) end
 return out
 """,
-    # Rows that changed are looked at one by one, when they are taken.
+    # Rows that changed are checked one by one later.
     reply=lambda keys, arguments: array(lambda row: type(row) is list, len(keys) // 2),
 )
 
-# KEYS as above; ARGV now ms, threshold, span. Looks at the receive counts of up to 2 * span messages around the first
-# hidden one: that is where messages that keep coming back lie, in flight or just visible again.
-# For each queue: how many were looked at, how many of them reach the threshold, the highest count.
+# KEYS as above; ARGV now ms, threshold, span. Reads the receive counts of up to 2 * span messages around the first
+# hidden one, where messages that are received again and again are found, in flight or just visible again.
+# For each queue: how many were read, how many of them reach the threshold, the highest count.
 RECEIVE_COUNTS = Script(
     f"""
 local now, threshold, span = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
@@ -445,10 +445,10 @@ return out
 )
 
 # KEYS as above; ARGV threshold, then for each queue: score and id of the message before the page, '' and '' for none,
-# and how many to look at. A message that has gone counts as where it was. Scores only rise as messages are received, so
-# that pages in their order pass over nothing that stays in the queue.
-# For each queue: how many were looked at, the highest count, the ids that reach the threshold, those without a body,
-# the last score and id, and 1 where no message lies behind them, else 0.
+# and how many to read. A message that has left keeps its place. Scores only rise when messages are received, so pages
+# in order of scores skip nothing that stays in the queue.
+# For each queue: how many were read, the highest count, the ids that reach the threshold, those without a body,
+# the last score and id, and 1 if no message follows them, else 0.
 MESSAGE_PAGES = Script(
     f"""
 local call, pcall, threshold = redis.call, redis.pcall, tonumber(ARGV[1])
@@ -579,7 +579,7 @@ return out
     reply=lambda keys, arguments: array(count, len(arguments) + 1),
 )
 
-# KEYS hash; ARGV names of fields. For each, how many bytes it holds, 0 where it is not there.
+# KEYS hash; ARGV names of fields. For each, its size in bytes, 0 if it is missing.
 SIZES = Script(
     """
 local out = {}

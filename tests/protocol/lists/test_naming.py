@@ -83,5 +83,5 @@ def test_the_name_is_what_the_star_of_one_pattern_stands_for() -> None:
     # Another choice of keys does not change what the name is.
     assert named.for_patterns(["bull:video:wait"]) == named
     for patterns in ([], ["jobs"], ["a:*", "b:*"], ["a:*:*"], ["a:[xy]*"]):
-        with pytest.raises(ValueError, match="what the \\* of a pattern stands for"):
+        with pytest.raises(ValueError, match="the part of a key that \\* matches"):
             bull.for_patterns(patterns)
