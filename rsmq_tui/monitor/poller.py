@@ -3,7 +3,7 @@
 import asyncio
 import time
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
@@ -304,7 +304,7 @@ class Source(Protocol):
         """The thresholds of the verdicts."""
         ...
 
-    def snapshots(self) -> AsyncIterator[Snapshot]:
+    def snapshots(self) -> AsyncGenerator[Snapshot, None]:
         """Yield one snapshot after another; a failed poll yields a snapshot too, and never raises."""
         ...
 
