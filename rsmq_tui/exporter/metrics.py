@@ -1,8 +1,8 @@
 """The Prometheus metrics of a poll: names, units and labels. Alert rules depend on them, so they do not change.
 
-Times are in seconds, sizes in bytes. A server that did not answer has no queue metrics: its last values could be wrong
-by now. Counters are the queues' own: they continue when the exporter restarts, and fall only when a queue was deleted
-and created again, which Prometheus takes for the reset that it is.
+Times are in seconds, sizes in bytes. A server that did not answer has no queue metrics, because its last values may be
+outdated. Counters are the queues' own: they continue when the exporter restarts, and fall only when a queue is deleted
+and recreated, which Prometheus treats as a counter reset.
 
 All series of a list queue have the label ``kind="list"``; those of RSMQ queues have no ``kind``. What cannot be counted
 for a list has no series.
@@ -26,30 +26,30 @@ from rsmq_tui.monitor.text import printable
 from rsmq_tui.protocol.keys import name_bytes
 from rsmq_tui.protocol.kinds import RSMQ, kind_named, kind_of
 
-# Prometheus and what stores its series can be told to refuse a whole scrape for one long value; 2,048 is usual there.
+# Prometheus and its storage can be configured to refuse a whole scrape for one long label value; 2,048 is usual.
 LABEL_MAX = 256
 _DIGEST_CHARACTERS = 32
 
 
 def label_value(name: str) -> str:
-    r"""Return what stands for a name in a label.
+    r"""Return the label value for a name.
 
-    A name that is harmless everywhere stands for itself. Any other is written byte by byte, with ``\xNN`` for what is
-    not printable ASCII and for the backslash, so that it is told apart from every other name: two series with the same
-    labels would spoil the scrape. What is longer than ``LABEL_MAX`` characters ends in a digest of the name.
+    A printable name stands for itself. Any other is written byte by byte, with ``\xNN`` for the backslash and for bytes
+    that are not printable ASCII. Every name has its own value: two series with the same labels would break the scrape.
+    A value longer than ``LABEL_MAX`` characters is cut, and ends in a digest of the name.
     """
     is_harmless = "\\" not in name and printable(name) == name
     value = name if is_harmless else "".join(map(_spelled, name_bytes(name)))
     if len(value) <= LABEL_MAX:
         return value
-    # It is longer than any value that was not cut, and cannot be mistaken for one.
+    # The cut value is longer than LABEL_MAX, so it differs from any value that was not cut.
     return f"{value[:LABEL_MAX]}…{hashlib.sha256(name_bytes(name)).hexdigest()[:_DIGEST_CHARACTERS]}"
 
 
 def spelled(name: str) -> str:
-    r"""Return what stands for a name that is harmless, but already means something else: its first byte as ``\xNN``.
+    r"""Return another label value for a printable name whose usual value is taken: its first byte is ``\xNN``.
 
-    No other name is written like that: ``label_value`` spells the bytes that are not printable, and the backslash.
+    It is unique: ``label_value`` escapes only bytes that are not printable ASCII, and the backslash.
     """
     first, *rest = name_bytes(name)
     return f"\\x{first:02x}{''.join(map(_spelled, rest))}"
@@ -64,13 +64,13 @@ QUEUE_LABELS = (*TARGET_LABELS, "queue")
 KIND_LABEL = "kind"
 _UNITS = ("seconds", "bytes")
 
-# From a queue and the server's time in ms to a sample, if there is one; and what takes a sample with its labels.
+# The sample of a queue at the server's time in ms, None for no sample; and a function that adds one with its labels.
 _Value = Callable[[QueueState, int], float | None]
 _Add = Callable[[Sequence[str], float], None]
 
 
 class _QueueMetric(NamedTuple):
-    """A metric that each queue has one sample of, or none."""
+    """A metric with at most one sample for each queue."""
 
     name: str
     words: str
@@ -92,12 +92,12 @@ def _waiting_s(queue: QueueState, at_ms: int) -> float | None:
 
 
 def _counted(total: int | None) -> int | None:
-    """Return a counter; a client may have written one below zero, which Prometheus takes for a broken scrape."""
+    """Return a counter, or None if a client wrote a negative one, for which Prometheus rejects the scrape."""
     return None if total is None or total < 0 else total
 
 
 def _has_counts(queue: QueueState) -> bool:
-    """Tell whether receive counts of the queue are known: items of lists have none."""
+    """Return whether the queue has receive counts that can be read; list items have none."""
     return kind_named(queue.kind).counts_receives and queue.depth is not None and not queue.broken
 
 
@@ -182,7 +182,7 @@ _COUNTERS = (
 
 
 class ReadingsCollector(Collector):
-    """Gives the metrics of some readings."""
+    """Collects the metrics of some readings."""
 
     def __init__(self, readings: Iterable[Reading]) -> None:
         self._readings = tuple(readings)
@@ -196,7 +196,7 @@ class ReadingsCollector(Collector):
 
 def registry_of(readings: Iterable[Reading]) -> CollectorRegistry:
     """Return a registry of the readings' metrics and of what this process uses."""
-    # Without names, so that nothing is collected only to learn them, and ?name[]= finds them all the same.
+    # Collectors without names: nothing is collected only to learn the names, and ?name[]= still works.
     registry = CollectorRegistry(support_collectors_without_names=True)
     registry.register(ReadingsCollector(readings))
     ProcessCollector(registry=registry)
@@ -259,7 +259,7 @@ def _of_queues(readings: tuple[Reading, ...]) -> Iterator[Metric]:
         of_target, at_ms = _labels(reading.target), snapshot.at_ms
         for queue in snapshot.queues:
             labels = (*of_target, label_value(queue.name))
-            # A label without a value is none: the series of RSMQ queues stay what they were before there were others.
+            # An empty label is no label: the series of RSMQ queues have no ``kind``, as in earlier versions.
             kind = () if queue.kind == RSMQ.name else (queue.kind,)
             for add, value_of in families:
                 value = value_of(queue, at_ms)
@@ -275,7 +275,7 @@ def _of_queues(readings: tuple[Reading, ...]) -> Iterator[Metric]:
 def _labels(target: Target) -> tuple[str, ...]:
     ns = label_value(target.ns)
     if kind_of(target.ns).name != target.kind:
-        # Two series with the same labels would spoil the scrape.
+        # Two series with the same labels would break the scrape.
         ns = spelled(target.ns)
     return label_value(target.profile), label_value(target.server), ns
 

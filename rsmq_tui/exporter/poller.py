@@ -1,8 +1,8 @@
-"""Polls one namespace for scrapes. Only one poll runs at a time, and all scrapes that wait share it.
+"""Polls one namespace for scrapes. Only one poll runs at a time, and all waiting scrapes share it.
 
-Polls also run in the background, whether or not anybody scrapes: the verdicts `stalled` and `growing` compare polls
-over a minute or two, and must not depend on how often, or by how many servers, the exporter is scraped. With the usual
-interval of a second, a scrape is answered at once from a snapshot that is no older than that.
+Polls also run in the background without scrapes: the verdicts `stalled` and `growing` compare polls over a minute or
+two, and must not depend on how often, or by how many servers, the exporter is scraped. With the default interval of a
+second, a scrape is answered at once from a snapshot that is at most a second old.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ from rsmq_tui.monitor.poller import Polling
 from rsmq_tui.protocol import Failure
 from rsmq_tui.protocol.kinds import RSMQ
 
-# Kinds that a counter starts with at 0: a series that begins at 1 has no increase that an alert could see.
+# Kinds of failures whose counters start at 0: an alert would not see the increase of a series that begins at 1.
 USUAL_FAILURES = ("refused", "timeout", "closed")
 
 _NOT_YET = Failure("starting", "it has not been polled yet", "ask again in a moment")
@@ -24,10 +24,10 @@ _NOT_YET = Failure("starting", "it has not been polled yet", "ask again in a mom
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What is watched: a namespace of a server, or its queues of another kind than RSMQ.
+    """What is polled: an RSMQ namespace of a server, or its queues of another kind.
 
-    ``profile`` is empty where the server came from a URL. A namespace of RSMQ may be called as what stands for the
-    namespace of another kind, and then differs in ``kind``.
+    ``profile`` is empty for a server from a URL. An RSMQ namespace may have the same name as the ``ns`` of another
+    kind; the two then differ in ``kind``.
     """
 
     profile: str
@@ -38,7 +38,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """What the polls of a target came to so far; the cost is that of those that succeeded."""
+    """The totals of a target's polls; ``polls`` and their cost include only successful ones."""
 
     polls: int = 0
     seconds: float = 0.0
@@ -62,7 +62,7 @@ class Tally:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What is known of a target: its last good ``snapshot``, if any, and why there is none now, if so."""
+    """The state of a target: its last good ``snapshot``, if any, and the ``failure`` of the last poll, if it failed."""
 
     target: Target
     snapshot: Snapshot | None
@@ -71,14 +71,14 @@ class Reading:
 
     @property
     def current(self) -> Snapshot | None:
-        """The snapshot, where the server answered when it was last asked."""
+        """The snapshot, or None if the last poll failed."""
         return self.snapshot if self.failure is None else None
 
 
 class Watch:
-    """Polls a target for as long as ``run`` does, and answers scrapes.
+    """Polls a target while ``run`` runs, and answers scrapes.
 
-    ``interval_s`` is the pause between polls in the background; after a failure it is the poller's, which backs off.
+    ``interval_s`` is the pause between polls in the background; after a failure the poller's back-off applies.
     ``clock`` is the poller's monotonic clock, in seconds.
     """
 
@@ -96,13 +96,13 @@ class Watch:
         self._clock = clock
         self._asked = asyncio.Event()
         self._answered = asyncio.Event()
-        # When the poll under way began, and when the last one ended.
+        # When the current poll began, and when the last one ended.
         self._begun_s: float | None = None
         self._ended_s: float | None = None
         self._reading = Reading(target, None, _NOT_YET, Tally())
 
     async def run(self) -> None:
-        """Poll, and wait until the next poll is due or asked for; until cancelled, then close the connections."""
+        """Poll at each interval and on request, until cancelled; then close the connections."""
         try:
             while True:
                 self._asked.clear()
@@ -110,7 +110,7 @@ class Watch:
                 snapshot = await self._poller.poll()
                 self._begun_s, self._ended_s = None, self._clock()
                 self._reading = self._read(snapshot)
-                # Those who waited for this poll have its result; who asks from now on waits for another.
+                # Release the scrapes that wait for this poll; later ones wait for the next.
                 self._answered.set()
                 self._answered = asyncio.Event()
                 await self._wait(snapshot)
@@ -120,8 +120,8 @@ class Watch:
     async def scrape(self, *, max_age_s: float, patience_s: float) -> Reading:
         """Return a reading no older than ``max_age_s``.
 
-        It joins the poll under way, or asks for one. A poll that takes longer than ``patience_s`` is a server that
-        does not answer; it goes on none the less, and later scrapes do not begin to wait anew.
+        It joins the current poll, or requests one. A poll that takes longer than ``patience_s`` counts as failed. It
+        still continues, and later scrapes do not wait for the whole time again.
         """
         now_s = self._clock()
         if self._ended_s is not None and now_s - self._ended_s < max_age_s:
@@ -137,7 +137,7 @@ class Watch:
         return self._reading if answered.is_set() else self._unanswered(patience_s)
 
     def last(self, patience_s: float) -> Reading:
-        """Return what is known without polling; a poll that has taken longer than ``patience_s`` counts as failed."""
+        """Return the last reading without polling; a poll that takes longer than ``patience_s`` counts as failed."""
         begun_s = self._begun_s  # read once: this may be called from any thread
         late = begun_s is not None and self._clock() - begun_s > patience_s
         return self._unanswered(patience_s) if late else self._reading
@@ -163,7 +163,7 @@ class Watch:
 
 
 class Watches:
-    """All targets of an exporter; each is polled by itself, so that a slow or dead server delays no other."""
+    """All targets of an exporter; each is polled separately, so that a slow server does not delay the others."""
 
     def __init__(self, watches: tuple[Watch, ...], *, max_age_s: float = 1.0, patience_s: float = 3.0) -> None:
         self._watches = watches
@@ -177,12 +177,12 @@ class Watches:
                 group.create_task(watch.run())
 
     async def scrape(self, limit_s: float | None = None) -> tuple[Reading, ...]:
-        """Return a reading of each, in ``patience_s`` at most, or ``limit_s`` where that is less."""
+        """Return a reading of each target, within ``patience_s`` or ``limit_s``, whichever is less."""
         patience_s = self.patience_s if limit_s is None else min(self.patience_s, limit_s)
         scrapes = (watch.scrape(max_age_s=self._max_age_s, patience_s=patience_s) for watch in self._watches)
         return tuple(await asyncio.gather(*scrapes))
 
     def failed(self) -> tuple[Reading, ...]:
-        """Return the targets whose last poll failed, or hangs; nothing is polled for it."""
+        """Return the targets whose last poll failed or hangs, without polling."""
         readings = (watch.last(self.patience_s) for watch in self._watches)
         return tuple(reading for reading in readings if reading.failure is not None)

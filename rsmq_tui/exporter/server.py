@@ -1,4 +1,4 @@
-"""The exporter's HTTP server, and its answers."""
+"""The exporter's HTTP server and its responses."""
 
 import asyncio
 import concurrent.futures
@@ -27,13 +27,13 @@ from rsmq_tui.exporter.poller import Reading, Watches
 from rsmq_tui.monitor.text import printable
 from rsmq_tui.protocol import defect_of
 
-# The highest level takes several times as long for a few per cent.
+# The highest level takes several times as long, and saves only a few per cent more.
 _GZIP_LEVEL = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What a scraper asked for: `Accept`, `Accept-Encoding`, and the only series that it wants, if it said so."""
+    """The format that a scraper requests: `Accept`, `Accept-Encoding`, and the names of metrics, empty for all."""
 
     accept: str = ""
     encoding: str = ""
@@ -41,10 +41,10 @@ class Wanted:
 
 
 class Renderer:
-    """Writes readings down; may be called from any thread.
+    """Renders readings as metrics; may be called from any thread.
 
-    The last answer is kept: writing a thousand queues down takes a hundred times as long as polling them, and scrapes
-    that share a poll share that too.
+    The last response is cached, because rendering a thousand queues takes a hundred times as long as polling them:
+    scrapes that share a poll share the response too.
     """
 
     def __init__(self) -> None:
@@ -53,7 +53,7 @@ class Renderer:
         self._answer: tuple[bytes, dict[str, str]] = b"", {}
 
     def render(self, readings: Sequence[Reading], wanted: Wanted) -> tuple[bytes, dict[str, str]]:
-        """Return the body, and the headers that say what it is."""
+        """Return the body and the headers of the response."""
         key = tuple(readings), wanted
         with self._turn:
             if key != self._key:
@@ -62,12 +62,12 @@ class Renderer:
 
 
 def _render(readings: Sequence[Reading], wanted: Wanted) -> tuple[bytes, dict[str, str]]:
-    # A header may go over several lines, and part of it comes back in the answer's.
+    # The header may be folded over several lines, and part of it is repeated in the response.
     accept = " ".join(wanted.accept.split())
     try:
         encode, content_type = choose_encoder(accept)
     except TypeError:
-        # A version that is no number.
+        # The header has a version that is not a number.
         encode, content_type = choose_encoder("")
     registry: Any = registry_of(readings)
     if wanted.names:
@@ -80,10 +80,10 @@ def _render(readings: Sequence[Reading], wanted: Wanted) -> tuple[bytes, dict[st
     return body, headers
 
 
-# Prometheus says how long it waits; the answer has to be there before.
+# The response must be complete this long before the scraper's timeout.
 _MARGIN_S = 0.5
 _LEAST_S = 0.1
-# How often the listening thread looks whether it is to end.
+# How often the listening thread checks whether it should stop.
 _STOP_S = 0.1
 _TOO_MANY = (
     b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/plain; charset=utf-8\r\nRetry-After: 1\r\n"
@@ -93,10 +93,10 @@ _TOO_MANY = (
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """Where answers come from; both are called from any thread.
+    """The sources of responses; both functions may be called from any thread.
 
-    ``scrape`` gets how many seconds it may take at most (None: as long as it likes), and raises ``UnavailableError``
-    when the exporter is shutting down. ``failed`` gives the targets whose last poll failed.
+    ``scrape`` takes a limit in seconds (None for no limit), and raises ``UnavailableError`` while the exporter is
+    shutting down. ``failed`` returns the targets whose last poll failed.
     """
 
     scrape: Callable[[float | None], tuple[Reading, ...]]
@@ -104,35 +104,35 @@ class Answers:
 
 
 class UnavailableError(Exception):
-    """The exporter is ending and takes no more scrapes."""
+    """The exporter is shutting down and accepts no more scrapes."""
 
 
 @dataclass(slots=True)
 class _Connection:
-    """What a connection is doing, and until when it may; ``ends_s`` is None while its answer is being made."""
+    """The state of a connection, and its deadline; ``ends_s`` is None while the response is being made."""
 
     ends_s: float | None
     is_idle: bool = True
 
 
 class MetricsServer(ThreadingMixIn, TCPServer):
-    """Listens on ``host`` and ``port`` from the beginning (0: a free one), and serves between ``start`` and ``stop``.
+    """Listens on ``host`` and ``port`` (0 for a free port) at once, and serves between ``start`` and ``stop``.
 
-    A connection that is slow to ask or to read is closed. So is the one that has been idle for longest when there are
-    ``connections_max``; where none is idle, a new one is answered with 503. Raises OSError where it cannot listen, and
-    UnicodeError for what cannot be a host.
+    A connection that is slow to send a request or to read a response is closed. If there are ``connections_max``, the
+    one that has been idle for the longest time is closed; if none is idle, a new one gets a 503. Raises OSError if it
+    cannot listen, and UnicodeError for an invalid host.
     """
 
     allow_reuse_address = True
     daemon_threads = True
     request_queue_size = 64
-    # Each has a thread; scrapers are few.
+    # Each connection has a thread; scrapers are few.
     connections_max = 100
-    # For the first byte of the first request, and for each whole request with its headers.
+    # Timeout for the first byte of the first request, and for each whole request with its headers.
     request_s = 10.0
-    # A scraper keeps its connection between two scrapes, which are seldom two minutes apart.
+    # Scrapers keep connections open between two scrapes, which are rarely two minutes apart.
     idle_s = 120.0
-    # For taking an answer.
+    # Timeout for reading a response.
     answer_s = 60.0
 
     answers: Answers
@@ -151,18 +151,18 @@ class MetricsServer(ThreadingMixIn, TCPServer):
 
     @property
     def url(self) -> str:
-        """Where it listens."""
+        """The URL of the server."""
         host, port = self.server_address[:2]
         shown = str(host)
         return f"http://{f'[{shown}]' if ':' in shown else shown}:{port}"
 
     def start(self, answers: Answers) -> None:
-        """Serve these answers, in a thread."""
+        """Serve in a thread, from these sources."""
         self.answers = answers
         self._thread.start()
 
     def stop(self, patience_s: float) -> None:
-        """Take no more connections, give the requests under way ``patience_s`` to end, and close everything."""
+        """Accept no more connections, wait up to ``patience_s`` for current requests, and close everything."""
         self.shutdown()
         with self._changed:
             self._changed.wait_for(lambda: self._busy == 0, patience_s)
@@ -185,7 +185,7 @@ class MetricsServer(ThreadingMixIn, TCPServer):
                 self._changed.notify_all()
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Serve a connection in a thread, or say that there are too many."""
+        """Serve a connection in a thread, or respond that there are too many."""
         with self._changed:
             if len(self._open) >= self.connections_max:
                 self._close_idle()
@@ -201,14 +201,14 @@ class MetricsServer(ThreadingMixIn, TCPServer):
             super().process_request(request, client_address)
 
     def service_actions(self) -> None:
-        """Close the connections whose time is up."""
+        """Close the connections whose deadline has passed."""
         now_s = time.monotonic()
         with self._changed:
             for request in [each for each, known in self._open.items() if (known.ends_s or now_s) < now_s]:
                 self._give_up(request)
 
     def expect(self, request: Any, within_s: float | None, *, is_idle: bool = False) -> None:
-        """Say what a connection does from now on, and how long it may."""
+        """Set the state of a connection, and its deadline; None for none."""
         with self._changed:
             if known := self._open.get(request):
                 known.ends_s = None if within_s is None else time.monotonic() + within_s
@@ -221,19 +221,19 @@ class MetricsServer(ThreadingMixIn, TCPServer):
         super().shutdown_request(request)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Say on stderr where this program failed; a client that hung up is no error."""
+        """Report a defect on stderr; a client that disconnected is not an error."""
         error = sys.exception()
         if error is not None and not isinstance(error, OSError):
             sys.stderr.write(f"rsmq-tui: {defect_of(error).sentence}: please report it\n")
 
     def _close_idle(self) -> None:
-        """Close the connection that has been idle for longest, if there is any."""
+        """Close the connection that has been idle for the longest time, if any is idle."""
         idle = [(known.ends_s or inf, request) for request, known in self._open.items() if known.is_idle]
         if idle:
             self._give_up(min(idle, key=lambda each: each[0])[1])
 
     def _give_up(self, request: Any) -> None:
-        # The thread that reads or writes there takes it for a client that hung up.
+        # The thread that reads or writes there sees a closed connection.
         self._open.pop(request, None)
         with suppress(OSError):
             request.shutdown(socket.SHUT_RDWR)
@@ -249,12 +249,12 @@ class _Handler(BaseHTTPRequestHandler):
     server: BaseServer
 
     def setup(self) -> None:
-        """Begin a connection: it has to ask soon."""
+        """Start a connection, with a short timeout for the first request."""
         self._idle_s = cast("MetricsServer", self.server).request_s
         super().setup()
 
     def handle_one_request(self) -> None:
-        """Wait for a request, which then has to come soon, and answer it."""
+        """Wait for a request, read it within its timeout, and answer it."""
         server = cast("MetricsServer", self.server)
         server.expect(self.request, self._idle_s, is_idle=True)
         self._idle_s = server.idle_s
@@ -272,7 +272,7 @@ class _Handler(BaseHTTPRequestHandler):
         server = cast("MetricsServer", self.server)
         server.expect(self.request, None)
         with server.busy():
-            # A body, which no GET needs, would be taken for the next request.
+            # Close after a request with a body: the body is not read, and would be parsed as the next request.
             if "Content-Length" in self.headers or "Transfer-Encoding" in self.headers:
                 self.close_connection = True
             try:
@@ -293,7 +293,7 @@ class _Handler(BaseHTTPRequestHandler):
     do_HEAD = do_GET  # noqa: N815 - as above; only the body is left out
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the library's name
-        """Log nothing: a line for each scrape helps nobody."""
+        """Log nothing: a line for each scrape is not useful."""
 
     def _metrics(self, server: MetricsServer, names: tuple[str, ...]) -> None:
         try:
@@ -317,7 +317,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._say(HTTPStatus.OK, "ok")
 
     def _limit_s(self) -> float | None:
-        """Return how long the scraper waits for an answer, if it says so."""
+        """Return how long the response may take, from the scraper's timeout, or None if it sends none."""
         try:
             told_s = float(self.headers.get("X-Prometheus-Scrape-Timeout-Seconds", ""))
         except ValueError:
@@ -349,7 +349,7 @@ def _sentence(reading: Reading) -> str:
 
 @asynccontextmanager
 async def serving(server: MetricsServer, watches: Watches) -> AsyncIterator[None]:
-    """Poll, and serve what is found, for the length of the block; a request under way at its end is still answered."""
+    """Poll and serve during the block; requests that are under way at its end are still answered."""
     loop = asyncio.get_running_loop()
 
     def scrape(limit_s: float | None) -> tuple[Reading, ...]:
@@ -380,5 +380,5 @@ DASHBOARD = "grafana_dashboard.json"
 
 
 def read_example(name: str) -> str:
-    """Return the text of one of the files; it is ASCII."""
+    """Return the text of ``ALERT_RULES`` or ``DASHBOARD``, which is ASCII."""
     return files("rsmq_tui.exporter").joinpath(name).read_text("ascii")

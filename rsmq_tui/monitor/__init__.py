@@ -1,20 +1,20 @@
-"""Watches queues: polls, rates, verdicts, peek, search and audit. It only reads.
+"""Monitors queues: polls, rates, verdicts, peek, search and audit. It only reads.
 
 audit         finds keys, messages and fields that do not agree
-checks        one check of queues for a monitoring system: limits, results and what earlier checks saw
-doctor        whether a server can be watched, what prevents it, and what to do
+checks        one check of queues for a monitoring system: limits, results and state of earlier checks
+doctor        diagnoses whether a server can be monitored: what prevents it, and how to fix it
 filters       the filter language, matching, search and grouping
-fleet         the snapshots of several servers as one
+fleet         combines the snapshots of several servers into one
 list_poller   polls the list queues of one server, and reads their items
-list_tracker  from poll rows to the states of list queues: what verdicts judge by, ages of items
+list_tracker  from poll rows to the states of list queues: inputs of the verdicts, ages of items
 model         Snapshot, QueueState and Verdict: one poll as immutable values
 peek          pages of messages, single messages, their states; the samples of messages that a poll takes
 poller        polls one namespace of one server, with retries
 reading       tolerant reading of scores, ids and fields that other clients wrote
-rsmq_tracker  from poll rows to the states of RSMQ queues: rates, totals, what verdicts judge by
+rsmq_tracker  from poll rows to the states of RSMQ queues: rates, totals, inputs of the verdicts
 series        the recent history of every queue, and rates over it
 text          numbers, times and untrusted text in words
-verdicts      verdicts: thresholds, conditions, begin and end, reasons, and the text of the column DRAINS IN
+verdicts      verdicts: thresholds, conditions, start and end, reasons, and the text of the column DRAINS IN
 """
 
 from rsmq_tui.monitor.filters.language import Filter, FilterError, parse_filter

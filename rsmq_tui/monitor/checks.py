@@ -1,4 +1,4 @@
-"""Checks queues once, for a monitoring system: limits, results, and what earlier checks saw."""
+"""Checks queues once, for a monitoring system: limits, results, and the state of earlier checks."""
 
 import asyncio
 import errno
@@ -32,7 +32,7 @@ from rsmq_tui.protocol.lists.reader import ListReader
 
 
 class Status(StrEnum):
-    """How a check ends, worst first: a server that cannot be read may hide anything, and comes before a warning."""
+    """The result of a check, worst first. UNKNOWN is worse than WARNING: an unreadable server may hide anything."""
 
     CRITICAL = "critical"
     UNKNOWN = "unknown"
@@ -41,7 +41,7 @@ class Status(StrEnum):
 
     @property
     def exit_status(self) -> int:
-        """The number that monitoring systems know it by."""
+        """The exit status of monitoring plugins: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN."""
         return {"ok": 0, "warning": 1, "critical": 2, "unknown": 3}[self.value]
 
     @property
@@ -54,13 +54,13 @@ _RANKS = {status: rank for rank, status in enumerate(Status)}
 
 
 def worst(statuses: Iterable[Status]) -> Status:
-    """Return the worst of them, OK where there are none."""
+    """Return the worst of them, OK if there are none."""
     return min(statuses, key=lambda status: status.rank, default=Status.OK)
 
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """From where on a number is a warning, and from where on critical; None for never."""
+    """The bounds of a number for a warning and for critical; None for never."""
 
     warning: int | None = None
     critical: int | None = None
@@ -71,11 +71,11 @@ class Limit:
         return min(bound for bound in (self.warning, self.critical) if bound is not None)
 
     def above(self, value: int) -> tuple[Status, int] | None:
-        """Return what a value beyond a bound is, and that bound; None for a value within both."""
+        """Return the status of a value above a bound, and that bound; None for a value within both."""
         return self._judged(lambda bound: value > bound)
 
     def reached(self, value: int) -> tuple[Status, int] | None:
-        """As ``above``, where the bound itself is too much already."""
+        """As ``above``, but a value equal to the bound exceeds it."""
         return self._judged(lambda bound: value >= bound)
 
     def _judged(self, is_over: Callable[[int], bool]) -> tuple[Status, int] | None:
@@ -88,10 +88,10 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What is checked: ``queues`` are names or patterns, none for all; a limit of None is not looked at.
+    """What is checked: ``queues`` are names or patterns, empty for all; a limit of None is not checked.
 
-    ``expired`` is about the leases of list queues. ``scan_limit`` is how many messages of a queue are looked at for
-    ``rc``; ``timeout_s`` is for a whole check.
+    ``expired`` applies to the leases of list queues. ``scan_limit`` is how many messages of a queue are read for
+    ``rc``; ``timeout_s`` applies to a whole check.
     """
 
     queues: tuple[str, ...] = ()
@@ -104,7 +104,7 @@ class Limits:
     timeout_s: float = 10.0
 
 
-# A clock that is further ahead than checks may overlap was set back since.
+# If the stored time is further ahead than this, the server's clock was set back, and the file does not count.
 _OVERLAP_MAX_MS = 60_000
 # The end of the calendar.
 _LAST_MS = 253_402_300_799_999
@@ -117,7 +117,7 @@ _LOCK_STEP_S = 0.02
 class Known:
     """Since when, in server time, each queue with ready messages has had no receive, as far as checks have seen.
 
-    ``is_first`` is True where nothing was known before; ``problem`` says why nothing can be kept.
+    ``is_first`` is True if there was no earlier check; ``problem`` says why the file cannot be used, or is None.
     """
 
     since_ms: Mapping[str, int]
@@ -127,14 +127,14 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class _Record:
-    """``queues`` holds (totalrecv, since_ms) of those that had ready messages at ``at_ms``."""
+    """The content of the file: ``queues`` has (totalrecv, since_ms) of those with ready messages at ``at_ms``."""
 
     at_ms: int
     queues: dict[str, tuple[int | None, int]] = field(default_factory=dict)
 
 
 class LastSeen:
-    """Keeps what was seen of namespace ``ns`` on ``server`` in a file of its own in ``folder``, made if need be."""
+    """Stores the state of namespace ``ns`` on ``server`` in its own file in ``folder``, created if needed."""
 
     def __init__(self, folder: Path, server: str, ns: str) -> None:
         self._server, self._ns = server, ns
@@ -142,16 +142,16 @@ class LastSeen:
         self.path = folder / f"{name}.json"
 
     def update(self, at_ms: int, queues: Sequence[QueueState]) -> Known:
-        """Take in what one look saw, of all queues of the namespace, and return what is known with it.
+        """Store the state of all queues of the namespace, and return the times with no receive.
 
-        Several programs may do so at once. A file that cannot be read counts as none; queues that are gone, or have
-        nothing ready, are forgotten.
+        Several programs may do so at once. A file with invalid content counts as missing. Queues that are gone, or
+        have nothing ready, are dropped.
         """
         try:
             with self._locked():
                 earlier = self._read(at_ms)
                 now = _followed(earlier, at_ms, queues)
-                # Another check, which looked later, may have been here first.
+                # A later check may have written first.
                 if earlier is None or earlier.at_ms <= at_ms:
                     self._write(now)
         except OSError as error:
@@ -190,7 +190,7 @@ class LastSeen:
         descriptor, name = tempfile.mkstemp(prefix=self.path.stem, dir=self.path.parent)
         try:
             with os.fdopen(descriptor, "w", encoding="ascii") as file:
-                # Names may hold bytes that are no UTF-8: escaped, they come back as they are.
+                # Names may hold bytes that are not UTF-8; JSON escapes preserve them.
                 json.dump(told, file)
             Path(name).replace(self.path)
         except BaseException:
@@ -200,7 +200,7 @@ class LastSeen:
 
 
 def _entry(totalrecv: Any, since_ms: Any) -> tuple[int | None, int]:
-    """Return an entry of the file; raises TypeError or ValueError for what no check has written."""
+    """Return an entry of the file; raises TypeError or ValueError if it is invalid."""
     if not isinstance(since_ms, int) or not (totalrecv is None or isinstance(totalrecv, int)):
         raise TypeError
     if not 0 <= since_ms <= _LAST_MS:
@@ -209,7 +209,7 @@ def _entry(totalrecv: Any, since_ms: Any) -> tuple[int | None, int]:
 
 
 def _followed(earlier: _Record | None, at_ms: int, queues: Sequence[QueueState]) -> _Record:
-    """Return what is known after a look: the clock of a queue runs on while nothing is received from it."""
+    """Return the new record: a queue keeps its time as long as its receive counter does not change."""
     known = {} if earlier is None else earlier.queues
     now = _Record(at_ms)
     for queue in queues:
@@ -225,7 +225,7 @@ Scanned = Callable[[str, int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing that is wrong; ``queue`` is None where it is the server. ``value`` and ``limit`` have ``kind``'s unit.
+    """One problem; ``queue`` is None for a problem of the server. ``value`` and ``limit`` are in the unit of ``kind``.
 
     ``kind`` is one of broken, poisoned, aged, depth, age_ms, rc, stalled_ms, expired, index, missing, unreachable,
     timeout, unread and state.
@@ -241,11 +241,11 @@ class Problem:
 
 @dataclass(slots=True)
 class Checked:
-    """What a check of one namespace found.
+    """The result of a check of one namespace.
 
-    ``queues`` are those that were checked, as they were at ``at_ms``; ``poison`` counts the messages that the rc limit
-    is about, and ``idle_ms`` says how long no message was received although some were ready. ``notes`` are sentences
-    about what was not looked at. ``failure`` is the kind of failure that kept it from being read, if one did.
+    ``queues`` are the checked queues, as they were at ``at_ms``. ``poison`` counts the messages above the rc limit;
+    ``idle_ms`` is how long no message was received although some were ready. ``notes`` are sentences about what was
+    not checked. ``failure`` is the kind of failure if the namespace could not be read.
     """
 
     server: str
@@ -260,15 +260,15 @@ class Checked:
 
     @property
     def status(self) -> Status:
-        """The worst that was found."""
+        """The worst status of the problems."""
         return worst(problem.status for problem in self.problems)
 
     def add(self, status: Status, kind: str, queue: str | None, text: str, *numbers: int) -> None:
-        """Take note of a problem; the numbers are its value and its limit."""
+        """Add a problem; the numbers are its value and its limit."""
         self.problems.append(Problem(status, kind, queue, printable(text, SENTENCE_MAX), *numbers))
 
     def add_failure(self, failure: Failure) -> None:
-        """Take note that the server cannot be read."""
+        """Add a problem: the server cannot be read."""
         self.failure = failure.kind
         self.add(Status.UNKNOWN, "unreachable", None, f"{failure.sentence}; {failure.hint}")
 
@@ -280,19 +280,19 @@ async def check(
     last_seen: LastSeen,
     scanned: Scanned = lambda queue, messages, depth: None,
 ) -> Checked:
-    """Check the reader's namespace; what cannot be read is a problem too. ``scanned`` is told how far a scan is."""
+    """Check the reader's namespace; a failed read is a problem too. ``scanned`` is called with a scan's progress."""
     checked = begun(reader.label, reader.ns, thresholds)
     return await in_time(_Check(limits, thresholds, last_seen, checked, reader, scanned).run(), checked, limits)
 
 
 def begun(server: str, ns: str, thresholds: Thresholds) -> Checked:
-    """Return a check that has found nothing yet; it notes the thresholds that are not the defaults."""
+    """Return an empty result; a note lists the thresholds that differ from the defaults."""
     changed = thresholds.changed()
     return Checked(server, ns, notes=[f"thresholds that differ from the defaults: {changed}"] if changed else [])
 
 
 async def in_time(checking: Coroutine[None, None, None], checked: Checked, limits: Limits) -> Checked:
-    """Let a check run for as long as it may take, and return what it found, the worst first."""
+    """Run a check until its timeout, and return what it found, the worst first."""
     try:
         async with asyncio.timeout(limits.timeout_s):
             await checking
@@ -305,7 +305,7 @@ async def in_time(checking: Coroutine[None, None, None], checked: Checked, limit
 
 @dataclass(slots=True)
 class _Idle:
-    """Finds queues that nobody receives or takes from: since the checks before, or as the queue itself proves."""
+    """Finds queues without receives or takes, since earlier checks or according to the queue's own counters."""
 
     limits: Limits
     thresholds: Thresholds
@@ -313,7 +313,7 @@ class _Idle:
     checked: Checked
 
     async def judge_idle(self, queues: Sequence[QueueState], limit: Limit, lists: str = "") -> None:
-        """Judge those that are checked; all ``queues`` are remembered: another check may be about others."""
+        """Judge the checked queues; store all ``queues``, because another check may select others."""
         checked = self.checked
         known = await asyncio.to_thread(self.last_seen.update, checked.at_ms, queues)
         if known.problem:
@@ -328,7 +328,7 @@ class _Idle:
             kind = kind_named(queue.kind)
             idle_ms = checked.at_ms - known.since_ms.get(queue.name, checked.at_ms)
             if queue.totalrecv == 0:
-                # Never received from: a message that is ready has waited since it became due.
+                # Without any receive, a ready message has waited since it became due.
                 idle_ms = max(idle_ms, queue.waiting_ms(checked.at_ms) or 0)
             checked.idle_ms[queue.name] = idle_ms
             if over := limit.reached(idle_ms):
@@ -343,7 +343,7 @@ class _Check(_Idle):
     scanned: Scanned
 
     async def run(self) -> None:
-        # The poller is only asked once: the reader stays its owner's to close.
+        # The poller is not closed: the caller owns the reader.
         snapshot = await LivePoller(self.reader, thresholds=self.thresholds).poll()
         if failure := snapshot.link.failure:
             self.checked.add_failure(failure)
@@ -363,7 +363,7 @@ class _Check(_Idle):
             self.checked.add_failure(failure_of(error))
 
     def _choose(self, snapshot: Snapshot) -> None:
-        """Take the queues that are asked for; a check of nothing is never OK."""
+        """Select the queues; a check of no queue is never OK."""
         if problem := _index_problem(snapshot, self.reader):
             self.checked.add(Status.CRITICAL, "index", None, problem)
             return
@@ -373,7 +373,7 @@ class _Check(_Idle):
             self.checked.add(Status.UNKNOWN, "missing", None, f"no queues {where}")
 
     async def _look_at_counts(self) -> None:
-        """Find messages that come back again and again, as far as a quick look at each queue shows them."""
+        """Find messages that were received too often, in a sample of each queue."""
         rc, depth, seen = self.thresholds.poison_rc, 0, 0
         depths = {queue.name: queue.depth for queue in self.checked.queues}
         names = [queue.name for queue in self.checked.queues if queue.depth]
@@ -390,14 +390,14 @@ class _Check(_Idle):
             self.checked.notes.append(words)
 
     async def _scan_counts(self, limit: Limit) -> None:
-        """Find them by looking at all messages, up to the limit of a scan."""
+        """Find messages that were received too often by scanning, up to ``scan_limit`` messages of each queue."""
         for queue in self.checked.queues:
             if not queue.depth:
                 continue
             try:
                 await self._scan(queue, limit)
             except PeekError as error:
-                # A broken queue has been told of.
+                # A broken queue has been reported already.
                 if not queue.broken:
                     self.checked.add(
                         Status.UNKNOWN, "unread", queue.name, f"its receive counts cannot be read: {error}"
@@ -425,7 +425,7 @@ class _Check(_Idle):
 def choose(
     checked: Checked, queues: Sequence[QueueState], limits: Limits, where: str, empty: Sequence[str] = ()
 ) -> None:
-    """Take the queues that are asked for; those that match a pattern of ``empty`` need not be there."""
+    """Select the queues; a named queue that matches a pattern of ``empty`` need not exist."""
     chosen: set[str] = set()
     names = {queue.name for queue in queues}
     for wanted in limits.queues:
@@ -440,7 +440,7 @@ def choose(
 
 
 def judge(checked: Checked, queue: QueueState, limits: Limits, thresholds: Thresholds) -> None:
-    """Find what the numbers of a queue say."""
+    """Compare the numbers of a queue with the limits."""
     one = kind_named(queue.kind).noun
     if queue.verdict is Verdict.BROKEN:
         checked.add(Status.CRITICAL, "broken", queue.name, queue.broken or "its keys disagree")
@@ -468,12 +468,12 @@ def _is_glob(text: str) -> bool:
 
 
 def _index_problem(snapshot: Snapshot, reader: QueueReader) -> str | None:
-    """Return why the names of the queues cannot be read; what else is noted of a server is no problem."""
+    """Return why the index of queues cannot be read; the note on refused scripts is not a problem."""
     notes: Sequence[str] = snapshot.notes
     return notes[0] if len(notes) > (reader.scripts_refused is not None) else None
 
 
-# What keeps somebody from a namespace, and not from the server.
+# Failures that concern the keys of RSMQ, not the server.
 _OF_RSMQ_ALONE = ("noperm", "crossslot")
 _MARK_BYTES = 7
 
@@ -486,9 +486,9 @@ async def check_lists(
     last_seen: LastSeen,
     age: JsonPath | None = None,
 ) -> Checked:
-    """Check the list queues that the reader's ``patterns`` mean; what cannot be read is a problem too.
+    """Check the list queues that match the reader's ``patterns``; a failed read is a problem too.
 
-    ``age`` is where an item tells when it was made.
+    ``age`` is the path of the creation time in an item.
     """
     checked = begun(reader.label, LIST.ns, thresholds)
     work = _ListCheck(limits, thresholds, last_seen, checked, reader, patterns, age)
@@ -496,10 +496,10 @@ async def check_lists(
 
 
 def reconcile(found: Sequence[Checked]) -> None:
-    """Forgive places of a server what others of it make good for: of its namespaces, and its lists as the last.
+    """Remove problems that another result of the same server resolves; ``found`` are its namespaces, then its lists.
 
-    A queue that was asked for need be in one of them only, not each of them need hold queues, and whoever may read
-    lists need not be able to read what RSMQ keeps.
+    A named queue needs to exist in only one of them, one of them may be empty if another holds queues, and a user who
+    can read the lists need not be able to read RSMQ's keys.
     """
     read = [checked for checked in found if checked.failure is None]
     nowhere = [{problem.queue for problem in checked.problems if problem.kind == "missing"} for checked in read]
@@ -533,7 +533,7 @@ class _ListCheck(_Idle):
             return
         if note := self.reader.discovery.note:
             checked.add(Status.UNKNOWN, "unread", None, note)
-        # A list that is empty is no key: what a pattern does not find now need not be wrong.
+        # An empty list has no key, so a missing list that matches a pattern is not a problem.
         choose(checked, queues, limits, "among the lists", self.patterns)
         if not queues and not limits.queues:
             patterns = " or ".join(self.patterns)
@@ -543,7 +543,7 @@ class _ListCheck(_Idle):
             judge(checked, queue, limits, self.thresholds)
             self._judge_leases(queue)
         if limits.stalled_ms is not None:
-            # Nothing counts what is taken: a mark of the next item stands in the place of the count.
+            # Lists do not count takes: a hash of the next item replaces the counter.
             marked = [queue._replace(totalrecv=self._mark(queue)) for queue in queues]
             await self.judge_idle(marked, limits.stalled_ms, " of lists")
         self._note_what_is_unknown()
@@ -561,7 +561,7 @@ class _ListCheck(_Idle):
         return sampler.finish()[0]
 
     def _judge_leases(self, queue: QueueState) -> None:
-        """Find leases past their deadline: more than allowed, or for so long that no reaper can be there."""
+        """Find leases past their deadline: more than the limit, or for so long that no reaper can be running."""
         checked, limit = self.checked, self.limits.expired
         if queue.expired is None:
             return
@@ -574,9 +574,9 @@ class _ListCheck(_Idle):
             checked.add(over[0], "expired", queue.name, words, queue.expired, over[1])
 
     def _mark(self, queue: QueueState) -> int:
-        """Return a number that tells the next item from others; another one each time where it is not known.
+        """Return a number that identifies the next item; a new number each time if the item is unknown.
 
-        Where the two next items are equal, one of them taken would not show: there the counts tell too.
+        If the next two items are equal, a take does not change the next item, so the counts are included.
         """
         head = self.rows[queue.name][3]
         if not isinstance(head, list):

@@ -1,4 +1,4 @@
-"""Whether a server can be watched, what prevents it, and what to do about it."""
+"""Diagnoses whether a server can be monitored: what prevents it, and how to fix it."""
 
 import os
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
@@ -19,7 +19,7 @@ from rsmq_tui.protocol.lists.reader import ListReader
 
 
 class Level(StrEnum):
-    """How a thing is: ``fail`` keeps the dashboard from working, ``warn`` does not."""
+    """The result of one check: ``fail`` prevents the dashboard from working, ``warn`` does not."""
 
     OK = "ok"
     WARN = "warn"
@@ -28,9 +28,9 @@ class Level(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that was looked at; ``hint`` says what to do and is empty where there is nothing to do.
+    """The result of one check; ``hint`` says what to do, and is empty if nothing needs to be done.
 
-    ``name`` names it for programs: an area and a word, such as ``connection.tcp``.
+    ``name`` is for programs: an area and a word, such as ``connection.tcp``.
     """
 
     name: str
@@ -49,7 +49,6 @@ def _finding(level: Level, name: str, text: str, hint: str = "") -> Finding:
     return Finding(name, level, printable(text, SENTENCE_MAX), printable(hint, SENTENCE_MAX))
 
 
-# A thing that is as it should be; one that the dashboard works in spite of; one that keeps it from working.
 ok, warn, fail = partial(_finding, Level.OK), partial(_finding, Level.WARN), partial(_finding, Level.FAIL)
 
 
@@ -59,7 +58,7 @@ _LISTS_SHOWN = 5
 async def diagnose_lists(
     reader: ListReader, patterns: Sequence[str], *, interval_s: float = 1.0
 ) -> AsyncIterator[Finding]:
-    """Yield what is found about the lists that the reader's ``patterns`` mean; the reader is its owner's to close."""
+    """Yield findings about the lists that match the reader's ``patterns``; the caller closes the reader."""
     try:
         await reader.discovery.search()
     except SERVER_ERRORS as error:
@@ -70,7 +69,7 @@ async def diagnose_lists(
         words = printable(note, SENTENCE_MAX)
         yield warn("lists.search", words, "name them (--lists KEY), narrow the pattern, or grant +scan")
     poller = ListPoller(reader, interval_s=interval_s, search_every_s=1e9)
-    # The first poll teaches the server the scripts: the second is as all others will be.
+    # The first poll loads the scripts; the second is typical.
     await poller.poll()
     snapshot = await poller.poll()
     for finding in list_findings(snapshot, patterns, interval_s, reader.scripts_refused):
@@ -80,17 +79,17 @@ async def diagnose_lists(
 def list_findings(
     snapshot: Snapshot, patterns: Sequence[str], interval_s: float, scripts_refused: str | None
 ) -> Iterator[Finding]:
-    """Say what a poll of the lists brings and takes."""
+    """Yield findings about a poll of the lists."""
     if failure := snapshot.link.failure:
         yield fail("lists.poll", f"lists cannot be read: {failure.sentence}", failure.hint)
         return
     number, poll_ms = plural(len(snapshot.queues), "list"), snapshot.cost.poll_ms
     meant = printable(", ".join(patterns), SENTENCE_MAX)
     if snapshot.queues:
-        yield ok("lists.found", f"{number} of {meant}")
+        yield ok("lists.found", f"{number} found for {meant}")
     else:
         hint = "Redis has no key for an empty list: name it (--lists KEY) to see it, or try another pattern"
-        yield warn("lists.found", f"no list of {meant}", hint)
+        yield warn("lists.found", f"no list matches {meant}", hint)
     words = f"a poll of {number} takes {poll_ms:.1f} ms"
     if poll_ms > interval_s * 1000:
         yield warn("lists.speed", f"{words}, longer than its interval of {interval_s:g} s", "raise --interval")
@@ -110,7 +109,7 @@ def list_findings(
         )
 
 
-# A field of INFO that only one kind of server has -> its name. Most of them say a version of Redis too, for clients.
+# Field of INFO -> the server that has it. Most of them report a Redis version too, for compatibility.
 _KINDS = {
     "valkey_version": "Valkey",
     "dragonfly_version": "Dragonfly",
@@ -124,7 +123,7 @@ _NEARLY_FULL = 0.9
 
 
 def server_findings(info: Mapping[str, str], saves: str | None) -> Iterator[Finding]:
-    """Yield what INFO says; ``saves`` is when the server saves by itself, None where it does not say."""
+    """Yield findings from INFO; ``saves`` is the server's setting of ``save``, None if it cannot be read."""
     yield ok("server.kind", server_kind(info))
     yield from _role(info)
     yield from _memory(info)
@@ -132,9 +131,9 @@ def server_findings(info: Mapping[str, str], saves: str | None) -> Iterator[Find
 
 
 def server_kind(info: Mapping[str, str]) -> str:
-    """Say which server it is, in which version."""
+    """Return the server's name, version and mode."""
     kind, version = next(((kind, info[field]) for field, kind in _KINDS.items() if field in info), ("unknown", ""))
-    # KeyDB says Redis' version for its own.
+    # KeyDB reports its version as Redis' version.
     if kind == "Redis" and "mvcc_depth" in info:
         kind = "KeyDB"
     told = f"{kind} {version}".strip() if kind != "unknown" else "a server that does not report its version"
@@ -173,7 +172,7 @@ def _memory(info: Mapping[str, str]) -> Iterator[Finding]:
         words = f"{size(used)} of {size(limit)} memory in use: the server refuses messages when it is full"
         yield warn("server.memory", words, "raise maxmemory, or find the queue that grows")
     else:
-        yield ok("server.memory", f"{size(used)} of {size(limit)} memory in use, nothing is dropped when it is full")
+        yield ok("server.memory", f"{size(used)} of {size(limit)} memory in use, nothing is evicted when it is full")
 
 
 def _disk(info: Mapping[str, str], saves: str | None) -> Iterator[Finding]:
@@ -226,7 +225,7 @@ _UNDONE = {
 async def diagnose(
     address: Address, ns: str, *, read_only: bool = False, interval_s: float = 1.0, timeout_s: float = 5.0
 ) -> AsyncIterator[Finding]:
-    """Yield what is found, as it is found; what comes after a failure of the connection is left out."""
+    """Yield findings as they are made; a failed connection ends them."""
     diagnosis = Diagnosis(address, ns, timeout_s=timeout_s)
     try:
         async for step in diagnosis.approach():
@@ -267,7 +266,7 @@ async def _of_server(diagnosis: Diagnosis) -> AsyncIterator[Finding]:
 async def _of_queues(
     diagnosis: Diagnosis, reader: QueueReader, *, read_only: bool, interval_s: float
 ) -> AsyncIterator[Finding]:
-    # The first poll connects and teaches the server the scripts: the second is as all others will be.
+    # The first poll connects and loads the scripts; the second is typical.
     poller = LivePoller(reader)
     await poller.poll()
     snapshot = await poller.poll()
@@ -289,7 +288,7 @@ async def _of_queues(
 
 
 def step_finding(step: Step) -> Finding:
-    """Say how a step on the way to the server went."""
+    """Return the finding for one step of the connection."""
     name = f"connection.{step.name}"
     if step.failure is None:
         return ok(name, f"{_DONE.get(step.name, '')}{step.told}")
@@ -310,7 +309,7 @@ def _hint(step: Step, failure: Failure) -> str:
 
 
 def permission_findings(found: Permissions, ns: str, *, read_only: bool) -> Iterator[Finding]:
-    """Say what the user may do, and what he would have to be granted."""
+    """Yield what the user may do, and the permissions that are missing."""
     refused = {need: [(c, f) for c, f in found.refused if c.need is need] for need in Need}
     allowed = {need: any(command.need is need for command in found.allowed) for need in Need}
     user = found.user or "NAME"
@@ -363,9 +362,9 @@ def _change_finding(
 
 
 def speed_finding(took_ms: Sequence[float]) -> Finding:
-    """Say how long round trips take."""
+    """Return the finding for round-trip times."""
     ordered = sorted(took_ms)
-    # Of a hundred or fewer the slowest is the 99th.
+    # With fewer than 100 samples, p99 is the slowest.
     p99_ms = ordered[max(0, -(-99 * len(ordered) // 100) - 1)]
     words = f"a round trip takes {median(ordered):.1f} ms (min {ordered[0]:.1f}, p99 {p99_ms:.1f}, of {len(ordered)})"
     if median(ordered) > _SLOW_MS:
@@ -374,7 +373,7 @@ def speed_finding(took_ms: Sequence[float]) -> Finding:
 
 
 def skew_finding(skew: Skew) -> Finding:
-    """Say how far apart the clocks are."""
+    """Return the finding for the clock skew."""
     apart_ms = abs(skew.ahead_ms)
     where = "with" if apart_ms < 1 else f"{duration(apart_ms)} {'ahead of' if skew.ahead_ms > 0 else 'behind'}"
     words = f"the server's clock is {where} this machine's (± {skew.uncertainty_ms:.1f} ms)"
@@ -385,7 +384,7 @@ def skew_finding(skew: Skew) -> Finding:
 
 
 def poll_findings(snapshot: Snapshot, interval_s: float, scripts_refused: str | None) -> Iterator[Finding]:
-    """Say what a poll of all queues brings and takes."""
+    """Yield findings about a poll of all queues."""
     cost = snapshot.cost
     words = f"a poll of {plural(len(snapshot.queues), 'queue')} takes {cost.poll_ms:.1f} ms"
     if cost.poll_ms > interval_s * 1000:
@@ -397,7 +396,7 @@ def poll_findings(snapshot: Snapshot, interval_s: float, scripts_refused: str | 
 
 
 def namespaces_finding(snapshot: Snapshot, names: Sequence[str], *, complete: bool) -> Finding:
-    """Say which namespaces there are, and whether the one that is watched has queues."""
+    """Return the finding for the namespaces, and whether the watched one has queues."""
     shown = ", ".join(printable(name, 40) for name in names[:_NAMES_SHOWN])
     if len(names) > _NAMES_SHOWN:
         shown += f" and {len(names) - _NAMES_SHOWN} more"
@@ -420,7 +419,7 @@ _GOOD_SIZE = (80, 24)
 
 @dataclass(frozen=True, slots=True)
 class Terminal:
-    """What is known of a terminal: whether it is one, its size in cells, its encoding, and the environment."""
+    """The terminal: whether input and output are one, its size in cells, its encoding, and the environment."""
 
     is_terminal: bool
     columns: int
@@ -430,7 +429,7 @@ class Terminal:
 
 
 def terminal_findings(terminal: Terminal) -> Iterator[Finding]:
-    """Yield what a terminal can do."""
+    """Yield findings about the terminal."""
     if not terminal.is_terminal:
         words = "input or output is not a terminal: the dashboard needs one"
         yield warn(
@@ -454,7 +453,7 @@ def terminal_findings(terminal: Terminal) -> Iterator[Finding]:
         yield warn(
             "terminal.encoding",
             f"{words}: only ASCII characters are drawn",
-            "export LANG=C.UTF-8, if the font has the signs",
+            "export LANG=C.UTF-8, if the font has the characters",
         )
     yield _clipboard(kind, terminal.environment)
 
@@ -470,7 +469,7 @@ def _colours(kind: str, environment: Mapping[str, str]) -> str:
     if environment.get("NO_COLOR"):
         return "no colours, because NO_COLOR is set"
     if environment.get("COLORTERM", "").lower() in ("truecolor", "24bit"):
-        return "all colours"
+        return "24-bit colour"
     if "256" in kind or "direct" in kind:
         return "256 colours (set COLORTERM=truecolor if the terminal has more)"
     return "16 colours: --theme rsmq-ansi suits it"
@@ -479,14 +478,14 @@ def _colours(kind: str, environment: Mapping[str, str]) -> str:
 def _clipboard(kind: str, environment: Mapping[str, str]) -> Finding:
     words = "copying (y) goes through the terminal, by OSC 52"
     if environment.get("TMUX"):
-        return ok("terminal.clipboard", f"{words}, and here through tmux", "in tmux it takes `set -g set-clipboard on`")
+        return ok("terminal.clipboard", f"{words}, and here through tmux", "tmux needs `set -g set-clipboard on`")
     if kind.startswith("screen"):
-        return warn("terminal.clipboard", f"{words}, which GNU screen does not pass on", "tmux does")
+        return warn("terminal.clipboard", f"{words}, which GNU screen does not support", "use tmux")
     return ok("terminal.clipboard", words)
 
 
 def folder_findings(state: Path, config: Path) -> Iterator[Finding]:
-    """Yield whether the journal can be written, and whether themes and settings can be read."""
+    """Yield findings about the folders: whether the journal can be written, and the settings can be read."""
     if _writable(state):
         yield ok("folders.state", f"{state} is writable for the journal of changes")
     else:
@@ -501,7 +500,7 @@ def folder_findings(state: Path, config: Path) -> Iterator[Finding]:
 
 
 def _writable(folder: Path) -> bool:
-    """Tell whether files can be made in a folder, which need not exist yet, without making anything."""
+    """Return whether files can be created in a folder, which need not exist yet; creates nothing."""
     while not folder.exists() and folder != folder.parent:
         folder = folder.parent
     return folder.is_dir() and os.access(folder, os.W_OK | os.X_OK)

@@ -1,4 +1,4 @@
-"""The snapshots of several servers as one."""
+"""Combines the snapshots of several servers into one."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -13,11 +13,11 @@ _POINT_MS = 1_000
 
 
 class Fleet:
-    """Keeps the last snapshot of each server, and makes one of all of them whenever one of them has news.
+    """Keeps the last snapshot of each server, and combines them whenever one of them is new.
 
-    A server that does not answer keeps its last queues, its counts in the sums, and a note; none waits for another.
-    Their clocks may differ: the time of all is the first one's, and goes on by the local clock that tells how fresh
-    snapshots are.
+    If a server does not answer, its last queues stay, its counts stay in the sums, and a note says so. No server waits
+    for another. Server clocks may differ: the combined time starts at the first snapshot's, and advances with the
+    local clock of ``fresh_at_s``.
     """
 
     def __init__(self, places: Sequence[str]) -> None:
@@ -26,7 +26,7 @@ class Fleet:
         self._began: tuple[int, float] | None = None
 
     def take(self, snapshot: Snapshot) -> Snapshot:
-        """Take the news of one server, and return what is known of all."""
+        """Store the snapshot of one server, and return the combined snapshot."""
         self._last[snapshot.place] = snapshot
         parts = _agreeing([part for part in self._last.values() if part is not None])
         live = [part for part in parts if part.link.failure is None]
@@ -63,7 +63,7 @@ class Fleet:
 
 
 def _servers(parts: Sequence[Snapshot], unheard: int) -> str:
-    """Name the server, or say how many there are: one may be watched in several namespaces, and for its lists."""
+    """Return the name of the server, or their number; several parts may be of one server."""
     labels = {part.server for part in parts}
     return labels.pop() if len(labels) == 1 and not unheard else plural(len(labels) + unheard, "server")
 
@@ -84,7 +84,7 @@ def _totals(parts: Sequence[Snapshot], live: Sequence[Snapshot], at_ms: int) -> 
         for verdict, number in part.totals.verdicts.items():
             verdicts[verdict] += number
     known = [part for part in parts if part.totals.ready_since_ms is not None]
-    # Clocks differ: ages are compared, not times.
+    # Server clocks may differ, so compare ages, not times.
     oldest = max(known, key=_ready_for_ms, default=None)
     return Totals(
         depth=sum(part.totals.depth for part in parts),
@@ -100,7 +100,6 @@ def _totals(parts: Sequence[Snapshot], live: Sequence[Snapshot], at_ms: int) -> 
 
 
 def _oldest_name(oldest: Snapshot, parts: Sequence[Snapshot]) -> str:
-    """Name a queue, and its server where there are several."""
     name = oldest.totals.oldest or ""
     return name if len({part.server for part in parts}) == 1 else f"{name} on {oldest.place}"
 
@@ -115,7 +114,7 @@ def _sum(rates: Iterable[float | None]) -> float | None:
 
 
 def _agreeing(parts: Sequence[Snapshot]) -> tuple[Snapshot, ...]:
-    """Give the parts of a server that answers none of them one link: its age, and when it is asked again."""
+    """Give all parts of a server that answers none of them the same link."""
     of_server: dict[str, list[Snapshot]] = {}
     for part in parts:
         of_server.setdefault(part.server, []).append(part)
@@ -137,7 +136,7 @@ def _cost(parts: Sequence[Snapshot]) -> Cost:
 
 
 def _link(parts: Sequence[Snapshot], live: Sequence[Snapshot]) -> Link:
-    """Return a link that fails when every server does: what is wrong with some of them is in the notes."""
+    """Return a link that fails only if every server does; the failures of some are in the notes."""
     fresh = [part.link.fresh_at_s for part in parts if part.link.fresh_at_s is not None]
     again = [part.link.retry_at_s for part in parts if part.link.retry_at_s is not None]
     failure = None if live else parts[0].link.failure

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from rsmq_tui.monitor.audit.rsmq import AuditProgress
 
 
-# The states of a filter that only items in one place have.
+# Each state in the filter language, and the only place where items can have it.
 _PLACES: dict[str, Place] = {
     "ready": "queue",
     "hidden": "processing",
@@ -46,7 +46,7 @@ _PLACES: dict[str, Place] = {
     "unleased": "processing",
 }
 
-# The states that all items in one place have.
+# The states that every item in a place has.
 _WHOLE: dict[str, Place] = {"ready": "queue", "hidden": "processing"}
 
 
@@ -59,7 +59,7 @@ def _explained() -> Iterator[None]:
 
 
 async def read_list_page(reader: ListReader, request: PageRequest, *, age: JsonPath | None = None) -> Page:
-    """Read a page of a list queue; ``age`` is where items tell when they were made. Raises ``PeekError``."""
+    """Read a page of a list queue; ``age`` is the path of the creation time in an item. Raises ``PeekError``."""
     with _explained():
         raw = await reader.pages.page(
             request.queue,
@@ -74,14 +74,14 @@ async def read_list_page(reader: ListReader, request: PageRequest, *, age: JsonP
 
 
 async def read_list_item(reader: ListReader, queue: str, id: str, *, age: JsonPath | None = None) -> MessageView:
-    """Read one item, wherever it is now; raises ``PeekError``."""
+    """Read one item, in the queue or in processing; raises ``PeekError``."""
     with _explained():
         raw = await reader.pages.item(queue, id)
     return MessageView(raw.at_ms, raw.id, _whole_row(raw, age), raw.body, raw.size)
 
 
 async def read_item_again(reader: ListReader, queue: str, known: MessageView) -> MessageView:
-    """Read anew where an item is that was read before; its body is what its id says. Raises ``PeekError``."""
+    """Find a known item again. Its body is not read: the id identifies it. Raises ``PeekError``."""
     with _explained():
         raw = await reader.pages.item(queue, known.id, with_body=False)
     if raw.score is None:
@@ -92,7 +92,7 @@ async def read_item_again(reader: ListReader, queue: str, known: MessageView) ->
 
 
 async def read_items_again(reader: ListReader, queue: str, rows: Sequence[MessageRow]) -> RowsAgain:
-    """Read anew where items are that were read before, as far as they are still near there; raises ``PeekError``."""
+    """Find known items again, near their last positions; raises ``PeekError``."""
     ids = [row.id for row in rows]
     with _explained():
         now = await reader.pages.present(queue, ids)
@@ -114,11 +114,11 @@ async def search_lists(
     bodies: bool = True,
     age: JsonPath | None = None,
 ) -> AsyncGenerator[Progress, None]:
-    """Yield what matches with each part of the queue that was searched, as it is taken; raises ``PeekError``.
+    """Yield the matches of each part of the queue, in the order in which items are taken; raises ``PeekError``.
 
-    What is in processing comes last, the oldest first. It ends after ``limit`` matches. Only what is in processing is
-    read where nothing else can match, or only the queue. Without ``bodies`` they are read only where the filter needs
-    them. Close it with ``aclose`` when leaving early.
+    Items in processing come last, the oldest first. The search ends after ``limit`` matches. It reads only the queue,
+    or only the items in processing, if nothing else can match. Without ``bodies``, bodies are read only if the filter
+    needs them. Close it with ``aclose`` when leaving early.
     """
     bodies = bodies or "body" in wanted.needs(ages_in_bodies=age is not None)
     with _explained():
@@ -129,7 +129,7 @@ async def search_lists(
 
 
 async def read_list_due(reader: ListReader, queue: str, at_ms: int) -> tuple[tuple[str, int], ...]:
-    """Count what is in processing by when its lease runs out; raises ``PeekError``."""
+    """Count the items in processing by when their leases expire; raises ``PeekError``."""
     with _explained():
         counts = await reader.pages.due_counts(queue, tuple(at_ms + bound for _, bound in DUE_BOUNDS))
     *ends, leases, processing = counts
@@ -139,7 +139,7 @@ async def read_list_due(reader: ListReader, queue: str, at_ms: int) -> tuple[tup
 
 
 async def count_blocked(reader: ListReader, queue: str) -> Waiters:
-    """Count the consumers that wait on lists of the server, and on this one; raises ``PeekError``."""
+    """Count the consumers that are blocked on lists of the server, and on this one; raises ``PeekError``."""
     with _explained():
         found = await reader.blocked()
     if any(each.keys is None for each in found):
@@ -149,7 +149,7 @@ async def count_blocked(reader: ListReader, queue: str) -> Waiters:
 
 
 def places_of(wanted: Filter) -> tuple[Place, ...]:
-    """Return where items lie that a filter may find."""
+    """Return the places where items can match a filter."""
     places = set(PLACES)
     for term in wanted.terms:
         if term.field == "state" and isinstance(term.value, tuple):
@@ -161,7 +161,7 @@ def places_of(wanted: Filter) -> tuple[Place, ...]:
 
 
 def follow_items(ids: Iterable[str], rows: Sequence[MessageRow]) -> Iterator[tuple[str, MessageRow]]:
-    """Find items that are no more where their ids say among rows, by their bytes: each in the nearest that is left."""
+    """Pair ids of items that have moved with the rows that have the same bytes, the nearest unpaired one for each."""
     by_sha: dict[str, list[tuple[ItemId, MessageRow]]] = {}
     known = [(id, found) for id in ids if (found := read_item_id(id)) is not None]
     for row in rows if known else ():
@@ -193,19 +193,19 @@ def _whole_row(raw: WholeMessage, age: JsonPath | None) -> MessageRow | None:
 
 
 SEARCH_EVERY_S = 60.0
-# Between two steps of a search, each of which holds the server for a millisecond at most.
+# Pause between two steps of a search; each step blocks the server for at most a millisecond.
 SEARCH_PAUSE_S = 0.01
-# The first poll waits so long for the first search; what is found later is shown by later polls.
+# How long the first poll waits for the first search; later polls show what is found after that.
 FIRST_SEARCH_S = 1.0
-# A search that failed is tried again sooner, and one that somebody asks for comes no sooner after the last.
+# Delay before a failed search is tried again, and the shortest time between two searches.
 _SEARCH_AGAIN_S = 5.0
 
 
 class ListPoller(Polling):
-    """Polls the list queues of a server, as ``Polling`` says; ``place`` names it among several.
+    """Polls the list queues of a server (see ``Polling``); ``place`` names the server if there are several.
 
-    Where patterns are watched, it looks for lists by a slow SCAN of its own, apart from the polls: before the first of
-    them, then every ``search_every_s`` seconds and when it is woken. ``age`` is where an item tells when it was made.
+    If patterns are watched, a slow SCAN searches for lists beside the polls: before the first poll, then every
+    ``search_every_s`` seconds and after ``wake``. ``age`` is the path of the creation time in an item.
     """
 
     def __init__(
@@ -233,16 +233,16 @@ class ListPoller(Polling):
         self._search_problem: str | None = None
 
     async def discover(self, told: Callable[[int, int], None] | None = None) -> bool:
-        """Look for lists now, without rests, and tell whether all were found; raises redis-py's errors.
+        """Search for lists now, without pauses, and return whether the search was complete; raises redis-py's errors.
 
-        ``told`` is called now and then with the number of keys that were passed, about, and of lists that are known.
+        ``told`` is called from time to time with the approximate number of keys scanned, and the number of lists known.
         """
         complete = await self._reader.discovery.search(told=told)
         self._searched.set()
         return complete
 
     def wake(self) -> None:
-        """Poll now, and look for lists soon."""
+        """Poll now, and search for lists soon."""
         self._search_now.set()
         super().wake()
 
@@ -258,25 +258,25 @@ class ListPoller(Polling):
         return await read_list_item(self._reader, queue, id, age=self._age)
 
     async def read_again(self, queue: str, known: MessageView) -> MessageView:
-        """Read anew where an item is; raises ``PeekError``."""
+        """Find a known item again; raises ``PeekError``."""
         return await read_item_again(self._reader, queue, known)
 
     async def rows_again(self, queue: str, rows: Sequence[MessageRow]) -> RowsAgain:
-        """Read anew where these items are, as far as they are still near there; raises ``PeekError``."""
+        """Find known items again, near their last positions; raises ``PeekError``."""
         return await read_items_again(self._reader, queue, rows)
 
     def search(self, queue: str, wanted: Filter) -> AsyncGenerator[Progress, None]:
-        """Look for what matches in the whole queue; it raises ``PeekError``."""
+        """Search the whole queue; raises ``PeekError``."""
         return search_lists(self._reader, queue, wanted, age=self._age)
 
     def audit(self, queues: Sequence[str] | None) -> "AsyncGenerator[AuditProgress, None]":
-        """Compare what is in processing with the leases; it raises ``PeekError``."""
-        from rsmq_tui.monitor.audit.lists import audit_lists  # noqa: PLC0415 - only who asks needs it
+        """Compare the items in processing with the leases; raises ``PeekError``."""
+        from rsmq_tui.monitor.audit.lists import audit_lists  # noqa: PLC0415 - only audits need it
 
         return audit_lists(self._reader, queues)
 
     async def due(self, queue: str, at_ms: int) -> tuple[tuple[str, int], ...]:
-        """Count when the leases of a queue run out; raises ``PeekError``."""
+        """Count the items in processing by when their leases expire; raises ``PeekError``."""
         return await read_list_due(self._reader, queue, at_ms)
 
     async def blocked(self, queue: str) -> Waiters:
@@ -288,7 +288,7 @@ class ListPoller(Polling):
         return Namespaces((), complete=True)
 
     async def aclose(self) -> None:
-        """End the search and close the connections."""
+        """Stop the search and close the connections."""
         if self._searching is not None:
             self._searching.cancel()
             await asyncio.gather(self._searching, return_exceptions=True)
@@ -323,7 +323,7 @@ class ListPoller(Polling):
         )
 
     async def _begin_search(self) -> None:
-        """Let the search run beside the polls; the first poll waits for its end, but not for long."""
+        """Start the search beside the polls; the first poll waits for its end, at most ``FIRST_SEARCH_S``."""
         if not self._reader.discovery.searches:
             return
         if self._searching is None:
@@ -344,14 +344,14 @@ class ListPoller(Polling):
                     await self._reader.discovery.search(pause_s=SEARCH_PAUSE_S, steps_max=None)
                     self._search_problem = None
                 except SERVER_ERRORS as error:
-                    # Whoever polls tells what is wrong with the server; it may also be wrong with this alone.
+                    # A poll reports a failing server, but SCAN may fail alone.
                     self._search_problem = f"the search for lists failed: {failure_of(error).sentence}"
                     pause_s = min(pause_s, _SEARCH_AGAIN_S)
                 self._searched.set()
             await self._rest(pause_s)
 
     async def _rest(self, pause_s: float) -> None:
-        """Wait for so long, or until somebody wants to know."""
+        """Wait ``pause_s``, or less if ``wake`` is called, but at least ``_SEARCH_AGAIN_S``."""
         await asyncio.sleep(min(pause_s, _SEARCH_AGAIN_S))
         try:
             async with asyncio.timeout(max(0.0, pause_s - _SEARCH_AGAIN_S)):

@@ -1,4 +1,4 @@
-"""From the rows of a poll to the states of list queues: conditions of verdicts, and the ages of items."""
+"""From the rows of a poll to the states of list queues: inputs of the verdicts, and the ages of items."""
 
 import math
 import re
@@ -24,7 +24,7 @@ from rsmq_tui.monitor.text import printable
 from rsmq_tui.monitor.verdicts import Thresholds, net_drain_of
 from rsmq_tui.protocol import MICROSECONDS_FROM, SECONDS_BELOW, Row
 
-# An item is read only as far as this: a JSON text that is longer cannot be read at all.
+# Only this much of an item is read for its age; a longer item has none, because JSON cannot be parsed in part.
 AGE_BYTES = 8 << 10
 
 _TIME_FROM = 100_000_000
@@ -34,7 +34,7 @@ _NUMBER = re.compile(r"\s*([0-9]{1,19}(?:\.[0-9]+)?)\s*")
 
 
 def age_path(text: str) -> JsonPath:
-    """Read where the timestamp is: ``created``, ``json.meta.at`` or ``.meta["at"]``; raises ValueError."""
+    """Parse the path of the timestamp: ``created``, ``json.meta.at`` or ``.meta["at"]``; raises ValueError."""
     start = text.strip().removeprefix("json")
     start = start if start[:1] in (".", "[") else "." + text.strip()
     try:
@@ -47,7 +47,7 @@ def age_path(text: str) -> JsonPath:
 
 
 def read_age(start: bytes, size: int, path: JsonPath) -> tuple[int | None, str | None]:
-    """Return when an item was made, in ms, or None and a sentence; ``start`` is all of it unless it is long."""
+    """Return when an item was made, in ms, or None and a sentence; ``start`` is the whole item unless it is long."""
     if len(start) < size:
         return None, f"the next item is too long for its age to be read: {size:,} bytes"
     document = load(start)
@@ -66,7 +66,7 @@ def read_age(start: bytes, size: int, path: JsonPath) -> tuple[int | None, str |
 
 
 def timestamp_ms(value: Any) -> int | None:
-    """Read a time as programs write it: seconds, ms, µs or ns since 1970 by magnitude, or an ISO date."""
+    """Read a time: an ISO date, or seconds, ms, µs or ns since 1970, told apart by magnitude."""
     if isinstance(value, str):
         number = _NUMBER.fullmatch(value)
         if number is None:
@@ -86,7 +86,7 @@ def timestamp_ms(value: Any) -> int | None:
 
 
 def _iso_ms(text: str) -> int | None:
-    # Go writes nanoseconds; Python reads at most microseconds.
+    # Go writes nanoseconds, but Python reads at most microseconds.
     try:
         moment = datetime.fromisoformat(re.sub(r"(\.\d{6})\d+", r"\1", text.strip()))
         return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
@@ -95,7 +95,7 @@ def _iso_ms(text: str) -> int | None:
 
 
 _FOREVER = 1 << 62
-# Where nothing was taken for so long, a backlog that does not change is not known to be worked on.
+# If nothing was taken for this long, a constant backlog is not called steady.
 _STEADY_MS = 60_000
 _ELSEWHERE = (
     "its name has no hash tag: on a cluster its processing list and its leases may be on other nodes, "
@@ -103,27 +103,27 @@ _ELSEWHERE = (
 )
 
 
-# A limit is so many times what passes between two rounds of a reaper, and at most so many times the threshold.
+# The limit is this many times the interval between two rounds of a reaper, and at most ``_LATE_MOST`` thresholds.
 _ROUNDS_LATE = 2
 _LATE_MOST = 10
 _ROUNDS_KEPT = 4
-# How much longer the time between two rounds may be than a lease was seen to wait for one.
+# The interval between two rounds is at most this many times as long as an expired lease was seen to wait.
 _WAIT_SHARE = 4
 
 
 class _Returns:
-    """When expired leases were returned, and so how long they wait for a reaper that comes now and then."""
+    """Follows the returns of expired leases, to estimate how often a reaper runs."""
 
     __slots__ = ("_overdue_ms", "_rounds_ms", "last_ms")
 
     def __init__(self) -> None:
-        # The first deadline that had passed at the last poll, and when the lease of such a one was last seen to go.
+        # The earliest deadline that had passed at the last poll, and when an expired lease was last seen to go.
         self._overdue_ms: int | None = None
         self.last_ms: int | None = None
         self._rounds_ms: tuple[int, ...] = ()
 
     def follow(self, overdue_ms: int | None, at_ms: int, *, is_resumed: bool) -> None:
-        """Take the first deadline that has passed; ``is_resumed`` says that polls failed since the last one."""
+        """Process the earliest deadline that has passed; ``is_resumed`` means that polls failed since the last one."""
         before_ms, self._overdue_ms = self._overdue_ms, overdue_ms
         if before_ms is None or (overdue_ms is not None and overdue_ms <= before_ms):
             return
@@ -131,24 +131,24 @@ class _Returns:
         since_ms = before_ms if last_ms is None else last_ms
         # Leases that had expired by the last return may be the rest of the same round.
         is_round = last_ms is None or before_ms > last_ms or at_ms - last_ms > max(self._rounds_ms, default=0)
-        # When one was returned during an outage is not known.
+        # The time of a return during an outage is unknown.
         if is_round and not is_resumed:
-            # Rounds that find nothing are not seen. Neither they nor a late ack make the time between two much longer.
+            # A late ack, or rounds that returned nothing and so were not seen, must not lengthen the interval much.
             round_ms = min(at_ms - since_ms, _WAIT_SHARE * (at_ms - before_ms))
             self._rounds_ms = (*self._rounds_ms, round_ms)[-_ROUNDS_KEPT:]
 
     def since_ms(self, overdue_ms: int) -> int:
-        """Return since when leases are expired and none of them is returned."""
+        """Return since when leases have been expired and none of them was returned."""
         return overdue_ms if self.last_ms is None else max(overdue_ms, self.last_ms)
 
     def limit_ms(self, leaking_ms: int) -> int:
-        """Return after how long without a return leases leak, where ``leaking_ms`` is the threshold."""
+        """Return how long expired leases may stay before they leak; ``leaking_ms`` is the threshold."""
         late_ms = _ROUNDS_LATE * max(self._rounds_ms, default=0)
         return max(leaking_ms, min(late_ms, _LATE_MOST * leaking_ms))
 
 
 def list_trackers(path: JsonPath | None) -> NewTracker:
-    """Return what begins to track a list queue whose items tell at ``path`` when they were made, if there is one."""
+    """Return a factory of trackers; ``path`` is where items have their creation time, None if they have none."""
 
     def begin(name: str, trend: Trend, thresholds: Thresholds, place: str) -> ListTracker:
         return ListTracker(name, trend.add_queue(name, ListSeries), thresholds, place, path)
@@ -159,8 +159,8 @@ def list_trackers(path: JsonPath | None) -> NewTracker:
 class ListTracker(TrackerBase):
     """Turns one list queue's raw rows (see ``protocol.lists.rows``) into states, one poll after another.
 
-    Nothing counts what is pushed and taken: that consumers are there shows in the next item being another than before,
-    or in counts that fall. ``stale_from_ms`` is when the state would change although the row did not.
+    Lists do not count pushes and takes: consumers show only by a new next item, or by falling counts.
+    ``stale_from_ms`` is when the state changes even if the row does not.
     """
 
     __slots__ = (
@@ -194,17 +194,17 @@ class ListTracker(TrackerBase):
         self._path = path
         self._age_key: list[object] | None = None
         self._age: tuple[int | None, str | None] = (None, None)
-        # Since when the next item is the same, as far as it is known, and when one was last seen to be taken.
+        # Since when the next item has been the same, as far as is known; ``_taken_ms`` is the last observed take.
         self._moved_ms = 0
-        # Whether it was so before, for an unknown time.
+        # Whether the queue was already idle before monitoring, for an unknown time.
         self._is_idle_longer = False
         self._taken_ms: int | None = None
         self._returns = _Returns()
-        # When it will be known whether anybody takes what was ready before the queue was watched; 0 where it is.
+        # When it will be known whether consumers take the items that were ready before monitoring; 0 if known.
         self._takes_known_ms = 0
 
     def update(self, row: Row, at_ms: int, references: References) -> QueueState:
-        """Take a poll's row."""
+        """Return the state after a poll's row."""
         before, self.row = self.row, row
         ready, hidden, leased, head, lease = row
         if isinstance(ready, bytes) or isinstance(hidden, bytes) or isinstance(leased, bytes):
@@ -254,7 +254,7 @@ class ListTracker(TrackerBase):
         # fmt: on
 
     def _follow(self, before: Row | None, sample: ListSample, overdue_ms: int | None) -> None:
-        """Keep the moments that verdicts are made from; ``before`` is the row of the last poll."""
+        """Update the times that verdicts depend on; ``before`` is the row of the last poll."""
         at_ms, is_first, row = sample.at_ms, self.sample is None or before is None, self.row
         was_taken = False
         if not is_first and before is not None and row is not None and row is not before:
@@ -272,7 +272,7 @@ class ListTracker(TrackerBase):
         if is_first or self._is_resumed:
             self._is_resumed = False
             self._watch_from(at_ms)
-            # What was taken during an outage was taken at some time of it, and nobody knows when.
+            # A take during an outage happened at an unknown time.
             is_unknown = sample.ready and (is_first or was_taken)
             self._takes_known_ms = at_ms + self._thresholds.stalled_ms if is_unknown else 0
             self._is_idle_longer = bool(sample.ready) and (self._is_idle_longer or self._moved_ms == at_ms)
@@ -290,14 +290,13 @@ class ListTracker(TrackerBase):
         *,
         grows: bool,
     ) -> None:
-        """Let troubles begin whose conditions hold, and end those that are over."""
         limits, at_ms = self._thresholds, sample.at_ms
         idle_ms = at_ms - self._moved_ms if sample.ready else 0
         age_ms = 0 if oldest_ms is None else at_ms - oldest_ms
         unreturned_ms = 0 if overdue_ms is None else at_ms - self._returns.since_ms(overdue_ms)
         leaking_ms = self._returns.limit_ms(limits.leaking_ms) if unreturned_ms else limits.leaking_ms
         growth = 0.0
-        # Over the whole span, on both sides of its middle, and still; a queue cannot have grown by more than it holds.
+        # A queue cannot have grown by more than it holds.
         if grows and sample.depth >= limits.growing_messages:
             earlier, middle = self._sample_at(2, references, sample), self._sample_at(3, references, sample)
             growth = limits.growth(earlier, middle, sample)
@@ -308,7 +307,7 @@ class ListTracker(TrackerBase):
             return None, None
         if head != self._age_key:
             _, _, _, start = head
-            assert isinstance(start, bytes), "what the row's script returns"
+            assert isinstance(start, bytes), "the row script returns bytes"
             self._age_key, self._age = head, read_age(start, int(str(head[0])), self._path)
         return self._age
 
@@ -336,7 +335,6 @@ class ListTracker(TrackerBase):
 
 
 def _broken(ready: int | bytes, hidden: int | bytes | None, leased: int | bytes | None) -> str:
-    """Say which of its keys cannot be read, and why."""
     words = ""
     for error, key, kind in (
         (ready, "its key", "a list"),
@@ -352,10 +350,10 @@ def _broken(ready: int | bytes, hidden: int | bytes | None, leased: int | bytes 
 
 
 def _was_taken(before: Row, row: Row) -> bool:
-    """Tell whether somebody has worked on the queue between two rows, as far as it can be told.
+    """Return whether an item was probably taken between two rows.
 
-    Where the two next items are equal, one taken and one pushed look as if nothing had happened: there any change of
-    the counts is taken for work.
+    If the next two items are equal, a take does not change the next item: then any change of the ready count
+    counts as a take.
     """
     if row[0] < before[0] or row[1:3] != before[1:3]:
         return True
@@ -369,10 +367,10 @@ def _was_taken(before: Row, row: Row) -> bool:
 
 
 def _expired(lease: list[object]) -> tuple[int, int | None]:
-    """Return how many leases are past their deadline, and since when the first is."""
+    """Return how many leases are past their deadline, and the earliest deadline if any are."""
     expired, raw = lease
-    assert isinstance(expired, int), "what the row's script returns"
-    assert isinstance(raw, bytes), "what the row's script returns"
+    assert isinstance(expired, int), "the row script returns an integer"
+    assert isinstance(raw, bytes), "the row script returns bytes"
     if not expired:
         return 0, None
     overdue_ms, _ = read_score(raw.decode("latin-1"))

@@ -23,7 +23,7 @@ class Verdict(StrEnum):
 
     @property
     def is_trouble(self) -> bool:
-        """Whether something is wrong: neither ``ok`` nor ``watching``, which is not known to be either."""
+        """Whether something is wrong: not ``ok``, and not ``watching``, which is still undecided."""
         return self not in (Verdict.WATCHING, Verdict.OK)
 
     @property
@@ -36,7 +36,7 @@ _RANKS = {verdict: rank for rank, verdict in enumerate(Verdict)}
 
 
 class Drain(StrEnum):
-    """Whether a backlog clears; a growing or stalled queue never gets a number."""
+    """Whether a backlog clears. A growing or stalled queue never gets a drain time."""
 
     EMPTY = "empty"
     CLEARS = "clears"
@@ -49,26 +49,27 @@ class Drain(StrEnum):
 class QueueState(NamedTuple):
     """One queue at one moment. None means unknown, never 0.
 
-    ``ready``, ``hidden`` and ``depth`` are counts; ``*_s`` rates are messages a second over the last ten seconds or so;
-    ``oldest_ready_ms`` is when the first ready message was sent (or became visible, where its id carries no time), so
-    that its age is the snapshot's time minus this; ``oldest_ready_due_ms`` is when it became due (or was sent, where
-    its score is no time), so that it has waited since then. ``since_ms`` is when the verdict's condition began.
-    ``place`` tells which of several servers it is on, and is empty where there is one.
+    ``ready``, ``hidden`` and ``depth`` are counts. ``arrivals_s``, ``deletes_s``, ``receives_s`` and ``net_s`` are
+    rates in messages per second, over about the last ten seconds. ``oldest_ready_ms`` is when the first ready message
+    was sent, or became visible if its id carries no time: its age is the snapshot's time minus this.
+    ``oldest_ready_due_ms`` is when it became due, or was sent if its score is not a time. ``since_ms`` is when the
+    condition of the verdict began. ``place`` names the server if there are several, and is empty otherwise.
 
-    ``idle_since_ms`` is since when messages are ready and none was received, or items and none was taken, as far as is
-    known; a trouble may have begun before, and its condition have held again and again. ``is_idle_longer`` says that
-    it was already so when watching began, or came back: for how long before is not known.
+    ``idle_since_ms`` is the start of the time in which messages are ready and none is received (for a list, taken), as
+    far as is known. ``since_ms`` may be earlier: the condition may have held several times.
+    ``is_idle_longer`` is True if the queue was already idle when monitoring started or resumed: the real start is
+    earlier and unknown.
 
-    A verdict is pending from ``pending_since_ms`` on: ``watching`` until ``pending_until_ms``, when it is known what it
-    is; any other one, because its condition does not hold any more since then, until ``pending_until_ms``, or with None
-    there until it is clearly over.
+    A verdict is pending from ``pending_since_ms``. ``watching`` lasts until ``pending_until_ms``, when the verdict is
+    known. For any other verdict, ``pending_since_ms`` is when its condition stopped holding. The verdict ends at
+    ``pending_until_ms``; None means that the condition is not clearly over yet.
 
-    ``poison`` counts the messages that were received too often, ``missing`` the ids that have no body, as far as was
-    looked: at all messages last at ``looked_all_ms``, or while that is None, at ``looked`` of them. ``looked`` is None
-    while nobody has looked.
+    ``poison`` counts the messages that were received too often, ``missing`` the ids that have no body, among the
+    messages checked so far. All messages were last checked at ``looked_all_ms``; while that is None, ``looked`` of
+    them were checked, and ``looked`` is None before the first check.
 
-    For a list queue ``expired`` counts the leases past their deadline, and ``net_s`` is how its depth changes a second:
-    no counter of a list tells its arrivals and deletes apart. Both are None for an RSMQ queue.
+    For a list queue, ``expired`` counts the leases past their deadline, and ``net_s`` is the change of its depth per
+    second: lists do not count arrivals and deletes. Both are None for an RSMQ queue.
     """
 
     name: str
@@ -114,30 +115,30 @@ class QueueState(NamedTuple):
 
     @property
     def change_s(self) -> float | None:
-        """How much the depth changes a second: arrivals less deletes, where both are counted."""
+        """The change of the depth per second: arrivals minus deletes if both are counted."""
         if self.arrivals_s is None or self.deletes_s is None:
             return self.net_s
         return self.arrivals_s - self.deletes_s
 
     @property
     def ready_since_ms(self) -> int | None:
-        """When the first ready message became due; when it was sent, where an old recording tells only that.
+        """When the first ready message became due, or when it was sent if an old recording has only that.
 
-        No other one has been ready for longer. One that was sent before it may come behind it: it was delayed, or
-        received and not deleted.
+        No other message has been ready for longer. A message that was sent earlier may come after it, because it was
+        delayed, or received and not deleted.
         """
         return self.oldest_ready_ms if self.oldest_ready_due_ms is None else self.oldest_ready_due_ms
 
     def ready_for_ms(self, at_ms: int) -> int | None:
-        """For how long the first ready message has been ready, in ms."""
+        """Return how long the first ready message has been ready, in ms."""
         return None if self.ready_since_ms is None else max(0, at_ms - self.ready_since_ms)
 
     def oldest_ready_age_ms(self, at_ms: int) -> int | None:
-        """How long ago the first ready message was sent, in ms."""
+        """Return how long ago the first ready message was sent, in ms."""
         return None if self.oldest_ready_ms is None else max(0, at_ms - self.oldest_ready_ms)
 
     def waiting_ms(self, at_ms: int) -> int | None:
-        """How long ago the first ready message became due, in ms."""
+        """Return how long ago the first ready message became due, in ms."""
         return None if self.oldest_ready_due_ms is None else max(0, at_ms - self.oldest_ready_due_ms)
 
 
@@ -161,7 +162,7 @@ class Totals:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What the last poll cost: round trip and whole poll in ms, bytes both ways, commands sent."""
+    """The cost of a poll: round trip and whole poll in ms, bytes in both directions, commands sent."""
 
     round_trip_ms: float = 0.0
     poll_ms: float = 0.0
@@ -173,8 +174,8 @@ class Cost:
 class Link:
     """The state of the connection, on the poller's own monotonic clock in seconds.
 
-    ``failure`` is None while the server answers; ``fresh_at_s`` is when it last did (None: never yet) and
-    ``retry_at_s`` when it will be asked again by itself (None while paused).
+    ``failure`` is None while the server answers. ``fresh_at_s`` is when it last answered, None before the first answer.
+    ``retry_at_s`` is when the next automatic attempt is due, None while paused.
     """
 
     failure: Failure | None = None
@@ -186,11 +187,11 @@ class Link:
 class Snapshot:
     """One poll of everything, stamped with the server's TIME.
 
-    ``queues`` is ordered by name. ``notes`` are sentences about the whole server. ``namespaces`` lists what else there
-    is, and is looked for only when ``ns`` is empty. Snapshots are compared by identity: each poll is news.
+    ``queues`` is ordered by name. ``notes`` are sentences about the whole server. ``namespaces`` lists the namespaces
+    on the server; it is read only while the watched one has no queues. Snapshots are compared by identity.
 
-    ``place`` tells which of several servers it is of. One of all of them has their own as its ``parts``, and is stamped
-    with the latest of their times.
+    ``place`` names the server if there are several. A combined snapshot has those of the servers as its ``parts``;
+    ``Fleet`` says how it is timed.
     """
 
     at_ms: int
@@ -209,7 +210,7 @@ class Snapshot:
     parts: tuple["Snapshot", ...] = ()
 
     def part(self, place: str) -> "Snapshot":
-        """Return the snapshot of one of several servers, empty until there is one; or this one where it is alone."""
+        """Return the part of that server, an empty snapshot before its first poll; this snapshot if it has no parts."""
         if not self.parts:
             return self
         return next((part for part in self.parts if part.place == place), Snapshot(0, "", "", place=place))

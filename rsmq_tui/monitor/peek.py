@@ -1,11 +1,11 @@
 """Peek: pages of messages, single messages and their states; and the samples of messages that a poll takes.
 
-A message is ready, in flight or delayed. An item of a list in processing is in flight while its lease lasts: its id
-says where it is, and its score is the deadline of the lease.
+A message is ready, in flight or delayed. A list item in processing is in flight while its lease lasts: its id says
+where it is, and its score is the deadline of the lease.
 
-A poll row contains neither receive counts nor missing bodies. So each poll also reads the receive counts around the
-first hidden message of some queues, where messages that keep coming back are, and a few pages of a walk through all
-messages. Queues take turns, so the cost is the same however many messages there are.
+A poll row contains neither receive counts nor missing bodies. So each poll also samples some queues: it reads the
+receive counts around the first hidden message, where messages that are received repeatedly are, and a few pages of a
+walk through all messages. Queues take turns, so the cost does not depend on the number of messages.
 """
 
 from collections.abc import Iterator, Mapping, Sequence, Set
@@ -37,7 +37,7 @@ from rsmq_tui.protocol.lists.naming import UNKNOWN_LEASE_SCORE, UNLEASED_SCORE, 
 
 
 class MessageState(StrEnum):
-    """What a consumer would find; the last two only of items of lists that are in processing."""
+    """The state of a message; the last two apply only to list items in processing."""
 
     READY = "ready"
     IN_FLIGHT = "in flight"
@@ -47,8 +47,8 @@ class MessageState(StrEnum):
 
 
 def place_of(id: str | bytes) -> Place | None:
-    """Return where an item of a list lies, by its id; None for a message of another kind."""
-    # Ids of messages have no colon there, and there may be millions of them.
+    """Return the place of a list item from its id; None for an RSMQ message."""
+    # Fast path for millions of ids: the ids of RSMQ messages have no colon there.
     if id[1:2] not in (":", b":"):
         return None
     found = read_item_id(id)
@@ -67,12 +67,12 @@ def state_of(score: bytes, rc: bytes | None, at_ms: int, id: bytes = b"") -> Mes
 
 
 def item_state(place: Place, score: bytes, at_ms: int) -> MessageState:
-    """Return the state of a list's item with that score."""
+    """Return the state of a list item with that place and score, at that server time."""
     if place == "queue":
         return MessageState.READY
     if score == UNLEASED_SCORE:
         return MessageState.UNLEASED
-    # Of a deadline that nobody has looked up it is only known that there may be one.
+    # The deadline was not read: the item may have a lease.
     is_over = score != UNKNOWN_LEASE_SCORE and float(score) <= at_ms
     return MessageState.EXPIRED if is_over else MessageState.IN_FLIGHT
 
@@ -86,7 +86,7 @@ def count_states(
         return {state: states.count(state) for state in MessageState}
     due_ms = list(map(float, scores))
     if due_ms and min(due_ms) >= SECONDS_BELOW and max(due_ms) < MICROSECONDS_FROM:
-        # The usual case, and there may be millions.
+        # Fast path: there may be millions, usually all in ms.
         hidden = [rc for due, rc in zip(due_ms, rcs, strict=True) if due > at_ms]
         in_flight = sum(_hidden_state(rc) is MessageState.IN_FLIGHT for rc in hidden)
         counts = (len(due_ms) - len(hidden), in_flight, len(hidden) - in_flight, 0, 0)
@@ -106,12 +106,12 @@ PEEK_ERRORS: tuple[type[Exception], ...] = (RsmqError, *SERVER_ERRORS)
 
 
 class PeekError(Exception):
-    """A look that failed, in words for people."""
+    """A read that failed; its text is for people."""
 
 
 @contextmanager
 def in_words() -> Iterator[None]:
-    """Raise what a look raises as ``PeekError``."""
+    """Raise errors of PEEK_ERRORS as ``PeekError``."""
     try:
         yield
     except PEEK_ERRORS as error:
@@ -120,7 +120,7 @@ def in_words() -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class PageRequest:
-    """Which page: relative to an anchor, a message that need not be there any more."""
+    """Which page to read, relative to ``anchor``: the place of a message, which may be gone."""
 
     queue: str
     part: Part = "all"
@@ -133,9 +133,9 @@ class PageRequest:
 class MessageRow:
     """A message as a page shows it.
 
-    ``due_ms`` is when it becomes (or became) visible, None for never; ``sent_ms`` is None where the id carries no time;
-    ``preview`` is the start of the body, None where there is no body. ``rc`` is None where nobody counts: of
-    an item of a list, whose ``due_ms`` is the deadline of its lease, if it has one.
+    ``due_ms`` is when it becomes (or became) visible, None for never. ``sent_ms`` is None if the id carries no time.
+    ``preview`` is the start of the body, None if there is no body. For a list item, ``rc`` is None, and ``due_ms`` is
+    the deadline of its lease, if it has one.
     """
 
     id: str
@@ -150,11 +150,11 @@ class MessageRow:
 
     @property
     def is_item(self) -> bool:
-        """True for an item of a list."""
+        """True for a list item."""
         return place_of(self.id) is not None
 
     def state_at(self, at_ms: int) -> MessageState:
-        """Return its state at a later time: what was hidden is ready once its time has come, but a lease is over."""
+        """Return its state at a later time: after ``due_ms`` a message is ready, and a lease has expired."""
         if self.due_ms is None or self.due_ms > at_ms:
             return self.state
         return MessageState.EXPIRED if self.is_item else MessageState.READY
@@ -178,19 +178,19 @@ class Page:
 
     @property
     def is_first(self) -> bool:
-        """True when nothing of the part comes before."""
+        """True if this page starts the requested part."""
         return self.start <= (self.ready if self.request.part == "hidden" else 0)
 
     @property
     def is_last(self) -> bool:
-        """True when nothing of the part comes after."""
+        """True if this page ends the requested part."""
         end = self.ready if self.request.part == "ready" else self.depth
         return self.start + len(self.rows) >= end
 
 
 @dataclass(frozen=True, slots=True)
 class MessageView:
-    """One message whole; ``row`` is None when it has left the queue, ``body`` None when missing or too long to show."""
+    """One whole message; ``row`` is None if it has left the queue, ``body`` None if it is missing or too long."""
 
     at_ms: int
     id: str
@@ -201,9 +201,9 @@ class MessageView:
 
 @dataclass(frozen=True, slots=True)
 class RowsAgain:
-    """Messages at a later time of the server, by their ids; None for one that has left its queue.
+    """The state of known messages at a later server time, by their ids; None for one that has left its queue.
 
-    An item of a list may have another id by then. Of those that are ``unknown`` it is not known where they are.
+    The id of a list item may have changed. The items in ``unknown`` were not found, and may still be in the queue.
     """
 
     at_ms: int
@@ -233,9 +233,9 @@ async def read_message(reader: QueueReader, queue: str, id: str) -> MessageView:
 
 
 async def read_again(reader: QueueReader, queue: str, known: MessageView) -> MessageView:
-    """Read anew where a message is that was read before: its body only where it has another length now.
+    """Read the current state of a known message; its body is read only if its length has changed.
 
-    Of one that has left the queue, the body stays what it was. Raises ``PeekError``.
+    The body is kept if the message has left the queue. Raises ``PeekError``.
     """
     with in_words():
         raw = await reader.pages.message(queue, known.id, with_body=False)
@@ -248,10 +248,7 @@ async def read_again(reader: QueueReader, queue: str, known: MessageView) -> Mes
 
 
 async def read_rows_again(reader: QueueReader, queue: str, rows: Sequence[MessageRow]) -> RowsAgain:
-    """Read anew what may have become of messages that were read before, which are all but what is in them.
-
-    Raises ``PeekError``.
-    """
+    """Read the current state of known messages, without their bodies; raises ``PeekError``."""
     with in_words():
         at_ms, found = await reader.pages.present(queue, [row.id for row in rows])
     again: dict[str, MessageRow | None] = {}
@@ -264,7 +261,7 @@ async def read_rows_again(reader: QueueReader, queue: str, rows: Sequence[Messag
 
 
 async def read_due(reader: QueueReader, queue: str, at_ms: int) -> tuple[tuple[str, int], ...]:
-    """Count a queue's messages by when they become visible; raises ``PeekError``."""
+    """Count a queue's messages by when they become visible, as (label, messages); raises ``PeekError``."""
     with in_words():
         counts = await reader.pages.due_counts(queue, tuple(at_ms + bound for _, bound in DUE_BOUNDS))
     labels = (*(label for label, _ in DUE_BOUNDS), "later")
@@ -273,13 +270,13 @@ async def read_due(reader: QueueReader, queue: str, at_ms: int) -> tuple[tuple[s
 
 
 async def read_namespaces(reader: QueueReader) -> Namespaces:
-    """Look for namespaces on the server; raises ``PeekError``."""
+    """Return the namespaces on the server; raises ``PeekError``."""
     with in_words():
         return await reader.namespaces()
 
 
 def row_of(message: PeekedMessage, at_ms: int) -> MessageRow:
-    """Return what a page shows of a message at that server time."""
+    """Return the row of a message at that server time."""
     place = place_of(message.id)
     if place is not None:
         return _item_row(message, place, at_ms)
@@ -301,29 +298,29 @@ def _item_row(message: PeekedMessage, place: Place, at_ms: int) -> MessageRow:
 
 
 def explain(error: Exception) -> PeekError:
-    """Return an error of PEEK_ERRORS in words for people."""
+    """Return an error of PEEK_ERRORS as a ``PeekError``."""
     if isinstance(error, RsmqError):
         return PeekError(str(error))
     failure = failure_of(error)
     return PeekError(f"{printable(failure.sentence, SENTENCE_MAX)}: {failure.hint}")
 
 
-# Each poll looks at the receive counts of this many queues, and at this many messages on either side of the first
-# hidden one; together with the walk a poll holds the server for a millisecond or two.
+# Each poll reads the receive counts of this many queues, for this many messages on either side of the first hidden
+# one. Together with the walk this blocks the server for a millisecond or two.
 QUICK_QUEUES = 20
 QUICK_SPAN = 50
-# The walk looks at so many messages, in so many queues at most, and considers so many queues.
+# Limits of the walk in one poll: messages read, queues read, and queues considered.
 WALK_MESSAGES = 250
 WALK_QUEUES = 20
 _CONSIDERED = 500
-# A queue that was found in order, and has not changed since, is walked through again only after this time.
+# A queue without problems that has not changed since its last walk is walked again only after this time.
 _QUIET_MS = 600_000
-# Ids kept of one walk, so that a message which moved meanwhile is not counted twice; more are only counted.
+# Ids stored per walk, so that a message that moved meanwhile is not counted twice; further ones are only counted.
 _IDS_MAX = 10_000
 
 
 class Looked(NamedTuple):
-    """What is known from looks at a queue's messages, as in ``QueueState``."""
+    """The results of the samples of one queue, as in ``QueueState``."""
 
     poison: int = 0
     highest_rc: int = 0
@@ -333,7 +330,7 @@ class Looked(NamedTuple):
 
 
 class _Found:
-    """What a walk through a queue has found so far; the next page is that behind ``last``."""
+    """The results of a walk through a queue so far; the next page starts after ``last``."""
 
     __slots__ = ("begun_ms", "highest_rc", "last", "looked", "missing", "more", "poison")
 
@@ -358,7 +355,7 @@ class _Found:
 
 
 class Look:
-    """What looks found in one queue; ``found`` is what is known of it now."""
+    """The samples of one queue; ``found`` is their result so far."""
 
     __slots__ = ("_headless_ms", "_quick", "_walk", "_walked", "_walked_ms", "_walked_row", "found")
 
@@ -372,12 +369,12 @@ class Look:
         self._headless_ms: int | None = None
 
     def take_counts(self, looked: int, poison: int, highest_rc: int, depth: int, at_ms: int) -> None:
-        """Take what the messages around the first hidden one say; ``looked`` may be all of them."""
+        """Store the receive counts around the first hidden message; ``looked`` is how many messages were read."""
         self._quick = poison, highest_rc
         if not depth:
             self.found, self._walk, self._walked, self._headless_ms = Looked(), None, None, None
         elif looked >= depth:
-            # It is newer than any walk.
+            # All messages were read, more recently than by any walk.
             missing = self.found.missing
             self.found = Looked(poison, highest_rc, missing, looked, at_ms)
             if self._walked is not None:
@@ -386,12 +383,12 @@ class Look:
             self._tell()
 
     def take_headless(self, at_ms: int) -> None:
-        """Take note that the first message has no body."""
+        """Note that the first message has no body."""
         self._headless_ms = at_ms
         self._tell()
 
     def take_page(self, page: PageLook, row: Row | None, at_ms: int) -> None:
-        """Take a page of the walk; the last one ends it."""
+        """Store a page of the walk; the last page ends it."""
         walk = self._walk = self._walk or _Found(at_ms)
         walk.take(page)
         if page.is_last:
@@ -401,7 +398,7 @@ class Look:
         self._tell()
 
     def next_page(self, name: str, row: Row | None, at_ms: int, size: int) -> MessagePage | None:
-        """Return the page that the walk looks at next, or None where there is nothing new to be found."""
+        """Return the next page of the walk, or None if another walk is not due yet."""
         found = self.found
         is_same = row is self._walked_row and row is not None
         if is_same and not found.poison and not found.missing and at_ms - self._walked_ms < _QUIET_MS:
@@ -422,40 +419,40 @@ class Look:
 
 
 class Walked(Protocol):
-    """What is walked through: a tracker of a queue."""
+    """The part of a tracker that the walk needs."""
 
     @property
     def look(self) -> Look | None:
-        """What was found in it; None for a queue whose messages cannot be looked at."""
+        """The samples of the queue; None for a queue whose messages cannot be sampled."""
         ...
 
     @property
     def row(self) -> Row | None:
-        """Its row of the last poll."""
+        """The row of the last poll."""
         ...
 
     @property
     def sample(self) -> Sample | None:
-        """Its counters of the last poll, None where it could not be read."""
+        """The counters of the last poll, None if the queue could not be read."""
         ...
 
 
 class Rotation:
-    """Chooses which queues are looked at in each poll; all have their turn."""
+    """Chooses the queues that each poll samples, in turn."""
 
     def __init__(self) -> None:
         self._quick_index = 0
         self._walk_index = 0
 
     def quick(self, names: Sequence[str]) -> Sequence[str]:
-        """Return the queues whose receive counts are looked at now."""
+        """Return the queues whose receive counts this poll reads."""
         start = self._quick_index if self._quick_index < len(names) else 0
         looked = names[start : start + QUICK_QUEUES]
         self._quick_index = start + len(looked)
         return looked
 
     def pages(self, names: Sequence[str], trackers: Mapping[str, Walked], at_ms: int) -> list[MessagePage]:
-        """Return the pages of messages that are looked at now."""
+        """Return the pages of messages that this poll reads."""
         pages: list[MessagePage] = []
         budget = WALK_MESSAGES
         for _ in range(min(len(names), _CONSIDERED)):

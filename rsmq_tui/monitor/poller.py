@@ -39,13 +39,13 @@ RETRY_MAX_S = 30.0
 
 
 class Polling(ABC):
-    """Polls for as long as its snapshots are asked for.
+    """Polls while its snapshots are iterated over.
 
-    The next poll is scheduled only after the previous one has come back, so polls never overlap. A failure yields the
-    last good snapshot with its ``link`` saying what failed, and the next attempts come after 1, 2, 4 … 30 seconds. So
-    does a defect of this program, which the ``link`` calls one.
-    ``first`` is what is known before the first poll; ``clock`` is a monotonic clock in seconds, and the only local time
-    used. ``thresholds`` are those that its queues get verdicts by.
+    The next poll is scheduled only after the previous one has completed, so polls never overlap. A failure yields the
+    last good snapshot with the failure in its ``link``; retries follow after 1, 2, 4 … 30 seconds. A defect of this
+    program is handled like a failure.
+    ``first`` is the snapshot before the first poll; ``clock`` is a monotonic clock in seconds, and the only local time
+    used. ``thresholds`` are those of the verdicts.
     """
 
     thresholds: Thresholds
@@ -62,20 +62,20 @@ class Polling(ABC):
         self._metered: Meter | None = None
 
     async def snapshots(self) -> AsyncGenerator[Snapshot, None]:
-        """Poll, yield, wait; for ever."""
+        """Poll, yield and wait, without end."""
         while True:
             self._wake.clear()
             yield await self.poll()
             await self._wait()
 
     async def poll(self) -> Snapshot:
-        """Poll once and return what is known then; a failure is told in the snapshot's ``link``."""
+        """Poll once and return the snapshot; a failure is in its ``link``."""
         while True:
             try:
                 found: Snapshot | Exception = await self._read()
-            except Exception as error:  # a defect met with one server must not end the polls of the others
+            except Exception as error:  # a defect with one server must not end the polls of the others
                 found = error
-            # What comes back for something that is not watched any more is dropped.
+            # The namespace may have been switched meanwhile: drop the reply.
             if self._is_wanted():
                 break
         if isinstance(found, Snapshot):
@@ -91,11 +91,11 @@ class Polling(ABC):
         return self._last
 
     def wake(self) -> None:
-        """Poll now instead of waiting on."""
+        """Poll now, without waiting for the interval."""
         self._wake.set()
 
     def set_paused(self, paused: bool) -> None:
-        """Stop or go on polling; the poll that this asks for says so."""
+        """Pause or resume polling; one poll follows at once, whose snapshot has the new state."""
         self._paused = paused
         self._wake.set()
 
@@ -105,20 +105,19 @@ class Polling(ABC):
 
     @abstractmethod
     async def _read(self) -> Snapshot:
-        """Read everything once; raises the errors of the server."""
+        """Read a snapshot; raises the errors of the server."""
 
     def _meter(self, traffic: Traffic) -> "Meter":
-        """Return what measures a poll that begins: looks at messages since the last one are part of what it costs."""
+        """Return the meter of a new poll; its cost includes what was read since the last poll."""
         since = None if self._metered is None else self._metered.counted
         self._metered = Meter(traffic, self._clock, since)
         return self._metered
 
     def _is_wanted(self) -> bool:
-        """Tell whether what was just read is still what is watched."""
+        """Return whether the reply just read is still wanted."""
         return True
 
     def _delay_s(self) -> float:
-        """Return how long to wait before the next attempt, after the failures so far."""
         return min(RETRY_MAX_S, RETRY_FIRST_S * 2.0 ** (self._failures - 1))
 
     async def _wait(self) -> None:
@@ -134,9 +133,9 @@ class Polling(ABC):
 
 
 class Meter:
-    """Measures what one poll costs, from when it is made; ``heard`` is told of the first reply.
+    """Measures the cost of one poll, from its creation; call ``heard`` at the first reply.
 
-    ``since`` is the ``counted`` of the poll before: what went over the wire between the two counts for this one.
+    ``since`` is the ``counted`` of the previous poll: traffic between the two polls counts for this one.
     """
 
     def __init__(self, traffic: Traffic, clock: Callable[[], float], since: tuple[int, int] | None = None) -> None:
@@ -147,11 +146,11 @@ class Meter:
         self._started_s = self._heard_s = clock()
 
     def heard(self) -> None:
-        """Take note that the server has answered."""
+        """Record the time of the first reply."""
         self._heard_s = self._clock()
 
     def cost(self, now_s: float) -> Cost:
-        """Return what it has cost until then."""
+        """Return the cost up to that time of the clock."""
         bytes_now, commands_now = self.counted = self._all()
         return Cost(
             round_trip_ms=(self._heard_s - self._started_s) * 1000,
@@ -165,17 +164,17 @@ class Meter:
 
 
 def notes_of(*notes: str | None) -> tuple[str, ...]:
-    """Return the sentences that there are, made harmless: they may quote the server."""
+    """Return the notes that are not empty, made printable: they may quote the server."""
     return tuple(printable(note, SENTENCE_MAX) for note in notes if note)
 
 
 def refusal(refused: str | None) -> str | None:
-    """Say that scripts are refused, and why; None while they are not."""
+    """Return a note that scripts are refused, and why; None if they are not."""
     return refused and f"scripts refused, reading by pipeline: {refused}"
 
 
 class LivePoller(Polling):
-    """Polls a server, as ``Polling`` says; ``place`` names it among several."""
+    """Polls one namespace of RSMQ queues (see ``Polling``); ``place`` names the server if there are several."""
 
     def __init__(
         self,
@@ -195,7 +194,7 @@ class LivePoller(Polling):
         self._wanted_ns: str | None = None
 
     def switch(self, ns: str) -> None:
-        """Watch another namespace; what was known of the old one is dropped, a reply still under way included."""
+        """Watch another namespace; the state of the old one is dropped, including a pending reply."""
         self._wanted_ns = ns
         self._wake.set()
 
@@ -208,31 +207,31 @@ class LivePoller(Polling):
         return await read_message(self._reader, queue, id)
 
     async def read_again(self, queue: str, known: MessageView) -> MessageView:
-        """Read anew where a message is; raises ``PeekError``."""
+        """Read the current state of a known message; raises ``PeekError``."""
         return await read_again(self._reader, queue, known)
 
     async def rows_again(self, queue: str, rows: Sequence[MessageRow]) -> RowsAgain:
-        """Read anew where these messages are; raises ``PeekError``."""
+        """Read the current state of known messages; raises ``PeekError``."""
         return await read_rows_again(self._reader, queue, rows)
 
     def search(self, queue: str, wanted: Filter) -> AsyncGenerator[Progress, None]:
-        """Look for what matches in the whole queue; it raises ``PeekError``."""
+        """Search the whole queue; raises ``PeekError``."""
         # A reader of its own: the namespace may be switched while it runs.
         return search(self._reader.within(self._reader.ns), queue, wanted)
 
     def audit(self, queues: Sequence[str] | None) -> "AsyncGenerator[AuditProgress, None]":
-        """Look for what does not fit together in these queues, or in all; it raises ``PeekError``."""
-        # Loaded when somebody asks: what the audit knows of other clients is a lot of words.
+        """Audit these queues, or all; raises ``PeekError``."""
+        # Imported on demand: few runs need the audit, and it is large.
         from rsmq_tui.monitor.audit.rsmq import audit  # noqa: PLC0415
 
         return audit(self._reader.within(self._reader.ns), queues)
 
     async def due(self, queue: str, at_ms: int) -> tuple[tuple[str, int], ...]:
-        """Count when the messages of a queue become visible; raises ``PeekError``."""
+        """Count the messages of a queue by when they become visible; raises ``PeekError``."""
         return await read_due(self._reader, queue, at_ms)
 
     async def namespaces(self) -> Namespaces:
-        """Look for namespaces on the server; raises ``PeekError``."""
+        """Return the namespaces on the server; raises ``PeekError``."""
         return await read_namespaces(self._reader)
 
     async def aclose(self) -> None:
@@ -247,7 +246,7 @@ class LivePoller(Polling):
         if self._failures:
             self._sampler.resume(index.at_ms)
         self._sampler.begin(index.at_ms)
-        # The look goes out beside the rows: behind them it would cost a round trip more.
+        # Sample messages in parallel with the rows: afterwards it would cost another round trip.
         looked, pages = self._sampler.looks(index.names)
         poison_rc = self.thresholds.poison_rc
         look = asyncio.create_task(self._reader.rows.looks(looked, pages, index.at_ms, poison_rc, QUICK_SPAN))
@@ -288,7 +287,7 @@ class LivePoller(Polling):
         return self._wanted_ns is None
 
     def _switch(self) -> None:
-        """Begin anew with the namespace that is wanted, where it is another one."""
+        """Start afresh with the wanted namespace, if another one is wanted."""
         if self._wanted_ns is None:
             return
         self._reader.watch(self._wanted_ns)
@@ -298,15 +297,15 @@ class LivePoller(Polling):
 
 
 class Source(Protocol):
-    """A stream of snapshots, and looks into one queue at a time."""
+    """A stream of snapshots, and reads of one queue at a time. No method changes anything on the server."""
 
     @property
     def thresholds(self) -> Thresholds:
-        """When a queue gets a verdict."""
+        """The thresholds of the verdicts."""
         ...
 
     def snapshots(self) -> AsyncGenerator[Snapshot, None]:
-        """Yield one snapshot after another; a failed poll is a snapshot too, and never an exception."""
+        """Yield one snapshot after another; a failed poll yields a snapshot too, and never raises."""
         ...
 
     def wake(self) -> None:
@@ -314,7 +313,7 @@ class Source(Protocol):
         ...
 
     def set_paused(self, paused: bool) -> None:
-        """Stop or go on polling; ``wake`` still polls once."""
+        """Pause or resume polling; ``wake`` still polls once."""
         ...
 
     def switch(self, ns: str) -> None:
@@ -322,62 +321,56 @@ class Source(Protocol):
         ...
 
     async def peek(self, request: PageRequest) -> Page:
-        """Read one page of a queue's messages without changing anything; raises ``PeekError``."""
+        """Read one page of a queue's messages; raises ``PeekError``."""
         ...
 
     async def read(self, queue: str, id: str) -> MessageView:
-        """Read one message whole without changing anything; raises ``PeekError``."""
+        """Read one message whole; raises ``PeekError``."""
         ...
 
     def search(self, queue: str, wanted: Filter) -> AsyncGenerator[Progress, None]:
-        """Look for what matches in the whole queue, without changing anything; it raises ``PeekError``.
-
-        Close it with ``aclose`` when leaving early.
-        """
+        """Search the whole queue; raises ``PeekError``. Close it with ``aclose`` when leaving early."""
         ...
 
     def audit(self, queues: Sequence[str] | None) -> "AsyncGenerator[AuditProgress, None]":
-        """Look for what does not fit together in these queues, or in all; it raises ``PeekError``.
-
-        Close it with ``aclose`` when leaving early.
-        """
+        """Audit these queues, or all; raises ``PeekError``. Close it with ``aclose`` when leaving early."""
         ...
 
     async def due(self, queue: str, at_ms: int) -> tuple[tuple[str, int], ...]:
-        """Count when the messages of a queue become visible, as (label, messages); raises ``PeekError``."""
+        """Count the messages of a queue by when they become visible, as (label, messages); raises ``PeekError``."""
         ...
 
     async def namespaces(self) -> Namespaces:
-        """Look for namespaces on the server; raises ``PeekError``."""
+        """Return the namespaces on the server; raises ``PeekError``."""
         ...
 
     async def aclose(self) -> None:
-        """Let go of everything that is open."""
+        """Close the connections."""
         ...
 
 
 @runtime_checkable
 class ReadsAgain(Protocol):
-    """A source of messages that go on living, which can tell what has become of one without reading its body again."""
+    """A live source that can update a message without reading its body again."""
 
     async def read_again(self, queue: str, known: MessageView) -> MessageView:
-        """Read anew where it is; of one that has left its queue, the body stays what it was. Raises ``PeekError``."""
+        """Read its current state; the body is kept if it has left the queue. Raises ``PeekError``."""
         ...
 
 
 @runtime_checkable
 class ReadsRowsAgain(Protocol):
-    """A source that can tell what has become of many messages at once."""
+    """A live source that can update many messages at once."""
 
     async def rows_again(self, queue: str, rows: Sequence[MessageRow]) -> RowsAgain:
-        """Read anew where they are and how often they were received; raises ``PeekError``."""
+        """Read their current state; raises ``PeekError``."""
         ...
 
 
 class Waiters(NamedTuple):
-    """The consumers that are blocked on lists of a server.
+    """The number of consumers that are blocked on lists of a server.
 
-    ``here`` of them wait for one list, the first for ``longest_s`` seconds; None where the server does not tell.
+    ``here`` of them wait on one list, for up to ``longest_s`` seconds; both are None if the server does not report it.
     """
 
     anywhere: int
@@ -387,8 +380,8 @@ class Waiters(NamedTuple):
 
 @runtime_checkable
 class KnowsWaiters(Protocol):
-    """A source that can tell how many consumers wait on lists of its server."""
+    """A source that can count the consumers that are blocked on lists of its server."""
 
     async def blocked(self, queue: str) -> Waiters:
-        """Count them, on demand: it asks for the list of all clients; raises ``PeekError``."""
+        """Count them; call it on demand only, because it reads CLIENT LIST. Raises ``PeekError``."""
         ...

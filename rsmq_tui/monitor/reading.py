@@ -1,6 +1,6 @@
-"""Tolerant reading of what other clients wrote: the most probable meaning, and a sentence for each oddity.
+"""Tolerant reading of what other clients wrote: the most probable meaning, and a sentence for each deviation.
 
-Nothing here raises: a value that cannot be read is None, and the sentence says so.
+The readers do not raise: a value that cannot be read is None, with a sentence that says so.
 """
 
 import math
@@ -21,7 +21,7 @@ _NUMBER = re.compile(r"\s*([+-]?\d{1,18}(?:\.\d+)?)\s*")
 
 @dataclass(frozen=True, slots=True)
 class Attributes:
-    """A queue's attributes as read; ``broken`` says why nobody can use the queue, or is None."""
+    """A queue's attributes as read; ``broken`` says why clients cannot use the queue, or is None."""
 
     vt_s: float | None = None
     delay_s: float | None = None
@@ -64,7 +64,7 @@ def read_total(name: str, raw: bytes | None, problems: list[str]) -> int | None:
 def read_score(raw: str) -> tuple[float | None, str | None]:
     """Return when a message becomes visible, in ms, and a sentence if the score is not in ms.
 
-    None stands for never (a score of +inf) or for a score that is no number.
+    The time is None for never (a score of +inf), and for a score that is not a number.
     """
     try:
         score = float(raw)
@@ -82,23 +82,23 @@ def read_score(raw: str) -> tuple[float | None, str | None]:
 
 
 class ScoreUnit(StrEnum):
-    """What a score counts, where that is not ms."""
+    """The unit of a score that is not in ms."""
 
     SECONDS = "seconds"
     MICROSECONDS = "microseconds"
 
 
 def score_units(scores: Sequence[bytes]) -> Counter[ScoreUnit]:
-    """Count the raw scores that are in another unit than ms."""
+    """Count the raw scores that are not in ms, by unit."""
     numbers = list(map(float, scores))
     if not numbers or (min(numbers) >= SECONDS_BELOW and max(numbers) < MICROSECONDS_FROM):
-        # The usual case, and there may be millions.
+        # Fast path: there may be millions, usually all in ms.
         return Counter()
     return Counter(unit for number in numbers if (unit := _unit_of(number)) is not None)
 
 
 def score_like(score: bytes, due_ms: int) -> bytes:
-    """Return the raw score for that time in the unit of another, as clients that write it do."""
+    """Return the raw score for ``due_ms``, in the unit of ``score``."""
     match _unit_of(float(score)):
         case ScoreUnit.SECONDS:
             return b"%d" % (due_ms // 1000)
@@ -114,7 +114,7 @@ def _unit_of(score: float) -> ScoreUnit | None:
 
 
 def read_id(identity: str, now_ms: int) -> tuple[int | None, str | None]:
-    """Return when a message was sent, in ms, if its id tells, and a sentence if the id is not a canonical one."""
+    """Return when a message was sent, in ms, if its id carries a time, and a sentence if the id is not canonical."""
     sent = sent_ms(identity, now_ms=now_ms)
     if not CANONICAL_ID.fullmatch(identity):
         return sent, (
@@ -154,10 +154,10 @@ def _read_seconds(name: str, raw: bytes | None, problems: list[str]) -> float | 
 
 
 def _is_milliseconds(value: float) -> bool:
-    """Tell whether a vt or delay was written by a client that stores ms.
+    """Return whether a vt or delay was probably written by a client that stores ms.
 
-    Whole thousands that are not whole hours: 30000 is 30 s, while 36000 is 10 hours. Beyond eleven days of seconds,
-    or beyond what the protocol allows, nothing but ms makes sense.
+    A multiple of 1,000 that is not a whole number of hours is in ms: 30000 is 30 s, but 36000 is 10 hours. So is one
+    beyond eleven days of seconds, and any value beyond the limit of the protocol.
     """
     if value > _VT_LIMIT_S:
         return True

@@ -1,4 +1,4 @@
-"""From the rows of a poll to the states of RSMQ queues: rates, totals, recent history, and what verdicts judge by."""
+"""From the rows of a poll to the states of RSMQ queues: rates, totals, recent history, and inputs of the verdicts."""
 
 from collections.abc import Callable, Iterable, Sequence
 from math import inf
@@ -14,9 +14,9 @@ from rsmq_tui.protocol import TIME_FROM, MessagePage, PageLook, Row
 
 
 class RunningTotals:
-    """A poll is ``begin``, then ``replace`` for each new state, then ``totals``.
+    """Sums over all queues. A poll calls ``begin``, then ``replace`` for each new state, then ``totals``.
 
-    A state that is not replaced in a poll has no rates, or rates of 0: only those of new ones are added up.
+    A state that is not replaced in a poll has no rates, or rates of 0, so only the rates of new states are added up.
     """
 
     def __init__(self) -> None:
@@ -24,7 +24,7 @@ class RunningTotals:
         self._measured = 0
         self._arrivals_s = self._deletes_s = self._receives_s = 0.0
         self._verdicts = dict.fromkeys(Verdict, 0)
-        # Since when a message has been ready for the longest time, and its queue; None when that has to be looked for.
+        # When the longest-ready message became due, and its queue; None if both must be searched for.
         self._oldest: tuple[float, str] | None = None
 
     def begin(self) -> None:
@@ -32,7 +32,7 @@ class RunningTotals:
         self._arrivals_s = self._deletes_s = self._receives_s = 0.0
 
     def replace(self, before: QueueState | None, after: QueueState | None) -> None:
-        """Put one state of a queue in the place of another; None before it came and when it is gone."""
+        """Replace a queue's state; ``before`` is None for a new queue, ``after`` for one that is gone."""
         if before is not None:
             self._verdicts[before.verdict] -= 1
             self._depth -= before.depth or 0
@@ -53,7 +53,7 @@ class RunningTotals:
             self._follow_oldest(self._oldest, before, after)
 
     def totals(self, states: Iterable[QueueState]) -> Totals:
-        """Return the sums; these are all the states that they are made of, in order."""
+        """Return the sums; ``states`` are all current states, ordered by name."""
         if self._oldest is None:
             self._oldest = _oldest_of(states)
         since_ms, name = self._oldest
@@ -78,7 +78,7 @@ class RunningTotals:
 
 
 def _oldest_of(states: Iterable[QueueState]) -> tuple[float, str]:
-    """Return the smallest time and its queue, the first in order of several; infinite and nameless if none is ready."""
+    """Return the earliest time and its queue, the first of equals; (inf, "") if no message is ready."""
     oldest_ms, oldest = inf, ""
     for state in states:
         since_ms = state.ready_since_ms
@@ -91,14 +91,14 @@ def _oldest_of(states: Iterable[QueueState]) -> tuple[float, str]:
 References = tuple[Reference | None, Reference | None, Reference | None, Reference | None]
 
 
-# A queue that did not grow over so long does not: whatever begins now takes ``growing_ms`` to be told.
+# A queue that did not grow over this span is not growing: growth that starts now takes ``growing_ms`` to show.
 MEASURED_MS = 10_000
 
 
 class TrackerBase:
-    """What trackers of all kinds keep of a queue: its series, its first sample since the last break, its troubles.
+    """The part of a tracker that all kinds of queues share: series, first sample since the last gap, troubles.
 
-    It also knows since when the queue is watched, and whether that is enough to tell that it does not grow.
+    It also knows when monitoring of the queue began, and whether that is long enough to rule out growth.
     """
 
     __slots__ = (
@@ -120,21 +120,21 @@ class TrackerBase:
         self._thresholds = thresholds
         self._troubles = Troubles()
         self._first: Sample | None = None
-        # What each reference says of this queue, and of which bucket that is.
+        # For each reference: the time of its bucket, and this queue's sample there.
         self._earlier: list[tuple[int, Sample] | None] = [None] * 4
         self._is_resumed = False
         self._watched_from_ms = 0
-        # When it will be known that the queue does not grow; 0 where it is.
+        # When it will be known whether the queue grows; 0 if it is known.
         self._growth_known_ms = 0
         self._may_grow = False
 
     def resume(self) -> None:
-        """Tell that polls failed until now."""
+        """Note that polls failed until now."""
         self._is_resumed = True
         self.stale_from_ms = 0
 
     def _watch_from(self, from_ms: int) -> None:
-        """Begin to watch: whether the queue grew before is not known."""
+        """Start monitoring: whether the queue grew before is unknown."""
         self._watched_from_ms = from_ms
         self._growth_known_ms = from_ms + self._thresholds.growing_ms
         self._may_grow = False
@@ -143,8 +143,8 @@ class TrackerBase:
     def _growth_known(self, sample: Sample, measured_ms: int, *, grows: bool) -> int:
         """Return when it is known whether the queue grows, 0 for now.
 
-        It is known when the queue was watched for ``growing_ms``, and before that, when it did not grow over what was
-        measured. A queue that holds too few messages for it may be told not to grow yet.
+        It is known after ``growing_ms`` of monitoring, or earlier if the queue did not grow over the measured span, or
+        holds too few messages to have grown.
         """
         if not self._growth_known_ms:
             return 0
@@ -157,14 +157,14 @@ class TrackerBase:
         return self._growth_known_ms if self._may_grow else 0
 
     def _begin_at(self, sample: Sample | None) -> None:
-        """Forget the past before a sample; None where there is none."""
+        """Drop the samples before this one, or all of them if it is None."""
         self._first = sample
         self._earlier = [None] * 4
 
     def _sample_at(self, which: int, references: References, sample: Sample) -> Sample:
-        """Return a reference's sample, or the first one for a queue that is younger than that bucket.
+        """Return the sample at a reference, or the first sample if the queue is younger than that bucket.
 
-        Without a bucket, at the start or after a gap, it is the sample itself: no rate is made from before.
+        Without a bucket, at the start or after a gap, it is ``sample`` itself: rates never span a gap.
         """
         reference = references[which]
         if reference is None:
@@ -182,12 +182,12 @@ class TrackerBase:
 
 _FOREVER = 1 << 62
 _DIGITS_MAX = 15
-# The elements of a row of a queue that holds messages; one more where the first of them has no body.
+# The number of elements in the row of a queue that holds messages; one more if the first message has no body.
 _WHOLE_ROW = 5
 
 
 class _Head(NamedTuple):
-    """When the first message was sent, when it became due, and what is odd about it."""
+    """When the first message was sent, when it became due, and the problems of its id and score."""
 
     sent_ms: int | None = None
     due_ms: int | None = None
@@ -200,8 +200,8 @@ _NO_HEAD = _Head()
 class QueueTracker(TrackerBase):
     """Turns one queue's raw rows into states, one poll after another.
 
-    ``stale_from_ms`` is when the state would change although the row did not: until then an unchanged row costs one
-    comparison, which is what keeps 10,000 quiet queues cheap. ``look`` is what looks at its messages found.
+    ``stale_from_ms`` is when the state changes even if the row does not. Until then an unchanged row costs one
+    comparison, so 10,000 quiet queues are cheap. ``look`` holds the results of message samples.
     """
 
     __slots__ = (
@@ -236,20 +236,20 @@ class QueueTracker(TrackerBase):
         self._head = _NO_HEAD
         self._last_receive_ms = 0
         self._ready_since_ms: int | None = None
-        # Whether it was so before, for an unknown time.
+        # Whether the queue was already idle before monitoring, for an unknown time.
         self._is_idle_longer = False
-        # When it will be known whether anybody receives what was ready before the queue was watched; 0 where it is.
+        # When it will be known whether consumers receive the messages that were ready before monitoring; 0 if known.
         self._receives_known_ms = 0
-        # When it was created, if that is no longer ago than growing takes to be told: then it was empty.
+        # When the queue was created, empty, if that is less than ``growing_ms`` ago.
         self._created_ms: int | None = None
 
     @classmethod
     def beginning(cls, name: str, trend: Trend, thresholds: Thresholds, place: str) -> "QueueTracker":
-        """Begin to track a queue in that past of all queues."""
+        """Start tracking a queue, with its series in ``trend``."""
         return cls(name, trend.add_queue(name), thresholds, place)
 
     def update(self, row: Row, at_ms: int, references: References) -> QueueState:
-        """Take a poll's row."""
+        """Return the state after a poll's row."""
         self.row = row
         fields, depth = row[0], row[1]
         broken = self._broken(fields, depth)
@@ -335,7 +335,7 @@ class QueueTracker(TrackerBase):
         return self.state
 
     def _broken(self, fields: list[bytes | None] | bytes, depth: int | bytes) -> str | None:
-        """Say why a queue cannot be read, or take its attributes."""
+        """Return why a queue cannot be read, or store its attributes and return None."""
         if isinstance(fields, bytes):
             self._raw_fields, self._attributes = [], Attributes()
             return "its attributes key is not a hash"
@@ -367,7 +367,7 @@ class QueueTracker(TrackerBase):
         # fmt: on
 
     def _follow(self, sample: Sample, due_ms: int | None, *, never_received: bool) -> None:
-        """Keep the moments that verdicts are made from."""
+        """Update the times that verdicts depend on."""
         before, at_ms = self.sample, sample.at_ms
         self.sample = sample
         if (
@@ -392,18 +392,18 @@ class QueueTracker(TrackerBase):
         if self._is_resumed:
             self._is_resumed = False
             self._watch_from(at_ms)
-            # It grew at some time of the outage or before, which tells nothing of now.
+            # It grew during the outage or before, which says nothing about now.
             self._created_ms = None
-            # It was received from at some time of the outage, and nobody knows when.
+            # A receive happened during the outage, at an unknown time.
             self._receives_known_ms = at_ms + self._thresholds.stalled_ms if was_received and sample.ready else 0
             if self._idle_since_ms() == at_ms:
                 self._is_idle_longer = True
 
     def _begin(self, sample: Sample, due_ms: int | None, *, never_received: bool) -> None:
-        """Begin with a queue that is new, readable again, or deleted and created again: nothing of the past counts.
+        """Start afresh with a queue that is new, readable again, or recreated: earlier samples do not count.
 
-        A message that is ready and was never received has waited since it became due. Where others were received, it
-        is not known when: unless the first one became due lately, since the first is received first.
+        In a queue without any receive, a ready message has waited since it became due. Otherwise the time of the last
+        receive is unknown, unless the first message became due recently, because consumers receive the first one first.
         """
         at_ms, limits, created_ms = sample.at_ms, self._thresholds, self._attributes.created_ms
         self._begin_at(sample)
@@ -424,7 +424,7 @@ class QueueTracker(TrackerBase):
         self._last_receive_ms = at_ms if self._ready_since_ms is None else self._ready_since_ms
 
     def _idle_since_ms(self) -> int | None:
-        """Return since when messages are ready and none was received; None where none is ready."""
+        """Return since when messages are ready and none was received; None if none is ready."""
         return None if self._ready_since_ms is None else max(self._last_receive_ms, self._ready_since_ms)
 
     def _read_head(self, row: Row, at_ms: int) -> _Head:
@@ -432,7 +432,7 @@ class QueueTracker(TrackerBase):
         if key != self._head_key:
             due_ms, due_problem = read_score(row[3].decode("latin-1"))
             sent_ms, id_problem = read_id(row[2].decode("utf-8", "surrogateescape"), at_ms)
-            # A score such as 0, by hand, says 'at once' and tells no time.
+            # A score such as 0, set by hand, means 'at once' and is not a time.
             visible_ms = int(due_ms) if due_ms is not None and due_ms >= TIME_FROM else None
             sent_ms = visible_ms if sent_ms is None else int(sent_ms)
             problems = tuple(problem for problem in (due_problem, id_problem) if problem)
@@ -466,7 +466,6 @@ class QueueTracker(TrackerBase):
 
 
 def _bodiless(missing: int, depth: int) -> str | None:
-    """Say that messages have no body, where some have none."""
     if not missing or not depth:
         return None
     has = "has" if missing == 1 else "have"
@@ -474,19 +473,19 @@ def _bodiless(missing: int, depth: int) -> str | None:
 
 
 def _total(name: str, raw: bytes | None, problems: list[str]) -> int | None:
-    # Nearly every counter is a plain number.
+    # Fast path: nearly every counter is a plain number.
     if raw is not None and len(raw) <= _DIGITS_MAX and raw.isdigit():
         return int(raw)
     return read_total(name, raw, problems)
 
 
-# Rates are made over about ten seconds, the outlook of a backlog over a minute.
+# Rates span about ten seconds, the drain estimate a minute.
 RATE_SPAN_MS = 10_000
 DRAIN_SPAN_MS = 60_000
 
 
 class Tracker(Protocol):
-    """What is remembered of one queue between polls, as ``QueueTracker`` says."""
+    """The state of one queue between polls, as in ``QueueTracker``."""
 
     row: Row | None
     sample: Sample | None
@@ -495,16 +494,16 @@ class Tracker(Protocol):
     state: QueueState | None
 
     def update(self, row: Row, at_ms: int, references: References) -> QueueState:
-        """Take a poll's row."""
+        """Return the state after a poll's row."""
         ...
 
     @property
     def look(self) -> Look | None:
-        """What looks at its messages found; None where there are no looks."""
+        """The results of message samples; None for a kind that is not sampled."""
         ...
 
     def resume(self) -> None:
-        """Tell that polls failed until now."""
+        """Note that polls failed until now."""
         ...
 
 
@@ -512,9 +511,9 @@ NewTracker = Callable[[str, Trend, Thresholds, str], Tracker]
 
 
 class Sampler:
-    """Keeps a tracker for each queue; a poll is ``begin``, then ``take`` for its rows as they come, then ``finish``.
+    """Keeps a tracker for each queue. A poll calls ``begin``, then ``take`` as rows arrive, then ``finish``.
 
-    ``place`` tells which of several servers the queues are on; ``new_tracker`` knows the kind of their rows.
+    ``place`` names the server if there are several; ``new_tracker`` makes a tracker for the kind of queue.
     """
 
     def __init__(
@@ -546,7 +545,7 @@ class Sampler:
         )
 
     def take(self, names: Sequence[str], rows: Iterable[Row]) -> None:
-        """Take the rows of these queues."""
+        """Process the rows of these queues."""
         trackers, at_ms, keep = self._trackers, self._at_ms, self._states.append
         for name, row in zip(names, rows, strict=True):
             tracker = trackers.get(name)
@@ -561,7 +560,7 @@ class Sampler:
             keep(state)
 
     def finish(self) -> tuple[tuple[QueueState, ...], Totals]:
-        """End the poll: forget queues that are gone, keep the counters, and return the states and their sums."""
+        """End the poll: drop queues that are gone, store a bucket if one is due, return the states and their sums."""
         states = tuple(self._states)
         if len(states) != len(self._trackers):
             for name in self._trackers.keys() - {state.name for state in states}:
@@ -580,17 +579,17 @@ class Sampler:
         return states, totals
 
     def resume(self, at_ms: int) -> None:
-        """Tell that polls failed until now."""
+        """Note that polls failed until now."""
         self.trend.resume(at_ms)
         for tracker in self._trackers.values():
             tracker.resume()
 
     def looks(self, names: Sequence[str]) -> tuple[Sequence[str], list[MessagePage]]:
-        """Return whose receive counts to look at in this poll, and which pages of messages; the next poll tells."""
+        """Return the queues whose receive counts this poll samples, and the pages of messages that it reads."""
         return self._rotation.quick(names), self._rotation.pages(names, self._trackers, self._at_ms)
 
     def take_receive_counts(self, names: Sequence[str], counts: Iterable[Sequence[int]]) -> None:
-        """Take what a look at the receive counts of these queues found: looked at, poison, highest."""
+        """Store the sampled receive counts of these queues: (messages looked at, poison, highest count) each."""
         for name, (looked, poison, highest_rc) in zip(names, counts, strict=True):
             tracker = self._trackers.get(name)
             if tracker is not None and tracker.look is not None and tracker.sample is not None:
@@ -599,7 +598,7 @@ class Sampler:
                 _spread(tracker, before)
 
     def take_pages(self, pages: Iterable[tuple[MessagePage, PageLook]]) -> None:
-        """Take what a look at pages of messages found."""
+        """Store what the sampled pages of messages contained."""
         for page, found in pages:
             tracker = self._trackers.get(page.queue)
             if tracker is not None and tracker.look is not None:
@@ -609,7 +608,7 @@ class Sampler:
 
 
 def _spread(tracker: Tracker, before: Looked) -> None:
-    """Let the next poll make another state where a look found something else, or found trouble anew."""
+    """Make the next poll compute a new state if a sample has changed, or found trouble again."""
     found = tracker.look.found if tracker.look is not None else before
     is_same = found[:-1] == before[:-1] and (found.looked_all_ms is None) == (before.looked_all_ms is None)
     if not is_same or (found != before and (found.poison or found.missing)):

@@ -1,6 +1,6 @@
-"""The last minutes of every queue, stored compactly: 10,000 queues fit in 50 MB.
+"""The last ten minutes of every queue, stored compactly: 10,000 queues fit in 50 MB.
 
-Counters are kept every few seconds. Rates are computed when they are read, over the interval that was measured.
+Counters are stored every ``BUCKET_MS``. Rates are computed on reading, over the measured interval.
 """
 
 from array import array
@@ -18,7 +18,7 @@ _NAN = float("nan")
 
 
 class Rates(NamedTuple):
-    """Messages a second, over the interval between two samples."""
+    """Messages per second, over the interval between two samples."""
 
     arrivals_s: float
     deletes_s: float
@@ -29,7 +29,7 @@ STILL = Rates(0.0, 0.0, 0.0)
 
 
 class Reference(NamedTuple):
-    """A bucket to make rates from: its place among the buckets, and its time."""
+    """The earlier bucket of a rate: its index and its time."""
 
     bucket: int
     at_ms: int
@@ -45,9 +45,9 @@ class Sample(NamedTuple):
     totalrecv: int
 
     def rates_since(self, earlier: "Sample") -> Rates | None:
-        """Return the rates between two samples, or None when no time passed between them.
+        """Return the rates between two samples, or None if no time passed between them.
 
-        Deletes are what arrived and is not there any more; restored messages may make that negative, which is 0.
+        Deletes are arrivals minus the growth of the depth; restored messages can make that negative, which counts as 0.
         """
         elapsed_s = (self.at_ms - earlier.at_ms) / 1000
         if elapsed_s <= 0:
@@ -62,27 +62,27 @@ class Sample(NamedTuple):
         )
 
     def net_since(self, earlier: "Sample") -> float | None:
-        """Return how the depth changed a second where no rates tell it, else None."""
+        """Return the change of the depth per second for a queue without rates, else None."""
         return None
 
 
 class ListSample(Sample):
-    """A list queue's counts at one moment: nothing counts what is pushed or taken, so that the totals stay 0."""
+    """A list queue's counts at one moment. Lists do not count pushes and takes, so the totals stay 0."""
 
     __slots__ = ()
 
     def rates_since(self, earlier: Sample) -> Rates | None:
-        """Return None: what arrived and what was deleted cannot be told apart."""
+        """Return None: lists do not count arrivals and deletes."""
         return None
 
     def net_since(self, earlier: Sample) -> float | None:
-        """Return how the depth changed a second, or None when no time passed between the two."""
+        """Return the change of the depth per second, or None if no time passed between the two."""
         elapsed_s = (self.at_ms - earlier.at_ms) / 1000
         return (self.depth - earlier.depth) / elapsed_s if elapsed_s > 0 else None
 
 
 class QueueSeries:
-    """One queue's counters, bucket by bucket, aligned with the times of its ``Trend``; NaN where it was not there."""
+    """One queue's counters, bucket by bucket, aligned with the times of its ``Trend``; NaN while it did not exist."""
 
     __slots__ = ("depth", "ready", "times_ms", "totalrecv", "totalsent")
 
@@ -95,7 +95,7 @@ class QueueSeries:
         self.totalrecv = array("d", [_NAN]) * missed
 
     def append(self, sample: Sample | None) -> None:
-        """Add a bucket."""
+        """Append a bucket; None for a queue that could not be read."""
         self.depth.append(_NAN if sample is None else sample.depth)
         self.ready.append(_NAN if sample is None else sample.ready)
         self.totalsent.append(_NAN if sample is None else sample.totalsent)
@@ -107,7 +107,7 @@ class QueueSeries:
             del values[:buckets]
 
     def at(self, index: int) -> Sample | None:
-        """Return the sample of a bucket, or None where the queue was not there or could not be read."""
+        """Return the sample of a bucket, or None if the queue did not exist or could not be read."""
         depth = self.depth[index]
         if isnan(depth):
             return None
@@ -126,13 +126,13 @@ class ListSeries(QueueSeries):
     __slots__ = ()
 
     def at(self, index: int) -> ListSample | None:
-        """Return the sample of a bucket, or None where the queue was not there or could not be read."""
+        """Return the sample of a bucket, or None if the queue did not exist or could not be read."""
         depth = self.depth[index]
         return None if isnan(depth) else ListSample(self.times_ms[index], int(depth), int(self.ready[index]), 0, 0)
 
 
 class TotalsPoint(NamedTuple):
-    """The sums over all queues at one poll; rates are None until two polls have been made, and after a gap."""
+    """The sums over all queues at one poll; rates are None before the second poll, and after a gap."""
 
     at_ms: int
     ready: int | None
@@ -144,7 +144,7 @@ class TotalsPoint(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class QueuePoint:
-    """One queue in one bucket; None where unknown. ``net_s`` is how a list queue's depth changed a second."""
+    """One queue in one bucket; None for unknown. ``net_s`` is the change of a list queue's depth per second."""
 
     at_ms: int
     ready: float | None
@@ -156,7 +156,7 @@ class QueuePoint:
 
 
 class Trend:
-    """The recent past of all queues and of their sums; it grows as polls come in, and is read by those who draw."""
+    """The recent history of all queues and of their sums; polls append to it, charts read it."""
 
     def __init__(self) -> None:
         self.times_ms: list[int] = []
@@ -165,11 +165,11 @@ class Trend:
         self.gaps_ms: list[int] = []
 
     def is_due(self, at_ms: int) -> bool:
-        """Tell whether a new bucket begins."""
+        """Return whether a new bucket is due."""
         return not self.times_ms or at_ms - self.times_ms[-1] >= BUCKET_MS
 
     def open_bucket(self, at_ms: int) -> None:
-        """Begin a bucket; each queue's series must then be appended to."""
+        """Open a bucket; the caller must then append to the series of each queue."""
         self.times_ms.append(at_ms)
         if (surplus := len(self.times_ms) - BUCKETS) > 0:
             del self.times_ms[:surplus]
@@ -177,30 +177,30 @@ class Trend:
                 series.forget(surplus)
 
     def add_queue(self, name: str, kind: type[QueueSeries] = QueueSeries) -> QueueSeries:
-        """Begin the series of a queue that was not there before."""
+        """Add a new queue and return its series."""
         series = self.series[name] = kind(self.times_ms)
         return series
 
     def remove_queue(self, name: str) -> None:
-        """Forget a queue that is gone."""
+        """Remove a queue and its series."""
         self.series.pop(name, None)
 
     def resume(self, at_ms: int) -> None:
-        """Mark that nothing was seen until now: no rate is made across this moment."""
+        """Mark a gap that ends now: no rate spans it."""
         oldest_ms = self.times_ms[0] if self.times_ms else at_ms
         self.gaps_ms = [*(gap_ms for gap_ms in self.gaps_ms if oldest_ms < gap_ms < at_ms), at_ms]
         if self.totals and self.totals[-1].ready is not None:
             self.totals.append(TotalsPoint(self.totals[-1].at_ms + 1, None, None, None, None, None))
 
     def reference(self, at_ms: int, span_ms: int) -> Reference | None:
-        """Return the bucket to make rates from: the one of about ``span_ms`` ago, or the oldest after a gap."""
+        """Return the bucket of about ``span_ms`` ago, or the oldest one after the last gap; None if there is none."""
         first = bisect_left(self.times_ms, self.gaps_ms[-1]) if self.gaps_ms else 0
         wanted = bisect_right(self.times_ms, at_ms - span_ms) - 1
         index = max(first, wanted)
         return Reference(index, self.times_ms[index]) if index < len(self.times_ms) else None
 
     def arrivals(self, name: str) -> list[float | None]:
-        """Return what arrived in a queue a second, bucket by bucket."""
+        """Return a queue's arrivals per second, bucket by bucket."""
         return [point.arrivals_s for point in self.queue(name)]
 
     def depths(self, name: str) -> list[float | None]:
@@ -209,7 +209,7 @@ class Trend:
         return [] if series is None else [None if isnan(depth) else depth for depth in series.depth]
 
     def queue(self, name: str) -> Iterator[QueuePoint]:
-        """Walk through a queue's buckets, oldest first."""
+        """Iterate over a queue's buckets, oldest first."""
         series = self.series.get(name)
         if series is None:
             return
@@ -228,5 +228,5 @@ class Trend:
             before = sample
 
     def _is_gap(self, earlier_ms: int, later_ms: int) -> bool:
-        """Tell whether polls failed between two moments."""
+        """Return whether polls failed between two moments."""
         return bisect_right(self.gaps_ms, earlier_ms) < bisect_right(self.gaps_ms, later_ms)

@@ -1,4 +1,4 @@
-"""Numbers, times and untrusted text in words."""
+"""Formats numbers, times and untrusted text for people, and reads durations and sizes."""
 
 import re
 import unicodedata
@@ -6,32 +6,32 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 
 UNKNOWN = "–"
-# A sentence may quote the server, which may say anything.
+# Limits sentences that quote the server, which may return any text.
 SENTENCE_MAX = 300
 
-# 9,999 years: a score by hand may be any number.
+# 9,999 years: a score that was set by hand may be any number.
 _CALENDAR_MS = 315_537_897_600_000
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 _INVISIBLE = {"Cf", "Cs", "Co", "Cn"}
 _MARKS = {"Mn", "Mc", "Me"}
-# Jamo that complete a syllable and skin colours: they take no room either.
+# Jamo that complete a syllable, and skin tones: they have no width either.
 _WITHOUT_WIDTH = frozenset(
     chr(code)
     for first, last in ((0x1160, 0x11FF), (0xD7B0, 0xD7FB), (0xFFA0, 0xFFA0), (0x1F3FB, 0x1F3FF))
     for code in range(first, last + 1)
 )
-# Scripts that stack four or five marks on one letter exist; a thousand overwrite the lines around, and take a
-# terminal, as well as whoever measures the text, all the time in the world.
+# Some scripts stack four or five marks on one letter. A thousand marks would overwrite the lines around, and take a
+# terminal very long to draw and this program very long to measure.
 _STACKED_MAX = 8
 
 
 def count(value: float | None) -> str:
-    """Say a number of messages, with thousands separators: 38,112."""
+    """Format a count with thousands separators: 38,112."""
     return UNKNOWN if value is None else f"{value:,.0f}"
 
 
 def compact(value: float | None) -> str:
-    """Say a number in at most six characters: 38,112, then 381k, 38.1M."""
+    """Format a number in at most six characters: 38,112, then 381k, 38.1M."""
     if value is None:
         return UNKNOWN
     if value < 100_000:
@@ -44,14 +44,14 @@ def compact(value: float | None) -> str:
 
 
 def rate(per_s: float | None) -> str:
-    """Say a rate in messages per second with one decimal: 812.0."""
+    """Format a rate per second with one decimal: 812.0."""
     if per_s is None:
         return UNKNOWN
     return f"{per_s:,.1f}" if per_s < 100_000 else compact(per_s)
 
 
 def net(per_s: float | None) -> str:
-    """Say a net rate with its sign, since that is the news, in at most seven characters: +1.2, -1,204."""
+    """Format a net rate with its sign, in at most seven characters: +1.2, -1,204."""
     if per_s is None:
         return UNKNOWN
     words = rate(abs(per_s)) if abs(per_s) < 999.95 else compact(abs(per_s))
@@ -59,7 +59,7 @@ def net(per_s: float | None) -> str:
 
 
 def duration(ms: float | None) -> str:
-    """Say a span of time in its two largest units: 850 ms, 12 s, 41m, 2h 14m, 3d 4h; beyond the calendar, unknown."""
+    """Format a duration in its two largest units: 850 ms, 12 s, 41m, 2h 14m, 3d 4h; beyond 9,999 years, unknown."""
     if ms is None or ms > _CALENDAR_MS:
         return UNKNOWN
     if ms < 1000:
@@ -78,19 +78,19 @@ def duration(ms: float | None) -> str:
 
 
 def ago(ms: float | None) -> str:
-    """Say how long ago something was: 12 s ago; what was less than a second ago was just now."""
+    """Format how long ago something was: 12 s ago; below a second, just now."""
     return "just now" if ms is not None and ms < 1000 else f"{duration(ms)} ago"
 
 
 def seconds(value: float | None) -> str:
-    """Say a setting in seconds: 30 s, 15.5 s, 2h 0m."""
+    """Format a setting in seconds: 30 s, 15.5 s, 2h 0m."""
     if value is None:
         return UNKNOWN
     return f"{value:g} s" if value < 600 else duration(value * 1000)
 
 
 def size(bytes_: int | None) -> str:
-    """Say a number of bytes: 212 B, 4.2 KiB, 12.0 MiB."""
+    """Format a number of bytes: 212 B, 4.2 KiB, 12.0 MiB."""
     if bytes_ is None:
         return UNKNOWN
     scaled = float(bytes_)
@@ -102,7 +102,7 @@ def size(bytes_: int | None) -> str:
 
 
 def clock(at_ms: float | None, *, date: bool = False) -> str:
-    """Say a moment in UTC: 19:46:02.121, or with its date; a moment beyond the calendar is said as unknown."""
+    """Format a time in UTC: 19:46:02.121, optionally with its date; a time beyond the calendar is unknown."""
     if at_ms is None:
         return UNKNOWN
     try:
@@ -113,33 +113,32 @@ def clock(at_ms: float | None, *, date: bool = False) -> str:
 
 
 def plural(number: float, noun: str) -> str:
-    """Say a number of things: 1 message, 3 messages."""
+    """Format a count with its noun: 1 message, 3 messages."""
     return f"{count(number)} {noun}" if number == 1 else f"{count(number)} {noun}s"
 
 
 def matches(number: int | None) -> str:
-    """Say how many messages match: 1 match, 27 matches."""
+    """Format a number of matches: 1 match, 27 matches."""
     return f"{count(number)} {'match' if number == 1 else 'matches'}"
 
 
 def printable(text: str, limit: int | None = None) -> str:
-    """Make untrusted text harmless on a terminal: one line, no control, no bidirectional override, no lone surrogate.
+    """Make untrusted text harmless on a terminal: one line, no controls, bidirectional overrides or lone surrogates.
 
     Control characters become their Unicode pictures (␛), bytes that were not UTF-8 become \\xNN, other invisible or
     reordering characters become \\uNNNN, as do marks beyond the eighth on one letter. ``limit`` cuts the text to that
-    many characters, with … in the last place.
+    many characters; the last one is then ….
     """
     if limit is not None and len(text) > limit:
         text = text[: limit - 1] + "…"
     if text.isascii() and text.isprintable():
         return text
     shown = "".join(_shown(text))
-    # Pictures may be longer than what they stand for.
+    # Escapes may be longer than the characters that they replace.
     return shown if limit is None or len(shown) <= limit else shown[: limit - 1] + "…"
 
 
 def _shown(text: str) -> Iterator[str]:
-    """Yield what stands for each character."""
     stacked = 0
     for character in text:
         category = unicodedata.category(character)
@@ -183,7 +182,7 @@ _SIZES = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
 
 def read_span(text: str) -> int | str:
-    """Return a duration that has a unit in ms, or a sentence that says how one is written; 0 needs no unit."""
+    """Return a duration with a unit in ms, or a sentence that explains the syntax; 0 needs no unit."""
     parts = _PART.findall(text)
     if not _SPAN.fullmatch(text) or any(unit not in _UNITS_MS for _, unit in parts):
         return f"a duration has a unit: 250ms, {_EXAMPLES}"
@@ -192,7 +191,7 @@ def read_span(text: str) -> int | str:
 
 
 def read_seconds(text: str) -> float | str:
-    """Return a duration in seconds, or a sentence that says how one is written; a number alone is in seconds."""
+    """Return a duration in seconds, or a sentence that explains the syntax; a plain number is in seconds."""
     if _SECONDS.fullmatch(text):
         return float(text)
     span_ms = read_span(text)
@@ -202,11 +201,11 @@ def read_seconds(text: str) -> float | str:
 
 
 def read_whole_seconds(text: str) -> int | str:
-    """As ``read_seconds``, for the whole seconds that an RSMQ queue takes: 0 to 9,999,999."""
+    """As ``read_seconds``, for the whole seconds of RSMQ attributes: 0 to 9,999,999."""
     value_s = read_seconds(text)
     if isinstance(value_s, str):
         return value_s
-    # A number alone is written as the original rsmqctl wants it: 5.0 is refused, 0.5m is not.
+    # A plain number follows the original rsmqctl: 5.0 is refused, 0.5m is not.
     is_whole = value_s == int(value_s) and not ("." in text and text[-1].isdigit())
     if not 0 <= value_s <= _WHOLE_SECONDS_MAX or not is_whole:
         return f"a duration must be a whole number of seconds from 0 to {_WHOLE_SECONDS_MAX:,}"
@@ -214,7 +213,7 @@ def read_whole_seconds(text: str) -> int | str:
 
 
 def read_size(text: str) -> int | str:
-    """Return a size in bytes, or a sentence that says how one is written."""
+    """Return a size in bytes, or a sentence that explains the syntax."""
     found = _SIZE.fullmatch(text)
     if found is None:
         return "a size must be a number of bytes, or have a unit of 1024: 512, 64k, 1m"

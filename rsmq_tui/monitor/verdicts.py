@@ -1,9 +1,9 @@
-"""Verdicts: their thresholds, their conditions, when they begin and end, and the reason of each in words.
+"""Verdicts: thresholds, conditions, when they begin and end, and the reason for each as a sentence.
 
-``Troubles.judge`` has the conditions, on numbers that the trackers measure. A verdict begins when its condition holds,
-and ends when the condition has been clearly over for ``clear_ms``: below half of the threshold (``aged``: below nine
-tenths), so that a queue at a threshold does not flap. Until then the verdict stays, and its reason says since when the
-condition no longer holds. ``broken`` alone has no such delay.
+``Troubles.judge`` has the conditions, on numbers that the trackers measure. A verdict begins when its condition holds.
+It ends when the condition has been clearly over for ``clear_ms``: below half of the threshold (``aged``: below nine
+tenths), so that a queue at a threshold does not flap. Until then the verdict stays, and its reason says when the
+condition stopped holding. Only ``broken`` ends without this delay.
 """
 
 from dataclasses import dataclass, fields
@@ -14,9 +14,9 @@ from rsmq_tui.monitor.series import Rates, Sample
 from rsmq_tui.monitor.text import ago, compact, count, duration, plural, rate
 from rsmq_tui.protocol.kinds import kind_named
 
-# Items a second that are no change.
+# A change of the depth up to this many items per second counts as steady.
 _STEADY_S = 0.02
-# A condition is clearly over below this part of its threshold. Ages fall steadily, and need less room.
+# A condition is clearly over below this share of its threshold. Ages change steadily, and need less margin.
 _CLEAR_SHARE = 0.5
 _AGED_CLEAR_SHARE = 0.9
 
@@ -26,7 +26,7 @@ class Thresholds:
     """When a queue counts as being in trouble.
 
     ``stalled_ms``: ready messages and no receive for this long. ``leaking_ms``: leases past their deadline, and none of
-    them returned, for this long; or for twice as long as usually passes between two returns, up to ten times this.
+    them returned, for this long; or for twice the usual time between two returns, at most ten times this.
     ``growing_ms``: arrivals exceed deletes over this span, by ``growing_messages`` or more and by more than
     ``growing_share`` of what arrived. ``aged_ms``: the first ready message has been due for this long. ``poison_rc``:
     received this often. ``clear_ms``: a trouble ends when it has been clearly over for this long.
@@ -43,14 +43,15 @@ class Thresholds:
 
     @property
     def growing_s(self) -> float:
-        """The least growth, in messages a second, that lets a queue grow over ``growing_ms``."""
+        """The lowest growth, in messages per second, that makes a queue ``growing``."""
         return self.growing_messages / max(1, self.growing_ms) * 1000
 
     def growth(self, earlier: Sample, middle: Sample, now: Sample) -> float:
-        """Return how much a queue grew between two samples that span ``growing_ms``: from 1.0 on it is growing.
+        """Return the growth between two samples that span ``growing_ms``, relative to the threshold: 1.0 is growing.
 
-        It is 0 where the queue did not grow on both sides of the middle sample, and since then at half of the average
-        rate at least: a burst is no growth. What arrived is 0 where nothing counts it.
+        It is 0 unless the queue grew both before and after the middle sample, and after it at half of the average rate
+        or more, because a burst does not count. For lists, which do not count arrivals, ``growing_share`` has no
+        effect.
         """
         gained, since_middle = now.depth - earlier.depth, now.depth - middle.depth
         span_ms = now.at_ms - earlier.at_ms
@@ -62,9 +63,9 @@ class Thresholds:
         return gained / needed if needed else 1.0
 
     def changed(self, *names: str, only_higher: bool = False) -> str:
-        """Return what differs from the defaults, in words and as configuration files name it: stalled 30 s, aged 1 h.
+        """Return the thresholds that differ from the defaults, named as in configuration files: stalled 30 s, aged 1 h.
 
-        Of ``names`` only, if any are given, and with ``only_higher`` only what lets a queue be in trouble later.
+        ``names`` restricts them, if given; with ``only_higher``, only those above the default are returned.
         """
         told = []
         for known in fields(self):
@@ -76,7 +77,7 @@ class Thresholds:
 
 
 class Episode(NamedTuple):
-    """One trouble of a queue: when its condition began, and since when it does not hold and is clearly over, if so."""
+    """One trouble of a queue: when its condition began, stopped holding, and became clearly over; None for not yet."""
 
     since_ms: int
     over_since_ms: int | None = None
@@ -84,7 +85,7 @@ class Episode(NamedTuple):
 
 
 class Troubles:
-    """The troubles that a queue has, each from its beginning until it has been clearly over for long enough."""
+    """The current troubles of a queue; each ends when it has been clearly over for ``clear_ms``."""
 
     __slots__ = ("episodes",)
 
@@ -102,7 +103,7 @@ class Troubles:
         unreturned_ms: int = 0,
         leaking_ms: int = 0,
     ) -> None:
-        """Let troubles begin whose conditions hold at that server time, and end those that are over.
+        """Start the troubles whose conditions hold at that server time, and end those that are over.
 
         - ``stalled``: messages were ready, and none was received or taken, for ``idle_ms``.
         - ``leaking``: leases are past their deadline, and none was returned, for ``unreturned_ms``; ``leaking_ms`` is
@@ -113,7 +114,7 @@ class Troubles:
         """
         stalled_ms, aged_ms = limits.stalled_ms, limits.aged_ms
         is_stalled, is_aged = idle_ms >= stalled_ms, waiting_ms >= aged_ms
-        # Most queues have no trouble and get none.
+        # Fast path: most queues have no trouble, old or new.
         if not (is_stalled or is_aged or poison or unreturned_ms or growth >= 1 or self.episodes):
             return
         is_leaking, is_growing = unreturned_ms > 0 and unreturned_ms >= leaking_ms, growth >= 1
@@ -127,9 +128,9 @@ class Troubles:
             self._follow(verdict, began_ms if is_on else None, at_ms, limits.clear_ms, is_clear=is_clear)
 
     def _follow(self, verdict: Verdict, began_ms: int | None, at_ms: int, clear_ms: int, *, is_clear: bool) -> None:
-        """Take when the condition of one trouble began, None where it does not hold.
+        """Update one trouble; ``began_ms`` is when its condition began, None if it does not hold.
 
-        ``is_clear`` says whether it is clearly over, and not only below its threshold.
+        ``is_clear`` is True if the condition is clearly over, not only below its threshold.
         """
         episode = self.episodes.get(verdict)
         if began_ms is not None:
@@ -146,28 +147,28 @@ class Troubles:
                 self.episodes[verdict] = Episode(episode.since_ms, over_since_ms, clear_since_ms)
 
     def forget(self, verdict: Verdict | None = None) -> None:
-        """Forget one trouble, or all: nothing is known of it any more."""
+        """Drop one trouble, or all, without waiting for it to end."""
         if verdict is None:
             self.episodes.clear()
         else:
             self.episodes.pop(verdict, None)
 
     def ends_ms(self, clear_ms: int) -> list[int]:
-        """Return when troubles end if nothing changes."""
+        """Return the times at which troubles end if nothing changes."""
         clear = (episode.clear_since_ms for episode in self.episodes.values())
         return [since_ms + clear_ms for since_ms in clear if since_ms is not None]
 
     def verdict(self, at_ms: int, clear_ms: int, watched_from_ms: int, known_from_ms: int) -> "Judgement":
-        """Return the worst trouble; without one, ``watching`` until what cannot be told yet is known, then ``ok``.
+        """Return the worst trouble; without one, ``watching`` until ``known_from_ms``, then ``ok``.
 
-        ``watched_from_ms`` is since when the queue is watched, ``known_from_ms`` when all troubles can be told.
+        Monitoring of the queue began at ``watched_from_ms``; from ``known_from_ms`` on, every trouble can be detected.
         """
         if self.episodes:
             verdict = min(self.episodes, key=lambda one: one.rank)
             since_ms, over_since_ms, clear_since_ms = self.episodes[verdict]
             if clear_since_ms is not None:
                 return Judgement(verdict, since_ms, over_since_ms, clear_since_ms + clear_ms)
-            # Below its threshold and not clear: all but this one still hold in a smaller measure.
+            # Below its threshold but not clear. Only ``stalled`` counts as recovering then: one receive ended it.
             return Judgement(verdict, since_ms, over_since_ms if verdict is Verdict.STALLED else None)
         if known_from_ms > at_ms:
             return Judgement(Verdict.WATCHING, watched_from_ms, watched_from_ms, known_from_ms)
@@ -175,7 +176,7 @@ class Troubles:
 
 
 class Judgement(NamedTuple):
-    """A verdict, when its condition began, and since when and until when it is pending (see ``QueueState``)."""
+    """A verdict, when its condition began, and the times between which it is pending (see ``QueueState``)."""
 
     verdict: Verdict
     since_ms: int | None = None
@@ -186,7 +187,7 @@ class Judgement(NamedTuple):
 OK = Judgement(Verdict.OK)
 _USUAL = Thresholds()
 
-# The thresholds that a verdict begins by. The sentence for a poisoned queue says its own.
+# The thresholds that start each verdict. The reason for ``poisoned`` contains its own.
 _NAMES = {
     Verdict.STALLED: ("stalled",),
     Verdict.LEAKING: ("leaking",),
@@ -199,11 +200,10 @@ _BEGINNING = ("poison_rc", *(name for names in _NAMES.values() for name in names
 def drain_of(
     ready: int, recent: Rates | None, latest: Rates | None, judged: Judgement, limits: Thresholds = _USUAL
 ) -> tuple[Drain, float | None]:
-    """Say whether the ready messages clear, and in how many seconds if arrivals and deletes go on as they do.
+    """Return whether the ready messages clear, and in how many seconds at the current rates.
 
-    ``recent`` are the rates of the last minute, which tell the time; ``latest`` are those of a shorter span, over
-    which the queue must shrink too. A growth that is too small to let the queue grow is steady, and so is a small
-    share of the arrivals.
+    ``recent`` are the rates of the last minute, which determine the time; ``latest`` are those of a shorter span, in
+    which the queue must shrink too. Growth below the thresholds counts as steady.
     """
     if recent is None:
         return net_drain_of(ready, None, None, judged, limits, was_taken=False)
@@ -223,10 +223,10 @@ def net_drain_of(
     was_taken: bool,
     share_s: float = 0.0,
 ) -> tuple[Drain, float | None]:
-    """Say as ``drain_of`` does whether a backlog clears whose depth changes by ``net_s`` a second.
+    """As ``drain_of``, for a backlog whose depth changes by ``net_s`` per second.
 
-    ``latest_s`` is the change over a shorter span. ``was_taken`` tells whether an item was taken lately: a depth that
-    stays is steady only then. A change of no more than ``share_s`` is none.
+    ``latest_s`` is the change over a shorter span. ``was_taken`` is True if an item was taken lately: a constant depth
+    is steady only then. A change of at most ``share_s`` counts as steady too.
     """
     known = _known_drain(ready, judged)
     if known is not None:
@@ -242,7 +242,7 @@ def net_drain_of(
 
 
 def _known_drain(ready: int, judged: Judgement) -> Drain | None:
-    """Return what the verdict alone says; a growing queue is never said to clear, nor is one that may be growing."""
+    """Return the drain that follows from the verdict alone: a queue that grows, or may grow, has no drain time."""
     if judged is OK:
         return None if ready else Drain.EMPTY
     if ready == 0:
@@ -259,7 +259,7 @@ def _known_drain(ready: int, judged: Judgement) -> Drain | None:
 
 
 def reason(queue: QueueState, at_ms: int, thresholds: Thresholds) -> str:
-    """Say in one sentence why a queue has its verdict, and what was not looked at."""
+    """Return one sentence: why a queue has its verdict, and what was not checked."""
     match queue.verdict:
         case Verdict.BROKEN:
             return queue.broken or "its keys disagree"
@@ -282,7 +282,6 @@ def reason(queue: QueueState, at_ms: int, thresholds: Thresholds) -> str:
 
 
 def _trouble(queue: QueueState, at_ms: int, thresholds: Thresholds) -> str:
-    """Say why a queue is in trouble just now."""
     kind = kind_named(queue.kind)
     span = _since(queue.since_ms, at_ms)
     idle = _idle(queue, at_ms)
@@ -292,7 +291,7 @@ def _trouble(queue: QueueState, at_ms: int, thresholds: Thresholds) -> str:
     ready = plural(queue.ready or 0, kind.noun)
     leases = f"{plural(queue.expired or 0, 'lease')} past the deadline"
     growth = _net_growth(queue)
-    # The rate is of the last seconds, and not of the whole span.
+    # The rate covers the last seconds, not the whole span.
     now = f", now by {rate(growth)}/s" if growth is not None and growth >= 0.05 else ""
     match queue.verdict:
         case Verdict.STALLED if not kind.counts_receives:
@@ -319,7 +318,7 @@ def _trouble(queue: QueueState, at_ms: int, thresholds: Thresholds) -> str:
 
 
 def outlook(queue: QueueState, at_ms: int) -> str:
-    """Say in a few words in what time a queue drains, or why it does not, or what is wrong with it."""
+    """Return the text of the column DRAINS IN: when a queue drains, why it does not, or what is wrong with it."""
     if queue.verdict is Verdict.BROKEN:
         return queue.broken or ""
     if queue.pending_since_ms is not None or queue.verdict is Verdict.WATCHING:
@@ -336,7 +335,7 @@ def outlook(queue: QueueState, at_ms: int) -> str:
         case Drain.STEADY:
             return "steady"
         case Drain.STALLED:
-            # A column of 19 cells has no room for the words of the reason.
+            # The column has 19 cells: too few for the words of the reason.
             least = "≥" if queue.is_idle_longer else "for"
             return f"no consumer {least} {_idle(queue, at_ms)}"
         case Drain.GROWING:
@@ -350,12 +349,11 @@ def outlook(queue: QueueState, at_ms: int) -> str:
 
 
 def _by(changed: str) -> str:
-    """Name the thresholds that a verdict depends on, where they are not the defaults."""
     return f" (thresholds: {changed})" if changed else ""
 
 
 def _pending(queue: QueueState, at_ms: int) -> str:
-    """Say how far a verdict is from being final: 'watching, 40 s of 2 min'."""
+    """Return how far a verdict is from being final: 'watching, 40 s of 2 min'."""
     what = "watching" if queue.verdict is Verdict.WATCHING else "recovering"
     if queue.pending_since_ms is None:
         return what
@@ -372,12 +370,11 @@ def _since(since_ms: int | None, at_ms: int) -> str:
 
 
 def _idle(queue: QueueState, at_ms: int) -> str:
-    """Say for how long nothing was received or taken, as far as is known."""
     return _since(queue.since_ms if queue.idle_since_ms is None else queue.idle_since_ms, at_ms)
 
 
 def _looked(queue: QueueState, at_ms: int, *, only_partly: bool = False) -> str:
-    """Say of how many messages the receive counts were looked at; ``only_partly`` is silent where all were."""
+    """Return how many receive counts were checked; empty with ``only_partly`` if all were."""
     if queue.looked_all_ms is not None:
         return "" if only_partly else f"; all checked {ago(at_ms - queue.looked_all_ms)}"
     if queue.looked is None or not queue.depth:
@@ -386,12 +383,11 @@ def _looked(queue: QueueState, at_ms: int, *, only_partly: bool = False) -> str:
 
 
 def _first(queue: QueueState) -> str:
-    """Say from what the wait of a queue is counted that nobody received from yet."""
     return "the first send" if queue.since_ms == queue.oldest_ready_ms else "the first was due"
 
 
 def _round_duration(ms: int) -> str:
-    """Say a span that is mostly one of the settings: 2 min, 1 h, else as any duration."""
+    """Format a duration that is usually a setting: 2 min, 1 h, otherwise as ``duration`` does."""
     for unit_ms, unit in ((3_600_000, "h"), (60_000, "min")):
         if ms >= unit_ms and ms % unit_ms == 0:
             return f"{ms // unit_ms} {unit}"

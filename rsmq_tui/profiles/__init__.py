@@ -1,6 +1,6 @@
-"""Profiles: the servers that the configuration file names, and the settings of each.
+"""Profiles: the servers in the configuration file, and the settings of each.
 
-config     reads and checks the configuration file; its example
+config     reads and checks the configuration file; an example file
 passwords  passwords from a variable, a file or a command, read when a connection is made
 profile    Profile: one server and its settings
 values     reads single values and tables of the file; reports the line of each mistake

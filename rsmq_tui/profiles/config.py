@@ -27,13 +27,13 @@ _PASSWORDS: dict[str, Callable[[Any], Password]] = {
 }
 _PREFIXES = ("", "sentinel_")
 _TLS_FILES = ("tls_ca", "tls_cert", "tls_key")
-# What may stand in the defaults; everything else is of one server.
+# The keys of an address that [defaults] may have; the others describe one server.
 DEFAULTS_KEYS = (
     *(prefix + key for prefix in _PREFIXES for key in ("user", *_PASSWORDS)),
     *_TLS_FILES,
     "tls_verify",
 )
-# What each of these keys says already.
+# Keys that already give the address, and the keys that they exclude.
 _SAID_BY = {
     "url": ("host", "port", "db", "socket", "tls", "sentinels"),
     "socket": ("host", "port", "tls", "sentinels", "cluster"),
@@ -43,7 +43,7 @@ _SAID_BY_NODES = ("url", "host", "port")
 
 
 def address_keys(folder: Path) -> dict[str, Read]:
-    """Return how each key is read; paths that are not absolute start in the folder."""
+    """Return the reader of each key; relative paths start in the folder."""
     path = values.path_in(folder)
     ways_in = {
         "user": values.text,
@@ -71,7 +71,7 @@ def address_keys(folder: Path) -> dict[str, Read]:
 
 
 def address_of(own: Mapping[str, Value], defaults: Mapping[str, Value], place: Place, mistakes: Mistakes) -> Address:
-    """Return the address of a profile; what does not go together is noted."""
+    """Return the address of a profile; conflicting keys are added to ``mistakes``."""
     said = _Said(own, defaults, mistakes)
     before = len(mistakes.found)
     said.check()
@@ -84,7 +84,7 @@ def address_of(own: Mapping[str, Value], defaults: Mapping[str, Value], place: P
 
 
 def passwords_of(table: Mapping[str, Any]) -> Iterator[str]:
-    """Give the keys of a table that hold a password in so many words."""
+    """Yield the keys of a table whose values contain a password."""
     for key, value in table.items():
         if key in ("password", "sentinel_password"):
             yield key
@@ -92,7 +92,7 @@ def passwords_of(table: Mapping[str, Any]) -> Iterator[str]:
             try:
                 has_secret = Address(value).has_secret
             except ValueError:
-                # It is told as a mistake; what cannot be read may hold one.
+                # An invalid URL is reported as a mistake, and may contain a password.
                 has_secret = "@" in value or "password" in value
             if has_secret:
                 yield key
@@ -105,7 +105,7 @@ class _Said:
     mistakes: Mistakes
 
     def check(self) -> None:
-        """Note the keys that do not go together."""
+        """Note the keys that cannot be combined, and those that need another key."""
         for key, others in _SAID_BY.items():
             self._go_without(key, others)
         if isinstance(self._own("cluster"), tuple):
@@ -126,7 +126,7 @@ class _Said:
             self._note("tls_key", "needs tls_cert, the certificate that it belongs to")
 
     def address(self) -> Address:
-        """Put the address together; raises ValueError for what cannot be one."""
+        """Return the address; raises ValueError if it is invalid."""
         url = self._url()
         parts = urlsplit(url)
         cluster = self._own("cluster") or ()
@@ -249,16 +249,16 @@ _WATCHING: dict[str, Read] = {
     "lists_take": values.one_of("right", "left"),
     "lists_age": values.list_age,
 }
-# The keys that name the keys of lists, as ``ListNames`` calls them.
+# The keys about the keys of lists -> the fields of ``ListNames``.
 _LIST_NAMES = {"lists_processing": "processing", "lists_leases": "leases", "lists_take": "take_from"}
 
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """What a configuration file says: ``profiles`` by name, the name of the default one.
+    """A configuration file: ``profiles`` by name, and the name of the ``default`` one.
 
-    ``watched`` is how a server is watched that is no profile: as the defaults say. ``naming_ns`` holds the names of the
-    profiles, "" for that one, for which a namespace was named.
+    ``watched`` has the settings of a server without a profile, from [defaults]. ``naming_ns`` has the names of the
+    profiles that set a namespace, "" for ``watched``.
     """
 
     profiles: Mapping[str, Profile] = field(default_factory=dict)
@@ -268,7 +268,7 @@ class Config:
 
 
 def read_config(path: Path) -> Config:
-    """Read a configuration file; raises ``ConfigError`` with the line of what is wrong."""
+    """Read a configuration file; raises ``ConfigError`` with the line of the first mistake."""
     try:
         with path.open("rb") as file:
             others_may = os.name == "posix" and bool(os.fstat(file.fileno()).st_mode & _OTHERS_MAY)
@@ -329,7 +329,7 @@ def _names_ns(table: Mapping[str, Value]) -> bool:
 
 
 def _watched(profile: Profile, given: Mapping[str, Value], mistakes: Mistakes) -> Profile:
-    """Return the profile with what is said of how it is watched."""
+    """Return the profile with these settings."""
     if "namespace" in given and "namespaces" in given:
         mistakes.add(
             given["namespace"].place, "namespace and namespaces cannot be combined: put all of them into namespaces"
@@ -364,11 +364,11 @@ def _watched(profile: Profile, given: Mapping[str, Value], mistakes: Mistakes) -
 
 
 def _list_names(names: ListNames, patterns: Sequence[str], given: Mapping[str, Value], mistakes: Mistakes) -> ListNames:
-    """Return how the keys of lists are named; each is right by itself, but two may be the same."""
+    """Return the names of the keys of lists; each is valid by itself, but two may conflict."""
     said = {field: given[key].value for key, field in _LIST_NAMES.items() if key in given}
     try:
         named = replace(names, **said)
-        # Without a pattern of its own, --lists or another profile names one.
+        # Without patterns here, they come from --lists or another profile, and are checked there.
         return named.for_patterns(patterns) if patterns else named
     except ValueError as error:
         place = next(given[key].place for key in (*_LIST_NAMES, "lists") if key in given)
@@ -377,7 +377,7 @@ def _list_names(names: ListNames, patterns: Sequence[str], given: Mapping[str, V
 
 
 def _refuse_passwords(content: dict[str, Any], mistakes: Mistakes) -> None:
-    """Note the passwords of a file that others may read."""
+    """Note the passwords in a file that other users can read."""
     profiles = content.get("profiles")
     tables = {("profiles", name): table for name, table in profiles.items()} if isinstance(profiles, dict) else {}
     for place, table in ({("defaults",): content.get("defaults")} | tables).items():

@@ -18,11 +18,11 @@ from rsmq_tui.protocol import ExplainedError, Failure, Password
 from rsmq_tui.protocol.errors import redact
 
 COMMAND_TIMEOUT_S = 10.0
-# The dashboard makes a few connections when it starts: who must touch a key or type a PIN for it is asked once.
+# The dashboard opens several connections when it starts: a security key or PIN is then needed only once.
 _REUSED_FOR_S = 30.0
 _BYTES_MAX = 65_536
 _WORDS_MAX = 300
-# What is probably a secret in a sentence: what is called one, a URL's user and password, and long random words.
+# Text that is probably a secret: values with a telling name, a URL's user and password, and long random words.
 _SECRET_NAME = re.compile(r"PASS|PWD|SECRET|TOKEN|CREDENTIAL|_KEY$", re.IGNORECASE)
 _NAMED_SECRET = re.compile(
     r"""((?:passw(?:or)?d|passphrase|pwd|secret|token|api[_-]?key|credentials?|authorization|bearer|basic)"""
@@ -36,7 +36,7 @@ _running: set["subprocess.Popen[bytes]"] = set()
 
 
 def from_variable(name: str) -> Password:
-    """Return what reads a password from an environment variable."""
+    """Return a reader of a password in an environment variable."""
 
     def read() -> str:
         value = os.environ.get(name)
@@ -48,10 +48,10 @@ def from_variable(name: str) -> Password:
 
 
 def from_file(path: Path) -> Password:
-    """Return what reads a password from the first line of a file; one that others may read is refused.
+    """Return a reader of a password on the first line of a file; a file that other users can read is refused.
 
-    A group may: that is how a service is given its secrets. So is a file that cannot be changed where it is, which is
-    how secrets are mounted into containers: nobody there could do anything about its mode.
+    A group may read the file, because services get their secrets that way. So may others on a read-only file system,
+    because container secrets are mounted like that, and their mode cannot be changed.
     """
 
     def read() -> str:
@@ -76,9 +76,9 @@ def from_command(
     timeout_s: float = COMMAND_TIMEOUT_S,
     clock: Callable[[], float] = time.monotonic,
 ) -> Password:
-    """Return what takes a password from the first line that a command prints; it is run without a shell.
+    """Return a reader of a password on the first line that a command prints.
 
-    It has no terminal. What it printed is reused for the connections of the next half minute.
+    The command runs without a shell and without a terminal. Its password is reused for half a minute.
     """
     lock = threading.Lock()
     fetched: list[tuple[float, str]] = []
@@ -94,7 +94,7 @@ def from_command(
 
 
 def from_text(text: str) -> Password:
-    """Return what gives a password that the configuration file holds."""
+    """Return a reader of a password that is in the configuration file."""
     return lambda: text
 
 
@@ -114,7 +114,7 @@ def _output(command: Sequence[str], timeout_s: float) -> bytes:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             bufsize=0,
-            # Whatever it asks, it may not ask it in the middle of the dashboard.
+            # Without a terminal, it cannot prompt in the middle of the dashboard.
             start_new_session=True,
         )
     except (OSError, ValueError) as error:
@@ -140,11 +140,11 @@ def _output(command: Sequence[str], timeout_s: float) -> bytes:
 
 
 class _TooMuchError(Exception):
-    """A command printed more than any password and its hints are long."""
+    """A command printed more than ``_BYTES_MAX``."""
 
 
 class _Pipe(threading.Thread):
-    """Reads what a command prints, up to the limit; its end, or going beyond it, is told by ``ended``."""
+    """Reads the output of a command, up to the limit; releases ``ended`` at the end or at the limit."""
 
     def __init__(self, pipe: IO[bytes], ended: threading.Semaphore) -> None:
         super().__init__(name="password command", daemon=True)
@@ -153,7 +153,7 @@ class _Pipe(threading.Thread):
         self._ended = ended
 
     def run(self) -> None:
-        """Read to the end; a child that has left the command's session may hold the pipe for longer than anybody."""
+        """Read to the end; a child of the command in another session may hold the pipe open much longer."""
         with self._pipe as pipe:
             try:
                 while len(self.read) <= _BYTES_MAX and (part := pipe.read(_BYTES_MAX)):
@@ -163,9 +163,9 @@ class _Pipe(threading.Thread):
 
 
 def _printed(process: "subprocess.Popen[bytes]", timeout_s: float) -> tuple[bytes, bytes]:
-    """Return what a command prints on both of its outputs; raises ``TimeoutError`` and ``_TooMuchError``."""
+    """Return stdout and stderr of a command; raises ``TimeoutError`` and ``_TooMuchError``."""
     if process.stdout is None or process.stderr is None:
-        raise RuntimeError("no pipes")
+        raise RuntimeError("the process has no pipes")
     deadline_s = time.monotonic() + timeout_s
     ended = threading.Semaphore(0)
     pipes = _Pipe(process.stdout, ended), _Pipe(process.stderr, ended)
@@ -184,7 +184,7 @@ def _printed(process: "subprocess.Popen[bytes]", timeout_s: float) -> tuple[byte
 
 
 def _without_secrets(words: str, output: bytes) -> str:
-    """Strike out of a failed command's complaint what may be a secret: it may be the password that it did not print."""
+    """Mask possible secrets in the error text of a failed command."""
     known = [line.decode("utf-8", "replace").strip() for line in output.splitlines()]
     known += [value for name, value in os.environ.items() if _SECRET_NAME.search(name)]
     for secret in known:
@@ -198,14 +198,14 @@ def _kill(process: "subprocess.Popen[bytes]") -> None:
     if sys.platform == "win32":
         process.kill()
     else:
-        # Its children hold the pipes that would be waited for.
+        # Kill its children too: they hold the pipes open.
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
 
 
 @atexit.register
 def _kill_running() -> None:
-    """End the commands that nobody waits for any more: the program ends without them."""
+    """Kill the commands that are still running when the program ends."""
     for process in tuple(_running):
         _kill(process)
 

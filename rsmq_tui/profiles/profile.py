@@ -1,4 +1,4 @@
-"""One server to watch, with everything that was said about it."""
+"""A profile: one server to monitor, and its settings."""
 
 from dataclasses import dataclass, field
 
@@ -9,11 +9,11 @@ from rsmq_tui.protocol.lists.naming import ListNames
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """A server, and how it is to be watched; ``name`` is empty for one that came from ``-r`` or the environment.
+    """A server and its settings; ``name`` is empty for one from ``-r`` or the environment.
 
-    ``namespaces`` holds at least one; ``colour`` is the accent that marks its screens and dialogs, if any. ``lists``
-    are names and patterns of list queues, whose keys are named as ``list_names`` says; ``list_age`` is where the JSON
-    of an item tells when it was made.
+    ``namespaces`` has at least one; ``colour`` is the accent of its screens and dialogs, if any. ``lists`` are names
+    and patterns of list queues, ``list_names`` the names of their keys, and ``list_age`` the JSON path of the creation
+    time in an item.
     """
 
     name: str
@@ -29,5 +29,5 @@ class Profile:
 
     @property
     def ns(self) -> str:
-        """The namespace to begin in."""
+        """The first namespace to show."""
         return self.namespaces[0]

@@ -1,9 +1,9 @@
 """Reads values and tables of the configuration file, and reports the line of each mistake.
 
-A reader returns what the program works with, or raises ValueError. The text of the error continues the name of the key:
-``port must be …``. It never repeats the value of a secret.
+A reader returns the parsed value, or raises ValueError. The text of the error follows the name of the key:
+``port must be …``. It never contains the value of a secret.
 
-Python's TOML reader does not report lines. So the text, which is known to be valid, is read once more in parts.
+``tomllib`` does not report the lines of values. So the text, which is known to be valid, is parsed again in parts.
 """
 
 import re
@@ -36,7 +36,7 @@ _HEX = re.compile(r"#[0-9a-fA-F]{6}")
 
 
 def hex_of(text: str) -> str | None:
-    """Return ``#rrggbb`` of a colour's name or of such a text itself, None of anything else."""
+    """Return the ``#rrggbb`` of a colour's name, or of such a text itself; None for any other text."""
     return COLOURS.get(text.lower(), text.lower() if _HEX.fullmatch(text) else None)
 
 
@@ -49,12 +49,12 @@ _SPAN_MAX_MS = 366 * 86_400_000
 
 
 def anything(value: Any) -> Any:
-    """Take a value that is read elsewhere."""
+    """Return the value as it is; it is checked elsewhere."""
     return value
 
 
 def text(value: Any) -> str:
-    """Read a text that is not empty."""
+    """Read a non-empty string."""
     if not isinstance(value, str) or not value or "\0" in value:
         raise ValueError("must be a string in quotes, not empty")
     return value
@@ -86,12 +86,12 @@ def database(value: Any) -> int:
 
 
 def path_in(folder: Path) -> Read:
-    """Return what reads a path; one that is not absolute starts in the folder, ~ is the user's own."""
+    """Return a reader of paths; relative paths start in the folder, and ~ is the home directory."""
     return lambda value: folder / Path(text(value)).expanduser()
 
 
 def one_of(*allowed: str) -> Read:
-    """Return what reads one of a few words."""
+    """Return a reader of one of these words."""
 
     def read(value: Any) -> str:
         if value not in allowed:
@@ -102,7 +102,7 @@ def one_of(*allowed: str) -> Read:
 
 
 def nodes(default_port: int) -> Read:
-    """Return what reads a list of host:port."""
+    """Return a reader of a list of host:port."""
 
     def read(value: Any) -> tuple[Node, ...]:
         if not isinstance(value, list) or not value:
@@ -113,7 +113,7 @@ def nodes(default_port: int) -> Read:
 
 
 def cluster(default_port: int) -> Read:
-    """Return what reads whether there is a cluster, or some of its nodes."""
+    """Return a reader of ``cluster``: a flag, or a list of nodes."""
 
     def read(value: Any) -> tuple[Node, ...] | bool:
         if isinstance(value, bool):
@@ -127,7 +127,7 @@ def cluster(default_port: int) -> Read:
 
 
 def command(value: Any) -> tuple[str, ...]:
-    """Read a command: a list of words, or a text that is split at its spaces as a shell would."""
+    """Read a command: a list of words, or a string that is split as a shell would."""
     if isinstance(value, str):
         try:
             words = shlex.split(value)
@@ -162,7 +162,7 @@ def lists(value: Any) -> tuple[str, ...]:
 
 
 def list_template(field: str) -> Read:
-    """Return what reads how the keys of that kind are named."""
+    """Return a reader of the template for names of keys; ``field`` is a field of ``ListNames``."""
 
     def read(value: Any) -> str:
         template = text(value)
@@ -178,7 +178,7 @@ def list_template(field: str) -> Read:
 
 
 def list_age(value: Any) -> str:
-    """Read where the JSON of an item tells when it was made."""
+    """Read the JSON path of the creation time in an item."""
     place = text(value)
     age_path(place)
     return place
@@ -193,7 +193,7 @@ def colour(value: Any) -> str:
 
 
 def interval_s(value: Any) -> float:
-    """Read the seconds between polls: a number of them, or a span of time."""
+    """Read the interval between polls in seconds: a number of seconds, or a duration with a unit."""
     least, most = _INTERVAL_S
     if isinstance(value, str):
         read = read_span(value)
@@ -204,7 +204,7 @@ def interval_s(value: Any) -> float:
 
 
 def span_ms(value: Any) -> int:
-    """Read a span of time, in ms."""
+    """Read a duration with a unit, in ms."""
     found = read_span(value) if isinstance(value, str) else None
     if not isinstance(found, int) or not 0 < found <= _SPAN_MAX_MS:
         raise ValueError('must be a duration such as "90s", "10m", "1h30m" or "2d"')
@@ -212,19 +212,19 @@ def span_ms(value: Any) -> int:
 
 
 def count(value: Any) -> int:
-    """Read a number of things, 1 or more."""
+    """Read a whole number, 1 or more."""
     return _whole(value, 1, 10**12)
 
 
 def share(value: Any) -> float:
-    """Read a part of a whole."""
+    """Read a fraction from 0 to 1."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
         raise ValueError("must be a fraction from 0 to 1")
     return float(value)
 
 
 def meant(value: Any, allowed: Any) -> str:
-    """Return what somebody may have meant who wrote something else, as the end of a sentence."""
+    """Return ``; did you mean …?`` with the closest allowed word, or an empty string."""
     close = get_close_matches(value.lower(), allowed, n=1) if isinstance(value, str) else []
     return f"; did you mean {close[0]}?" if close else ""
 
@@ -236,7 +236,7 @@ def _whole(value: Any, least: int, most: int) -> int:
 
 
 class ElementError(ValueError):
-    """What is wrong with one element of a list, whose number is ``number``."""
+    """An invalid element of a list; ``number`` is its index."""
 
     def __init__(self, message: str, number: int) -> None:
         super().__init__(message)
@@ -250,18 +250,18 @@ def _node(value: Any, number: int, default_port: int) -> Node:
         raise ElementError(f"has an invalid element: {error}", number) from None
 
 
-# What leads to a value: keys, and numbers in arrays.
+# The path of a value: keys, and indexes in arrays.
 Place = tuple[str | int, ...]
 
 
 def lines_of(text: str) -> dict[Place, int]:
-    """Return the line, counted from 1, of every table, key and element of a text that ``tomllib`` can read.
+    """Return the line, counted from 1, of every table, key and element of a valid TOML text.
 
-    A header is a document of its own, and so is a key with its value: the text is read statement by statement. A key
-    has the line that its statement begins at; an element of an array over several lines that at which it is complete.
+    A header is a valid document by itself, and so is a key with its value: the text is parsed statement by statement.
+    The line of a key is the first line of its statement; that of an array element is the line where it is complete.
     """
     lines: dict[Place, int] = {}
-    # The number of the last element of each array of tables.
+    # The index of the last element of each array of tables.
     last: dict[Place, int] = {}
     rows = text.replace("\r\n", "\n").split("\n")
     table: Place = ()
@@ -300,7 +300,7 @@ def _content_of(rows: Sequence[str]) -> Any:
 
 
 def _places(value: Any, place: Place) -> Iterator[Place]:
-    """Yield what is in a table or an array, with all that is in that."""
+    """Yield the places of all values in a table or an array, recursively."""
     inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, each in inner:
         yield (*place, key)
@@ -308,25 +308,25 @@ def _places(value: Any, place: Place) -> Iterator[Place]:
 
 
 class ConfigError(ValueError):
-    """A configuration file that cannot be used: file, line, what is wrong and what is allowed."""
+    """An invalid configuration file; the text has the file, the line, the mistake and what is allowed."""
 
 
 @dataclass(slots=True)
 class Mistakes:
-    """What is wrong with a file; the first in it is told."""
+    """The mistakes in a file; only the first one is reported."""
 
     path: Path
     lines: Mapping[Place, int]
     found: list[tuple[int, str]] = field(default_factory=list)
 
     def add(self, place: Place, sentence: str) -> None:
-        """Note what is wrong at a place, or at the nearest one around it that has a line."""
+        """Add a mistake at a place, or at the nearest enclosing place that has a line."""
         while place and place not in self.lines:
             place = place[:-1]
         self.found.append((self.lines.get(place, 1), sentence))
 
     def tell(self) -> None:
-        """Raise ``ConfigError`` if anything is wrong."""
+        """Raise ``ConfigError`` if there is a mistake."""
         if self.found:
             line, sentence = min(self.found, key=lambda each: each[0])
             raise ConfigError(f"{self.path}:{line}: {printable(sentence)}")
@@ -334,14 +334,14 @@ class Mistakes:
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A value that was read, and where it stands; it may be a password, and is not shown."""
+    """A value and its place; it may be a password, so ``repr`` omits it."""
 
     value: Any = field(repr=False)
     place: Place
 
 
 def read_table(table: Any, place: Place, keys: Mapping[str, Read], mistakes: Mistakes) -> dict[str, Value]:
-    """Read the keys of a table; what cannot be read is noted, and left out."""
+    """Read the keys of a table; invalid keys are added to ``mistakes``, and omitted."""
     if not isinstance(table, dict):
         mistakes.add(place, f"{_called(place)} must be a table, [{_called(place)}]")
         return {}

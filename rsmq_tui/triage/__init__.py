@@ -1,17 +1,17 @@
 """Every change of a queue: previewed, guarded, journaled, undoable. Nothing else writes to queues.
 
-actions     the actions that people can ask for, as values: delete, move, hide, purge ...
+actions     the actions, as values: delete, move, hide, purge ...
 batches     batches of edits as rows of the journal, and back
 change      a change in the journal, its steps, and its report
 errors      the errors of changes, as sentences
 execute     runs a change batch by batch; progress, and recovery after a crash
 export      exports messages to a file; changes nothing on the server
-journal     the journal: records changes before they are sent, marks their outcome; the audit log
+journal     the journal: records changes before they are sent, and their outcomes; the audit log
 journal_db  the journal's SQLite file: tables, transactions and checksums
 jsonl       messages as JSON lines, and back, without loss
 lists       changes of list queues
 rsmq        changes of RSMQ queues
 scope       the selected messages, their guards, and the numbers of a preview
 service     the entry point: preview, run, undo and recovery, for each kind of queue
-undo        the inverse of a change, batch by batch, guarded in the same way
+undo        the inverse of a change, batch by batch, with the same guards
 """

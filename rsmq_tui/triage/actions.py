@@ -1,4 +1,4 @@
-"""The actions that people can ask for, as values: delete, move, hide, purge and the others."""
+"""The actions, as values: delete, move, hide, purge and the others."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,8 +14,8 @@ from rsmq_tui.protocol.kinds import Reference, kind_of, read_reference
 class Action:
     """A change to one queue.
 
-    ``verb`` and ``past`` name it to people, ``name`` in the journal, in the audit log and on the command line.
-    ``asks_for_name`` is set for what wants the queue's name typed.
+    ``verb`` and ``past`` name it for people, ``name`` in the journal, in the audit log and on the command line. With
+    ``asks_for_name`` the user must type the queue's name to confirm.
     """
 
     name: ClassVar[str]
@@ -25,12 +25,12 @@ class Action:
     queue: str
 
     def about(self, count: int) -> str:
-        """Say what it is done to: that number of messages, or a queue."""
+        """Return what it applies to: that number of messages, or a queue."""
         return plural(count, "message")
 
     @property
     def details(self) -> tuple[tuple[str, str], ...]:
-        """What people should know of how it is done, as (label, words)."""
+        """Further lines of the preview, as (label, text)."""
         return ()
 
 
@@ -48,18 +48,18 @@ class QueueAction(Action):
 class MessageAction(Action):
     """A change to messages that are in the queue."""
 
-    # Whether messages are nowhere afterwards: their bodies go to the journal.
+    # Whether messages are removed from the server: their bodies go to the journal.
     takes_away: ClassVar[bool] = False
 
     @property
     def to(self) -> str | None:
-        """The queue that messages go to, where there is one and it is known."""
+        """The queue that messages go to, if there is one for all."""
         return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delete(MessageAction):
-    """Remove messages."""
+    """Remove selected messages."""
 
     name = "delete"
     verb = "Delete"
@@ -79,7 +79,7 @@ class Purge(Delete):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hide(MessageAction):
-    """Make messages invisible until ``seconds`` from now, whatever they were before."""
+    """Make messages invisible until ``seconds`` from now, whatever their state."""
 
     name = "hide"
     verb = "Hide"
@@ -88,7 +88,7 @@ class Hide(MessageAction):
 
     @property
     def details(self) -> tuple[tuple[str, str], ...]:
-        """For how long."""
+        """The duration."""
         return (("for", f"{self.seconds:,} s from now"),)
 
 
@@ -103,10 +103,10 @@ class Release(MessageAction):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Move(MessageAction):
-    """Move messages to ``target`` as they are: body, rc, fr, id and so their sent time, and when they become visible.
+    """Move messages to ``target`` unchanged: body, rc, fr, due time and id, and so their sent time.
 
-    An id that the target already knows is replaced by one of the same time. ``create`` makes the target, with the
-    attributes of the queue, where it does not exist.
+    An id that exists in the target is replaced by another one of the same time. ``create`` creates the target, with the
+    attributes of the queue, if it does not exist.
     """
 
     name = "move"
@@ -123,7 +123,7 @@ class Move(MessageAction):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Copy(Move):
-    """Put copies into ``target`` that were never received and are visible at once; within one queue under new ids."""
+    """Put copies into ``target``, visible at once and without receives; within one queue under new ids."""
 
     name = "copy"
     verb = "Copy"
@@ -132,9 +132,10 @@ class Copy(Move):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Redrive(MessageAction):
-    """Send dead letters back, visible now and as if never received: to ``target``, or to where each came from.
+    """Send dead letters back, visible now and without receives: to ``target``, or each to its source queue.
 
-    Where a message came from is told by ``origin``, a path into its JSON body, or else by the queue's own name.
+    The source is at ``origin``, a path into the JSON body, if that is set. Otherwise it is recorded in the journal, or
+    follows from the name of the dead-letter queue.
     """
 
     name = "redrive"
@@ -145,7 +146,7 @@ class Redrive(MessageAction):
 
     @property
     def to(self) -> str | None:
-        """The target, where it is one for all."""
+        """The target, if it is one for all."""
         return self.target
 
 
@@ -160,18 +161,18 @@ class Send(Action):
     delay_s: int | None = None
 
     def about(self, count: int) -> str:
-        """Count what is sent."""
+        """Return the number of messages."""
         return plural(len(self.bodies), "message")
 
     @property
     def details(self) -> tuple[tuple[str, str], ...]:
-        """After how long."""
+        """The delay."""
         return () if self.delay_s is None else (("after", f"{self.delay_s:,} s"),)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreateQueue(QueueAction):
-    """Make a queue; ``vt`` and ``delay`` are in seconds, ``maxsize`` in characters, -1 for no limit."""
+    """Create a queue; ``vt`` and ``delay`` are in seconds, ``maxsize`` in UTF-16 code units, -1 for no limit."""
 
     name = "create"
     verb = "Create"
@@ -183,7 +184,7 @@ class CreateQueue(QueueAction):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetAttributes(QueueAction):
-    """Change a queue's attributes; what is None stays."""
+    """Change a queue's attributes; None leaves one unchanged."""
 
     name = "set"
     verb = "Change"
@@ -204,13 +205,13 @@ class DeleteQueue(MessageAction):
     takes_away = True
 
     def about(self, count: int) -> str:
-        """Name the queue, and count its messages; the queue is one of ``count``."""
+        """Return the queue and the number of its messages; ``count`` includes the queue."""
         return f"{self.queue} and its {plural(count - 1, 'message')}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fix(QueueAction):
-    """Mend what an audit found in a queue; of ``ns``, where that is known, and of no other namespace."""
+    """Fix the findings of an audit in one queue; ``ns`` is the audited namespace, if it is known."""
 
     name = "fix"
     verb = "Fix"
@@ -220,14 +221,14 @@ class Fix(QueueAction):
 
     @property
     def kinds(self) -> frozenset[FindingKind]:
-        """What is to be mended."""
-        # Nothing of a list queue is mended by a fix.
+        """The kinds of findings to fix."""
+        # Findings in list queues have no automatic fix.
         return frozenset(kind for finding in self.findings if isinstance(kind := finding.kind, FindingKind))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Import(Action):
-    """Put messages from an export back, each field as it was; an id that the queue already knows is left alone."""
+    """Put messages from an export back, each field as it was; messages whose ids exist in the queue are skipped."""
 
     name = "import"
     verb = "Import"
@@ -237,9 +238,9 @@ class Import(Action):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Undo(Action):
-    """Take back what the change of that number in the journal did.
+    """Undo the change with that number in the journal.
 
-    ``unsettled`` says that messages which consumers may have taken come back too.
+    ``unsettled`` also puts back messages that consumers may have taken.
     """
 
     name = "undo"
@@ -250,7 +251,7 @@ class Undo(Action):
     unsettled: bool = False
 
     def about(self, count: int) -> str:
-        """Say what is taken back."""
+        """Return what is undone."""
         return self.summary
 
 
@@ -259,14 +260,14 @@ LIST, RSMQ = kinds.LIST.prefix, kinds.RSMQ.prefix
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Push(Send):
-    """Send new items to a list queue; ``first`` puts them where they are taken next, the first of them first."""
+    """Push new items to a list queue; with ``first`` they are taken next, in their order."""
 
     first: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pop(MessageAction):
-    """Take away the ``count`` items that consumers would take next; they go to the journal."""
+    """Remove the ``count`` items that consumers would take next; they go to the journal."""
 
     name = "pop"
     verb = "Pop"
@@ -277,7 +278,7 @@ class Pop(MessageAction):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Requeue(MessageAction):
-    """Put items that are in processing back into the queue, taken next or, with ``to_back``, last; leases go."""
+    """Put items in processing back into the queue, taken next or, with ``to_back``, last; their leases are removed."""
 
     name = "requeue"
     verb = "Requeue"
@@ -287,7 +288,7 @@ class Requeue(MessageAction):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ack(MessageAction):
-    """Remove items that are in processing, and their leases, as a consumer does who is done with them."""
+    """Remove items in processing and their leases, as a consumer does when it has finished."""
 
     name = "ack"
     verb = "Ack"
@@ -297,7 +298,7 @@ class Ack(MessageAction):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trim(MessageAction):
-    """Keep ``keep`` items of a queue: the newest, or with ``keep_oldest`` those that would be taken next."""
+    """Remove all but ``keep`` items of a queue: the newest stay, or with ``keep_oldest`` those that are taken next."""
 
     name = "trim"
     verb = "Trim"
@@ -309,39 +310,39 @@ class Trim(MessageAction):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PurgeList(Purge):
-    """Remove every item of a list queue, and with ``processing`` those that are being worked on, and all leases."""
+    """Remove every item of a list queue; with ``processing`` also the items in processing and all leases."""
 
     processing: bool = False
 
 
 class Target(NamedTuple):
-    """Where items go: a list queue, or one of RSMQ where ``ns`` is set."""
+    """Where items go: an RSMQ queue if ``ns`` is set, otherwise a list queue."""
 
     queue: str
     ns: str | None
 
     @property
     def text(self) -> str:
-        """It as people write it, of whatever kind their own queue is."""
+        """The full reference, with its kind."""
         return Reference(kinds.LIST if self.ns is None else kinds.RSMQ, self.ns or "", self.queue).text
 
 
 def target_of_list(text: str, ns: str) -> Target:
-    """Read a target that is named from a list queue: a key, or ``rsmq:queue`` (of ``ns``), or ``rsmq:ns/queue``."""
+    """Parse a target of a list queue: a key, or ``rsmq:queue`` (in ``ns``), or ``rsmq:ns/queue``."""
     found = read_reference(text, ns) or Reference(kinds.LIST, "", text)
     return Target(found.queue, None if found.kind is kinds.LIST else found.ns)
 
 
 def target_of_rsmq(text: str, ns: str) -> Target:
-    """Read a target that is named from a queue of RSMQ: a queue, or ``list:key``."""
+    """Parse a target of an RSMQ queue: a queue, or ``list:key``."""
     return target_of_list(text, ns) if text.startswith(LIST) else Target(text, ns)
 
 
 def reference(queue: str, ns: str) -> str:
-    """Return a queue of a change as commands take it: the name of one of RSMQ, or ``list:key``."""
+    """Return a queue of a change in the syntax of commands: the name of an RSMQ queue, or ``list:key``."""
     return queue if kind_of(ns).has_namespaces else Reference(kind_of(ns), ns, queue).text
 
 
 def target_reference(target: str | None, ns: str) -> str | None:
-    """Return the target of a change of a queue of ``ns`` as commands take it, however it was written."""
+    """Return the target of a change in ``ns`` in the syntax of commands, whichever syntax it has."""
     return reference(target, ns) if target is not None and read_reference(target, ns) is None else target

@@ -1,4 +1,4 @@
-"""Batches of edits as rows of the journal, and back. What differs between kinds of queues is in their own modules."""
+"""Batches of edits as rows of the journal, and back. Each kind of queue has a ``batches`` module for its columns."""
 
 from array import array
 from collections.abc import Mapping, Sequence
@@ -18,11 +18,11 @@ _LETTERS = frozenset((*Outcome, TAKEN_BACK))
 
 
 class DamageError(ValueError):
-    """A row is not what was written, or not what anybody of ours would write."""
+    """A row was changed after it was written, or holds what rsmq-tui never writes."""
 
 
 def pack(columns: Sequence[Sequence[bytes | None]]) -> bytes:
-    """Return columns of the same length as one byte string."""
+    """Return columns of equal length as one byte string."""
     rows = len(columns[0]) if columns else 0
     parts = [array("q", (len(columns), rows)).tobytes()]
     for column in columns:
@@ -76,7 +76,7 @@ def _numbers(packed: bytes, place: int, count: int) -> tuple[Sequence[int], int]
 
 
 def stored_name(name: str | None) -> str | bytes | None:
-    """Return what a table holds of a queue's name: bytes where it is no UTF-8, which SQLite does not take for text."""
+    """Return a queue's name as stored in a table: bytes if it is not UTF-8, which SQLite does not accept as text."""
     try:
         return None if name is None else name_bytes(name).decode()
     except UnicodeDecodeError:
@@ -84,14 +84,14 @@ def stored_name(name: str | None) -> str | bytes | None:
 
 
 def known_name(stored: object) -> str:
-    """Return the name of which that is held; raises ``DamageError``."""
+    """Return the name of a stored name; raises ``DamageError``."""
     if not isinstance(stored, str | bytes):
         raise DamageError("it has no name")
     return name_of(stored) if isinstance(stored, bytes) else stored
 
 
 def row_of(batch: Batch) -> dict[str, object]:
-    """Return what the table of batches holds of a batch itself, by column."""
+    """Return the columns of the table ``batches`` that describe a batch."""
     row: dict[str, object] = dict.fromkeys(("must_exist", "sent", "listed_before", "listed_after"), 0)
     row |= {"kind": str(batch.kind), "queue": stored_name(batch.queue), "target": None, "lists": None}
     found: dict[str, object] = kind_of_batch(batch.kind).part("batches").row_of(batch)
@@ -99,7 +99,7 @@ def row_of(batch: Batch) -> dict[str, object]:
 
 
 def batch_of(row: Mapping[str, Any]) -> Batch:
-    """Read a batch back; a message that it put there comes without its body. Raises ``DamageError``."""
+    """Return the batch of a row; messages that it put into a queue have no bodies. Raises ``DamageError``."""
     try:
         if not isinstance(row["kind"], str):
             raise DamageError("it has no kind")
@@ -111,14 +111,14 @@ def batch_of(row: Mapping[str, Any]) -> Batch:
             batch.inverse(row["outcome"])
     except DamageError:
         raise
-    # Rows of before there were checksums may hold anything that somebody has written there.
+    # A row without a checksum, from an earlier version, may hold anything.
     except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError) as error:
-        raise DamageError("it holds nothing that rsmq-tui writes") from error
+        raise DamageError("its contents are invalid") from error
     return batch
 
 
 def packed_edits(edits: Sequence[Edit], *, bodies: bool = True) -> bytes:
-    """Return what the table of batches holds of edits of messages; without ``bodies``, their lengths alone."""
+    """Return the column ``edits`` for edits of messages; without ``bodies``, only the lengths of the bodies."""
     before = _columns([edit.before for edit in edits])
     after = _columns([edit.after for edit in edits])
     if not bodies:
@@ -128,7 +128,7 @@ def packed_edits(edits: Sequence[Edit], *, bodies: bool = True) -> bytes:
 
 
 def edits_of(packed: bytes) -> tuple[Edit, ...]:
-    """Read edits of messages back; raises ValueError for what ``packed_edits`` did not make."""
+    """Return the edits in the column ``edits``; raises ValueError for what ``packed_edits`` did not make."""
     columns = unpack(packed)
     sizes = [int(size or 0) for size in columns[4]]
     before = [
@@ -143,7 +143,7 @@ def edits_of(packed: bytes) -> tuple[Edit, ...]:
 
 
 def new_ids(packed: bytes) -> list[bytes]:
-    """Return the ids that the messages of a batch have afterwards."""
+    """Return the ids of a batch's messages after the change."""
     return [id for id in unpack(packed)[_BEFORE] if id is not None]
 
 
@@ -152,5 +152,5 @@ def _columns(messages: list[RawMessage | None]) -> list[list[bytes | None]]:
     if not there:
         return [[None] * len(messages) for _ in _NOTHING]
     if len(there) < len(messages):
-        raise ValueError("a batch whose messages are of two kinds")
+        raise ValueError("a batch must have all messages or none")
     return [list(column) for column in zip(*there, strict=True)]

@@ -10,12 +10,12 @@ from rsmq_tui.protocol.editing import Batch
 from rsmq_tui.protocol.rsmq.edits import Outcome, letters_of
 from rsmq_tui.triage.scope import Named, Scope
 
-# The outcome of a batch that the server never carried out, and never will.
+# The outcome of a batch that was not carried out, and never will be.
 NOT_CARRIED_OUT = ""
 
 
 class State(StrEnum):
-    """How far a change has come."""
+    """The state of a change in the journal."""
 
     RUNNING = "running"
     DONE = "done"
@@ -27,12 +27,12 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """One change as the journal knows it; times in ms of the server, ``undoes`` is the change that it takes back.
+    """One change in the journal; ``undoes`` is the change that it undoes.
 
-    ``touched`` says whether anything was done on the server, be it only a queue that was made for messages that did not
-    come; ``audited`` whether its line is in the audit log, ``settled`` whether that is not the last of it.
-    ``run_id`` is what the server called itself then, None where it did not tell; ``unsure`` how many of ``done`` may
-    not be its work.
+    ``at_ms`` is server time, ``alive_ms`` the local time of the last heartbeat. ``touched`` is True if anything was
+    changed on the server, even if only an empty target queue was created. ``audited`` is True if its current result is
+    in the audit log, ``settled`` if an earlier result is there too. ``run_id`` is the server's run id then, None if the
+    server did not report it. ``unsure`` is how many of ``done`` may be the work of another client.
     """
 
     change: int
@@ -63,23 +63,23 @@ class Change:
 
     @property
     def can_be_undone(self) -> bool:
-        """True when something was done that was not taken back."""
+        """True if something was done and not undone yet."""
         return self.touched and self.state in (State.DONE, State.STOPPED, State.INTERRUPTED)
 
     @property
     def doubt(self) -> str:
-        """What is not certain of it, in a sentence without an end, or empty."""
+        """What is uncertain about it, as a clause; empty if nothing is."""
         told = f"it is not certain that {self.unsure:,} of {self.done:,} were {self.past}"
         return told if self.unsure else ""
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One batch of a change; ``outcome`` is None until it is known, and empty when it was never carried out.
+    """One batch of a change; ``outcome`` is None until it is known, and empty if the batch was never carried out.
 
-    ``unsure`` says that only what is there now told the outcome. ``undoes`` is the number of the batch that it takes
-    back. ``counted`` says whether it is what people asked for, or
-    only serves it; ``renames`` that what finds its id taken comes again in a later batch.
+    ``unsure`` is True if the outcome was inferred from the current state of the queue. ``undoes`` is the number of the
+    batch that it undoes. ``counted`` is False for an auxiliary batch, which does not count in the report.
+    ``renames`` is True if messages whose ids are taken are sent again in a later batch, under other ids.
     """
 
     number: int
@@ -93,7 +93,7 @@ class Entry:
 
     @property
     def letters(self) -> str:
-        """What people are told of its outcome."""
+        """The letters of the outcome that count in the report."""
         if self.outcome is None or not self.counted:
             return ""
         letters = letters_of(self.outcome)
@@ -102,15 +102,14 @@ class Entry:
 
 @dataclass(slots=True)
 class Step:
-    """A batch to carry out, and the messages that were sorted out before: the letters of those that may not change.
+    """A batch to carry out, and the messages that were excluded before: ``sorted_out`` has their outcome letters.
 
-    ``changed`` are the ids of those of them that are not what was seen.
-    ``left`` says why those of them, or of the batch, are left alone, where it is not for what became of messages;
-    ``failed`` counts by reason those that cannot be done at all. ``counted`` says whether the batch is what people
-    asked for, or only serves it; ``renames`` that a message whose id is taken gets another one. ``alone`` asks for
-    everything before it to be carried out first, and for it itself before the next is prepared. ``undoes`` is the
-    number of the batch that it takes back, in the change that is being undone. ``heard`` is told the outcome. ``note``
-    is a sentence for the report.
+    ``changed`` are the ids of those that have changed since they were seen. ``left`` is the reason for skipping, if it
+    is not the one that the letter implies. ``failed`` counts, by reason, messages that cannot be changed.
+    ``counted`` is False for an auxiliary batch, which does not count in the report. ``renames`` is True if a message
+    whose id is taken gets another one. ``alone`` means that all earlier batches are carried out first, and this one
+    before the next is prepared. ``undoes`` is the number of the batch that it undoes, in the change that is being
+    undone. ``heard`` is called with the outcome. ``note`` is a sentence for the report.
     """
 
     batch: Batch | None = None
@@ -126,30 +125,30 @@ class Step:
     note: str = ""
 
     def sort_out(self, message: RawMessage, letter: Outcome) -> None:
-        """Leave a message alone."""
+        """Exclude a message, with its outcome letter."""
         self.sorted_out += letter
         if letter is Outcome.CHANGED:
             self.changed.append(message.id)
 
 
-# Why a message was left alone, which is what guards are for; the others are failures.
+# Why a guard skipped a message; other outcomes are failures.
 _SKIPPED = {
     Outcome.GONE: "gone meanwhile",
     Outcome.CHANGED: "received or changed meanwhile",
     Outcome.UNMATCHED: "no longer matching",
 }
-# What is said of a queue, and not of messages, begins so.
+# The prefix of reasons that apply to the queue, not to messages.
 OF_QUEUE = "the queue was "
 _FAILED = {Outcome.TAKEN: "its id is already in use there"}
 
 
 @dataclass(slots=True)
 class Tally:
-    """Counts of messages (or of the one queue) that were done, skipped, and failed, each with its reasons.
+    """Counts of messages (or of the one queue) that were done, skipped, and failed, by reason.
 
-    ``unsure`` of those that were done may be somebody else's work; of ``unknown`` more nobody knows yet. ``changed``
-    are the ids of those that were skipped because they were not what was seen; None where nobody asks. ``notes`` are
-    sentences, without an end, about what else was done.
+    ``unsure`` of those that were done may be the work of another client. ``unknown`` counts further messages whose
+    outcome is not known yet. ``changed`` are the ids of those that were skipped because they have changed since they
+    were seen, None if they are not collected. ``notes`` are clauses about what else was done.
     """
 
     planned: int = 0
@@ -163,19 +162,19 @@ class Tally:
 
     @property
     def counts(self) -> dict[str, int]:
-        """What the journal keeps of it."""
+        """The counts that the journal stores."""
         skipped, failed = self.skipped.total(), self.failed.total()
         return {"done": self.done, "skipped": skipped, "failed": failed, "unsure": self.unsure}
 
     @property
     def handled(self) -> int:
-        """How many of the planned ones are behind us."""
+        """How many of ``planned`` are finished."""
         return self.done + self.skipped.total() + self.failed.total()
 
     def take(self, outcome: str, *, unsure: bool = False, left: str = "") -> None:
-        """Count the letters of an outcome; ``left`` is why something was left alone, where that is known.
+        """Count the letters of an outcome; ``left`` replaces the usual reason for skipping.
 
-        What was missed is not counted: it is looked for again, and counted then.
+        Missed items are not counted: they are searched for again, and counted then.
         """
         letters = letters_of(outcome)
         if unsure:
@@ -194,10 +193,10 @@ class Tally:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The end of a change.
+    """The result of a change.
 
-    ``change`` is its number in the journal (None where nothing was begun); ``stopped`` says in a sentence why it did
-    not go on to the end, None when it did; ``undoable`` tells whether there is anything to undo.
+    ``change`` is its number in the journal, None if it is not there. ``stopped`` says why it ended early, None if it
+    was completed.
     """
 
     name: str
@@ -209,22 +208,22 @@ class Report:
 
     @property
     def changed(self) -> tuple[str, ...]:
-        """The ids of those that were skipped because they were received or changed, where that was asked for."""
+        """The ids of messages that were skipped because they were received or changed, if they were collected."""
         return tuple(map(name_of, self.tally.changed or ()))
 
     @property
     def retry(self) -> Scope | None:
-        """The scope of these, whatever they are by now; None where there is none."""
+        """A scope that selects ``changed`` in any state; None if there are none."""
         return Named(self.changed, even_if_received=True) if self.changed else None
 
     @property
     def undoable(self) -> bool:
-        """True when something was done, or may have been."""
+        """True if something was done, or may have been."""
         return self.change is not None and self.tally.done + self.tally.unknown > 0
 
     @property
     def sentence(self) -> str:
-        """One line for people: what was done, skipped and failed, and why."""
+        """One line: what was done, skipped and failed, and why."""
         tally = self.tally
         parts = [f"{self.past} {tally.done:,}"]
         parts.append(f"skipped {tally.skipped.total():,}{_reasons(tally.skipped)}")

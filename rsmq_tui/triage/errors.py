@@ -5,7 +5,7 @@ from rsmq_tui.monitor.text import SENTENCE_MAX, printable
 from rsmq_tui.protocol import SERVER_ERRORS, RsmqError, failure_of
 from rsmq_tui.triage.journal_db import JournalError
 
-# Whatever was refused here was wanted for a change; the same user may well look at queues.
+# A refusal here concerns a change: the same user may have permission to read queues.
 _NO_PERMISSION = (
     "this user may not change the queues: grant it +@read +@write +@scripting +@connection +time on the keys of the "
     "namespace, or start with --read-only"
@@ -13,15 +13,15 @@ _NO_PERMISSION = (
 
 
 class TriageError(Exception):
-    """A change that cannot be made, in words for people; nothing was changed."""
+    """A change that cannot be made; its text is for people, and nothing was changed."""
 
 
-# What preparing or carrying out a change can raise; everything else is a defect of ours.
+# The errors that preparing or running a change can raise; any other error is a defect.
 EXPECTED: tuple[type[Exception], ...] = (TriageError, RsmqError, JournalError, PeekError, *SERVER_ERRORS)
 
 
 def explain(error: Exception) -> str:
-    """Say what an expected error means, in one line."""
+    """Return the text of an expected error, in one line."""
     if isinstance(error, RsmqError | JournalError | PeekError | TriageError):
         return printable(str(error), SENTENCE_MAX)
     if isinstance(error, OSError) and error.filename is not None:

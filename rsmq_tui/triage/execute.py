@@ -24,12 +24,11 @@ SETTLED = "settled"
 
 
 async def recover(editor: EditExecutor, journal: Journal, audit: AuditLog) -> list[Change]:
-    """Settle every unfinished change on the editor's server, and return them; raises what these three raise.
+    """Settle every unfinished change on the editor's server, and return them; raises what its arguments raise.
 
-    A batch whose call is not known to have been carried out is asked about: it was, with that outcome, or from then on
-    never will be. Nothing is lost and nothing done twice, whenever the program ended. Where nothing tells whether it
-    was, because the server has lost what such calls leave, all that is not as it was before counts as done but
-    unsettled: consumers may have taken it.
+    For each batch with an unknown outcome, the server either returns the outcome or voids the call, so that it can
+    never run. Nothing is lost and nothing is done twice, whenever the program ended. If the server has lost the marker
+    of a call, every message that is not as it was before counts as done but unsettled: consumers may have taken it.
     """
     recovered = []
     for change in await asyncio.to_thread(journal.unfinished, editor.label):
@@ -39,7 +38,7 @@ async def recover(editor: EditExecutor, journal: Journal, audit: AuditLog) -> li
                 tally = await asyncio.to_thread(_tally, journal, change)
                 await asyncio.to_thread(journal.finish, change.change, State.INTERRUPTED, **tally.counts)
         except DamagedError:
-            # Shown as such: what is damaged keeps nobody from undoing the others.
+            # A damaged change is shown as such, and must not prevent the undo of others.
             await asyncio.to_thread(journal.set_aside, change.change, State.RUNNING)
             continue
         now = await asyncio.to_thread(journal.change, change.change)
@@ -53,9 +52,9 @@ async def recover(editor: EditExecutor, journal: Journal, audit: AuditLog) -> li
 
 
 async def settled(editor: EditExecutor, entry: Entry) -> Entry:
-    """Find out what became of a batch whose reply was not seen; raises what the editor raises.
+    """Return a batch whose reply was lost, with its outcome; raises what the editor raises.
 
-    Its outcome is then known or, where the server has lost what would tell, guessed from what is there: ``unsure``.
+    If the server has lost the marker, the outcome is inferred from the queue's current state, and ``unsure`` is set.
     """
     left = await editor.settle(entry.token)
     if left is not None and _is_outcome(entry, left):
@@ -65,8 +64,8 @@ async def settled(editor: EditExecutor, entry: Entry) -> Entry:
 
 
 def _is_outcome(entry: Entry, left: str) -> bool:
-    """Tell whether that is what a call leaves: somebody else may have written to its marker, and then nothing tells."""
-    # Behind an @ earlier versions wrote numbers.
+    """Return whether a marker's content is a valid outcome; another program may have written to it."""
+    # Earlier versions appended @ and a number.
     try:
         return left == NOT_CARRIED_OUT or bool(entry.batch.read(left.partition("@")[0].encode()))
     except SERVER_ERRORS:
@@ -74,12 +73,12 @@ def _is_outcome(entry: Entry, left: str) -> bool:
 
 
 def is_void(entry: Entry) -> bool:
-    """Tell whether the call of a settled batch is forbidden from now on, because it was not seen to be carried out."""
+    """Return whether a settled batch's call is void: the server refuses it from now on."""
     return entry.outcome == NOT_CARRIED_OUT or entry.unsure
 
 
 def _write_line(audit: AuditLog, change: Change) -> None:
-    # The line may be there, when the program ended before the journal knew.
+    # The program may have ended after it wrote the line, but before the journal recorded that.
     ended = SETTLED if change.settled else None
     if not audit.has(change, ended):
         audit.write(change, ended or change.state)
@@ -96,7 +95,7 @@ async def _settle(editor: EditExecutor, journal: Journal, change: Change) -> Non
             if entry.outcome is None:
                 known = await settled(editor, entry)
                 found.append(known)
-            # A call that was given up stays forbidden: it may be on its way still.
+            # A void call may still be under way, so its marker stays.
             (void if is_void(known) else spent).append(entry.token)
         if found or void:
             await asyncio.to_thread(journal.settle, change.change, found, void)
@@ -104,7 +103,6 @@ async def _settle(editor: EditExecutor, journal: Journal, change: Change) -> Non
 
 
 async def _remove_markers(editor: EditExecutor, journal: Journal) -> None:
-    """Remove some of the markers that are no longer needed."""
     left = await asyncio.to_thread(journal.left_markers, editor.label, _MARKERS_PER_CALL)
     for ns, markers in groupby(sorted(left), key=itemgetter(0)):
         tokens = [token for _, token in markers]
@@ -120,26 +118,26 @@ def _tally(journal: Journal, change: Change) -> Tally:
 
 
 def _some(entries: Iterator[Entry]) -> list[Entry]:
-    # Each holds its messages: only a few at a time.
+    # Entries contain their messages: only a few at a time.
     return list(islice(entries, 4))
 
 
-# So many batches are written to disk at a time: waiting for the disk costs more than the server does.
+# The number of batches per disk write: waiting for the disk takes longer than the server does.
 GROUP_BATCHES = 8
-# The calls of a group are out after some turns of the loop; connections that are yet to be made take longer.
+# The calls of a group are sent after a few turns of the event loop; new connections take longer.
 _TURNS_TO_SEND, _TURNS_QUIET = 40, 4
-# How often, and how long after, the server is asked what became of a call whose reply was lost.
+# The delays between attempts to settle a call whose reply was lost.
 _SETTLE_WAITS_S = (0.2, 0.5, 1.0, 2.0, 4.0)
-# In which the server says that it did nothing of it: all that it may refuse is refused before the first write.
+# Errors that prove that nothing was done: scripts refuse a call before their first write.
 _REFUSALS: tuple[type[Exception], ...] = (RsmqError, *REPLY_ERRORS)
 
-# What ends a change, and is told.
+# Errors that end a change, and are reported.
 _ENDS: tuple[type[Exception], ...] = (VoidedError, *EXPECTED)
 
 
 @dataclass(slots=True)
 class _Group:
-    """Batches that are written to disk together, and what was sorted out on the way to them."""
+    """Batches that are written to disk together, and the messages that were excluded from them."""
 
     entries: list[tuple[Step, Entry]] = field(default_factory=list)
     sorted_out: list[tuple[str, str]] = field(default_factory=list)
@@ -150,7 +148,7 @@ class _Group:
     is_last: bool = False
 
     def take(self, step: Step, entry_of: Callable[[Step, Batch], Entry]) -> None:
-        """Add a step."""
+        """Add a step; ``entry_of`` makes the journal entry of its batch."""
         self.sorted_out.append((step.sorted_out, step.left))
         self.changed += step.changed
         self.failed.update(step.failed)
@@ -164,8 +162,8 @@ class _Group:
 class ChangeRunner:
     """Carries out the batches of one change, each exactly once.
 
-    ``tally`` counts as it goes. ``stop`` ends it after the group that is under way. ``stopped`` then says in a sentence
-    why it did not come to its end, or is None; ``is_kept`` whether it is in the journal, and so can be undone.
+    ``tally`` has the counts so far. ``stop`` ends the change after the current group. ``stopped`` says why it ended
+    early, or is None. ``is_kept`` is True if the change is in the journal, and so can be undone.
     """
 
     def __init__(self, editor: EditExecutor, journal: Journal, change: int, tally: Tally) -> None:
@@ -179,19 +177,19 @@ class ChangeRunner:
         self._stopping = False
         self._held: Step | None = None
         self._outcomes: list[tuple[int, str]] = []
-        # Tokens of calls: their outcomes are to be written to disk; they are on disk, and the server may forget them;
-        # their calls are yet to come, and are announced, or are to be.
+        # Tokens of calls: done, but their outcomes are not on disk yet; on disk, so the server may forget them;
+        # announced to the server but not used yet; not announced yet.
         self._spent: list[str] = []
         self._known: list[str] = []
         self._announced: list[str] = []
         self._unannounced: list[str] = []
 
     def stop(self) -> None:
-        """Ask to end soon."""
+        """Request the end, after the current group."""
         self._stopping = True
 
     async def run(self, steps: AsyncGenerator[Step, None]) -> AsyncIterator[Tally]:
-        """Carry out what is prepared, yielding the tally after each group; what goes wrong ends it with a sentence."""
+        """Carry out the steps, yielding the tally after each group; expected errors end it and set ``stopped``."""
         ahead: asyncio.Task[_Group] | None = None
         try:
             while True:
@@ -205,7 +203,7 @@ class ChangeRunner:
                 await self._refuse_if_gone(group)
                 if not group.is_last:
                     await self._prepare_server(group.entries)
-                # While the server is at work on one group, the next is read and written to disk.
+                # While the server works on one group, the next is prepared and written to disk.
                 if not (group.alone or group.is_last):
                     ahead = asyncio.create_task(self._next_behind(steps))
                 await self._carry_out(group)
@@ -226,19 +224,19 @@ class ChangeRunner:
         yield self.tally
 
     def fail(self, error: Exception) -> None:
-        """Note what went wrong; the first error is what is told."""
+        """Record an error; only the first one is reported."""
         self.stopped = self.stopped or explain(error)
         self.is_kept = self.is_kept and not isinstance(error, JournalGoneError)
 
     async def finish(self) -> None:
-        """Write down how it ended; raises ``JournalError``."""
+        """Record the end in the journal; raises ``JournalError``."""
         state = State.STOPPED if self.stopped else State.DONE
         await asyncio.to_thread(self.journal.record, self.change, self._outcomes)
         await self._forget([*self._known, *self._spent, *self._announced])
         await asyncio.to_thread(self.journal.finish, self.change, state, **self.tally.counts)
 
     def leave(self) -> None:
-        """Note that nobody works on it any more, however it ended."""
+        """Release the change, however it ended."""
         self.journal.leave(self.change)
 
     async def _next(self, steps: AsyncIterator[Step]) -> "_Group":
@@ -248,7 +246,7 @@ class ChangeRunner:
         return group
 
     async def _next_behind(self, steps: AsyncIterator[Step]) -> "_Group":
-        """As ``_next``, once the calls of the group before are out: else the server would wait for our work first."""
+        """As ``_next``, after the calls of the previous group were sent, so that the server does not wait for us."""
         sent, quiet = self._editor.traffic.bytes_sent, 0
         for _ in range(_TURNS_TO_SEND):
             await asyncio.sleep(0)
@@ -271,7 +269,7 @@ class ChangeRunner:
             group.take(step, self._entry)
             if step.alone or len(group.entries) == GROUP_BATCHES:
                 return group
-            # Preparing takes as long as the server's work: replies, and screens, come in between.
+            # Preparing takes as long as the server's work: let replies and screens run in between.
             await asyncio.sleep(0)
         group.is_last = True
         return group
@@ -286,10 +284,10 @@ class ChangeRunner:
         return Entry(self._number, token, batch, None, step.undoes, step.counted, step.renames)
 
     async def _write(self, entries: Sequence[tuple[Step, Entry]]) -> None:
-        """Write batches to disk, and what became of earlier ones."""
+        """Write batches to disk, and the outcomes of earlier ones."""
         if not entries:
             return
-        # First of all: whatever is in the journal can be settled, whenever this ends.
+        # Announce first: every batch in the journal can then be settled, whenever the program ends.
         tokens, self._unannounced = self._unannounced, []
         await self._announce(tokens)
         outcomes, self._outcomes = self._outcomes, []
@@ -302,12 +300,12 @@ class ChangeRunner:
         self._known += spent
 
     async def _prepare_server(self, entries: Sequence[tuple[Step, Entry]]) -> None:
-        """Announce as many calls to come as these, and let the server forget known ones.
+        """Announce as many future calls as ``entries``, and let the server forget the tokens in ``_known``.
 
-        This goes before a group's calls: behind them, the next group would wait for them before it is written to disk.
+        This runs before a group's calls: after them, the next group could not be written to disk until they are done.
         """
         known, self._known = self._known, []
-        # The token of a call that has its place in an order names its keys.
+        # The tokens of ordered calls contain their keys, which are not known yet.
         names_keys = any(entry.batch.in_order for _, entry in entries)
         wanted = 0 if names_keys else len(entries) - len(self._announced)
         tokens = [self._editor.new_token() for _ in range(wanted)]
@@ -316,7 +314,7 @@ class ChangeRunner:
             self._announced += tokens
 
     async def _refuse_if_gone(self, group: "_Group") -> None:
-        """Raise ``JournalError`` where what comes next could not be undone."""
+        """Raise ``JournalError`` if the change is no longer in the journal, so that it could not be undone."""
         try:
             await asyncio.to_thread(self.journal.refuse_if_gone, self.change)
         except JournalError:
@@ -358,7 +356,7 @@ class ChangeRunner:
             self.tally.changed += ids
 
     async def _apply_all(self, entries: Sequence[Entry]) -> list[str | BaseException]:
-        """Carry batches out at once, or one after the other where that is their way."""
+        """Carry out batches in parallel, or one after the other if any of them is ordered."""
         if not any(entry.batch.in_order for entry in entries):
             return await asyncio.gather(*(self._apply(entry) for entry in entries), return_exceptions=True)
         outcomes: list[str | BaseException] = []
@@ -372,19 +370,19 @@ class ChangeRunner:
         return outcomes
 
     async def _give_up(self, ahead: "asyncio.Task[_Group]") -> None:
-        """Note that what was written ahead is not carried out."""
+        """Record that the group written ahead is not carried out."""
         (group,) = await asyncio.gather(ahead, return_exceptions=True)
         if isinstance(group, _Group):
             self._drop(entry for _, entry in group.entries)
 
     def _drop(self, entries: Iterable[Entry]) -> None:
-        """Note that batches were not, and will not be, sent."""
+        """Record that batches were not sent, and will not be."""
         for entry in entries:
             self._outcomes.append((entry.number, NOT_CARRIED_OUT))
             self._spent.append(entry.token)
 
     async def _apply(self, entry: Entry) -> str:
-        """Carry a batch out; when the reply is lost, find out what became of it."""
+        """Carry out a batch; if the reply is lost, settle it."""
         try:
             return await self._editor.apply(entry.batch, entry.token)
         except _REFUSALS:
@@ -411,21 +409,21 @@ class ChangeRunner:
         try:
             await self._editor.announce(tokens)
         except SERVER_ERRORS:
-            # The call that comes next meets the same, and tells it.
+            # The next call fails with the same error, and reports it.
             return False
         return True
 
     async def _forget(self, spent: Sequence[str]) -> None:
-        """Remove what finished calls left on the server; their outcomes are on disk by now."""
+        """Remove the markers of finished calls; their outcomes are on disk."""
         try:
             await self._editor.forget(spent)
         except SERVER_ERRORS:
-            # The change is done and told: they are removed another day.
+            # The change itself succeeded: a later run removes the markers.
             await asyncio.to_thread(self.journal.leave_markers, self.change, spent)
 
 
 def _changed(batch: Batch, outcome: str) -> Iterator[bytes]:
-    """Walk through the ids of those messages of a batch that were not what had been seen."""
+    """Yield the ids of those messages of a batch that have changed since they were seen."""
     if batch.has_ids and Outcome.CHANGED in outcome:
         edits: Iterable[Edit] = getattr(batch, "edits", ())
         places = zip(edits, letters_of(outcome), strict=True)
@@ -433,7 +431,7 @@ def _changed(batch: Batch, outcome: str) -> Iterator[bytes]:
 
 
 def _renamed(step: Step, batch: Batch, outcome: str) -> MessageBatch | None:
-    """Return the batch for those of its messages whose ids are taken, under other ids of the same time."""
+    """Return a batch for the messages whose ids are taken, under other ids of the same time, or None."""
     if not step.renames or Outcome.TAKEN not in outcome or not isinstance(batch, MessageBatch):
         return None
     edits = tuple(
@@ -453,9 +451,9 @@ _Finished = Callable[[ChangeRunner], Coroutine[Any, Any, None]]
 
 
 class Run:
-    """One change being made: iterate for the tally after each group of batches; afterwards there is a ``report``.
+    """A running change: iterate for the tally after each group of batches; ``report`` is set at the end.
 
-    ``cancel`` ends it soon, with everything told and undoable that was done by then.
+    After ``cancel`` it ends soon; what was done by then is reported and can be undone.
     """
 
     def __init__(self, preview: Preview, steps: _Steps, finished: _Finished) -> None:
@@ -466,7 +464,7 @@ class Run:
         self._cancelled = False
 
     def cancel(self) -> None:
-        """Ask to end soon."""
+        """Request the end, after the current group."""
         self._cancelled = True
         if self._runner is not None:
             self._runner.stop()
@@ -498,9 +496,9 @@ class Run:
         self.report = Report(action.name, action.past, action.queue, runner.tally, change, runner.stopped)
 
     async def to_end(self) -> Report:
-        """Run without looking at the progress."""
+        """Run to the end, and return the report."""
         async for _ in self:
             pass
         if self.report is None:
-            raise RuntimeError("a run without an end")
+            raise RuntimeError("the run has no report")
         return self.report

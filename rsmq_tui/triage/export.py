@@ -1,4 +1,4 @@
-"""Exports messages, selected or marked, to a file. Nothing on the server changes."""
+"""Exports messages to a file. Nothing on the server changes."""
 
 import errno
 import os
@@ -15,11 +15,11 @@ from rsmq_tui.triage.scope import Seeing
 
 
 class Exported(NamedTuple):
-    """How far an export has come: how many messages it has written, and how many it has left out.
+    """The progress of an export: how many messages were written and left out.
 
-    ``cut`` counts those whose bodies are too long to be read, ``gone`` those that left the queue meanwhile, and
-    ``unsearched`` those that could not be matched because their bodies are too long. ``is_incomplete`` says that a list
-    changed too fast to read all of it.
+    ``cut`` counts those whose bodies are too long to read, ``gone`` those that left the queue meanwhile, and
+    ``unsearched`` those that could not be matched because their bodies are too long. ``is_incomplete`` is True if a
+    list changed too fast to read all of it.
     """
 
     seeing: Seeing
@@ -31,7 +31,7 @@ class Exported(NamedTuple):
 
 
 class Exporting(ABC):
-    """Hands messages as lines to ``write``; iterate over it for its progress.
+    """Passes messages as lines to ``write``; iterate over it for its progress.
 
     ``written``, ``cut``, ``gone``, ``unsearched`` and ``is_incomplete`` are those of ``Exported``. Raises what the
     server, the search and ``write`` raise.
@@ -44,10 +44,10 @@ class Exporting(ABC):
 
     @abstractmethod
     def __aiter__(self) -> AsyncGenerator[Seeing, None]:
-        """Write them."""
+        """Write the messages, and yield the progress."""
 
     def exported(self, seeing: Seeing) -> Exported:
-        """Return how far it has come."""
+        """Return the progress with the counts so far."""
         return Exported(seeing, self.written, self.cut, self.gone, self.unsearched, self.is_incomplete)
 
     def _take(self, message: RawMessage, at_ms: int) -> None:
@@ -57,13 +57,13 @@ class Exporting(ABC):
 
 @contextmanager
 def whole_file(path: Path, *, force: bool = False) -> Iterator[Callable[[str], object]]:
-    """Write a file that has its name only when it is whole, readable by nobody else; raises OSError.
+    """Write a file that gets its name only when it is complete; only the user can read it. Raises OSError.
 
-    Raises ``FileExistsError`` for a file that is there, now or at the end, unless ``force`` says to replace it. Until
-    then the text is in a hidden file in the same folder, of which nothing stays after a failure or a cancel.
+    Raises ``FileExistsError`` if the file exists, at the start or at the end, unless ``force`` is set. Until then the
+    text is in a hidden file in the same folder, which is removed after a failure or a cancellation.
     """
     if path.exists() and not path.is_file():
-        # A pipe or a device: nothing to put in the place of it.
+        # A pipe or a device cannot be replaced.
         with path.open("w", encoding="ascii") as out:
             yield out.write
         return
@@ -78,7 +78,7 @@ def whole_file(path: Path, *, force: bool = False) -> Iterator[Callable[[str], o
             out.flush()
             os.fsync(out.fileno())
         if not force:
-            # Who else makes a file of that name meanwhile keeps it.
+            # Fails if another program has created the file meanwhile.
             path.touch(mode=0o600, exist_ok=False)
         part.replace(path)
     except BaseException:

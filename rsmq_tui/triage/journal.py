@@ -1,11 +1,11 @@
-"""The journal: each change is written to disk before the server is asked for it, so it can be undone. The audit log.
+"""The journal: each change is written to disk before it is sent to the server, so it can be undone. The audit log.
 
-One SQLite file in the user's state folder. A change is a row; its batches are written before they are sent, and their
-outcomes afterwards: whatever happens in between, each batch can be settled by its token. A heartbeat tells which
-programs that write the journal still run.
+The journal is one SQLite file in the user's state folder. A change is a row. Its batches are written before they are
+sent, and their outcomes afterwards: whatever happens in between, each batch can be settled by its token. A lock file
+and a heartbeat show whether the program that makes a change is still running.
 
-Changes expire by the journal's own clock. It advances by what the local clock has advanced between two reads, by at
-most a day, within a process never by more than its monotonic clock, and never back: a clock that jumps expires nothing.
+Changes expire by the journal's own clock. Between two reads it advances as much as the local clock, but at most a day,
+within a process at most as much as the monotonic clock, and never backwards: a clock that jumps expires nothing.
 """
 
 import errno
@@ -27,29 +27,29 @@ from rsmq_tui.triage.batches import DamageError, batch_of, known_name, new_ids, 
 from rsmq_tui.triage.change import Change, Entry, State, Tally
 from rsmq_tui.triage.journal_db import JournalError, JournalFile, JournalGoneError, refuse_damaged, sealed
 
-# A change tells the journal that it is alive with every group of batches.
+# A running change updates its heartbeat with every group of batches.
 _SILENT_MS = 60_000
 
 
 class Work:
-    """Work on a change, as long as it is neither ended nor the process dead; raises ``OSError``."""
+    """The lock of a running change; it is released by ``end``, or when the process ends. Raises ``OSError``."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._lock = FileLock.acquire(path)
 
     def end(self) -> None:
-        """Note that nobody works on it any more."""
+        """Release the lock."""
         if self._lock is not None:
             _remove(self._path, self._lock)
 
 
 def is_alive(path: Path, host: str, silent_ms: int) -> bool:
-    """Tell whether somebody may still be at work on the change whose lock is the file ``path``; raises ``OSError``.
+    """Return whether the change whose lock is the file ``path`` may still be running; raises ``OSError``.
 
-    No clock is asked about a process of this machine. On another one a lock may tell nothing: there, ``silent_ms`` is
-    how long the change has told the journal nothing. To take it for dead is safe at any time: it is then told so, and
-    stops.
+    For a process on this host the lock decides. Locks may not work across hosts: for another ``host``, ``silent_ms``,
+    the time since the last heartbeat, counts too. A wrong False is safe: the running change notices that it was
+    settled, and stops.
     """
     if path.exists():
         lock = FileLock.acquire(path, shared=True)
@@ -61,7 +61,7 @@ def is_alive(path: Path, host: str, silent_ms: int) -> bool:
 
 def _remove(path: Path, lock: FileLock) -> None:
     lock.release()
-    # Somebody else may be looking at it, which on Windows keeps it where it is.
+    # On Windows the file cannot be removed while another program has it open.
     with suppress(OSError):
         path.unlink()
 
@@ -76,21 +76,21 @@ _NUMBER_OF_BATCHES = "(SELECT count(*) FROM batches WHERE batches.change = chang
 
 
 class DamagedError(JournalError):
-    """A change is not in the journal as it was written, and so cannot be undone; it is set aside, others are not."""
+    """A change is damaged in the journal, and cannot be undone; it is set aside, and other changes are not affected."""
 
     def __init__(self, change: int, reason: str) -> None:
         super().__init__(f"{damage_words(change)}: {reason}")
 
 
 def damage_words(change: int) -> str:
-    """Say that a change is damaged."""
+    """Return the sentence for a damaged change."""
     return f"change {change} is damaged in the journal and set aside; it cannot be undone, the others can"
 
 
 class JournalReading:
-    """What can be read of the journal in the file ``path``; raises ``JournalError``. Close it with ``close``.
+    """Reads the journal in the file ``path``; raises ``JournalError``. Close it with ``close``.
 
-    Every row is checked before it is believed. A change that is damaged has the state ``damaged``; its batches raise
+    Every row is verified before it is used. A damaged change has the state ``damaged``; reading its batches raises
     ``DamagedError``.
     """
 
@@ -99,7 +99,7 @@ class JournalReading:
         self._file = JournalFile(path)
 
     def change(self, change: int) -> Change | None:
-        """Return one change, or None when it is not in the journal (any more)."""
+        """Return one change, or None if it is not in the journal (any more)."""
         return next(self._changes("WHERE change = ?", change), None)
 
     def changes(self, limit: int = 100) -> list[Change]:
@@ -108,7 +108,7 @@ class JournalReading:
 
     @property
     def is_in_place(self) -> bool:
-        """True while this is the journal that is found at its path, and not one that was removed or replaced."""
+        """True while the open journal is the one at its path, and was not removed or replaced."""
         return self._file.is_in_place
 
     def last_undoable(self, server: str, ns: str, queue: str | None = None) -> Change | None:
@@ -131,7 +131,7 @@ class JournalReading:
         ]
 
     def unfinished(self, server: str | None = None) -> list[Change]:
-        """Return the changes (on that server) of which something is not known or told, and nobody is at work on."""
+        """Return the changes (on that server) that are not running, but not settled or not in the audit log yet."""
         found = self._changes(
             "WHERE coalesce(?, server) = server AND state != 'damaged'"
             f" AND (state = 'running' OR NOT audited OR {UNKNOWN})",
@@ -147,7 +147,7 @@ class JournalReading:
             ]
 
     def entries(self, change: int, *, newest_first: bool = False) -> Iterator[Entry]:
-        """Walk through the batches of a change, one of them in memory at a time."""
+        """Iterate over the batches of a change, with one of them in memory at a time."""
         with self._file.told():
             numbers = self._file.db.execute(
                 f"SELECT number FROM batches WHERE change = ? ORDER BY number {'DESC' if newest_first else 'ASC'}",
@@ -157,7 +157,7 @@ class JournalReading:
             yield self._entry(change, number)
 
     def undos_of(self, change: int, number: int) -> list[tuple[int, Entry]]:
-        """Return the batches, each with its change, that have taken back something of a batch."""
+        """Return the batches that have undone a part of a batch, each with the number of its change."""
         with self._file.told():
             rows = self._file.db.execute(
                 "SELECT change, number FROM batches JOIN changes USING (change)"
@@ -167,15 +167,15 @@ class JournalReading:
         return [(undo, self._entry(undo, undone)) for undo, undone in rows]
 
     def undone_numbers(self, change: int) -> set[int]:
-        """Return the numbers of those of its batches that an earlier, unfinished undo has already taken back.
+        """Return the numbers of the batches that an earlier, unfinished undo has already undone.
 
-        What was taken back itself does not count: then it is to be done again.
+        A batch of the undo that was itself undone does not count.
         """
         with self._file.told():
             rows = self._file.db.execute(
                 "SELECT change, number FROM batches JOIN changes USING (change)"
                 " WHERE changes.undoes = ? AND instr(coalesce(outcome, ''), ?)"
-                # All or nothing, and guarded: what was perhaps not taken back is tried again.
+                # A batch of fields is atomic and guarded, so an unsure one can be tried again.
                 " AND NOT (batches.unsure AND kind = ?)",
                 (change, Outcome.DONE, FieldBatch.kind),
             ).fetchall()
@@ -184,7 +184,7 @@ class JournalReading:
         return {undone for undone in found if undone is not None}
 
     def sources(self, server: str, ns: str, target: str) -> dict[bytes, str]:
-        """Return for all messages that were moved to ``target``, by id, the queue that each came from last."""
+        """Return, for all messages that were moved to ``target``, the last source queue by id."""
         with self._file.told():
             rows = self._file.db.execute(
                 "SELECT batches.* FROM batches JOIN changes USING (change)"
@@ -195,7 +195,7 @@ class JournalReading:
             )
             found: dict[bytes, str] = {}
             for row in rows:
-                # A damaged one knows nothing: its messages are then of unknown origin, and told.
+                # Skip damaged rows: their messages count as of unknown origin, which is reported.
                 with suppress(DamageError):
                     refuse_damaged("batches", dict(row))
                     queue, ids = known_name(row["queue"]), new_ids(row["edits"])
@@ -203,7 +203,7 @@ class JournalReading:
             return found
 
     def set_aside(self, change: int, *states: State) -> None:
-        """Note that a change in one of these states is damaged."""
+        """Mark a change as damaged if it is in one of these states."""
         with self._file.told(), self._file.transaction():
             self._file.db.executemany(
                 "UPDATE changes SET state = ? WHERE change = ? AND state = ?",
@@ -211,15 +211,15 @@ class JournalReading:
             )
 
     def size_bytes(self) -> int:
-        """Return how much of the file is in use."""
+        """Return the size of the used pages of the file."""
         return self._file.size_bytes()
 
     def close(self) -> None:
-        """Close the file, when nobody is at work in it any more."""
+        """Close the file, after other threads have finished with it."""
         self._file.close()
 
     def _lock_path(self, change: int, at_ms: int) -> Path:
-        """Return what is locked while a change is worked on; in a new journal, the numbers begin anew."""
+        """Return the lock file of a change; it contains the time, because a new journal reuses numbers."""
         return self.path.with_name(f"{self.path.name}-{change}-{at_ms}.lock")
 
     def _entry(self, change: int, number: int) -> Entry:
@@ -242,8 +242,8 @@ class JournalReading:
             raise self._set_aside(change, f"batch {number}: {error}") from error
 
     def _set_aside(self, change: int, reason: str) -> DamagedError:
-        """Note that a change is damaged, unless somebody works on it, and return what to raise."""
-        # Where the file does not let us it is found out again the next time.
+        """Mark a change as damaged, unless it is running, and return the error to raise."""
+        # If the file cannot be written, the damage is detected again the next time.
         with suppress(JournalError):
             self.set_aside(change, State.DONE, State.STOPPED, State.INTERRUPTED, State.UNDONE)
         return DamagedError(change, reason)
@@ -267,7 +267,7 @@ _NAMES = ("queue", "target")
 
 
 def _change_of(row: dict[str, Any]) -> Change:
-    """Read a change; raises ``DamageError``."""
+    """Return the change of a row; raises ``DamageError``."""
     refuse_damaged("changes", row)
     if row["written"] not in (None, row["there"]):
         raise DamageError("some of its batches are missing")
@@ -278,7 +278,7 @@ def _change_of(row: dict[str, Any]) -> Change:
         and isinstance(row["run_id"], str | None)
         and row["state"] in set(State)
     ):
-        raise DamageError("it holds nothing that rsmq-tui writes")
+        raise DamageError("its contents are invalid")
     fields = {name: row[name] for name in (*_INTEGERS, *_TEXTS, "undoes", "run_id")}
     fields |= {name: bool(row[name]) for name in _FLAGS}
     target = None if row["target"] is None else known_name(row["target"])
@@ -286,17 +286,17 @@ def _change_of(row: dict[str, Any]) -> Change:
 
 
 def _damaged(row: dict[str, Any]) -> Change:
-    """Return what can be shown of a change that is damaged."""
+    """Return a damaged change with the fields that are valid."""
     fields: dict[str, Any] = {name: row[name] if isinstance(row[name], int) else 0 for name in _INTEGERS}
     fields |= {name: row[name] if isinstance(row[name], str) else "" for name in (*_TEXTS, *_NAMES)}
     return Change(**fields, state=State.DAMAGED, undoes=None, audited=True, touched=False)
 
 
 def _entry_of(row: dict[str, Any], batch: Batch) -> Entry:
-    """Return a batch with what the journal knows of it; raises ``DamageError``."""
+    """Return the entry of a row with its batch; raises ``DamageError``."""
     token, outcome, undoes = row["token"], row["outcome"], row["undoes"]
     if not (isinstance(token, str) and isinstance(outcome, str | None) and isinstance(undoes, int | None)):
-        raise DamageError("it holds nothing that rsmq-tui writes")
+        raise DamageError("its contents are invalid")
     flags = bool(row["counted"]), bool(row["renames"]), bool(row["unsure"])
     return Entry(row["number"], token, batch, outcome, undoes, *flags)
 
@@ -312,17 +312,17 @@ LIMIT_BYTES = 1_000_000_000
 _UNDOABLE = f"{ENDED} AND {TOUCHED}"
 
 _DAY_MS = 86_400_000
-# A call that was given up may be on its way so long, and its marker is what forbids it.
+# How long a void call may still be under way; until then its marker must stay.
 _VOID_MS = _DAY_MS
 
 
 class Journal(JournalReading):
-    """The journal in the file ``path``, which is made if need be; raises ``JournalError``. Close it with ``close``.
+    """The journal in the file ``path``, created if needed; raises ``JournalError``. Close it with ``close``.
 
-    Every method that writes raises ``JournalGoneError`` where the file was removed or replaced, or the change dropped:
-    what is done without it could not be undone. Older changes are dropped after ``keep_days``, and the oldest ones when
-    the file grows over ``limit_bytes``; ``keep_days`` is None for a demo, which removes its journal.
-    May be used from several threads, and by several processes at once.
+    Every method that writes raises ``JournalGoneError`` if the file was removed or replaced, or the change dropped,
+    because the change could not be undone then. Changes are dropped after ``keep_days``, and the oldest ones if the
+    file exceeds ``limit_bytes``; ``keep_days`` is None for a demo, which removes its journal. The journal may be used
+    by several threads and processes at once.
     """
 
     def __init__(self, path: Path, *, keep_days: int | None = KEEP_DAYS, limit_bytes: int = LIMIT_BYTES) -> None:
@@ -348,7 +348,7 @@ class Journal(JournalReading):
         undoes: int | None = None,
         run_id: str | None = None,
     ) -> int:
-        """Note that a change begins, and return its number; ``leave`` it when nobody works on it any more."""
+        """Add a running change, and return its number; call ``leave`` at its end."""
         row: dict[str, object] = {
             "at_ms": at_ms,
             "name": name,
@@ -376,26 +376,26 @@ class Journal(JournalReading):
                     "UPDATE changes SET checksum = ? WHERE change = ?",
                     (sealed("changes", row | {"change": change}), change),
                 )
-                # Before anybody else can see the change: who sees it asks whether somebody works on it.
+                # Take the lock before the commit: others that see an unlocked change would settle it.
                 self._works[change] = Work(self._lock_path(change, at_ms))
                 failed.callback(self.leave, change)
             failed.pop_all()
         return change
 
     def leave(self, change: int) -> None:
-        """Note that this process no longer works on a change: what is not known of it may be found out."""
+        """Release the lock of a change: any process may settle it from now on."""
         work = self._works.pop(change, None)
         if work is not None:
             work.end()
 
     def close(self) -> None:
-        """Close the file, when nobody is at work in it any more."""
+        """Close the file, after other threads have finished with it, and release the locks."""
         super().close()
         for change in [*self._works]:
             self.leave(change)
 
     def write(self, change: int, entries: Sequence[Entry], outcomes: Sequence[tuple[int, str]] = ()) -> None:
-        """Write batches, durably, before they are carried out; and the outcomes of earlier ones with them."""
+        """Write batches durably, before they are carried out, and the outcomes of earlier ones."""
         rows = []
         for entry in entries:
             row: dict[str, object] = {
@@ -415,21 +415,21 @@ class Journal(JournalReading):
             self._file.db.execute("UPDATE changes SET written = written + ? WHERE change = ?", (len(rows), change))
 
     def refuse_if_gone(self, change: int) -> None:
-        """Raise ``JournalGoneError`` where a change is not in the journal, or the journal not in its place."""
+        """Raise ``JournalGoneError`` if a change is not in the journal, or the file was removed or replaced."""
         with self._file.told():
             self._file.refuse_if_removed()
             if self._file.db.execute("SELECT 1 FROM changes WHERE change = ?", (change,)).fetchone() is None:
                 raise self._gone(change)
 
     def record(self, change: int, outcomes: Sequence[tuple[int, str]]) -> None:
-        """Note the outcomes of batches, by their numbers."""
+        """Write the outcomes of batches, by their numbers."""
         with self._file.told(), self._file.transaction():
             self._record(change, outcomes)
 
     def settle(self, change: int, found: Sequence[Entry], void: Sequence[str] = ()) -> None:
-        """Note what was found out of batches later, and count it where the change has ended without.
+        """Write the outcomes of settled batches, and add them to the counts of a change that has already ended.
 
-        ``void`` are the tokens of those whose markers forbid their calls from now on.
+        ``void`` are the tokens of the calls that were voided: their markers must stay for now.
         """
         with self._file.told(), self._file.transaction():
             tally = Tally()
@@ -450,12 +450,12 @@ class Journal(JournalReading):
             self._leave_markers(change, void)
 
     def leave_markers(self, change: int, tokens: Sequence[str]) -> None:
-        """Note that the markers of these calls were left on the server."""
+        """Record that the markers of these calls are still on the server."""
         with self._file.told(), self._file.transaction():
             self._leave_markers(change, tokens)
 
     def left_markers(self, server: str, limit: int) -> list[tuple[str, str]]:
-        """Return the namespaces and tokens of markers that were left on a server, and nobody needs any more."""
+        """Return (namespace, token) of markers that are still on a server and no longer needed."""
         with self._file.told():
             rows = self._file.db.execute(
                 "SELECT ns, token FROM markers WHERE server = ? AND at_ms < ? ORDER BY at_ms LIMIT ?",
@@ -464,15 +464,15 @@ class Journal(JournalReading):
         return [(ns, token) for ns, token in rows]
 
     def drop_markers(self, tokens: Sequence[str]) -> None:
-        """Note that markers are no longer on the server."""
+        """Record that these markers are no longer on the server."""
         with self._file.told(), self._file.transaction():
             self._file.db.executemany("DELETE FROM markers WHERE token = ?", [(token,) for token in tokens])
 
     def finish(self, change: int, state: State, *, done: int, skipped: int, failed: int, unsure: int = 0) -> None:
-        """Note how a change ended; one that takes another back marks that as undone.
+        """Record the end of a change; a completed undo marks the change that it undoes as undone.
 
-        Not where it found all of it changed since: it may be tried again. Where that one had taken a third back, the
-        third can be undone again.
+        It does not if it changed nothing and skipped or failed some: then it may be tried again. If the undone change
+        was itself an undo, the change that it had undone can be undone again.
         """
         with self._file.told(), self._file.transaction():
             self._file.db.execute(
@@ -491,7 +491,10 @@ class Journal(JournalReading):
                 )
 
     def audit(self, change: int, write: Callable[[Change], None]) -> None:
-        """Have the line of a change written to the audit log, once, whoever else is about to; raises what it raises."""
+        """Call ``write`` for a change that is not in the audit log yet, exactly once across processes.
+
+        Raises ``JournalError``, and what ``write`` raises.
+        """
         try:
             with self._file.transaction():
                 found = self.change(change)
@@ -502,9 +505,10 @@ class Journal(JournalReading):
             raise self._file.error(error) from error
 
     def prune(self) -> None:
-        """Drop what is older than the journal keeps, and the oldest changes of one that is too long.
+        """Drop changes that have expired, and the oldest ones while the file exceeds its limit.
 
-        What is running, and not known or told yet, stays; so does the newest that can be undone, however old it is.
+        Changes that are running, not settled or not in the audit log stay, and so does the newest one that can be
+        undone. An unsettled change is dropped after twice the time.
         """
         with self._file.told():
             keep_ms = (self.keep_days or KEEP_DAYS) * _DAY_MS
@@ -524,7 +528,7 @@ class Journal(JournalReading):
                     limits,
                 )
                 self._file.db.execute(f"DELETE FROM changes WHERE {old}", limits)
-            # The newest one stays: people were promised that they can undo it.
+            # The newest change stays: its preview promised that it can be undone.
             while self._file.size_bytes() > self.limit_bytes:
                 dropped = self._file.db.execute(
                     "DELETE FROM changes WHERE change = (SELECT min(change) FROM changes WHERE state != 'running'"
@@ -536,11 +540,11 @@ class Journal(JournalReading):
             self._file.db.execute("PRAGMA incremental_vacuum").fetchall()
 
     def _record(self, change: int, outcomes: Sequence[tuple[int, str]], *, unsure: bool = False) -> int:
-        """Note outcomes, and return how many were not known before."""
+        """Write outcomes, and return how many were not known before."""
         alive = self._file.db.execute("UPDATE changes SET alive_ms = ? WHERE change = ?", (now_ms(), change))
         if not alive.rowcount:
             raise self._gone(change)
-        # Once known, it is known: whoever comes second asks a server that has been told to forget it.
+        # The first known outcome is final: a later request would find the marker removed.
         return self._file.db.executemany(
             "UPDATE batches SET outcome = :outcome, unsure = :unsure,"
             " outcome_checksum = outcome_checksum(checksum, :outcome, :unsure)"
@@ -562,7 +566,7 @@ class Journal(JournalReading):
         )
 
     def _count_time(self) -> int:
-        """Let the journal's own time go on, and return it, in ms."""
+        """Advance the journal's own clock, and return it, in ms."""
         looked_s, self._looked_s = self._looked_s, time.monotonic()
         most_ms = _DAY_MS if looked_s is None else min(_DAY_MS, int((self._looked_s - looked_s) * 1000) + 1)
         last_ms, counted_ms = self._file.db.execute("SELECT last_ms, counted_ms FROM clock").fetchone()
@@ -580,7 +584,7 @@ class Journal(JournalReading):
 
 
 def user_name() -> str:
-    """Return who runs this, as well as the system knows."""
+    """Return the name of the user, or the user id if it has no name."""
     try:
         return getpass.getuser()
     except (OSError, KeyError):
@@ -588,13 +592,13 @@ def user_name() -> str:
 
 
 class AuditLog:
-    """Appends to the file ``path``, which only the user may read."""
+    """The audit log in the file ``path``, which only the user may read."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     def has(self, change: Change, ended: str | None = None) -> bool:
-        """Tell whether it has the line of that change, with that end (and its counts); raises OSError."""
+        """Return whether it has a line of a change, with that end and the change's counts if given; raises OSError."""
         try:
             with self.path.open(encoding="ascii", errors="replace") as lines:
                 return any(_is_of(line, change, ended) for line in lines)
@@ -602,7 +606,7 @@ class AuditLog:
             return False
 
     def write(self, change: Change, ended: str) -> None:
-        """Append what is known of a change that has ended; raises OSError."""
+        """Append the line of a change that has ended; raises OSError."""
         line = {
             "at_ms": change.at_ms,
             "action": change.name,
@@ -623,13 +627,13 @@ class AuditLog:
             "undoes": change.undoes,
         }
         self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        # Names may hold bytes that are no UTF-8: escaped, every line stays one line of ASCII.
+        # Names may hold bytes that are not UTF-8: JSON escapes keep every line in ASCII.
         text = json.dumps(line, ensure_ascii=True) + "\n"
         descriptor = os.open(self.path, os.O_CREAT | os.O_RDWR | os.O_APPEND, 0o600)
         try:
             if not _ends_a_line(descriptor):
                 text = "\n" + text
-            # One write, so that several programs may append at once.
+            # A single write, because several programs may append at once.
             if os.write(descriptor, text.encode()) < len(text):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.path))
         finally:
@@ -637,7 +641,7 @@ class AuditLog:
 
 
 def _ends_a_line(descriptor: int) -> bool:
-    """Tell whether a file ends with a whole line; one on a disk that was full does not."""
+    """Return whether a file ends with a newline; it does not if the disk was full."""
     size = os.lseek(descriptor, 0, os.SEEK_END)
     if not size:
         return True
@@ -646,7 +650,7 @@ def _ends_a_line(descriptor: int) -> bool:
 
 
 def _is_of(line: str, change: Change, ended: str | None) -> bool:
-    # Numbers begin anew with a new journal: the time tells.
+    # A new journal reuses numbers, so the time must match too.
     if f'"change": {change.change},' not in line:
         return False
     try:

@@ -1,7 +1,7 @@
 """The journal's SQLite file: its tables, transactions and checksums.
 
-The file has a version. Every change and batch has a checksum of what never changes in it: a row that is damaged, or
-that another program has written, is detected before it is used.
+The file has a version. Every change and batch has a checksum of the columns that never change: a row that is damaged,
+or was written by another program, is detected before it is used.
 """
 
 import os
@@ -19,21 +19,22 @@ VERSION = 4
 # "rsmq", in the file's header.
 APPLICATION_ID = 0x72736D71
 
-# outcome: NULL until it is known, '' for a call that was never carried out, else its letters; unsure: nothing but what
-# is there told them. settled: the audit log has a line of the change, and some of it became known later.
-# markers: what was left on a server that is to be removed, but not at once: it may forbid a call that is on its way.
-# undoes: no reference, because what was undone is dropped first; the numbers of changes never come again.
-# edits: packed columns. Of messages what each was (id, score, rc, fr, size, body; no id where it was not there) and
-# what it becomes (id, score, rc, fr); a body is kept only of what is taken away. Of fields: name, value, new value.
-# must_exist and sent say of a batch of fields whether it must be empty, and whether its messages came before the queue.
-# lists: of a batch of list queues, how their keys are named, the namespaces of what is a queue of RSMQ, and to which
-# end items go, as JSON. Earlier versions did not tell the end, and kept places in ids: nothing needs these.
-# checksum: of the columns in _SEALED, or 'none' in a row that was written before there were any; outcome_checksum: of
-# outcome and unsure.
-# written: how many batches the change has, NULL where nobody has counted.
-# counted_ms: the journal's own time, in clock, when the change was last worked on. It runs only while it is looked at,
-# a day at most between two looks, so that a clock that jumps makes nothing old.
-# The first version was never released; the second knew no list queues, the third no checksums.
+# outcome: NULL until it is known, '' for a call that was never carried out, else its letters. unsure: the outcome was
+# inferred from the queue's current state. settled: the audit log has a line of the change from before its outcome was
+# complete.
+# markers: markers that are still on a server and are removed later, because they may void a call that is under way.
+# undoes: not a foreign key, because the undone change is dropped first. A file never reuses numbers of changes.
+# edits: packed columns. For messages: before (id, score, rc, fr, size, body; id is NULL if the message did not exist)
+# and after (id, score, rc, fr); bodies only of removed messages. For fields: name, value, new value.
+# must_exist, sent: for a batch of fields, whether the queue must be empty, and whether messages existed before it.
+# lists: for list queues, a JSON object with the names of their keys, the namespaces of RSMQ queues, and the end to
+# which items go. Earlier versions did not store the end, and stored positions in ids, which are ignored.
+# checksum: of the columns in _SEALED, or 'none' in rows of versions without checksums. outcome_checksum: of outcome
+# and unsure.
+# written: the number of batches of the change, NULL if an earlier version wrote it.
+# counted_ms: when the change began, by the journal's own time in clock. That time advances only on reads, by at most a
+# day between two reads, so that a clock that jumps expires nothing.
+# Version 1 was never released; version 2 had no list queues, version 3 no checksums.
 SCHEMA = """
 CREATE TABLE changes (
     change INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -96,7 +97,7 @@ CREATE TABLE clock (last_ms INTEGER NOT NULL, counted_ms INTEGER NOT NULL);
 INSERT INTO clock VALUES (0, 0)
 """
 
-# From each version to the next.
+# Statements that migrate each version to the next.
 MIGRATIONS = {
     2: ("ALTER TABLE batches ADD COLUMN lists TEXT",),
     3: (
@@ -124,7 +125,7 @@ COLUMNS = {
     "markers": ("token", "server", "ns", "at_ms"),
     "clock": ("last_ms", "counted_ms"),
 }
-# The columns that a version brought; one of a table that was not there before stands for all of it.
+# The columns that each version added, including those of new tables.
 BROUGHT = {
     3: {("batches", "lists")},
     4: {("changes", "checksum"), ("changes", "written"), ("changes", "counted_ms"), ("batches", "checksum"),
@@ -136,7 +137,7 @@ _CHECKSUM_CHARS = 32
 
 
 def checksum(*values: object) -> str:
-    """Return the checksum of values as SQLite holds them; one of another type has another checksum."""
+    """Return the checksum of values as SQLite stores them; values of different types have different checksums."""
     sealed = sha256()
     for value in values:
         raw = value if isinstance(value, bytes) else str(int(value) if isinstance(value, bool) else value).encode()
@@ -152,12 +153,12 @@ def sealed(table: str, row: Mapping[str, object]) -> str:
 
 
 def outcome_checksum(row: object, outcome: object, unsure: object) -> str:
-    """Return the checksum of a batch's outcome, which belongs to the row with that checksum."""
+    """Return the checksum of a batch's outcome; ``row`` is the checksum of the batch."""
     return checksum(row, outcome, unsure)
 
 
 def refuse_damaged(table: str, row: Mapping[str, object]) -> None:
-    """Raise ``DamageError`` for a row that is not as it was written; one without a checksum is believed."""
+    """Raise ``DamageError`` if a row does not match its checksums; a row of a version without them is accepted."""
     if row["checksum"] not in (_UNSEALED, sealed(table, row)):
         raise DamageError("its checksum does not match")
     if table == "batches" and row["outcome"] is not None:
@@ -168,11 +169,11 @@ def refuse_damaged(table: str, row: Mapping[str, object]) -> None:
 
 
 _OPENING_S, _OPENING_WAIT_S = 10.0, 0.02
-# How long another program may hold the file locked.
+# How long to wait while another program has locked the file.
 LOCK_WAIT_S = 5.0
 
 _MOVE_AWAY = "move it away to start a new one"
-# What SQLite's primary result codes mean to people.
+# SQLite's primary result codes -> a reason for people.
 _REASONS = {
     sqlite3.SQLITE_BUSY: "another program has locked it",
     sqlite3.SQLITE_LOCKED: "another program has locked it",
@@ -186,17 +187,17 @@ _REASONS = {
 
 
 class JournalError(Exception):
-    """The journal cannot be written or read, in words for people: nothing is changed without it."""
+    """The journal cannot be written or read; its text is for people. Nothing is changed without a journal."""
 
 
 class JournalGoneError(JournalError):
-    """What is being written to is no longer in the journal, so that it could not be undone."""
+    """The change is no longer in the journal, so it could not be undone."""
 
 
 class JournalFile:
-    """The SQLite file ``path``, which is made if need be; raises ``JournalError``. Close it with ``close``.
+    """The SQLite file ``path``, created if needed; raises ``JournalError``. Close it with ``close``.
 
-    May be used from several threads, and by several processes at once.
+    It may be used by several threads and processes at once.
     """
 
     def __init__(self, path: Path) -> None:
@@ -204,7 +205,7 @@ class JournalFile:
         self._lock = threading.RLock()
         with self.told():
             path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            # Bodies may be anybody's secrets: the file is the user's alone from its first byte on.
+            # Bodies may contain secrets: only the user may ever read the file.
             descriptor = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
             try:
                 self._identity = _identity(os.fstat(descriptor))
@@ -222,41 +223,41 @@ class JournalFile:
 
     @property
     def is_in_place(self) -> bool:
-        """True while this is the file that is found at ``path``, and not one that was removed or replaced."""
+        """True while the open file is the one at ``path``, and was not removed or replaced."""
         try:
             return _identity(self.path.stat()) == self._identity
         except OSError:
             return False
 
     def refuse_if_removed(self) -> None:
-        """Raise ``JournalGoneError`` when the file was removed or replaced: what is written there nobody ever finds."""
+        """Raise ``JournalGoneError`` if the file was removed or replaced: what is written to it would be lost."""
         if not self.is_in_place:
             raise JournalGoneError(
                 f"the journal {self.path} was removed or replaced: what this change did can no longer be undone"
             )
 
     def size_bytes(self) -> int:
-        """Return how much of the file is in use."""
+        """Return the size of the used pages of the file."""
         pages, free, size = (
             self.db.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "freelist_count", "page_size")
         )
         return int((pages - free) * size)
 
     def close(self) -> None:
-        """Close the file, when nobody is at work in it any more."""
+        """Close the file, after other threads have finished with it."""
         with self._lock:
             self.db.close()
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """Do all of it or nothing, in the file that is found at ``path``."""
+        """Run the block as one transaction; raises ``JournalGoneError`` if the file was removed or replaced."""
         with self._lock:
             self.refuse_if_removed()
             self.db.execute("BEGIN IMMEDIATE")
             try:
                 yield
             except BaseException:
-                # A full disk has ended it already.
+                # A full disk has already ended the transaction.
                 if self.db.in_transaction:
                     self.db.execute("ROLLBACK")
                 raise
@@ -264,8 +265,8 @@ class JournalFile:
 
     @contextmanager
     def told(self) -> Iterator[None]:
-        """Raise what goes wrong as ``JournalError``."""
-        # A thread whose caller was cancelled works on: to close the file under it would end the program.
+        """Raise errors as ``JournalError``."""
+        # A thread continues after its caller was cancelled; closing the file under it would crash the program.
         try:
             with self._lock:
                 yield
@@ -273,21 +274,21 @@ class JournalFile:
             raise self.error(error) from error
 
     def error(self, error: Exception) -> JournalError:
-        """Return an error of the file in words."""
+        """Return an error as ``JournalError``."""
         reason = str(error)
         if isinstance(error, sqlite3.Error):
-            # Errors of the module itself, as for a closed file, have no code.
+            # Errors of the sqlite3 module itself, such as for a closed file, have no code.
             reason = _REASONS.get(getattr(error, "sqlite_errorcode", 0) & 0xFF, reason)
         elif isinstance(error, OSError):
             reason = error.strerror or type(error).__name__
         return JournalError(f"the journal {self.path} cannot be used: {reason}")
 
     def _prepare_file(self) -> None:
-        # SQLite does not wait for others who open a new file at the same moment, whatever its timeout.
+        # SQLite's timeout does not apply when several programs create a new file at the same time.
         give_up_s = time.monotonic() + min(_OPENING_S, LOCK_WAIT_S)
         while True:
             try:
-                # Before anything is written: it may be somebody else's.
+                # Check the file before writing anything: it may belong to another program.
                 self._version()
                 if self.db.execute("PRAGMA auto_vacuum").fetchone()[0] == 0:
                     self.db.execute("PRAGMA auto_vacuum = INCREMENTAL")
@@ -302,7 +303,7 @@ class JournalFile:
         self.db.execute("PRAGMA trusted_schema = OFF")
         self.db.execute("PRAGMA foreign_keys = ON")
         self._prepare_file()
-        # Written means written: a crash of the machine loses no batch that the server was asked for.
+        # Every commit is synced to disk: a crash of the machine loses no batch that was sent.
         self.db.execute("PRAGMA synchronous = FULL")
         if self._version() < VERSION:
             with self.transaction():
@@ -310,8 +311,8 @@ class JournalFile:
             self._version()
 
     def _version(self) -> int:
-        """Return the version of what is in the file, 0 for nothing; raises ``JournalError`` for what is not ours."""
-        # Its parts are read as of one moment: somebody else may be making the file just now.
+        """Return the version of the file, 0 if it is empty; raises ``JournalError`` if it is not a journal."""
+        # Read in one transaction, because another program may be creating the file.
         with self._snapshot():
             version = int(self.db.execute("PRAGMA user_version").fetchone()[0])
             application = self.db.execute("PRAGMA application_id").fetchone()[0]
@@ -322,9 +323,9 @@ class JournalFile:
         if application == APPLICATION_ID:
             is_ours = bool(version)
         else:
-            # Before the fourth version a journal had nothing but its number.
+            # Before version 4, a journal had a version but no application id.
             is_ours = not application and (version in MIGRATIONS or not (version or kinds))
-        # With a trigger, what is written is not what will be there.
+        # A trigger or view could change what is written.
         if not is_ours or kinds & {"trigger", "view"} or not has_columns:
             raise self._foreign()
         return version
@@ -342,7 +343,7 @@ class JournalFile:
                 self.db.execute("ROLLBACK")
 
     def _has_columns(self, version: int) -> bool:
-        """Tell whether the tables are those of that version."""
+        """Return whether the tables have the columns of that version."""
         later = {pair for number, pairs in BROUGHT.items() if number > version for pair in pairs}
         wanted = {(table, column) for table, columns in COLUMNS.items() for column in columns} - later
         there = {(table, row["name"]) for table in COLUMNS for row in self.db.execute(f"PRAGMA table_info({table})")}
@@ -366,7 +367,7 @@ def _identity(found: os.stat_result) -> tuple[int, int]:
 
 
 def _text(raw: bytes) -> str | bytes:
-    """Read a text of the file; what is no UTF-8 stays bytes, and is then found to be damaged."""
+    """Decode a text; one that is not UTF-8 stays bytes, which the checks then report as damaged."""
     try:
         return raw.decode()
     except UnicodeDecodeError:

@@ -1,8 +1,8 @@
 """Messages as JSON lines, and back, without loss.
 
-One object a line: ``id``, ``score``, ``rc`` and ``fr`` as numbers if they are plain numbers (else as text, raw). ``rc``
-is 0 if a message has none, and "0" if that is what is stored; ``fr`` is left out if it is absent. ``body`` is a text,
-or ``body_base64`` if it is not UTF-8; ``sent_ms`` is for the reader only.
+One object per line: ``id``, ``score``, ``rc`` and ``fr``, the last three as numbers if they are plain numbers, else as
+raw text. ``rc`` is 0 if a message has none, and "0" if that is what is stored; ``fr`` is omitted if it is absent.
+``body`` is a text, or ``body_base64`` if it is not UTF-8; ``sent_ms`` is ignored on import.
 """
 
 import base64
@@ -19,12 +19,12 @@ from rsmq_tui.protocol import RawMessage, sent_ms
 from rsmq_tui.triage.errors import TriageError
 
 _SHOWN_CHARS = 60
-# What ZADD takes, and some more of what floats are.
+# A superset of the scores that ZADD accepts.
 _SCORE = re.compile(rb"[+-]?(?:[0-9]{1,400}(?:\.[0-9]{0,400})?(?:[eE][+-]?[0-9]{1,9})?|inf(?:inity)?)", re.IGNORECASE)
 
 
 class FileSeen(NamedTuple):
-    """Which file was read, and how it was then."""
+    """Identifies a file and its content when it was read."""
 
     inode: int
     size: int
@@ -32,13 +32,13 @@ class FileSeen(NamedTuple):
 
 
 def to_line(message: RawMessage, at_ms: int) -> str:
-    """Return a message as one line of JSON, without the line's end."""
-    # Escaped, so that no body can reach a terminal or break a line.
+    """Return a message as one line of JSON, without a newline."""
+    # ASCII only, so that no body can send escapes to a terminal or break a line.
     return json.dumps(to_fields(message, at_ms), ensure_ascii=True)
 
 
 def to_fields(message: RawMessage, at_ms: int) -> dict[str, Any]:
-    """Return what is in a message's line."""
+    """Return the fields of a message's line."""
     line: dict[str, Any] = {"id": _text(message.id), "score": _number(message.score)}
     sent = sent_ms(_text(message.id), now_ms=at_ms)
     if sent is not None:
@@ -55,7 +55,7 @@ def to_fields(message: RawMessage, at_ms: int) -> dict[str, Any]:
 
 
 def from_line(line: str) -> RawMessage:
-    """Read a message back; raises ValueError with a sentence."""
+    """Return the message of a line; raises ValueError with a sentence."""
     try:
         fields = json.loads(line)
     except (ValueError, RecursionError):
@@ -77,14 +77,14 @@ def from_line(line: str) -> RawMessage:
 
 
 def file_seen(stat: os.stat_result) -> FileSeen:
-    """Return what tells a file from another, or from itself when it was written to."""
+    """Return the identity of a file; it changes when the file is replaced or written to."""
     return FileSeen(stat.st_ino, stat.st_size, stat.st_mtime_ns)
 
 
 def read_file(path: Path, seen: FileSeen | None = None) -> Iterator[RawMessage]:
-    """Walk through the messages of an export; raises ``TriageError`` that names the line, and OSError.
+    """Iterate over the messages of an export; raises ``TriageError`` that names the line, and OSError.
 
-    Where it was seen before, another file is refused.
+    Raises ``TriageError`` if the file is not the one in ``seen``.
     """
     with path.open(encoding="utf-8", errors="surrogateescape") as lines:
         if seen is not None and file_seen(os.fstat(lines.fileno())) != seen:
@@ -121,7 +121,7 @@ def _bytes(text: str) -> bytes:
     try:
         return text.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
-        raise ValueError("half a character (a lone surrogate)") from None
+        raise ValueError("half of a character (a lone surrogate)") from None
 
 
 def _number(raw: bytes) -> int | str:

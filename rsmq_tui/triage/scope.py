@@ -1,12 +1,12 @@
 """The messages that a change selects, the guard of each, and the numbers of a preview.
 
-A selection may hold millions of messages: once they are many they are kept in a file, so memory stays flat.
+A selection may hold millions of messages: a large one is stored in a temporary file, so memory use stays low.
 
-A guard says what must still be true of a message when it is changed; otherwise it is left alone. A message that was
-marked or named is changed if nobody has received or changed it since. A message that a filter selected is changed if it
-is still in the queue and still matches, so a poison message that is received while the preview is read is still
-changed. The server compares what can change (state, rc, due) in the same step as the change. A body, its size and its
-id never change, and ages are compared when the batch is prepared.
+A guard is a condition that a message must still meet when it is changed; otherwise it is skipped. A marked or named
+message must not have been received or changed since. A message that a filter selected must still be in the queue and
+still match, so a poison message that is received during the preview is still changed. The server compares what can
+change (state, rc, due) atomically with the change. A message's body, size and id never change; ages are compared when
+the batch is prepared.
 """
 
 import asyncio
@@ -42,17 +42,16 @@ from rsmq_tui.triage.jsonl import FileSeen, file_seen, read_file
 
 _IN_MEMORY_BYTES = 8_000_000
 _LENGTH_BYTES = 8
-# The fields of a message that are looked at here.
 _ID, _SCORE, _RC, _SIZE, _BODY = map(RawMessage._fields.index, ("id", "score", "rc", "size", "body"))
-# Bodies that were read while looking are kept up to this much; those of later messages are read again.
+# A selection stores bodies up to this total; the bodies of later messages are read again.
 _BODIES_BYTES = 64_000_000
 
 
 class Selection:
-    """Messages of one queue in the order they were added; ``close`` frees the file.
+    """Messages of one queue, in the order they were added; ``close`` frees the file.
 
-    ``states`` counts them by what they were when seen, ``bytes`` sums the lengths of their bodies, and ``units`` counts
-    those whose scores are not in ms. A message whose body is None has none, or is to be read before it is taken away.
+    ``states`` counts them by their state when read, ``bytes`` is the total length of their bodies, and ``units`` counts
+    those whose scores are not in ms. A message whose body is None has none, or its body must be read before removal.
     """
 
     def __init__(self) -> None:
@@ -60,7 +59,7 @@ class Selection:
         self.clear()
 
     def clear(self) -> None:
-        """Forget what was added."""
+        """Remove all messages."""
         self.count = 0
         self.bytes = 0
         self.at_ms = 0
@@ -71,7 +70,7 @@ class Selection:
 
     def add(self, messages: Iterable[RawMessage], at_ms: int) -> None:
         """Add messages that were read at that server time."""
-        # A column for each field: half as long to keep, and to read again, as a row for each message.
+        # Columns take half the time of rows, to write and to read.
         columns: list[Sequence[Any]] = list(zip(*messages, strict=True))
         if not columns:
             return
@@ -83,14 +82,17 @@ class Selection:
         for state, count in count_states(columns[_SCORE], columns[_RC], at_ms, columns[_ID]).items():
             self.states[state] += count
         self.units.update(score_units(columns[_SCORE]))
-        # Our own file, never anybody else's: marshal is the fastest way there and back.
+        # Only this process reads the file, so marshal is safe; it is the fastest format.
         packed = marshal.dumps(columns)
         self._file.seek(0, SEEK_END)
         self._file.write(len(packed).to_bytes(_LENGTH_BYTES, "big"))
         self._file.write(packed)
 
     def chunks(self, messages: int, size: int) -> Iterator[list[RawMessage]]:
-        """Walk through it in runs of at most that many messages and about that many bytes of bodies."""
+        """Yield the messages in chunks of at most ``messages``, with bodies of at most ``size`` bytes together.
+
+        A message with a longer body is a chunk of its own.
+        """
         chunk: list[RawMessage] = []
         heavy = 0
         for block in self._blocks():
@@ -99,7 +101,7 @@ class Selection:
                 part = block[start : start + messages - len(chunk)]
                 weight = sum([message.size for message in part])
                 if heavy + weight > size:
-                    # One by one; a message that is heavier than that comes alone.
+                    # Continue one by one, since the whole part does not fit.
                     part = part[:1]
                     weight = part[0].size
                 if chunk and heavy + weight > size:
@@ -142,10 +144,10 @@ _READY, _HIDDEN = Comparison("due", "<=", 0), Comparison("due", ">", 0)
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """Tells whether a message may still be changed.
+    """The condition that a message must still meet when it is changed.
 
-    ``conditions`` are those that the server compares; None where a message must be as it was seen. ``ages`` tells
-    whether the terms on age hold, None where there are none. ``sentence`` says it to people.
+    The server compares ``conditions``; None means that a message must be unchanged. ``ages`` tests the terms on age,
+    None if there are none. ``sentence`` explains the guard in a preview.
     """
 
     sentence: str
@@ -154,7 +156,7 @@ class Guard:
     _matches: Predicate | None = None
 
     def letter(self, seen: RawMessage, now: RawMessage | None, at_ms: int) -> Outcome:
-        """Return what becomes of a message that was read again at that server time, ``DONE`` where it may change."""
+        """Return the outcome of a message that was read again at that server time; ``DONE`` if it may be changed."""
         if now is None:
             return Outcome.GONE
         if self._matches is not None:
@@ -174,7 +176,7 @@ SAME_MESSAGE = Guard(
 
 
 def still_matching(wanted: Filter) -> Guard:
-    """Return the guard of what a filter counted."""
+    """Return the guard of messages that a filter selected."""
     if wanted.is_empty:
         return SAME_MESSAGE
     changing = [term for term in wanted.terms if term.field in (*_CHANGING, "age")]
@@ -188,7 +190,7 @@ def still_matching(wanted: Filter) -> Guard:
 
 
 def _condition(term: Term, poison_rc: int) -> Condition:
-    """Return what a term on state, rc or due wants; raises ValueError for any other."""
+    """Return the condition for a term on state, rc or due; raises ValueError for any other."""
     match term:
         case Term(
             field="rc" | "due" as field, operator="=" | "!=" | "<" | "<=" | ">" | ">=" as operator, value=int(value)
@@ -210,7 +212,7 @@ _BODY_SHOWN = 60
 
 
 class Shown(NamedTuple):
-    """A message as a screen or a list showed it: id, raw score, and receive count as a number."""
+    """A message as a screen showed it: id, raw score, and receive count."""
 
     id: str
     score: str
@@ -219,7 +221,7 @@ class Shown(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Marked:
-    """These messages, as they were shown; ``even_if_received``: whatever they are by now."""
+    """These messages if unchanged since they were shown, or in any state with ``even_if_received``."""
 
     messages: tuple[Shown, ...]
     even_if_received: bool = False
@@ -227,7 +229,7 @@ class Marked:
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """The messages of these ids, whatever they are by the time of the preview; ``even_if_received``: or after it."""
+    """The messages with these ids, in any state at the preview; with ``even_if_received``, in any state later too."""
 
     ids: tuple[str, ...]
     even_if_received: bool = False
@@ -235,11 +237,10 @@ class Named:
 
 @dataclass(frozen=True, slots=True)
 class Matching:
-    """Every message of the queue that matches, or the ``limit`` of them that are due first; an empty filter is all.
+    """Every message that matches, or the first ``limit`` of them by due time; an empty filter matches all.
 
-    A release takes those due first of the hidden ones, for the others are visible. An export takes any so many; a
-    change of a list queue those that are taken next, or with a filter any. ``even_if_received``: those that matched
-    when they were counted, also if that is because nobody had received them yet.
+    A release selects the first hidden ones. A change of a list queue selects those that are taken next, or any with a
+    filter. With ``even_if_received``, messages that matched at the preview are changed even if they no longer match.
     """
 
     filter: Filter
@@ -257,15 +258,15 @@ Scope = Marked | Named | Matching | Everything
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """A change that was not made yet; what was seen is in ``selection``, which ``close`` frees.
+    """A change before it is made; ``selection`` has its messages, and ``close`` frees it.
 
-    ``count`` is how many messages (or queues) it is for, ``elsewhere`` how many of the marked ones have changed since
-    they were shown, or of the named ones are not there, and are left out, ``unsearched`` how many could not be matched
-    because their bodies are too long. ``notes`` are sentences that whoever decides should read. ``fields`` is what the
-    queue was, and ``file`` which file was read, where the change is only for these. ``guard`` tells which messages are
-    left alone; ``left_is_asked`` says that the ids of those that it leaves alone are wanted, to be offered again.
-    ``changed`` counts those of ``elsewhere`` that are still in the queue, and ``wider`` is the scope that has them too.
-    ``keep_days`` is how long the journal keeps it, None for that of a demo.
+    ``count`` is how many messages (or queues) the change applies to. ``elsewhere`` is how many are left out because
+    they have changed since they were marked, or were named and do not exist; ``unsearched`` is how many could not be
+    matched because their bodies are too long. ``notes`` are sentences for the user. ``fields`` are the queue's
+    attributes, and ``file`` identifies the imported file, at the time of the preview. ``guard`` says
+    which messages are skipped; with ``left_is_asked``, the report collects the ids of those that have changed, so that
+    the user can retry them. ``changed`` counts those of ``elsewhere`` that are still in the queue, and ``wider`` is a
+    scope that includes them. ``keep_days`` is how long the journal keeps the change, None for a demo.
     """
 
     action: Action
@@ -289,12 +290,12 @@ class Preview:
 
     @property
     def title(self) -> str:
-        """What would be done, as a headline."""
+        """The title of the preview: the action and its count."""
         return f"{self.action.verb} {self.action.about(self.count)}"
 
     @property
     def rows(self) -> tuple[tuple[str, str], ...]:
-        """What people should read before they decide, as (label, words)."""
+        """The lines of the preview, as (label, text)."""
         server = f"{self.server}, ns {self.ns}" if kind_of(self.ns).has_namespaces else self.server
         where = f"{self.profile} ({server})" if self.profile else server
         action = self.action
@@ -313,18 +314,18 @@ class Preview:
         return tuple(rows)
 
     def close(self) -> None:
-        """Free what was seen."""
+        """Free the selection."""
         if self.selection is not None:
             self.selection.close()
 
     def _only_body(self) -> str | None:
-        """Return the start of the body where it is for one message: with it people know that it is the right one."""
+        """Return the start of the body if the change is for one message, so that the user can recognize it."""
         only = next(iter(self.selection), None) if self.selection is not None and self.count == 1 else None
         body = None if only is None else only.body
         return None if body is None else printable(body[:_BODY_SHOWN].decode("utf-8", "replace"), _BODY_SHOWN)
 
     def _undo(self) -> str:
-        # Other programs have their own journal, not that of a demo.
+        # `rsmq-tui undo` cannot reach the journal of a demo.
         by = "u" if self.keep_days is None else "u, or rsmq-tui undo"
         if isinstance(self.action, Copy | Send):
             return f"removes them again, except for those received meanwhile ({by})"
@@ -343,12 +344,12 @@ def _now(states: Mapping[MessageState, int]) -> str:
 
 
 _COUNTED_AT_ONCE = 500
-# What the journal needs for a message besides its body.
+# The size of a message in the journal, without its body.
 _OVERHEAD_BYTES = 200
 
 
 class Seeing(NamedTuple):
-    """How far a look has come: messages scanned of about ``depth``, and how many of them match."""
+    """The progress of a scan: messages scanned of about ``depth``, and how many of them match."""
 
     scanned: int
     depth: int
@@ -359,7 +360,7 @@ SeeingCallback = Callable[[Seeing], None]
 
 
 def what_of(action: Action, scope: Scope | None) -> str:
-    """Say which messages a scope means."""
+    """Describe the messages of a scope, for people."""
     match scope:
         case Marked(messages=messages):
             return f"the message {messages[0].id}" if len(messages) == 1 else f"the {len(messages):,} marked messages"
@@ -374,9 +375,9 @@ def what_of(action: Action, scope: Scope | None) -> str:
 
 
 async def preview_of_sending(base: Preview, seeing: SeeingCallback) -> Preview:
-    """Fill in what is sent: bodies, or the messages of a file, all of which can be read.
+    """Return ``base``, completed with what is sent: bodies, or the messages of a file, which is read to its end.
 
-    Raises ``TriageError`` where there are none, and OSError.
+    Raises ``TriageError`` if there is nothing to send or a line is invalid, and OSError.
     """
     match base.action:
         case Send(bodies=bodies):
@@ -396,7 +397,7 @@ async def preview_of_sending(base: Preview, seeing: SeeingCallback) -> Preview:
 
 
 def check_room(limit_bytes: int, selection: Selection, bodies: int) -> None:
-    """Raise ``TriageError`` where a journal of that limit cannot hold what a change would write, with those bodies."""
+    """Raise ``TriageError`` if a change would exceed the journal's limit; ``bodies`` is the size of the bodies."""
     wanted = bodies + _OVERHEAD_BYTES * selection.count
     if wanted > limit_bytes:
         raise TriageError(

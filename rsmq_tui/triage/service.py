@@ -1,7 +1,4 @@
-"""The service through which every change goes: preview, run, undo and recovery, for each kind of queue.
-
-What differs between kinds is behind ``Backend``.
-"""
+"""The entry point of all changes: preview, run, undo and recovery. ``Backend`` has what differs between kinds."""
 
 import asyncio
 from abc import ABC, abstractmethod
@@ -28,27 +25,27 @@ from rsmq_tui.triage.undo import LeftToUndo, left_to_undo, notes_of_undo, prepar
 
 
 class Backend(ABC):
-    """Knows a kind of queues; every method raises what its editor raises, and ``TriageError``."""
+    """The changes of one kind of queue; every method raises what its editor raises, and ``TriageError``."""
 
     @property
     @abstractmethod
     def editor(self) -> EditExecutor:
-        """What carries its changes out."""
+        """The executor of its edits."""
 
     def watch(self, ns: str) -> None:  # noqa: B027 # most kinds have no namespaces
-        """Change the queues of another namespace from now on, where there are some."""
+        """Switch to another namespace, if the kind has namespaces."""
 
     @abstractmethod
     async def preview(self, base: Preview, journal: Journal, scope: Scope | None, seeing: SeeingCallback) -> Preview:
-        """Find out what the action of ``base`` would do, and fill in what is known of it."""
+        """Return ``base``, completed with what its action would do."""
 
     @abstractmethod
     def prepare(self, editor: EditExecutor, journal: Journal, preview: Preview) -> AsyncGenerator[Step, None]:
-        """Prepare the batches of what was previewed."""
+        """Yield the batches of a previewed change."""
 
     @abstractmethod
     def export(self, queue: str, scope: Scope | None, write: Callable[[str], object]) -> Exporting:
-        """Hand what a scope means to ``write``."""
+        """Return an export that passes the messages of a scope to ``write``."""
 
     @abstractmethod
     async def aclose(self) -> None:
@@ -63,11 +60,11 @@ _ANOTHER_SERVER = (
 
 
 class ChangeService:
-    """Changes the queues of one namespace on one server, or refuses to when it is read-only.
+    """Changes the queues of one namespace on one server, or refuses to if it is read-only.
 
-    ``folder`` holds the journal and the audit log; nothing is made there before the first preview. ``backend`` knows
-    the kind of queues, RSMQ's without; ``names`` tells the keys of list queues that messages are moved to. Every method
-    raises ``TriageError``. Close it with ``aclose``.
+    ``folder`` holds the journal and the audit log; nothing is created there before the first preview. ``backend`` is
+    that of the kind of queue, by default RSMQ. ``names`` are the keys of list queues that messages are moved to. Every
+    method raises ``TriageError``. Close it with ``aclose``.
     """
 
     def __init__(
@@ -108,15 +105,15 @@ class ChangeService:
         return self._backend.editor
 
     def watch(self, ns: str) -> None:
-        """Change the queues of another namespace from now on."""
+        """Switch to another namespace."""
         self._backend.watch(ns)
 
     async def preview(
         self, action: Action, scope: Scope | None = None, seeing: Callable[[Seeing], None] = lambda _: None
     ) -> Preview:
-        """Find out exactly what an action would do; ``seeing`` is told how far the look has come.
+        """Return exactly what an action would do; ``seeing`` is called with the progress of the scan.
 
-        What earlier changes on this server left unsettled is settled first.
+        Unfinished changes on this server are recovered first.
         """
         self._refuse_if_read_only()
         try:
@@ -131,9 +128,9 @@ class ChangeService:
     async def preview_undo(
         self, change: int | None = None, *, queue: str | None = None, unsettled: bool = False
     ) -> Preview:
-        """Find out what taking back a change would do: that one, or the last (of that queue).
+        """Return what undoing a change would do: that change, or the last one (of that queue).
 
-        Messages that the change or a consumer may have taken away are ``unsettled``: put back only if that is said.
+        Messages that may have been removed by a consumer, not by the change, are put back only with ``unsettled``.
         """
         self._refuse_if_read_only()
         try:
@@ -172,12 +169,12 @@ class ChangeService:
         )
 
     def run(self, preview: Preview) -> Run:
-        """Carry out what was previewed: iterate over the run for its progress, then read its ``report``."""
+        """Return the run of a previewed change: iterate over it for its progress, then read its ``report``."""
         self._refuse_if_read_only()
         return Run(preview, self._steps, self._finished)
 
     async def export(self, queue: str, scope: Scope | None, path: Path) -> AsyncGenerator[Exported, None]:
-        """Write messages to a file as lines of JSON, yielding how far it is; the server is not changed."""
+        """Write messages to a file as JSON lines, and yield the progress; the server is not changed."""
         try:
             with whole_file(path) as write:
                 exporting = self._backend.export(queue, scope, write)
@@ -188,7 +185,7 @@ class ChangeService:
             raise TriageError(words(error)) from error
 
     async def recover(self) -> list[Change]:
-        """Settle what earlier runs left unfinished on this server, and return those changes."""
+        """Settle the changes that earlier runs left unfinished on this server, and return them."""
         if self.read_only:
             return []
         try:
@@ -211,7 +208,7 @@ class ChangeService:
 
     async def _open(self) -> Journal:
         async with self._opening:
-            # One that was removed is not closed yet: a change that still runs learns by it that it has to stop.
+            # A removed journal stays open until ``aclose``, so that a running change can detect the removal and stop.
             if self._journal is None or not self._journal.is_in_place:
                 path = self.folder / "journal.sqlite"
                 opening = partial(Journal, path, keep_days=self._keep_days, limit_bytes=self._limit_bytes)
@@ -239,7 +236,7 @@ class ChangeService:
             raise JournalError(damage_words(change))
         if found.server != self.server:
             raise TriageError(f"change {change} was made on {found.server}, not on {self.server}")
-        # What was settled may have been taken back already, and the rest left.
+        # The certain part may have been undone already, and the unsettled part is left.
         is_rest = unsettled and found.unsure and found.state is State.UNDONE
         if found.state is State.UNDONE and not is_rest:
             raise JournalError(f"change {change} was already undone")
@@ -248,7 +245,7 @@ class ChangeService:
         return found
 
     def _editor_of(self, ns: str, queue: str) -> EditExecutor:
-        """Return what changes that queue, of whatever kind it is, over the connections that there are."""
+        """Return the editor of a queue of any kind, over the existing connections."""
         found = self._editor if self._editor.ns == ns else editor_of(self._editor, ns)
         return found.at(queue)
 
@@ -292,7 +289,6 @@ class ChangeService:
 
 
 def _unsettled_words(change: Change, left: LeftToUndo, *, unsettled: bool) -> str:
-    """Say what nobody knows of a change, and what that means for an undo."""
     some = f"{plural(left.unsettled, 'message')} of change {change.change}"
     told = f"{some} may have been consumed instead of {change.past}"
     if unsettled:
@@ -301,7 +297,7 @@ def _unsettled_words(change: Change, left: LeftToUndo, *, unsettled: bool) -> st
 
 
 async def _begun(journal: Journal, begin: Callable[[], int]) -> int:
-    """Begin a change; when this is cancelled, a thread does so nevertheless, and nobody works on it."""
+    """Begin a change. If this is cancelled, the thread begins it nevertheless, and it is then left at once."""
     beginning = asyncio.ensure_future(asyncio.to_thread(begin))
     try:
         return await asyncio.shield(beginning)

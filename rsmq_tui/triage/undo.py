@@ -1,7 +1,6 @@
-"""Undoes a change: the inverse of its batches in reverse order, guarded as the change itself was.
+"""Undoes a change: the inverse of its batches in reverse order, with the same guards.
 
-A message of which it is unknown whether the change or a consumer removed it is unsettled: it is put back only if that
-is asked for explicitly.
+A message is unsettled if it is unknown whether the change or a consumer removed it. It is put back only on request.
 """
 
 import asyncio
@@ -19,12 +18,12 @@ from rsmq_tui.triage.journal import Journal
 
 
 class BatchUndo(ABC):
-    """Takes batches of one change back, those of one kind of queue.
+    """Undoes the batches of one change, for one kind of queue.
 
-    ``already`` are the numbers of those batches that an earlier, unfinished undo has taken back.
+    ``already`` are the numbers of the batches that an earlier, unfinished undo has undone.
     """
 
-    # What people should know before they take a change of such queues back.
+    # A sentence for the preview of an undo.
     note = ""
 
     def __init__(self, journal: Journal, change: int, already: set[int]) -> None:
@@ -32,19 +31,19 @@ class BatchUndo(ABC):
 
     @abstractmethod
     def still_done(self, entry: Entry) -> str:
-        """Return the outcome of a batch without what earlier, unfinished undoing has taken back."""
+        """Return the outcome of a batch, without what earlier, unfinished undos have undone."""
 
     @abstractmethod
     def steps(self, editor: EditExecutor, entry: Entry) -> AsyncGenerator[Step, None]:
-        """Prepare the way back of one batch, as far as it was not gone before; ``editor`` is that of the change."""
+        """Yield the inverse of what is left of a batch; ``editor`` is that of the change."""
 
     def created(self, entry: Entry) -> str | None:
-        """Return the queue that a batch created, which is then removed."""
+        """Return the queue that a batch created, which the undo removes, or None."""
         return None
 
 
 class LeftToUndo(NamedTuple):
-    """How many messages (or queues) an undo is for, how many messages are unsettled, and which queues were created."""
+    """How many messages (or queues) an undo changes, how many messages are unsettled, and which queues were created."""
 
     planned: int
     unsettled: int
@@ -52,7 +51,7 @@ class LeftToUndo(NamedTuple):
 
 
 class _Undos:
-    """What takes the batches of one change back, for each kind of queue."""
+    """The ``BatchUndo`` of one change, for each kind of queue."""
 
     def __init__(self, journal: Journal, change: int) -> None:
         self.journal, self.change = journal, change
@@ -60,7 +59,7 @@ class _Undos:
         self._known: dict[str, BatchUndo] = {}
 
     def of(self, entry: Entry) -> BatchUndo:
-        """Return what takes that batch back."""
+        """Return the ``BatchUndo`` of a batch."""
         kind = kind_of_batch(entry.batch.kind)
         if kind.name not in self._known:
             self._known[kind.name] = kind.part("undo")(self.journal, self.change, self.already)
@@ -70,7 +69,7 @@ class _Undos:
 async def prepare_undo(
     editor: EditExecutor, journal: Journal, change: int, *, unsettled: bool = False
 ) -> AsyncGenerator[Step, None]:
-    """Prepare the way back of what was done, ``unsettled`` batches only if that is said.
+    """Yield the inverse of a change; that of unsettled batches only with ``unsettled``.
 
     Raises what the editor and the journal raise.
     """
@@ -85,19 +84,19 @@ async def prepare_undo(
             prepared.undoes, prepared.counted = entry.number, entry.counted or is_rest
             before, kind = kind, entry.batch.kind
             if before not in (None, kind):
-                # A message that was changed in several ways is changed back in the opposite order.
+                # A message may be in several batches of different kinds: the order must be kept.
                 yield Step(alone=True)
             yield prepared
 
 
 def left_to_undo(journal: Journal, change: int, *, unsettled: bool = False) -> LeftToUndo:
-    """Count what there is to take back; where nothing that people asked for is left, what only served it counts."""
+    """Count what is left to undo; auxiliary batches count only if no others are left."""
     counted, served, doubtful, created = _left(_Undos(journal, change))
     return LeftToUndo((counted or served) + (doubtful if unsettled else 0), doubtful, created)
 
 
 def removal_notes(left: LeftToUndo) -> list[str]:
-    """Say which queues an undo removes, and when it does not."""
+    """Return a note for each queue that the undo removes if nobody else has used it."""
     return [
         f"Queue {printable(queue)}, which the change created, is removed if it is empty then and nobody else has used "
         "it; otherwise it is kept."
@@ -106,14 +105,14 @@ def removal_notes(left: LeftToUndo) -> list[str]:
 
 
 def notes_of_undo(change: Change) -> tuple[str, ...]:
-    """Say what people should know before they take a change back."""
+    """Return the notes for the preview of an undo."""
     note = kind_of(change.ns).part("undo").note
     is_put_back = change.name not in (Copy.name, Send.name, Import.name, Hide.name)
     return (note,) if note and is_put_back else ()
 
 
 def undo_summary(change: Change) -> str:
-    """Say in a line what there is to take back."""
+    """Return one line: the change that is undone."""
     if change.name in (CreateQueue.name, SetAttributes.name, Fix.name):
         done = f"{change.past} queue {printable(change.queue)}, {change.what}"
     elif not change.done:
@@ -124,28 +123,25 @@ def undo_summary(change: Change) -> str:
 
 
 def _is_rest(undos: _Undos) -> bool:
-    """Tell whether only what served a change is left to be taken back, as a queue made for messages that never came."""
+    """Return whether only auxiliary batches are left, such as the creation of a queue that got no messages."""
     found = undos.journal.change(undos.change)
     if found is not None and found.done and not undos.already:
-        # To look through all of its batches is not for nothing.
+        # Fast path: reading all batches takes time.
         return False
     counted, _, doubtful, _ = _left(undos)
     return not counted + doubtful
 
 
 def _is_unsettled(entry: Entry) -> bool:
-    """Tell whether to take a batch back may put messages back that a consumer has taken.
+    """Return whether undoing a batch may put back messages that a consumer has taken.
 
-    All else that is unsure is guarded by what is there: what this change did not do is not taken back.
+    Any other batch with an unsure outcome is safe to undo: guards skip what the change did not do.
     """
     return entry.unsure and entry.batch.takes_away
 
 
 def _left(undos: _Undos) -> tuple[int, int, int, tuple[str, ...]]:
-    """Count what is left of what people asked for, of what served it, and what of it is unsettled.
-
-    Last come the queues that the change created.
-    """
+    """Return what is left: counted, auxiliary and unsettled numbers, and the queues that the change created."""
     counted = served = doubtful = 0
     created: list[str] = []
     for entry in undos.journal.entries(undos.change):

@@ -205,4 +205,4 @@ def test_lists_have_a_section_of_their_own(command: Command, orders: Rsmq, clien
     lines = done.text.splitlines()
 
     assert done.status == 0
-    assert lines[lines.index(f"{redis_url}, lists queue:*, jobs") + 1] == "  ok    2 lists of queue:*, jobs"
+    assert lines[lines.index(f"{redis_url}, lists queue:*, jobs") + 1] == "  ok    2 lists found for queue:*, jobs"

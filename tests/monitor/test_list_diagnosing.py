@@ -34,7 +34,7 @@ async def test_all_is_well(client: Redis, found: Diagnose) -> None:
     client.lpush("queue:a", "x")
     findings = await found("queue:*", "b")
     assert levels(findings) == {"lists.found": Level.OK, "lists.speed": Level.OK}
-    assert findings["lists.found"].text == "2 lists of queue:*, b"
+    assert findings["lists.found"].text == "2 lists found for queue:*, b"
 
 
 async def test_a_poll_that_takes_too_long(client: Redis, found: Diagnose) -> None:

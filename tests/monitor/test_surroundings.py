@@ -23,7 +23,7 @@ def test_a_good_terminal() -> None:
 @pytest.mark.parametrize(
     ("environment", "words"),
     [
-        ({"COLORTERM": "truecolor"}, "all colours"),
+        ({"COLORTERM": "truecolor"}, "24-bit colour"),
         ({}, "256 colours"),
         ({"TERM": "xterm"}, "16 colours: --theme rsmq-ansi"),
         ({"NO_COLOR": "1", "COLORTERM": "truecolor"}, "no colours, because NO_COLOR is set"),

@@ -37,7 +37,7 @@ async def test_in_a_cluster_keys_of_several_slots_are_refused(
     with pytest.raises(TriageError, match="one hash tag"):
         await lists.preview(Delete(queue=A))
     (await with_tags.preview(Delete(queue=A))).close()
-    with pytest.raises(TriageError, match="queue:a and queue:b are on several servers"):
+    with pytest.raises(TriageError, match="queue:a and queue:b are in different slots"):
         await with_tags.preview(Move(queue=A, target=B))
     await lists.aclose()
     await with_tags.aclose()

@@ -1,4 +1,4 @@
-"""What an audit finds: each kind, its cause, its effect, and its fix."""
+"""The kinds of findings of an audit: cause, effect and fix of each."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -9,16 +9,16 @@ from rsmq_tui.monitor.text import count
 
 
 class Severity(StrEnum):
-    """An error keeps messages from being consumed as they should; a warning costs memory, or somebody's nerves."""
+    """An error prevents messages from being consumed correctly; a warning is anything less."""
 
     ERROR = "error"
     WARNING = "warning"
 
 
 class Words(NamedTuple):
-    """``one`` and ``many`` say what was found; ``fix`` is None where there is none that is safe.
+    """The texts of a kind: ``one`` and ``many`` say what was found, ``maker`` what probably caused it.
 
-    Where there is none, ``hint`` says what helps.
+    ``fix`` says what an automatic fix does, None if no fix is safe; ``hint`` then says what to do instead.
     """
 
     severity: Severity
@@ -31,7 +31,7 @@ class Words(NamedTuple):
 
 
 class ListFindingKind(StrEnum):
-    """What does not fit together in a list queue; the names are those of ``--kind``."""
+    """The problems of list queues; the values are those of ``--kind``."""
 
     TYPE = "list-type"
     UNLEASED = "unleased"
@@ -114,7 +114,7 @@ LIST_WORDS = {
 
 
 class FindingKind(StrEnum):
-    """What does not fit together; the names are those of ``--kind``."""
+    """The problems of RSMQ queues; the values are those of ``--kind``."""
 
     WRONG_TYPE = "wrong-type"
     RESERVED = "reserved-name"
@@ -137,10 +137,10 @@ class FindingKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One kind of trouble in one queue.
+    """One kind of problem in one queue.
 
-    ``count`` says how often it was found, ``ids`` are some of the ids (or fields) that have it, ``detail`` is what
-    only this finding knows.
+    ``count`` is how often it was found, ``ids`` are some of the affected ids (or fields), ``detail`` applies only to
+    this finding.
     """
 
     kind: FindingKind | ListFindingKind
@@ -156,39 +156,39 @@ class Finding:
 
     @property
     def what(self) -> str:
-        """What it is, with its number."""
+        """What was found, with its count."""
         words = _words_of(self.kind)
         told = words.one if self.count == 1 else f"{count(self.count)} {words.many}"
         return f"{told}: {self.detail}" if self.detail else told
 
     @property
     def maker(self) -> str:
-        """What probably made it."""
+        """What probably caused it."""
         return _words_of(self.kind).maker
 
     @property
     def effect(self) -> str:
-        """What it does to consumers."""
+        """Its effect on consumers."""
         return _words_of(self.kind).effect
 
     @property
     def fix(self) -> str | None:
-        """What a fix would do, or None where there is none."""
+        """What a fix would do, or None if there is none."""
         return _words_of(self.kind).fix
 
     @property
     def hint(self) -> str | None:
-        """What helps where there is no fix, if anything is known to."""
+        """What to do if there is no fix, or None."""
         hint = _words_of(self.kind).hint
         return hint and hint.replace("list:KEY", quote(f"list:{self.queue}"))
 
     @property
     def asks(self) -> bool:
-        """Whether it is fixed only when its kind is named: who else reads the queue decides whether it is wrong."""
+        """Whether it is fixed only if its kind is named: it is a problem only for some clients."""
         return self.kind in NAMED_ONLY
 
 
-# Clients exist for which these are right: where all that read a queue are such clients, nothing is to be mended.
+# Some clients write these on purpose: if only such clients use the queue, nothing needs to be fixed.
 NAMED_ONLY = frozenset({FindingKind.FOREIGN_ID, FindingKind.SECONDS, FindingKind.MICROSECONDS, FindingKind.NEVER})
 
 _KEPT = "the journal keeps what is removed"
@@ -293,7 +293,7 @@ _WORDS = {
         _WARNING,
         "message whose score is infinite",
         "messages whose scores are infinite",
-        "a hand",
+        "a manual ZADD",
         "the message never becomes visible",
         "makes it visible now; wrong if it was parked there on purpose",
     ),

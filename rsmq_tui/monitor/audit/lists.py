@@ -1,7 +1,7 @@
 """Audits list queues: compares processing lists with leases. It only reads.
 
-Consumers continue meanwhile, and an item is leased a moment after it was moved, so one read cannot tell what is wrong.
-Whatever is doubtful is read again, and reported only if every read shows it.
+Consumers continue meanwhile, and an item gets its lease a moment after it was moved, so one read proves nothing. Each
+possible problem is read again, and reported only if every read shows it.
 """
 
 import asyncio
@@ -23,11 +23,11 @@ from rsmq_tui.protocol.lists.reader import ListReader
 from rsmq_tui.protocol.rsmq.scripts import MICROSECONDS_FROM, SECONDS_BELOW
 
 OVERDUE_MS = 60_000
-# Between two looks: longer than from a move to its lease.
+# Delay between two reads: longer than the time between a move and its lease.
 SETTLING_S = 1.0
-# Where many items have the same bytes, one that is being leased may be taken for another one that was a moment ago.
+# More than one, because equal items that get their leases one after the other cannot be told apart.
 _SECOND_LOOKS = 2
-# Of more, in processing or leased, only numbers are told: 100 bytes of memory each.
+# Queues with more items in processing, or more leases, are not compared: each takes 100 bytes of memory.
 COMPARED_MAX = 200_000
 _RIGHT_TYPES = KeyTypes("list", "list", "zset")
 _KEYS = KeyTypes("its key", "its processing key", "its leases key")
@@ -36,10 +36,10 @@ _KEYS = KeyTypes("its key", "its processing key", "its leases key")
 async def audit_lists(
     reader: ListReader, queues: Sequence[str] | None = None, *, settling_s: float | None = None
 ) -> AsyncGenerator[AuditProgress, None]:
-    """Look at these list queues, or at all that the reader's patterns mean, and for others that are worked on.
+    """Audit these list queues; without them, all that match the reader's patterns, and find others that are in use.
 
-    Raises ``PeekError`` when the server cannot be read. Close it with ``aclose`` when leaving early. Where something is
-    doubtful it waits ``settling_s`` and looks again, ``SETTLING_S`` where that is None.
+    Raises ``PeekError`` if the server cannot be read. Close it with ``aclose`` when leaving early. ``settling_s`` is
+    the delay before a possible problem is read again; None means ``SETTLING_S``.
     """
     work = _ListAudit(reader, SETTLING_S if settling_s is None else settling_s)
     with in_words():
@@ -49,20 +49,20 @@ async def audit_lists(
 
 
 async def missing_lists(reader: ListReader, queues: Iterable[str]) -> list[str]:
-    """Return those of these list queues that nobody named and that have no key; raises ``PeekError``."""
+    """Return those of these list queues that are neither watched nor have a key; raises ``PeekError``."""
     with in_words():
         await reader.discovery.search()
         unknown = [queue for queue in queues if name_bytes(queue) not in reader.discovery.names]
         types = {queue: await reader.leases.types(queue) for queue in unknown}
-    # Any key may be called like that: without a list there is no list queue.
+    # Other keys may have the same names: only a list makes a list queue.
     return [queue for queue, found in types.items() if "list" not in found[:2]]
 
 
 @dataclass(slots=True)
 class _Look:
-    """What was seen of a queue: how many there are of each item that is in processing, unleased, or leased in vain.
+    """One read of a queue: items in processing, and those of them without a lease, counted by SHA1.
 
-    ``lasting`` are the leases that were there throughout.
+    ``lasting`` are the leases that existed both before and after the items were read.
     """
 
     items: Counter[str] = field(default_factory=Counter)
@@ -73,7 +73,7 @@ class _Look:
 
     @property
     def orphans(self) -> Counter[str]:
-        """How many leases of each item are more than there are items."""
+        """The surplus of leases over items, by SHA1."""
         leased = Counter(member.sha for member in self.lasting.values() if member.sha is not None)
         return leased - self.items
 
@@ -88,7 +88,7 @@ class _ListAudit:
     unseen: list[str] = field(default_factory=list)
 
     async def of_all(self) -> AsyncGenerator[AuditProgress, None]:
-        """Audit all that are watched, and look for others."""
+        """Audit all watched queues, and find others that are in use."""
         await self.reader.discovery.search()
         if note := self.reader.discovery.note:
             self.unseen.append(printable(note, SENTENCE_MAX))
@@ -110,7 +110,7 @@ class _ListAudit:
         yield self._progress(None)
 
     async def of(self, queues: Sequence[str]) -> AsyncGenerator[AuditProgress, None]:
-        """Audit these."""
+        """Audit these queues."""
         for queue in dict.fromkeys(queues):
             self.queues += 1
             findings: list[Finding] = []
@@ -128,7 +128,7 @@ class _ListAudit:
             yield self._progress(queue, findings)
 
     async def _inside(self, queue: str, types: KeyTypes) -> AsyncGenerator[AuditProgress, None]:
-        """Compare what is in processing with the leases."""
+        """Compare the items in processing with the leases."""
         if types.processing not in ("list", "none") or types.leases not in ("zset", "none"):
             self.unseen.append(f"queue {printable(queue, SENTENCE_MAX)}: leases cannot be compared with other types")
             return
@@ -153,7 +153,7 @@ class _ListAudit:
         yield AuditProgress(queue, 0, 0, 0, 0, tuple(findings))
 
     async def _look(self, queue: str) -> _Look | None:
-        """Look once; None where there is too much to compare."""
+        """Read the items and leases once; None if there are more than ``COMPARED_MAX``."""
         look = _Look()
         before = await self._leases(queue, look)
         if before is None:
@@ -164,9 +164,9 @@ class _ListAudit:
                 self.examined += len(chunk)
                 for raw, score in zip(ids, scores, strict=True):
                     id = read_item_id(raw)
-                    assert id is not None, "what the scan gives"
+                    assert id is not None, "the scan yields item ids"
                     look.items[id.sha] += 1
-                    # An infinite deadline looks like none.
+                    # An infinite deadline has the same score.
                     if score == UNLEASED_SCORE:
                         look.ids[id.sha] = str(id)
                 if look.items.total() > COMPARED_MAX:
@@ -191,7 +191,7 @@ class _ListAudit:
         return found
 
     def _left_out(self, error: Exception, queue: str) -> None:
-        """Note what could not be looked at, where that is not because the server cannot be read at all."""
+        """Note what could not be checked; raise the error if the server cannot be read at all."""
         if not isinstance(error, RsmqError) and failure_of(error).kind not in ("noperm", "crossslot"):
             raise error
         where = f"queue {printable(queue, SENTENCE_MAX)}"
@@ -218,7 +218,7 @@ def _unleased(queue: str, unleased: Counter[str], ids: dict[str, str]) -> Iterab
 
 
 def _orphans(queue: str, orphans: Counter[str], lasting: dict[bytes, LeaseMember]) -> Iterable[Finding]:
-    """Say which leases have no item; of several of equal items it may be any."""
+    """Yield the finding about leases without an item; of the leases of equal items, any may be named."""
     left = Counter(orphans)
     found = []
     for member in lasting.values():
@@ -229,7 +229,7 @@ def _orphans(queue: str, orphans: Counter[str], lasting: dict[bytes, LeaseMember
 
 
 def _of_leases(queue: str, lasting: dict[bytes, LeaseMember], now_ms: int) -> Iterable[Finding]:
-    """Say what is wrong with leases by themselves."""
+    """Yield the findings about deadlines and forms of leases."""
     members = list(lasting.values())
     ours = [member for member in members if member.sha is not None]
     units: dict[str, list[LeaseMember]] = {"in seconds": [], "in microseconds": [], "infinite": []}

@@ -1,10 +1,11 @@
-"""Audits a namespace: whether every queue's keys, messages and fields agree. It only reads.
+"""Audits a namespace: whether each queue's keys, messages and fields are consistent. It only reads.
 
-Each call holds the server for a millisecond or two, however deep the queue; memory stays flat however much is found.
+Each call blocks the server for a millisecond or two, however deep the queue. Memory use does not depend on the number
+of findings.
 
-A finding is reported only if a second read, which sees all of a message in one step, still shows it. Some clients write
-the zset entry and the fields of a message one after the other: a message that was sent just now is not reported. Where
-no id says when it was sent, the second read comes later.
+A finding is reported only if a second read, which reads all parts of a message atomically, still shows it. Some clients
+write the zset entry and the fields of a message one after the other, so a message that was just sent is not reported.
+If its id carries no time, the second read waits instead.
 """
 
 import asyncio
@@ -34,31 +35,31 @@ from rsmq_tui.protocol import (
 from rsmq_tui.protocol.keys import RAW_CANONICAL_ID, RAW_ID_OF_ANY_CLIENT
 from rsmq_tui.protocol.rsmq.inspection import INDEX_NAME, NEEDED_ATTRIBUTES, Belonging, QueueLook, stem_of
 
-# How long after the time in its id a message may have one side only: clocks differ, and clients are held up.
+# How long after the time in its id a message may be incomplete: clocks differ, and clients are delayed.
 SETTLED_MS = 60_000
-# How long the second look waits for those whose ids carry no time.
+# How long the second read waits if ids carry no time.
 SETTLING_S = 3.0
-# How many of those wait at a time: beyond these, an audit waits once more.
+# How many messages wait together; if there are more, the audit waits several times.
 _WAITING_MAX = 10_000
-# As HINCRBY wants it.
+# The integers that HINCRBY accepts.
 _WHOLE = re.compile(rb"0|-?[1-9][0-9]{0,18}")
 _RC_MAX = 2**63 - 1
-# ZSCAN takes 0.2 ms for so many.
+# ZSCAN takes 0.2 ms for this many.
 _CHUNK_MESSAGES = 125
 _UNITS = {ScoreUnit.SECONDS: FindingKind.SECONDS, ScoreUnit.MICROSECONDS: FindingKind.MICROSECONDS}
 
 
 class Suspect(NamedTuple):
-    """A message that something is wrong with, as it was; one that has no body has no ``size``."""
+    """A message with a problem; ``size`` is 0 if it has no body."""
 
     kind: FindingKind
     message: RawMessage
 
 
 class Suspects(NamedTuple):
-    """Part of a queue's messages: how many were looked at, and what is wrong with some; the server's time in ms.
+    """A part of a queue's messages: server time in ms, number of messages read, and problems found.
 
-    ``young`` counts those that have no body and were sent too short a time ago to tell.
+    ``young`` counts those without a body that were sent too recently to judge.
     """
 
     at_ms: int
@@ -68,9 +69,9 @@ class Suspects(NamedTuple):
 
 
 class LooseFields(NamedTuple):
-    """Part of a queue's fields: how many were looked at, and the names of those that belong to no message.
+    """A part of a queue's fields: the number of fields read, and the names of those that belong to no message.
 
-    ``unknown`` are called as no client calls anything; ``young`` counts those that are too young to tell.
+    ``unknown`` are names that no known client uses; ``young`` counts fields that are too recent to judge.
     """
 
     examined: int
@@ -81,7 +82,7 @@ class LooseFields(NamedTuple):
 
 
 def condition_of(look: QueueLook) -> FindingKind | None:
-    """Return what is wrong with a queue as a whole, if anything: of two, the one whose mending mends both."""
+    """Return what is wrong with a queue as a whole, if anything; of two problems, the one whose fix fixes both."""
     has_zset, has_hash = look.zset_type == "zset", look.hash_type == "hash"
     if look.queue == INDEX_NAME:
         return FindingKind.RESERVED if look.listed or has_hash else None
@@ -94,26 +95,26 @@ def condition_of(look: QueueLook) -> FindingKind | None:
     if bad_attributes(look):
         if look.listed or has_zset:
             return FindingKind.ATTRIBUTES
-        # Without any of them it may be anybody's hash.
+        # Without any attribute, the hash may belong to another program.
         return FindingKind.REMAINS if look.attributes else None
     return None if look.listed else FindingKind.UNLISTED
 
 
 def bad_attributes(look: QueueLook) -> list[bytes]:
-    """Return those of vt, delay and maxsize that are missing or no numbers."""
+    """Return those of vt, delay and maxsize that are missing or not numbers."""
     return [name for name in NEEDED_ATTRIBUTES if leading_int(look.attributes.get(name)) is None]
 
 
 def holds_messages(look: QueueLook) -> bool:
-    """Tell whether there is anything to look at beyond the keys themselves."""
+    """Return whether the messages and fields of a queue can be audited, not only its keys."""
     is_readable = look.zset_type in ("none", "zset") and look.hash_type == "hash" and look.queue != INDEX_NAME
     return is_readable and (look.listed or look.zset_type == "zset" or not bad_attributes(look))
 
 
 async def suspects(reader: QueueReader, queue: str, settling_s: float | None = None) -> AsyncGenerator[Suspects, None]:
-    """Walk through a queue's messages; raises what the reader raises.
+    """Iterate over a queue's messages, and yield those with problems; raises what the reader raises.
 
-    ``settling_s`` is how long the second look waits for ids without a time, SETTLING_S where it is None.
+    ``settling_s`` is how long the second read waits if ids carry no time; None means SETTLING_S.
     """
     chunks = reader.scan.chunks(queue, counts=True, bodies=False, sizes=True, count=_CHUNK_MESSAGES)
     waiting: list[RawMessage] = []
@@ -146,7 +147,7 @@ async def suspects(reader: QueueReader, queue: str, settling_s: float | None = N
 
 
 async def _again(reader: QueueReader, queue: str, messages: list[RawMessage]) -> list[tuple[RawMessage, bool]]:
-    """Look at messages once more, each in one step: those that are there still, and whether they have bodies."""
+    """Read messages again, each atomically; return those that still exist, and whether they have bodies."""
     sizes = {message.id: message.size for message in messages}
     return [
         (RawMessage(id, score, rc, fr, sizes[id], None), has_body)
@@ -158,7 +159,7 @@ async def _again(reader: QueueReader, queue: str, messages: list[RawMessage]) ->
 async def _settled(
     reader: QueueReader, queue: str, messages: list[RawMessage], settling_s: float | None
 ) -> AsyncGenerator[list[Suspect], None]:
-    """Wait, and yield what is wrong with these messages even then, a few at a time."""
+    """Wait, then yield the problems that these messages still have, in chunks."""
     if messages:
         await _settle(settling_s)
     for start in range(0, len(messages), _CHUNK_MESSAGES):
@@ -171,12 +172,12 @@ async def _settled(
 async def loose_fields(
     reader: QueueReader, queue: str, settling_s: float | None = None
 ) -> AsyncGenerator[LooseFields, None]:
-    """Walk through the fields of a queue that belong to no message; raises what the reader raises.
+    """Iterate over the fields of a queue that belong to no message; raises what the reader raises.
 
-    A counter of such a body is not told: it goes with that. ``settling_s`` is as with ``suspects``.
+    The counters of such a body are not yielded: they are removed with it. ``settling_s`` is as in ``suspects``.
     """
     inspection = reader.inspection
-    # What is sent while this walks is younger still.
+    # Messages sent during the walk have later times, and count as young too.
     at_ms = await inspection.clock_ms()
     waiting: list[bytes] = []
     async with aclosing(inspection.fields(queue)) as walk:
@@ -205,7 +206,7 @@ async def loose_fields(
 async def _settled_fields(
     reader: QueueReader, queue: str, names: list[bytes], settling_s: float | None
 ) -> AsyncGenerator[LooseFields, None]:
-    """Wait, and yield those of these fields that belong to no message even then, a few at a time."""
+    """Wait, then yield those of these fields that still belong to no message, in chunks."""
     if names:
         await _settle(settling_s)
     for start in range(0, len(names), _CHUNK_MESSAGES):
@@ -216,17 +217,17 @@ async def _settled_fields(
 
 
 async def _loose(reader: QueueReader, queue: str, names: list[bytes]) -> list[tuple[FindingKind, bytes]]:
-    """Tell what those of these fields are that belong to no message, each looked at in one step."""
+    """Classify those of these fields that belong to no message, each read atomically."""
     found = []
     for name, belonging in zip(names, await reader.inspection.belongings(queue, names), strict=True):
-        # A canonical id may end as a counter does; that of a canonical id is longer.
+        # A canonical id may end like the name of a counter, but counters of canonical ids are longer.
         if belonging is Belonging.BODY or (belonging and RAW_CANONICAL_ID.fullmatch(name)):
             kind, id = FindingKind.LEAKED, name
         elif belonging is Belonging.COUNTER:
             kind, id = FindingKind.STRAY, stem_of(name) or name
         else:
             continue
-        # Anybody may keep a field of his own in there, and miss it.
+        # Other programs may store fields of their own in the hash.
         found.append((kind if RAW_ID_OF_ANY_CLIENT.fullmatch(id) else FindingKind.UNKNOWN, name))
     return found
 
@@ -245,13 +246,13 @@ def _names_of(told: LooseFields, kind: FindingKind) -> list[bytes]:
 
 
 def _is_young(id: bytes, at_ms: int) -> bool | None:
-    """Tell whether an id was made too short a time ago to judge by, or None where it does not say when."""
+    """Return whether an id was made too recently to judge, or None if it carries no time."""
     sent = sent_ms(name_of(id), now_ms=at_ms)
     return None if sent is None else at_ms - sent < SETTLED_MS
 
 
 def _seen_whole(message: RawMessage) -> Iterator[Suspect]:
-    """Yield what is wrong with a message that has a body, seen in one step."""
+    """Yield the problems of a message that has a body, read atomically."""
     rc = message.rc
     if rc is not None and not _is_count(rc):
         yield Suspect(FindingKind.BAD_RC, message)
@@ -267,7 +268,7 @@ def _is_doubtful(message: RawMessage) -> bool:
 
 
 def _seen_alone(messages: list[RawMessage]) -> Iterator[tuple[FindingKind, RawMessage]]:
-    """Yield what is wrong with an id or a score, which one reply tells whole."""
+    """Yield the problems of ids and scores, which need no second read."""
     has_units = bool(score_units([message.score for message in messages]))
     for message in messages:
         id, score = message.id, message.score
@@ -285,16 +286,16 @@ def _is_count(rc: bytes) -> bool:
 
 
 def _are_messages(look: QueueLook) -> bool:
-    """Tell whether a zset that no index names looks like a queue's, and not like somebody's list of scores."""
+    """Return whether a zset that is not in the index looks like a queue's, not like another program's."""
     if look.head is None or not RAW_ID_OF_ANY_CLIENT.fullmatch(look.head[0]):
         return False
     return float(look.head[1]) >= TIME_FROM
 
 
 IDS_SHOWN = 5
-# Clients make a queue in two steps, its hash and then its name: a second look comes so much later.
+# Clients create a queue in two steps, its hash and then its name in the index: delay before the second read.
 _SECOND_LOOK_S = 0.1
-# It costs no time where so many are looked at in between.
+# Queues per batch: one delay serves all of them.
 _LOOKS = 5_000
 _REST = "not everything was checked"
 _REFUSED = re.compile(r"run the '([^'\s]+)' command")
@@ -302,13 +303,12 @@ _REFUSED = re.compile(r"run the '([^'\s]+)' command")
 
 @dataclass(frozen=True, slots=True)
 class AuditProgress:
-    """How far an audit has come, and what it has found for certain since the last time.
+    """The progress of an audit, and the ``findings`` since the last one.
 
-    ``queue`` is the one that is looked at, None while names are looked for; ``queues``, ``examined`` (messages and
-    fields), ``keys`` (those of the server that were passed) and ``found`` count from the start. ``unseen`` are
-    sentences about what could not be looked at, all of them. ``young`` counts what has one side only, and was sent too
-    short a time ago to tell. ``listed`` is how many queues the index names, 0 before that is known or where it was not
-    asked; ``elapsed_s`` is how long the audit has taken.
+    ``queue`` is the queue being audited, None during the search for queues. ``queues``, ``examined`` (messages and
+    fields), ``keys`` (keys of the server that were scanned) and ``found`` count from the start. ``unseen`` has a
+    sentence for everything that could not be checked. ``young`` counts messages and fields that are incomplete but too
+    recent to judge. ``listed`` is the number of queues in the index, 0 if it is unknown; ``elapsed_s`` is the duration.
     """
 
     queue: str | None
@@ -324,7 +324,7 @@ class AuditProgress:
 
     @property
     def words(self) -> str:
-        """How far it has come, how fast, and how long the rest takes."""
+        """The progress, the rate and the remaining time, for people."""
         is_known = 0 < self.queues <= self.listed
         told = f"{count(self.queues)} of {plural(self.listed, 'queue')}" if is_known else plural(self.queues, "queue")
         per_s = self.queues / self.elapsed_s if self.elapsed_s >= 1 else 0.0
@@ -344,12 +344,11 @@ async def audit(
     limit: int | None = None,
     seconds: float | None = None,
 ) -> AsyncGenerator[AuditProgress, None]:
-    """Look at these queues, or at every queue of the namespace, those that the index does not name among them.
+    """Audit these queues, or every queue of the namespace, including those that are missing from the index.
 
-    Raises ``PeekError`` when the server cannot be read, or a queue of these is not there. Close it with ``aclose`` when
-    leaving early. Messages that come, go and are received meanwhile are no findings; to tell, it waits ``settling_s``
-    in a queue with doubtful ids that carry no time (``suspects.SETTLING_S`` where that is None). It ends after
-    ``limit`` queues, and after so many seconds, and says in ``unseen`` what it left.
+    Raises ``PeekError`` if the server cannot be read, or one of ``queues`` does not exist. Close it with ``aclose``
+    when leaving early. Messages that are sent, received or deleted meanwhile are not findings: ``settling_s`` is as in
+    ``suspects``. The audit ends after ``limit`` queues or ``seconds``; ``unseen`` then says so.
     """
     work = _Audit(reader, settling_s, limit)
     with in_words():
@@ -364,7 +363,7 @@ async def audit(
 
 
 async def missing(reader: QueueReader, queues: Sequence[str]) -> list[str]:
-    """Return those of these queues of which there is nothing at all; raises ``PeekError``."""
+    """Return those of these queues that have no keys and are not in the index; raises ``PeekError``."""
     with in_words():
         return await _missing(reader, queues)
 
@@ -376,7 +375,7 @@ async def _missing(reader: QueueReader, queues: Sequence[str]) -> list[str]:
 
 @dataclass
 class _Audit:
-    """One audit under way; what it counts is in ``AuditProgress``."""
+    """A running audit; ``AuditProgress`` describes its counters."""
 
     reader: QueueReader
     settling_s: float | None
@@ -389,11 +388,11 @@ class _Audit:
     keys: int = 0
     found: int = 0
     young: int = 0
-    # What was not looked at, and why -> in which queues, of which the first tells its name.
+    # What was not checked, and why -> the queues that it applies to.
     unseen: dict[tuple[str, str], list[str | None]] = field(default_factory=dict)
 
     async def of(self, queues: Sequence[str]) -> AsyncGenerator[AuditProgress, None]:
-        """Audit these."""
+        """Audit these queues."""
         names = list(dict.fromkeys(queues))
         for queue in await _missing(self.reader, names):
             where = f"{self.reader.label}, ns {self.reader.ns}"
@@ -403,7 +402,7 @@ class _Audit:
                 yield step
 
     async def of_all(self) -> AsyncGenerator[AuditProgress, None]:
-        """Audit all that there are."""
+        """Audit all queues."""
         known: set[str] = set()
         try:
             async with aclosing(_together(self._listed(), known)) as groups:
@@ -425,7 +424,7 @@ class _Audit:
                 async for passed, names in pages:
                     self.keys += passed
                     yield self._progress(None)
-                    # Most are other programs' keys, and asked about only once more.
+                    # Most of these keys belong to other programs, and are read only once.
                     looks = await self.reader.inspection.looks([name for name in names if name not in known])
                     new = [look.queue for look in looks if condition_of(look) is not None and not look.listed]
                     known.update(new)
@@ -467,7 +466,7 @@ class _Audit:
                 now = again.get(look.queue, look)
                 kind = condition_of(now)
                 findings = []
-                # Of two queues of one name that were made one after the other, neither need be wrong.
+                # The queue may have been recreated between the reads: then neither read proves a problem.
                 is_same = now.attributes.get(b"created") == look.attributes.get(b"created")
                 if kind is not None and kind is condition_of(look) and is_same:
                     findings.append(_whole(kind, now))
@@ -479,7 +478,7 @@ class _Audit:
                             yield step
 
     async def _inside(self, queue: str) -> AsyncGenerator[AuditProgress, None]:
-        """Look at a queue's messages, then at its fields."""
+        """Audit a queue's messages, then its fields."""
         counts: Counter[FindingKind] = Counter()
         ids: dict[FindingKind, list[bytes]] = defaultdict(list)
 
@@ -518,8 +517,8 @@ class _Audit:
         yield self._progress(queue, found)
 
     def _left_out(self, error: Exception, what: str, queue: str | None = None) -> None:
-        """Note what could not be looked at, where that is not because the server cannot be read at all."""
-        # Where something else has been put there meanwhile, the next audit says so.
+        """Note what could not be checked; raise the error if the server cannot be read at all."""
+        # A key that has changed its type meanwhile is reported by the next audit.
         if not isinstance(error, RsmqError) and failure_of(error).kind != "noperm":
             raise error
         why = printable(str(error), SENTENCE_MAX)
@@ -534,7 +533,7 @@ class _Audit:
         return AuditProgress(queue, *counts, tuple(findings), self._unseen(), self.young, self.listed, elapsed_s)
 
     def stopped(self, why: str) -> AuditProgress:
-        """Return how far it came when it was ended."""
+        """Return the last progress of an audit that was ended early."""
         self.unseen[_REST, why] = [None]
         return self._progress(None)
 
@@ -543,7 +542,7 @@ class _Audit:
 
 
 async def _together(pages: AsyncGenerator[list[str], None], known: set[str]) -> AsyncGenerator[list[str], None]:
-    """Yield the names of some pages, each once, so many together that a second look at them costs no time."""
+    """Merge pages of names into batches of ``_LOOKS``, each name once."""
     names: list[str] = []
     async with aclosing(pages) as coming:
         async for page in coming:
@@ -563,7 +562,7 @@ def _of_queues(queues: Sequence[str | None]) -> str:
 
 
 def _whole(kind: FindingKind, look: QueueLook) -> Finding:
-    """Say what is wrong with a queue as a whole."""
+    """Return the finding about a queue as a whole."""
     match kind:
         case FindingKind.NO_HASH:
             head = () if look.head is None else (name_of(look.head[0]),)

@@ -3,5 +3,5 @@
 json_paths  paths into JSON bodies: customer.id, items[0].sku
 language    the filter language and its parser
 matching    whether a message matches; texts and regexes in linear time
-search      searches a queue, and groups what it contains
+search      searches a queue, and groups its messages
 """

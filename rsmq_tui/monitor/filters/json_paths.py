@@ -1,4 +1,4 @@
-"""Paths into JSON bodies: ``customer.id``, ``items[0].sku``, ``"odd key"[-1]``. No body makes a function here raise."""
+"""Paths into JSON bodies: ``customer.id``, ``items[0].sku``, ``"odd key"[-1]``. No body makes these functions raise."""
 
 import json
 import re
@@ -14,14 +14,14 @@ _PLAIN_KEY = re.compile(r"(?:[^\W\d][\w$-]*|[0-9]+)\Z")
 
 
 class Absent(Enum):
-    """What is not there, and equal to nothing that JSON can hold."""
+    """A missing value; it equals no JSON value."""
 
     VALUE = "no such path"
     JSON = "not JSON"
 
 
 class JsonPathError(ValueError):
-    """A path that cannot be read; ``at`` is where, in characters."""
+    """An invalid path; ``at`` is the offset of the error, in characters."""
 
     def __init__(self, message: str, at: int) -> None:
         super().__init__(message)
@@ -29,22 +29,22 @@ class JsonPathError(ValueError):
 
 
 def quoted(text: str) -> str:
-    """Put a text into quotes, as filters and paths write it."""
+    """Return a text in quotes, escaped as in filters and paths."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'
 
 
 def unquote(text: str, start: int) -> tuple[str, int] | None:
-    r"""Read the quoted text that begins there, and where it ends; None where no quote ends it.
+    r"""Return the quoted text that begins at ``start``, and its end; None if the closing quote is missing.
 
-    A backslash stands for itself, as regexes want it, except before a quote or another backslash.
+    A backslash stands for itself, as regexes need it, except before a quote or another backslash.
     """
     found = _QUOTED.match(text, start)
     return (re.sub(r'\\(["\\])', r"\1", found[1]), found.end()) if found else None
 
 
 def read_path(text: str, start: int = 0) -> tuple[JsonPath, int]:
-    """Read the ``.key`` and ``[index]`` that begin there, and return where they end; raises ``JsonPathError``."""
+    """Parse the ``.key`` and ``[index]`` parts from ``start``; return them and their end. Raises ``JsonPathError``."""
     parts: list[str | int] = []
     while text[start : start + 1] in (".", "["):
         if found := _INDEX.match(text, start):
@@ -64,7 +64,7 @@ def read_path(text: str, start: int = 0) -> tuple[JsonPath, int]:
 
 
 def path_text(path: JsonPath) -> str:
-    """Write a path as ``read_path`` reads it."""
+    """Return a path in the syntax of ``read_path``."""
     return "".join(
         f"[{part}]" if isinstance(part, int) else f".{part if _PLAIN_KEY.match(part) else quoted(part)}"
         for part in path
@@ -72,7 +72,7 @@ def path_text(path: JsonPath) -> str:
 
 
 def load(body: bytes) -> Any:
-    """Return what a body holds as JSON (UTF-8), or ``Absent.JSON``."""
+    """Parse a body as JSON (UTF-8); return ``Absent.JSON`` if it is not JSON."""
     try:
         return json.loads(body.decode())
     except (ValueError, RecursionError):
@@ -80,7 +80,7 @@ def load(body: bytes) -> Any:
 
 
 def value_at(document: Any, path: JsonPath) -> Any:
-    """Return what lies there, or ``Absent.VALUE``; ``Absent.JSON`` for the document itself where it is none."""
+    """Return the value at a path, or ``Absent.VALUE``; an empty path returns the document, even ``Absent.JSON``."""
     for part in path:
         if isinstance(part, str) and isinstance(document, dict):
             document = document.get(part, Absent.VALUE)

@@ -35,10 +35,10 @@ from rsmq_tui.protocol.keys import RAW_ID_OF_ANY_CLIENT
 TEXT_MAX = 4_000
 _POISON_RC = Thresholds().poison_rc
 STATES = ("ready", "inflight", "delayed", "hidden", "poison", "expired", "unleased")
-# What is not ready in a list queue is in processing.
+# Other names of states, for list queues.
 _ALSO_CALLED = {"processing": "hidden", "nolease": "unleased"}
 _ORDER = ("=", "!=", ">", ">=", "<", "<=")
-# field -> the operators that it takes; ":" is another way to write the first of them.
+# field -> its operators; ":" is an alias of the first.
 _OPERATORS = {
     "state": (":",),
     "rc": _ORDER,
@@ -59,7 +59,7 @@ _EXAMPLES = {
     "body": 'body:"text", or body~regex',
     "json": "json.customer.id=42",
 }
-# Ids that are as long as this begin no other: those of 42 characters, of 2013, are looked for whole.
+# The lengths of whole ids: an id of this length is no prefix of another. Those of 42 characters are from 2013.
 _WHOLE_LENGTHS = (32, 36, 42)
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _OPERATOR = re.compile(r">=|<=|!=|[=<>~:]")
@@ -68,7 +68,7 @@ _NUMBER = re.compile(r"-?[0-9]{1,15}")
 
 
 class FilterError(ValueError):
-    """A filter that cannot be read: ``start`` and ``end`` are the characters of ``text`` that are wrong."""
+    """An invalid filter: the error is between ``start`` and ``end`` of ``text``, in characters."""
 
     def __init__(self, message: str, text: str, start: int, end: int) -> None:
         super().__init__(message)
@@ -79,16 +79,13 @@ class FilterError(ValueError):
 
     @property
     def caret_line(self) -> str:
-        """The line that points at what is wrong, to be printed under the text."""
+        """A line that marks the error, to be printed under the text."""
         return " " * self.start + "^" * max(1, self.end - self.start)
 
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """A filter that was understood; ``text`` as it was typed, while ``str`` writes it out in full.
-
-    ``needs`` tells what must be read of a message to match it.
-    """
+    """A parsed filter; ``text`` is as typed, ``str`` returns the normalized form."""
 
     text: str = field(compare=False)
     terms: tuple[Term, ...] = ()
@@ -96,21 +93,21 @@ class Filter:
 
     @property
     def is_empty(self) -> bool:
-        """True when every message matches."""
+        """True if every message matches."""
         return not self.terms
 
     def needs(self, *, ages_in_bodies: bool = False) -> frozenset[ReadField]:
-        """Return what must have been read of a message; ``ages_in_bodies``: to tell when it was made, its body."""
+        """Return the fields of a message to read; ``ages_in_bodies`` is True if ages are read from bodies."""
         return frozenset[ReadField]().union(*(term.needs(ages_in_bodies=ages_in_bodies) for term in self.terms))
 
     @property
     def ns_per_byte(self) -> int:
-        """What a byte of a body may cost at worst, in ns, when it is matched."""
+        """The worst cost of matching a byte of a body, in ns."""
         return sum(term.ns_per_byte for term in self.terms)
 
     @property
     def pinned_id(self) -> tuple[bytes, bool] | None:
-        """The id that it is about, if any, and whether no other can match: one that is whole begins no longer one."""
+        """The id that the filter names, if any, and whether no other id can match; False for a possible prefix."""
         for term in self.terms:
             if term.field == "id" and term.operator in ("=", ":") and not term.inverted:
                 id = name_bytes(str(term.value))
@@ -119,23 +116,23 @@ class Filter:
         return None
 
     def predicate(self, sent_at: SentAt | None = None) -> Predicate:
-        """Return what tells whether a message matches at a server time in ms: made once, and used by one scan.
+        """Return a test whether a message matches at a server time in ms; use it for one scan only.
 
-        ``sent_at`` tells by its body when it was sent, where its id does not.
-        A message whose body is needed but could not be read does not match, whatever the term, inverted or not.
+        ``sent_at`` reads from bodies when messages were sent, if ids carry no time. A message whose body is needed but
+        could not be read does not match, inverted or not.
         """
         return predicate_of(self.terms, self.poison_rc, sent_at)
 
     def matches(self, sent_at: SentAt | None = None) -> Matches:
-        """Return what tells which of some messages match, as ``predicate`` tells it of one."""
+        """As ``predicate``, for many messages at once."""
         return matches_of(self.terms, self.poison_rc, sent_at)
 
     def body_search(self) -> BodySearch | None:
-        """Return what finds it in bodies, where nothing else is looked at: faster than ``predicate``."""
+        """Return a search of bodies alone, which is faster than ``predicate``; None if other fields are tested."""
         return body_search_of(self.terms)
 
     def searched(self, *, ages_in_bodies: bool = False) -> Searched:
-        """Return what tells whether a message could be decided on: nothing but a body that was not read prevents it."""
+        """Return a test whether a message could be evaluated: False if its body is needed but was not read."""
         return searched_of(self.terms, self.poison_rc, ages_in_bodies=ages_in_bodies)
 
     def __str__(self) -> str:
@@ -143,7 +140,7 @@ class Filter:
 
 
 def parse_filter(text: str, poison_rc: int = _POISON_RC) -> Filter:
-    """Read a filter; ``state:poison`` is ``rc >= poison_rc``. Raises ``FilterError`` and nothing else."""
+    """Parse a filter; ``state:poison`` means ``rc >= poison_rc``. Raises only ``FilterError``."""
     if len(text) > TEXT_MAX:
         raise FilterError(
             f"a filter can have at most {TEXT_MAX:,} characters, not {len(text):,}", text, TEXT_MAX, len(text)
@@ -158,7 +155,7 @@ def parse_filter(text: str, poison_rc: int = _POISON_RC) -> Filter:
 
 
 class _Reader:
-    """Reads the one term that begins there."""
+    """Parses the term at ``start``."""
 
     def __init__(self, text: str, start: int) -> None:
         self._text = text
@@ -197,7 +194,7 @@ class _Reader:
         if "://" in word:
             meant = f"To look for the text in bodies, quote it: {quoted(word)}"
         else:
-            # What is no field of messages is mostly one of their bodies.
+            # An unknown field is usually a field of the JSON body.
             meant = f"Did you mean {close[0] if close else f'json.{name[0]}'}?"
         self._fail(f'unknown field "{name[0]}". {meant}', name.start(), name.end())
 
@@ -268,7 +265,7 @@ def _spaces_end(text: str, start: int) -> int:
     return start
 
 
-# What reads a field's value: the value, or a sentence that says what is wrong.
+# Readers return the value of a field, or a sentence that says what is wrong.
 _Value = int | tuple[str, ...]
 
 

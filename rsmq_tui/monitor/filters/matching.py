@@ -1,9 +1,9 @@
 r"""Whether a message matches a filter: terms, cheapest first, texts in bodies, and regexes.
 
-Regexes run in RE2, in linear time: no regex and no body makes a search hang. They use Python's syntax. What RE2 writes
-differently is translated (``\Z``, ``$`` before a last newline, ``\w`` and ``\s`` for letters of all languages,
-``\uXXXX``). What no linear engine supports is refused, with a sentence that says what to write instead. ``\d`` and
-``\b`` know the letters and digits of ASCII only.
+Regexes run in RE2, in linear time: no regex and no body makes a search hang. They use Python's syntax. Syntax that
+differs in RE2 is translated (``\Z``, ``$`` before a last newline, ``\w`` and ``\s`` for letters of all languages,
+``\uXXXX``). Syntax that no linear engine supports is refused, with a sentence that says what to write instead. ``\d``
+and ``\b`` support only the letters and digits of ASCII.
 """
 
 import operator
@@ -21,18 +21,18 @@ from rsmq_tui.monitor.peek import MessageState, item_state, place_of
 from rsmq_tui.monitor.reading import read_score
 from rsmq_tui.protocol import RawMessage, ReadField, leading_int, name_bytes, name_of, sent_ms
 
-# Which of some bodies match, by their places.
+# Returns the indexes of the bodies that match.
 BodySearch = Callable[[Sequence[bytes | None]], list[int]]
 
 
 def holds_text(text: str) -> Callable[[bytes], bool]:
-    """Return what tells whether a body holds a text, in small letters or large."""
+    """Return a test whether a body contains a text, ignoring case."""
     needle = text.casefold()
     needle_bytes = needle.encode() if needle.isascii() else None
 
     def holds(body: bytes) -> bool:
         if needle_bytes is not None:
-            # Mostly as it was typed; and what is ASCII need not be decoded to be folded.
+            # Fast paths: the exact text, and bodies that are ASCII, which need no decoding.
             if needle_bytes in body:
                 return True
             if body.isascii():
@@ -43,22 +43,22 @@ def holds_text(text: str) -> Callable[[bytes], bool]:
 
 
 def search_for_text(text: str) -> BodySearch:
-    """Return what tells which of some bodies hold a text, in small letters or large."""
+    """Return a search for the bodies that contain a text, ignoring case."""
     holds = holds_text(text)
     return lambda bodies: [index for index, body in enumerate(bodies) if body is not None and holds(body)]
 
 
-# RE2 takes up to this many bytes for a compiled regex and what it remembers of texts.
+# The memory limit of RE2 for a compiled regex and its caches.
 _MEMORY_BYTES = 4 << 20
-# Where RE2 cannot build its automaton, each byte costs a few ns for each instruction.
+# If RE2 cannot build its automaton, each byte costs a few ns for each instruction.
 _INSTRUCTIONS_MAX = 3_000
 _NS_PER_INSTRUCTION = 8
-# Between bodies that are searched as one: no regex takes a byte that is no UTF-8.
+# The separator of bodies that are searched together: no regex matches a byte that is not UTF-8.
 _BETWEEN = b"\xff"
 
-# The characters of \d, \w and \s, from and to: for texts that are ASCII, and beyond. Letters of other languages are
-# told by their blocks, since a regex that knows each of them is a hundred times as large. No block holds a byte that is
-# no UTF-8.
+# The ranges of \d, \w and \s: for texts that are ASCII, and beyond. Letters of other languages are matched by their
+# blocks, because a regex with every letter is a hundred times as large. No block contains the surrogates that stand for
+# bytes that are not UTF-8.
 _Ranges = tuple[tuple[int, int], ...]
 _DIGITS: _Ranges = ((0x30, 0x39),)
 _WORDS: _Ranges = (*_DIGITS, (0x41, 0x5A), (0x5F, 0x5F), (0x61, 0x7A))
@@ -76,7 +76,6 @@ _MORE_BLANKS: _Ranges = (
 
 
 def _classes_of(digits: _Ranges, words: _Ranges, blanks: _Ranges) -> dict[str, str]:
-    """Return what these classes and their opposites stand for within brackets."""
     classes = {}
     for sign, ranges in (("d", digits), ("w", words), ("s", blanks)):
         others = zip((-1, *(last for _, last in ranges)), (*(first for first, _ in ranges), 0x110000), strict=True)
@@ -91,7 +90,7 @@ def _written(ranges: _Ranges) -> str:
 
 _ASCII_CLASSES = _classes_of(_DIGITS, _WORDS, _BLANKS)
 _TEXT_CLASSES = _classes_of(_DIGITS, _WORDS + _MORE_WORDS, _BLANKS + _MORE_BLANKS)
-# The classes of Unicode that are most used, as far as they are ASCII.
+# The ASCII part of the most common Unicode properties.
 _ASCII_PROPERTIES = {"L": "A-Za-z", "Lu": "A-Z", "Ll": "a-z", "N": "0-9", "Nd": "0-9"}
 _PROPERTY = re.compile(r"\\p(?:([A-Z])|\{([A-Za-z_]+)\})")
 _REPEAT = re.compile(r"[*+?]|\{([0-9]*),?[0-9]*\}")
@@ -106,7 +105,7 @@ _BACKREFERENCE = "backreferences are not supported: write out the repeated text"
 _POSSESSIVE = "possessive repeats are not supported, and not needed (searches take linear time): write * instead of *+"
 _VERBOSE = "the flag x is not supported: write the regex without blanks and comments"
 _TOO_LARGE = "the regex is too large: shorten it, or its repeats such as {1000}"
-# What RE2 says, in words; what it is about comes behind.
+# RE2's error -> our text; a trailing space means that the offending part of the regex follows.
 _ERRORS = {
     "no argument for repetition operator": "nothing to repeat before ",
     "bad repetition operator": "multiple repeat: ",
@@ -120,19 +119,19 @@ _ERRORS = {
 
 
 class RegexError(ValueError):
-    """A text that is no regex, or one that cannot be searched for in linear time; says what to write instead."""
+    """An invalid regex, or one that cannot run in linear time; its text says what to write instead."""
 
 
 class Regex:
-    """A regex that is searched for in bodies; make it with ``compile_regex``.
+    """A regex for bodies; create it with ``compile_regex``.
 
-    Bytes that are no UTF-8 count as a character each, which ``.`` and ``[^a]`` take and nothing else does.
-    ``ns_per_byte`` is what a byte may cost at worst.
+    Each byte that is not UTF-8 counts as a character that only ``.`` and classes such as ``[^a]`` match.
+    ``ns_per_byte`` is the worst cost of a byte.
     """
 
     def __init__(self, text: str) -> None:
         self._text = text
-        # Where a text is ASCII, so is all that \d, \w and \s can find in it.
+        # For bodies that are ASCII, the smaller ASCII classes are enough.
         self._in_ascii = _compiled(_Translation(text, _ASCII_CLASSES).text)
         if self._in_ascii.programsize > _INSTRUCTIONS_MAX:
             raise RegexError(_TOO_LARGE)
@@ -143,18 +142,18 @@ class Regex:
         self.ns_per_byte = _NS_PER_INSTRUCTION * max(self._in_ascii.programsize, self._in_text.programsize)
 
     def is_in(self, body: bytes) -> bool:
-        """Tell whether it finds anything in a body."""
+        """Return whether a body contains a match."""
         if body.isascii():
             return self._in_ascii.search(body) is not None
         return self._in_text.search(_as_utf8(body)) is not None
 
     def places(self, bodies: Sequence[bytes | None]) -> list[int]:
-        """Return in which bodies it finds something, by their places: all are searched at once, as one text."""
+        """Return the indexes of the bodies that contain a match; all are searched at once, as one text."""
         there = cast("Sequence[bytes]", bodies) if None not in bodies else [body or b"" for body in bodies]
         pattern, loose = self._in_ascii, self._loose[0]
         if not b"".join(there).isascii():
             there, pattern, loose = list(map(_as_utf8, there)), self._in_text, self._loose[1]
-        # What finds something in nothing may find it in any of them.
+        # A regex that matches the empty text may match in every body.
         found = _places(there, loose) if loose.search(b"") is None else list(range(len(there)))
         if loose is not pattern:
             found = [place for place in found if pattern.search(there[place]) is not None]
@@ -162,7 +161,7 @@ class Regex:
 
     @cached_property
     def _loose(self) -> tuple[Any, Any]:
-        """The same without what holds at an end of a text only: finds all that it finds, and perhaps more."""
+        """The regexes without anchors: they match wherever the originals do, and perhaps elsewhere."""
         if not self._is_anchored:
             return self._in_ascii, self._in_text
         loose = [
@@ -179,13 +178,13 @@ def compile_regex(text: str) -> Regex:
 
 
 def _places(bodies: Sequence[bytes], pattern: Any) -> list[int]:
-    """Return which bodies match by searching all as one: a call for each takes longer than the search itself."""
+    """Search all bodies as one text: one call per body takes longer than the search itself."""
     places: list[int] = []
     nexts: list[int] = []
     joined = _BETWEEN.join(bodies)
     found = pattern.search(joined)
     while found is not None:
-        # Where the one after each begins.
+        # For each body, where the next one begins.
         nexts = nexts or list(accumulate(map((1).__add__, map(len, bodies))))
         places.append(bisect_right(nexts, found.start()))
         if places[-1] == len(bodies) - 1:
@@ -195,7 +194,7 @@ def _places(bodies: Sequence[bytes], pattern: Any) -> list[int]:
 
 
 def _as_utf8(body: bytes) -> bytes:
-    """Return a body with a surrogate for each byte that is no UTF-8, which RE2 takes for a character."""
+    """Return a body with a surrogate, which RE2 treats as a character, for each byte that is not UTF-8."""
     if body.isascii():
         return body
     try:
@@ -206,7 +205,7 @@ def _as_utf8(body: bytes) -> bytes:
 
 
 def _compiled(text: str) -> Any:
-    # It takes 10 ms to import, and few commands need it.
+    # Imported on demand: it takes 10 ms, and few commands need it.
     re2: Any = import_module("re2")
     options = re2.Options()
     options.log_errors = False
@@ -224,7 +223,7 @@ def _compiled(text: str) -> Any:
 
 
 class _Translation:
-    """A regex of Python's in the words of RE2, ``text``; raises ``RegexError`` for what RE2 has no words for."""
+    """Translates a Python regex to RE2 syntax, ``text``; raises ``RegexError`` for what RE2 does not support."""
 
     def __init__(self, pattern: str, classes: dict[str, str], *, without_anchors: bool = False) -> None:
         self.is_anchored = False
@@ -240,7 +239,6 @@ class _Translation:
         self.text = "".join(parts)
 
     def _next(self) -> str:
-        """Translate what comes next, and go on behind it."""
         sign = self._pattern[self._at]
         if sign == "\\":
             return self._escape()
@@ -252,7 +250,7 @@ class _Translation:
             self._at = repeat.end()
             if self._pattern.startswith("+", self._at) and self._at > 1:
                 self._fail(_POSSESSIVE)
-            # In RE2, {,3} is what it looks like.
+            # In RE2, {,3} is literal text.
             return "{0" + repeat[0][1:] if repeat[0].startswith("{,") else repeat[0]
         self._at += 1
         if sign == ")" and len(self._by_line) > 1:
@@ -280,7 +278,7 @@ class _Translation:
         return self._plain_escape(sign) if members is None else f"[{members}]"
 
     def _property(self, sign: str) -> str | None:
-        r"""Translate what is behind a \p for texts that are ASCII: all else only makes their regex large."""
+        r"""Translate a \p class for bodies that are ASCII; the full class would only make their regex large."""
         found = _PROPERTY.match(self._pattern, self._at - 2) if sign == "p" else None
         members = _ASCII_PROPERTIES.get(found[1] or found[2]) if found and self._classes is _ASCII_CLASSES else None
         if found and members:
@@ -292,7 +290,7 @@ class _Translation:
             self._fail(_BACKREFERENCE)
         if sign.isascii() and sign.isalnum() and sign not in _KNOWN_ESCAPES:
             self._fail(rf"not a regex: unknown escape: \{sign}")
-        # A backslash before any other character is none.
+        # Before any other character, the backslash has no effect.
         return "\\" + sign if sign.isascii() else sign
 
     def _code(self) -> str:
@@ -303,7 +301,6 @@ class _Translation:
         return rf"\x{{{code[1] or code[2]}}}"
 
     def _class(self) -> str:
-        """Translate what stands in brackets."""
         pattern, start = self._pattern, self._at
         head = "[^" if pattern.startswith("[^", start) else "["
         self._at += len(head)
@@ -382,9 +379,9 @@ class _Translation:
 
 Predicate = Callable[[RawMessage, int], bool]
 Searched = Callable[[RawMessage, int], bool]
-# Which of some messages match at that server time, by their places.
+# Returns the indexes of the messages that match at that server time.
 Matches = Callable[[Sequence[RawMessage], int], list[int]]
-# When a message was sent, in ms, at that server time; None where nothing tells.
+# Returns when a message was sent, in ms; None if unknown. The second argument is the server time.
 SentAt = Callable[[RawMessage, int], int | None]
 _OnBody = Callable[[bytes], bool]
 
@@ -397,7 +394,7 @@ _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     "<=": operator.le,
 }
 _COST = {"size": 0, "rc": 1, "state": 2, "due": 2, "id": 2, "age": 3, "body": 4, "json": 5}
-# The states that messages are in whatever their receive count is, and what those of list items are called.
+# The states that do not depend on receive counts; and for each state of a list item, the names in filters.
 _COUNTLESS_STATES = {"ready", "hidden", "expired", "unleased"}
 _ITEM_STATES = {
     MessageState.READY: {"ready"},
@@ -405,7 +402,7 @@ _ITEM_STATES = {
     MessageState.EXPIRED: {"hidden", "expired"},
     MessageState.UNLEASED: {"hidden", "unleased"},
 }
-# To decode and to fold a text; to parse JSON of nothing but brackets, and to write it out again.
+# The worst costs: decoding and case-folding text; parsing and writing JSON that consists of brackets.
 _TEXT_NS_PER_BYTE = 20
 _JSON_NS_PER_BYTE = 120
 _JSON_NUMBER = re.compile(r"-?[0-9]{1,300}(?:\.[0-9]{1,300})?(?:[eE][+-]?[0-9]{1,3})?")
@@ -414,9 +411,9 @@ _JSON_WORDS = {"true": True, "false": False, "null": None}
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """One condition: spans are in ms, sizes in bytes, states a tuple; ``operator`` is empty where a place must exist.
+    """One condition: spans are in ms, sizes in bytes, states a tuple; an empty ``operator`` tests that a path exists.
 
-    ``is_quoted`` tells a JSON value that can only be a string.
+    ``is_quoted`` marks a JSON value that can only be a string.
     """
 
     field: str
@@ -428,27 +425,27 @@ class Term:
 
     @property
     def needs_counts(self) -> bool:
-        """True when it asks for the receive count."""
+        """True if it tests the receive count."""
         states = self.value if self.field == "state" and isinstance(self.value, tuple) else ()
         return self.field == "rc" or not _COUNTLESS_STATES.issuperset(states)
 
     @property
     def needs_body(self) -> bool:
-        """True when it asks for the body."""
+        """True if it tests the body."""
         return self.field in ("body", "json")
 
     @property
     def ns_per_byte(self) -> int:
-        """What a byte of a body may cost at worst, in ns, when it is matched."""
+        """The worst cost of matching a byte of a body, in ns."""
         if not self.needs_body:
             return 0
         costs = _JSON_NS_PER_BYTE if self.field == "json" else _TEXT_NS_PER_BYTE
         return costs + (compile_regex(str(self.value)).ns_per_byte if self.operator == "~" else 0)
 
     def needs(self, *, ages_in_bodies: bool = False) -> frozenset[ReadField]:
-        """What of a message must have been read to tell whether it holds, besides its id and score.
+        """Return the fields of a message that the term needs, besides id and score.
 
-        ``ages_in_bodies`` says that bodies tell when they were made.
+        ``ages_in_bodies`` is True if ages are read from bodies.
         """
         in_body = self.needs_body or (ages_in_bodies and self.field == "age")
         told: dict[ReadField, bool] = {"counts": self.needs_counts, "size": self.field == "size", "body": in_body}
@@ -456,15 +453,15 @@ class Term:
 
 
 def sent_by_id(raw: RawMessage, at_ms: int) -> int | None:
-    """Return when a message was sent, as its id tells."""
+    """Return when a message was sent, from its id."""
     return sent_ms(name_of(raw.id), now_ms=at_ms)
 
 
 def predicate_of(terms: Sequence[Term], poison_rc: int, sent_at: SentAt | None = None) -> Predicate:
-    """Return what tells whether all terms hold; ``sent_at`` tells by bodies when messages were sent."""
+    """Return a test whether a message matches all terms; ``sent_at`` reads from bodies when messages were sent."""
     tests = _tests(terms, poison_rc, sent_at or sent_by_id)
     if sent_at is not None and any(term.field == "age" for term in terms):
-        # Of a body that is too long to be read, nobody knows whether it is old, nor whether it is not.
+        # The age of a body that is too long to read is unknown: it matches no term on age, inverted or not.
         tests.insert(0, lambda raw, at_ms: raw.body is not None or raw.size == 0)
     if not tests:
         return lambda raw, at_ms: True
@@ -475,9 +472,9 @@ def predicate_of(terms: Sequence[Term], poison_rc: int, sent_at: SentAt | None =
 
 
 def body_search_of(terms: Sequence[Term]) -> BodySearch | None:
-    """Return what tells which of some bodies match, where the terms want nothing else of a message, or None.
+    """Return a search of bodies alone, or None if the terms test anything else.
 
-    A search through a million bodies is made of nothing else: bytes that are ASCII are searched as they are.
+    It is faster than ``predicate_of``, because no other field is read or matched.
     """
     if len(terms) != 1 or terms[0].inverted or terms[0].field != "body":
         return None
@@ -486,9 +483,9 @@ def body_search_of(terms: Sequence[Term]) -> BodySearch | None:
 
 
 def matches_of(terms: Sequence[Term], poison_rc: int, sent_at: SentAt | None = None) -> Matches:
-    """Return what tells which of some messages match all terms, as ``predicate_of``: regexes see their bodies at once.
+    """As ``predicate_of``, for many messages: regexes search all bodies at once.
 
-    To try a regex on one body costs more than most bodies take to be searched.
+    The overhead of one regex call is larger than the search of most bodies.
     """
     regexes = [term for term in terms if term.field == "body" and term.operator == "~" and not term.inverted]
     others = predicate_of([term for term in terms if term not in regexes], poison_rc, sent_at)
@@ -505,7 +502,7 @@ def matches_of(terms: Sequence[Term], poison_rc: int, sent_at: SentAt | None = N
 
 
 def searched_of(terms: Sequence[Term], poison_rc: int, *, ages_in_bodies: bool = False) -> Searched:
-    """Return what tells whether the terms could be decided on without a body that is too long to be read."""
+    """Return a test whether the terms could be evaluated: False if they need a body that is too long to read."""
     others = [term for term in terms if "body" not in term.needs(ages_in_bodies=ages_in_bodies)]
     if len(others) == len(terms):
         return lambda raw, at_ms: True
@@ -531,7 +528,7 @@ def _on_body(term: Term, document: "_Document") -> Predicate:
     def holds(raw: RawMessage, at_ms: int) -> bool:
         body = raw.body
         if body is None:
-            # No body holds nothing; one that is too long to be read might.
+            # A missing body contains no text; one that is too long to read might contain it.
             return inverted and raw.size == 0
         return test(body) is not inverted
 
@@ -548,7 +545,7 @@ def _test(term: Term, poison_rc: int, sent_at: SentAt) -> Predicate:
     if term.field == "size":
         return lambda raw, at_ms: compare(raw.size, value)
     if term.field == "rc":
-        # How often an item of a list was received, nobody knows.
+        # List items have no receive counts.
         return lambda raw, at_ms: place_of(raw.id) is None and compare(leading_int(raw.rc) or 0, value)
     if term.field == "due":
         return lambda raw, at_ms: compare(_due_ms(raw) - at_ms, value)
@@ -596,7 +593,7 @@ def _body_test(term: Term, document: "_Document") -> _OnBody:
 
 def _json_test(term: Term, document: "_Document") -> _OnBody:
     path, compare = term.path, _json_compare(term)
-    # A key that is not there in plain letters, nor perhaps escaped, need not be looked for in a parsed body.
+    # Fast path: a body that contains neither the key nor any escape need not be parsed.
     keys = [key.encode("utf-8", "surrogatepass") for key in path if isinstance(key, str)]
     rarest = max(keys, key=len, default=b"")
 
@@ -626,21 +623,21 @@ def _json_compare(term: Term) -> Callable[[Any], bool]:
 
     def holds(value: Any) -> bool:
         if isinstance(value, str):
-            # Unquoted, 42 is also the text "42"; but a text is neither more nor less than a number.
+            # Unquoted, 42 also equals the string "42"; but strings and numbers have no order.
             return compare(value, text) if is_equality or number is None else False
         if value is None or isinstance(value, bool):
             same = is_word and value is _JSON_WORDS[text]
             return is_equality and same is (term.operator == "=")
         if isinstance(value, int | float) and number is not None:
             return compare(value, number)
-        # A number is no text, and lists and objects are equal to nothing.
+        # A number does not equal a text, and lists and objects equal nothing.
         return term.operator == "!="
 
     return holds
 
 
 class _Document:
-    """The body parsed last: several terms of a filter ask for places in the same one."""
+    """A cache of the last parsed body: several terms of a filter read the same one."""
 
     def __init__(self) -> None:
         self._body: bytes | None = None

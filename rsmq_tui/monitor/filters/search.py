@@ -1,4 +1,4 @@
-"""Searches a queue with a filter, and groups what it contains."""
+"""Searches a queue with a filter, and groups its messages."""
 
 import asyncio
 import threading
@@ -37,28 +37,27 @@ from rsmq_tui.protocol import (
 
 T = TypeVar("T")
 
-# Said where a list was read that changed too fast (see ``Progress.begun_anew``).
+# Note for a list that changed too fast to read (see ``Progress.begun_anew``).
 INCOMPLETE = "the list changed too fast to read: some items may be missing or listed twice"
 
-# Matching gives way to whatever else waits in the loop after this long.
+# Matching yields to the event loop after this long.
 _TURN_S = 0.005
 _TURN_MESSAGES = 128
-# What may take longer than this is done in a thread, so that whoever ends the search need not wait for it.
+# Matching that may take longer runs in a thread, so that a search can be cancelled at once.
 _TURN_NS_MAX = 20_000_000
-# What a search through bodies has found is asked for whole, so many at a time or after so long.
+# A search through bodies reads the other fields of its matches in batches of this size, or after this time.
 _ASKED_AT_ONCE = 100
 _ASKED_EVERY_S = 0.1
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a search has come, and what it has found since the last time.
+    """The progress of a search, and the ``messages`` found since the last one.
 
-    ``scanned``, ``matched`` and ``not_searched`` count from the start; the latter are messages that would have to be
-    read whole and are too long for that. ``depth`` is the queue's now: messages come and go, so that ``scanned`` may
-    end on either side of it. ``begun_anew`` counts how often the place in a list was lost, because others changed it
-    too fast: some items may be missed then, or found twice. ``age`` is where items of a list tell when they were made,
-    if anybody knows.
+    ``scanned``, ``matched`` and ``not_searched`` count from the start; ``not_searched`` are messages whose bodies are
+    needed but too long to read. ``depth`` is the queue's current depth: it changes meanwhile, so ``scanned`` may end
+    below or above it. ``begun_anew`` counts how often the position in a list was lost because the list changed too
+    fast: items may then be missing or found twice. ``age`` is the path of the creation time in list items, if known.
     """
 
     at_ms: int
@@ -72,11 +71,11 @@ class Progress:
 
     @property
     def rows(self) -> tuple[MessageRow, ...]:
-        """The messages found since the last time, as a page shows them."""
+        """The messages found since the last progress, as rows of a page."""
         return tuple(map(self.row, self.messages))
 
     def row(self, message: RawMessage) -> MessageRow:
-        """Return one of them as a page shows it."""
+        """Return one of the messages as a row of a page."""
         row = found_row(message, self.at_ms)
         if self.age is None or message.body is None:
             return row
@@ -84,7 +83,7 @@ class Progress:
 
 
 class UnreadError(RuntimeError):
-    """A filter and a scan that does not read what the filter asks for: a defect, and never a reason to guess."""
+    """A scan did not read the fields that the filter needs: a defect of this program."""
 
 
 async def search(
@@ -97,12 +96,12 @@ async def search(
     bodies: bool = True,
     sizes: bool = True,
 ) -> AsyncGenerator[Progress, None]:
-    """Yield what matches, in no order, with each part of the queue that was searched; raises ``PeekError``.
+    """Yield the matches of each part of the queue, in no order; raises ``PeekError``.
 
-    It ends after ``limit`` matches. ``counts``, ``bodies`` and ``sizes`` read receive counts, bodies and their lengths
-    even where the filter does not need them; what it needs is read whatever they say. Without, the rows say neither in
-    flight nor what is in them; without ``sizes`` either, they say that nothing is. Close it with ``aclose`` when
-    leaving early.
+    The search ends after ``limit`` matches. ``counts``, ``bodies`` and ``sizes`` read receive counts, bodies and their
+    lengths even if the filter does not need them; the fields that it needs are always read. Without ``counts``, no row
+    is in flight. Without ``bodies``, the previews are empty, and without ``sizes`` too, they are missing. Close it with
+    ``aclose`` when leaving early.
     """
     body_search, needs = wanted.body_search(), wanted.needs()
     counts, bodies, sizes = counts or "counts" in needs, bodies or "body" in needs, sizes or "size" in needs
@@ -122,7 +121,7 @@ async def search(
 async def _pinned(
     reader: QueueReader, queue: str, wanted: Filter, *, counts: bool, bodies: bool, sizes: bool
 ) -> AsyncGenerator[ScanChunk, None] | None:
-    """Return the one message that a filter is about, which one look finds; None where others may match."""
+    """Return a scan of the only message that can match, which takes one read; None if others can match."""
     pinned = wanted.pinned_id
     if pinned is None:
         return None
@@ -138,9 +137,9 @@ async def _pinned(
 async def search_chunks(
     coming: AsyncGenerator[ScanChunk, None], wanted: Filter, limit: int | None, age: JsonPath | None = None
 ) -> AsyncGenerator[Progress, None]:
-    """Yield what matches of each chunk of a scan, until there are ``limit`` matches; it closes the scan.
+    """Yield the matches in each chunk of a scan, until there are ``limit`` matches; closes the scan.
 
-    Raises ``UnreadError`` where the scan does not read what the filter needs.
+    Raises ``UnreadError`` if the scan does not read what the filter needs.
     """
     needs = wanted.needs(ages_in_bodies=age is not None)
     matches, body_search = wanted.matches(None if age is None else sent_by(age)), wanted.body_search()
@@ -170,14 +169,14 @@ async def search_chunks(
 
 
 def sent_by(age: JsonPath) -> SentAt:
-    """Return what tells when a message was sent: a time at that path in its JSON."""
+    """Return a function that reads when a message was sent from that path in its JSON body."""
     return lambda raw, at_ms: None if raw.body is None else read_age(raw.body, raw.size, age)[0]
 
 
 async def _search_bodies(
     reader: QueueReader, queue: str, matching: "_Matcher[bytes | None]", limit: int | None
 ) -> AsyncGenerator[Progress, None]:
-    """Search by walking through the bodies alone; what is found is asked for whole while the walk goes on."""
+    """Search by scanning only bodies; the other fields of matches are read while the scan continues."""
     scanned = matched = not_searched = 0
     ids: list[bytes] = []
     bodies: list[bytes] = []
@@ -195,7 +194,7 @@ async def _search_bodies(
                     not_searched += len(unread)
                 found = [] if asking is None else await asking
                 asking = None
-                # A question for each of a few would cost as much as the search.
+                # One request for each match would cost as much as the search.
                 is_due = len(ids) >= _ASKED_AT_ONCE or time.monotonic() - asked_s > _ASKED_EVERY_S
                 is_enough = limit is not None and len(ids) + len(found) >= limit - matched
                 if ids and (chunk.is_last or is_due or is_enough):
@@ -217,7 +216,7 @@ async def _search_bodies(
 
 
 def found_row(message: RawMessage, at_ms: int) -> MessageRow:
-    """Return what a page shows of a message that a scan found."""
+    """Return the row of a message that a scan found."""
     body = message.body
     preview = body[:PREVIEW_BYTES] if body is not None else b"" if message.size else None
     peeked = PeekedMessage(
@@ -238,9 +237,9 @@ async def _matching(chunk: ScanChunk, matches: Matches, ns_per_byte: int) -> lis
 
 
 class _Matcher(Generic[T]):
-    """Tells which of some things match, a few at a time, so that others work in between and a search can be ended.
+    """Finds matches in a sequence, a few elements at a time: the event loop runs in between, and can cancel it.
 
-    ``ns_per_byte`` is what a byte may cost at worst.
+    ``ns_per_byte`` is the worst cost of a byte of a body.
     """
 
     def __init__(self, match: Callable[[Sequence[T]], list[int]], ns_per_byte: int) -> None:
@@ -248,7 +247,7 @@ class _Matcher(Generic[T]):
         self._ns_per_byte = ns_per_byte
 
     async def places(self, things: Sequence[T], bodies: Sequence[bytes | None]) -> list[int]:
-        """Return which match, by their places; the bodies are theirs."""
+        """Return the indexes of the matches; ``bodies`` are the bodies of ``things``."""
         places: list[int] = []
         turn_ends_s = time.monotonic() + _TURN_S
         for start in range(0, len(things), _TURN_MESSAGES):
@@ -271,9 +270,9 @@ class _Matcher(Generic[T]):
 
 
 async def abandonable(work: Callable[[threading.Event], T]) -> T:
-    """Do work in a thread of its own, and leave that to itself when this is cancelled: the event tells it then.
+    """Run work in its own thread. If this is cancelled, the event is set and the thread is not waited for.
 
-    The threads of an executor would be waited for when the loop is closed.
+    The threads of an executor would delay the closing of the loop.
     """
     loop = asyncio.get_running_loop()
     done: asyncio.Future[T] = loop.create_future()
@@ -293,7 +292,7 @@ async def abandonable(work: Callable[[threading.Event], T]) -> T:
             result = work(is_over)
         except BaseException as error:
             failed = error
-        # Whoever abandoned it may have closed the loop.
+        # The loop may have been closed meanwhile.
         with suppress(RuntimeError):
             loop.call_soon_threadsafe(settle, result, failed)
 
@@ -312,12 +311,12 @@ _KEYS_MAX = 12
 
 
 class GroupingError(ValueError):
-    """What cannot be grouped by; its text says what can be."""
+    """An invalid grouping; its text says what is valid."""
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Messages that have something in common: ``bytes`` of their bodies; ``oldest_ms`` is None where no id tells."""
+    """A group of messages; ``bytes`` is the total of their bodies, ``oldest_ms`` is None if no id carries a time."""
 
     label: str
     count: int
@@ -330,10 +329,10 @@ class Group:
 
 
 class Groups:
-    """Counts messages by ``shape``, or by a place in their JSON such as ``json.customer.type``.
+    """Counts messages by ``shape``, or by a JSON path such as ``json.customer.type``.
 
-    Past GROUPS_MAX groups whatever is new counts as OTHER. Labels are printable. Raises ``GroupingError`` for anything
-    else to group by.
+    Beyond GROUPS_MAX groups, new labels count as OTHER. Labels are printable. Raises ``GroupingError`` for any other
+    ``by``.
     """
 
     def __init__(self, by: str) -> None:
@@ -343,7 +342,7 @@ class Groups:
         self._groups: dict[str, list[Any]] = {}
 
     def add(self, raw: RawMessage, at_ms: int) -> str:
-        """Count a message that was read with its body at that server time; returns the label of its group."""
+        """Count a message that was read with its body at that server time; return the label of its group."""
         label = _shape(raw) if self.path is None else _value_label(raw, self.path)
         label = label if label in self._groups or len(self._groups) < GROUPS_MAX else OTHER
         sent = sent_ms(name_of(raw.id), now_ms=at_ms)
@@ -359,7 +358,7 @@ class Groups:
         return label
 
     async def add_all(self, messages: Iterable[RawMessage], at_ms: int) -> None:
-        """Count messages, and let others work in between."""
+        """Count messages, and yield to the event loop in between."""
         turn_ends_s = time.monotonic() + _TURN_S
         for message in messages:
             self.add(message, at_ms)
@@ -368,7 +367,7 @@ class Groups:
                 turn_ends_s = time.monotonic() + _TURN_S
 
     def top(self, count: int) -> tuple[Group, ...]:
-        """Return the largest groups; one more, OTHER, sums up the rest where there are more."""
+        """Return the ``count`` largest groups; one more, OTHER, sums up the rest, if any."""
         ordered = sorted(
             (Group(label, *values) for label, values in self._groups.items()),
             key=lambda group: (group.label == OTHER, -group.count, group.label),
@@ -405,7 +404,7 @@ def _value_label(raw: RawMessage, path: JsonPath) -> str:
     if isinstance(value, list):
         return f"[{plural(len(value), 'item')}]"
     text = value_text(value)
-    # A text that reads like something else is told from it by its quotes.
+    # Quote a string that could be mistaken for another JSON value or a label.
     is_plain = not isinstance(value, str) or (
         text[:1] not in '([{"' and load(text.encode("utf-8", "replace")) is Absent.JSON
     )

@@ -3,8 +3,8 @@
 batches   batches of edits as rows of the journal, and back
 plan      from an action to batches of guarded edits
 preview   what a change selects, and what one call costs
-select    finds the items that a change names by value
+select    selects items, and finds them again by value
 service   the entry point: preview, plan and export
 transfer  moves between list queues and RSMQ queues
-undo      the inverse of a change of a list queue
+undo      the inverse of a batch of a list queue
 """

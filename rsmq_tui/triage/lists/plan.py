@@ -48,13 +48,13 @@ _NONE = (READY_SCORE, UNLEASED_SCORE)
 
 
 class Leases:
-    """The leases of a queue, to be handed out to the items in processing: by bytes, (token, deadline) each."""
+    """Assigns the leases of a queue to items in processing; ``known`` has (token, deadline) pairs by bytes of items."""
 
     def __init__(self, known: dict[bytes, list[tuple[bytes, bytes]]]) -> None:
         self._left = {item: list(leases) for item, leases in known.items()}
 
     def take(self, item: RawMessage) -> RawMessage | None:
-        """Return an item with its lease, or None where it is no longer the one that was seen."""
+        """Return an item with its lease, or None if the lease that was seen no longer exists."""
         left = self._left.get(item.body or b"", [])
         if item.score in _NONE:
             return item._replace(rc=None, score=READY_SCORE)
@@ -65,19 +65,19 @@ class Leases:
         return item._replace(rc=None, score=READY_SCORE) if item.score == UNKNOWN_LEASE_SCORE else None
 
     def put_back(self, item: RawMessage) -> None:
-        """Have an item's lease to be handed out again."""
+        """Make an item's lease available again."""
         if item.rc is not None:
             self._left.setdefault(item.body or b"", []).append((item.rc, item.score))
 
 
 NO_BODY = "it has no body"
 
-# Makes the batch for items, in the order in which they are taken, and the window in which they lie.
+# Adds the batch for items, in the order in which they are taken, to a step; the window says where they are.
 _Change = Callable[[list[RawMessage], Step, Window], Awaitable[None]]
 
 
 async def prepare_lists(editor: ListEditor, ns: str, preview: Preview) -> AsyncGenerator[Step, None]:
-    """Prepare a change of a list queue; ``ns`` is what targets of RSMQ are in that say none. Raises what editors do."""
+    """Yield the batches of a change; ``ns`` is the default namespace of RSMQ targets. Raises what editors raise."""
     action, selection = preview.action, preview.selection
     preparing = _Preparing(editor, action.queue)
     match action:
@@ -114,7 +114,7 @@ class _Preparing:
         self._queue = queue
 
     def sent(self, bodies: Iterable[bytes | None], *, first: bool = False) -> Iterator[Step]:
-        """Put items at an end."""
+        """Push items at one end."""
         whole = Step()
 
         def present() -> Iterator[bytes]:
@@ -125,7 +125,7 @@ class _Preparing:
                     yield body
 
         found: Iterable[list[bytes]] = chunked(present(), select.MAX_ITEMS, len, select.MAX_BYTES)
-        # The first of all is to be the first: it is sent last.
+        # The item to be taken first is pushed last.
         for part in reversed(list(found)) if first else found:
             edits = tuple(Edit(None, list_item(body)) for body in part)
             yield Step(ListBatch(ListKind.PUT, self._queue, edits, self._editor.names, first=first))
@@ -133,7 +133,7 @@ class _Preparing:
             yield whole
 
     async def removed(self, selection: ListSelection, *, spared: int = 0) -> AsyncGenerator[Step, None]:
-        """Take items away, but for the ``spared`` ones that were sent last."""
+        """Remove items, but not the ``spared`` ones that were pushed last."""
 
         async def remove(items: list[RawMessage], prepared: Step, window: Window) -> None:
             prepared.batch = self._batch(ListKind.REMOVE, [Edit(item, None) for item in items], window)
@@ -144,7 +144,7 @@ class _Preparing:
             yield prepared
 
     async def requeued(self, selection: ListSelection, *, first: bool) -> AsyncGenerator[Step, None]:
-        """Put what is in processing back; to the front the newest first, so that the oldest is taken next."""
+        """Put items in processing back; with ``first`` the newest first, so that the oldest is taken next."""
 
         async def requeue(items: list[RawMessage], prepared: Step, window: Window) -> None:
             edits = [Edit(item, list_item(item.body or b"")) for item in items]
@@ -154,7 +154,7 @@ class _Preparing:
             yield prepared
 
     async def hidden(self, selection: ListSelection, seconds: int) -> AsyncGenerator[Step, None]:
-        """Give what is in processing a lease until then."""
+        """Give items in processing a lease that ends in that many seconds."""
 
         async def lease(items: list[RawMessage], prepared: Step, window: Window) -> None:
             until = b"%d" % (await self._editor.clock_us() // 1000 + seconds * 1000)
@@ -165,7 +165,7 @@ class _Preparing:
             yield prepared
 
     async def moved(self, selection: ListSelection, action: Move, to: Target) -> AsyncGenerator[Step, None]:
-        """Move or copy items to where they are taken last, in order."""
+        """Move or copy items, in order, to the end of the target that is taken last."""
         outgoing = Outgoing(self._editor, to)
 
         async def move(items: list[RawMessage], prepared: Step, window: Window) -> None:
@@ -187,7 +187,7 @@ class _Preparing:
     async def _queued(
         self, selection: ListSelection, change: _Change, *, spared: int = 0
     ) -> AsyncGenerator[Step, None]:
-        """Have those changed that are in the queue."""
+        """Yield the changes of the selected items in the queue."""
         if not selection.counts["q"]:
             return
         wanted = Counter(digest_of(item.id) for item in selection.items("q"))
@@ -207,7 +207,7 @@ class _Preparing:
     async def _in_processing(
         self, selection: ListSelection, change: _Change, *, backwards: bool = False
     ) -> AsyncGenerator[Step, None]:
-        """Have those changed that are in processing, with the leases that they have now."""
+        """Yield the changes of the selected items in processing, with their current leases."""
         if not selection.counts["p"]:
             return
         leases = Leases(await self._editor.leases(self._queue))

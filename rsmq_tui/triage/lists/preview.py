@@ -1,4 +1,4 @@
-"""What a change of a list queue would do: which items it selects, and what one call costs."""
+"""The preview of a change of a list queue: which items it selects, and what one call costs."""
 
 from dataclasses import replace
 
@@ -47,8 +47,8 @@ _REFUSED: dict[type[Action], str] = {
     Fix: "list queues have no automatic fixes",
 }
 STILL_THERE = (
-    "Items are identified by their bytes; of equal items any are changed, as many as were counted. Items that "
-    "consumers have taken by then are skipped and counted."
+    "Items are identified by their bytes; among equal items, any may be changed, as many as were counted. Items that "
+    "consumers take meanwhile are skipped and counted."
 )
 _ONLY_PROCESSING = (Requeue, Release, Hide, Ack)
 
@@ -62,7 +62,7 @@ async def preview_of_lists(
     scope: Scope | None,
     seeing: SeeingCallback,
 ) -> Preview:
-    """Find out what the action of ``base`` would do; ``ns`` is what targets of RSMQ are in that say none.
+    """Return ``base``, completed with what its action would do; ``ns`` is the default namespace of RSMQ targets.
 
     Raises ``TriageError``, and what the editor and the search raise.
     """
@@ -124,7 +124,7 @@ def _check(editor: ListEditor, action: Action) -> None:
 
 
 def _meant(action: Action, scope: Scope | None) -> tuple[Area, str]:
-    """Return which items an action may be for, and in words which of these a scope means."""
+    """Return the items that an action can apply to, and a description of those that the scope selects."""
     match action:
         case Pop(count=count):
             return Area(processing=False, most=count), f"the {count:,} that would be taken next"
@@ -152,7 +152,7 @@ async def _of_sending(base: Preview, action: Action, facts: ListFacts, seeing: S
         case Import():
             told = "They are added at the end, in the order of the file, without their ids, receive counts and times."
             return replace(found, notes=(*notes, told))
-    raise TriageError(f"{action.verb.lower()} is not for list queues")
+    raise TriageError(f"{action.verb.lower()} does not apply to list queues")
 
 
 async def _target_notes(editor: ListEditor, action: Action, ns: str) -> list[str]:
@@ -190,7 +190,7 @@ def _not_meant(action: Action, number: int) -> str:
 
 
 def _cost_notes(selection: ListSelection, facts: ListFacts) -> list[str]:
-    """Say what one call costs, where the list is so long that it cannot be kept short."""
+    """Return a note on how long one call blocks the server, if the list is so long that it takes a while."""
     call_ms = walk_ms(min(selection.deepest, facts.ready // 2))
     is_whole = selection.counts["q"] >= facts.ready
     if call_ms <= HOLDS_AT_MOST_MS or is_whole:

@@ -1,8 +1,8 @@
-"""Finds the items of a list queue that a change names by their values, and how many of them one call may take.
+"""Selects items of a list queue, finds them again by value, and splits them into parts for one call each.
 
-A list is read in windows, from the end that consumers take from to the other, in places counted from that other end:
-consumers shift none of them. Producers shift all, so windows overlap, and what is read twice is counted once. What one
-pass misses, the next one finds.
+A list is read in windows, starting at the end that consumers take from. Places are counted from the other end, so takes
+do not shift them. Pushes shift all of them, so windows overlap, and items that are read twice are counted once. What
+one pass misses, the next one finds.
 """
 
 from collections import Counter
@@ -43,10 +43,10 @@ class _Block(NamedTuple):
 
 
 class ListSelection(Selection):
-    """Items of one list queue; ``counts`` says how many of each area, ``q`` and ``p``, and ``deepest`` the last.
+    """Items of one list queue; ``counts`` has the number of each area, ``q`` (queue) and ``p`` (processing).
 
-    ``ready`` is how many items the queue held when they were found, for their ids count from the one that is taken
-    next, and ``newest`` the SHA1 of the one that was pushed last, in 20 bytes.
+    ``deepest`` is the highest position in the queue, counted from the item that is taken next. ``ready`` is how many
+    items the queue held when they were found, and ``newest`` the SHA1 of the item that was pushed last, in 20 bytes.
     """
 
     def __init__(self) -> None:
@@ -72,46 +72,46 @@ class ListSelection(Selection):
                 super().add([message for _, message in found], at_ms)
 
     def items(self, area: AreaLetter) -> Iterator[RawMessage]:
-        """Walk through the items of an area in order of position."""
+        """Iterate over the items of an area, in order of position."""
         for _, place in sorted(self._places[area]):
             yield from next(self._blocks(place))
 
 
-# One call holds the server for some ms, and no longer than HOLDS_AT_MOST_MS where a list is short enough for that.
+# One call blocks the server for a few ms, and for at most HOLDS_AT_MOST_MS unless the list is too long.
 HOLDS_AT_MOST_MS = 50
 MAX_ITEMS = 2_000
 MAX_BYTES = 1_000_000
 _MAX_SPAN_ITEMS, _MAX_SPAN_BYTES = 8_000, 2_000_000
 _LOOKUPS_US = 4_000.0
-# About what the server needs: to walk past an item while comparing it, to get to one by its place, for a command.
+# Approximate server time: to compare one item of a walk, to skip one item of an index lookup, and for one command.
 _WALK_US, _INDEX_US, _COMMAND_US = 0.05, 0.0003, 2.0
 
-# What producers push between a read and its call may shift items so far.
+# How far pushes between a read and its call may shift items.
 _SLACK_ITEMS, _SLACK_BYTES = 500, 4_000_000
-# How often the whole list is looked through for what calls have missed.
+# How often the whole list is searched for items that calls have missed.
 _PASSES = 8
-# Stretches of a list that lie nearer to each other than that are read as one; so much of it is read whole.
+# Spans closer together than this are joined; if spans cover more than this share of a list, all of it is read.
 _JOINED_ITEMS = 2_000
 _MUCH = 0.1
 
 EVERYWHERE = 2**40
 MOVED_ON = "the list changed too fast to find them"
-# Others may remove what was sent after an item: then it is one of those that a trim keeps.
+# If others remove newer items, an item may become one of those that a trim keeps.
 KEPT = "taken or removed by others, or now among those that are kept"
 
-# Makes the batch for the values of a part, in the order in which they are taken, and the window in which they lie.
+# Makes the step for the values of a part, in the order in which they are taken; the window says where they are.
 Make = Callable[[list[bytes], Window], Awaitable[Step]]
 
 
 class Span(NamedTuple):
-    """A stretch of a list, both ends included, in places from 0 on: that of the item which was pushed last."""
+    """A range of places in a list, both ends included; place 0 is the item that was pushed last."""
 
     near: int
     far: int
 
 
 class Sighting(NamedTuple):
-    """An item that was seen, and its place then; ``passed`` is how many bytes of items were read up to it."""
+    """An item that was found, and its place then; ``passed`` is how many bytes of items were read up to it."""
 
     place: int
     body: bytes
@@ -120,21 +120,21 @@ class Sighting(NamedTuple):
 
 @dataclass(slots=True)
 class Part:
-    """Items that one call takes, what is taken first at first."""
+    """Items for one call, in the order in which they are taken; ``heavy`` is the total length of their bodies."""
 
     items: list[Sighting] = field(default_factory=list)
     heavy: int = 0
-    # How many items this change takes first from behind them, and how long the items are that lie around.
+    # How many items at lower places this change removes before, and the length of the longest item nearby.
     behind: int = 0
     longest: int = 1
 
     def window(self, spared: int) -> Window:
-        """Return where the call is to look for them."""
+        """Return where the call searches for the items."""
         slack = min(_SLACK_ITEMS, _SLACK_BYTES // self.longest)
         return Window(self.items[-1].place - self.behind, self.items[0].place - self.behind, slack, spared)
 
     def takes(self, item: Sighting, in_front: int) -> bool:
-        """Tell whether one call may take that too, where so many items lie before all of them that stay."""
+        """Return whether one call may take that item too, if ``in_front`` items before the part stay in the list."""
         if not self.items:
             return True
         number, span = len(self.items) + 1, self.items[0].place - item.place + 1
@@ -146,21 +146,21 @@ class Part:
         return number * (_COMMAND_US + depth * _INDEX_US) <= _LOOKUPS_US
 
     def add(self, item: Sighting) -> None:
-        """Add an item that is taken later than all of them."""
+        """Add an item that is taken after all others."""
         self.items.append(item)
         self.heavy += len(item.body)
 
 
 def walk_ms(place: int) -> float:
-    """Return about how long the walk from the end of a list to a place takes, in which the server does nothing else."""
+    """Return about how long a walk from the end of a list to a place blocks the server."""
     return place * _WALK_US / 1000
 
 
 def spans_of(positions: Iterable[int], ready: int, *, is_still: bool = True) -> list[Span]:
-    """Return the stretches in which items lie, by their positions in order, counted from what is taken next.
+    """Return the spans of items with these positions, in order, counted from the item that is taken next.
 
-    ``is_still`` says that nothing was pushed since. Else stretches are wider, and there are none where they would be
-    much of the list: what is looked for everywhere comes in order.
+    ``is_still`` is True if nothing was pushed since. Otherwise spans are wider, and none are returned if they cover
+    much of the list: a search of the whole list finds the items in order.
     """
     slack = 0 if is_still else _SLACK_ITEMS
     spans: list[Span] = []
@@ -175,9 +175,9 @@ def spans_of(positions: Iterable[int], ready: int, *, is_still: bool = True) -> 
 
 
 class Look:
-    """A look at a list: ``longest`` is the length of the longest item read last.
+    """The state of one read of a list; ``longest`` is the length of the longest item of the last window.
 
-    ``has_gaps`` says that it may have passed over items: others changed the list too fast.
+    ``has_gaps`` is True if items may have been missed, because the list changed too fast.
     """
 
     def __init__(self) -> None:
@@ -188,7 +188,7 @@ class Look:
 async def windows(
     editor: ListEditor, queue: str, area: AreaLetter, span: Span, look: Look
 ) -> AsyncGenerator[WindowItems, None]:
-    """Walk through a stretch of a list from what is taken first on; yields what was not read before."""
+    """Read a span of a list in the order in which items are taken; each window has only items not read before."""
     walk = editor.walk(queue, area, None if span.far == EVERYWHERE else span.far, span.near)
     while not walk.is_over:
         found = await walk.step()
@@ -200,10 +200,10 @@ async def windows(
 async def sightings(
     editor: ListEditor, queue: str, area: AreaLetter, wanted: Counter[bytes], spans: Sequence[Span], look: Look
 ) -> AsyncGenerator[tuple[int, list[Sighting]], None]:
-    """Walk through stretches of a list, the furthest first, and yield its length and those that are wanted.
+    """Read spans of a list in their order, and yield the length of the list and the wanted items of each window.
 
-    ``wanted`` counts the SHA1s of values in 20 bytes; each item that is seen is taken from it, and it ends when none is
-    left. What is in no stretch is left there.
+    ``wanted`` counts items by the SHA1 of their values, in 20 bytes. Each item found is subtracted from it; the search
+    ends when it is empty, and items that were not found remain in it.
     """
     left, passed = wanted.total(), 0
     for span in spans:
@@ -230,17 +230,17 @@ async def sightings(
 async def parts(
     editor: ListEditor, queue: str, area: AreaLetter, wanted: Counter[bytes], spans: Sequence[Span], look: Look
 ) -> AsyncGenerator[Part, None]:
-    """Walk through those that are wanted in parts that one call takes each, what is taken first at first."""
+    """Yield the wanted items in parts for one call each, in the order in which they are taken."""
     part, claimed, before = Part(), 0, 0
     async with aclosing(sightings(editor, queue, area, wanted, spans, look)) as seen:
         async for length, found in seen:
             before = before or length
             for item in found:
                 if part.items and item.place >= part.items[-1].place:
-                    # Pushes have shifted what was read twice.
+                    # Pushes have shifted places between the windows.
                     yield part
                     part = Part()
-                # What this change takes from before them is no longer there then.
+                # Items that this change takes before these are gone by then.
                 first = part.items[0] if part.items else item
                 if not part.takes(item, max(0, before - 1 - first.place - (claimed - len(part.items)))):
                     yield part
@@ -253,10 +253,10 @@ async def parts(
 
 
 class Finding:
-    """Finds what is ``wanted`` in a list, which counts the SHA1s of values in 20 bytes.
+    """Finds items in a list; ``wanted`` counts them by the SHA1 of their values, in 20 bytes.
 
-    It looks in those ``spans`` first. ``spared`` items are left alone at the end that producers push to. ``backwards``
-    gives those that are taken last first. ``again`` is told of each edit that missed its item.
+    ``spans`` are searched first. The ``spared`` items that were pushed last are skipped. ``backwards`` yields the items
+    that are taken last first. ``again`` is called with each edit that missed its item.
     """
 
     def __init__(
@@ -277,7 +277,7 @@ class Finding:
         self._missed: Counter[bytes] = Counter()
 
     async def passes(self, make: Make) -> AsyncGenerator[Step, None]:
-        """Have batches made of all that is there; what is not there in a look at the whole list is told to be gone."""
+        """Yield a step for each part that is found; items that a search of the whole list does not find are gone."""
         if self._spans:
             async with aclosing(self._one_pass(make, self._spans)) as steps:
                 async for prepared in steps:
@@ -305,7 +305,7 @@ class Finding:
                 if isinstance(prepared.batch, ListBatch) and prepared.batch.takes_from_list:
                     prepared.heard = partial(self._hear, prepared.batch.edits)
                 yield prepared
-        # What became of them is known when this is over.
+        # Wait for the outcomes, which show what was missed.
         yield Step(alone=True)
         if is_whole and not look.has_gaps:
             gone = self._wanted.total()
@@ -331,14 +331,15 @@ async def _turned(found: Sequence[Part]) -> AsyncGenerator[Part, None]:
         yield part
 
 
-# What finds the items of a queue that match.
+# Searches a queue with a filter.
 Search = Callable[[str, Filter], AsyncGenerator[Progress, None]]
 
 
 class Area(NamedTuple):
-    """Which items an action may be for: those in the queue, and those in processing.
+    """The items that an action can apply to: those in the queue, those in processing, or both.
 
-    Of the queue not the ``first`` that are taken next, nor the ``spared`` that were sent last, and at most ``most``.
+    In the queue, the ``first`` items that are taken next and the ``spared`` ones that were pushed last are excluded;
+    ``most`` limits the number.
     """
 
     queue: bool = True
@@ -349,9 +350,10 @@ class Area(NamedTuple):
 
 
 class Found(NamedTuple):
-    """What was left out: items that are no longer what was shown, that are elsewhere, that could not be searched.
+    """The numbers of items that were left out.
 
-    ``is_incomplete`` says that the list changed too fast to read all of it.
+    ``elsewhere``: no longer as shown. ``not_meant``: outside the ``Area``. ``unsearched``: too long to match.
+    ``is_incomplete`` is True if the list changed too fast to read all of it.
     """
 
     elsewhere: int = 0
@@ -369,7 +371,7 @@ async def select(
     selection: ListSelection,
     seeing: SeeingCallback,
 ) -> Found:
-    """Select what a scope means, as far as it is in the area; raises what the editor and the search raise."""
+    """Select the items of a scope that are in the area; raises what the editor and the search raise."""
     adding = _Adding(area, selection)
     elsewhere = unsearched = begun_anew = 0
     look = Look()
@@ -400,7 +402,7 @@ async def select(
 
 
 def _walked(scope: Scope | None, area: Area) -> Matching | None:
-    """Return what to search for where all is meant, whole or in the queue: that gives each once, whoever takes some."""
+    """Return the search for a scope that selects everything, or None: a search yields each item once despite takes."""
     is_all = scope is None or isinstance(scope, Everything)
     if isinstance(scope, Matching):
         is_all = scope.limit is None and not scope.filter.text.strip()
@@ -410,7 +412,7 @@ def _walked(scope: Scope | None, area: Area) -> Matching | None:
 
 
 class _Adding:
-    """Adds to a selection what is in the area."""
+    """Adds items to a selection if they are in the area."""
 
     def __init__(self, area: Area, selection: ListSelection) -> None:
         self.not_meant = self.taken = 0
@@ -427,9 +429,9 @@ class _Adding:
 
 
 async def _named(editor: ListEditor, queue: str, named: Iterable[tuple[str, str | None]], adding: _Adding) -> int:
-    """Select items by their ids (and deadlines, where they were shown); returns how many are not there any more.
+    """Select items by ids (and deadlines, if they were shown); return how many no longer exist.
 
-    Of equal items as many are meant as were named.
+    Among equal items, as many are selected as were named.
     """
     left = 0
     ids = [(_known(id), score) for id, score in named]
@@ -457,7 +459,7 @@ async def _named(editor: ListEditor, queue: str, named: Iterable[tuple[str, str 
 
 
 async def _queued_named(editor: ListEditor, queue: str, named: Sequence[ItemId], adding: _Adding, at_ms: int) -> int:
-    """Look where they were shown first, then everywhere."""
+    """Search near the positions of the ids first, then the whole list."""
     wanted = Counter(bytes.fromhex(id.sha) for id in named)
     ready = (await editor.facts(queue)).ready
     for spans in (spans_of((id.position for id in named), ready), [Span(0, EVERYWHERE)]):
@@ -482,7 +484,7 @@ def _is_same(shown: str, now: bytes) -> bool:
 def _known(id: str) -> ItemId:
     known = read_item_id(id)
     if known is None:
-        raise TriageError("the id of a list's item is like q:0:SHA1: its place, its position and the SHA1 of its bytes")
+        raise TriageError("an item id has a place, a position and the SHA1 of the item's bytes, as in q:0:SHA1")
     return known
 
 
@@ -496,7 +498,7 @@ _Part = tuple[int, int, int, list[RawMessage]]
 async def _everything(
     editor: ListEditor, queue: str, area: Area, limit: int | None, look: Look
 ) -> AsyncGenerator[_Part, None]:
-    """Walk through the area, or with a limit through so many that are taken next, in that order."""
+    """Read the area, or the first ``limit`` items of it, in the order in which they are taken."""
     facts = await editor.facts(queue)
     first = facts.ready - 1 - area.first
     number = max(0, first - area.spared + 1) if area.queue else 0
@@ -519,7 +521,7 @@ async def _everything(
 
 
 async def _processing(editor: ListEditor, queue: str) -> AsyncGenerator[_Part, None]:
-    """Walk through what is in processing, the oldest first, each with the deadline of its lease."""
+    """Read the items in processing, the oldest first, each with the deadline of its lease."""
     leases = await editor.leases(queue)
     seen = 0
     async with aclosing(windows(editor, queue, "p", Span(0, EVERYWHERE), Look())) as coming:

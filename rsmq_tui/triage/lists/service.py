@@ -1,4 +1,4 @@
-"""Preview, run and export for list queues."""
+"""Preview, plan and export for list queues."""
 
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Sequence
@@ -39,13 +39,13 @@ from rsmq_tui.triage.scope import Preview, Scope, Seeing, SeeingCallback
 from rsmq_tui.triage.service import Backend, ChangeService
 
 _AREAS: tuple[Letter, ...] = ("q", "p")
-# Items whose bodies may be in memory at once.
+# How many items and bytes of bodies may be in memory at once.
 _PART_ITEMS, _PART_BYTES = 2_000, 4_000_000
 _SLACK_ITEMS = 1_000
 
 
 class ListExport(Exporting):
-    """Exports the items of a list queue that a scope means, in the order in which they are taken.
+    """Exports the items of a scope of a list queue, in the order in which they are taken.
 
     Raises what the editor, the search and ``write`` raise.
     """
@@ -60,7 +60,7 @@ class ListExport(Exporting):
     ) -> None:
         super().__init__(write)
         self._editor, self._search, self._queue, self._scope = editor, search, queue, scope
-        # How far items have been pushed on since their places were noted.
+        # How far pushes have shifted items since their places were read.
         self._drift = 0
 
     async def __aiter__(self) -> AsyncGenerator[Seeing, None]:
@@ -82,7 +82,7 @@ class ListExport(Exporting):
             selection.close()
 
     async def _with_bodies(self, part: list[RawMessage], area: Letter, ready: int) -> list[RawMessage]:
-        """Return those whose bytes are known or can be read still; the others are counted as gone."""
+        """Return the items with their bodies, which are read if necessary; missing items are counted as gone."""
         unread = [item for item in part if item.body is None]
         if not unread:
             return part
@@ -115,10 +115,10 @@ class ListExport(Exporting):
 
 
 class ListChangeService(ChangeService):
-    """Changes the list queues of one server, or refuses to when it is read-only; ``options`` as of ``ChangeService``.
+    """Changes the list queues of one server, or refuses to if it is read-only; ``options`` are of ``ChangeService``.
 
-    ``names`` tells their keys, ``ns`` is the namespace of RSMQ that targets are in which do not say one, and ``age``
-    where the JSON of an item tells when it was made. Every method raises ``TriageError``. Close it with ``aclose``.
+    ``names`` are the names of their keys, ``ns`` is the default namespace of RSMQ targets, and ``age`` is the path of
+    the creation time in an item. Every method raises ``TriageError``. Close it with ``aclose``.
     """
 
     def __init__(
@@ -136,7 +136,7 @@ class ListChangeService(ChangeService):
 
 
 class ListBackend(Backend):
-    """Knows the list queues of a server; raises ValueError for a URL that is none."""
+    """The changes of list queues of a server; raises ValueError for an invalid URL."""
 
     def __init__(
         self,
@@ -153,20 +153,20 @@ class ListBackend(Backend):
 
     @property
     def editor(self) -> EditExecutor:
-        """What carries its changes out."""
+        """The executor of its edits."""
         return self._editor
 
     async def preview(self, base: Preview, journal: Journal, scope: Scope | None, seeing: SeeingCallback) -> Preview:
-        """Find out what an action would do."""
+        """Return ``base``, completed with what its action would do."""
         editor = self._editor.at(base.action.queue)
         return await preview_of_lists(editor, self._search, self._ns, base, journal, scope, seeing)
 
     def prepare(self, editor: EditExecutor, journal: Journal, preview: Preview) -> AsyncGenerator[Step, None]:
-        """Prepare the batches of what was previewed."""
+        """Yield the batches of a previewed change."""
         return prepare_lists(self._editor.at(preview.action.queue), self._ns, preview)
 
     def export(self, queue: str, scope: Scope | None, write: Callable[[str], object]) -> Exporting:
-        """Hand what a scope means to ``write``."""
+        """Return an export that passes the items of a scope to ``write``."""
         return ListExport(self._editor.at(queue), self._search, queue, scope, write)
 
     async def aclose(self) -> None:

@@ -1,4 +1,4 @@
-"""Moves between list queues and RSMQ queues, both ways. At any time a message is in at least one of the two."""
+"""Moves between list queues and RSMQ queues, in both directions. A message is always in at least one of them."""
 
 from collections.abc import AsyncGenerator, Sequence
 from operator import attrgetter
@@ -23,7 +23,7 @@ NO_BODY = "it has no body"
 
 
 class Outgoing:
-    """Where items of a list queue go: to a list, or to a queue of RSMQ under new ids of the server's time."""
+    """The target of items of a list queue: a list, or an RSMQ queue, in which they get new ids of the server's time."""
 
     def __init__(self, editor: ListEditor, to: Target) -> None:
         self._editor = editor
@@ -33,7 +33,7 @@ class Outgoing:
         self._exists: bool | None = None
 
     async def fitting(self, items: Sequence[RawMessage], prepared: Step) -> list[RawMessage]:
-        """Return what the target takes; the others are counted as failed."""
+        """Return the items that the target accepts; the others are counted as failed."""
         if self._rsmq is None:
             return list(items)
         if self._exists is None:
@@ -50,19 +50,19 @@ class Outgoing:
         return fitting
 
     async def afters(self, items: Sequence[RawMessage]) -> list[RawMessage]:
-        """Return what items are in the target."""
+        """Return the messages that the items become in the target."""
         if self._rsmq is None:
             return [list_item(item.body or b"") for item in items]
         at_us = await self._rsmq.clock_us()
         score = b"%d" % (at_us // 1000)
-        # A microsecond apart, so that they keep their order among equal scores.
+        # Ids a microsecond apart keep the order among equal scores.
         return [
             RawMessage(make_id(at_us + number).encode(), score, None, None, item.size, item.body)
             for number, item in enumerate(items)
         ]
 
     def puts(self, afters: Sequence[RawMessage]) -> ListBatch:
-        """Return the batch that puts them there, for copies."""
+        """Return the batch that puts copies into the target."""
         edits, to = tuple(Edit(None, after) for after in afters), self._to
         return ListBatch(ListKind.PUT, to.queue, edits, self._editor.names, ns=to.ns, sent=0 if to.ns is None else 1)
 
@@ -70,7 +70,7 @@ class Outgoing:
 async def prepare_to_list(
     editor: QueueEditor, names: ListNames, action: Move, to: Target, selection: Selection, guard: Guard
 ) -> AsyncGenerator[Step, None]:
-    """Prepare what goes from a queue of RSMQ to a list: to the end that is taken last, in the order of delivery."""
+    """Yield the batches from an RSMQ queue to a list: to the end that is taken last, in the order of delivery."""
     messages = sorted((message._replace(body=None) for message in selection), key=_delivery)
     for part in chunked(messages, MOVE_MESSAGES, attrgetter("size"), CHUNK_BYTES):
         yield await _to_list(editor, names, action, to, part, guard)
@@ -104,13 +104,13 @@ async def _to_list(
 
 
 async def list_target_notes(editor: QueueEditor, names: ListNames, action: Move, to: Target) -> list[str]:
-    """Say what becomes of messages that go to a list; raises ``TriageError`` where they cannot."""
+    """Return notes on moving messages to a list; raises ``TriageError`` if it is not possible."""
     owner = names.owner(to.queue)
     if not to.queue or owner is not None:
         told = (
             f"the target belongs to {printable(owner or '')}"
             if to.queue
-            else "name the list as list: and its whole key"
+            else "name the list by its whole key: list:KEY"
         )
         raise TriageError(told)
     refuse_other_slots(editor, names, [to.queue], [Target(action.queue, editor.ns)])
@@ -119,7 +119,7 @@ async def list_target_notes(editor: QueueEditor, names: ListNames, action: Move,
 
 
 async def refuse_unreadable(editor: ListEditor, to: Target) -> None:
-    """Raise ``TriageError``, which names the target, where one of its keys is no list's; or what the editor raises."""
+    """Raise ``TriageError``, which names the target, if its keys have wrong types; raises what the editor raises."""
     try:
         await editor.facts(to.queue)
     except RsmqError as error:
@@ -127,14 +127,14 @@ async def refuse_unreadable(editor: ListEditor, to: Target) -> None:
 
 
 def refuse_other_slots(editor: EditExecutor, names: ListNames, lists: Sequence[str], queues: Sequence[Target]) -> None:
-    """Raise ``TriageError`` where, in a cluster, one call cannot have all keys of these queues."""
+    """Raise ``TriageError`` if, on a cluster, the keys of these queues are in different slots."""
     keys = [key for name in lists for key in (name_bytes(name), names.processing_key(name), names.leases_key(name))]
     keys += [names.marker(name, "x") for name in lists]
     keys += [Keys(to.ns or "").messages(to.queue) for to in queues] + [Keys(to.ns or "").index for to in queues]
     if not editor.can_reach_at_once(*keys):
         told = " and ".join([*lists, *(to.text for to in queues)])
         raise TriageError(
-            f"in this cluster the keys of {told} are on several servers: name them with one hash tag, as queue:{{x}}"
+            f"on this cluster the keys of {told} are in different slots: give them one hash tag, as in queue:{{x}}"
         )
 
 

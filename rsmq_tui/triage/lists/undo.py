@@ -1,4 +1,4 @@
-"""The inverse of a change of a list queue, in parts that one call can do."""
+"""The inverse of a batch of a list queue, in parts that one call can do."""
 
 import asyncio
 from collections import Counter, deque
@@ -16,27 +16,25 @@ from rsmq_tui.triage.journal import Journal
 from rsmq_tui.triage.lists.select import Finding, Span
 from rsmq_tui.triage.undo import BatchUndo
 
-PUT_BACK = (
-    "What goes back into a list goes to the end that consumers take from: what was taken off first is next again."
-)
+PUT_BACK = "Items are put back at the end that consumers take from: the one that was removed first is taken next again."
 
 
 class ListUndo(BatchUndo):
-    """Takes the batches of one change of list queues back, from the last to the first."""
+    """Undoes the batches of one change of list queues, from the last to the first."""
 
     note = PUT_BACK
 
     def __init__(self, journal: Journal, change: int, already: set[int]) -> None:
         super().__init__(journal, change, already)
-        # Where the batch before lay: this one lies beside it.
+        # The place of the batch undone before: the items of the next one are beside it.
         self._beside: Span | None = None
 
     def still_done(self, entry: Entry) -> str:
-        """Return the outcome without the items that were taken back: an undo may end within a batch."""
+        """Return the outcome, without the items that were undone: an undo may end within a batch."""
         return _still_done(self.journal, self.change, entry)
 
     async def steps(self, editor: EditExecutor, entry: Entry) -> AsyncGenerator[Step, None]:
-        """Prepare the way back of one batch, as far as it was not gone before."""
+        """Yield the inverse of what is left of a batch."""
         batch = entry.batch
         if not isinstance(batch, ListBatch) or not entry.outcome:
             return
@@ -45,7 +43,7 @@ class ListUndo(BatchUndo):
         if inverse is None:
             return
         lists = ListEditor.beside(editor, inverse.names)
-        # Everything before must be done: what is found then holds for all of its parts.
+        # Earlier batches must be done first, since the list is read once for all parts of this one.
         yield Step(alone=True)
         if inverse.takes_from_list:
             async for prepared in self._from_list(lists, inverse, was_first=batch.first):
@@ -56,7 +54,7 @@ class ListUndo(BatchUndo):
             yield Step(inverse)
 
     async def _from_list(self, lists: ListEditor, inverse: ListBatch, *, was_first: bool) -> AsyncGenerator[Step, None]:
-        """Prepare taking items out of a list again: any of their values, as often as they were put there."""
+        """Yield the removal of items from a list: any with the same values, as many as were put there."""
         area: Area = area_of(inverse.befores[0].id)
         meant: dict[bytes, deque[Edit]] = {}
         for edit in inverse.edits:
@@ -83,7 +81,7 @@ class ListUndo(BatchUndo):
             yield prepared
 
     async def _likely(self, lists: ListEditor, inverse: ListBatch, *, was_first: bool) -> Span:
-        """Return where items lie that were put there: beside those of the batch before, or else at an end."""
+        """Return where the items probably are: beside those of the batch undone before, or at an end."""
         if self._beside is not None:
             near, far = self._beside
             return Span(max(0, near - inverse.size), far + inverse.size)
@@ -94,7 +92,7 @@ class ListUndo(BatchUndo):
 
 
 def _still_done(journal: Journal, change: int, entry: Entry) -> str:
-    """Return the outcome of a batch without what earlier, unfinished undoing has taken back."""
+    """Return the outcome of a batch, without what earlier, unfinished undos have undone."""
     if not isinstance(entry.batch, ListBatch) or not entry.outcome:
         return entry.outcome or ""
     letters = letters_of(entry.outcome)
@@ -126,7 +124,7 @@ def _key(edit: Edit) -> tuple[bytes | None, bytes | None]:
 
 
 async def _from_rsmq(lists: ListEditor, inverse: ListBatch) -> Step:
-    """Prepare taking messages away that were put there; their bodies are read, so that this can be undone as well."""
+    """Return the removal of messages from an RSMQ queue; their bodies are read, so that the undo can be undone."""
     queues = QueueEditor.beside(lists, inverse.ns or "")
     _, whole = await queues.messages(inverse.queue, [before.id for before in inverse.befores])
     prepared, edits = Step(), []

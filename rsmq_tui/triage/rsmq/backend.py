@@ -1,4 +1,4 @@
-"""Changes of RSMQ queues, as the service wants them."""
+"""The backend of RSMQ queues: preview, plan and export."""
 
 from collections.abc import AsyncGenerator, Callable
 
@@ -22,7 +22,7 @@ from rsmq_tui.triage.service import Backend
 
 
 class RsmqBackend(Backend):
-    """Knows RSMQ's queues of a namespace; raises ValueError for a URL that is none."""
+    """The changes of RSMQ queues in a namespace; raises ValueError for an invalid URL."""
 
     def __init__(self, server: Address | str, ns: str, names: ListNames) -> None:
         self._editor = QueueEditor(server, ns)
@@ -31,20 +31,20 @@ class RsmqBackend(Backend):
 
     @property
     def editor(self) -> EditExecutor:
-        """What carries its changes out."""
+        """The executor of its edits."""
         return self._editor
 
     def watch(self, ns: str) -> None:
-        """Change the queues of another namespace from now on."""
+        """Switch to another namespace."""
         self._editor = self._editor.within(ns)
         self._reader = self._reader.within(ns)
 
     async def preview(self, base: Preview, journal: Journal, scope: Scope | None, seeing: SeeingCallback) -> Preview:
-        """Find out what an action would do."""
+        """Return ``base``, completed with what its action would do."""
         return await preview_of(self._editor, self._reader, base, journal, scope, seeing, self._names)
 
     def prepare(self, editor: EditExecutor, journal: Journal, preview: Preview) -> AsyncGenerator[Step, None]:
-        """Prepare the batches of what was previewed."""
+        """Yield the batches of a previewed change."""
         action = preview.action
         queues = editor if isinstance(editor, QueueEditor) else QueueEditor.beside(editor, preview.ns)
         if isinstance(action, MessageAction):
@@ -58,7 +58,7 @@ class RsmqBackend(Backend):
         return QUEUE_ACTIONS[type(action)].prepare(queues, action, preview)
 
     def export(self, queue: str, scope: Scope | None, write: Callable[[str], object]) -> Exporting:
-        """Hand what a scope means to ``write``."""
+        """Return an export that passes the messages of a scope to ``write``."""
         match scope:
             case Marked(messages=messages):
                 return MarkedExport(self._editor, queue, [message.id for message in messages], write)

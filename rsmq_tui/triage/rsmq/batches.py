@@ -7,26 +7,26 @@ from rsmq_tui.protocol.editing import Batch
 from rsmq_tui.protocol.rsmq.edits import EditKind, FieldBatch, FieldEdit, LooseBatch, LooseKind, MessageBatch
 from rsmq_tui.triage.batches import DamageError, edits_of, known_name, pack, packed_edits, stored_name, unpack
 
-# Whether messages are there before and after.
+# Whether the messages exist before and after.
 _SIDES = {EditKind.REMOVE: (True, False), EditKind.DROP: (True, False), EditKind.PUT: (False, True)}
 
 
 def row_of(batch: MessageBatch | FieldBatch | LooseBatch) -> dict[str, object]:
-    """Return the columns of a batch that tell more than its kind and queue."""
+    """Return the columns of a batch, other than kind and queue."""
     if isinstance(batch, MessageBatch):
         edits, target = packed_edits(batch.edits), stored_name(batch.target)
         return {"target": target, "must_exist": int(batch.must_exist), "sent": batch.sent, "edits": edits}
     fields: dict[str, object] = {"edits": pack(list(zip(*batch.fields, strict=True)) or [(), (), ()])}
     if isinstance(batch, LooseBatch):
         return fields
-    # A batch of fields has its own two meanings of these columns.
+    # In a batch of fields, must_exist and sent have other meanings.
     flags = {"must_exist": batch.empty, "sent": batch.held}
     flags |= {"listed_before": batch.listed_before, "listed_after": batch.listed_after}
     return fields | {name: int(flag) for name, flag in flags.items()}
 
 
 def batch_of(row: Mapping[str, Any], queue: str) -> Batch:
-    """Read a batch of that queue back; raises ``DamageError``, and errors of a row that nobody of ours wrote."""
+    """Return the batch of a row; an invalid row raises ``DamageError``, or any error of decoding."""
     kind = row["kind"]
     if row["lists"] is not None:
         raise DamageError("it is of another kind of queue")
@@ -41,5 +41,5 @@ def batch_of(row: Mapping[str, Any], queue: str) -> Batch:
     batch = MessageBatch(EditKind(kind), queue, edits, target, bool(row["must_exist"]), int(row["sent"]))
     has = [(edit.before is not None, edit.after is not None) for edit in edits]
     if {*has} - {_SIDES.get(batch.kind, (True, True))} or (target is None) is (batch.kind is EditKind.MOVE):
-        raise DamageError("its messages are not what such a batch is for")
+        raise DamageError("its messages do not match its kind")
     return batch

@@ -17,7 +17,7 @@ from rsmq_tui.triage.scope import Seeing
 
 
 class Export(Exporting):
-    """Exports every message of a queue that matches; with a ``limit`` the ones that are due first, in this order.
+    """Exports the messages of a queue that match a filter; with a ``limit``, those due first, in that order.
 
     Raises ``PeekError``, and what ``write`` raises.
     """
@@ -41,7 +41,7 @@ class Export(Exporting):
 
     async def _take_whole(self, message: RawMessage, at_ms: int) -> None:
         if message.body is None and message.size:
-            # Too long for a scan, which reads many at once.
+            # Too long for a scan, which reads many bodies at once.
             view = await read_message(self._reader, self._queue, name_of(message.id))
             if view.row is None:
                 self.gone += 1
@@ -54,12 +54,12 @@ class Export(Exporting):
 
 
 _CHUNK_MESSAGES = 500
-# How much one call may read, but for a single body that is longer: a server copies a gigabyte a second.
+# How much one call may read, unless a single body is longer. A server copies a gigabyte per second.
 _CALL_BYTES = 1_000_000
 
 
 class MarkedExport(Exporting):
-    """Exports the messages of these ids; raises what the editor and ``write`` raise."""
+    """Exports the messages with these ids; raises what the editor and ``write`` raise."""
 
     def __init__(self, editor: QueueEditor, queue: str, ids: Sequence[str], write: Callable[[str], object]) -> None:
         super().__init__(write)

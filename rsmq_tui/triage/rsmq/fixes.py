@@ -31,11 +31,11 @@ from rsmq_tui.triage.rsmq.plan import CHUNK_MESSAGES, MOVE_MESSAGES, STRAY_BYTES
 from rsmq_tui.triage.scope import Preview
 
 TOO_LONG = "too long for the journal: deleteMessage with its id removes it, without undo"
-# What queues are made with by the canonical client.
+# The attributes of queues that the canonical client creates.
 _DEFAULTS = {b"vt": b"30", b"delay": b"0", b"maxsize": b"65536"}
 _TOTALS = (b"totalsent", b"totalrecv")
 
-# What is mended in one walk; one after the other, since each changes what the next compares.
+# The kinds that are fixed in one walk. Walks run one after the other, because each changes what the next compares.
 WALKS = (
     frozenset({FindingKind.DANGLING, FindingKind.BAD_RC, FindingKind.NO_FR}),
     frozenset({FindingKind.SECONDS, FindingKind.MICROSECONDS, FindingKind.NEVER}),
@@ -45,7 +45,7 @@ LOOSE = frozenset({FindingKind.LEAKED, FindingKind.STRAY})
 
 
 async def prepare_fix(editor: QueueEditor, reader: QueueReader, action: Fix) -> AsyncGenerator[Step, None]:
-    """Prepare the mending of one queue; raises what the editor and the reader raise."""
+    """Yield the batches that fix one queue; raises what the editor and the reader raise."""
     queue, kinds = action.queue, action.kinds
     (look,) = await reader.inspection.looks([queue])
     now = condition_of(look)
@@ -69,7 +69,7 @@ async def prepare_fix(editor: QueueEditor, reader: QueueReader, action: Fix) -> 
 
 
 async def _mended(reader: QueueReader, look: QueueLook, wanted: frozenset[FindingKind]) -> AsyncGenerator[Step, None]:
-    """Prepare what is wrong with messages that are in the queue."""
+    """Yield the fixes of messages."""
     async with aclosing(suspects(reader, look.queue)) as parts:
         async for part in parts:
             for kind in sorted(wanted):
@@ -98,7 +98,7 @@ def _mending(kind: FindingKind, look: QueueLook, messages: list[RawMessage], at_
                 for number, message in enumerate(free)
             )
             batch = MessageBatch(EditKind.MOVE, queue, edits, queue, must_exist) if edits else None
-            # A consumer deletes them by the ids that it knows.
+            # Messages in flight keep their ids, by which their consumers delete them.
             return Step(batch, Outcome.CHANGED * (len(messages) - len(free)), renames=True)
     edits = tuple(Edit(message, message._replace(score=_milliseconds(kind, message, at_ms))) for message in messages)
     return Step(MessageBatch(EditKind.RESCORE, queue, edits, must_exist=must_exist))
@@ -116,13 +116,13 @@ def _is_held(message: RawMessage, at_ms: int) -> bool:
 
 
 def _canonical_id(id: bytes, at_ms: int, number: int) -> bytes:
-    """Return a canonical id of the same time, or of now where the id tells none; each a microsecond later."""
+    """Return a canonical id of the same time, or of now if the id carries none, plus ``number`` microseconds."""
     time_ms = sent_ms(name_of(id), now_ms=at_ms) or at_ms
     return make_id(time_ms * 1000 + number % 1000).encode()
 
 
 async def _loosened(reader: QueueReader, queue: str, wanted: frozenset[FindingKind]) -> AsyncGenerator[Step, None]:
-    """Prepare the removal of fields that belong to no message; the counters of a body go before it does."""
+    """Yield the removal of fields that belong to no message; the counters of a body are removed before it."""
     async with aclosing(loose_fields(reader, queue)) as pages:
         async for page in pages:
             if FindingKind.LEAKED in wanted and page.bodies:
@@ -151,12 +151,12 @@ async def _removals(reader: QueueReader, queue: str, names: list[bytes]) -> list
 
 
 async def _complete(editor: QueueEditor, _: QueueReader, look: QueueLook) -> AsyncGenerator[Step, None]:
-    """Put in what is missing, and the name into the index."""
+    """Add the missing attributes, and the name to the index."""
     seconds = b"%d" % (await editor.clock_us() // 1_000_000)
     values = {name: _DEFAULTS[name] for name in bad_attributes(look)}
     values |= {name: seconds for name in (b"created", b"modified") if name not in look.attributes}
     fields = [FieldEdit(name, look.attributes.get(name), value) for name, value in values.items()]
-    # Where these have moved since, somebody uses the queue, and nobody takes it back.
+    # The totals are compared on undo: if they have changed, the queue is in use and stays.
     fields += [FieldEdit(name, look.attributes.get(name), look.attributes.get(name)) for name in _TOTALS]
     batch = FieldBatch(look.queue, tuple(fields), look.listed, listed_after=True, held=look.depth > 0)
     yield Step(batch, alone=True)
@@ -168,12 +168,11 @@ async def _list(editor: QueueEditor, _: QueueReader, look: QueueLook) -> AsyncGe
 
 
 async def _forget(editor: QueueEditor, _: QueueReader, look: QueueLook) -> AsyncGenerator[Step, None]:
-    """Take a name out of the index, where there is no queue."""
     yield Step(_unlisting(look), alone=True)
 
 
 async def _drop(editor: QueueEditor, reader: QueueReader, look: QueueLook) -> AsyncGenerator[Step, None]:
-    """Take the ids away whose bodies went with the hash, and then the name."""
+    """Remove the ids whose bodies were lost with the hash, and then the name from the index."""
     async with aclosing(suspects(reader, look.queue)) as parts:
         async for part in parts:
             if part.young:
@@ -187,7 +186,7 @@ async def _drop(editor: QueueEditor, reader: QueueReader, look: QueueLook) -> As
 
 
 async def _clear(editor: QueueEditor, _: QueueReader, look: QueueLook) -> AsyncGenerator[Step, None]:
-    """Take away a hash without messages, and the name."""
+    """Remove a hash without messages, and the name from the index."""
     async for part in strays(editor, look.queue):
         fields = tuple(FieldEdit(name, value, None) for name, value in part.items())
         yield Step(LooseBatch(LooseKind.STRAY, look.queue, fields), counted=False)
@@ -217,7 +216,7 @@ _NOTE = "Each problem is checked again, and fixed only if it still exists."
 async def preview_of_fix(
     reader: QueueReader, base: Preview, action: Fix, seeing: Callable[[int, int, int], None]
 ) -> Preview:
-    """Find out what a fix would do; ``seeing`` is told how many were looked at, of about how many, and what is wrong.
+    """Return ``base``, completed with what a fix would do; ``seeing`` is called with (read, about in all, problems).
 
     Raises ``TriageError``, and what the reader raises.
     """
@@ -242,7 +241,7 @@ async def preview_of_fix(
 
 
 class _Counted(NamedTuple):
-    """How much is wrong so far, by kind: ``examined`` messages and fields were looked at, of ``about`` so many."""
+    """The number of problems so far, by kind, in ``examined`` of about ``about`` messages and fields."""
 
     examined: int
     about: int
@@ -250,9 +249,9 @@ class _Counted(NamedTuple):
 
 
 async def _counts_now(reader: QueueReader, action: Fix) -> AsyncGenerator[_Counted, None]:
-    """Count what a fix would find; the last that is yielded counts all. Raises what the reader raises.
+    """Yield the number of problems so far; the last value counts all. Raises what the reader raises.
 
-    It does not wait for ids without a time as the fix does: what is whole by then is only counted too much.
+    Unlike the fix, it does not wait if ids carry no time, so it may count messages that are complete a moment later.
     """
     queue, kinds = action.queue, action.kinds
     (look,) = await reader.inspection.looks([queue])
@@ -262,7 +261,7 @@ async def _counts_now(reader: QueueReader, action: Fix) -> AsyncGenerator[_Count
         counts[now] = look.depth if now is FindingKind.NO_HASH else 1
     in_messages, in_fields = kinds & frozenset().union(*WALKS), kinds & LOOSE
     if now is FindingKind.NO_HASH and now in kinds:
-        # Counted above, each of them.
+        # All messages are counted above.
         in_messages -= {FindingKind.DANGLING}
     about = look.depth * bool(in_messages) + look.fields * bool(in_fields)
     examined = 0

@@ -42,18 +42,18 @@ T = TypeVar("T")
 async def ahead(
     items: AsyncGenerator[T, None], count: int, weigh: Callable[[T], int] = lambda item: 0, heavy: int = 1
 ) -> AsyncGenerator[T, None]:
-    """Walk through what a generator makes, in its order, and let it make more meanwhile; raises what it raises.
+    """Yield the items of a generator in order, and let it run ahead in a task; raises what it raises.
 
-    At most ``count`` wait to be taken, and no more is made while those weigh ``heavy`` or more. What one of them asks
-    a server for is answered before the work on those before it keeps the server busy. Close it with ``aclose`` when
-    leaving early: nothing is made any more then.
+    The generator pauses while ``count`` items wait, or while they weigh ``heavy`` or more together. Running ahead, its
+    reads reach the server before the edits of earlier items keep it busy. Close it with ``aclose`` when leaving early,
+    which also ends the generator.
     """
     made: _Made[T] = _Made(count, weigh, heavy)
     making = asyncio.create_task(made.fill(items))
     try:
         while await made.has_more():
             yield made.take()
-        # Whatever ended it, and be it that somebody cancelled it: else nobody would be told.
+        # Raise the error that ended the task, including a cancellation.
         await making
     finally:
         making.cancel()
@@ -61,7 +61,7 @@ async def ahead(
 
 
 class _Made(Generic[T]):
-    """What waits to be taken."""
+    """The queue of items between a generator and ``ahead``."""
 
     def __init__(self, count: int, weigh: Callable[[T], int], heavy: int) -> None:
         self._waiting: deque[tuple[T, int]] = deque()
@@ -71,7 +71,7 @@ class _Made(Generic[T]):
         self._changed = asyncio.Event()
 
     async def fill(self, items: AsyncGenerator[T, None]) -> None:
-        """Make them, as far ahead as there is room."""
+        """Run the generator, as far ahead as the limits allow."""
         try:
             async with aclosing(items):
                 async for item in items:
@@ -86,13 +86,13 @@ class _Made(Generic[T]):
             self._changed.set()
 
     async def has_more(self) -> bool:
-        """Wait for the next, and tell whether there is one."""
+        """Wait for the next item, and return whether there is one."""
         while not self._waiting and not self._is_over:
             await self._change()
         return bool(self._waiting)
 
     def take(self) -> T:
-        """Return the next."""
+        """Return the next item."""
         item, weight = self._waiting.popleft()
         self._weight -= weight
         self._changed.set()
@@ -109,7 +109,7 @@ _BYTES_PER_UNIT = 3
 
 
 class Targets:
-    """What is known of the queues that messages go to."""
+    """A cache of the queues that messages go to."""
 
     def __init__(self, editor: QueueEditor, own: QueueFields) -> None:
         self._editor = editor
@@ -117,7 +117,7 @@ class Targets:
         self._known: dict[str, QueueFields] = {}
 
     async def fields(self, queue: str) -> QueueFields:
-        """Return a queue's fields, as they were when it was asked for lately; raises ``RsmqError`` where it is none."""
+        """Return a queue's fields, which may be cached; raises ``RsmqError`` if it is not a queue."""
         if queue not in self._known:
             validation.queue_name(queue)
             if len(self._known) >= _TARGETS_KNOWN:
@@ -126,13 +126,13 @@ class Targets:
         return self._known[queue]
 
     async def maxsize(self, queue: str) -> int | None:
-        """Return the longest body that a queue takes, in UTF-16 code units, or None where there is no limit."""
+        """Return the longest body that a queue accepts, in UTF-16 code units, or None if there is no limit."""
         raw = (await self.fields(queue)).attributes.get(b"maxsize", b"")
         limit = int(raw) if raw.isdigit() else -1
         return None if limit < 0 else limit
 
     async def fitting(self, queue: str, target: str, messages: Sequence[RawMessage]) -> list[RawMessage]:
-        """Return those of a queue's messages that a target takes; bodies are read where their lengths do not tell."""
+        """Return the messages that a target accepts; bodies are read if their lengths in bytes do not decide it."""
         limit = await self.maxsize(target)
         if limit is None or all(message.size <= limit for message in messages):
             return list(messages)
@@ -142,7 +142,7 @@ class Targets:
         return [message for message in messages if units.get(message.id, message.size) <= limit]
 
     async def create(self, queue: str) -> FieldBatch | None:
-        """Return the batch that makes a queue with our own attributes, or None where it is there."""
+        """Return the batch that creates a queue with the attributes of the source queue, or None if it exists."""
         there = await self.fields(queue)
         if there.exists:
             return None
@@ -155,7 +155,7 @@ class Targets:
 
 _CHUNK_MESSAGES = 2_000
 _CHUNK_BYTES = 1 << 40
-# So many queues are looked up for a preview; hardly ever did dead letters come from more.
+# How many source queues a preview checks; dead letters rarely come from more.
 _WAYS_TOLD = 20
 
 _WORDS = r"(?:dlq|dead[-_]?letters?|dead|failed|failures|poison(?:ed)?)"
@@ -164,7 +164,7 @@ _PREFIX = re.compile(rf"{_WORDS}[-_](.+)", re.IGNORECASE)
 
 
 class RedriveSources:
-    """Tells for the messages of a dead-letter queue which queue each goes back to."""
+    """Finds the source queue of each message of a dead-letter queue."""
 
     def __init__(self, action: Redrive, journal: Journal, server: str, ns: str) -> None:
         self._action = action
@@ -176,11 +176,11 @@ class RedriveSources:
 
     @property
     def need_bodies(self) -> bool:
-        """True where the bodies tell, and must be there."""
+        """True if the sources are in the bodies, which must be read then."""
         return self._action.target is None and self._path is not None
 
     async def of(self, messages: Sequence[RawMessage]) -> dict[bytes, str]:
-        """Return the queue of each message that it is known of, by id."""
+        """Return the source queue of each message, by id; messages of unknown origin are left out."""
         if self._action.target is not None:
             return dict.fromkeys((message.id for message in messages), self._action.target)
         found: dict[bytes, str] = {}
@@ -196,7 +196,7 @@ class RedriveSources:
 
 
 async def origin_notes(editor: QueueEditor, journal: Journal, action: Redrive, selection: Selection) -> tuple[str, ...]:
-    """Say where dead letters would go, and of how many nothing says it; raises what editor and journal raise."""
+    """Return notes on where dead letters would go; raises what the editor and the journal raise."""
     if action.target is not None:
         return ()
     if action.origin is not None:
@@ -213,7 +213,7 @@ async def origin_notes(editor: QueueEditor, journal: Journal, action: Redrive, s
     for chunk in selection.chunks(_CHUNK_MESSAGES, _CHUNK_BYTES):
         found = await origins.of(chunk)
         ways.update(found.get(message.id, action.queue) for message in chunk)
-        # There may be millions.
+        # There may be millions: yield to the event loop.
         await asyncio.sleep(0)
     lost = ways.pop(action.queue, 0)
     if lost:
@@ -239,7 +239,7 @@ def _fail(count: int) -> str:
 
 
 def name_without_dead(queue: str) -> str | None:
-    """Return what a dead-letter queue's name says of its origin: ``orders`` for ``orders-dlq`` and ``dead-orders``."""
+    """Return the source queue in a dead-letter queue's name: ``orders`` for ``orders-dlq`` and ``dead-orders``."""
     known = _SUFFIX.fullmatch(queue) or _PREFIX.fullmatch(queue)
     return known[1] if known else None
 
@@ -260,7 +260,7 @@ def _path_of(origin: str) -> JsonPath:
     return path
 
 
-# One call holds the server for a millisecond or two: a move is five commands a message, the others one or two.
+# One call blocks the server for a millisecond or two: a move is five commands per message, the others one or two.
 CHUNK_MESSAGES = 250
 MOVE_MESSAGES = 100
 CHUNK_BYTES = 1_000_000
@@ -277,16 +277,15 @@ LEFT_GONE = f"{OF_QUEUE}already deleted"
 KEPT = f"{OF_QUEUE}kept: it holds messages"
 KEPT_CHANGED = f"{OF_QUEUE}kept: it received messages or was changed at the last moment"
 
-# So many batches are prepared while those before are carried out: what is asked for them would else wait behind those.
+# How many batches are prepared ahead, and the limit for their bodies, each of which may have half a gigabyte.
 AHEAD_BATCHES = 8
-# Bodies that wait like that: one alone may have half a gigabyte.
 AHEAD_BYTES = 4_000_000
 
-# What is compared of a queue that is deleted: one of the same name that was made since is another.
+# Attributes that identify a queue to be deleted: if they differ, it was changed or recreated.
 _IDENTITY = (b"created", b"vt", b"delay", b"maxsize")
 
 _NOTHING = RawMessage(b"", b"", None, None, 0, None)
-# As raw_message.
+# Faster than Edit(…), as ``raw_message`` is.
 _edit = partial(tuple.__new__, Edit)
 
 
@@ -298,7 +297,7 @@ async def prepare_messages(
     seen: QueueFields | None,
     guard: Guard,
 ) -> AsyncGenerator[Step, None]:
-    """Prepare a change of messages; ``seen`` is what the queue was then. Raises what the editor raises."""
+    """Yield the batches of a change; ``seen`` are the queue's fields at the preview. Raises what the editor raises."""
     own = await editor.fields(action.queue)
     if isinstance(action, DeleteQueue) and (left := _why_left(own, seen)):
         yield Step(sorted_out=Outcome.CHANGED * (selection.count + 1), left=left)
@@ -318,7 +317,7 @@ async def prepare_messages(
 
 
 def _bytes_of(prepared: Step) -> int:
-    """Return how many bytes of bodies a batch holds, which is in either side of an edit, or in both the same."""
+    """Return the total length of a batch's bodies; if both sides of an edit have one, it is the same."""
     if not isinstance(prepared.batch, MessageBatch):
         return 0
     return sum([len((before or after or _NOTHING).body or b"") for before, after in prepared.batch.edits])
@@ -333,7 +332,7 @@ async def _changes(
     targets: Targets,
     guard: Guard,
 ) -> AsyncGenerator[Step, None]:
-    """Prepare what becomes of each message, a chunk of them at a time."""
+    """Yield the batches for the selected messages, one chunk at a time."""
     origins: RedriveSources | None = None
     size = MOVE_MESSAGES if isinstance(action, Move | Redrive) else CHUNK_MESSAGES
     for counted in selection.chunks(size, CHUNK_BYTES):
@@ -368,7 +367,7 @@ async def removal_of(
     sent: int = 0,
     conditions: tuple[Condition, ...] | None = None,
 ) -> Step:
-    """Prepare the removal of messages that are still what was seen, or meet conditions; the journal gets the bodies."""
+    """Return the removal of messages that are unchanged, or meet ``conditions``; its edits contain the bodies."""
     unread = [message.id for message in seen if message.body is None]
     read = dict(zip(unread, (await editor.values(queue, unread))[1], strict=True)) if unread else {}
     if seen and not read:
@@ -383,7 +382,7 @@ async def removal_of(
         if message.id in read:
             body, rc, fr = read[message.id]
             if (conditions is None and rc != message.rc) or (body is None and message.size):
-                # Left out of the journal, and seen for what it is by the next look.
+                # It has changed since: leave it out of the batch and the journal.
                 prepared.sort_out(message, Outcome.CHANGED if rc is not None or body is not None else Outcome.GONE)
                 continue
             whole = raw_message((message.id, message.score, rc, fr, len(body or b""), body))
@@ -463,7 +462,7 @@ async def _redrive(
         try:
             prepared, fitting = await _fitting(queue, target, messages, targets)
         except RsmqError:
-            # Bodies may name anything.
+            # A body may contain a name that is not valid for a queue.
             left.failed[NO_QUEUE] += len(messages)
             continue
         left.failed.update(prepared.failed)
@@ -476,7 +475,7 @@ async def _redrive(
 
 
 async def _fitting(queue: str, target: str, chunk: list[RawMessage], targets: Targets) -> tuple[Step, list[RawMessage]]:
-    """Sort out what the target does not take."""
+    """Return the messages that the target accepts, and a step that counts the others as failed."""
     prepared = Step()
     if not (await targets.fields(target)).exists:
         prepared.failed[NO_TARGET] += len(chunk)
@@ -488,7 +487,7 @@ async def _fitting(queue: str, target: str, chunk: list[RawMessage], targets: Ta
 
 
 async def _last_of(editor: QueueEditor, queue: str, seen: QueueFields | None) -> AsyncGenerator[Step, None]:
-    """Prepare what is left of a queue when its messages are gone: stray fields, then the queue itself."""
+    """Yield the removal of a queue without messages: stray fields first, then the queue itself."""
     yield Step(alone=True)
     there = await editor.fields(queue)
     if there.depth:
@@ -507,13 +506,13 @@ async def _last_of(editor: QueueEditor, queue: str, seen: QueueFields | None) ->
 
 
 async def strays(editor: QueueEditor, queue: str) -> AsyncIterator[dict[bytes, bytes]]:
-    """Walk through all fields of a queue that are no attributes, as many at a time as one call takes."""
+    """Yield all fields of a queue that are not attributes, in parts for one call each."""
     part: dict[bytes, bytes] = {}
     heavy = 0
     cursor: int | None = None
     while cursor != 0:
         cursor, sizes = await editor.stray_fields(queue, cursor or 0)
-        # What a scan returns once more must not come again when it is gone.
+        # A scan may return a field twice.
         sizes = {name: size for name, size in sizes.items() if name not in part}
         async for found in editor.field_values(queue, sizes):
             for name, value in found.items():
@@ -527,7 +526,7 @@ async def strays(editor: QueueEditor, queue: str) -> AsyncIterator[dict[bytes, b
 
 
 def _why_left(now: QueueFields, seen: QueueFields | None) -> str:
-    """Say why a queue is not deleted that is no longer what was seen; nothing where it is."""
+    """Return why a queue that has changed since ``seen`` is not deleted; empty if it has not."""
     if seen is None or all(now.attributes.get(name) == seen.attributes.get(name) for name in _IDENTITY):
         return ""
     if not now.exists:
@@ -536,9 +535,9 @@ def _why_left(now: QueueFields, seen: QueueFields | None) -> str:
 
 
 def check(action: Action) -> None:
-    """Raise ``RsmqError`` where the protocol would refuse an action whatever the server holds."""
+    """Raise ``RsmqError`` if the protocol refuses an action, whatever is on the server."""
     if isinstance(action, Fix):
-        # What is wrong with a queue may be its name.
+        # The problem to fix may be the queue's name.
         return
     validation.queue_name(action.queue)
     match action:

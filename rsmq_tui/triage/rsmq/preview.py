@@ -1,7 +1,7 @@
-"""The preview of a change: which messages it selects, and what each of them is now.
+"""The preview of a change: which messages it selects, and their current state.
 
-A filter scans the whole queue, in no order. If it selects only so many messages, those due first (by score, then id, as
-consumers get them), the queue is read from its front; without a filter, no further than the limit.
+A filter scans the whole queue, in no order. If a limit selects the messages due first (by score, then id, as consumers
+get them), the queue is read from its front; without a filter, no further than the limit.
 """
 
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
@@ -61,7 +61,7 @@ _Item = TypeVar("_Item")
 async def select_marked(
     editor: QueueEditor, queue: str, messages: Sequence[Shown], selection: Selection
 ) -> tuple[int, int]:
-    """Select those that are still what was shown; returns how many are not, and how many of these are there."""
+    """Select messages that are unchanged; return how many are not, and how many of these are still in the queue."""
     left = changed = 0
     rest = iter(messages)
     for chunk in _chunks(rest):
@@ -75,7 +75,7 @@ async def select_marked(
 
 
 async def select_named(editor: QueueEditor, queue: str, ids: Sequence[str], selection: Selection) -> int:
-    """Select the messages of these ids; returns how many of them are not there."""
+    """Select the messages with these ids; return how many of them do not exist."""
     left = 0
     for chunk in _chunks(iter(dict.fromkeys(ids))):
         at_ms, found = await editor.seen(queue, [name_bytes(id) for id in chunk])
@@ -88,9 +88,9 @@ async def select_named(editor: QueueEditor, queue: str, ids: Sequence[str], sele
 async def select_matching(
     found_by: AsyncGenerator[Progress, None], selection: Selection, seeing: Callable[[int, int, int], None]
 ) -> int:
-    """Select what a search of the whole queue finds; returns how many could not be searched.
+    """Select the matches of a search of the whole queue; return how many messages could not be searched.
 
-    ``seeing`` is told how many were scanned, how many there are, and how many match.
+    ``seeing`` is called with (scanned, depth, matched).
     """
     unsearched = 0
     async with aclosing(found_by) as found:
@@ -122,11 +122,10 @@ async def select_due_first(
     sizes: bool,
     hidden: bool,
 ) -> tuple[int, int]:
-    """Select what is due first of all that matches; returns how many match, and how many could not be searched.
+    """Select the first ``limit`` matches by due time; return how many match, and how many could not be searched.
 
-    ``bodies`` and ``sizes`` say what is to be read of those that are chosen, ``hidden`` that only those are meant that
-    are not visible yet; ``seeing`` is told how many were scanned, how many there are, and how many match. Raises what
-    the reader raises, and ``PeekError``.
+    ``bodies`` and ``sizes`` are read for the selected messages; ``hidden`` selects only hidden messages. ``seeing`` is
+    called with (scanned, depth, matched). Raises what the reader raises, and ``PeekError``.
     """
     wanted = scope.filter
     if hidden:
@@ -135,10 +134,10 @@ async def select_due_first(
         unsearched = await select_matching(search(reader, queue, wanted, bodies=bodies, sizes=sizes), selection, seeing)
         if selection.count <= limit:
             return selection.count, unsearched
-        # More came in meanwhile than were meant.
+        # Messages arrived meanwhile: there are more than the limit.
         selection.clear()
     matched = unsearched = 0
-    # Where all match, the queue is read no further than the limit.
+    # If all match, the queue is read no further than the limit.
     count = min(limit, _CHUNK_MESSAGES) if wanted.is_empty else _CHUNK_MESSAGES
     chunks = _read(reader, queue, wanted, count, bodies=False, sizes=False)
     async with aclosing(search_chunks(chunks, wanted, None)) as found:
@@ -159,10 +158,10 @@ async def select_due_first(
 async def search_due_first(
     reader: QueueReader, queue: str, wanted: Filter, limit: int
 ) -> AsyncGenerator[Progress, None]:
-    """Yield the first ``limit`` messages that match with their bodies, those due first at the front.
+    """Yield the first ``limit`` matches by due time, with their bodies.
 
-    The queue is read from its front, and no further than the last of them. Raises ``PeekError``. Close it with
-    ``aclose`` when leaving early.
+    The queue is read from its front, no further than the last of them. Raises ``PeekError``. Close it with ``aclose``
+    when leaving early.
     """
     count = min(limit, _CHUNK_MESSAGES) if wanted.is_empty else _CHUNK_MESSAGES
     chunks = _read(reader, queue, wanted, count, bodies=True, sizes=True)
@@ -175,7 +174,7 @@ async def search_due_first(
 async def _read(
     reader: QueueReader, queue: str, wanted: Filter, count: int, *, bodies: bool, sizes: bool
 ) -> AsyncGenerator[ScanChunk, None]:
-    """Walk through a queue from its front, with what the filter needs, and bodies and sizes where they are wanted."""
+    """Read a queue from its front, with the fields that the filter needs, and bodies and sizes if requested."""
     needs = wanted.needs()
     async with aclosing(reader.fronts.chunks(queue, count)) as chunks:
         async for chunk in chunks:
@@ -185,7 +184,7 @@ async def _read(
 
 
 def what_is_due_first(scope: Matching, limit: int, matched: int, chosen: int, *, hidden: bool = False) -> str:
-    """Say which messages were chosen, out of how many that matched; of these, some may have left since."""
+    """Describe the selected messages, ``chosen`` of ``matched``; some of them may have left the queue since."""
     which = "hidden " if hidden else ""
     is_all = matched <= limit
     first = "the one" if chosen == 1 else f"the {chosen:,}"
@@ -212,9 +211,9 @@ async def preview_of(
     seeing: SeeingCallback,
     names: ListNames,
 ) -> Preview:
-    """Find out what the action of ``base`` would do, also to lists of those names.
+    """Return ``base``, completed with what its action would do; ``names`` are the keys of target lists.
 
-    Raises what editor and reader raise.
+    Raises what the editor and the reader raise.
     """
     action = base.action
     check(action)
@@ -241,7 +240,7 @@ async def preview_of(
             case Named(ids=ids):
                 elsewhere = await select_named(editor, action.queue, ids, selection)
             case Matching(limit=int() as limit):
-                # What is visible already is not released by anything.
+                # A release has no effect on visible messages.
                 hidden = isinstance(action, Release)
                 matched, unsearched = await select_due_first(
                     reader,
@@ -257,7 +256,7 @@ async def preview_of(
                 what = what_is_due_first(scope, limit, matched, selection.count, hidden=hidden)
                 base = replace(base, what=printable(what))
             case Matching() | Everything() | None:
-                # What is taken away goes to the journal whole; what goes elsewhere must fit there.
+                # Removed messages go to the journal with their bodies; moved ones must not exceed the target's maxsize.
                 wanted = scope.filter if isinstance(scope, Matching) else parse_filter("")
                 found_by = search(reader, action.queue, wanted, bodies=takes, sizes=moves)
                 unsearched = await select_matching(found_by, selection, tell)
@@ -283,23 +282,23 @@ async def preview_of(
 
 
 def guard_of(action: Action, scope: Scope | None) -> Guard:
-    """Return what must still be true of the messages that a scope means when they are changed."""
+    """Return the guard of a scope's messages."""
     match scope:
         case Marked(even_if_received=True) | Named(even_if_received=True) | Matching(even_if_received=True):
             return SAME_MESSAGE
         case Marked() | Named():
             return UNCHANGED
         case Matching(filter=wanted, limit=int()) if wanted.is_empty:
-            # They were chosen because they are due first: one that is received meanwhile no longer is.
+            # They were selected because they are due first; a message that was received meanwhile no longer is.
             return UNCHANGED
         case Matching(filter=wanted):
             return still_matching(wanted)
-    # A queue is deleted only while nobody uses it.
+    # A queue is deleted only while no client uses it.
     return UNCHANGED if isinstance(action, DeleteQueue) else SAME_MESSAGE
 
 
 def _unit_notes(action: MessageAction, selection: Selection) -> Iterator[str]:
-    """Say where scores are not in ms, and what those will be that are written."""
+    """Yield notes on scores that are not in ms, and on the units of new scores."""
     match action:
         case Move(target=target) if target_of_rsmq(target, "").ns is None:
             return

@@ -1,6 +1,6 @@
-"""What is done to an RSMQ queue itself, and not to messages in it: send, import, create and set.
+"""Actions on an RSMQ queue that select no messages: send, import, create and set.
 
-Each action has one function that previews it, and one that prepares its batches; ``QUEUE_ACTIONS`` names both.
+Each action has a function for its preview and one for its batches; ``QUEUE_ACTIONS`` has both.
 """
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Mapping
@@ -18,7 +18,7 @@ from rsmq_tui.triage.change import Step
 from rsmq_tui.triage.jsonl import read_file
 from rsmq_tui.triage.scope import Preview, SeeingCallback, preview_of_sending
 
-# One call holds the server for a millisecond or two.
+# One call blocks the server for a millisecond or two.
 PUT_MESSAGES, PUT_BYTES = 250, 1_000_000
 
 
@@ -32,7 +32,7 @@ async def _prepare_send(editor: QueueEditor, action: Send, preview: Preview) -> 
     there = await _existing(editor, action.queue)
     messages = await _new_messages(editor, action, there)
     if b"totalsent" not in there.attributes:
-        # Taking back the first messages takes the total back as well, where there was none.
+        # Create the counter first, so that an undo removes it again.
         total = (FieldEdit(b"totalsent", None, b"0"),)
         yield Step(FieldBatch(action.queue, total, there.listed, there.listed), counted=False, alone=True)
     for batch in _puts(action.queue, messages, sent=1):
@@ -47,7 +47,7 @@ async def _new_messages(editor: QueueEditor, action: Send, there: QueueFields) -
     at_us = await editor.clock_us()
     delay = there.attributes.get(b"delay", b"0") if action.delay_s is None else b"%d" % action.delay_s
     due_ms = at_us // 1000 + (int(delay) if delay.isdigit() else 0) * 1000
-    # A microsecond apart, so that they keep their order among equal scores.
+    # Ids a microsecond apart keep the order among equal scores.
     return (
         RawMessage(make_id(at_us + number).encode(), b"%d" % due_ms, None, None, len(body), body)
         for number, body in enumerate(action.bodies)
@@ -67,7 +67,7 @@ async def _prepare_import(editor: QueueEditor, action: Import, preview: Preview)
 
 
 def _puts(queue: str, messages: Iterable[RawMessage], *, sent: int = 0) -> Iterator[MessageBatch]:
-    """Walk through the batches that put messages into a queue as they are."""
+    """Yield the batches that put messages into a queue as they are."""
     for chunk in chunked(messages, PUT_MESSAGES, attrgetter("size"), PUT_BYTES):
         yield MessageBatch(EditKind.PUT, queue, tuple(Edit(None, message) for message in chunk), sent=sent)
 
@@ -85,9 +85,9 @@ async def _prepare_create(editor: QueueEditor, action: CreateQueue, preview: Pre
 
 
 def creation(queue: str, values: dict[bytes, bytes], there: QueueFields) -> FieldBatch:
-    """Return the batch that makes a queue with those fields, where there is none."""
+    """Return the batch that creates a queue with those fields, if it does not exist."""
     fields = [FieldEdit(name, there.attributes.get(name), value) for name, value in values.items()]
-    # With totals as they are: where they have moved since, somebody uses the queue, and nobody takes it back.
+    # The totals are unchanged, but compared on undo: if they have changed, the queue is in use and stays.
     totals = {name: there.attributes.get(name) for name in (b"totalsent", b"totalrecv")}
     fields += [FieldEdit(name, total, total) for name, total in totals.items()]
     return FieldBatch(queue, tuple(fields), there.listed, listed_after=True)
@@ -95,7 +95,7 @@ def creation(queue: str, values: dict[bytes, bytes], there: QueueFields) -> Fiel
 
 async def _preview_set(editor: QueueEditor, base: Preview, action: SetAttributes, seeing: SeeingCallback) -> Preview:
     there = await _existing(editor, action.queue)
-    note = "Only if they are unchanged since this preview."
+    note = "Nothing is changed if the attributes have changed since this preview."
     return replace(base, what=_settings(action, there.attributes), notes=(note,), fields=there)
 
 
@@ -109,7 +109,7 @@ def _settings(action: SetAttributes, now: Mapping[bytes, bytes]) -> str:
 
 async def _prepare_set(editor: QueueEditor, action: SetAttributes, preview: Preview) -> AsyncGenerator[Step, None]:
     now = await _existing(editor, action.queue)
-    # What has changed since people saw it is left alone.
+    # Compare with the attributes that the preview showed.
     there = preview.fields or now
     values = {b"modified": b"%d" % (await editor.clock_us() // 1_000_000)}
     values |= {name.encode(): b"%d" % value for name, value in _attributes(action).items() if value is not None}
@@ -136,9 +136,9 @@ async def _absent(editor: QueueEditor, queue: str) -> QueueFields:
 
 
 class ActionParts(NamedTuple):
-    """What finds out what an action would do, and what prepares its batches.
+    """The functions of an action: its preview, and its batches.
 
-    Both raise what the editor raises, and ``RsmqError`` for what the protocol refuses.
+    Both raise what the editor raises, and ``RsmqError`` if the protocol refuses the action.
     """
 
     preview: Callable[[QueueEditor, Preview, Any, SeeingCallback], Awaitable[Preview]]
