@@ -4,7 +4,6 @@ import asyncio
 import os
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import NamedTuple
@@ -14,82 +13,41 @@ from rsmq_tui.cli.interrupts import Interrupts, run_interruptibly
 from rsmq_tui.cli.options import changing, guarded, queue_argument
 from rsmq_tui.cli.output import ProgressLine, as_key, fields_json, print_words, say, wants_json
 from rsmq_tui.cli.parsing import Decorator, Group, Options, Section, several
+from rsmq_tui.cli.places import Place, place_of
 from rsmq_tui.cli.servers import profile_of
 from rsmq_tui.files import state_folder
-from rsmq_tui.monitor.list_tracker import age_path
 from rsmq_tui.monitor.text import clock, plural, printable
 from rsmq_tui.profiles import Profile
 from rsmq_tui.protocol import RsmqError
-from rsmq_tui.protocol.lists.naming import LISTS_NS
-from rsmq_tui.triage.actions import (
-    LIST,
-    RSMQ,
-    Action,
-    MessageAction,
-    Target,
-    reference,
-    target_of_list,
-    target_reference,
-)
+from rsmq_tui.protocol.kinds import LIST, RSMQ, Kind, Reference, kind_of, read_reference
+from rsmq_tui.triage.actions import Action, MessageAction, reference, target_reference
 from rsmq_tui.triage.change import Report, Tally
 from rsmq_tui.triage.errors import TriageError
 from rsmq_tui.triage.journal import KEEP_DAYS, LIMIT_BYTES, Journal
 from rsmq_tui.triage.journal_db import JournalError
-from rsmq_tui.triage.lists.service import ListBackend, ListChangeService
 from rsmq_tui.triage.scope import Preview, Scope, Seeing, SeeingCallback
 from rsmq_tui.triage.service import ChangeService
 
 _MB = 1_000_000
 
 
-def triage_of(profile: Profile, folder: Path | None = None) -> ChangeService:
-    """Return what changes the queues of that server; ``folder`` is that of a demo, which removes it at its end.
+def service_of(place: Place, folder: Path | None = None) -> ChangeService:
+    """Return what changes the queues of a place; ``folder`` is that of a demo, which removes it at its end.
 
     Raises ``UsageError`` for an address or a limit that is none.
     """
     keep_days, limit_bytes = _limits()
-    try:
-        return ChangeService(
-            profile.address,
-            profile.ns,
-            folder or state_folder(),
-            read_only=profile.read_only,
-            profile=profile.name,
-            keep_days=None if folder else keep_days,
-            limit_bytes=limit_bytes,
-            names=profile.list_names,
-        )
-    except ValueError as error:
-        raise UsageError(str(error)) from error
-
-
-def list_triage_of(profile: Profile, folder: Path | None = None) -> ChangeService:
-    """Return what changes the list queues of that server; raises ``UsageError`` as ``triage_of`` does."""
-    keep_days, limit_bytes = _limits()
-    try:
-        return ListChangeService(
-            profile.address,
-            profile.list_names,
-            folder or state_folder(),
-            patterns=profile.lists,
-            ns=profile.ns,
-            age=None if profile.list_age is None else age_path(profile.list_age),
-            read_only=profile.read_only,
-            profile=profile.name,
-            keep_days=None if folder else keep_days,
-            limit_bytes=limit_bytes,
-        )
-    except ValueError as error:
-        raise UsageError(str(error)) from error
-
-
-def list_engine_of(profile: Profile) -> ListBackend:
-    """Return what knows the list queues of that server; raises ``UsageError`` for an address that is none."""
-    age = None if profile.list_age is None else age_path(profile.list_age)
-    try:
-        return ListBackend(profile.address, profile.list_names, profile.ns, profile.lists, age)
-    except ValueError as error:
-        raise UsageError(str(error)) from error
+    profile = place.profile
+    return ChangeService(
+        profile.address,
+        place.ns,
+        folder or state_folder(),
+        read_only=profile.read_only,
+        profile=profile.name,
+        keep_days=None if folder else keep_days,
+        limit_bytes=limit_bytes,
+        backend=place.backend(),
+    )
 
 
 def open_journal() -> Journal | None:
@@ -124,33 +82,14 @@ _IDS_LISTED, _IDS_PRINTED = 20, 1_000
 Ask = Callable[[ChangeService, SeeingCallback], Awaitable[Preview]]
 
 
-def make_change(
-    options: Options,
-    action: Action,
-    scope: Scope | None = None,
-    profile: Profile | None = None,
-    *,
-    is_list: bool = False,
-) -> int:
-    """Preview an action, carry it out where --yes says so, and return the exit status; raises ``UsageError``.
-
-    ``profile`` is the server, where that is known already, and ``is_list`` says that the queue is a list.
-    """
-    return make(
-        options, lambda triage, seeing: triage.preview(action, scope, seeing), action.queue, profile, is_list=is_list
-    )
+def make_change(options: Options, action: Action, place: Place, scope: Scope | None = None) -> int:
+    """Preview an action, carry it out where --yes says so, and return the exit status; raises ``UsageError``."""
+    return make(options, lambda triage, seeing: triage.preview(action, scope, seeing), place, action.queue)
 
 
-def make(
-    options: Options,
-    ask: Ask,
-    queue: str | None = None,
-    profile: Profile | None = None,
-    *,
-    is_list: bool = False,
-) -> int:
+def make(options: Options, ask: Ask, place: Place, queue: str | None = None) -> int:
     """Do that with whatever ``ask`` previews."""
-    triage = (list_triage_of if is_list else triage_of)(profile or profile_of(options))
+    triage = service_of(place)
     return run_interruptibly(lambda interrupts: _make(options, triage, ask, queue, interrupts))
 
 
@@ -220,7 +159,7 @@ def _refusal(error: TriageError, triage: ChangeService, queue: str | None) -> st
     cause = error.__cause__
     # The journal is a file here: no server has refused anything.
     where = "" if triage.server in str(error) or isinstance(cause, JournalError) else named
-    is_missing = triage.ns != LISTS_NS and isinstance(cause, RsmqError) and cause.code == "queueNotFound"
+    is_missing = kind_of(triage.ns).has_namespaces and isinstance(cause, RsmqError) and cause.code == "queueNotFound"
     return f"{where}: {error}".removeprefix(": ") + (
         "; rsmq-tui queues list shows the existing queues" if is_missing else ""
     )
@@ -329,24 +268,26 @@ def _tell(options: Options, preview: Preview, report: Report) -> None:
 
 
 class QueueArgument(NamedTuple):
-    """The queue that a command is about: its name or key, its kind, and the profile in the namespace that it is in."""
+    """The queue that a command is about: its name or key, and the place that it is in."""
 
     queue: str
-    is_list: bool
-    profile: Profile
+    place: Place
+
+    @property
+    def kind(self) -> Kind:
+        """Its kind."""
+        return self.place.kind
 
 
-def reference_of(text: str, ns: str) -> Target | None:
+def reference_of(text: str, ns: str) -> Reference | None:
     """Read `list:KEY`, `rsmq:NAME` (of ``ns``) or `rsmq:NS/NAME`; None for a name alone.
 
     Raises ``UsageError`` for a list without a key, or a queue without a name.
     """
-    if not text.startswith((LIST, RSMQ)):
-        return None
-    found = target_of_list(text, ns)
-    if not found.queue:
-        missing = "the key of the list after list:" if found.ns is None else "the name of the queue after rsmq:"
-        raise UsageError(f"write {missing}")
+    found = read_reference(text, ns)
+    if found is not None and not found.queue:
+        missing = "the name of the queue" if found.kind.has_namespaces else f"the key of the {found.kind.name}"
+        raise UsageError(f"write {missing} after {found.kind.prefix}")
     return found
 
 
@@ -358,21 +299,19 @@ def queue_of(options: Options, profile: Profile) -> QueueArgument:
     text: str = options.queue
     found = reference_of(text, profile.ns)
     if found is not None:
-        within = profile if found.ns in (None, profile.ns) else replace(profile, namespaces=(found.ns or "",))
-        return QueueArgument(found.queue, found.ns is None, within)
-    is_meant = any(fnmatchcase(text, pattern) for pattern in profile.lists)
-    return QueueArgument(text, is_meant and bool(options.lists or ":" in text), profile)
+        return QueueArgument(found.queue, place_of(profile, found.ns, found.kind))
+    is_list = any(fnmatchcase(text, pattern) for pattern in profile.lists) and bool(options.lists or ":" in text)
+    return QueueArgument(text, place_of(profile, kind=LIST if is_list else RSMQ))
 
 
 def target_of(text: str, queue: QueueArgument) -> str:
     """Return a target as a change of that queue takes it; raises ``UsageError`` for one that it cannot have."""
-    found = None if queue.is_list else reference_of(text, queue.profile.ns)
-    if found is None or found.ns is None:
+    ns = queue.place.ns
+    found = reference_of(text, ns) if queue.kind.has_namespaces else None
+    if found is None or not found.kind.has_namespaces:
         return text
-    if found.ns != queue.profile.ns:
-        raise UsageError(
-            f"{printable(text)} is in another namespace: messages of RSMQ queues move within {queue.profile.ns}"
-        )
+    if found.ns != ns:
+        raise UsageError(f"{printable(text)} is in another namespace: messages of RSMQ queues move within {ns}")
     return found.queue
 
 
@@ -400,7 +339,7 @@ def change_command(
             named = queue_of(options, profile_of(options))
             action = build(options, named)
             scope = None if scope_of is None else scope_of(options, named)
-            return make_change(options, action, scope, named.profile, is_list=named.is_list)
+            return make_change(options, action, named.place, scope)
 
         return build
 

@@ -4,17 +4,15 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rsmq_tui.cli.options import ANALYSIS_VARIABLE
 from rsmq_tui.cli.parsing import Options
-from rsmq_tui.cli.servers import list_poller_of, profiles_of, reader_of
-from rsmq_tui.monitor import LivePoller
+from rsmq_tui.cli.places import Place, places_of
+from rsmq_tui.cli.servers import profiles_of
 from rsmq_tui.profiles import Profile
-from rsmq_tui.protocol.lists.naming import LISTS_NS
 from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.servers import WatchedServer
 
@@ -76,61 +74,41 @@ def _recording(out: str | None) -> Iterator["Recorder | None"]:
 
 
 def _sites(profiles: Sequence[Profile], folder: Path | None) -> list[WatchedServer]:
-    """Make a site of each namespace of each profile, and one more of its list queues."""
-    wanted = [(profile, ns) for profile in profiles for ns in profile.namespaces]
-    is_alone = len(wanted) == 1 and not profiles[0].lists
-    is_one = len(profiles) == 1
+    """Make a site of each place of each profile; what is in no namespace comes last."""
+    found = [place for profile in profiles for place in places_of(profile)]
+    is_one = len(profiles) == 1 and bool(profiles[0].lists)
     sites = []
-    for profile, ns in wanted:
-        several_ns = len(profile.namespaces) > 1
-        place = "" if is_alone else _place(profile, ns if several_ns else "", is_one=is_one and bool(profile.lists))
-        poller = LivePoller(
-            reader_of(profile, ns), interval_s=profile.interval_s, place=place, thresholds=profile.thresholds
-        )
-        triage = partial(_triage, replace(profile, namespaces=(ns,)), folder)
+    for place in sorted(found, key=lambda place: not place.kind.has_namespaces):
+        profile = place.profile
+        name = "" if len(found) == 1 else _name(place, is_one=is_one)
         sites.append(
             WatchedServer(
-                poller,
-                place=place,
+                place.poller(name),
+                place=name,
                 name=profile.name,
-                ns=ns,
+                ns=place.ns,
                 colour=profile.colour,
-                triage=triage,
+                triage=partial(_service, place, folder),
                 read_only=profile.read_only,
             )
         )
-    return sites + [_list_site(profile, folder, is_one=is_one) for profile in profiles if profile.lists]
+    return sites
 
 
-def _place(profile: Profile, part: str, *, is_one: bool) -> str:
-    """Name a part of what a profile watches; of one server that has no name, the part alone says it."""
+def _name(place: Place, *, is_one: bool) -> str:
+    """Name a place among others; of one server that has no name, what of it is watched says it."""
+    profile, label = place.profile, place.kind.label
+    part = place.ns if label in profile.namespaces else label
+    if place.kind.has_namespaces:
+        part = place.ns if len(profile.namespaces) > 1 else ""
     if is_one and not profile.name:
         return part or profile.ns
     name = profile.name or profile.address.label
     return f"{name} {part}" if part else name
 
 
-def _list_site(profile: Profile, folder: Path | None, *, is_one: bool) -> WatchedServer:
-    place = _place(profile, LISTS_NS if "lists" in profile.namespaces else "lists", is_one=is_one)
-    return WatchedServer(
-        list_poller_of(profile, place),
-        place=place,
-        name=profile.name,
-        ns=LISTS_NS,
-        colour=profile.colour,
-        triage=partial(_list_triage, profile, folder),
-        read_only=profile.read_only,
-    )
-
-
-def _list_triage(profile: Profile, folder: Path | None) -> "ChangeService":
-    from rsmq_tui.cli.changes import list_triage_of  # noqa: PLC0415
-
-    return list_triage_of(profile, folder)
-
-
-def _triage(profile: Profile, folder: Path | None) -> "ChangeService":
+def _service(place: Place, folder: Path | None) -> "ChangeService":
     # Loaded when the first numbers are on the screen.
-    from rsmq_tui.cli.changes import triage_of  # noqa: PLC0415
+    from rsmq_tui.cli.changes import service_of  # noqa: PLC0415
 
-    return triage_of(profile, folder)
+    return service_of(place, folder)

@@ -153,6 +153,14 @@ def text_of(body: bytes) -> str:
     return body.decode("utf-8", "surrogateescape")
 
 
+def print_body(body: bytes) -> None:
+    """Print a body for people, with an empty line before and behind."""
+    print()
+    for line in text_of(body).split("\n"):
+        print_words(line)
+    print()
+
+
 def fields_json(**fields: Any) -> None:
     """Print an object with those fields as one line."""
     print_json(fields)

@@ -14,13 +14,14 @@ from rsmq_tui import __version__
 from rsmq_tui.cli.errors import EXIT_DEFECT, EXIT_INTERRUPTED, EXIT_PIPE_CLOSED, EXIT_USAGE, UsageError
 
 # Errors of a disk: what is printed cannot be written.
-_UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
-def run_program(name: str, module: str, arguments: Sequence[str] | None, exit_unwritable: int) -> int:
+def run_program(name: str, module: str, completion: str, arguments: Sequence[str] | None, exit_unwritable: int) -> int:
     """Run one command of the program in a module and return its exit status; what goes wrong is said on stderr.
 
-    ``exit_unwritable`` is the status for output that cannot be written.
+    ``completion`` is the module whose ``complete`` answers a shell, and ``exit_unwritable`` the status for output that
+    cannot be written.
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
@@ -29,7 +30,7 @@ def run_program(name: str, module: str, arguments: Sequence[str] | None, exit_un
             print(f"{name} {__version__}")
             status = 0
         else:
-            status = _invoked(name, module, given)
+            status = _invoked(name, module, completion, given)
         sys.stdout.flush()
         return status
     except BrokenPipeError:
@@ -40,7 +41,7 @@ def run_program(name: str, module: str, arguments: Sequence[str] | None, exit_un
         print(f"{name}: {error}", file=sys.stderr)
         return EXIT_USAGE
     except OSError as error:
-        if error.errno not in _UNWRITABLE:
+        if error.errno not in UNWRITABLE:
             raise
         _silence()
         print(f"{name}: the output cannot be written: {error.strerror}", file=sys.stderr)
@@ -51,13 +52,13 @@ def run_program(name: str, module: str, arguments: Sequence[str] | None, exit_un
         return _report_defect(name, error)
 
 
-def _invoked(name: str, module: str, arguments: list[str]) -> int:
+def _invoked(name: str, module: str, completion: str, arguments: list[str]) -> int:
     program = load(module).command
     import click  # noqa: PLC0415 - it takes longer than all that --version needs
 
     if instruction := os.environ.get(completion_variable(name)):
         # Only a shell asks for it.
-        return int(load("rsmq_tui.cli.commands.completion").complete(program, name, instruction))
+        return int(load(completion).complete(program, name, instruction))
     try:
         with program.make_context(name, arguments) as ctx:
             return int(program.invoke(ctx) or 0)

@@ -14,9 +14,7 @@ from rsmq_tui.profiles import Profile
 from rsmq_tui.protocol import Address, QueueReader
 
 if TYPE_CHECKING:
-    from rsmq_tui.monitor.list_poller import ListPoller
     from rsmq_tui.profiles.config import Config
-    from rsmq_tui.protocol.lists.reader import ListReader
 
 
 def profiles_of(options: Options) -> tuple[Profile, ...]:
@@ -55,27 +53,6 @@ def reader_of(profile: Profile, ns: str | None = None) -> QueueReader:
     """Return a reader of that server, in its first namespace if none is named."""
     try:
         return QueueReader(profile.address, profile.ns if ns is None else ns)
-    except ValueError as error:
-        raise UsageError(str(error)) from error
-
-
-def list_poller_of(profile: Profile, place: str = "") -> "ListPoller":
-    """Return a poller of the list queues of that server, of which the profile names some; raises ``UsageError``."""
-    # Whoever watches no lists need not wait for what reads them.
-    from rsmq_tui.monitor.list_poller import ListPoller  # noqa: PLC0415
-    from rsmq_tui.monitor.list_tracker import AGE_BYTES, age_path  # noqa: PLC0415
-
-    age = None if profile.list_age is None else age_path(profile.list_age)
-    reader = list_reader_of(profile, shown_bytes=0 if age is None else AGE_BYTES)
-    return ListPoller(reader, interval_s=profile.interval_s, place=place, thresholds=profile.thresholds, age=age)
-
-
-def list_reader_of(profile: Profile, *, shown_bytes: int = 0) -> "ListReader":
-    """Return a reader of the list queues of that server; raises ``UsageError``."""
-    from rsmq_tui.protocol.lists.reader import ListReader  # noqa: PLC0415 - as above
-
-    try:
-        return ListReader(profile.address, profile.list_names, profile.lists, shown_bytes=shown_bytes)
     except ValueError as error:
         raise UsageError(str(error)) from error
 

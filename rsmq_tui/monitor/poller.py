@@ -3,7 +3,7 @@
 import asyncio
 import time
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
@@ -305,7 +305,7 @@ class Source(Protocol):
         """When a queue gets a verdict."""
         ...
 
-    def snapshots(self) -> AsyncIterator[Snapshot]:
+    def snapshots(self) -> AsyncGenerator[Snapshot, None]:
         """Yield one snapshot after another; a failed poll is a snapshot too, and never an exception."""
         ...
 

@@ -133,8 +133,12 @@ class DashboardScreen(Screen[None]):
             # Most screens never need it.
             if told is None:
                 return
+            hints = self.query_one_optional(KeyHints)
+            if hints is None:
+                # The app is closing, and the screen is empty already.
+                return
             line = ChangeLine()
-            self.mount(line, before=self.query_one(KeyHints))
+            self.mount(line, before=hints)
         line.tell(told)
         if told is not None and not told.is_running:
             self._follow_change(told)

@@ -109,10 +109,12 @@ def test_ctrl_c_before_a_change_or_while_reading(
     assert list(folder.iterdir()) == []
 
 
-@pytest.mark.parametrize("arguments", [["messages", "list", "spare"], ["messages", "export", "spare"]], ids=" ".join)
-def test_a_closed_pipe_is_no_traceback(arguments: list[str], many: Rsmq, redis_url: str) -> None:
+@pytest.mark.parametrize("what", ["list", "export"])
+@pytest.mark.parametrize("queue", ["spare", "list:numbers"])
+def test_a_closed_pipe_is_no_traceback(what: str, queue: str, many: Rsmq, client: Redis, redis_url: str) -> None:
+    client.rpush("numbers", *range(MESSAGES))
     with subprocess.Popen(
-        [sys.executable, "-m", "rsmq_tui", "-r", redis_url, *arguments],
+        [sys.executable, "-m", "rsmq_tui", "-r", redis_url, "messages", what, queue],
         env=environment(),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 import redis
 
-from rsmq_tui.cli.changes import triage_of
+from rsmq_tui.cli.changes import service_of
 from rsmq_tui.cli.commands.demo import address_of
+from rsmq_tui.cli.places import place_of
 from rsmq_tui.embedded import EmbeddedServer
 from rsmq_tui.monitor import LivePoller
 from rsmq_tui.profiles import Profile
@@ -96,7 +97,7 @@ async def test_what_a_demo_keeps_for_undo_ends_with_it(redis_url: str, client: r
     Rsmq(client).create_queue("a")
     Rsmq(client).send_message("a", "one")
     profile = Profile("", Address(redis_url), ("rsmq",))
-    triage = triage_of(profile, tmp_path)
+    triage = service_of(place_of(profile), tmp_path)
     try:
         preview = await triage.preview(Delete(queue="a"), Everything())
         assert dict(preview.rows)["undo"] == "kept until the demo ends (u)"

@@ -70,7 +70,7 @@ async def test_no_screen_shows_it(orders: Redis, redis_url: str) -> None:
 )
 async def test_no_failure_repeats_it(proxy: Proxy, answer: bytes) -> None:
     proxy.answer(answer)
-    async with dashboard(with_secret(proxy.url), timeout_s=0.3) as pilot:
+    async with dashboard(with_secret(proxy.url), timeout_s=5) as pilot:
         assert_hidden(await until(pilot, "✗ no data yet", "Try: "))
         assert quote(SECRET).encode() not in proxy.asked
         assert SECRET.encode() in proxy.asked

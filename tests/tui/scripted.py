@@ -2,7 +2,7 @@
 
 import asyncio
 from bisect import bisect_left, bisect_right
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import replace
 
 from rsmq_tui.monitor import (
@@ -115,7 +115,7 @@ class ScriptedSource:
         link = Link(failure, self.last.link.fresh_at_s, self.clock.now_s + retry_in_s)
         self.play(replace(self.last, link=link))
 
-    async def snapshots(self) -> AsyncIterator[Snapshot]:
+    async def snapshots(self) -> AsyncGenerator[Snapshot, None]:
         while True:
             yield await self._queue.get()
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from typing import cast
 
 from rsmq_tui.history.recorder import Recorder
-from rsmq_tui.monitor import Snapshot
+from rsmq_tui.monitor import Snapshot, Thresholds
 from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.servers import WatchedServer
 from tests.tui.driving import play, text_of, until
@@ -26,7 +26,7 @@ class Kept:
     taken: list[tuple[Snapshot, str | None]] = field(default_factory=list)
     tally: Tally = field(default_factory=Tally)
 
-    def take(self, snapshot: Snapshot, profile: str | None = None) -> None:
+    def take(self, snapshot: Snapshot, profile: str | None = None, thresholds: Thresholds | None = None) -> None:
         self.taken.append((snapshot, profile))
 
 

@@ -4,7 +4,7 @@ import shutil
 import textwrap
 from collections.abc import Iterator, Sequence
 from contextlib import AsyncExitStack, aclosing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import click
 
@@ -14,16 +14,14 @@ from rsmq_tui.cli.interrupts import run_interruptibly
 from rsmq_tui.cli.options import changing, complete_queues, guarded
 from rsmq_tui.cli.output import ProgressLine, fields_json, print_words, say, wants_json
 from rsmq_tui.cli.parsing import Command, Options, option, positive, span
-from rsmq_tui.cli.servers import list_reader_of, profile_of, reader_of
+from rsmq_tui.cli.places import Place, place_of, places_of
+from rsmq_tui.cli.servers import profile_of
 from rsmq_tui.monitor.audit.findings import NAMED_ONLY, Finding, FindingKind, ListFindingKind
-from rsmq_tui.monitor.audit.lists import audit_lists, missing_lists
-from rsmq_tui.monitor.audit.rsmq import AuditProgress, audit, missing
+from rsmq_tui.monitor.audit.rsmq import AuditProgress
 from rsmq_tui.monitor.peek import PeekError
 from rsmq_tui.monitor.text import count, plural, printable
 from rsmq_tui.profiles import Profile
-from rsmq_tui.protocol import QueueReader
-from rsmq_tui.protocol.lists.naming import LISTS_NS
-from rsmq_tui.protocol.lists.reader import ListReader
+from rsmq_tui.protocol.kinds import kind_of
 from rsmq_tui.triage.actions import Fix
 
 EXIT_FOUND = 1
@@ -150,7 +148,7 @@ def _fix(options: Options, profile: Profile, fixes: Sequence[Fix], looked: _Look
     refusals = []
     for fix in fixes:
         try:
-            ended = max(ended, make_change(options, fix, profile=replace(profile, namespaces=(fix.ns or profile.ns,))))
+            ended = max(ended, make_change(options, fix, place_of(profile, fix.ns)))
         except UsageError as error:
             refusals.append(f"queue {printable(fix.queue)} was not fixed: {error}")
         if ended == EXIT_INTERRUPTED:
@@ -181,16 +179,14 @@ async def _audit(options: Options, profile: Profile, looked: _Looked) -> int:
     line = ProgressLine(_SAID_EVERY_S)
     printer = _Printer(wants_json(options), by_yes=bool(options.kinds), names_ns=len(looked.namespaces) > 1)
     async with AsyncExitStack() as opened:
-        readers: list[QueueReader | ListReader] = [
-            list_reader_of(profile) if ns == LISTS_NS else reader_of(profile, ns) for ns in looked.namespaces
-        ]
-        for reader in readers:
-            opened.push_async_callback(reader.aclose)
+        places = [place_of(profile, ns) for ns in looked.namespaces]
+        for place in places:
+            opened.push_async_callback(place.aclose)
         try:
-            for reader, queues in await _places(readers, options.queues, profile):
-                await _look(options, reader, queues, looked, printer, line)
+            for place, queues in await _chosen(places, options.queues):
+                await _look(options, place, queues, looked, printer, line)
         except PeekError as error:
-            label = readers[0].label
+            label = places[0].server
             raise UsageError(str(error) if label in str(error) else f"cannot read {label}: {error}") from error
         finally:
             line.clear()
@@ -202,7 +198,7 @@ async def _audit(options: Options, profile: Profile, looked: _Looked) -> int:
 
 def _own_places(profile: Profile) -> tuple[str, ...]:
     """Return where a queue is looked for that is a name alone."""
-    return (*profile.namespaces, *([LISTS_NS] if profile.lists else []))
+    return tuple(place.ns for place in places_of(profile))
 
 
 def _named_places(options: Options, profile: Profile) -> Iterator[str]:
@@ -210,57 +206,48 @@ def _named_places(options: Options, profile: Profile) -> Iterator[str]:
     for text in options.queues:
         found = reference_of(text, profile.ns)
         if found is not None:
-            yield LISTS_NS if found.ns is None else found.ns
+            yield found.ns
 
 
-def _name_at(place: str, text: str, profile: Profile) -> str | None:
+def _name_at(place: Place, text: str) -> str | None:
     """Return the name of a queue that was named if it may be in that place."""
-    own = _own_places(profile)
+    profile = place.profile
+    is_own = place.ns in _own_places(profile)
     # A reference without a namespace means the queue of that name in each that the profile has.
-    found = reference_of(text, place)
+    found = reference_of(text, place.ns)
     if found is None:
-        return text if place in own else None
-    if place == LISTS_NS or found.ns is None:
-        return found.queue if place == LISTS_NS and found.ns is None else None
-    is_meant = found.ns == place and (place in own or found == reference_of(text, profile.ns))
-    return found.queue if is_meant else None
+        return text if is_own else None
+    is_meant = is_own or found == reference_of(text, profile.ns)
+    return found.queue if is_meant and (found.kind, found.ns) == (place.kind, place.ns) else None
 
 
-async def _places(
-    readers: Sequence[QueueReader | ListReader], queues: Sequence[str], profile: Profile
-) -> list[tuple[QueueReader | ListReader, Sequence[str] | None]]:
+async def _chosen(places: Sequence[Place], queues: Sequence[str]) -> list[tuple[Place, Sequence[str] | None]]:
     """Return what to look at where: of several places, those that have one of the queues that were named."""
     if not queues:
-        return [(reader, None) for reader in readers]
-    places: list[tuple[QueueReader | ListReader, Sequence[str] | None]] = []
+        return [(place, None) for place in places]
+    chosen: list[tuple[Place, Sequence[str] | None]] = []
     looked_in: dict[str, list[str]] = {text: [] for text in queues}
     found_texts: set[str] = set()
-    for reader in readers:
-        place = _ns_of(reader)
-        wanted = {text: name for text in looked_in if (name := _name_at(place, text, profile)) is not None}
+    for place in places:
+        wanted = {text: name for text in looked_in if (name := _name_at(place, text)) is not None}
         absent: Sequence[str] = ()
-        if wanted and len(readers) > 1:
-            names = list(dict.fromkeys(wanted.values()))
-            absent = await (missing_lists(reader, names) if isinstance(reader, ListReader) else missing(reader, names))
+        if wanted and len(places) > 1:
+            absent = await place.missing(list(dict.fromkeys(wanted.values())))
         there = {text: name for text, name in wanted.items() if name not in absent}
         if there:
-            places.append((reader, list(dict.fromkeys(there.values()))))
+            chosen.append((place, list(dict.fromkeys(there.values()))))
         found_texts.update(there)
         for text in wanted:
-            looked_in[text].append(place)
+            looked_in[text].append(place.ns)
     for text in sorted(looked_in.keys() - found_texts):
         where = ", ".join(looked_in[text])
-        raise UsageError(f"queue {printable(text)} does not exist ({readers[0].label}, ns {printable(where)})")
-    return places
-
-
-def _ns_of(reader: QueueReader | ListReader) -> str:
-    return LISTS_NS if isinstance(reader, ListReader) else reader.ns
+        raise UsageError(f"queue {printable(text)} does not exist ({places[0].server}, ns {printable(where)})")
+    return chosen
 
 
 async def _look(
     options: Options,
-    reader: QueueReader | ListReader,
+    place: Place,
     queues: Sequence[str] | None,
     looked: _Looked,
     printer: "_Printer",
@@ -268,12 +255,9 @@ async def _look(
 ) -> None:
     kinds = set(options.kinds or (*FindingKind, *ListFindingKind))
     progress = AuditProgress(None, 0, 0, 0, 0)
-    ns = _ns_of(reader)
-    auditing = (
-        audit_lists(reader, queues)
-        if isinstance(reader, ListReader)
-        else audit(reader, queues, limit=options.limit, seconds=options.longest_ms and options.longest_ms / 1000)
-    )
+    ns = place.ns
+    seconds = options.longest_ms and options.longest_ms / 1000
+    auditing = place.audit(queues, limit=options.limit, seconds=seconds)
     async with aclosing(auditing) as steps:
         async for progress in steps:
             findings = [finding for finding in progress.findings if finding.kind in kinds]
@@ -312,7 +296,7 @@ class _Printer:
             self._print_words(finding)
 
     def _where(self, ns: str) -> str:
-        return " (list)" if ns == LISTS_NS else f" (ns {ns})"
+        return f" (ns {ns})" if kind_of(ns).has_namespaces else f" ({kind_of(ns).name})"
 
     def _print_json(self, ns: str, finding: Finding) -> None:
         fields_json(

@@ -14,14 +14,13 @@ from rsmq_tui.cli.interrupts import run_interruptibly
 from rsmq_tui.cli.options import complete_queues, reading
 from rsmq_tui.cli.output import ProgressLine, print_json, print_words
 from rsmq_tui.cli.parsing import Command, Options, at_least, natural, option, positive, span
+from rsmq_tui.cli.places import Place, places_of
 from rsmq_tui.cli.program import error_words
-from rsmq_tui.cli.servers import list_reader_of, profiles_of, reader_of
-from rsmq_tui.files import state_folder
-from rsmq_tui.monitor.checks import Checked, LastSeen, Limit, Limits, Problem, Status, check, worst
+from rsmq_tui.cli.servers import profiles_of
+from rsmq_tui.monitor.checks import Checked, Limit, Limits, Problem, Status, reconcile, worst
 from rsmq_tui.monitor.model import QueueState
 from rsmq_tui.monitor.text import plural, printable
-from rsmq_tui.profiles import Profile
-from rsmq_tui.protocol.lists.naming import LISTS_NS
+from rsmq_tui.protocol.kinds import kind_named
 
 _SCHEMA = 1
 # Monitoring systems keep a few KB of what a plugin says.
@@ -154,65 +153,38 @@ async def _check(options: Options) -> int:
         timeout_s=options.timeout,
     )
     line = ProgressLine()
-    profiles = profiles_of(options)
-    targets = [(profile, ns) for profile in profiles for ns in _places(profile)]
-    found = await asyncio.gather(*(_check_one(profile, ns, limits, line) for profile, ns in targets))
+    of_profiles = [places_of(profile) for profile in profiles_of(options)]
+    places = [place for of_profile in of_profiles for place in of_profile]
+    found = await asyncio.gather(*(_check_place(place, limits, line) for place in places))
     line.clear()
-    for profile in profiles:
-        if profile.lists:
-            from rsmq_tui.monitor.checks import reconcile  # noqa: PLC0415 - only who checks lists needs it
-
-            reconcile([checked for (of, _), checked in zip(targets, found, strict=True) if of is profile])
+    left = iter(found)
+    for of_profile in of_profiles:
+        checks = [next(left) for _ in of_profile]
+        if not of_profile[-1].kind.has_namespaces:
+            reconcile(checks)
     status = worst(checked.status for checked in found)
-    names = _names(targets)
     if options.json:
-        print_json(_as_json(status, targets, found))
+        print_json(_as_json(status, places, found))
     else:
-        _print(status, list(zip(names, found, strict=True)), limits)
+        _print(status, list(zip(_names(places), found, strict=True)), limits)
     return status.exit_status
 
 
-def _places(profile: Profile) -> Iterator[str]:
-    """Yield the namespaces of a profile, and what stands for its lists."""
-    yield from profile.namespaces
-    if profile.lists:
-        yield LISTS_NS
-
-
-async def _check_one(profile: Profile, ns: str, limits: Limits, line: ProgressLine) -> Checked:
-    if ns == LISTS_NS and profile.lists:
-        return await _check_lists(profile, limits)
-    reader = reader_of(profile, ns)
-
+async def _check_place(place: Place, limits: Limits, line: ProgressLine) -> Checked:
     def scanned(queue: str, messages: int, depth: int) -> None:
         line.show(f"{queue}: {messages:,} of {depth:,} messages checked")
 
     try:
-        last_seen = LastSeen(state_folder() / "check", reader.label, ns)
-        return await check(reader, limits, profile.thresholds, last_seen, scanned)
+        return await place.check(limits, scanned)
     finally:
-        await reader.aclose()
+        await place.aclose()
 
 
-async def _check_lists(profile: Profile, limits: Limits) -> Checked:
-    from rsmq_tui.monitor.checks import check_lists  # noqa: PLC0415
-    from rsmq_tui.monitor.list_tracker import AGE_BYTES, age_path  # noqa: PLC0415 - only who checks lists needs it
-
-    age = None if profile.list_age is None else age_path(profile.list_age)
-    reader = list_reader_of(profile, shown_bytes=0 if age is None else AGE_BYTES)
-    try:
-        # Another check of the same server may be about other lists, and must not forget these.
-        last_seen = LastSeen(state_folder() / "check", reader.label, "\n".join((LISTS_NS, *profile.lists)))
-        return await check_lists(reader, profile.lists, limits, profile.thresholds, last_seen, age)
-    finally:
-        await reader.aclose()
-
-
-def _names(targets: Sequence[tuple[Profile, str]]) -> list[str]:
+def _names(places: Sequence[Place]) -> list[str]:
     """Return what tells the servers and namespaces apart: nothing where there is only one."""
-    if sum(ns != LISTS_NS for _, ns in targets) == 1:
-        return ["" if ns != LISTS_NS else ns for _, ns in targets]
-    return [f"{profile.name or profile.address.label}/{ns}" for profile, ns in targets]
+    if sum(place.kind.has_namespaces for place in places) == 1:
+        return [place.kind.ns for place in places]
+    return [f"{place.profile.name or place.server}/{place.ns}" for place in places]
 
 
 def _print(status: Status, found: Sequence[tuple[str, Checked]], limits: Limits) -> None:
@@ -282,7 +254,7 @@ def _measured(name: str, checked: Checked, queue: QueueState, limits: Limits) ->
         yield _datum(f"{prefix}.ready", queue.ready)
         waiting_ms = queue.waiting_ms(checked.at_ms)
         # Nothing waits in a queue that has nothing ready; of a list it may be unknown how long.
-        if waiting_ms is not None or queue.kind != "list" or not queue.ready:
+        if waiting_ms is not None or kind_named(queue.kind).counts_arrivals or not queue.ready:
             yield _datum(f"{prefix}.age", waiting_ms or 0, limits.age_ms, is_time=True)
     if queue.expired is not None:
         yield _datum(f"{prefix}.expired", queue.expired, limits.expired)
@@ -301,14 +273,14 @@ def _datum(label: str, value: int, limit: Limit | None = None, *, is_time: bool 
     return f"'{safe}'={told};{numbers[0]};{numbers[1]};0"
 
 
-def _as_json(status: Status, targets: Sequence[tuple[Profile, str]], found: Sequence[Checked]) -> dict[str, Any]:
+def _as_json(status: Status, places: Sequence[Place], found: Sequence[Checked]) -> dict[str, Any]:
     return {
         "schema": _SCHEMA,
         "status": status.value,
         "exit_status": status.exit_status,
         "servers": [
             {
-                "profile": profile.name or None,
+                "profile": place.profile.name or None,
                 "server": checked.server,
                 "ns": checked.ns,
                 "status": checked.status.value,
@@ -327,7 +299,7 @@ def _as_json(status: Status, targets: Sequence[tuple[Profile, str]], found: Sequ
                 ],
                 "notes": checked.notes,
             }
-            for (profile, _), checked in zip(targets, found, strict=True)
+            for place, checked in zip(places, found, strict=True)
         ],
     }
 
@@ -342,5 +314,5 @@ def _queue_json(checked: Checked, queue: QueueState) -> dict[str, Any]:
         "oldest_ready_waiting_ms": queue.waiting_ms(checked.at_ms),
         "idle_ms": checked.idle_ms.get(queue.name),
         "poison": checked.poison.get(queue.name),
-        **({"expired": queue.expired} if queue.kind == "list" else {}),
+        **({"expired": queue.expired} if kind_named(queue.kind).has_leases else {}),
     }

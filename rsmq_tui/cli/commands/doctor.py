@@ -16,14 +16,13 @@ from rsmq_tui.cli.interrupts import run_interruptibly
 from rsmq_tui.cli.options import READ_ONLY_VARIABLE, guarded
 from rsmq_tui.cli.output import ProgressLine, print_json, print_words
 from rsmq_tui.cli.parsing import Command, Options, at_least, is_set, option
+from rsmq_tui.cli.places import Place, places_of
 from rsmq_tui.cli.servers import config_of, config_path, profiles_of
 from rsmq_tui.files import config_folder, state_folder
 from rsmq_tui.monitor.doctor import (
     Finding,
     Level,
     Terminal,
-    diagnose,
-    diagnose_lists,
     fail,
     folder_findings,
     ok,
@@ -31,8 +30,6 @@ from rsmq_tui.monitor.doctor import (
 )
 from rsmq_tui.monitor.text import plural
 from rsmq_tui.profiles import Profile
-from rsmq_tui.protocol.lists.naming import LISTS_NS
-from rsmq_tui.protocol.lists.reader import ListReader
 
 _DEFAULT = "the default"
 
@@ -133,22 +130,18 @@ async def _look(options: Options) -> int:
     sections: list[Section] = []
     file = file_finding(options)
     configuration = [file]
-    targets: list[tuple[Profile, str]] = []
+    places: list[Place] = []
     if file.level is Level.OK:
         try:
             profiles = profiles_of(options)
         except UsageError as error:
             configuration.append(fail("configuration.server", str(error), "see `rsmq-tui --help` for how to give one"))
         else:
-            targets = [
-                (profile, ns)
-                for profile in profiles
-                for ns in (*profile.namespaces, *([LISTS_NS] if profile.lists else []))
-            ]
+            places = [place for profile in profiles for place in places_of(profile)]
             configuration += [found for profile in profiles for found in profile_findings(options, profile)]
     sections.append(("configuration", configuration))
     _print_section(options, sections[-1])
-    async for section in _servers(targets, options.timeout):
+    async for section in _servers(places, options.timeout):
         sections.append(section)
         _print_section(options, section)
     for section in (
@@ -169,43 +162,28 @@ async def _look(options: Options) -> int:
     return 0 if works else _EXIT_FAILED
 
 
-async def _servers(targets: Sequence[tuple[Profile, str]], timeout_s: float) -> AsyncIterator[Section]:
+async def _servers(places: Sequence[Place], timeout_s: float) -> AsyncIterator[Section]:
     """Yield a section for each server, all being asked at once."""
-    tasks = [asyncio.create_task(_server(profile, ns, timeout_s)) for profile, ns in targets]
+    tasks = [asyncio.create_task(_findings(place, timeout_s)) for place in places]
     line = ProgressLine()
     try:
-        for (profile, ns), task in zip(targets, tasks, strict=True):
+        for place, task in zip(places, tasks, strict=True):
             while not (await asyncio.wait((task,), timeout=_EVERY_S))[0]:
-                line.show(f"checking {profile.address.label} …")
+                line.show(f"checking {place.server} …")
             line.clear()
-            where = f"lists {', '.join(profile.lists)}" if _is_of_lists(profile, ns) else f"namespace {ns}"
-            yield f"{f'{profile.name}: ' if profile.name else ''}{profile.address.label}, {where}", task.result()
+            name = place.profile.name
+            yield f"{f'{name}: ' if name else ''}{place.server}, {place.title}", task.result()
     finally:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def _is_of_lists(profile: Profile, ns: str) -> bool:
-    return ns == LISTS_NS and bool(profile.lists)
-
-
-async def _server(profile: Profile, ns: str, timeout_s: float) -> list[Finding]:
-    if _is_of_lists(profile, ns):
-        return await _lists(profile, timeout_s)
-    found = diagnose(
-        profile.address, ns, read_only=profile.read_only, interval_s=profile.interval_s, timeout_s=timeout_s
-    )
-    return [finding async for finding in found]
-
-
-async def _lists(profile: Profile, timeout_s: float) -> list[Finding]:
-    reader = ListReader(profile.address, profile.list_names, profile.lists, timeout_s=timeout_s)
+async def _findings(place: Place, timeout_s: float) -> list[Finding]:
     try:
-        found = diagnose_lists(reader, profile.lists, interval_s=profile.interval_s)
-        return [finding async for finding in found]
+        return [finding async for finding in place.diagnose(timeout_s)]
     finally:
-        await reader.aclose()
+        await place.aclose()
 
 
 def _terminal() -> Terminal:

@@ -12,13 +12,12 @@ from rsmq_tui.cli.interrupts import run_interruptibly
 from rsmq_tui.cli.options import reading
 from rsmq_tui.cli.output import say
 from rsmq_tui.cli.parsing import Command, OneOf, Options, at_least, option, whole
-from rsmq_tui.cli.servers import list_poller_of, profiles_of, reader_of
+from rsmq_tui.cli.places import places_of
+from rsmq_tui.cli.servers import profiles_of
 from rsmq_tui.exporter.poller import Target, Watch, Watches
 from rsmq_tui.exporter.server import ALERT_RULES, DASHBOARD, MetricsServer, read_example, serving
-from rsmq_tui.monitor import LivePoller
 from rsmq_tui.monitor.text import printable
 from rsmq_tui.profiles import Profile
-from rsmq_tui.protocol.kinds import LIST
 
 _PORT = "9767"
 _HOST = "127.0.0.1"
@@ -105,15 +104,10 @@ async def _serve(options: Options) -> int:
 def _watches(profiles: tuple[Profile, ...], *, max_age_s: float, patience_s: float) -> Watches:
     watches: dict[Target, Watch] = {}
     for profile in profiles:
-        for ns in profile.namespaces:
-            reader = reader_of(profile, ns)
-            target = Target(profile.name, reader.label, ns)
-            poller = LivePoller(reader, interval_s=profile.interval_s, thresholds=profile.thresholds)
+        for place in places_of(profile):
+            target = Target(profile.name, place.server, place.ns, place.kind.name)
             # The same one twice would be the same series twice, which spoils a scrape.
-            watches.setdefault(target, Watch(target, poller, interval_s=profile.interval_s))
-        if profile.lists:
-            target = Target(profile.name, profile.address.label, LIST.ns, LIST.name)
-            watches.setdefault(target, Watch(target, list_poller_of(profile), interval_s=profile.interval_s))
+            watches.setdefault(target, Watch(target, place.poller(), interval_s=profile.interval_s))
     return Watches(tuple(watches.values()), max_age_s=max_age_s, patience_s=patience_s)
 
 

@@ -7,13 +7,14 @@ from typing import Any
 
 import click
 
-from rsmq_tui.cli.changes import make, open_journal, tell_what_was_interrupted, triage_of
+from rsmq_tui.cli.changes import make, open_journal, service_of, tell_what_was_interrupted
 from rsmq_tui.cli.errors import UsageError
 from rsmq_tui.cli.interrupts import run_interruptibly
 from rsmq_tui.cli.options import changing, guarded, json_option, unsettled
 from rsmq_tui.cli.output import Column, Table, print_json, say, text_of, wants_json
 from rsmq_tui.cli.parsing import Group, Options, option, positive
-from rsmq_tui.cli.servers import profiles_of
+from rsmq_tui.cli.places import place_of
+from rsmq_tui.cli.servers import profile_of, profiles_of
 from rsmq_tui.monitor.text import clock, count
 from rsmq_tui.protocol.lists.edits import ListBatch
 from rsmq_tui.protocol.rsmq.edits import FieldBatch, LooseBatch, MessageBatch, Outcome, letters_of
@@ -74,7 +75,8 @@ def _show_command(options: Options) -> int:
 @changing
 @guarded
 def _restore(options: Options) -> int:
-    return make(options, lambda triage, _: triage.preview_undo(options.change, unsettled=options.unsettled))
+    place = place_of(profile_of(options))
+    return make(options, lambda triage, _: triage.preview_undo(options.change, unsettled=options.unsettled), place)
 
 
 def _reading(options: Options, read: Callable[[Journal | None], int]) -> int:
@@ -100,7 +102,7 @@ async def _settle(options: Options, journal: Journal) -> int:
         reasons[label] = "the server is read-only here"
         if profile.read_only or not journal.unfinished(label):
             continue
-        triage = triage_of(profile)
+        triage = service_of(place_of(profile))
         try:
             await tell_what_was_interrupted(triage)
         except TriageError as error:

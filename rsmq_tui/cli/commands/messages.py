@@ -1,9 +1,10 @@
 """`rsmq-tui messages`: read, change and export the messages of a queue."""
 
 import codecs
+import errno
 import os
 import sys
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import aclosing, asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,6 @@ from rsmq_tui.cli.changes import (
     Build,
     QueueArgument,
     change_command,
-    list_engine_of,
     queue_of,
     seeing_words,
     target_of,
@@ -30,10 +30,10 @@ from rsmq_tui.cli.output import (
     cells,
     due_words,
     fields_json,
+    print_body,
     print_json,
     print_words,
     say,
-    text_of,
     wants_json,
 )
 from rsmq_tui.cli.parsing import (
@@ -47,22 +47,20 @@ from rsmq_tui.cli.parsing import (
     several,
     whole_seconds,
 )
-from rsmq_tui.cli.servers import list_reader_of, profile_of, reader_of
+from rsmq_tui.cli.places import Place
+from rsmq_tui.cli.program import UNWRITABLE
+from rsmq_tui.cli.servers import profile_of
 from rsmq_tui.monitor.filters.language import Filter, FilterError, parse_filter
-from rsmq_tui.monitor.filters.search import INCOMPLETE, GroupingError, Groups, Progress, search
-from rsmq_tui.monitor.list_poller import read_list_item, search_lists
-from rsmq_tui.monitor.list_tracker import age_path
-from rsmq_tui.monitor.peek import MessageRow, MessageView, PeekError, read_message
+from rsmq_tui.monitor.filters.search import INCOMPLETE, GroupingError, Groups, Progress
+from rsmq_tui.monitor.peek import MessageRow, MessageView
 from rsmq_tui.monitor.text import UNKNOWN, clock, count, duration, plural, printable, size
-from rsmq_tui.profiles import Profile
-from rsmq_tui.protocol import SERVER_ERRORS, QueueReader, RawMessage, failure_of, name_bytes
+from rsmq_tui.protocol import RawMessage, name_bytes
+from rsmq_tui.protocol.kinds import LIST
 from rsmq_tui.triage import actions
 from rsmq_tui.triage.actions import Action
 from rsmq_tui.triage.errors import EXPECTED, explain
-from rsmq_tui.triage.export import Exporting, whole_file
+from rsmq_tui.triage.export import whole_file
 from rsmq_tui.triage.jsonl import to_fields
-from rsmq_tui.triage.rsmq.export import Export
-from rsmq_tui.triage.rsmq.preview import search_due_first
 from rsmq_tui.triage.scope import Everything, Matching, Named, Scope, Seeing
 
 
@@ -121,80 +119,19 @@ _BY_FILTER = {"Filters": _FILTERS}
 command = group(guarded)
 
 
-class RsmqLook:
-    """A look into a queue of RSMQ; ``label`` is its server's. Every method raises ``PeekError``."""
-
-    def __init__(self, reader: QueueReader, queue: str) -> None:
-        self.queue, self.label = queue, reader.label
-        self.reader = reader
-
-    def search(self, wanted: Filter, limit: int | None) -> AsyncGenerator[Progress, None]:
-        """Yield what matches: in no order, but with a limit those that are due first."""
-        if limit is None:
-            return search(self.reader, self.queue, wanted)
-        return search_due_first(self.reader, self.queue, wanted, limit)
-
-    async def read(self, id: str) -> MessageView:
-        """Read one message whole."""
-        return await read_message(self.reader, self.queue, id)
-
-    async def refuse_missing(self) -> None:
-        """Raise ``UsageError`` where no queue has that name."""
-        try:
-            index = await self.reader.rows.index()
-        except SERVER_ERRORS as error:
-            raise PeekError(f"{failure_of(error).sentence}: {failure_of(error).hint}") from error
-        if self.queue not in index.names:
-            hint = f"; a Redis List is written list:{self.queue}" if ":" in self.queue else ""
-            raise UsageError(
-                f"{self.queue} on {self.label}: no such queue in namespace {self.reader.ns}; "
-                f"rsmq-tui queues list shows the existing queues{hint}"
-            )
-
-    async def aclose(self) -> None:
-        """Close the connections."""
-        await self.reader.aclose()
-
-
-class ListLook:
-    """The same into a list queue; an empty one is no key, and so never missing."""
-
-    def __init__(self, profile: Profile, key: str) -> None:
-        self._reader = list_reader_of(profile)
-        self._age = None if profile.list_age is None else age_path(profile.list_age)
-        self.queue, self.label = key, self._reader.label
-
-    def search(self, wanted: Filter, limit: int | None) -> AsyncGenerator[Progress, None]:
-        """Yield what matches."""
-        return search_lists(self._reader, self.queue, wanted, limit=limit, age=self._age)
-
-    async def read(self, id: str) -> MessageView:
-        """Read one item whole."""
-        return await read_list_item(self._reader, self.queue, id, age=self._age)
-
-    async def refuse_missing(self) -> None:
-        """Say that nothing is there, which is no error."""
-        say(f"{printable(self.queue)} is empty now: Redis deletes a list with its last item")
-
-    async def aclose(self) -> None:
-        """Close the connections."""
-        await self._reader.aclose()
-
-
-Look = RsmqLook | ListLook
-
-
 @asynccontextmanager
-async def look_of(options: Options) -> AsyncIterator[Look]:
-    """Give a look into the options' queue; what it cannot read becomes a ``UsageError``."""
-    queue, is_list, profile = queue_of(options, profile_of(options))
-    look: Look = ListLook(profile, queue) if is_list else RsmqLook(reader_of(profile), queue)
+async def _read_queue(options: Options) -> AsyncIterator[QueueArgument]:
+    """Give the options' queue to read in; what cannot be read becomes a ``UsageError``."""
+    queue, place = named = queue_of(options, profile_of(options))
     try:
-        yield look
-    except PeekError as error:
-        raise UsageError(f"{look.queue} on {look.label}: {error}") from error
+        yield named
+    except EXPECTED as error:
+        # What is written to stdout meanwhile is none of the server's business.
+        if isinstance(error, OSError) and error.errno in (errno.EPIPE, *UNWRITABLE):
+            raise
+        raise UsageError(f"{queue} on {place.server}: {explain(error)}") from error
     finally:
-        await look.aclose()
+        await place.aclose()
 
 
 _AROUND_CHARS = 60
@@ -272,8 +209,8 @@ async def _list(options: Options) -> int:
     line = ProgressLine()
     printed = _as_json if wants_json(options) else _as_table()
     progress = None
-    async with look_of(options) as look:
-        async with aclosing(look.search(wanted, limit)) as found:
+    async with _read_queue(options) as (queue, place):
+        async with aclosing(place.search(queue, wanted, limit)) as found:
             async for progress in found:
                 if groups is not None:
                     await groups.add_all(progress.messages, progress.at_ms)
@@ -284,13 +221,13 @@ async def _list(options: Options) -> int:
                 line.show(seeing_words(Seeing(progress.scanned, progress.depth, progress.matched)))
         line.clear()
         if progress is None or not progress.scanned:
-            await look.refuse_missing()
+            await place.refuse_missing(queue)
     if groups is not None and progress is not None:
         _print_groups(options, groups, progress.at_ms)
     _tell_gaps(progress)
     if progress is not None and not wants_json(options):
         sys.stdout.flush()
-        say(f"{plural(progress.matched, 'message')} of {progress.depth:,} in {look.queue}")
+        say(f"{plural(progress.matched, 'message')} of {progress.depth:,} in {queue}")
     return 0
 
 
@@ -366,12 +303,12 @@ async def _get(options: Options) -> int:
         raise UsageError("--limit needs --filter")
     wanted = _filter_of(options)
     status = 0
-    async with look_of(options) as look:
-        ids = options.ids or await _matching(look, wanted, options.limit)
+    async with _read_queue(options) as (queue, place):
+        ids = options.ids or await _matching(queue, place, wanted, options.limit)
         for id in ids:
-            view = await look.read(id)
+            view = await place.read(queue, id)
             if view.row is None:
-                say(f"{look.queue} on {look.label}: no message {printable(id)}; it may have been deleted")
+                say(f"{queue} on {place.server}: no message {printable(id)}; it may have been deleted")
                 status = EXIT_FAILED
                 continue
             if view.body is None and view.size:
@@ -387,18 +324,18 @@ async def _get(options: Options) -> int:
     return status
 
 
-async def _matching(look: Look, wanted: Filter, limit: int | None) -> list[str]:
+async def _matching(queue: str, place: Place, wanted: Filter, limit: int | None) -> list[str]:
     """Return the ids of what matches; says so where nothing does."""
     line, ids, progress = ProgressLine(), list[str](), None
-    async with aclosing(look.search(wanted, limit)) as found:
+    async with aclosing(place.search(queue, wanted, limit)) as found:
         async for progress in found:
             ids += [row.id for row in progress.rows]
             line.show(seeing_words(Seeing(progress.scanned, progress.depth, progress.matched)))
     line.clear()
     if progress is None or not progress.scanned:
-        await look.refuse_missing()
+        await place.refuse_missing(queue)
     elif not ids:
-        say(f"no message of {look.queue} matches")
+        say(f"no message of {queue} matches")
     _tell_gaps(progress)
     return ids
 
@@ -421,10 +358,7 @@ def _print_whole(view: MessageView, row: MessageRow) -> None:
     print_words(f"sent   {age}")
     print_words(f"rc     {count(row.rc)}{first}")
     print_words(f"size   {size(view.size) if view.body is not None or view.size else 'no body'}")
-    print()
-    for line in text_of(view.body or b"").split("\n"):
-        print_words(line)
-    print()
+    print_body(view.body or b"")
 
 
 @command.command(
@@ -449,15 +383,15 @@ def _export_command(options: Options) -> int:
 async def _export(options: Options, wanted: Filter) -> int:
     line = ProgressLine()
     try:
-        async with _exporting(options, wanted) as (look, exporting):
+        async with _read_queue(options) as (queue, place), aclosing(place.backend()) as backend:
             with _output(options.output, force=options.force) as write:
-                export = exporting(write)
+                export = backend.export(queue, Matching(wanted, options.limit), write)
                 seen = 0
                 async for seeing in export:
                     seen = max(seen, seeing.depth)
                     line.show(f"{seeing_words(seeing)}, {export.written:,} written; Ctrl+C cancels")
                 if not seen and not export.written:
-                    await look.refuse_missing()
+                    await place.refuse_missing(queue)
     finally:
         line.clear()
     if export.unsearched:
@@ -469,27 +403,8 @@ async def _export(options: Options, wanted: Filter) -> int:
     if export.is_incomplete:
         say(INCOMPLETE)
     if options.output != "-":
-        say(f"{plural(export.written, 'message')} of {look.queue} in {options.output}")
+        say(f"{plural(export.written, 'message')} of {queue} in {options.output}")
     return EXIT_FAILED if export.cut else 0
-
-
-@asynccontextmanager
-async def _exporting(
-    options: Options, wanted: Filter
-) -> AsyncIterator[tuple[Look, Callable[[Callable[[str], object]], Exporting]]]:
-    """Give a look into the queue, and what exports to a function that writes."""
-    async with look_of(options) as look:
-        if isinstance(look, RsmqLook):
-            reader = look.reader
-            yield look, lambda write: Export(reader, look.queue, wanted, write, options.limit)
-            return
-        engine = list_engine_of(profile_of(options))
-        try:
-            yield look, lambda write: engine.export(look.queue, Matching(wanted, options.limit), write)
-        except EXPECTED as error:
-            raise UsageError(f"{look.queue} on {look.label}: {explain(error)}") from error
-        finally:
-            await engine.aclose()
 
 
 @contextmanager
@@ -509,7 +424,7 @@ def _output(name: str, *, force: bool) -> Iterator[Callable[[str], object]]:
 
 
 def _scope(options: Options, named: QueueArgument) -> Scope:
-    if named.is_list and options.even_if_received:
+    if options.even_if_received and not named.kind.counts_receives:
         raise UsageError("--even-if-received is for queues of RSMQ: a list counts no receives")
     if options.ids:
         if options.limit is not None:
@@ -534,11 +449,9 @@ def _change(
     return change_command(command, name, words, *own, examples=examples)
 
 
-def _list_of(named: QueueArgument, name: str) -> str:
-    """Return the key of a list queue; raises ``UsageError`` for another queue."""
-    if not named.is_list:
+def _refuse_other_kinds(named: QueueArgument, name: str) -> None:
+    if name not in named.kind.actions:
         raise UsageError(f"{name} is for list queues: write list:KEY, or name the lists with --lists")
-    return named.queue
 
 
 @_change(
@@ -565,7 +478,7 @@ def _list_of(named: QueueArgument, name: str) -> str:
 def _send(options: Options, named: QueueArgument) -> Action:
     if not options.front:
         return actions.Send(queue=named.queue, bodies=_bodies(options), delay_s=options.delay)
-    if not named.is_list:
+    if named.kind is not LIST:
         raise UsageError("--front is for list queues: RSMQ delivers the message that is due first")
     return actions.Push(queue=named.queue, bodies=_bodies(options), delay_s=options.delay, first=True)
 
@@ -634,7 +547,8 @@ def _redrive(options: Options, named: QueueArgument) -> Action:
     is_scoped=False,
 )
 def _pop(options: Options, named: QueueArgument) -> Action:
-    return actions.Pop(queue=_list_of(named, "pop"), count=options.count)
+    _refuse_other_kinds(named, "pop")
+    return actions.Pop(queue=named.queue, count=options.count)
 
 
 @_change(
@@ -646,7 +560,8 @@ def _pop(options: Options, named: QueueArgument) -> Action:
     is_scoped=False,
 )
 def _trim(options: Options, named: QueueArgument) -> Action:
-    return actions.Trim(queue=_list_of(named, "trim"), keep=options.keep, keep_oldest=options.oldest)
+    _refuse_other_kinds(named, "trim")
+    return actions.Trim(queue=named.queue, keep=options.keep, keep_oldest=options.oldest)
 
 
 @_change(
@@ -656,7 +571,8 @@ def _trim(options: Options, named: QueueArgument) -> Action:
     examples=("list:queue:orders --filter state:expired --yes", "list:queue:orders --all --back --yes"),
 )
 def _requeue(options: Options, named: QueueArgument) -> Action:
-    return actions.Requeue(queue=_list_of(named, "requeue"), to_back=options.back)
+    _refuse_other_kinds(named, "requeue")
+    return actions.Requeue(queue=named.queue, to_back=options.back)
 
 
 @_change(
@@ -665,7 +581,8 @@ def _requeue(options: Options, named: QueueArgument) -> Action:
     examples=("list:queue:orders --filter 'json.id=42' --yes",),
 )
 def _ack(_: Options, named: QueueArgument) -> Action:
-    return actions.Ack(queue=_list_of(named, "ack"))
+    _refuse_other_kinds(named, "ack")
+    return actions.Ack(queue=named.queue)
 
 
 @_change(

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from rsmq_tui.cli.changes import QueueArgument, change_command
-from rsmq_tui.cli.commands.snapshot import poll_lists_once, poll_once, queue_as_json
+from rsmq_tui.cli.commands.snapshot import poll_all, queue_as_json
 from rsmq_tui.cli.errors import UsageError
 from rsmq_tui.cli.interrupts import run_interruptibly
 from rsmq_tui.cli.options import guarded, json_option
@@ -70,23 +70,20 @@ def _delete(_: Options, named: QueueArgument) -> Action:
     examples=("orders-test --yes", "list:queue:orders --processing --yes"),
 )
 def _purge(options: Options, named: QueueArgument) -> Action:
-    if named.is_list:
-        return PurgeList(queue=named.queue, processing=options.processing)
-    if options.processing:
+    if not options.processing:
+        return Purge(queue=named.queue)
+    if not named.kind.has_leases:
         raise UsageError("--processing is for list queues: write list:KEY")
-    return Purge(queue=named.queue)
+    return PurgeList(queue=named.queue, processing=True)
 
 
 def _refuse_list(named: QueueArgument, name: str) -> None:
-    if named.is_list:
+    if name not in named.kind.actions:
         raise UsageError(f"{name} is for RSMQ queues: a list exists only while it holds items")
 
 
 async def _list(options: Options) -> int:
-    profile = profile_of(options)
-    snapshots = [await poll_once(profile)]
-    if profile.lists:
-        snapshots.append(await poll_lists_once(profile))
+    snapshots = await poll_all(profile_of(options))
     for snapshot in snapshots:
         failure = snapshot.link.failure
         if failure is not None:

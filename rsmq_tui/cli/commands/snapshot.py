@@ -4,20 +4,19 @@ import asyncio
 import json
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import click
 
 from rsmq_tui.cli.errors import EXIT_USAGE
 from rsmq_tui.cli.options import reading
-from rsmq_tui.cli.output import ProgressLine
 from rsmq_tui.cli.parsing import Command, Options
-from rsmq_tui.cli.servers import list_poller_of, profile_of, reader_of
-from rsmq_tui.monitor import LivePoller, QueueState, Snapshot
-from rsmq_tui.monitor.text import count, plural
+from rsmq_tui.cli.places import places_of
+from rsmq_tui.cli.servers import profile_of
+from rsmq_tui.monitor import QueueState, Snapshot
 from rsmq_tui.profiles import Profile
-from rsmq_tui.protocol import SERVER_ERRORS
+from rsmq_tui.protocol.kinds import kind_named
 
 _SCHEMA = 1
 # What keeps somebody from the namespace, and not from the server.
@@ -32,7 +31,7 @@ def command(options: Options) -> int:
     Where lists are wanted, it does not matter that their reader may not look for queues of RSMQ. Raises ``UsageError``
     for a URL that cannot be one.
     """
-    snapshot, *lists = asyncio.run(_poll_all(profile_of(options)))
+    snapshot, *lists = asyncio.run(poll_all(profile_of(options)))
     for part in (*lists, snapshot):
         failure = part.link.failure
         if failure is not None:
@@ -61,8 +60,9 @@ def as_json(snapshot: Snapshot, *lists: Snapshot) -> dict[str, Any]:
 
 
 def queue_as_json(queue: QueueState, at_ms: int) -> dict[str, Any]:
-    """Return one queue of the documented JSON value; one that is a list has two keys more."""
-    of_list = {"expired": queue.expired, "net_s": queue.net_s} if queue.kind == "list" else {}
+    """Return one queue of the documented JSON value; some kinds have keys of their own behind it."""
+    kind = kind_named(queue.kind)
+    more = {"expired": queue.expired} if kind.has_leases else {}
     return {
         "name": queue.name,
         "kind": queue.kind,
@@ -80,40 +80,12 @@ def queue_as_json(queue: QueueState, at_ms: int) -> dict[str, Any]:
         "oldest_ready_waiting_ms": queue.waiting_ms(at_ms),
         "verdict": queue.verdict.value,
         "problems": [*((queue.broken,) if queue.broken else ()), *queue.problems],
-        **of_list,
+        **more,
+        **({} if kind.counts_arrivals else {"net_s": queue.net_s}),
     }
 
 
-async def poll_lists_once(profile: Profile) -> Snapshot:
-    """Look for the list queues of a profile, and poll them once; raises ``UsageError``."""
-    poller = list_poller_of(profile)
-    line = ProgressLine()
-
-    def told(passed: int, found: int) -> None:
-        line.show(f"looking for lists: {count(passed)} keys passed, {plural(found, 'list')} found")
-
-    try:
-        # A server that cannot be read is told by the poll.
-        with suppress(*SERVER_ERRORS):
-            await poller.discover(told)
-        return await poller.poll()
-    finally:
-        line.clear()
-        await poller.aclose()
-
-
-async def _poll_all(profile: Profile) -> Sequence[Snapshot]:
-    if not profile.lists:
-        return (await poll_once(profile),)
-    return await asyncio.gather(poll_once(profile), poll_lists_once(profile))
-
-
-async def poll_once(profile: Profile) -> Snapshot:
-    """Poll once; raises ``UsageError`` for an address that cannot be one."""
-    poller = LivePoller(reader_of(profile), thresholds=profile.thresholds)
-    try:
-        first = await poller.poll()
-        # The first poll looks at receive counts after the rows; the second one's verdicts know them.
-        return first if first.link.failure else await poller.poll()
-    finally:
-        await poller.aclose()
+async def poll_all(profile: Profile) -> Sequence[Snapshot]:
+    """Poll the first namespace of a profile, and behind it what else it watches; raises ``UsageError``."""
+    places = places_of(replace(profile, namespaces=(profile.ns,)))
+    return await asyncio.gather(*(place.poll_once() for place in places))

@@ -4,6 +4,7 @@ import sys
 from collections.abc import Sequence
 
 from rsmq_tui.cli.errors import EXIT_FAILED
+from rsmq_tui.cli.main import COMPLETION
 from rsmq_tui.cli.program import run_program
 
 
@@ -13,7 +14,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # A message that is received or popped must be printed somewhere.
         print("rsmqctl: standard output is closed: nothing was done", file=sys.stderr)
         return EXIT_FAILED
-    return run_program("rsmqctl", "rsmq_tui.cli.rsmqctl.parsing", arguments, exit_unwritable=EXIT_FAILED)
+    module = "rsmq_tui.cli.rsmqctl.parsing"
+    return run_program("rsmqctl", module, COMPLETION, arguments, exit_unwritable=EXIT_FAILED)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,10 @@
 """`rsmqctl message`: send, receive, pop, delete, visibility, peek and list."""
 
+import base64
+import codecs
 import os
 import sys
-from collections.abc import AsyncIterator, Coroutine, Iterator
+from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
@@ -11,20 +13,10 @@ import click
 
 from rsmq_tui.cli.errors import UsageError
 from rsmq_tui.cli.interrupts import Interrupts, run_interruptibly
-from rsmq_tui.cli.output import Column, Table, due_words, fields_json, print_json, print_words, text_of
+from rsmq_tui.cli.output import Column, Table, due_words, fields_json, print_body, print_json, print_words, text_of
 from rsmq_tui.cli.parsing import Options, option
 from rsmq_tui.cli.rsmqctl.parsing import NO_JOURNAL, CtlGroup, count, name, seconds, server_command
-from rsmq_tui.cli.rsmqctl.server import (
-    FailedError,
-    Server,
-    body_fields,
-    print_body,
-    print_message,
-    print_none,
-    refused,
-    shown,
-    with_exact_last,
-)
+from rsmq_tui.cli.rsmqctl.server import FailedError, Server, print_none, refused, shown
 from rsmq_tui.cli.servers import reader_of
 from rsmq_tui.monitor.peek import MessageRow, MessageView, PageRequest, PeekError, read_message, read_page
 from rsmq_tui.monitor.text import UNKNOWN, clock, size
@@ -165,21 +157,48 @@ async def _list(server: Server, options: Options) -> int:
 
 
 def _print_view(options: Options, view: MessageView, row: MessageRow) -> None:
-    if options.output != "text":
-        fields = {"id": row.id, **body_fields("message", view.body), "rc": row.rc, "ts": row.fr_ms}
-        fields |= _fields(row) | ({"too_long": True} if view.body is None and view.size else {})
-        print_json(with_exact_last(fields))
-    else:
-        first = "" if row.fr_ms is None else f", first received {clock(row.fr_ms, date=True)}"
-        print_words(f"id    {row.id}")
-        print_words(f"rc    {row.rc}{first}")
-        print_words(f"sent  {clock(row.sent_ms, date=True)}")
-        print_words(f"state {row.state.value}, {due_words(row, view.at_ms)}")
-        print_body(b"" if view.body is None else view.body)
+    more = _fields(row) | ({"too_long": True} if view.body is None and view.size else {})
+    state = f"{row.state.value}, {due_words(row, view.at_ms)}"
+    _print_message(options, row.id, view.body, row.rc, row.fr_ms, row.sent_ms, state, more)
     sys.stdout.flush()
     if view.body is None:
         why = f"its body of {size(view.size)} is too long to be printed" if view.size else "it has no body"
         print(f"rsmqctl: {shown(row.id)}: {why}", file=sys.stderr)
+
+
+def _print_message(
+    options: Options,
+    id: str,
+    body: bytes | None,
+    rc: int | None,
+    fr_ms: int | None,
+    sent_ms: int | None,
+    state_words: str = "",
+    more: Mapping[str, Any] | None = None,
+) -> None:
+    """Print a message whole; as JSON with ``more`` fields, for people with ``state_words``."""
+    if options.output != "text":
+        fields = {"id": id, **_body_fields("message", body), "rc": rc, "ts": fr_ms, **(more or {})}
+        # Those that the original does not have come behind its own.
+        print_json(dict(sorted(fields.items(), key=lambda field: field[0].endswith("_base64"))))
+        return
+    first = "" if fr_ms is None else f", first received {clock(fr_ms, date=True)}"
+    print_words(f"id    {id}")
+    print_words(f"rc    {rc}{first}")
+    print_words(f"sent  {clock(sent_ms, date=True)}")
+    if state_words:
+        print_words(f"state {state_words}")
+    print_body(body or b"")
+
+
+def _body_fields(name: str, body: bytes | None, *, whole: bool = True) -> dict[str, Any]:
+    """Return a body as text, and in base64 too where it is no UTF-8; one not ``whole`` may end within a character."""
+    if body is None:
+        return {name: None}
+    try:
+        return {name: codecs.utf_8_decode(body, "strict", whole)[0]}
+    except UnicodeDecodeError:
+        return {name: body.decode("utf-8", "replace"), f"{name}_base64": base64.b64encode(body).decode()}
 
 
 def _fields(row: MessageRow) -> dict[str, Any]:
@@ -208,7 +227,7 @@ def _print_row(table: Table | None, row: MessageRow, at_ms: int) -> None:
     if table is None:
         fields = {"id": row.id, "rc": row.rc, "ts": row.fr_ms, **_fields(row)}
         whole = len(row.preview or b"") == row.size
-        print_json(fields | body_fields("preview", row.preview, whole=whole))
+        print_json(fields | _body_fields("preview", row.preview, whole=whole))
         return
     body = UNKNOWN if row.preview is None else text_of(row.preview)
     table.print(row.id, row.state.value, due_words(row, at_ms), count_words(row.rc), size(row.size), body)
@@ -321,7 +340,7 @@ def _print_all(options: Options, batches: Iterator[list[Message]]) -> None:
     printed = 0
     for batch in batches:
         for message in batch:
-            print_message(options, message)
+            _print_message(options, message.id, message.body, message.rc, message.fr_ms, message.sent_ms)
         sys.stdout.flush()
         printed += len(batch)
     if not printed:

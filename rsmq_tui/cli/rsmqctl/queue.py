@@ -52,13 +52,13 @@ def _describe(server: Server, options: Options) -> None:
 
 def _seen(server: Server, wanted: str) -> dict[str, Any]:
     """Return the attributes of a queue whose name the protocol does not allow: other clients make them all the same."""
-    from rsmq_tui.cli.commands.snapshot import poll_once  # noqa: PLC0415 - rarely needed, and it brings asyncio along
+    from rsmq_tui.cli.places import place_of  # noqa: PLC0415 - rarely needed, and it brings asyncio along
 
-    snapshot = asyncio.run(poll_once(server.profile))
+    snapshot = asyncio.run(place_of(server.profile).poll_once())
     if snapshot.link.failure is not None:
         raise server.told(snapshot.link.failure)
     for queue in snapshot.queues:
-        if queue.name == wanted and queue.kind == "rsmq":
+        if queue.name == wanted:
             return {
                 "vt": queue.vt_s,
                 "delay": queue.delay_s,

@@ -1,7 +1,5 @@
 """The server of one `rsmqctl` command, and its output."""
 
-import base64
-import codecs
 import sys
 import traceback
 from collections.abc import Callable, Iterator
@@ -9,11 +7,11 @@ from contextlib import contextmanager
 from typing import Any
 
 from rsmq_tui.cli.errors import EXIT_FAILED, UsageError
-from rsmq_tui.cli.output import print_json, print_words, text_of
+from rsmq_tui.cli.output import print_json, print_words
 from rsmq_tui.cli.parsing import Options
 from rsmq_tui.cli.servers import profile_of
 from rsmq_tui.monitor.text import SENTENCE_MAX, UNKNOWN, clock, printable
-from rsmq_tui.protocol import SERVER_ERRORS, ExplainedError, Failure, Message, Rsmq, RsmqError, connect, failure_of
+from rsmq_tui.protocol import SERVER_ERRORS, ExplainedError, Failure, Rsmq, RsmqError, connect, failure_of
 
 _NAME_MAX = 200
 _DEFAULT_NS = "rsmq"
@@ -164,26 +162,6 @@ def print_attributes(options: Options, fields: dict[str, Any]) -> None:
         print_words(f"{name:<11}{text}")
 
 
-def print_message(options: Options, message: Message) -> None:
-    """Print a received message."""
-    if options.output != "text":
-        fields = {"id": message.id, **body_fields("message", message.body), "rc": message.rc, "ts": message.fr_ms}
-        print_json(with_exact_last(fields))
-        return
-    print_words(f"id    {message.id}")
-    print_words(f"rc    {message.rc}, first received {clock(message.fr_ms, date=True)}")
-    print_words(f"sent  {clock(message.sent_ms, date=True)}")
-    print_body(message.body)
-
-
-def print_body(body: bytes) -> None:
-    """Print a body for people, with an empty line before and behind."""
-    print()
-    for line in text_of(body).split("\n"):
-        print_words(line)
-    print()
-
-
 def print_none(options: Options) -> None:
     """Say that there is no message: on stdout as the original does, unless JSON alone was asked for."""
     sentence = f"No messages on queue: {shown(options.name)}"
@@ -191,18 +169,3 @@ def print_none(options: Options) -> None:
         print(sentence, file=sys.stderr)
     else:
         print_words(sentence)
-
-
-def body_fields(name: str, body: bytes | None, *, whole: bool = True) -> dict[str, Any]:
-    """Return a body as text, and in base64 too where it is no UTF-8; one not ``whole`` may end within a character."""
-    if body is None:
-        return {name: None}
-    try:
-        return {name: codecs.utf_8_decode(body, "strict", whole)[0]}
-    except UnicodeDecodeError:
-        return {name: body.decode("utf-8", "replace"), f"{name}_base64": base64.b64encode(body).decode()}
-
-
-def with_exact_last(fields: dict[str, Any]) -> dict[str, Any]:
-    """Return the fields with those that the original does not have behind its own."""
-    return dict(sorted(fields.items(), key=lambda field: field[0].endswith("_base64")))

@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -186,7 +186,7 @@ class Player:
         # A new object, because screens ignore a snapshot that they have already shown.
         return replace(self._shown, paused=not self.is_playing)
 
-    async def snapshots(self) -> AsyncIterator[Snapshot]:
+    async def snapshots(self) -> AsyncGenerator[Snapshot, None]:
         """Play, and yield a snapshot whenever something has changed, until closed."""
         self._clock.begin()
         yield self.snapshot
@@ -374,7 +374,7 @@ class ReplaySource:
         """The recorder's thresholds of verdicts, at the moment that is shown."""
         return self._player.replay.thresholds.get(self._place, _USUAL)
 
-    async def snapshots(self) -> AsyncIterator[Snapshot]:
+    async def snapshots(self) -> AsyncGenerator[Snapshot, None]:
         """Yield the snapshots of this place."""
         async for snapshot in self._player.snapshots():
             yield snapshot.part(self._player.replay.labels[self._place])

@@ -1,7 +1,7 @@
 """The dashboard on 40 scripted queues, of which one changes whenever the bench says so."""
 
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from dataclasses import replace
 from typing import Any
 
@@ -26,7 +26,7 @@ class Scripted:
         self.thresholds = Thresholds()
         self._channel = channel
 
-    async def snapshots(self) -> AsyncIterator[Snapshot]:
+    async def snapshots(self) -> AsyncGenerator[Snapshot, None]:
         """Yield the first snapshot, then what the lines ask for."""
         self._channel.listen()
         snapshot = _first()

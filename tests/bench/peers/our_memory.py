@@ -3,7 +3,7 @@
 import asyncio
 import resource
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -31,7 +31,7 @@ class FastForward:
         # The poller takes the server's time from the index: everything after that is as in real life.
         setattr(reader.rows, "index", self._index)  # noqa: B010 - of this reader alone
 
-    async def snapshots(self) -> AsyncIterator[Snapshot]:
+    async def snapshots(self) -> AsyncGenerator[Snapshot, None]:
         """Yield a snapshot for each line ``poll``; tell the memory at any other."""
         self._channel.listen()
         while (line := await self._channel.next()) is not None:

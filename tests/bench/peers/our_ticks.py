@@ -4,7 +4,7 @@ import asyncio
 import gc
 import sys
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from typing import Any
 
 from rsmq_tui.monitor import LivePoller, Snapshot
@@ -26,7 +26,7 @@ class Stepped:
         self._poller = poller
         self._channel = channel
 
-    async def snapshots(self) -> AsyncIterator[Snapshot]:
+    async def snapshots(self) -> AsyncGenerator[Snapshot, None]:
         """Yield a snapshot for each line."""
         self._channel.listen()
         while await self._channel.next() is not None:

@@ -14,10 +14,9 @@ from rsmq_tui.cli.interrupts import run_interruptibly
 from rsmq_tui.cli.options import reading
 from rsmq_tui.cli.output import ProgressLine, say
 from rsmq_tui.cli.parsing import Command, Options, folder, option, span
-from rsmq_tui.cli.servers import list_poller_of, profiles_of, reader_of
-from rsmq_tui.monitor import LivePoller
+from rsmq_tui.cli.places import places_of
+from rsmq_tui.cli.servers import profiles_of
 from rsmq_tui.monitor.text import duration, plural, printable, read_size, size
-from rsmq_tui.protocol.lists.naming import LISTS_NS
 
 if TYPE_CHECKING:
     from rsmq_tui.cli.interrupts import Interrupts
@@ -146,17 +145,10 @@ def _watched(profiles: "Sequence[Profile]") -> "list[Watched]":
 
     found: dict[Place, Watched] = {}
     for profile in profiles:
-        for ns in profile.namespaces:
-            reader = reader_of(profile, ns)
-            place = Place(profile.name, reader.label, ns)
-            poller = LivePoller(
-                reader, interval_s=profile.interval_s, place=profile.name, thresholds=profile.thresholds
-            )
+        for place in places_of(profile):
+            recorded = Place(profile.name, place.server, place.ns)
             # The same one twice would be each row twice.
-            found.setdefault(place, Watched(place, poller, reader_of(profile, ns)))
-        if profile.lists:
-            place = Place(profile.name, profile.address.label, LISTS_NS)
-            found.setdefault(place, Watched(place, list_poller_of(profile, profile.name), None))
+            found.setdefault(recorded, Watched(recorded, place.poller(profile.name), place.inventory()))
     return list(found.values())
 
 

@@ -1,0 +1,320 @@
+"""The places of a profile: what commands read, check and change of each kind of queue, behind one shape."""
+
+from abc import ABC, abstractmethod
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import suppress
+from functools import cached_property
+from typing import TYPE_CHECKING, ClassVar
+
+from rsmq_tui.cli.errors import UsageError
+from rsmq_tui.cli.output import ProgressLine, say
+from rsmq_tui.cli.servers import reader_of
+from rsmq_tui.files import state_folder
+from rsmq_tui.monitor import LivePoller, MessageView, Snapshot
+from rsmq_tui.monitor.text import count, plural, printable
+from rsmq_tui.profiles import Profile
+from rsmq_tui.protocol import SERVER_ERRORS, QueueReader, failure_of
+from rsmq_tui.protocol.connections.connect import TIMEOUT_S
+from rsmq_tui.protocol.kinds import LIST, RSMQ, Kind, kind_of
+
+# What reads lists, checks, audits and changes is imported by what needs it: the first paint waits for none of it.
+if TYPE_CHECKING:
+    from rsmq_tui.monitor import Filter
+    from rsmq_tui.monitor.audit.rsmq import AuditProgress
+    from rsmq_tui.monitor.checks import Checked, Limits, Scanned
+    from rsmq_tui.monitor.doctor import Finding
+    from rsmq_tui.monitor.filters.json_paths import JsonPath
+    from rsmq_tui.monitor.filters.search import Progress
+    from rsmq_tui.monitor.list_poller import ListPoller
+    from rsmq_tui.protocol.lists.reader import ListReader
+    from rsmq_tui.triage.service import Backend
+
+
+class Place(ABC):
+    """The queues of one kind on the server of a profile, in the namespace ``ns`` or what stands for one.
+
+    Nothing is opened before it is needed; close it with ``aclose``. Every method raises ``UsageError`` for an address
+    that cannot be one; reading raises ``PeekError``.
+    """
+
+    kind: ClassVar[Kind]
+
+    def __init__(self, profile: Profile, ns: str) -> None:
+        self.profile, self.ns = profile, ns
+
+    @property
+    def server(self) -> str:
+        """The server's label, without user and password."""
+        return self.profile.address.label
+
+    @property
+    @abstractmethod
+    def title(self) -> str:
+        """What of the server it is."""
+
+    @abstractmethod
+    def poller(self, name: str = "") -> "LivePoller | ListPoller":
+        """Return a source of its snapshots, called so among several, which whoever asked closes."""
+
+    @abstractmethod
+    async def poll_once(self) -> Snapshot:
+        """Return one whole snapshot; a server that cannot be read is told in its ``link``."""
+
+    @abstractmethod
+    def backend(self) -> "Backend":
+        """Return what changes and exports its queues, which whoever asked closes."""
+
+    @abstractmethod
+    def search(self, queue: str, wanted: "Filter", limit: int | None) -> "AsyncGenerator[Progress, None]":
+        """Yield what matches: in no order, but with a limit those that consumers get first."""
+
+    @abstractmethod
+    async def read(self, queue: str, id: str) -> MessageView:
+        """Read one message whole."""
+
+    @abstractmethod
+    async def refuse_missing(self, queue: str) -> None:
+        """Raise ``UsageError`` for a queue that does not exist, or say that there is nothing in it."""
+
+    @abstractmethod
+    async def missing(self, queues: Sequence[str]) -> list[str]:
+        """Return those of these queues of which there is nothing at all."""
+
+    @abstractmethod
+    def audit(
+        self, queues: Sequence[str] | None, *, limit: int | None, seconds: float | None
+    ) -> "AsyncGenerator[AuditProgress, None]":
+        """Look for what does not fit together in these queues, or in all: in ``limit`` of them, for ``seconds``."""
+
+    @abstractmethod
+    async def check(self, limits: "Limits", scanned: "Scanned") -> "Checked":
+        """Check its queues once; what cannot be read is a problem too. ``scanned`` is told how far a scan is."""
+
+    @abstractmethod
+    def diagnose(self, timeout_s: float) -> "AsyncIterator[Finding]":
+        """Yield what may keep the dashboard from working here."""
+
+    def inventory(self) -> QueueReader | None:
+        """Return a reader of all messages for a history, None where their ids do not tell them apart for good."""
+        return None
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        if (reader := vars(self).get("_reader")) is not None:
+            await reader.aclose()
+
+
+class _RsmqPlace(Place):
+    """The RSMQ queues of a namespace."""
+
+    kind = RSMQ
+
+    @cached_property
+    def _reader(self) -> QueueReader:
+        return reader_of(self.profile, self.ns)
+
+    @property
+    def title(self) -> str:
+        return f"namespace {self.ns}"
+
+    def poller(self, name: str = "") -> LivePoller:
+        reader, profile = reader_of(self.profile, self.ns), self.profile
+        return LivePoller(reader, interval_s=profile.interval_s, place=name, thresholds=profile.thresholds)
+
+    async def poll_once(self) -> Snapshot:
+        poller = self.poller()
+        try:
+            first = await poller.poll()
+            # The first poll looks at receive counts after the rows; the second one's verdicts know them.
+            return first if first.link.failure else await poller.poll()
+        finally:
+            await poller.aclose()
+
+    def backend(self) -> "Backend":
+        from rsmq_tui.triage.rsmq.backend import RsmqBackend  # noqa: PLC0415
+
+        try:
+            return RsmqBackend(self.profile.address, self.ns, self.profile.list_names)
+        except ValueError as error:
+            raise UsageError(str(error)) from error
+
+    def search(self, queue: str, wanted: "Filter", limit: int | None) -> "AsyncGenerator[Progress, None]":
+        from rsmq_tui.monitor.filters.search import search  # noqa: PLC0415
+        from rsmq_tui.triage.rsmq.preview import search_due_first  # noqa: PLC0415
+
+        if limit is None:
+            return search(self._reader, queue, wanted)
+        return search_due_first(self._reader, queue, wanted, limit)
+
+    async def read(self, queue: str, id: str) -> MessageView:
+        from rsmq_tui.monitor.peek import read_message  # noqa: PLC0415
+
+        return await read_message(self._reader, queue, id)
+
+    async def refuse_missing(self, queue: str) -> None:
+        from rsmq_tui.monitor.peek import PeekError  # noqa: PLC0415
+
+        try:
+            index = await self._reader.rows.index()
+        except SERVER_ERRORS as error:
+            raise PeekError(f"{failure_of(error).sentence}: {failure_of(error).hint}") from error
+        if queue not in index.names:
+            hint = f"; a Redis List is written list:{queue}" if ":" in queue else ""
+            raise UsageError(
+                f"{queue} on {self.server}: no such queue in namespace {self.ns}; "
+                f"rsmq-tui queues list shows the existing queues{hint}"
+            )
+
+    async def missing(self, queues: Sequence[str]) -> list[str]:
+        from rsmq_tui.monitor.audit.rsmq import missing  # noqa: PLC0415
+
+        return await missing(self._reader, queues)
+
+    def audit(
+        self, queues: Sequence[str] | None, *, limit: int | None, seconds: float | None
+    ) -> "AsyncGenerator[AuditProgress, None]":
+        from rsmq_tui.monitor.audit.rsmq import audit  # noqa: PLC0415
+
+        return audit(self._reader, queues, limit=limit, seconds=seconds)
+
+    async def check(self, limits: "Limits", scanned: "Scanned") -> "Checked":
+        from rsmq_tui.monitor.checks import LastSeen, check  # noqa: PLC0415
+
+        last_seen = LastSeen(state_folder() / "check", self.server, self.ns)
+        return await check(self._reader, limits, self.profile.thresholds, last_seen, scanned)
+
+    def diagnose(self, timeout_s: float) -> "AsyncIterator[Finding]":
+        from rsmq_tui.monitor.doctor import diagnose  # noqa: PLC0415
+
+        profile = self.profile
+        return diagnose(
+            profile.address, self.ns, read_only=profile.read_only, interval_s=profile.interval_s, timeout_s=timeout_s
+        )
+
+    def inventory(self) -> QueueReader | None:
+        return reader_of(self.profile, self.ns)
+
+
+class _ListPlace(Place):
+    """The list queues that a profile watches."""
+
+    kind = LIST
+
+    @cached_property
+    def _age(self) -> "JsonPath | None":
+        from rsmq_tui.monitor.list_tracker import age_path  # noqa: PLC0415
+
+        return None if self.profile.list_age is None else age_path(self.profile.list_age)
+
+    @cached_property
+    def _reader(self) -> "ListReader":
+        return self._another_reader()
+
+    def _another_reader(self, timeout_s: float = TIMEOUT_S) -> "ListReader":
+        from rsmq_tui.monitor.list_tracker import AGE_BYTES  # noqa: PLC0415
+        from rsmq_tui.protocol.lists.reader import ListReader  # noqa: PLC0415
+
+        profile, shown_bytes = self.profile, 0 if self._age is None else AGE_BYTES
+        names, patterns = profile.list_names, profile.lists
+        try:
+            return ListReader(profile.address, names, patterns, shown_bytes=shown_bytes, timeout_s=timeout_s)
+        except ValueError as error:
+            raise UsageError(str(error)) from error
+
+    @property
+    def title(self) -> str:
+        return f"{self.kind.label} {', '.join(self.profile.lists)}"
+
+    def poller(self, name: str = "") -> "ListPoller":
+        from rsmq_tui.monitor.list_poller import ListPoller  # noqa: PLC0415
+
+        reader, profile = self._another_reader(), self.profile
+        thresholds = profile.thresholds
+        return ListPoller(reader, interval_s=profile.interval_s, place=name, thresholds=thresholds, age=self._age)
+
+    async def poll_once(self) -> Snapshot:
+        poller, line = self.poller(), ProgressLine()
+
+        def told(passed: int, found: int) -> None:
+            line.show(f"looking for lists: {count(passed)} keys passed, {plural(found, 'list')} found")
+
+        try:
+            # A server that cannot be read is told by the poll.
+            with suppress(*SERVER_ERRORS):
+                await poller.discover(told)
+            return await poller.poll()
+        finally:
+            line.clear()
+            await poller.aclose()
+
+    def backend(self) -> "Backend":
+        from rsmq_tui.triage.lists.service import ListBackend  # noqa: PLC0415
+
+        profile = self.profile
+        try:
+            return ListBackend(profile.address, profile.list_names, profile.ns, profile.lists, self._age)
+        except ValueError as error:
+            raise UsageError(str(error)) from error
+
+    def search(self, queue: str, wanted: "Filter", limit: int | None) -> "AsyncGenerator[Progress, None]":
+        from rsmq_tui.monitor.list_poller import search_lists  # noqa: PLC0415
+
+        return search_lists(self._reader, queue, wanted, limit=limit, age=self._age)
+
+    async def read(self, queue: str, id: str) -> MessageView:
+        from rsmq_tui.monitor.list_poller import read_list_item  # noqa: PLC0415
+
+        return await read_list_item(self._reader, queue, id, age=self._age)
+
+    async def refuse_missing(self, queue: str) -> None:
+        # An empty one is no key, and so never missing.
+        say(f"{printable(queue)} is empty now: Redis deletes a list with its last item")
+
+    async def missing(self, queues: Sequence[str]) -> list[str]:
+        from rsmq_tui.monitor.audit.lists import missing_lists  # noqa: PLC0415
+
+        return await missing_lists(self._reader, queues)
+
+    def audit(
+        self, queues: Sequence[str] | None, *, limit: int | None, seconds: float | None
+    ) -> "AsyncGenerator[AuditProgress, None]":
+        from rsmq_tui.monitor.audit.lists import audit_lists  # noqa: PLC0415
+
+        # It takes some calls, however many lists there are: there is nothing to limit.
+        return audit_lists(self._reader, queues)
+
+    async def check(self, limits: "Limits", scanned: "Scanned") -> "Checked":
+        from rsmq_tui.monitor.checks import LastSeen, check_lists  # noqa: PLC0415
+
+        lists = self.profile.lists
+        # Another check of the same server may be about other lists, and must not forget these.
+        last_seen = LastSeen(state_folder() / "check", self.server, "\n".join((self.ns, *lists)))
+        return await check_lists(self._reader, lists, limits, self.profile.thresholds, last_seen, self._age)
+
+    async def diagnose(self, timeout_s: float) -> "AsyncIterator[Finding]":
+        from rsmq_tui.monitor.doctor import diagnose_lists  # noqa: PLC0415
+
+        reader = self._another_reader(timeout_s)
+        try:
+            async for finding in diagnose_lists(reader, self.profile.lists, interval_s=self.profile.interval_s):
+                yield finding
+        finally:
+            await reader.aclose()
+
+
+_PLACES: dict[str, type[Place]] = {RSMQ.name: _RsmqPlace, LIST.name: _ListPlace}
+
+
+def place_of(profile: Profile, ns: str | None = None, kind: Kind | None = None) -> Place:
+    """Return what holds the queues of a namespace, or of what stands for one; without ``ns``, of the profile's first.
+
+    ``kind`` tells a namespace of RSMQ from another kind of which that stands for one.
+    """
+    kind = kind or (RSMQ if ns is None else kind_of(ns))
+    return _PLACES[kind.name](profile, kind.ns or (profile.ns if ns is None else ns))
+
+
+def places_of(profile: Profile) -> list[Place]:
+    """Return the places that a profile watches: its namespaces, then its lists, where it has some."""
+    namespaces = [place_of(profile, ns, RSMQ) for ns in profile.namespaces]
+    return [*namespaces, place_of(profile, LIST.ns)] if profile.lists else namespaces
